@@ -1,0 +1,17 @@
+#pragma once
+/// @file
+/// The target description as a document.
+/// Source: GDB manual, "Target Description Format".
+
+#include <span>
+#include <string>
+
+#include "arch/isa.hpp"
+#include "arch/x86/gdb_register.hpp"
+
+namespace backtrail::arch::x86 {
+
+/// The document for registers in their order; each feature's types precede its registers.
+[[nodiscard]] std::string make_target_xml(Isa isa, std::span<const GdbRegister> registers);
+
+}  // namespace backtrail::arch::x86

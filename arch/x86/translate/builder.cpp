@@ -1,0 +1,446 @@
+#include "arch/x86/translate/builder.hpp"
+
+#include <algorithm>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr std::uint8_t kShortJump = 0xeb;
+constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+constexpr std::uint8_t kJumpIfEqual = 0x74;
+constexpr std::uint8_t kJumpIfNotEqual = 0x75;
+constexpr std::uint8_t kLoopWhileNotEqual = 0xe0;
+constexpr std::uint8_t kLoopWhileEqual = 0xe1;
+
+}  // namespace
+
+Builder::Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options)
+    : source_{source}, options_{options}, emit_{options.address}, pc_{head} {
+  block_.head = head;
+  block_.address = options.address;
+}
+
+SourceInsn Builder::fetch(TraceeAddr pc) const {
+  std::array<std::uint8_t, kMaxInsnBytes> bytes{};
+  const std::size_t available = source_.read(pc, bytes);
+  return decode_source(pc, std::span{bytes}.first(available));
+}
+
+bool Builder::limits_reached() const {
+  return block_.instructions >= options_.max_instructions ||
+         side_exits_.size() + 1 >= options_.max_exits || emit_.offset() >= options_.max_bytes;
+}
+
+bool Builder::may_follow(TraceeAddr target) const {
+  return !limits_reached() && !source_.stop_before(target) &&
+         std::find(seen_.begin(), seen_.end(), target) == seen_.end();
+}
+
+std::variant<Superblock, Special> Builder::build() {
+  for (;;) {
+    const bool first = block_.instructions == 0;
+    if (!first && (limits_reached() || source_.stop_before(pc_))) {
+      emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);
+      break;
+    }
+    SourceInsn insn = fetch(pc_);
+    if (insn.kind == InsnClass::kSpecial && first) return insn.special;
+    if (insn.kind == InsnClass::kSpecial) {
+      emit_exit({.kind = ExitKind::kSpecial, .special = insn.special, .to = pc_}, pc_);
+      break;
+    }
+    seen_.push_back(pc_);
+    const bool goes_on = step(insn);
+    // Nothing of it was emitted: it is left to the CPU.
+    if (block_.instructions == 0) return left_for_;
+    if (!goes_on) break;
+  }
+  emit_side_exits();
+  emit_.finish();
+  block_.code = emit_.take();
+  return std::move(block_);
+}
+
+bool Builder::step(const SourceInsn& insn) {
+  pc_ = insn.next();
+  bool goes_on = true;
+  const auto leave_to_cpu = [&](Special why) {
+    left_for_ = why;
+    if (block_.instructions != 0) {
+      emit_exit({.kind = ExitKind::kSpecial, .special = why, .to = insn.pc}, insn.pc);
+    }
+    return false;
+  };
+  switch (insn.kind) {
+    case InsnClass::kSpecial:
+      return false;
+    case InsnClass::kCopy:
+      if (insn.relative) {
+        if (!copy_relative(insn)) return leave_to_cpu(Special::kRegisters);
+      } else {
+        copy(insn);
+      }
+      break;
+    case InsnClass::kLoadAddress:
+      load_address(insn);
+      break;
+    case InsnClass::kConditionalJump:
+      conditional_jump(insn);
+      break;
+    case InsnClass::kJumpIfRcxZero:
+      jump_if_rcx_zero(insn);
+      break;
+    case InsnClass::kLoop:
+      loop(insn);
+      break;
+    case InsnClass::kJump:
+    case InsnClass::kCall:
+      goes_on = follow(insn);
+      break;
+    case InsnClass::kIndirectJump:
+    case InsnClass::kIndirectCall:
+      indirect(insn);
+      goes_on = false;
+      break;
+    case InsnClass::kReturn:
+      return_from(insn);
+      goes_on = false;
+      break;
+    case InsnClass::kSystemCall:
+      if (!system_call(insn)) return leave_to_cpu(Special::kSystemCall);
+      break;
+  }
+  if (insn.sets_eax_to) {
+    eax_ = insn.sets_eax_to;
+  } else if (insn.writes_rax || insn.kind == InsnClass::kSystemCall) {
+    eax_.reset();
+  }
+  if (insn.kind == InsnClass::kLoadAddress && insn.destination == 0) eax_.reset();
+  ++block_.instructions;
+  note_range(insn);
+  return goes_on;
+}
+
+void Builder::note_range(const SourceInsn& insn) {
+  if (!block_.ranges.empty() && block_.ranges.back().second == insn.pc) {
+    block_.ranges.back().second = insn.next();
+  } else {
+    block_.ranges.emplace_back(insn.pc, insn.next());
+  }
+}
+
+void Builder::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  PcRow row{.offset = emit_.offset(),
+            .pc = pc,
+            .stack_add = stack_add,
+            .passed = static_cast<std::uint16_t>(block_.branches.size()),
+            .flags = more_flags};
+  const auto set = [&](bool on, StateFlag flag) {
+    if (on) row.flags = static_cast<std::uint8_t>(row.flags | flag);
+  };
+  set(r10_live_, kR10Live);
+  set(r11_live_, kR11Live);
+  set(log_in_slot_, kLogInSlot);
+  if (!block_.rows.empty() && block_.rows.back().offset == row.offset) {
+    block_.rows.back() = row;
+  } else {
+    block_.rows.push_back(row);
+  }
+}
+
+void Builder::open_r10(TraceeAddr pc) {
+  if (r10_live_) return;
+  mark(pc);
+  emit_.load(Gpr::kR10, Slot::kR10);
+  r10_live_ = true;
+  r10_dirty_ = false;
+}
+
+void Builder::close_r10(TraceeAddr pc, std::uint8_t more_flags) {
+  if (!r10_live_) return;
+  mark(pc, more_flags);
+  if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
+  r10_live_ = false;
+}
+
+void Builder::save_log(TraceeAddr pc) {
+  if (log_in_slot_) return;
+  mark(pc);
+  emit_.store(Slot::kLog, Gpr::kR11);
+  log_in_slot_ = true;
+}
+
+void Builder::open_r11(TraceeAddr pc) {
+  if (r11_live_) return;
+  save_log(pc);
+  mark(pc);
+  emit_.load(Gpr::kR11, Slot::kR11);
+  r11_live_ = true;
+  r11_dirty_ = false;
+}
+
+void Builder::close_r11(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (r11_live_ && r11_dirty_) {
+    mark(pc, more_flags, stack_add);
+    emit_.store(Slot::kR11, Gpr::kR11);
+  }
+  r11_live_ = false;
+  if (!log_in_slot_) return;
+  mark(pc, more_flags, stack_add);
+  emit_.load(Gpr::kR11, Slot::kLog);
+  log_in_slot_ = false;
+}
+
+void Builder::copy(const SourceInsn& insn) {
+  if (insn.uses_r10) open_r10(insn.pc);
+  if (insn.uses_r11) open_r11(insn.pc);
+  mark(insn.pc);
+  emit_.bytes(insn.view());
+  r10_dirty_ |= insn.writes_r10;
+  r11_dirty_ |= insn.writes_r11;
+}
+
+bool Builder::copy_relative(const SourceInsn& insn) {
+  // The registers are opened first: the distance is counted from the copy's own end.
+  constexpr std::uint64_t kOpeningBytes = 64;
+  const std::uint64_t distance = insn.target - (emit_.here() + insn.length);
+  const bool reachable = fits_int32(distance) && fits_int32(distance - kOpeningBytes);
+  if (reachable) {
+    if (insn.uses_r10) open_r10(insn.pc);
+    if (insn.uses_r11) open_r11(insn.pc);
+    mark(insn.pc);
+    const std::uint32_t at = emit_.offset();
+    const auto field = static_cast<std::uint32_t>(insn.target - (emit_.here() + insn.length));
+    emit_.bytes(insn.view().first(insn.displacement_offset));
+    emit_.word32(field);
+    emit_.bytes(insn.view().subspan(emit_.offset() - at));
+    r10_dirty_ |= insn.writes_r10;
+    r11_dirty_ |= insn.writes_r11;
+    return true;
+  }
+  if (insn.uses_r10 && insn.uses_r11) return false;
+  const bool through_r11 = insn.uses_r10;
+  const auto rebased = rebase(insn, through_r11);
+  if (!rebased) return false;
+  if (through_r11) {
+    open_r10(insn.pc);
+    save_log(insn.pc);
+    if (r11_live_ && r11_dirty_) {
+      mark(insn.pc);
+      emit_.store(Slot::kR11, Gpr::kR11);
+    }
+    r11_live_ = false;
+  } else {
+    if (insn.uses_r11) open_r11(insn.pc);
+    close_r10(insn.pc);
+  }
+  mark(insn.pc);
+  emit_.move(through_r11 ? Gpr::kR11 : Gpr::kR10, insn.target.value());
+  emit_.bytes(std::span{rebased->bytes}.first(rebased->length));
+  r10_dirty_ |= insn.writes_r10;
+  r11_dirty_ |= insn.writes_r11;
+  if (through_r11) close_r11(insn.next());
+  return true;
+}
+
+void Builder::load_address(const SourceInsn& insn) {
+  if (insn.uses_r10) open_r10(insn.pc);
+  if (insn.uses_r11) open_r11(insn.pc);
+  mark(insn.pc);
+  const std::uint64_t value =
+      insn.destination_bits == 32 ? insn.target.value() & 0xffff'ffffU : insn.target.value();
+  emit_.move(static_cast<Gpr>(insn.destination), value);
+  r10_dirty_ |= insn.writes_r10;
+  r11_dirty_ |= insn.writes_r11;
+}
+
+void Builder::add_side_exit(const SourceInsn& insn, std::uint8_t more_flags) {
+  side_exits_.push_back(
+      {.rel32 = emit_.open_rel32(),
+       .insn = insn,
+       .passed = static_cast<std::uint16_t>(block_.branches.size()),
+       .state = static_cast<std::uint8_t>((r10_live_ ? kR10Live : 0) | (r11_live_ ? kR11Live : 0) |
+                                          (log_in_slot_ ? kLogInSlot : 0) | more_flags),
+       .r10_dirty = r10_dirty_,
+       .r11_dirty = r11_dirty_});
+}
+
+void Builder::conditional_jump(const SourceInsn& insn) {
+  // A jump to behind itself changes nothing and is no branch to anybody.
+  if (insn.target == insn.next()) return;
+  mark(insn.pc);
+  emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | insn.condition)});
+  add_side_exit(insn);
+}
+
+void Builder::jump_if_rcx_zero(const SourceInsn& insn) {
+  if (insn.target == insn.next()) return;
+  mark(insn.pc);
+  if (insn.address_size_prefix) emit_.bytes({0x67});
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t taken = emit_.open_rel8();
+  emit_.bytes({kShortJump});
+  const std::uint32_t past = emit_.open_rel8();
+  emit_.bind8(taken);
+  emit_.bytes({kJump});
+  add_side_exit(insn);
+  emit_.bind8(past);
+}
+
+void Builder::loop(const SourceInsn& insn) {
+  mark(insn.pc);
+  emit_.bytes({0x48, 0x8d, 0x49, 0xff});  // lea rcx, [rcx-1]
+  if (insn.target == insn.next()) return;
+  mark(insn.pc, kRcxPlusOne);
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t zero = emit_.open_rel8();
+  std::optional<std::uint32_t> other;
+  if (insn.condition == kLoopWhileEqual || insn.condition == kLoopWhileNotEqual) {
+    emit_.bytes({insn.condition == kLoopWhileEqual ? kJumpIfNotEqual : kJumpIfEqual});
+    other = emit_.open_rel8();
+  }
+  emit_.bytes({kJump});
+  add_side_exit(insn, kRcxPlusOne);
+  emit_.bind8(zero);
+  if (other) emit_.bind8(*other);
+}
+
+bool Builder::follow(const SourceInsn& insn) {
+  if (insn.kind == InsnClass::kCall) {
+    mark(insn.pc);
+    emit_.push(insn.next().value());
+    block_.returns.push_back(insn.next());
+  }
+  if (may_follow(insn.target)) {
+    block_.branches.emplace_back(insn.pc, insn.target);
+    pc_ = insn.target;
+    return true;
+  }
+  const bool pushed = insn.kind == InsnClass::kCall;
+  Exit exit{.kind = ExitKind::kDirect, .from = insn.pc, .to = insn.target};
+  // Until the log has it, a call has not happened: its push is undone.
+  const std::int32_t stack_add = pushed ? 8 : 0;
+  if (r10_live_) {
+    mark(insn.pc, 0, stack_add);
+    if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
+    r10_live_ = false;
+  }
+  close_r11(insn.pc, 0, stack_add);
+  mark(insn.pc, 0, stack_add);
+  log(exit);
+  mark(insn.target, kCommitted);
+  exit.link_offset = emit_.jump(options_.miss);
+  block_.exits.push_back(exit);
+  return false;
+}
+
+void Builder::log(Exit& exit) {
+  exit.number = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
+  if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
+  emit_.log_store(exit.number);
+  emit_.log_advance();
+}
+
+void Builder::emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags) {
+  close_r10(pc, more_flags);
+  close_r11(pc, more_flags);
+  mark(pc, more_flags);
+  log(exit);
+  mark(exit.to, kCommitted);
+  exit.link_offset = emit_.jump(options_.miss);
+  if (exit.kind == ExitKind::kSpecial) exit.link_offset = 0;
+  block_.exits.push_back(exit);
+}
+
+void Builder::load_target(const SourceInsn& insn) {
+  mark(insn.pc);
+  if (!insn.relative) {
+    const Rebased load = load_operand(insn);
+    emit_.bytes(std::span{load.bytes}.first(load.length));
+    return;
+  }
+  emit_.move(Gpr::kR10, insn.target.value());
+  if (insn.reads_fs) emit_.bytes({0x64});
+  emit_.bytes({0x4d, 0x8b, 0x12});  // mov r10, [r10]
+}
+
+void Builder::indirect(const SourceInsn& insn) {
+  if (insn.uses_r10) open_r10(insn.pc);
+  if (insn.uses_r11) open_r11(insn.pc);
+  // The value stays in r10 for the operand; the slot is what counts from here on.
+  close_r10(insn.pc);
+  load_target(insn);
+  if (insn.kind == InsnClass::kIndirectCall) {
+    mark(insn.pc);
+    emit_.push(insn.next().value());
+    block_.returns.push_back(insn.next());
+    finish_indirect(insn.pc, 8);
+  } else {
+    finish_indirect(insn.pc, 0);
+  }
+}
+
+void Builder::return_from(const SourceInsn& insn) {
+  close_r10(insn.pc);
+  mark(insn.pc);
+  emit_.bytes({0x41, 0x5a});  // pop r10
+  std::int32_t stack_add = -8;
+  if (insn.stack_bytes != 0) {
+    mark(insn.pc, 0, stack_add);
+    emit_.bytes({0x48, 0x8d, 0xa4, 0x24});  // lea rsp, [rsp+disp32]
+    emit_.word32(insn.stack_bytes);
+    stack_add -= insn.stack_bytes;
+  }
+  finish_indirect(insn.pc, stack_add);
+}
+
+void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add) {
+  close_r11(from, 0, stack_add);
+  mark(from, 0, stack_add);
+  emit_.store(Slot::kTarget, Gpr::kR10);
+  Exit exit{.kind = ExitKind::kIndirect, .from = from};
+  log(exit);
+  mark(from, kCommitted | kTargetInSlot);
+  emit_.table_index();
+  emit_.table_jump(options_.table);
+  block_.exits.push_back(exit);
+}
+
+bool Builder::system_call(const SourceInsn& insn) {
+  const InlineSystemCalls* calls = options_.inline_system_calls;
+  if (calls == nullptr || !eax_ || *eax_ >= calls->size() || !calls->test(*eax_)) return false;
+  open_r10(insn.pc);
+  save_log(insn.pc);
+  if (r11_live_ && r11_dirty_) {
+    mark(insn.pc);
+    emit_.store(Slot::kR11, Gpr::kR11);
+  }
+  r11_live_ = false;
+  mark(insn.pc);
+  emit_.bytes(insn.view());
+  r11_live_ = true;
+  r11_dirty_ = true;
+  mark(insn.next(), kRcxIsPc);
+  emit_.move(Gpr::kRcx, insn.next().value());
+  return true;
+}
+
+void Builder::emit_side_exits() {
+  for (SideExit& side : side_exits_) {
+    emit_.bind(side.rel32);
+    r10_live_ = (side.state & kR10Live) != 0;
+    r11_live_ = (side.state & kR11Live) != 0;
+    log_in_slot_ = (side.state & kLogInSlot) != 0;
+    r10_dirty_ = side.r10_dirty;
+    r11_dirty_ = side.r11_dirty;
+    // Rows of this exit count the branches that were taken before it.
+    std::vector<Branch> later{block_.branches.begin() + side.passed, block_.branches.end()};
+    block_.branches.resize(side.passed);
+    emit_exit({.kind = ExitKind::kDirect, .from = side.insn.pc, .to = side.insn.target},
+              side.insn.pc, static_cast<std::uint8_t>(side.state & kRcxPlusOne));
+    block_.branches.insert(block_.branches.end(), later.begin(), later.end());
+  }
+}
+
+}  // namespace backtrail::arch::x86::translate

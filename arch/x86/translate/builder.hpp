@@ -1,0 +1,79 @@
+#pragma once
+/// @file
+/// Builds one superblock; see translator.hpp.
+
+#include <optional>
+#include <vector>
+
+#include "arch/x86/translate/emitter.hpp"
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+class Builder {
+ public:
+  Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
+  [[nodiscard]] std::variant<Superblock, Special> build();
+
+ private:
+  /// A branch out of the body whose exit is emitted behind it.
+  struct SideExit {
+    std::uint32_t rel32 = 0;
+    SourceInsn insn;
+    std::uint16_t passed = 0;
+    std::uint8_t state = 0;
+    bool r10_dirty = false;
+    bool r11_dirty = false;
+  };
+
+  [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
+  [[nodiscard]] bool limits_reached() const;
+  [[nodiscard]] bool may_follow(TraceeAddr target) const;
+  /// Emits one instruction; false when the superblock ends with it.
+  bool step(const SourceInsn& insn);
+
+  /// From here on the program's pc is `pc`.
+  void mark(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  void open_r10(TraceeAddr pc);
+  void close_r10(TraceeAddr pc, std::uint8_t more_flags = 0);
+  void open_r11(TraceeAddr pc);
+  void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  void save_log(TraceeAddr pc);
+
+  void copy(const SourceInsn& insn);
+  bool copy_relative(const SourceInsn& insn);
+  void load_address(const SourceInsn& insn);
+  void conditional_jump(const SourceInsn& insn);
+  void jump_if_rcx_zero(const SourceInsn& insn);
+  void loop(const SourceInsn& insn);
+  bool follow(const SourceInsn& insn);
+  void leave_for(const SourceInsn& insn);
+  void indirect(const SourceInsn& insn);
+  void load_target(const SourceInsn& insn);
+  void return_from(const SourceInsn& insn);
+  void finish_indirect(TraceeAddr from, std::int32_t stack_add);
+  bool system_call(const SourceInsn& insn);
+
+  void add_side_exit(const SourceInsn& insn, std::uint8_t more_flags = 0);
+  void emit_side_exits();
+  void emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags = 0);
+  void log(Exit& exit);
+  void note_range(const SourceInsn& insn);
+
+  const CodeSource& source_;
+  const TranslateOptions& options_;
+  Superblock block_;
+  Emitter emit_;
+  TraceeAddr pc_;
+  Special left_for_ = Special::kNone;
+  bool r10_live_ = false;
+  bool r10_dirty_ = false;
+  bool r11_live_ = false;
+  bool r11_dirty_ = false;
+  bool log_in_slot_ = false;
+  std::optional<std::uint32_t> eax_;
+  std::vector<TraceeAddr> seen_;
+  std::vector<SideExit> side_exits_;
+};
+
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,142 @@
+#include "arch/x86/translate/emitter.hpp"
+
+#include <cstring>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr std::uint8_t kRexB = 0x41;
+constexpr std::uint8_t kRexW = 0x48;
+constexpr std::uint8_t kRexWb = 0x49;
+constexpr std::uint8_t kNop = 0x90;
+
+constexpr std::uint8_t low_bits(Gpr reg) {
+  return static_cast<std::uint8_t>(reg) & 7U;
+}
+constexpr bool extended(Gpr reg) {
+  return static_cast<std::uint8_t>(reg) >= 8;
+}
+
+}  // namespace
+
+void Emitter::bytes(std::span<const std::uint8_t> data) {
+  code_.insert(code_.end(), data.begin(), data.end());
+}
+
+void Emitter::bytes(std::initializer_list<std::uint8_t> data) {
+  code_.insert(code_.end(), data.begin(), data.end());
+}
+
+void Emitter::word32(std::uint32_t value) {
+  std::uint8_t raw[sizeof value];
+  std::memcpy(raw, &value, sizeof value);
+  bytes(raw);
+}
+
+void Emitter::word64(std::uint64_t value) {
+  std::uint8_t raw[sizeof value];
+  std::memcpy(raw, &value, sizeof value);
+  bytes(raw);
+}
+
+void Emitter::gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide) {
+  constexpr std::uint8_t kGs = 0x65;
+  const auto rex = static_cast<std::uint8_t>((wide ? kRexW : 0x40U) | (extended(reg) ? 4U : 0U));
+  // ModRM names a SIB byte, SIB names no base and no index: a plain 32-bit displacement.
+  const auto modrm = static_cast<std::uint8_t>((static_cast<unsigned>(low_bits(reg)) << 3U) | 4U);
+  bytes({kGs, rex, opcode, modrm, 0x25});
+  word32(static_cast<std::uint32_t>(slot));
+}
+
+void Emitter::store(Slot slot, Gpr reg) {
+  gs_operand(0x89, reg, slot, true);
+}
+void Emitter::load(Gpr reg, Slot slot) {
+  gs_operand(0x8b, reg, slot, true);
+}
+void Emitter::load32(Gpr reg, Slot slot) {
+  gs_operand(0x8b, reg, slot, false);
+}
+
+void Emitter::move(Gpr reg, std::uint64_t value) {
+  const auto opcode = static_cast<std::uint8_t>(0xb8U | low_bits(reg));
+  if (value <= 0xffff'ffffU) {
+    if (extended(reg)) bytes({kRexB});
+    bytes({opcode});
+    word32(static_cast<std::uint32_t>(value));
+    return;
+  }
+  bytes({extended(reg) ? kRexWb : kRexW, opcode});
+  word64(value);
+}
+
+void Emitter::push(std::uint64_t value) {
+  if (fits_int32(value)) {
+    bytes({0x68});
+    word32(static_cast<std::uint32_t>(value));
+    return;
+  }
+  bytes({0xff, 0x35});
+  literals_.push_back({offset(), value});
+  word32(0);
+}
+
+void Emitter::log_store(std::uint32_t number) {
+  bytes({0x41, 0xc7, 0x03});
+  word32(number);
+}
+
+void Emitter::log_advance() {
+  bytes({0x4d, 0x8d, 0x5b, kLogEntryBytes});
+}
+
+void Emitter::table_index() {
+  bytes({0x45, 0x0f, 0xb7, 0xd2});
+}
+
+void Emitter::table_jump(TraceeAddr table) {
+  bytes({0x42, 0xff, 0x24, 0xd5});
+  word32(static_cast<std::uint32_t>(table.value()));
+}
+
+std::uint32_t Emitter::jump(TraceeAddr target) {
+  // The displacement begins one byte behind the opcode.
+  while ((here().value() + 1) % kCacheLineBytes > kCacheLineBytes - sizeof(std::uint32_t)) {
+    bytes({kNop});
+  }
+  bytes({0xe9});
+  const std::uint32_t at = offset();
+  word32(static_cast<std::uint32_t>(target - (here() + sizeof(std::uint32_t))));
+  return at;
+}
+
+std::uint32_t Emitter::open_rel32() {
+  const std::uint32_t at = offset();
+  word32(0);
+  return at;
+}
+
+void Emitter::bind(std::uint32_t at) {
+  const auto distance = static_cast<std::uint32_t>(offset() - (at + sizeof(std::uint32_t)));
+  std::memcpy(&code_[at], &distance, sizeof distance);
+}
+
+std::uint32_t Emitter::open_rel8() {
+  const std::uint32_t at = offset();
+  bytes({0});
+  return at;
+}
+
+void Emitter::bind8(std::uint32_t at) {
+  code_[at] = static_cast<std::uint8_t>(offset() - (at + 1));
+}
+
+void Emitter::finish() {
+  for (const Literal& literal : literals_) {
+    bind(literal.at);
+    word64(literal.value);
+  }
+  literals_.clear();
+}
+
+}  // namespace backtrail::arch::x86::translate

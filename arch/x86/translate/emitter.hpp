@@ -1,0 +1,95 @@
+#pragma once
+/// @file
+/// Bytes of the few instructions that the translator adds to a program's own.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "arch/x86/translate/layout.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// General registers as instructions encode them.
+enum class Gpr : std::uint8_t {
+  kRax,
+  kRcx,
+  kRdx,
+  kRbx,
+  kRsp,
+  kRbp,
+  kRsi,
+  kRdi,
+  kR8,
+  kR9,
+  kR10,
+  kR11,
+  kR12,
+  kR13,
+  kR14,
+  kR15,
+};
+
+/// Code that will run at a known address. None of these instructions changes a flag.
+class Emitter {
+ public:
+  explicit Emitter(TraceeAddr base) : base_{base} {}
+
+  [[nodiscard]] std::uint32_t offset() const { return static_cast<std::uint32_t>(code_.size()); }
+  [[nodiscard]] TraceeAddr here() const { return base_ + code_.size(); }
+  [[nodiscard]] std::vector<std::uint8_t> take() { return std::move(code_); }
+
+  void bytes(std::span<const std::uint8_t> data);
+  void bytes(std::initializer_list<std::uint8_t> data);
+  void word32(std::uint32_t value);
+  void word64(std::uint64_t value);
+
+  /// mov gs:[slot], reg / mov reg, gs:[slot]
+  void store(Slot slot, Gpr reg);
+  void load(Gpr reg, Slot slot);
+  /// mov r32, gs:[slot]
+  void load32(Gpr reg, Slot slot);
+  /// mov reg, value, as short as it can be.
+  void move(Gpr reg, std::uint64_t value);
+  /// push value; a 64-bit one goes through a constant that finish() appends.
+  void push(std::uint64_t value);
+  /// mov dword [r11], number / lea r11, [r11+4]
+  void log_store(std::uint32_t number);
+  void log_advance();
+  /// movzx r10d, r10w / jmp [r10*8+table]
+  void table_index();
+  void table_jump(TraceeAddr table);
+  /// jmp rel32, its displacement within one cache line and thus changeable while threads run.
+  /// Returns the displacement's offset.
+  std::uint32_t jump(TraceeAddr target);
+  /// A rel32 to be filled in by bind(); returns its offset.
+  std::uint32_t open_rel32();
+  /// Lets the rel32 at `at` point here.
+  void bind(std::uint32_t at);
+  /// A rel8 likewise.
+  std::uint32_t open_rel8();
+  void bind8(std::uint32_t at);
+  /// The constants of push().
+  void finish();
+
+ private:
+  struct Literal {
+    std::uint32_t at = 0;  ///< Offset of the rel32 that names it.
+    std::uint64_t value = 0;
+  };
+  void gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide);
+
+  TraceeAddr base_;
+  std::vector<std::uint8_t> code_;
+  std::vector<Literal> literals_;
+};
+
+/// `value` as a sign-extended 32-bit field, if it fits.
+[[nodiscard]] constexpr bool fits_int32(std::uint64_t value) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(
+             static_cast<std::int32_t>(static_cast<std::uint32_t>(value)))) == value;
+}
+
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,41 @@
+#pragma once
+/// @file
+/// What translated code takes for granted: two registers of its own, one page a thread, one table.
+///
+/// r11 holds the log pointer and r10 is scratch while translated code runs; the program's values
+/// of both live in the thread's page, which the gs segment base points to.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace backtrail::arch::x86::translate {
+
+/// Offsets from the gs base, eight bytes each unless said otherwise.
+enum class Slot : std::uint32_t {
+  kLog = 0,       ///< The log pointer, while r11 holds something else.
+  kR10 = 8,       ///< The program's r10.
+  kR11 = 16,      ///< The program's r11.
+  kScratch = 24,  ///< The program's rcx inside a landing pad.
+  kTarget = 32,   ///< Where an indirect transfer goes.
+  kRax = 40,      ///< The program's registers inside the miss routine.
+  kRdx = 48,
+  kRsi = 56,
+  kRdi = 64,
+  kRcx = 72,
+  kProcessId = 80,  ///< Four bytes, as the program itself sees the id.
+  kThreadId = 84,   ///< Four bytes.
+};
+inline constexpr std::size_t kThreadPageBytes = 4096;
+
+/// Landing pads by the low 16 bits of the native address, eight bytes an entry.
+inline constexpr std::size_t kTableEntries = 65536;
+/// Translated code and table must lie below this (32-bit displacements, sign-extended).
+inline constexpr std::uint64_t kTableLimit = 0x7fff'ffff;
+
+/// A log entry: the number of the exit by which a superblock was left.
+inline constexpr std::size_t kLogEntryBytes = 4;
+
+/// Linking stores four bytes that must lie within one cache line.
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+}  // namespace backtrail::arch::x86::translate

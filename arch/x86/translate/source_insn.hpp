@@ -1,0 +1,97 @@
+#pragma once
+/// @file
+/// One instruction of the program, as the translator needs to know it.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "arch/base/address.hpp"
+#include "arch/insn.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// Why an instruction is left to the CPU at its native address.
+enum class Special : std::uint8_t {
+  kNone,
+  kUnreadable,  ///< No bytes there.
+  kUndecodable,
+  kSystemCall,  ///< One that may change what translation rests on, or an unknown number.
+  kInterrupt,   ///< int3, int n, int1, ud2, hlt: raises something at its own address.
+  kFarTransfer,
+  kSegment,      ///< Uses the gs segment or loads a segment register.
+  kFlags,        ///< popf: may set the trap flag.
+  kTransaction,  ///< xbegin
+  kAddressSize,  ///< 67 or 66 prefixes where CPUs differ, or 32-bit instruction-relative operands.
+  kRegisters,    ///< Uses both registers that translated code needs, at an address out of reach.
+};
+[[nodiscard]] std::string_view to_string(Special special);
+
+enum class InsnClass : std::uint8_t {
+  kCopy,
+  kSpecial,
+  kConditionalJump,
+  kJumpIfRcxZero,
+  kLoop,
+  kJump,
+  kCall,
+  kIndirectJump,
+  kIndirectCall,
+  kReturn,
+  kSystemCall,
+  kLoadAddress,  ///< lea of an instruction-relative address
+};
+
+enum class Encoding : std::uint8_t { kLegacy, kVex2, kVex3, kEvex };
+
+struct SourceInsn {
+  TraceeAddr pc;
+  std::array<std::uint8_t, kMaxInsnBytes> bytes{};
+  std::uint8_t length = 0;
+  InsnClass kind = InsnClass::kSpecial;
+  Special special = Special::kNone;
+  TraceeAddr target;              ///< Of direct branches; or the instruction-relative address.
+  std::uint8_t condition = 0;     ///< Low four bits of a Jcc opcode; the opcode of LOOP, LOOPcc.
+  std::uint16_t stack_bytes = 0;  ///< The operand of RET.
+  bool address_size_prefix = false;
+  bool uses_r10 = false;
+  bool uses_r11 = false;
+  bool writes_r10 = false;
+  bool writes_r11 = false;
+  bool relative = false;  ///< Has an instruction-relative memory operand at `target`.
+  Encoding encoding = Encoding::kLegacy;
+  std::uint8_t prefix_bytes = 0;  ///< Legacy prefixes in front of REX, VEX, EVEX or opcode.
+  std::uint8_t rex = 0;           ///< The REX byte, 0 = none.
+  std::uint8_t modrm_offset = 0;
+  std::uint8_t displacement_offset = 0;
+  bool names_high_byte = false;  ///< ah, bh, ch or dh: takes no REX.
+  bool reads_fs = false;
+  bool writes_rax = false;
+  std::optional<std::uint32_t> sets_eax_to;
+  std::uint8_t destination = 0;       ///< Register of kLoadAddress.
+  std::uint8_t destination_bits = 0;  ///< Of kLoadAddress: 32 or 64.
+
+  [[nodiscard]] TraceeAddr next() const { return pc + length; }
+  [[nodiscard]] std::span<const std::uint8_t> view() const {
+    return std::span{bytes}.first(length);
+  }
+};
+
+/// `bytes` from `pc` on, up to kMaxInsnBytes of them.
+[[nodiscard]] SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes);
+
+/// The instruction with its instruction-relative operand replaced by [base], base being r10 or
+/// r11. Nothing when the encoding has no room for that (ah and REX).
+struct Rebased {
+  std::array<std::uint8_t, kMaxInsnBytes + 2> bytes{};
+  std::size_t length = 0;
+};
+[[nodiscard]] std::optional<Rebased> rebase(const SourceInsn& insn, bool base_is_r11);
+
+/// mov r10, OPERAND, where OPERAND is that of an indirect call or jump without an
+/// instruction-relative operand.
+[[nodiscard]] Rebased load_operand(const SourceInsn& insn);
+
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,71 @@
+#pragma once
+/// @file
+/// Translated code, and what is known about every byte of it.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "arch/x86/translate/source_insn.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// Where the program's state is while the machine is at a place in translated code.
+enum StateFlag : std::uint8_t {
+  kR10Live = 1,        ///< The program's r10 is in r10; else in its slot.
+  kR11Live = 2,        ///< The program's r11 is in r11; else in its slot.
+  kLogInSlot = 4,      ///< The log pointer is in its slot; else in r11.
+  kRcxInSlot = 8,      ///< The program's rcx is in the scratch slot.
+  kRcxPlusOne = 16,    ///< The program's rcx is one more than rcx.
+  kCommitted = 32,     ///< The log says that this superblock was left.
+  kTargetInSlot = 64,  ///< The program's pc is in the target slot.
+  kRcxIsPc = 128,      ///< The program's rcx equals its pc: behind SYSCALL.
+};
+
+/// The program's state from one offset up to the next row's.
+struct PcRow {
+  std::uint32_t offset = 0;
+  TraceeAddr pc{};             ///< The instruction that comes next, as far as the program knows.
+  std::int32_t stack_add = 0;  ///< To be added to rsp.
+  std::uint16_t passed = 0;    ///< Branches taken since the superblock's head.
+  std::uint8_t flags = 0;      ///< StateFlags.
+};
+
+enum class ExitKind : std::uint8_t {
+  kDirect,    ///< A taken branch from `from` to `to`.
+  kIndirect,  ///< A taken branch from `from`; the target is in the target slot.
+  kContinue,  ///< Falls through to `to`.
+  kSpecial,   ///< The instruction at `to` is left to the CPU.
+};
+
+/// A way out of a superblock, which logs `number`.
+struct Exit {
+  std::uint32_t number = 0;
+  ExitKind kind = ExitKind::kDirect;
+  Special special = Special::kNone;
+  std::uint16_t passed = 0;  ///< Branches taken before it.
+  TraceeAddr from{};
+  TraceeAddr to{};
+  /// Offset of the rel32 that may be pointed to the target's translation; 0 = none.
+  std::uint32_t link_offset = 0;
+};
+
+using Branch = std::pair<TraceeAddr, TraceeAddr>;
+
+struct Superblock {
+  TraceeAddr head;     ///< Native.
+  TraceeAddr address;  ///< Of the code.
+  std::vector<std::uint8_t> code;
+  std::vector<PcRow> rows;  ///< Ascending.
+  std::vector<Exit> exits;
+  std::vector<Branch> branches;     ///< Taken inside, in order; each exit has passed the first few.
+  std::vector<Branch> ranges;       ///< Native [begin, end) that was translated.
+  std::vector<TraceeAddr> returns;  ///< Behind its calls: where control comes back to.
+  std::uint32_t instructions = 0;
+
+  /// The row for an offset below code.size().
+  [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
+};
+
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,69 @@
+#pragma once
+/// @file
+/// The translator: a program's bytes in, code that logs its exits out. A pure function.
+///
+/// A superblock begins at one native address and follows fall-throughs, direct jumps and direct
+/// calls. Return addresses on the stack stay native. Translated code changes no flag, writes
+/// nothing below rsp, and can be interrupted anywhere: its rows say what the program's state is.
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <variant>
+
+#include "arch/base/address.hpp"
+#include "arch/x86/translate/superblock.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// The program's code as it is now.
+struct CodeSource {
+  /// Copies bytes from an address on; returns how many there are.
+  std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read;
+  /// The instruction at this address must not be translated along (a breakpoint is there, or
+  /// pages that are not to be translated begin).
+  std::function<bool(TraceeAddr)> stop_before;
+};
+
+/// System calls that need nobody's attention, by number.
+using InlineSystemCalls = std::bitset<512>;
+
+struct TranslateOptions {
+  TraceeAddr address;            ///< Where the code will be.
+  TraceeAddr table;              ///< The look-up table; below kTableLimit.
+  TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
+  std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
+  const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.
+  std::uint32_t max_instructions = 96;
+  std::uint32_t max_exits = 24;
+  std::uint32_t max_bytes = 2048;
+};
+
+/// Translates from `head` on, or says why the first instruction there cannot be translated.
+[[nodiscard]] std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
+                                                          const TranslateOptions& options);
+
+/// A landing pad: entered with a native target in its slot, it goes on to `body` if the target is
+/// `head`, else to `conflict`. Both jumps can be changed.
+struct LandingPad {
+  std::vector<std::uint8_t> code;
+  std::vector<PcRow> rows;
+  std::uint32_t body_link = 0;  ///< Offsets of the two rel32.
+  std::uint32_t conflict_link = 0;
+};
+[[nodiscard]] LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
+                                          TraceeAddr conflict);
+
+/// The miss routine: keeps the registers it needs in their slots and sends the thread SIGSTOP,
+/// which can neither be blocked nor handled; the tracer finds the thread behind `stopped_at`.
+struct MissRoutine {
+  std::vector<std::uint8_t> code;
+  std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.
+  std::uint32_t stopped_at = 0;  ///< Just behind the system call.
+};
+[[nodiscard]] MissRoutine make_miss_routine(TraceeAddr address);
+
+}  // namespace backtrail::arch::x86::translate

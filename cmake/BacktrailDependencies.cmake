@@ -1,0 +1,20 @@
+# Everything here comes from Debian 12; `./dev setup` installs it.
+find_package(PkgConfig REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(pugixml REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(capstone REQUIRED IMPORTED_TARGET capstone)
+find_package(zydis REQUIRED)
+
+if(BT_TESTS)
+  find_package(GTest REQUIRED)
+  find_path(LIBIPT_INCLUDE_DIR intel-pt.h REQUIRED)
+  find_library(LIBIPT_LIBRARY ipt REQUIRED)
+  add_library(libipt::libipt UNKNOWN IMPORTED)
+  set_target_properties(libipt::libipt PROPERTIES IMPORTED_LOCATION "${LIBIPT_LIBRARY}"
+                                                  INTERFACE_INCLUDE_DIRECTORIES "${LIBIPT_INCLUDE_DIR}")
+endif()

@@ -1,0 +1,47 @@
+#include "decoder/bts/record_ring.hpp"
+
+#include <algorithm>
+
+#include "arch/base/check.hpp"
+
+namespace backtrail::decoder {
+
+RecordRing::RecordRing(std::uint64_t capacity) : capacity_{std::max<std::uint64_t>(capacity, 1)} {}
+
+void RecordRing::append(std::span<const Record> records) {
+  const std::uint64_t end = end_ + records.size();
+  if (records.size() > capacity_) {
+    // The first ones would be overwritten at once.
+    records = records.last(capacity_);
+    end_ = end - capacity_;
+  }
+  while (!records.empty()) {
+    const std::uint64_t slot = (end_ - base_) % capacity_;
+    if (slot / kChunkRecords >= chunks_.size()) chunks_.resize(slot / kChunkRecords + 1);
+    std::unique_ptr<Chunk>& chunk = chunks_[slot / kChunkRecords];
+    if (!chunk) chunk = std::make_unique<Chunk>();
+    const std::uint64_t offset = slot % kChunkRecords;
+    const std::uint64_t count =
+        std::min<std::uint64_t>({records.size(), kChunkRecords - offset, capacity_ - slot});
+    std::copy_n(records.begin(), count, chunk->begin() + static_cast<std::ptrdiff_t>(offset));
+    records = records.subspan(count);
+    end_ += count;
+  }
+  if (end_ - begin_ > capacity_) {
+    overwritten_ += end_ - capacity_ - begin_;
+    begin_ = end_ - capacity_;
+  }
+}
+
+void RecordRing::clear() {
+  chunks_.clear();
+  base_ = begin_ = end_;
+}
+
+const Record& RecordRing::at(std::uint64_t number) const {
+  BT_CHECK(number >= begin_ && number < end_);
+  const std::uint64_t slot = (number - base_) % capacity_;
+  return (*chunks_[slot / kChunkRecords])[slot % kChunkRecords];
+}
+
+}  // namespace backtrail::decoder

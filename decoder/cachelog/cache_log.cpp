@@ -1,0 +1,133 @@
+#include "decoder/cachelog/cache_log.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace backtrail::decoder {
+namespace {
+
+constexpr std::size_t kChunkNumbers = 64 * 1024;
+constexpr std::size_t kBatchRecords = 16 * 1024;
+
+}  // namespace
+
+void CacheLogDecoder::begin_at(TraceeAddr at, std::vector<Record>& out) {
+  if (std::exchange(lost_, false)) {
+    out.push_back(gap(GapReason::kOverflow, TraceeAddr{}, at));
+    indirect_from_.reset();
+    return;
+  }
+  if (!indirect_from_) return;
+  out.push_back(branch(*indirect_from_, at));
+  indirect_from_.reset();
+}
+
+void CacheLogDecoder::numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out) {
+  for (const std::uint32_t number : numbers) {
+    const LoggedExit* exit = exits_.find(number);
+    if (exit == nullptr) {
+      lose(out);
+      continue;
+    }
+    begin_at(exit->block->head, out);
+    for (std::size_t i = 0; i < exit->passed; ++i) {
+      const auto& [from, to] = exit->block->branches[i];
+      out.push_back(branch(from, to));
+    }
+    if (exit->kind == LoggedExitKind::kDirect) out.push_back(branch(exit->from, exit->to));
+    if (exit->kind == LoggedExitKind::kIndirect) indirect_from_ = exit->from;
+  }
+}
+
+void CacheLogDecoder::arrive(TraceeAddr at, std::vector<Record>& out) {
+  begin_at(at, out);
+}
+
+void CacheLogDecoder::lose(std::vector<Record>&) {
+  lost_ = true;
+  indirect_from_.reset();
+}
+
+CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes)
+    : exits_{std::move(exits)},
+      decoder_{*exits_},
+      limit_numbers_{std::max<std::uint64_t>(limit_bytes / sizeof(std::uint32_t), kChunkNumbers)} {}
+
+CacheLog::Chunk& CacheLog::open_chunk() {
+  if (chunks_.empty() || chunks_.back().numbers.size() >= kChunkNumbers ||
+      chunks_.back().events.size() >= kChunkNumbers) {
+    drop_old();
+    chunks_.emplace_back();
+  }
+  return chunks_.back();
+}
+
+void CacheLog::drop_old() {
+  while (!chunks_.empty()) {
+    const Chunk& oldest = chunks_.front();
+    const std::uint64_t size = oldest.numbers.size() + oldest.events.size();
+    if (held_ < limit_numbers_ + size) return;
+    held_ -= size;
+    numbers_dropped_ += oldest.numbers.size();
+    chunks_.pop_front();
+    dropped_ = true;
+  }
+}
+
+void CacheLog::add_numbers(std::span<const std::uint32_t> numbers) {
+  numbers_seen_ += numbers.size();
+  while (!numbers.empty()) {
+    Chunk& chunk = open_chunk();
+    const std::size_t room = kChunkNumbers - chunk.numbers.size();
+    const auto part = numbers.first(std::min(room, numbers.size()));
+    chunk.numbers.insert(chunk.numbers.end(), part.begin(), part.end());
+    held_ += part.size();
+    numbers = numbers.subspan(part.size());
+  }
+}
+
+void CacheLog::add_arrival(TraceeAddr at) {
+  Chunk& chunk = open_chunk();
+  chunk.events.push_back({chunk.numbers.size(), std::nullopt, at});
+  ++held_;
+}
+
+void CacheLog::add_record(const Record& record) {
+  Chunk& chunk = open_chunk();
+  chunk.events.push_back({chunk.numbers.size(), record, TraceeAddr{}});
+  ++held_;
+}
+
+void CacheLog::decode(const Chunk& chunk, std::vector<Record>& out) {
+  std::size_t done = 0;
+  const std::span<const std::uint32_t> numbers{chunk.numbers};
+  for (const Event& event : chunk.events) {
+    decoder_.numbers(numbers.subspan(done, event.before - done), out);
+    done = event.before;
+    if (event.record) {
+      // Whatever is recorded on its own begins where the numbers before it ended.
+      decoder_.arrive(event.record->from, out);
+      out.push_back(*event.record);
+    } else {
+      decoder_.arrive(event.arrival, out);
+    }
+  }
+  decoder_.numbers(numbers.subspan(done), out);
+}
+
+void CacheLog::drain(TraceConsumer& consumer) {
+  std::vector<Record> out;
+  out.reserve(kBatchRecords);
+  if (std::exchange(dropped_, false)) decoder_.lose(out);
+  std::deque<Chunk> chunks;
+  chunks.swap(chunks_);
+  held_ = 0;
+  for (const Chunk& chunk : chunks) {
+    decode(chunk, out);
+    if (out.size() < kBatchRecords && &chunk != &chunks.back()) continue;
+    if (!out.empty()) consumer.consume(out);
+    out.clear();
+  }
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,80 @@
+#pragma once
+/// @file
+/// One thread's log of exit numbers, with what happened between them, and its way back to records.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "decoder/cachelog/exit_table.hpp"
+#include "decoder/trace/record.hpp"
+#include "decoder/trace/trace_consumer.hpp"
+
+namespace backtrail::decoder {
+
+/// Turns exit numbers into branch records, oldest first. An indirect branch's target is the head of
+/// the superblock that the next number names.
+class CacheLogDecoder {
+ public:
+  explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits} {}
+
+  void numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out);
+  /// The thread is at `at` now: the target of an indirect branch that waits for one.
+  void arrive(TraceeAddr at, std::vector<Record>& out);
+  /// Numbers are missing here.
+  void lose(std::vector<Record>& out);
+
+ private:
+  void begin_at(TraceeAddr at, std::vector<Record>& out);
+
+  const ExitTable& exits_;
+  std::optional<TraceeAddr> indirect_from_;
+  bool lost_ = false;
+};
+
+/// Keeps undecoded numbers, the newest `limit_bytes` of them at least, until somebody wants
+/// records. Entries that are no numbers (a signal, a stepped branch) keep their place among them.
+class CacheLog {
+ public:
+  /// `limit_bytes` counts numbers at four bytes each.
+  CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes);
+
+  void add_numbers(std::span<const std::uint32_t> numbers);
+  void add_arrival(TraceeAddr at);
+  void add_record(const Record& record);
+  /// Decodes everything, hands it on and forgets it.
+  void drain(TraceConsumer& consumer);
+
+  [[nodiscard]] bool empty() const { return chunks_.empty(); }
+  [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
+  [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
+
+ private:
+  struct Event {
+    std::size_t before = 0;  ///< Stands in front of this many-th number of its chunk.
+    std::optional<Record> record;
+    TraceeAddr arrival;
+  };
+  struct Chunk {
+    std::vector<std::uint32_t> numbers;
+    std::vector<Event> events;
+  };
+  Chunk& open_chunk();
+  void drop_old();
+  void decode(const Chunk& chunk, std::vector<Record>& out);
+
+  std::shared_ptr<const ExitTable> exits_;
+  CacheLogDecoder decoder_;
+  std::deque<Chunk> chunks_;
+  std::uint64_t limit_numbers_;
+  std::uint64_t held_ = 0;
+  std::uint64_t numbers_seen_ = 0;
+  std::uint64_t numbers_dropped_ = 0;
+  bool dropped_ = false;
+};
+
+}  // namespace backtrail::decoder

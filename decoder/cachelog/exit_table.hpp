@@ -1,0 +1,57 @@
+#pragma once
+/// @file
+/// What the exit numbers in a log mean.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "arch/base/address.hpp"
+
+namespace backtrail::decoder {
+
+using TakenBranch = std::pair<TraceeAddr, TraceeAddr>;
+
+/// One superblock's part of the table: where it begins, and the branches taken inside it.
+struct LoggedBlock {
+  TraceeAddr head;
+  std::vector<TakenBranch> branches;
+};
+
+enum class LoggedExitKind : std::uint8_t {
+  kDirect,    ///< A taken branch from `from` to `to`.
+  kIndirect,  ///< A taken branch from `from` to wherever the thread was next.
+  kContinue,  ///< No branch.
+};
+
+struct LoggedExit {
+  const LoggedBlock* block = nullptr;
+  TraceeAddr from;
+  TraceeAddr to;
+  std::uint16_t passed = 0;  ///< How many of the block's branches were taken before it.
+  LoggedExitKind kind = LoggedExitKind::kDirect;
+};
+
+/// Grows only: a number means the same for ever.
+class ExitTable {
+ public:
+  /// The number that the next exit will get.
+  [[nodiscard]] std::uint32_t next_number() const {
+    return static_cast<std::uint32_t>(exits_.size());
+  }
+  const LoggedBlock& add_block(LoggedBlock block);
+  /// `exit.block` is one that add_block() returned.
+  void add_exit(const LoggedExit& exit) { exits_.push_back(exit); }
+  /// nullptr for a number that no exit has.
+  [[nodiscard]] const LoggedExit* find(std::uint32_t number) const {
+    return number < exits_.size() ? &exits_[number] : nullptr;
+  }
+
+ private:
+  std::vector<std::unique_ptr<LoggedBlock>> blocks_;
+  std::vector<LoggedExit> exits_;
+};
+
+}  // namespace backtrail::decoder

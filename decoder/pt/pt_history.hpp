@@ -1,0 +1,54 @@
+#pragma once
+/// @file
+/// The last N bytes of one thread's trace in Intel PT form, made from branch records.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "decoder/pt/pt_encoder.hpp"
+#include "decoder/trace/trace_consumer.hpp"
+
+namespace backtrail::decoder {
+
+/// Keeps whole stretches that begin with a PSB; drops the oldest when the size is exceeded. An exec
+/// forgets all that was before it: those addresses mean other code now.
+class PtHistory : public TraceConsumer {
+ public:
+  /// @param insns Borrowed; must outlive the history.
+  /// @param size_bytes Bound of what read_all() returns; memory is taken as it fills. The newest
+  ///        stretch (256 bytes to 4 KiB, a sixteenth of the size between) is kept in any case.
+  PtHistory(InsnCache& insns, std::uint64_t size_bytes);
+
+  void consume(std::span<const Record> records) override;
+
+  /// The packets of everything kept, ending at `pc`, the thread's present pc. Empty before the
+  /// first record.
+  std::vector<std::uint8_t> read_all(TraceeAddr pc);
+  /// Records came since the last read_all().
+  [[nodiscard]] bool changed() const { return unread_; }
+  /// Records came, or the pc moved, since the last read_all().
+  [[nodiscard]] bool changed(TraceeAddr pc) const { return unread_ || read_pc_ != pc; }
+
+  [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
+  /// Bytes of packets lost to the size, ever.
+  [[nodiscard]] std::uint64_t overwritten_bytes() const { return overwritten_bytes_; }
+
+ private:
+  void forget();
+  void close_stretch();
+  void drop_oldest(std::uint64_t extra_bytes);
+
+  std::uint64_t size_bytes_;
+  std::size_t stretch_bytes_;  // a stretch is closed when it is this long
+  PtEncoder encoder_;
+  std::deque<std::vector<std::uint8_t>> closed_;  // whole stretches, oldest first
+  std::uint64_t closed_bytes_ = 0;
+  std::vector<std::uint8_t> open_;  // the newest stretch
+  std::uint64_t overwritten_bytes_ = 0;
+  bool unread_ = false;
+  std::optional<TraceeAddr> read_pc_;
+};
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,202 @@
+#include "ptrace/cache/cache_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+
+constexpr std::uint64_t kThreadsBytes = kThreadBytes * kMaxThreads;
+constexpr std::uint64_t kTotalBytes = kCodeBytes + kTableBytes + kThreadsBytes;
+constexpr std::uint64_t kPageBytes = 4096;
+/// Room that is left below an executable for whatever it maps there itself.
+constexpr std::uint64_t kGapBytes = 1ULL << 20;
+constexpr std::uint64_t kTableTop = 0x7f00'0000;
+constexpr std::uint64_t kTableStep = 1ULL << 20;
+constexpr std::uint64_t kNoFd = ~std::uint64_t{0};
+constexpr std::uint64_t kRedZoneBytes = 128;
+
+/// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right
+/// below it, out of the way of the program's own mappings, which get the addresses they always get.
+std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const std::string& exe) {
+  std::vector<std::uint64_t> places;
+  for (const MapEntry& map : maps) {
+    if (map.path != exe) continue;
+    if (map.start > kCodeBytes + kThreadsBytes + 2 * kGapBytes) {
+      places.push_back(map.start - kCodeBytes - kGapBytes);
+    }
+    break;
+  }
+  // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
+  places.push_back(kTableTop - kTableBytes - kCodeBytes - kGapBytes);
+  places.push_back(0);
+  return places;
+}
+
+/// memfd_create() needs a name in the program's memory: its stack, below the red zone, lends some.
+class BorrowedStack {
+ public:
+  BorrowedStack(Process& process, TraceeAddr sp, std::span<const std::uint8_t> bytes)
+      : process_{process}, at_{TraceeAddr{(sp.value() - kRedZoneBytes - bytes.size()) & ~15ULL}} {
+    saved_.resize(bytes.size());
+    saved_.resize(process_.read_memory(at_, saved_));
+    ok_ = saved_.size() == bytes.size() && process_.write_memory(at_, bytes).has_value();
+  }
+  ~BorrowedStack() {
+    if (ok_) (void)process_.write_memory(at_, saved_);
+  }
+  BorrowedStack(const BorrowedStack&) = delete;
+  BorrowedStack& operator=(const BorrowedStack&) = delete;
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] TraceeAddr at() const { return at_; }
+
+ private:
+  Process& process_;
+  TraceeAddr at_;
+  std::vector<std::uint8_t> saved_;
+  bool ok_ = false;
+};
+
+}  // namespace
+
+std::uint64_t ThreadMemory::read(Slot slot) const {
+  std::uint64_t value = 0;
+  std::memcpy(&value, host_ + static_cast<std::uint32_t>(slot), sizeof value);
+  return value;
+}
+
+void ThreadMemory::write(Slot slot, std::uint64_t value) {
+  std::memcpy(host_ + static_cast<std::uint32_t>(slot), &value, sizeof value);
+}
+
+void ThreadMemory::write32(Slot slot, std::uint32_t value) {
+  std::memcpy(host_ + static_cast<std::uint32_t>(slot), &value, sizeof value);
+}
+
+std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
+  if (log < ring() || log > ring_end()) return {};
+  // The ring begins at a page of a mapping and holds nothing but these.
+  const void* begin = host_ + arch::x86::translate::kThreadPageBytes;
+  return {static_cast<const std::uint32_t*>(begin), (log - ring()) / sizeof(std::uint32_t)};
+}
+
+CacheMemory::~CacheMemory() {
+  if (host_ != nullptr) ::munmap(host_, kTotalBytes);
+}
+
+Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
+  std::unique_ptr<CacheMemory> memory{new CacheMemory};
+  BT_CHECKED(memory->map(thread));
+  return memory;
+}
+
+Result<void> CacheMemory::map(Thread& thread) {
+  constexpr std::array<std::uint8_t, 16> kName{'b', 'a', 'c', 'k', 't', 'r', 'a', 'i', 'l'};
+  Process& process = thread.process();
+  const ProcFs proc;
+  BT_TRY(const arch::x86::UserRegs regs, thread.user_regs());
+  BT_TRY(const std::vector<MapEntry> maps, proc.maps(process.pid()));
+  const BorrowedStack name{process, regs.sp(), kName};
+  if (!name.ok()) return fail(TraceErrc::kUnreadable, "borrow stack", regs.sp().value());
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  // Kernels set to refuse executable memfds still let such a mapping be executed.
+  auto created = remote.call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
+  BT_TRY(const std::uint64_t fd, created);
+  const UniqueFd here{
+      ::open(proc.path(process.pid(), "fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC)};
+  const auto set_up = [&]() -> Result<void> {
+    if (!here) return fail_errno("open the program's memfd");
+    if (::ftruncate(here.get(), static_cast<off_t>(kTotalBytes)) != 0) {
+      return fail_errno("ftruncate");
+    }
+    void* mapped = ::mmap(nullptr, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED, here.get(), 0);
+    if (mapped == MAP_FAILED) return fail_errno("mmap");
+    host_ = static_cast<std::uint8_t*>(mapped);
+    for (const std::uint64_t place : code_places(maps, proc.exe(process.pid()).value_or(""))) {
+      const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
+      const std::uint64_t at = place & ~(kPageBytes - 1);
+      const auto got = remote.call(SYS_mmap, {at, kCodeBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
+      if (!got) continue;
+      code_ = TraceeAddr{*got};
+      // Old kernels take the address for a hint.
+      if (place == 0 || *got == at) break;
+      (void)remote.call(SYS_munmap, {*got, kCodeBytes});
+      code_ = TraceeAddr{};
+    }
+    if (code_ == TraceeAddr{}) return fail(TraceErrc::kUnsupported, "map translated code");
+    for (std::uint64_t at = kTableTop - kTableBytes; at > kTableStep; at -= kTableStep) {
+      const auto got = remote.call(
+          SYS_mmap, {at, kTableBytes, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, kCodeBytes});
+      if (got && *got == at) {
+        table_ = TraceeAddr{at};
+        break;
+      }
+      if (got) (void)remote.call(SYS_munmap, {*got, kTableBytes});
+    }
+    if (table_ == TraceeAddr{}) return fail(TraceErrc::kUnsupported, "map the look-up table");
+    BT_TRY(
+        const std::uint64_t threads,
+        remote.call(SYS_mmap, {code_.value() - kThreadsBytes, kThreadsBytes, PROT_READ | PROT_WRITE,
+                               MAP_SHARED, fd, kCodeBytes + kTableBytes}));
+    threads_ = TraceeAddr{threads};
+    BT_CHECKED(remote.call(SYS_madvise, {code_.value(), kCodeBytes, MADV_DONTFORK}));
+    BT_CHECKED(remote.call(SYS_madvise, {table_.value(), kTableBytes, MADV_DONTFORK}));
+    BT_CHECKED(remote.call(SYS_madvise, {threads_.value(), kThreadsBytes, MADV_DONTFORK}));
+    return {};
+  };
+  auto done = set_up();
+  (void)remote.call(SYS_close, {fd});
+  return done;
+}
+
+Result<void> CacheMemory::remove(Thread& thread) {
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_CHECKED(remote.call(SYS_munmap, {code_.value(), kCodeBytes}));
+  BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableBytes}));
+  BT_CHECKED(remote.call(SYS_munmap, {threads_.value(), kThreadsBytes}));
+  return {};
+}
+
+void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
+  // Not always aligned, but within one cache line: one store of the CPU.
+  __atomic_store_n(static_cast<std::uint32_t*>(static_cast<void*>(host_ + code_offset)), value,
+                   __ATOMIC_RELEASE);
+}
+
+void CacheMemory::store_entry(std::size_t index, TraceeAddr target) {
+  __atomic_store_n(static_cast<std::uint64_t*>(static_cast<void*>(host_ + kCodeBytes)) + index,
+                   target.value(), __ATOMIC_RELEASE);
+}
+
+TraceeAddr CacheMemory::entry(std::size_t index) const {
+  return TraceeAddr{*(static_cast<std::uint64_t*>(static_cast<void*>(host_ + kCodeBytes)) + index)};
+}
+
+ThreadMemory CacheMemory::thread(std::size_t index) const {
+  return {host_ + kCodeBytes + kTableBytes + index * kThreadBytes, threads_ + index * kThreadBytes};
+}
+
+Result<void> CacheMemory::protect_guard(Thread& thread, std::size_t index) {
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_CHECKED(
+      remote.call(SYS_mprotect, {this->thread(index).ring_end().value(), kGuardBytes, PROT_NONE}));
+  return {};
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,97 @@
+#pragma once
+/// @file
+/// The memory that translated code, its table and the threads' logs live in: one memfd, mapped in
+/// the program and in the server.
+///
+///     memfd:   | code (r-x) | table (r--) | thread 0: page, ring, guard | thread 1: ... |
+///
+/// In the program each part is a mapping of its own: the code near the executable, the table below
+/// 2 GiB, the threads anywhere. No page is writable and executable, and no forked child inherits
+/// them.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "arch/base/address.hpp"
+#include "arch/base/result.hpp"
+#include "arch/x86/translate/layout.hpp"
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::tracee {
+class Process;
+class Thread;
+}  // namespace backtrail::tracee
+
+namespace backtrail::tracee::cache {
+
+inline constexpr std::uint64_t kCodeBytes = 64ULL << 20;
+inline constexpr std::uint64_t kTableBytes =
+    arch::x86::translate::kTableEntries * sizeof(std::uint64_t);
+inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
+inline constexpr std::uint64_t kGuardBytes = 4096;
+inline constexpr std::uint64_t kThreadBytes =
+    arch::x86::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
+inline constexpr std::size_t kMaxThreads = 64;
+
+/// A thread's part as the server sees it.
+class ThreadMemory {
+ public:
+  ThreadMemory(std::uint8_t* host, TraceeAddr base) : host_{host}, base_{base} {}
+
+  [[nodiscard]] std::uint64_t read(arch::x86::translate::Slot slot) const;
+  void write(arch::x86::translate::Slot slot, std::uint64_t value);
+  void write32(arch::x86::translate::Slot slot, std::uint32_t value);
+  /// The gs base.
+  [[nodiscard]] TraceeAddr page() const { return base_; }
+  [[nodiscard]] TraceeAddr ring() const { return base_ + arch::x86::translate::kThreadPageBytes; }
+  [[nodiscard]] TraceeAddr ring_end() const { return ring() + kRingBytes; }
+  /// Memory in the page, from an offset on, as the server sees it.
+  [[nodiscard]] std::uint8_t* scratch(std::uint64_t offset) const { return host_ + offset; }
+  /// Log entries up to a log pointer; empty for one that is not in the ring.
+  [[nodiscard]] std::span<const std::uint32_t> entries(TraceeAddr log) const;
+
+ private:
+  std::uint8_t* host_;
+  TraceeAddr base_;
+};
+
+class CacheMemory {
+ public:
+  /// Sets everything up. The thread must be in a stop outside system calls. Errors: kTraceeGone,
+  /// kUnsupported; errnos of the calls made.
+  static Result<std::unique_ptr<CacheMemory>> create(Thread& thread);
+  ~CacheMemory();
+  CacheMemory(const CacheMemory&) = delete;
+  CacheMemory& operator=(const CacheMemory&) = delete;
+  /// Takes the mappings out of the program.
+  Result<void> remove(Thread& thread);
+
+  [[nodiscard]] TraceeAddr code() const { return code_; }
+  [[nodiscard]] TraceeAddr table() const { return table_; }
+  [[nodiscard]] bool has_code(TraceeAddr address) const {
+    return address >= code_ && address < code_ + kCodeBytes;
+  }
+  [[nodiscard]] std::span<std::uint8_t> host_code() const { return {host_, kCodeBytes}; }
+  /// Aligned stores that the program sees at once.
+  void store_link(std::uint64_t code_offset, std::uint32_t value);
+  void store_entry(std::size_t index, TraceeAddr target);
+  [[nodiscard]] TraceeAddr entry(std::size_t index) const;
+
+  [[nodiscard]] ThreadMemory thread(std::size_t index) const;
+  /// Makes the guard page behind the thread's ring a guard.
+  Result<void> protect_guard(Thread& thread, std::size_t index);
+
+ private:
+  CacheMemory() = default;
+  Result<void> map(Thread& thread);
+
+  std::uint8_t* host_ = nullptr;
+  TraceeAddr code_;
+  TraceeAddr table_;
+  TraceeAddr threads_;
+};
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,439 @@
+#include "ptrace/cache/cache_source.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/ptrace.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+using arch::x86::translate::Special;
+namespace translate = arch::x86::translate;
+
+constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
+constexpr std::uint64_t kCodeSegment64 = 0x33;
+constexpr std::uint64_t kTrapFlag = 0x100;
+constexpr std::uint64_t kSyscallInsnBytes = 2;
+
+bool raised_by_instruction(Thread& thread, int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+      break;
+    default:
+      return false;
+  }
+  const auto info = request::read_siginfo(thread.tid());
+  return info && info->si_code > 0;
+}
+
+}  // namespace
+
+/// The program's state, while it is put together.
+struct CacheSource::Native {
+  arch::x86::UserRegs regs;
+  TraceeAddr log;
+  TraceeAddr pc;
+  std::uint8_t flags = 0;
+};
+
+CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
+                         std::uint64_t history_bytes)
+    : StepSource{process, sink}, process_{process}, sink_{sink}, history_bytes_{history_bytes} {}
+
+CacheSource::~CacheSource() {
+  log::ptrace().debug("pid={}: {}", process_.pid(), statistics());
+  drop_space();
+}
+
+void CacheSource::drop_space() {
+  if (log_) {
+    flush();
+    numbers_ += log_->numbers_seen();
+    log_.reset();
+  }
+  if (space_) space_->give_slot_back(slot_);
+  memory_.reset();
+  space_.reset();
+  in_cache_ = false;
+}
+
+void CacheSource::give_up(std::string why) {
+  if (!why_stepping_.empty()) return;
+  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
+  why_stepping_ = std::move(why);
+}
+
+bool CacheSource::set_up(Thread& thread) {
+  if (space_) return true;
+  const auto failed = [&](const Error& error) {
+    // A thread that is gone needs nothing; everything else will not get better.
+    if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
+    return false;
+  };
+  auto space = cache::CacheSpace::of(thread);
+  if (!space) return failed(space.error());
+  const auto slot = (*space)->take_slot(thread);
+  if (!slot) return failed(slot.error());
+  space_ = std::move(*space);
+  slot_ = *slot;
+  memory_ = space_->memory().thread(slot_);
+  log_ = std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_);
+  return true;
+}
+
+bool CacheSource::everybody_recorded() const {
+  return std::all_of(process_.threads().begin(), process_.threads().end(), [](const auto& thread) {
+    return thread->control().zombie ||
+           (thread->trace() && thread->trace()->source().kind() == SourceKind::kCache);
+  });
+}
+
+bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) const {
+  if (!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64) return false;
+  if (regs[UserReg::kCs] != kCodeSegment64 || regs[UserReg::kGsBase] != 0 ||
+      regs[UserReg::kGs] != 0 || (regs[UserReg::kEflags] & kTrapFlag) != 0) {
+    return false;
+  }
+  if (process_.lifted_for_vfork || !everybody_recorded()) return false;
+  const WaitStatus& status = thread.status();
+  const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
+  if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
+  // The memory is made by system calls of the thread, so its stop must be a plain one.
+  const bool plain = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+                     thread.trap_cause() == TrapCause::kStep;
+  return space_ ? !space_->forbidden() : plain;
+}
+
+bool CacheSource::enter(Thread& thread) {
+  const auto before = thread.user_regs();
+  if (!before || !may_enter(thread, *before)) return false;
+  if (!set_up(thread) || !space_->refresh()) return false;
+  const bool plain = thread.status().kind == WaitKind::kStopped &&
+                     thread.status().signal == SIGTRAP && thread.trap_cause() == TrapCause::kStep;
+  if (plain && !space_->learn_segv_action(thread, slot_)) return false;
+  const auto body = space_->code().body(before->pc());
+  if (const auto* special = std::get_if<Special>(&body)) {
+    ++special_[static_cast<std::size_t>(*special)];
+    if (*special == Special::kNone) give_up("the memory for translations is used up");
+    return false;
+  }
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (!mask) return false;
+  mask_ = *mask;
+  arch::x86::UserRegs regs = *before;
+  memory_->write(Slot::kR10, regs[UserReg::kR10]);
+  memory_->write(Slot::kR11, regs[UserReg::kR11]);
+  regs[UserReg::kR11] = memory_->ring().value();
+  regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
+  regs[UserReg::kGsBase] = memory_->page().value();
+  regs[UserReg::kOrigRax] = kNoSystemCall;
+  if (!thread.set_user_regs(regs)) return false;
+  in_cache_ = true;
+  ++entries_;
+  (void)thread.run(RunRequest::kContinue, 0);
+  return true;
+}
+
+Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
+  if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
+    note_resumed(how);
+    return {};
+  }
+  if (space_) note_system_call(thread);
+  ++native_steps_;
+  return StepSource::resume(thread, how);
+}
+
+void CacheSource::note_system_call(Thread& thread) {
+  const auto regs = thread.user_regs();
+  if (!regs) return;
+  std::array<std::uint8_t, kSyscallInsnBytes> bytes{};
+  if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
+      bytes[1] != 0x05) {
+    return;
+  }
+  switch (cache::effect_of(*regs)) {
+    case cache::SyscallEffect::kNone:
+      break;
+    case cache::SyscallEffect::kMappings:
+      space_->mappings_changed();
+      break;
+    case cache::SyscallEffect::kSandbox:
+      space_->forbid("the program restricts or redirects system calls");
+      break;
+    case cache::SyscallEffect::kSegvAction:
+      space_->segv_action_changed();
+      break;
+  }
+}
+
+StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    drop_space();  // its memory went with the old program
+    stop_signal_due_ = false;
+    return StepSource::on_stop(thread, status);
+  }
+  if (in_cache_) return cache_stop(thread, status);
+  if (stop_signal_due_ && own_stop_signal(thread)) {
+    stop_signal_due_ = false;
+    (void)resume(thread, last_resume());
+    return StopVerdict::kResumed;
+  }
+  return StepSource::on_stop(thread, status);
+}
+
+bool CacheSource::own_stop_signal(Thread& thread) const {
+  const WaitStatus& status = thread.status();
+  if (status.kind != WaitKind::kStopped || status.signal != SIGSTOP) return false;
+  const auto info = request::read_siginfo(thread.tid());
+  return info && info->si_code == SI_TKILL;
+}
+
+StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
+  const auto pc = thread.pc();
+  if (!pc) return StopVerdict::kReport;  // it is gone
+  if (own_stop_signal(thread)) {
+    if (*pc == space_->code().miss_stop()) return miss(thread);
+    if (std::exchange(stop_signal_due_, false)) {
+      (void)thread.run(RunRequest::kContinue, 0);
+      return StopVerdict::kResumed;
+    }
+  }
+  if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV && is_guard_fault(thread) &&
+      guard_hit(thread)) {
+    return StopVerdict::kResumed;
+  }
+  const bool fault =
+      status.kind == WaitKind::kStopped && raised_by_instruction(thread, status.signal);
+  if (!leave(thread)) return StopVerdict::kReport;
+  // The instruction raises its signal again at its native address, with everything as it must be.
+  if (fault) return step_natively(thread);
+  return StopVerdict::kReport;
+}
+
+StopVerdict CacheSource::step_natively(Thread& thread) {
+  if (space_) note_system_call(thread);
+  ++native_steps_;
+  (void)StepSource::resume(thread, SourceResume{});
+  return StopVerdict::kResumed;
+}
+
+bool CacheSource::is_guard_fault(Thread& thread) const {
+  const auto info = request::read_siginfo(thread.tid());
+  const auto regs = thread.user_regs();
+  if (!info || !regs || info->si_code <= 0) return false;
+  const TraceeAddr address{std::bit_cast<std::uint64_t>(info->si_addr)};
+  return address == memory_->ring_end() && (*regs)[UserReg::kR11] == memory_->ring_end().value();
+}
+
+bool CacheSource::guard_hit(Thread& thread) {
+  auto regs = thread.user_regs();
+  if (!regs) return false;
+  if (!space_->repair_segv(thread, slot_, mask_)) return false;
+  ++rings_;
+  log_->add_numbers(memory_->entries(memory_->ring_end()));
+  (*regs)[UserReg::kR11] = memory_->ring().value();
+  if (!thread.set_user_regs(*regs)) return false;
+  (void)thread.run(RunRequest::kContinue, 0);
+  return true;
+}
+
+std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
+  const auto entries = memory_->entries(log);
+  const translate::Exit* exit = entries.empty() ? nullptr : space_->code().exit(entries.back());
+  if (exit == nullptr) return std::nullopt;
+  if (exit->kind != translate::ExitKind::kIndirect) return exit->to;
+  return TraceeAddr{memory_->read(Slot::kTarget)};
+}
+
+StopVerdict CacheSource::miss(Thread& thread) {
+  ++misses_;
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const auto target = miss_target(log);
+  const auto give_way = [&]() -> StopVerdict {
+    if (!leave(thread)) return StopVerdict::kReport;
+    return step_natively(thread);
+  };
+  auto regs = thread.user_regs();
+  if (!target || !regs || space_->forbidden() || !everybody_recorded() || !space_->refresh()) {
+    return give_way();
+  }
+  const std::uint32_t number = memory_->entries(log).back();
+  const translate::Exit& exit = *space_->code().exit(number);
+  if (exit.kind == translate::ExitKind::kSpecial) {
+    ++special_[static_cast<std::size_t>(exit.special)];
+    return give_way();
+  }
+  const bool indirect = exit.kind == translate::ExitKind::kIndirect;
+  const auto body = space_->code().body(*target);
+  if (const auto* special = std::get_if<Special>(&body)) {
+    ++special_[static_cast<std::size_t>(*special)];
+    if (*special == Special::kNone) give_up("the memory for translations is used up");
+    return give_way();
+  }
+  const TraceeAddr next = std::get<TraceeAddr>(body);
+  if (indirect) {
+    space_->code().publish(*target, next);
+  } else {
+    space_->code().link(number, next);
+  }
+  (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);
+  (*regs)[UserReg::kRcx] = memory_->read(Slot::kRcx);
+  (*regs)[UserReg::kRdx] = memory_->read(Slot::kRdx);
+  (*regs)[UserReg::kRsi] = memory_->read(Slot::kRsi);
+  (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
+  (*regs)[UserReg::kR11] = log.value();
+  (*regs)[UserReg::kRip] = next.value();
+  (*regs)[UserReg::kOrigRax] = kNoSystemCall;
+  if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
+  (void)thread.run(RunRequest::kContinue, 0);
+  return StopVerdict::kResumed;
+}
+
+void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
+  const translate::PcRow& row = *place.row;
+  arch::x86::UserRegs& regs = native.regs;
+  const auto has = [&](translate::StateFlag flag) { return (row.flags & flag) != 0; };
+  native.flags = row.flags;
+  native.log =
+      TraceeAddr{has(translate::kLogInSlot) ? memory_->read(Slot::kLog) : regs[UserReg::kR11]};
+  native.pc = has(translate::kTargetInSlot) ? TraceeAddr{memory_->read(Slot::kTarget)} : row.pc;
+  if (!has(translate::kR10Live)) regs[UserReg::kR10] = memory_->read(Slot::kR10);
+  if (!has(translate::kR11Live)) regs[UserReg::kR11] = memory_->read(Slot::kR11);
+  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kScratch);
+  if (has(translate::kRcxPlusOne)) ++regs[UserReg::kRcx];
+  if (has(translate::kRcxIsPc)) regs[UserReg::kRcx] = row.pc.value();
+  regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
+}
+
+void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
+  arch::x86::UserRegs& regs = native.regs;
+  native.flags = translate::kCommitted;
+  native.log = TraceeAddr{regs[UserReg::kR11]};
+  if (place.registers_saved) {
+    native.log = TraceeAddr{memory_->read(Slot::kLog)};
+    regs[UserReg::kRax] = memory_->read(Slot::kRax);
+    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
+    regs[UserReg::kRdx] = memory_->read(Slot::kRdx);
+    regs[UserReg::kRsi] = memory_->read(Slot::kRsi);
+    regs[UserReg::kRdi] = memory_->read(Slot::kRdi);
+    regs[UserReg::kOrigRax] = kNoSystemCall;
+  }
+  regs[UserReg::kR10] = memory_->read(Slot::kR10);
+  regs[UserReg::kR11] = memory_->read(Slot::kR11);
+  native.pc = miss_target(native.log).value_or(TraceeAddr{});
+}
+
+Result<void> CacheSource::leave(Thread& thread) {
+  BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
+  in_cache_ = false;
+  const auto place = space_->code().locate(stopped_at.pc());
+  Native native;
+  native.regs = stopped_at;
+  if (!place) {
+    log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
+    give_up("the thread left translated code by itself");
+    native.pc = stopped_at.pc();
+    native.log = memory_->ring();
+  } else if (place->kind == cache::CodePlace::Kind::kMiss) {
+    leave_miss(*place, native);
+    stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
+  } else {
+    leave_block(*place, native);
+  }
+  log_->add_numbers(memory_->entries(native.log));
+  if (place && (native.flags & translate::kCommitted) == 0) {
+    log_->add_arrival(place->logged->head);
+    for (std::size_t i = 0; i < place->row->passed; ++i) {
+      const auto& [from, to] = place->logged->branches[i];
+      log_->add_record(decoder::branch(from, to));
+    }
+  } else {
+    log_->add_arrival(native.pc);
+  }
+  native.regs[UserReg::kRip] = native.pc.value();
+  native.regs[UserReg::kGsBase] = 0;
+  // A call that will be made again is not behind us yet.
+  const bool interrupted =
+      (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
+  moved_to(interrupted ? native.pc - kSyscallInsnBytes : native.pc);
+  return thread.set_user_regs(native.regs);
+}
+
+void CacheSource::push(const decoder::Record& record) {
+  if (log_) {
+    log_->add_record(record);
+  } else {
+    StepSource::push(record);
+  }
+}
+
+void CacheSource::flush() {
+  StepSource::flush();
+  if (log_) log_->drain(sink_);
+}
+
+void CacheSource::on_breakpoint(TraceeAddr address) {
+  if (space_) space_->code().split_at(address);
+}
+
+void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
+  StepSource::on_code_written(begin, end);
+  if (space_) space_->code_written(begin, end);
+}
+
+void CacheSource::detach(Thread& thread) {
+  StepSource::detach(thread);
+  if (std::exchange(stop_signal_due_, false)) {
+    // It comes before anything else can happen, and nobody else may see it.
+    (void)request::cont(thread.tid());
+    (void)cache::next_stop(thread.tid());
+  }
+  if (!space_) return;
+  const WaitStatus& status = thread.status();
+  const bool plain =
+      status.is_interrupt_stop() || (status.kind == WaitKind::kStopped && status.signal == SIGTRAP);
+  if (space_->last_user() && plain) {
+    if (auto removed = space_->memory().remove(thread); !removed) {
+      log::ptrace().debug("tid={}: {}", thread.tid(), removed.error().message());
+    }
+  }
+  drop_space();
+}
+
+std::string CacheSource::statistics() const {
+  std::string text = fmt::format(
+      "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
+      numbers_ + (log_ ? log_->numbers_seen() : 0), entries_, misses_, rings_, native_steps_);
+  if (space_) {
+    const cache::CodeCache& code = space_->code();
+    text += fmt::format("; {} superblocks of {} instructions in {} bytes", code.blocks(),
+                        code.instructions(), code.bytes_used());
+  }
+  for (std::size_t i = 0; i < special_.size(); ++i) {
+    if (special_[i] == 0) continue;
+    text += fmt::format("; {} {}", special_[i], to_string(static_cast<Special>(i)));
+  }
+  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (space_ && space_->forbidden()) text += "; stepping: " + space_->why_forbidden();
+  return text;
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,85 @@
+#pragma once
+/// @file
+/// The `cache` source: the thread runs translated code that logs its branches. Whatever cannot be
+/// translated is stepped, one instruction at its native address, as the `step` source does it.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "arch/x86/raw_registers.hpp"
+#include "decoder/cachelog/cache_log.hpp"
+#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/source/step_source.hpp"
+
+namespace backtrail::tracee {
+
+/// Whenever a stop is reported, the thread's registers are native ones and nothing of the cache is
+/// in them: to everybody else it is a stepped thread.
+class CacheSource final : public StepSource {
+ public:
+  /// As StepSource. `history_bytes`: how much of the newest log is kept at least.
+  CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes);
+  ~CacheSource() override;
+  CacheSource(const CacheSource&) = delete;
+  CacheSource& operator=(const CacheSource&) = delete;
+
+  [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
+  Result<void> resume(Thread& thread, const SourceResume& how) override;
+  StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
+  void on_breakpoint(TraceeAddr address) override;
+  void on_code_written(TraceeAddr begin, TraceeAddr end) override;
+  void flush() override;
+  void detach(Thread& thread) override;
+  [[nodiscard]] std::string statistics() const override;
+
+ protected:
+  void push(const decoder::Record& record) override;
+
+ private:
+  /// Sets the thread going in the cache; false when it has to be stepped.
+  bool enter(Thread& thread);
+  [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
+  bool set_up(Thread& thread);
+  void give_up(std::string why);
+  void drop_space();
+  [[nodiscard]] bool everybody_recorded() const;
+  void note_system_call(Thread& thread);
+
+  StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
+  StopVerdict miss(Thread& thread);
+  /// The ring is full.
+  bool guard_hit(Thread& thread);
+  [[nodiscard]] bool is_guard_fault(Thread& thread) const;
+  [[nodiscard]] bool own_stop_signal(Thread& thread) const;
+  /// Native registers again; the log is taken over.
+  Result<void> leave(Thread& thread);
+  struct Native;
+  void leave_block(const cache::CodePlace& place, Native& native);
+  void leave_miss(const cache::CodePlace& place, Native& native);
+  [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
+  StopVerdict step_natively(Thread& thread);
+
+  Process& process_;
+  decoder::TraceConsumer& sink_;
+  std::uint64_t history_bytes_;
+  std::shared_ptr<cache::CacheSpace> space_;
+  std::optional<cache::ThreadMemory> memory_;
+  std::size_t slot_ = 0;
+  std::unique_ptr<decoder::CacheLog> log_;
+  bool in_cache_ = false;
+  /// The miss routine's SIGSTOP has not been seen yet.
+  bool stop_signal_due_ = false;
+  std::uint64_t mask_ = 0;  ///< Signal mask when the cache was entered.
+  std::string why_stepping_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t misses_ = 0;
+  std::uint64_t rings_ = 0;
+  std::uint64_t native_steps_ = 0;
+  std::uint64_t numbers_ = 0;
+  std::array<std::uint64_t, 16> special_{};
+};
+
+}  // namespace backtrail::tracee

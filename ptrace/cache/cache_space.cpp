@@ -1,0 +1,133 @@
+#include "ptrace/cache/cache_space.hpp"
+
+#include <bit>
+#include <csignal>
+#include <cstring>
+
+#include <sys/syscall.h>
+
+#include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::uint64_t kSigsetBytes = 8;
+/// In the thread's page, behind the slots: for the arguments of calls made on our behalf.
+constexpr std::uint64_t kScratchOffset = 2048;
+constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+
+bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {
+  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+    const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
+    const bool executes = (registers.control() >> (16 + 4 * slot) & 3) == 0;
+    if (enabled && executes && registers.address(slot) == address.value()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+CacheSpace::CacheSpace(Process& process)
+    : process_{process}, pages_{[&process](TraceeAddr at, std::span<std::uint8_t> out) {
+        return process.read_code(at, out);
+      }} {}
+
+void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
+  pages_.forget();
+  code_->drop(begin, end);
+}
+
+Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread) {
+  Process& process = thread.process();
+  if (auto existing = process.cache_space.lock()) return existing;
+  BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
+  if (status.seccomp != 0) return fail(TraceErrc::kUnsupported, "seccomp");
+  std::shared_ptr<CacheSpace> space{new CacheSpace{process}};
+  BT_TRY(space->memory_, CacheMemory::create(thread));
+  translate::CodeSource source{
+      .read = [raw = space.get()](
+                  TraceeAddr at, std::span<std::uint8_t> out) { return raw->pages_.read(at, out); },
+      .stop_before = [raw = space.get()](TraceeAddr at) { return raw->must_not_translate(at); }};
+  space->code_ =
+      std::make_unique<CodeCache>(*space->memory_, std::move(source), inline_system_calls());
+  process.cache_space = space;
+  return space;
+}
+
+bool CacheSpace::must_not_translate(TraceeAddr address) const {
+  return !executable_.contains(address) || code_->splits_at(address) ||
+         process_.breakpoints().contains(address) ||
+         is_code_breakpoint(process_.debug_registers(), address);
+}
+
+Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
+  std::size_t slot = 0;
+  while (slot < kMaxThreads && slots_.test(slot)) ++slot;
+  if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
+  if (!guarded_.test(slot)) {
+    BT_CHECKED(memory_->protect_guard(thread, slot));
+    guarded_.set(slot);
+  }
+  {
+    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+    BT_TRY(const std::uint64_t pid, remote.call(SYS_getpid, {}));
+    BT_TRY(const std::uint64_t tid, remote.call(SYS_gettid, {}));
+    ThreadMemory memory = memory_->thread(slot);
+    memory.write32(translate::Slot::kProcessId, static_cast<std::uint32_t>(pid));
+    memory.write32(translate::Slot::kThreadId, static_cast<std::uint32_t>(tid));
+  }
+  slots_.set(slot);
+  return slot;
+}
+
+void CacheSpace::give_slot_back(std::size_t slot) {
+  slots_.reset(slot);
+}
+
+void CacheSpace::forbid(std::string why) {
+  if (why_forbidden_.empty()) why_forbidden_ = std::move(why);
+}
+
+Result<void> CacheSpace::refresh() {
+  if (mappings_current_) return {};
+  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid()));
+  pages_.forget();
+  if (!executable_.kept_by(now)) code_->drop_all();
+  executable_ = std::move(now);
+  mappings_current_ = true;
+  return {};
+}
+
+Result<void> CacheSpace::learn_segv_action(Thread& thread, std::size_t slot) {
+  if (segv_action_current_) return {};
+  const ThreadMemory memory = memory_->thread(slot);
+  const TraceeAddr scratch = memory.page() + kScratchOffset;
+  {
+    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+    BT_CHECKED(remote.call(SYS_rt_sigaction, {SIGSEGV, 0, scratch.value(), kSigsetBytes}));
+  }
+  std::memcpy(&segv_action_, memory.scratch(kScratchOffset), sizeof segv_action_);
+  segv_action_current_ = true;
+  return {};
+}
+
+Result<void> CacheSpace::repair_segv(Thread& thread, std::size_t slot, std::uint64_t mask) {
+  const bool blocked = (mask & kSegvBit) != 0;
+  const bool ignored = segv_action_.handler == std::bit_cast<std::uint64_t>(SIG_IGN);
+  if (!blocked && !ignored) return {};
+  const ThreadMemory memory = memory_->thread(slot);
+  std::memcpy(memory.scratch(kScratchOffset), &segv_action_, sizeof segv_action_);
+  {
+    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+    BT_CHECKED(remote.call(SYS_rt_sigaction,
+                           {SIGSEGV, (memory.page() + kScratchOffset).value(), 0, kSigsetBytes}));
+  }
+  return request::write_signal_mask(thread.tid(), mask);
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,83 @@
+#pragma once
+/// @file
+/// What the recorded threads of one address space share.
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "arch/base/result.hpp"
+#include "ptrace/cache/cache_memory.hpp"
+#include "ptrace/cache/code_cache.hpp"
+#include "ptrace/cache/code_pages.hpp"
+#include "ptrace/cache/executable_map.hpp"
+
+namespace backtrail::tracee {
+class Process;
+class Thread;
+}  // namespace backtrail::tracee
+
+namespace backtrail::tracee::cache {
+
+/// struct sigaction as the kernel has it. Source: arch/x86/include/uapi/asm/signal.h.
+struct KernelSigaction {
+  std::uint64_t handler = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t restorer = 0;
+  std::uint64_t mask = 0;
+};
+
+class CacheSpace {
+ public:
+  /// The one that the process has, or a new one. The thread must stand between two instructions.
+  /// Errors of CacheMemory::create; kUnsupported where translated code must not run.
+  static Result<std::shared_ptr<CacheSpace>> of(Thread& thread);
+  CacheSpace(const CacheSpace&) = delete;
+  CacheSpace& operator=(const CacheSpace&) = delete;
+
+  [[nodiscard]] CacheMemory& memory() { return *memory_; }
+  [[nodiscard]] CodeCache& code() { return *code_; }
+
+  /// A thread's part of the memory. Error kBusy when all are taken.
+  Result<std::size_t> take_slot(Thread& thread);
+  void give_slot_back(std::size_t slot);
+  [[nodiscard]] bool last_user() const { return slots_.count() <= 1; }
+
+  /// The debugger has written code.
+  void code_written(TraceeAddr begin, TraceeAddr end);
+  /// Executable memory may have changed.
+  void mappings_changed() { mappings_current_ = false; }
+  /// Looks at it again if it may have; drops what is not true any more.
+  Result<void> refresh();
+
+  /// From now on nothing may be run from here. The first reason stays.
+  void forbid(std::string why);
+  [[nodiscard]] bool forbidden() const { return !why_forbidden_.empty(); }
+  [[nodiscard]] const std::string& why_forbidden() const { return why_forbidden_; }
+
+  /// A full log raises SIGSEGV. Where that is blocked or ignored the kernel resets the action;
+  /// these know it and put it back.
+  void segv_action_changed() { segv_action_current_ = false; }
+  Result<void> learn_segv_action(Thread& thread, std::size_t slot);
+  Result<void> repair_segv(Thread& thread, std::size_t slot, std::uint64_t mask);
+
+ private:
+  explicit CacheSpace(Process& process);
+  [[nodiscard]] bool must_not_translate(TraceeAddr address) const;
+
+  Process& process_;
+  std::unique_ptr<CacheMemory> memory_;
+  std::unique_ptr<CodeCache> code_;
+  CodePages pages_;
+  ExecutableMap executable_;
+  std::bitset<kMaxThreads> slots_;
+  std::bitset<kMaxThreads> guarded_;
+  KernelSigaction segv_action_;
+  bool segv_action_current_ = false;
+  bool mappings_current_ = false;
+  std::string why_forbidden_;
+};
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,237 @@
+#include "ptrace/cache/code_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::uint64_t kAlignment = 16;
+/// More than any superblock takes.
+constexpr std::uint32_t kLargestBlock = 16 * 1024;
+constexpr std::uint32_t kLargestPad = 128;
+/// Superblocks made at once. A miss costs as much as several of them.
+constexpr std::size_t kBatchBlocks = 12;
+
+std::size_t table_index(TraceeAddr head) {
+  return head.value() % translate::kTableEntries;
+}
+
+decoder::LoggedExitKind logged_kind(translate::ExitKind kind) {
+  switch (kind) {
+    case translate::ExitKind::kDirect:
+      return decoder::LoggedExitKind::kDirect;
+    case translate::ExitKind::kIndirect:
+      return decoder::LoggedExitKind::kIndirect;
+    default:
+      return decoder::LoggedExitKind::kContinue;
+  }
+}
+
+}  // namespace
+
+CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source,
+                     const translate::InlineSystemCalls& inline_calls)
+    : memory_{memory},
+      source_{std::move(source)},
+      inline_calls_{inline_calls},
+      miss_{translate::make_miss_routine(memory.code())},
+      exits_{std::make_shared<decoder::ExitTable>()} {
+  std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
+  used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
+  for (std::size_t i = 0; i < translate::kTableEntries; ++i) memory_.store_entry(i, miss());
+}
+
+std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
+  used_ = (used_ + kAlignment - 1) / kAlignment * kAlignment;
+  if (used_ + bytes > kCodeBytes) return std::nullopt;
+  return used_;
+}
+
+std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
+  if (const auto known = by_head_.find(head); known != by_head_.end()) {
+    return memory_.code() + known->second->offset;
+  }
+  Successors work;
+  const auto wanted = make(head, work);
+  std::size_t made = 1;
+  for (std::size_t i = 0;
+       made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
+    // Both lists grow while they are worked off.
+    for (const bool returned : {false, true}) {
+      const auto& list = returned ? work.returns : work.direct;
+      if (i >= list.size() || made >= kBatchBlocks) continue;
+      const TraceeAddr next = list[i];
+      if (by_head_.contains(next) || source_.stop_before(next)) continue;
+      const auto body = make(next, work);
+      ++made;
+      const auto* address = std::get_if<TraceeAddr>(&body);
+      if (returned && address != nullptr) publish(next, *address);
+    }
+  }
+  return wanted;
+}
+
+std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
+                                                             Successors& successors) {
+  const auto offset = reserve(kLargestBlock);
+  if (!offset) return translate::Special::kNone;
+  const translate::TranslateOptions options{.address = memory_.code() + *offset,
+                                            .table = memory_.table(),
+                                            .miss = miss(),
+                                            .first_exit = exits_->next_number(),
+                                            .inline_system_calls = &inline_calls_};
+  auto translated = translate::translate(source_, head, options);
+  if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
+  auto& made = std::get<translate::Superblock>(translated);
+  std::copy(made.code.begin(), made.code.end(),
+            memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
+  const auto& logged = exits_->add_block({head, made.branches});
+  register_exits(made, logged);
+  auto block = std::make_unique<Block>();
+  block->head = head;
+  block->offset = *offset;
+  block->size = static_cast<std::uint32_t>(made.code.size());
+  block->rows = std::move(made.rows);
+  block->rows.shrink_to_fit();
+  block->ranges = std::move(made.ranges);
+  block->logged = &logged;
+  by_head_[head] = block.get();
+  blocks_.push_back(std::move(block));
+  used_ = *offset + made.code.size();
+  instructions_ += made.instructions;
+  if (const auto waiting = waiting_.find(head); waiting != waiting_.end()) {
+    for (const std::uint32_t number : waiting->second) link(number, options.address);
+    waiting_.erase(waiting);
+  }
+  for (const translate::Exit& exit : made.exits) {
+    if (exit.link_offset == 0) continue;
+    if (const auto known = by_head_.find(exit.to); known != by_head_.end()) {
+      link(exit.number, memory_.code() + known->second->offset);
+    } else {
+      waiting_[exit.to].push_back(exit.number);
+      successors.direct.push_back(exit.to);
+    }
+  }
+  successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
+  return options.address;
+}
+
+void CodeCache::register_exits(const translate::Superblock& block,
+                               const decoder::LoggedBlock& logged) {
+  const std::uint64_t offset = block.address - memory_.code();
+  for (const translate::Exit& exit : block.exits) {
+    exits_->add_exit({&logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind)});
+    exit_places_.push_back({exit, exit.link_offset == 0 ? 0 : offset + exit.link_offset});
+  }
+}
+
+const translate::Exit* CodeCache::exit(std::uint32_t number) const {
+  return number < exit_places_.size() ? &exit_places_[number].exit : nullptr;
+}
+
+CodeCache::Block* CodeCache::block_at(TraceeAddr body) {
+  const std::uint64_t offset = body - memory_.code();
+  const auto after = std::upper_bound(
+      blocks_.begin(), blocks_.end(), offset,
+      [](std::uint64_t value, const auto& block) { return value < block->offset; });
+  if (after == blocks_.begin()) return nullptr;
+  Block* found = std::prev(after)->get();
+  return offset < found->offset + found->size ? found : nullptr;
+}
+
+void CodeCache::point(std::uint64_t link, TraceeAddr target) {
+  const TraceeAddr behind = memory_.code() + link + sizeof(std::uint32_t);
+  memory_.store_link(link, static_cast<std::uint32_t>(target - behind));
+}
+
+void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
+  if (exit_number >= exit_places_.size()) return;
+  ExitPlace& place = exit_places_[exit_number];
+  Block* target = block_at(body);
+  if (place.link == 0 || target == nullptr || target->dropped) return;
+  point(place.link, body);
+  target->incoming.push_back(place.link);
+}
+
+void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
+  Block* target = block_at(body);
+  if (target == nullptr) return;
+  if (const auto known = pads_.find(head); known != pads_.end()) {
+    if (known->second.body == body) return;
+    known->second.body = body;
+    point(known->second.body_link, body);
+    target->incoming.push_back(known->second.body_link);
+    return;
+  }
+  const auto offset = reserve(kLargestPad);
+  if (!offset) return;
+  const TraceeAddr address = memory_.code() + *offset;
+  const std::size_t index = table_index(head);
+  // What had this entry is asked when the new pad's target is another.
+  auto pad = translate::make_landing_pad(address, head, body, memory_.entry(index));
+  std::copy(pad.code.begin(), pad.code.end(),
+            memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
+  auto block = std::make_unique<Block>();
+  block->head = head;
+  block->offset = *offset;
+  block->size = static_cast<std::uint32_t>(pad.code.size());
+  block->is_pad = true;
+  block->rows = std::move(pad.rows);
+  blocks_.push_back(std::move(block));
+  used_ = *offset + pad.code.size();
+  pads_[head] = {*offset + pad.body_link, body};
+  target->incoming.push_back(*offset + pad.body_link);
+  memory_.store_entry(index, address);
+}
+
+void CodeCache::drop_block(Block& block) {
+  if (block.dropped || block.is_pad) return;
+  block.dropped = true;
+  // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
+  for (const std::uint64_t link : block.incoming) point(link, miss());
+  block.incoming.clear();
+  by_head_.erase(block.head);
+  if (const auto pad = pads_.find(block.head); pad != pads_.end()) pad->second.body = miss();
+}
+
+void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
+  for (const auto& block : blocks_) {
+    const bool overlaps = std::any_of(
+        block->ranges.begin(), block->ranges.end(),
+        [=](const translate::Branch& range) { return range.first < end && begin < range.second; });
+    if (overlaps) drop_block(*block);
+  }
+}
+
+void CodeCache::drop_all() {
+  for (const auto& block : blocks_) drop_block(*block);
+}
+
+void CodeCache::split_at(TraceeAddr address) {
+  splits_.insert(address);
+  drop(address, address + 1);
+}
+
+std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
+  if (!memory_.has_code(address)) return std::nullopt;
+  const std::uint64_t offset = address - memory_.code();
+  if (offset < miss_.code.size()) {
+    return CodePlace{CodePlace::Kind::kMiss, nullptr, nullptr, offset >= miss_.saved_at};
+  }
+  const auto after = std::upper_bound(
+      blocks_.begin(), blocks_.end(), offset,
+      [](std::uint64_t value, const auto& block) { return value < block->offset; });
+  if (after == blocks_.begin()) return std::nullopt;
+  const Block& block = **std::prev(after);
+  if (offset >= block.offset + block.size) return std::nullopt;
+  const auto within = static_cast<std::uint32_t>(offset - block.offset);
+  const auto next_row = std::upper_bound(
+      block.rows.begin(), block.rows.end(), within,
+      [](std::uint32_t value, const translate::PcRow& row) { return value < row.offset; });
+  if (next_row == block.rows.begin()) return std::nullopt;
+  return CodePlace{block.is_pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock,
+                   &*std::prev(next_row), block.logged, false};
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,112 @@
+#pragma once
+/// @file
+/// The translations of one address space: finding, making, linking and dropping them.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "arch/x86/translate/translator.hpp"
+#include "decoder/cachelog/exit_table.hpp"
+#include "ptrace/cache/cache_memory.hpp"
+
+namespace backtrail::tracee::cache {
+
+namespace translate = arch::x86::translate;
+
+/// What a place in translated code is.
+struct CodePlace {
+  enum class Kind : std::uint8_t { kBlock, kPad, kMiss };
+  Kind kind = Kind::kBlock;
+  const translate::PcRow* row = nullptr;         ///< Not for kMiss.
+  const decoder::LoggedBlock* logged = nullptr;  ///< kBlock only.
+  bool registers_saved = false;                  ///< kMiss only: the slots hold them.
+};
+
+class CodeCache {
+ public:
+  /// `memory` and `inline_calls` are borrowed.
+  CodeCache(CacheMemory& memory, translate::CodeSource source,
+            const translate::InlineSystemCalls& inline_calls);
+
+  /// The translation of the code at `head`, made if need be, with some of what is likely to run
+  /// next; Special when there can be none. kNone: the memory for translations is used up.
+  std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
+
+  /// Lets an exit lead to the translation of its target from now on.
+  void link(std::uint32_t exit_number, TraceeAddr body);
+  /// Lets indirect transfers find it.
+  void publish(TraceeAddr head, TraceeAddr body);
+  /// Translations of [begin, end) are not used any more once their threads have left them.
+  void drop(TraceeAddr begin, TraceeAddr end);
+  void drop_all();
+  /// A superblock never runs along over this address again.
+  void split_at(TraceeAddr address);
+  [[nodiscard]] bool splits_at(TraceeAddr address) const { return splits_.contains(address); }
+
+  [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
+  [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
+  [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
+  /// What the exit was made for.
+  [[nodiscard]] const translate::Exit* exit(std::uint32_t number) const;
+
+  [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
+  [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
+  [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+
+ private:
+  struct Block {
+    TraceeAddr head;
+    std::uint64_t offset = 0;
+    std::uint32_t size = 0;
+    bool is_pad = false;
+    bool dropped = false;
+    std::vector<translate::PcRow> rows;
+    std::vector<translate::Branch> ranges;
+    const decoder::LoggedBlock* logged = nullptr;
+    std::vector<std::uint64_t> incoming;  ///< Code offsets of rel32 that lead here.
+  };
+  struct ExitPlace {
+    translate::Exit exit;
+    std::uint64_t link = 0;  ///< Code offset of the rel32; 0 = cannot be linked.
+  };
+  struct Pad {
+    std::uint64_t body_link = 0;
+    TraceeAddr body;  ///< Where it leads; the miss routine when nowhere.
+  };
+
+  /// What control can reach from a superblock without our knowing.
+  struct Successors {
+    std::vector<TraceeAddr> direct;
+    std::vector<TraceeAddr> returns;
+  };
+  std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Successors& successors);
+  std::optional<std::uint64_t> reserve(std::uint32_t bytes);
+  void point(std::uint64_t link, TraceeAddr target);
+  void register_exits(const translate::Superblock& block, const decoder::LoggedBlock& logged);
+  Block* block_at(TraceeAddr body);
+  void drop_block(Block& block);
+  [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
+
+  CacheMemory& memory_;
+  translate::CodeSource source_;
+  const translate::InlineSystemCalls& inline_calls_;
+  translate::MissRoutine miss_;
+  std::shared_ptr<decoder::ExitTable> exits_;
+  std::vector<ExitPlace> exit_places_;
+  std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
+  std::unordered_map<TraceeAddr, Block*> by_head_;
+  std::unordered_map<TraceeAddr, Pad> pads_;
+  /// Exits whose target has no translation yet, by target.
+  std::unordered_map<TraceeAddr, std::vector<std::uint32_t>> waiting_;
+  std::set<TraceeAddr> splits_;
+  std::uint64_t used_ = 0;
+  std::uint64_t instructions_ = 0;
+};
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,34 @@
+#pragma once
+/// @file
+/// Copies of the program's code pages: reading another process costs more than decoding.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <unordered_map>
+
+#include "arch/base/address.hpp"
+
+namespace backtrail::tracee::cache {
+
+class CodePages {
+ public:
+  using Reader = std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)>;
+  explicit CodePages(Reader reader) : reader_{std::move(reader)} {}
+
+  std::size_t read(TraceeAddr at, std::span<std::uint8_t> out);
+  /// Code may have changed.
+  void forget() { pages_.clear(); }
+
+ private:
+  static constexpr std::uint64_t kPageBytes = 4096;
+  struct Page {
+    std::array<std::uint8_t, kPageBytes> bytes{};
+    std::size_t readable = 0;
+  };
+  Reader reader_;
+  std::unordered_map<std::uint64_t, Page> pages_;
+};
+
+}  // namespace backtrail::tracee::cache

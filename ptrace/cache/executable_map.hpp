@@ -1,0 +1,38 @@
+#pragma once
+/// @file
+/// Which of a program's pages may be translated.
+
+#include <sys/types.h>
+
+#include <utility>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "arch/base/result.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// Executable memory that cannot change without a mapping call: readable, private, not writable.
+/// Code elsewhere (writable, shared, execute-only) is not translated.
+class ExecutableMap {
+ public:
+  static Result<ExecutableMap> read(pid_t pid);
+
+  [[nodiscard]] bool contains(TraceeAddr address) const;
+  /// Some of [begin, end) is in it.
+  [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
+  /// Everything in this map is in `newer` as it is here.
+  [[nodiscard]] bool kept_by(const ExecutableMap& newer) const;
+
+ private:
+  struct Range {
+    TraceeAddr begin;
+    TraceeAddr end;
+    std::uint64_t offset = 0;
+    std::uint64_t inode = 0;
+    bool operator==(const Range&) const = default;
+  };
+  std::vector<Range> ranges_;  ///< Ascending.
+};
+
+}  // namespace backtrail::tracee::cache

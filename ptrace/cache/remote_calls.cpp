@@ -1,0 +1,149 @@
+#include "ptrace/cache/remote_calls.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::x86::UserReg;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLimit{5};
+constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
+constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
+/// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
+constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
+constexpr std::size_t kSearchBytes = 256 * 1024;
+
+std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
+  std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
+  bytes.resize(process.read_code(TraceeAddr{map.start}, bytes));
+  constexpr std::array<std::uint8_t, 2> kSyscall{0x0f, 0x05};
+  const auto found = std::search(bytes.begin(), bytes.end(), kSyscall.begin(), kSyscall.end());
+  if (found == bytes.end()) return std::nullopt;
+  return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
+}
+
+}  // namespace
+
+Result<WaitStatus> next_stop(pid_t tid) {
+  const auto deadline = Clock::now() + kLimit;
+  for (;;) {
+    siginfo_t info{};
+    const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                              WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (done != 0) return fail(TraceErrc::kTraceeGone, "waitid", static_cast<std::uint64_t>(tid));
+    if (info.si_pid == tid) {
+      if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+        return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(tid));
+      }
+      int raw = 0;
+      if (::waitpid(tid, &raw, __WALL | WNOHANG) == tid) return WaitStatus::decode(raw);
+    }
+    if (Clock::now() > deadline) {
+      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(tid));
+    }
+    std::this_thread::yield();
+  }
+}
+
+Result<TraceeAddr> find_syscall_insn(Process& process) {
+  BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(process.pid()));
+  for (const bool vdso : {true, false}) {
+    for (const MapEntry& map : maps) {
+      if (!map.execute || !map.read || (map.path == "[vdso]") != vdso) continue;
+      if (const auto found = find_in(process, map)) return *found;
+    }
+  }
+  return fail(TraceErrc::kUnsupported, "find a SYSCALL instruction");
+}
+
+RemoteCalls::RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
+                         std::uint64_t mask)
+    : thread_{&thread}, syscall_at_{syscall_at}, saved_{saved}, mask_{mask} {}
+
+RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
+    : thread_{std::exchange(other.thread_, nullptr)},
+      syscall_at_{other.syscall_at_},
+      saved_{other.saved_},
+      mask_{other.mask_},
+      interrupted_{other.interrupted_} {}
+
+Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
+  BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
+  BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
+  BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
+  BT_CHECKED(request::write_signal_mask(thread.tid(), kEveryMaskableSignal));
+  return RemoteCalls{thread, at, saved, mask};
+}
+
+RemoteCalls::~RemoteCalls() {
+  if (thread_ == nullptr) return;
+  const auto restored = request::write_user_regs(thread_->tid(), saved_);
+  (void)request::write_signal_mask(thread_->tid(), mask_);
+  if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
+  if (restored && static_cast<std::int64_t>(saved_[UserReg::kOrigRax]) >= 0) {
+    // The kernel makes an interrupted call again on its way out of a stop like the one we found,
+    // but not out of the end of our calls.
+    (void)request::interrupt(thread_->tid());
+    (void)request::cont(thread_->tid());
+    (void)next_stop(thread_->tid());
+  }
+  // The stop that the engine waits for was taken by us: it has to come again.
+  if (interrupted_) (void)request::interrupt(thread_->tid());
+}
+
+Result<void> RemoteCalls::run_to_syscall_stop() {
+  for (;;) {
+    BT_CHECKED(request::cont_syscall(thread_->tid()));
+    BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
+    if (status.kind == WaitKind::kSyscall) return {};
+    if (status.is_event(PTRACE_EVENT_STOP)) {
+      interrupted_ = true;
+      continue;
+    }
+    if (status.kind == WaitKind::kStopped) {
+      // SIGSTOP and SIGKILL alone cannot be masked.
+      (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), status.signal);
+      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
+    }
+  }
+}
+
+Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
+                                        std::initializer_list<std::uint64_t> arguments) {
+  constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
+                                              UserReg::kR10, UserReg::kR8,  UserReg::kR9};
+  arch::x86::UserRegs regs = saved_;
+  regs[UserReg::kRip] = syscall_at_.value();
+  regs[UserReg::kRax] = number;
+  regs[UserReg::kOrigRax] = kNoSystemCall;
+  std::size_t index = 0;
+  for (const std::uint64_t argument : arguments) regs[kArguments[index++]] = argument;
+  BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
+  BT_CHECKED(run_to_syscall_stop());
+  BT_CHECKED(run_to_syscall_stop());
+  BT_TRY(const std::uint64_t value, request::peek_user_reg(thread_->tid(), UserReg::kRax));
+  if (value >= kFirstError) {
+    return fail(errno_error(static_cast<int>(0 - value), "remote call", number));
+  }
+  return value;
+}
+
+}  // namespace backtrail::tracee::cache

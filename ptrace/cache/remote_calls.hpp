@@ -1,0 +1,56 @@
+#pragma once
+/// @file
+/// System calls made by a stopped thread on our behalf.
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "arch/base/result.hpp"
+#include "arch/x86/raw_registers.hpp"
+#include "ptrace/os/wait_status.hpp"
+
+namespace backtrail::tracee {
+class Process;
+class Thread;
+}  // namespace backtrail::tracee
+
+namespace backtrail::tracee::cache {
+
+/// Borrows a stopped thread for system calls; gives its registers and signal mask back when it
+/// ends. Signals that come meanwhile stay pending. Nothing is written to the program's memory: the
+/// calls are made from a SYSCALL instruction that it has anyway.
+class RemoteCalls {
+ public:
+  /// The thread must be in a stop outside system calls. Errors: kTraceeGone, kUnsupported (no
+  /// SYSCALL instruction was found), those of ptrace.
+  static Result<RemoteCalls> begin(Thread& thread);
+  RemoteCalls(RemoteCalls&& other) noexcept;
+  RemoteCalls& operator=(RemoteCalls&&) = delete;
+  RemoteCalls(const RemoteCalls&) = delete;
+  RemoteCalls& operator=(const RemoteCalls&) = delete;
+  ~RemoteCalls();
+
+  /// The value the call returned. Errors: the errno it failed with; kTraceeGone.
+  Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
+
+ private:
+  RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
+              std::uint64_t mask);
+  Result<void> run_to_syscall_stop();
+
+  Thread* thread_;
+  TraceeAddr syscall_at_;
+  arch::x86::UserRegs saved_;
+  std::uint64_t mask_;
+  bool interrupted_ = false;
+};
+
+/// The next stop of a thread that has just been resumed and stops soon. Ends of threads are left
+/// for the engine to see. Errors: kTraceeGone, kBusy (it does not stop).
+Result<WaitStatus> next_stop(pid_t tid);
+
+/// Where the process has a SYSCALL instruction in executable memory. Error kUnsupported.
+Result<TraceeAddr> find_syscall_insn(Process& process);
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,176 @@
+#include "ptrace/cache/syscall_policy.hpp"
+
+#include <array>
+#include <csignal>
+
+#include <linux/prctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::x86::UserReg;
+
+constexpr std::array kInline{
+    SYS_read,
+    SYS_write,
+    SYS_open,
+    SYS_close,
+    SYS_stat,
+    SYS_fstat,
+    SYS_lstat,
+    SYS_poll,
+    SYS_lseek,
+    SYS_brk,
+    SYS_ioctl,
+    SYS_pread64,
+    SYS_pwrite64,
+    SYS_readv,
+    SYS_writev,
+    SYS_access,
+    SYS_pipe,
+    SYS_select,
+    SYS_sched_yield,
+    SYS_dup,
+    SYS_dup2,
+    SYS_nanosleep,
+    SYS_getitimer,
+    SYS_getpid,
+    SYS_sendfile,
+    SYS_socket,
+    SYS_connect,
+    SYS_accept,
+    SYS_sendto,
+    SYS_recvfrom,
+    SYS_sendmsg,
+    SYS_recvmsg,
+    SYS_shutdown,
+    SYS_bind,
+    SYS_listen,
+    SYS_getsockname,
+    SYS_getpeername,
+    SYS_socketpair,
+    SYS_setsockopt,
+    SYS_getsockopt,
+    SYS_uname,
+    SYS_fcntl,
+    SYS_flock,
+    SYS_fsync,
+    SYS_fdatasync,
+    SYS_truncate,
+    SYS_ftruncate,
+    SYS_getdents,
+    SYS_getcwd,
+    SYS_chdir,
+    SYS_fchdir,
+    SYS_rename,
+    SYS_mkdir,
+    SYS_rmdir,
+    SYS_creat,
+    SYS_link,
+    SYS_unlink,
+    SYS_symlink,
+    SYS_readlink,
+    SYS_chmod,
+    SYS_fchmod,
+    SYS_umask,
+    SYS_gettimeofday,
+    SYS_getrlimit,
+    SYS_getrusage,
+    SYS_sysinfo,
+    SYS_times,
+    SYS_getuid,
+    SYS_getgid,
+    SYS_geteuid,
+    SYS_getegid,
+    SYS_getppid,
+    SYS_getpgrp,
+    SYS_statfs,
+    SYS_fstatfs,
+    SYS_gettid,
+    SYS_time,
+    SYS_futex,
+    SYS_getdents64,
+    SYS_fadvise64,
+    SYS_clock_gettime,
+    SYS_clock_getres,
+    SYS_clock_nanosleep,
+    SYS_epoll_wait,
+    SYS_epoll_ctl,
+    SYS_openat,
+    SYS_mkdirat,
+    SYS_newfstatat,
+    SYS_unlinkat,
+    SYS_renameat,
+    SYS_linkat,
+    SYS_symlinkat,
+    SYS_readlinkat,
+    SYS_faccessat,
+    SYS_eventfd,
+    SYS_fallocate,
+    SYS_accept4,
+    SYS_eventfd2,
+    SYS_epoll_create1,
+    SYS_dup3,
+    SYS_pipe2,
+    SYS_preadv,
+    SYS_pwritev,
+    SYS_getcpu,
+    SYS_getrandom,
+    SYS_copy_file_range,
+    SYS_statx,
+    SYS_faccessat2,
+    SYS_utimensat,
+    SYS_sched_getaffinity,
+};
+
+constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
+
+}  // namespace
+
+const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
+  static const arch::x86::translate::InlineSystemCalls kCalls = [] {
+    arch::x86::translate::InlineSystemCalls calls;
+    for (const auto number : kInline) calls.set(static_cast<std::size_t>(number));
+    return calls;
+  }();
+  return kCalls;
+}
+
+SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
+  const std::uint64_t first = regs[UserReg::kRdi];
+  const std::uint64_t second = regs[UserReg::kRsi];
+  const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  switch (number) {
+    case SYS_mmap: {
+      const bool plain = (regs[UserReg::kRdx] & PROT_EXEC) == 0 &&
+                         (regs[UserReg::kR10] & (MAP_FIXED | MAP_GROWSDOWN)) == 0;
+      return plain ? SyscallEffect::kNone : SyscallEffect::kMappings;
+    }
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_mremap:
+    case SYS_pkey_mprotect:
+    case SYS_shmat:
+    case SYS_shmdt:
+    case SYS_remap_file_pages:
+    case SYS_madvise:
+    case SYS_personality:
+    case SYS_arch_prctl:
+      return SyscallEffect::kMappings;
+    case SYS_process_vm_writev:
+    case SYS_ptrace:
+    case SYS_seccomp:
+      return SyscallEffect::kSandbox;
+    case SYS_prctl:
+      return first == PR_SET_SECCOMP || first == kUserDispatch ? SyscallEffect::kSandbox
+                                                               : SyscallEffect::kNone;
+    case SYS_rt_sigaction:
+      return first == SIGSEGV && second != 0 ? SyscallEffect::kSegvAction : SyscallEffect::kNone;
+    default:
+      return SyscallEffect::kNone;
+  }
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,24 @@
+#pragma once
+/// @file
+/// What system calls mean for translated code.
+
+#include "arch/x86/raw_registers.hpp"
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// Calls that are made from translated code, unseen: they change neither executable memory nor
+/// threads, processes, signal masks and handlers, and end behind themselves.
+[[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();
+
+enum class SyscallEffect : unsigned char {
+  kNone,
+  kMappings,    ///< Executable memory may be another afterwards.
+  kSandbox,     ///< The program restricts its system calls, also those that we would make.
+  kSegvAction,  ///< Sets the action of SIGSEGV; the new one is at the second argument.
+};
+
+/// Of the call that the thread is about to make.
+[[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);
+
+}  // namespace backtrail::tracee::cache

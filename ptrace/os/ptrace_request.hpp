@@ -1,0 +1,97 @@
+#pragma once
+/// @file
+/// ptrace(2), one typed function a request. The only place that calls ::ptrace.
+///
+/// All requests must come from the thread that attached. Unless said otherwise the tracee has to be
+/// in a ptrace stop. ESRCH (the tracee is gone, or, indistinguishably, not stopped) becomes
+/// TraceErrc::kTraceeGone; other errors carry the errno. Error::detail is the tid.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sys/types.h>
+#include <csignal>
+
+#include "arch/base/result.hpp"
+#include "arch/x86/raw_registers.hpp"
+
+namespace backtrail::tracee::request {
+
+/// Attaches without stopping the thread. `options` is a mask of PTRACE_O_*.
+Result<void> seize(pid_t tid, unsigned long options);
+Result<void> set_options(pid_t tid, unsigned long options);
+/// Stops a running seized thread (PTRACE_EVENT_STOP follows). The thread need not be stopped.
+Result<void> interrupt(pid_t tid);
+
+/// Resumes, delivering `signal` (0 = none). A signal has an effect after a signal stop only.
+Result<void> cont(pid_t tid, int signal = 0);
+/// One instruction.
+Result<void> step(pid_t tid, int signal = 0);
+/// Up to the next entry to or return from a system call.
+Result<void> cont_syscall(pid_t tid, int signal = 0);
+/// Leaves a group stop in force, yet notices SIGCONT and PTRACE_INTERRUPT.
+Result<void> listen(pid_t tid);
+/// Lets go, delivering `signal`.
+Result<void> detach(pid_t tid, int signal = 0);
+
+/// General registers (PTRACE_GETREGS, PTRACE_SETREGS). Threads of 32-bit processes appear in the
+/// 64-bit form.
+Result<arch::x86::UserRegs> read_user_regs(pid_t tid);
+Result<void> write_user_regs(pid_t tid, const arch::x86::UserRegs& regs);
+
+/// One register (PTRACE_PEEKUSER); about as cheap as a ptrace call gets.
+Result<std::uint64_t> peek_user_reg(pid_t tid, arch::x86::UserReg reg);
+Result<void> poke_user_reg(pid_t tid, arch::x86::UserReg reg, std::uint64_t value);
+/// The program counter alone.
+Result<TraceeAddr> peek_pc(pid_t tid);
+
+/// The XSAVE area (NT_X86_XSTATE), or the 512-byte FXSAVE area on CPUs without XSAVE.
+Result<std::vector<std::uint8_t>> read_xstate(pid_t tid);
+/// `bytes` in the form read_xstate gave.
+Result<void> write_xstate(pid_t tid, std::span<const std::uint8_t> bytes);
+
+/// Both of the above.
+Result<arch::x86::RawRegisters> read_registers(pid_t tid);
+/// Leaves the vector state alone when `regs.xsave` is empty.
+Result<void> write_registers(pid_t tid, const arch::x86::RawRegisters& regs);
+
+/// DR0-DR3, DR6, DR7 by `number` (0-7). Error kInvalidArgument for other numbers.
+Result<std::uint64_t> read_debug_register(pid_t tid, unsigned number);
+/// Further error: EINVAL for an address outside user space, ENOSPC when no slot is free.
+Result<void> write_debug_register(pid_t tid, unsigned number, std::uint64_t value);
+
+/// The siginfo of a signal stop, in the 64-bit layout. EINVAL in stops without a signal.
+Result<siginfo_t> read_siginfo(pid_t tid);
+Result<void> write_siginfo(pid_t tid, const siginfo_t& info);
+
+/// The set of blocked signals; bit n-1 = signal n.
+Result<std::uint64_t> read_signal_mask(pid_t tid);
+Result<void> write_signal_mask(pid_t tid, std::uint64_t mask);
+
+/// PTRACE_GETEVENTMSG: new tid, former tid or exit status, as the event has it.
+Result<unsigned long> event_message(pid_t tid);
+
+enum class SyscallPhase : std::uint8_t { kNone, kEntry, kExit, kSeccomp };
+/// Where a thread is relative to a system call.
+struct SyscallInfo {
+  SyscallPhase phase = SyscallPhase::kNone;
+  std::uint32_t audit_arch = 0;  ///< AUDIT_ARCH_X86_64 or AUDIT_ARCH_I386.
+  std::uint64_t pc = 0;
+  std::uint64_t number = 0;         ///< kEntry and kSeccomp.
+  std::uint64_t arguments[6] = {};  ///< Likewise.
+  std::int64_t return_value = 0;    ///< kExit.
+  bool is_error = false;            ///< kExit.
+};
+/// PTRACE_GET_SYSCALL_INFO (Linux 5.3). Error kUnsupported on older kernels.
+Result<SyscallInfo> syscall_info(pid_t tid);
+
+/// One word of memory, whatever the page's protection. Used where /proc/TID/mem is of no avail.
+Result<std::uint64_t> peek_data(pid_t tid, TraceeAddr address);
+Result<void> poke_data(pid_t tid, TraceeAddr address, std::uint64_t word);
+
+/// Base of a 32-bit TLS segment by GDT index (PTRACE_GET_THREAD_AREA).
+Result<std::uint64_t> thread_area_base(pid_t tid, int gdt_index);
+
+}  // namespace backtrail::tracee::request

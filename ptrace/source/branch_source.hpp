@@ -1,0 +1,61 @@
+#pragma once
+/// @file
+/// What every branch source is: the part that turns one thread's execution into branch records.
+
+#include <cstdint>
+#include <string>
+
+#include "arch/base/result.hpp"
+#include "decoder/trace/record.hpp"
+#include "ptrace/os/wait_status.hpp"
+#include "ptrace/source/source_kind.hpp"
+
+namespace backtrail::decoder {
+class TraceConsumer;
+}
+
+namespace backtrail::tracee {
+
+class Thread;
+
+/// How the engine wants a recorded thread to go on.
+struct SourceResume {
+  bool step = false;      ///< Stop after one instruction.
+  bool syscalls = false;  ///< Stop at entry and exit of system calls (PTRACE_SYSCALL).
+  int signal = 0;         ///< To deliver (Linux number); only from a signal-delivery stop.
+};
+
+enum class StopVerdict : std::uint8_t {
+  kReport,   ///< The engine handles the stop as if the thread ran natively.
+  kResumed,  ///< It was the source's own; the thread is running again.
+};
+
+/// Records one thread. Created when the thread is stopped, or running natively until its next stop.
+///
+/// The engine lets the source set the thread going and shows it every stop first, so a source may
+/// single-step, translate, or just let the hardware record. All calls come from the tracer thread;
+/// the thread is in a ptrace stop unless said otherwise.
+class BranchSource {
+ public:
+  virtual ~BranchSource() = default;
+  [[nodiscard]] virtual SourceKind kind() const = 0;
+
+  /// Sets the thread going. Errors: kTraceeGone.
+  virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;
+  /// A stop of the thread. On kReport its registers are native ones.
+  virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
+  /// The debugger moved the pc.
+  virtual void on_pc_written(TraceeAddr from, TraceeAddr to) = 0;
+  /// Code of the program in [begin, end) was written by the debugger.
+  virtual void on_code_written(TraceeAddr begin, TraceeAddr end) = 0;
+  /// The debugger wants execution to stop at `address`. Threads may run.
+  virtual void on_breakpoint(TraceeAddr address) { (void)address; }
+  /// Hands every record until now to the consumers. The thread may run.
+  virtual void flush() = 0;
+  /// Undoes whatever the source did to the thread; it will run natively afterwards.
+  virtual void detach(Thread& thread) = 0;
+  /// Numbers for `monitor stats`, in one line.
+  [[nodiscard]] virtual std::string statistics() const = 0;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,281 @@
+#include "ptrace/source/probe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "ptrace/os/perf_event_open.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/wait_status.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kCache,
+                            SourceKind::kStep, SourceKind::kLbr};
+
+// The sources this build has.
+constexpr bool built(SourceKind kind) {
+  return kind == SourceKind::kStep;
+}
+
+perf_event_attr user_only() {
+  perf_event_attr out{};
+  out.disabled = 1;
+  out.exclude_kernel = 1;
+  out.exclude_hv = 1;
+  return out;
+}
+
+std::optional<std::uint32_t> pmu_type(const char* pmu) {
+  std::ifstream file{fmt::format("/sys/bus/event_source/devices/{}/type", pmu)};
+  std::uint32_t type = 0;
+  if (!(file >> type)) return std::nullopt;
+  return type;
+}
+
+// The errno of opening the event and closing it at once; 0 = it works.
+int try_open(const perf_event_attr& attributes) {
+  const auto event = perf_event_open(attributes, 0);
+  return event ? 0 : event.error().code.value();
+}
+
+int try_pt() {
+  const auto type = pmu_type("intel_pt");
+  if (!type) return ENOENT;
+  perf_event_attr attributes = user_only();
+  attributes.type = *type;
+  return try_open(attributes);
+}
+
+int try_bts() {
+  perf_event_attr attributes = user_only();
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+  attributes.sample_period = 1;
+  attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
+  return try_open(attributes);
+}
+
+int try_branch_stack() {
+  perf_event_attr attributes = user_only();
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+  attributes.sample_period = 100'003;
+  attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
+  attributes.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+  return try_open(attributes);
+}
+
+std::string errno_name(int value) {
+  const char* name = ::strerrorname_np(value);
+  return name != nullptr ? name : fmt::format("errno {}", value);
+}
+
+// Why perf_event_open refused, and who could change that.
+void explain_errno(const MachineFacts& facts, SourceProbe& out) {
+  const std::string said = fmt::format("perf_event_open: {}", errno_name(out.errno_value));
+  switch (out.errno_value) {
+    case ENOENT:
+      out.detail = facts.hypervisor
+                       ? said + ": this virtual machine has no such performance monitoring unit"
+                       : said + ": the kernel has no such performance monitoring unit";
+      out.advice = facts.hypervisor ? "the owner of the hypervisor can pass the CPU's unit on"
+                                    : "see the firmware's settings and the kernel's log";
+      break;
+    case EACCES:
+      out.detail =
+          said + (facts.perf_event_paranoid ? fmt::format(": kernel.perf_event_paranoid is {}",
+                                                          *facts.perf_event_paranoid)
+                                            : ": not permitted");
+      out.advice = "root: sysctl kernel.perf_event_paranoid=1, or give us the capability PERFMON";
+      break;
+    case EPERM:
+      out.detail = said + (facts.seccomp != 0 ? ": a seccomp filter forbids it" : ": forbidden");
+      out.advice =
+          "whoever starts the container: --cap-add=PERFMON and a seccomp profile that "
+          "allows perf_event_open";
+      break;
+    case EBUSY:
+      out.detail = said + ": somebody else uses the unit";
+      out.advice = "end other users of branch tracing (perf, another debugger)";
+      break;
+    case ENOSYS:
+      out.detail = said + ": this kernel or sandbox has no perf";
+      out.advice = "a kernel with CONFIG_PERF_EVENTS";
+      break;
+    case EOPNOTSUPP:
+    case EINVAL:
+      out.detail = said + ": the CPU or the kernel's driver for it cannot do this";
+      break;
+    default:
+      out.detail = fmt::format("{} ({})", said, ::strerror(out.errno_value));
+      break;
+  }
+}
+
+// The reason that lies in the CPU itself, if there is one; no setting helps then.
+std::optional<std::string> cpu_obstacle(SourceKind kind, const MachineFacts& facts) {
+  const std::string vendor = facts.cpu_vendor.empty() ? "unknown" : facts.cpu_vendor;
+  if (kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts) {
+    const char* what = kind == SourceKind::kPerfPt ? "Intel PT" : "BTS";
+    if (!facts.intel())
+      return fmt::format("{} is a feature of Intel CPUs; this one is {}", what, vendor);
+  }
+  if (facts.hypervisor) return std::nullopt;  // Flags show what the hypervisor lets through.
+  if (kind == SourceKind::kPerfPt && !facts.flag_intel_pt)
+    return "the CPU has no Intel PT (no intel_pt in its flags)";
+  if (kind == SourceKind::kPerfBts && !facts.flag_bts)
+    return "the CPU has no BTS (no bts in its flags)";
+  if (kind == SourceKind::kPerfBts && !facts.flag_dtes64)
+    return "the CPU's BTS lacks the 64-bit debug store (no dtes64 in its flags)";
+  return std::nullopt;
+}
+
+void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out) {
+  if (const auto obstacle = cpu_obstacle(out.kind, facts)) {
+    out.detail = *obstacle;
+    return;
+  }
+  if (out.kind == SourceKind::kPerfPt && !intel_pt_type) {
+    out.detail = "the kernel offers no intel_pt unit (/sys/bus/event_source/devices/intel_pt)";
+    out.advice = facts.hypervisor ? "the owner of the hypervisor can pass Intel PT on"
+                                  : "free Intel PT in the firmware; see \"intel_pt\" in the "
+                                    "kernel's log";
+    return;
+  }
+  if (out.errno_value != 0) {
+    explain_errno(facts, out);
+    return;
+  }
+  // Other drivers take the same request for a plain counter, so success alone proves no BTS.
+  if (out.kind == SourceKind::kPerfBts && !(facts.flag_bts && facts.flag_dtes64)) {
+    out.detail = "perf_event_open succeeds, but the CPU's flags lack bts or dtes64";
+    return;
+  }
+  out.available = true;
+  out.detail = "perf_event_open succeeds";
+}
+
+// On a busy machine fewer steps have to do.
+constexpr std::chrono::milliseconds kLongestMeasurement{200};
+
+// A spinning child to step; no system call, no signal.
+[[noreturn]] void spin() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  volatile unsigned counter = 0;
+  while (true) counter = counter + 1;
+}
+
+// The stop of a child that has been told to stop or step. Error kTraceeGone when it ended instead.
+Result<void> await_stop(pid_t pid) {
+  int raw = 0;
+  pid_t got = 0;
+  do {
+    got = ::waitpid(pid, &raw, __WALL);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return fail_errno("waitpid", static_cast<unsigned>(pid));
+  if (!WaitStatus::decode(raw).stopped())
+    return fail(TraceErrc::kTraceeGone, "step a child", static_cast<unsigned>(pid));
+  return {};
+}
+
+Result<std::chrono::nanoseconds> step_child(pid_t pid, unsigned steps) {
+  BT_CHECKED(request::seize(pid, PTRACE_O_EXITKILL));
+  BT_CHECKED(request::interrupt(pid));
+  BT_CHECKED(await_stop(pid));
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds spent{0};
+  unsigned done = 0;
+  while (done < steps && (done == 0 || spent < kLongestMeasurement)) {
+    BT_CHECKED(request::step(pid));
+    BT_CHECKED(await_stop(pid));
+    ++done;
+    spent = std::chrono::steady_clock::now() - begin;
+  }
+  return spent / std::max(done, 1U);
+}
+
+void judge_step(const MachineFacts& facts, SourceProbe& out) {
+  const auto time = measure_step();
+  if (time) {
+    out.available = true;
+    out.detail = fmt::format("ptrace works; one step takes {:.1f} us",
+                             static_cast<double>(time->count()) / 1000.0);
+    return;
+  }
+  out.errno_value = time.error().code.value();
+  out.detail = time.error().message();
+  out.advice = facts.container ? "whoever starts the container: --cap-add=SYS_PTRACE, or a seccomp "
+                                 "profile that allows ptrace"
+                               : "root: see kernel.yama.ptrace_scope and seccomp filters";
+}
+
+}  // namespace
+
+SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_errno,
+                         bool intel_pt_type) {
+  SourceProbe out;
+  out.kind = kind;
+  out.in_build = built(kind);
+  out.errno_value = open_errno;
+  if (kind == SourceKind::kCache)
+    out.detail = "translated code that logs its branches; young: only when asked for";
+  else
+    judge_perf(facts, intel_pt_type, out);
+  return out;
+}
+
+SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
+  switch (kind) {
+    case SourceKind::kPerfPt:
+      return judge_source(kind, facts, try_pt(), pmu_type("intel_pt").has_value());
+    case SourceKind::kPerfBts:
+      return judge_source(kind, facts, try_bts(), false);
+    case SourceKind::kLbr:
+      return judge_source(kind, facts, try_branch_stack(), false);
+    case SourceKind::kCache:
+      return judge_source(kind, facts, 0, false);
+    case SourceKind::kStep:
+      break;
+    case SourceKind::kAuto:
+      for (const SourceKind candidate : kOrder)
+        if (built(candidate) && candidate != SourceKind::kLbr)  // Too short to choose unasked.
+          if (SourceProbe probe = probe_source(candidate, facts); probe.usable()) return probe;
+      return probe_source(SourceKind::kStep, facts);
+  }
+  SourceProbe out;
+  out.in_build = built(SourceKind::kStep);
+  judge_step(facts, out);
+  return out;
+}
+
+std::vector<SourceProbe> probe_all_sources(const MachineFacts& facts) {
+  std::vector<SourceProbe> out;
+  out.reserve(kOrder.size());
+  for (const SourceKind kind : kOrder) out.push_back(probe_source(kind, facts));
+  return out;
+}
+
+Result<std::chrono::nanoseconds> measure_step(unsigned steps) {
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno("fork");
+  if (pid == 0) spin();
+  auto time = step_child(pid, steps);
+  ::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, __WALL) >= 0 || errno == EINTR) {
+  }
+  return time;
+}
+
+}  // namespace backtrail::tracee

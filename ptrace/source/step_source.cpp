@@ -1,0 +1,230 @@
+#include "ptrace/source/step_source.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/format.h>
+#include <sys/ptrace.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/source/signal_frame.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::InsnKind;
+using arch::x86::UserReg;
+
+constexpr std::size_t kBatchRecords = 512;
+constexpr std::uint64_t kTrapFlag = 0x100;
+
+/// The instruction comes back behind itself, so only another place is worth a record.
+bool returns_behind_itself(InsnKind kind) {
+  return kind == InsnKind::kSystemCall || kind == InsnKind::kFarTransfer ||
+         kind == InsnKind::kConditionalJump;
+}
+
+/// `now` is where `insn` at `from` can have gone, staying in place aside.
+bool explains(const arch::InsnFacts& insn, TraceeAddr now) {
+  switch (insn.kind) {
+    case InsnKind::kOther:
+      return false;
+    case InsnKind::kConditionalJump:
+    case InsnKind::kJump:
+    case InsnKind::kCall:
+      return now == insn.target;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+StepSource::StepSource(Process& process, decoder::TraceConsumer& sink)
+    : process_{process}, sink_{sink} {
+  pending_.reserve(kBatchRecords);
+}
+
+void StepSource::start_at(TraceeAddr pc) {
+  push(decoder::gap(decoder::GapReason::kStart, TraceeAddr{}, pc));
+  pc_ = pc;
+}
+
+const arch::InsnFacts& StepSource::fetch() {
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t available = process_.read_code(*pc_, bytes);
+  Seen& seen = seen_[*pc_];
+  const bool first_time = seen.available == 0;
+  const std::size_t known = std::max<std::size_t>(seen.facts.length, 1);
+  if (!first_time && available >= known &&
+      std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(known),
+                 seen.bytes.begin())) {
+    return seen.facts;
+  }
+  if (!first_time) {
+    flush();  // consumers look at the code of records they have not seen yet
+    process_.insns().invalidate(*pc_, *pc_ + arch::kMaxInsnBytes);
+  }
+  seen.bytes = bytes;
+  seen.available = static_cast<std::uint8_t>(available);
+  seen.facts = arch::decode_insn(process_.isa(), *pc_, std::span{bytes}.first(available));
+  return seen.facts;
+}
+
+Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
+  if (!pc_) {
+    BT_TRY(const TraceeAddr pc, thread.pc());
+    start_at(pc);
+  }
+  how_ = how;
+  delivering_ = how.signal != 0;
+  insn_ = fetch();
+  const bool watch_syscall =
+      how.syscalls && !how.step && !delivering_ && insn_.kind == InsnKind::kSystemCall;
+  return thread.run(watch_syscall ? RunRequest::kSyscall : RunRequest::kStep, how.signal);
+}
+
+StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
+  const auto now = thread.pc();
+  if (!now) return StopVerdict::kReport;
+  if (!pc_) {
+    start_at(*now);
+    return StopVerdict::kReport;
+  }
+  if (status.kind != WaitKind::kStopped || status.signal != SIGTRAP) {
+    account_other_stop(thread, status, *now);
+    return StopVerdict::kReport;
+  }
+  switch (thread.trap_cause()) {
+    case TrapCause::kBreakpointInsn:
+      // Ours: nothing was executed, the engine moves the pc back. The program's own: it was.
+      if (!process_.breakpoints().contains(*now - 1)) retire(*now);
+      return StopVerdict::kReport;
+    case TrapCause::kHandlerEntry:
+      handler_entered(thread, *now);
+      break;
+    case TrapCause::kStep:
+      retire(*now);
+      clear_trap_flag_leak(thread);
+      break;
+    case TrapCause::kHardware:
+      retire(*now);
+      return StopVerdict::kReport;
+    case TrapCause::kOther:
+      account_other_stop(thread, status, *now);
+      return StopVerdict::kReport;
+  }
+  if (how_.step || thread.stop_wanted()) return StopVerdict::kReport;
+  const auto& debug = process_.debug_registers();
+  if (!debug.empty() && debug.hit(thread.debug_status())) return StopVerdict::kReport;
+  // A thread that is gone meanwhile says so by its exit status.
+  (void)resume(thread, SourceResume{.step = false, .syscalls = how_.syscalls, .signal = 0});
+  return StopVerdict::kResumed;
+}
+
+void StepSource::push(const decoder::Record& record) {
+  pending_.push_back(record);
+  ++records_;
+  if (pending_.size() >= kBatchRecords) flush();
+}
+
+void StepSource::retire(TraceeAddr now) {
+  const TraceeAddr from = *pc_;
+  pc_ = now;
+  if (!insn_.known()) {
+    if (now != from) push(decoder::gap(decoder::GapReason::kUndecodable, from, now));
+    return;
+  }
+  const TraceeAddr next = from + insn_.length;
+  if (now == from && !(insn_.is_branch() && insn_.target == from)) return;  // REP, or no progress
+  ++instructions_;
+  if (now == next && (!insn_.is_branch() || returns_behind_itself(insn_.kind))) return;
+  if (explains(insn_, now)) {
+    push(decoder::branch(from, now));
+  } else {
+    push(decoder::gap(decoder::GapReason::kNotRecorded, from, now));
+  }
+}
+
+void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
+  delivering_ = false;
+  // An interrupted system call was either done (EINTR) or will be made again: the frame says where
+  // the handler returns to.
+  const TraceeAddr next = *pc_ + insn_.length;
+  const auto saved = interrupted_pc(thread, process_, *pc_, next);
+  const TraceeAddr from = saved.value_or(*pc_);
+  push(decoder::async_transfer(from, handler));
+  pc_ = handler;
+}
+
+void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now) {
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    push(decoder::gap(decoder::GapReason::kExec, TraceeAddr{}, now));
+    flush();
+    seen_.clear();
+    pc_ = now;
+    return;
+  }
+  if (now == *pc_) return;
+  if (insn_.kind == InsnKind::kSystemCall && now == *pc_ + insn_.length) {
+    // Not done yet: it has only been entered, or it may be made again.
+    const bool entered = status.kind == WaitKind::kSyscall && thread.in_syscall();
+    if (entered || thread.syscall_will_restart()) return;
+  }
+  retire(now);
+}
+
+void StepSource::clear_trap_flag_leak(Thread& thread) {
+  // What the program can see of the trap flag: flags it pushed, and r11 after SYSCALL
+  // (SDM vol. 2, "SYSCALL": RFLAGS is saved into R11).
+  const bool syscall = insn_.kind == InsnKind::kSystemCall && process_.isa() == arch::Isa::kAmd64;
+  if (!insn_.pushes_flags && !syscall) return;
+  auto regs = thread.user_regs();
+  if (!regs) return;
+  if (syscall) {
+    if (((*regs)[UserReg::kR11] & kTrapFlag) == 0) return;
+    (*regs)[UserReg::kR11] &= ~kTrapFlag;
+    (void)thread.set_user_regs(*regs);
+    return;
+  }
+  if (((*regs)[UserReg::kEflags] & kTrapFlag) != 0) return;  // the program's own
+  std::array<std::uint8_t, 1> byte{};
+  const TraceeAddr image = regs->sp() + 1;
+  if (process_.read_memory(image, byte) != 1) return;
+  byte[0] &= static_cast<std::uint8_t>(~(kTrapFlag >> 8));
+  (void)process_.write_memory(image, byte);
+}
+
+void StepSource::on_pc_written(TraceeAddr from, TraceeAddr to) {
+  if (!pc_ || from == to) return;
+  push(decoder::gap(decoder::GapReason::kPcChanged, from, to));
+  pc_ = to;
+}
+
+void StepSource::on_code_written(TraceeAddr, TraceeAddr) {
+  flush();
+}
+
+void StepSource::flush() {
+  if (pending_.empty()) return;
+  // A consumer may read code, which may end in here again.
+  std::vector<decoder::Record> batch;
+  batch.swap(pending_);
+  sink_.consume(batch);
+  if (pending_.empty()) {
+    batch.clear();
+    pending_.swap(batch);
+  }
+}
+
+void StepSource::detach(Thread&) {
+  flush();
+}
+
+std::string StepSource::statistics() const {
+  return fmt::format("step: {} instructions, {} records", instructions_, records_);
+}
+
+}  // namespace backtrail::tracee

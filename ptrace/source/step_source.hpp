@@ -1,0 +1,79 @@
+#pragma once
+/// @file
+/// The `step` source: one PTRACE_SINGLESTEP an instruction. Works everywhere ptrace works; the
+/// oracle for every other source.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "arch/insn.hpp"
+#include "decoder/trace/insn_cache.hpp"
+#include "decoder/trace/trace_consumer.hpp"
+#include "ptrace/source/branch_source.hpp"
+
+namespace backtrail::tracee {
+
+class Process;
+
+/// Follows the pc from stop to stop. What lies between two stops is one instruction, whose bytes
+/// are read and compared every time, so code that changes is seen.
+class StepSource : public BranchSource {
+ public:
+  /// `sink` gets the records; borrowed, outlives the source. Nothing is known of the thread's
+  /// position before its first stop.
+  StepSource(Process& process, decoder::TraceConsumer& sink);
+
+  [[nodiscard]] SourceKind kind() const override { return SourceKind::kStep; }
+  Result<void> resume(Thread& thread, const SourceResume& how) override;
+  StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
+  void on_pc_written(TraceeAddr from, TraceeAddr to) override;
+  void on_code_written(TraceeAddr begin, TraceeAddr end) override;
+  void flush() override;
+  void detach(Thread& thread) override;
+  [[nodiscard]] std::string statistics() const override;
+
+  /// The thread is stopped at `pc` and recorded from here on.
+  void start_at(TraceeAddr pc);
+
+ protected:
+  /// Takes one record; sources built on this one keep it elsewhere.
+  virtual void push(const decoder::Record& record);
+  /// The thread is at `pc` without this source having seen how.
+  void moved_to(TraceeAddr pc) { pc_ = pc; }
+  void note_resumed(const SourceResume& how) { how_ = how; }
+  /// As the engine last resumed it, the signal aside.
+  [[nodiscard]] SourceResume last_resume() const {
+    return {.step = how_.step, .syscalls = how_.syscalls, .signal = 0};
+  }
+
+ private:
+  struct Seen {
+    std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+    std::uint8_t available = 0;
+    arch::InsnFacts facts;
+  };
+
+  /// Facts of the instruction at pc_, its bytes checked against memory.
+  const arch::InsnFacts& fetch();
+  /// One instruction, the one at pc_, was executed and control is at `now`.
+  void retire(TraceeAddr now);
+  void handler_entered(Thread& thread, TraceeAddr handler);
+  void account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now);
+  void clear_trap_flag_leak(Thread& thread);
+
+  Process& process_;
+  decoder::TraceConsumer& sink_;
+  std::unordered_map<TraceeAddr, Seen> seen_;
+  std::vector<decoder::Record> pending_;
+  std::optional<TraceeAddr> pc_;  ///< Next instruction to account for.
+  arch::InsnFacts insn_;          ///< Facts of the instruction at pc_ when it was resumed.
+  SourceResume how_;
+  bool delivering_ = false;
+  std::uint64_t instructions_ = 0;
+  std::uint64_t records_ = 0;
+};
+
+}  // namespace backtrail::tracee

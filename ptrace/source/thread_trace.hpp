@@ -1,0 +1,52 @@
+#pragma once
+/// @file
+/// Branch tracing of one thread: its source, and the histories that listen to it.
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "decoder/bts/bts_history.hpp"
+#include "decoder/pt/pt_history.hpp"
+#include "decoder/trace/trace_hub.hpp"
+#include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/source_kind.hpp"
+
+namespace backtrail::tracee {
+
+class Process;
+class Thread;
+
+class ThreadTrace {
+ public:
+  /// @param config The client's wish; what is granted is in config().
+  /// Error kUnsupported for a source that is not there.
+  static Result<std::unique_ptr<ThreadTrace>> start(Thread& thread, SourceKind source,
+                                                    const TraceConfig& config);
+  ~ThreadTrace();
+  ThreadTrace(const ThreadTrace&) = delete;
+  ThreadTrace& operator=(const ThreadTrace&) = delete;
+
+  [[nodiscard]] BranchSource& source() { return *source_; }
+  [[nodiscard]] const TraceConfig& config() const { return config_; }
+  /// For further listeners.
+  [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
+
+  /// The client's history as blocks, when it asked for that format. `pc` is the thread's own.
+  [[nodiscard]] decoder::BtsHistory* bts();
+  [[nodiscard]] decoder::PtHistory* pt();
+
+ private:
+  ThreadTrace(Process& process, const TraceConfig& config);
+
+  TraceConfig config_;
+  decoder::TraceHub hub_;
+  std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>> history_;
+  std::unique_ptr<BranchSource> source_;
+};
+
+/// Whole pages, a power of two of them, at least one; as the kernel's buffers are.
+[[nodiscard]] std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes);
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,29 @@
+#pragma once
+/// @file
+/// Breakpoints and watchpoints as a debugger asks for them.
+
+#include <cstdint>
+#include <functional>
+
+#include "arch/base/address.hpp"
+#include "ptrace/tracee/thread_id.hpp"
+
+namespace backtrail::tracee {
+
+enum class BreakpointKind : std::uint8_t {
+  kSoftware,  ///< int3 in the code.
+  kHardware,  ///< Execution, by debug register.
+  kWrite,     ///< Data writes.
+  kAccess,    ///< Data reads and writes.
+};
+
+struct BreakpointSpec {
+  BreakpointKind kind = BreakpointKind::kSoftware;
+  TraceeAddr address{};
+  std::uint64_t length = 1;  ///< Of data, for watchpoints.
+  /// Asked when a thread hits the (software or hardware execution) breakpoint: false = the thread
+  /// goes on unreported. Empty = always true.
+  std::function<bool(ThreadId)> condition{};
+};
+
+}  // namespace backtrail::tracee

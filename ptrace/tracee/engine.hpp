@@ -1,0 +1,151 @@
+#pragma once
+/// @file
+/// All traced processes: the only place that waits for them, and the rules by which they stop and
+/// go on.
+///
+/// Entry type: Engine. It knows nothing of packets. Everything is called from one thread, the one
+/// that traces (ptrace(2) wants it so).
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "ptrace/os/child_signal.hpp"
+#include "ptrace/os/wait_status.hpp"
+#include "ptrace/source/source_kind.hpp"
+#include "ptrace/tracee/breakpoint.hpp"
+#include "ptrace/tracee/launch_spec.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/resume_action.hpp"
+#include "ptrace/tracee/stop_event.hpp"
+
+namespace backtrail::tracee {
+
+/// Which of the events that not every client understands are reported.
+struct ReportedEvents {
+  bool fork = false;
+  bool vfork = false;
+  bool exec = false;
+  bool threads = false;
+};
+
+class Engine {
+ public:
+  explicit Engine(SourceKind source);
+  /// Kills what was launched, lets go of what was attached.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Processes. Errors of launch_process(); of ptrace(PTRACE_SEIZE).
+  Result<pid_t> launch(const LaunchSpec& spec);
+  /// Error kBusy when it is traced by us already.
+  Result<pid_t> attach(pid_t pid);
+  Result<void> detach(pid_t pid);
+  Result<void> kill(pid_t pid);
+  /// Processes the client knows of.
+  [[nodiscard]] std::vector<Process*> processes() const;
+  [[nodiscard]] Process* find(pid_t pid) const;
+  [[nodiscard]] Thread* find(ThreadId id) const;
+
+  // Running and stopping.
+  void set_non_stop(bool on) { non_stop_ = on; }
+  Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
+  /// The client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal mask.
+  void interrupt();
+  /// Stops everything without an event.
+  void stop_all();
+  /// Handles what has happened, without waiting; while threads are executed in software it goes on
+  /// until there is an event or `input_fd` is readable.
+  void pump(int input_fd);
+  /// The oldest event of a thread the client has resumed. All-stop: everything is stopped then.
+  std::optional<StopEvent> take_event();
+  [[nodiscard]] bool running() const;
+  [[nodiscard]] bool is_running(ThreadId id) const;
+  /// Becomes readable when pump() has something to do.
+  [[nodiscard]] int event_fd() const { return child_signal_.fd(); }
+
+  // What is reported. Linux signal numbers.
+  std::set<int> pass_signals;
+  std::optional<std::set<int>> program_signals;
+  ReportedEvents reported;
+
+  // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
+  Result<void> insert(pid_t pid, BreakpointSpec spec);
+  Result<void> remove(pid_t pid, const BreakpointSpec& spec);
+
+  // Branch tracing.
+  Result<void> enable_trace(ThreadId id, const TraceConfig& config);
+  Result<void> disable_trace(ThreadId id);
+  [[nodiscard]] SourceKind source() const { return source_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
+
+  // engine_events.cpp: what a wait status means.
+  bool wait_one();
+  void handle(pid_t tid, const WaitStatus& status);
+  void handle_end(Thread& thread, const WaitStatus& status);
+  void handle_stop(Thread& thread, const WaitStatus& status);
+  void handle_event_stop(Thread& thread, const WaitStatus& status);
+  void handle_clone(Thread& parent);
+  void handle_fork(Thread& parent, bool vfork);
+  void handle_vfork_done(Thread& thread);
+  void handle_exec(Thread& thread);
+  void handle_syscall(Thread& thread);
+  void handle_signal(Thread& thread, int signal);
+  void handle_trap(Thread& thread);
+  void handle_breakpoint_insn(Thread& thread);
+  bool handle_debug_registers(Thread& thread);
+  void handle_step_done(Thread& thread);
+  void handle_first_stop(Thread& thread);
+  void post(Thread& thread, StopEvent event);
+  [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
+  Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
+  void release_child(Process& child);
+
+  // engine_run.cpp: setting threads going and stopping them.
+  void go(Thread& thread);
+  void set_going(Thread& thread);
+  void step_over(Thread& thread, TraceeAddr address);
+  void resume_order(Thread& thread, const ResumeAction& action);
+  void drop_stale_event(Thread& thread, const ResumeAction& action);
+  void ask_to_stop(Thread& thread);
+  void stop_threads(const std::function<bool(const Thread&)>& which);
+  bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
+  void bury_zombie_leaders();
+  [[nodiscard]] bool executes_in_software() const;
+  Thread* oldest_pending();
+  std::optional<StopEvent> take_thread_event();
+
+  // engine.cpp
+  Thread& add_thread(Process& process, pid_t tid);
+  void forget_thread(Thread& thread);
+  void forget_process(pid_t pid);
+  Result<void> seize_tasks(Process& process);
+  [[nodiscard]] int detach_signal(Thread& thread) const;
+
+  SourceKind source_;
+  ChildSignal child_signal_;
+  std::map<pid_t, std::unique_ptr<Process>> processes_;
+  std::unordered_map<pid_t, Thread*> by_tid_;
+  std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
+  std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
+  std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
+  std::uint64_t next_order_ = 0;
+  bool non_stop_ = false;
+  bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
+};
+
+}  // namespace backtrail::tracee

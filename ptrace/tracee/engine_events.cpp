@@ -1,0 +1,391 @@
+// What the kernel's wait statuses mean.
+
+#include <csignal>
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/engine.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::seconds kChildLimit{5};
+
+}  // namespace
+
+bool Engine::wait_one() {
+  int raw = 0;
+  const pid_t tid = ::waitpid(-1, &raw, __WALL | WNOHANG);
+  if (tid <= 0) return false;
+  handle(tid, WaitStatus::decode(raw));
+  return true;
+}
+
+void Engine::handle(pid_t tid, const WaitStatus& status) {
+  const auto found = by_tid_.find(tid);
+  if (found == by_tid_.end()) {
+    // A new child's first stop may overtake its parent's event. Ends of threads that went with an
+    // exec need nobody.
+    if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
+    return;
+  }
+  Thread& thread = *found->second;
+  if (auto& logger = log::ptrace(); logger.should_log(spdlog::level::trace)) {
+    logger.trace("tid={} {}", tid, status.describe());
+  }
+  if (status.ended()) {
+    handle_end(thread, status);
+  } else if (status.stopped()) {
+    handle_stop(thread, status);
+  }
+}
+
+void Engine::handle_end(Thread& thread, const WaitStatus& status) {
+  const ThreadId id = thread.id();
+  StopEvent event{.thread = id, .signal = status.signal, .exit_code = status.exit_code};
+  if (id.tid == id.pid) {
+    event.kind =
+        status.kind == WaitKind::kExited ? StopKind::kProcessExited : StopKind::kProcessSignalled;
+    // The client is not told of the end of a child it never knew.
+    if (!thread.process().hidden) ended_.emplace_back(next_order_++, event);
+    forget_process(id.pid);
+    return;
+  }
+  const bool report = reported.threads && thread.control().resumed;
+  if (thread.control().resumed) resumed_one_ended_ = true;
+  forget_thread(thread);
+  if (!report) return;
+  event.kind = StopKind::kThreadExited;
+  ended_.emplace_back(next_order_++, event);
+}
+
+void Engine::post(Thread& thread, StopEvent event) {
+  event.thread = thread.id();
+  thread.control().pending = std::move(event);
+  thread.control().pending_order = next_order_++;
+  thread.control().stop_wanted = false;
+}
+
+void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
+  thread.note_stop(status);
+  if (thread.control().starting) {
+    handle_first_stop(thread);
+    return;
+  }
+  if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
+    return;
+  }
+  switch (status.kind) {
+    case WaitKind::kStopped:
+      handle_signal(thread, status.signal);
+      return;
+    case WaitKind::kSyscall:
+      handle_syscall(thread);
+      return;
+    case WaitKind::kEvent:
+      break;
+    default:
+      return;
+  }
+  switch (status.event) {
+    case PTRACE_EVENT_STOP:
+      handle_event_stop(thread, status);
+      return;
+    case PTRACE_EVENT_CLONE:
+      handle_clone(thread);
+      return;
+    case PTRACE_EVENT_FORK:
+      handle_fork(thread, false);
+      return;
+    case PTRACE_EVENT_VFORK:
+      handle_fork(thread, true);
+      return;
+    case PTRACE_EVENT_VFORK_DONE:
+      handle_vfork_done(thread);
+      return;
+    case PTRACE_EVENT_EXEC:
+      handle_exec(thread);
+      return;
+    default:
+      go(thread);
+      return;
+  }
+}
+
+void Engine::handle_event_stop(Thread& thread, const WaitStatus& status) {
+  ThreadControl& control = thread.control();
+  if (control.client_stop || control.stop_wanted) {
+    go(thread);  // stays, and says so
+    return;
+  }
+  if (status.is_group_stop()) {
+    (void)thread.run(RunRequest::kListen, 0);
+    return;
+  }
+  go(thread);  // the late answer to an interrupt that another stop made needless
+}
+
+void Engine::handle_first_stop(Thread& thread) {
+  ThreadControl& control = thread.control();
+  control.starting = false;
+  if (reported.threads) {
+    post(thread, {.kind = StopKind::kThreadCreated});
+    return;
+  }
+  go(thread);
+}
+
+void Engine::handle_clone(Thread& parent) {
+  const auto message = request::event_message(parent.tid());
+  if (!message) return;
+  const auto tid = static_cast<pid_t>(*message);
+  const auto status = ProcFs{}.status(tid);
+  if (status && status->tgid != parent.id().pid) {
+    handle_fork(parent, false);  // clone() without CLONE_THREAD: a process of its own
+    return;
+  }
+  Thread& thread = add_thread(parent.process(), tid);
+  ThreadControl& control = thread.control();
+  control.starting = true;
+  control.resumed = true;
+  control.stop_wanted = parent.control().stop_wanted;
+  if (const auto early = unclaimed_.find(tid); early != unclaimed_.end()) {
+    const WaitStatus first = early->second;
+    unclaimed_.erase(early);
+    handle_stop(thread, first);
+  }
+  go(parent);
+}
+
+Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
+  // Its first stop comes at once; it cannot run before.
+  if (unclaimed_.erase(child_pid) == 0) {
+    int raw = 0;
+    const auto deadline = Clock::now() + kChildLimit;
+    while (::waitpid(child_pid, &raw, __WALL | WNOHANG) == 0) {
+      if (Clock::now() > deadline) {
+        return fail(TraceErrc::kTraceeGone, "wait for forked child",
+                    static_cast<std::uint64_t>(child_pid));
+      }
+      (void)child_signal_.wait(-1, std::chrono::milliseconds{5});
+    }
+    if (WaitStatus::decode(raw).ended()) {
+      return fail(TraceErrc::kTraceeGone, "forked child", static_cast<std::uint64_t>(child_pid));
+    }
+  }
+  BT_TRY(std::unique_ptr<Process> opened,
+         Process::open(child_pid, child_pid, parent.process().attached()));
+  Process& child = *(processes_[child_pid] = std::move(opened));
+  child.hidden = true;
+  child.inherit_breakpoints(parent.process());
+  Thread& thread = add_thread(child, child_pid);
+  thread.note_stop(WaitStatus::decode(PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f));
+  thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
+  return &child;
+}
+
+void Engine::release_child(Process& child) {
+  if (auto lifted = child.breakpoints().lift_all(); !lifted) {
+    log::ptrace().warn("pid={}: breakpoints stay in a forked child: {}", child.pid(),
+                       lifted.error().message());
+  }
+  (void)request::detach(child.pid());
+  forget_process(child.pid());
+}
+
+void Engine::handle_fork(Thread& parent, bool vfork) {
+  const auto message = request::event_message(parent.tid());
+  if (!message) return;
+  const auto child_pid = static_cast<pid_t>(*message);
+  const auto child = adopt_child(parent, child_pid);
+  if (!child) {
+    log::ptrace().debug("pid={}: {}", child_pid, child.error().message());
+    go(parent);
+    return;
+  }
+  if (vfork) parent.control().vfork_parent = true;
+  if (vfork ? reported.vfork : reported.fork) {
+    post(parent,
+         {.kind = vfork ? StopKind::kVfork : StopKind::kFork, .child = {child_pid, child_pid}});
+    return;
+  }
+  if (vfork) {
+    // The memory is shared: lifted here is lifted there.
+    (void)parent.process().breakpoints().lift_all();
+    parent.process().lifted_for_vfork = true;
+  }
+  release_child(**child);
+  go(parent);
+}
+
+void Engine::handle_vfork_done(Thread& thread) {
+  thread.control().vfork_parent = false;
+  Process& process = thread.process();
+  if (process.lifted_for_vfork) {
+    process.lifted_for_vfork = false;
+    (void)process.breakpoints().reinsert_all();
+  }
+  if (reported.vfork) {
+    post(thread, {.kind = StopKind::kVforkDone});
+    return;
+  }
+  go(thread);
+}
+
+void Engine::handle_exec(Thread& thread) {
+  const pid_t pid = thread.id().pid;
+  Thread* survivor = &thread;
+  // A thread other than the leader that execs takes the leader's id over (ptrace(2), "execve(2)
+  // under ptrace").
+  if (const auto former = request::event_message(pid)) {
+    const auto found = by_tid_.find(static_cast<pid_t>(*former));
+    if (found != by_tid_.end() && found->second->id().pid == pid && found->second != &thread) {
+      survivor = found->second;
+      survivor->note_stop(thread.status());
+      if (survivor->trace()) {
+        survivor->rename(pid);
+        (void)survivor->trace()->source().on_stop(*survivor, thread.status());
+      }
+    }
+  }
+  Process& process = survivor->process();
+  std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
+  std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
+  const auto renewed = process.become_new_image(*survivor);
+  by_tid_[pid] = survivor;
+  if (!renewed) {
+    log::ptrace().warn("pid={}: {}", pid, renewed.error().message());
+  }
+  survivor->control().vfork_parent = false;
+  survivor->control().stepping_over = false;
+  if (reported.exec) {
+    post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
+    return;
+  }
+  go(*survivor);
+}
+
+void Engine::handle_syscall(Thread& thread) {
+  const auto& wanted = thread.process().catch_syscalls;
+  const auto regs = thread.user_regs();
+  if (!wanted || !regs) {
+    go(thread);
+    return;
+  }
+  const auto number = static_cast<std::int64_t>((*regs)[arch::x86::UserReg::kOrigRax]);
+  if (!wanted->empty() && !wanted->contains(number)) {
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = thread.in_syscall() ? StopKind::kSyscallEntry : StopKind::kSyscallReturn,
+                .syscall = number});
+}
+
+void Engine::handle_signal(Thread& thread, int signal) {
+  if (signal == SIGTRAP && thread.trap_cause() != TrapCause::kOther) {
+    handle_trap(thread);
+    return;
+  }
+  ThreadControl& control = thread.control();
+  const auto own = control.own_signals.find(signal);
+  const bool stepping = control.action.kind != ResumeKind::kContinue;
+  if (own != control.own_signals.end() || (pass_signals.contains(signal) && !stepping)) {
+    if (own != control.own_signals.end()) control.own_signals.erase(own);
+    control.resume_signal = signal;
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = StopKind::kSignal, .signal = signal});
+}
+
+void Engine::handle_trap(Thread& thread) {
+  if (handle_debug_registers(thread)) return;
+  switch (thread.trap_cause()) {
+    case TrapCause::kBreakpointInsn:
+      handle_breakpoint_insn(thread);
+      return;
+    case TrapCause::kHardware:  // of a register that has been given back meanwhile
+    case TrapCause::kStep:
+    case TrapCause::kHandlerEntry:
+      handle_step_done(thread);
+      return;
+    case TrapCause::kOther:
+      post(thread, {.kind = StopKind::kSignal, .signal = SIGTRAP});
+      return;
+  }
+}
+
+bool Engine::condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const {
+  const auto found = conditions_.find({thread.id().pid, {kind, address}});
+  return found == conditions_.end() || found->second(thread.id());
+}
+
+void Engine::handle_breakpoint_insn(Thread& thread) {
+  const auto pc = thread.pc();
+  if (!pc) return;
+  const TraceeAddr address = *pc - 1;
+  if (!thread.process().breakpoints().contains(address)) {
+    post(thread, {.kind = StopKind::kSignal, .signal = SIGTRAP});  // the program's own int3
+    return;
+  }
+  if (!thread.set_pc(address)) return;
+  if (condition_holds(thread, BreakpointKind::kSoftware, address)) {
+    post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
+    return;
+  }
+  step_over(thread, address);
+}
+
+bool Engine::handle_debug_registers(Thread& thread) {
+  const auto& registers = thread.process().debug_registers();
+  if (registers.empty() || thread.trap_cause() == TrapCause::kBreakpointInsn) return false;
+  const auto hit = registers.hit(thread.debug_status());
+  if (!hit) return false;
+  if (hit->access != arch::x86::DebugAccess::kExecute) {
+    post(thread, {.kind = StopKind::kWatchpoint, .signal = SIGTRAP, .address = hit->address});
+    return true;
+  }
+  if (!condition_holds(thread, BreakpointKind::kHardware, hit->address)) {
+    go(thread);  // the kernel has set RF: the instruction runs now
+    return true;
+  }
+  post(thread, {.kind = StopKind::kHardwareBreakpoint, .signal = SIGTRAP});
+  return true;
+}
+
+void Engine::handle_step_done(Thread& thread) {
+  ThreadControl& control = thread.control();
+  if (control.stepping_over) {
+    control.stepping_over = false;
+    if (control.action.kind == ResumeKind::kContinue) return;  // step_over() goes on
+  }
+  const auto pc = thread.pc();
+  if (!pc) return;
+  if (control.no_progress_at == *pc) {
+    // The rest of a system call (fork, exec) that a stop had cut in two; nothing has run yet.
+    control.no_progress_at.reset();
+    go(thread);
+    return;
+  }
+  switch (control.action.kind) {
+    case ResumeKind::kRangeStep:
+      if (*pc >= control.action.range_begin && *pc < control.action.range_end) {
+        go(thread);
+        return;
+      }
+      [[fallthrough]];
+    case ResumeKind::kStep:
+      post(thread, {.kind = StopKind::kStep, .signal = SIGTRAP});
+      return;
+    default:
+      go(thread);
+      return;
+  }
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,346 @@
+// Setting threads going, and stopping them.
+
+#include <algorithm>
+#include <csignal>
+
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/engine.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::milliseconds kStopLimit{5'000};
+constexpr std::chrono::milliseconds kWaitSlice{20};
+constexpr std::chrono::milliseconds kStepOverLimit{1'000};
+/// Stops handled before the client is listened to again.
+constexpr int kPumpBatch = 256;
+
+bool input_waits(int fd) {
+  if (fd < 0) return false;
+  pollfd request{fd, POLLIN, 0};
+  return ::poll(&request, 1, 0) > 0;
+}
+
+/// A stop inside a system call, whose rest a single step completes without running an instruction.
+bool inside_syscall(const WaitStatus& status) {
+  return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP;
+}
+
+}  // namespace
+
+void Engine::go(Thread& thread) {
+  ThreadControl& control = thread.control();
+  if (control.client_stop) {
+    control.client_stop = false;
+    control.stop_wanted = false;
+    const int signal = control.client_stop_signal;
+    post(thread, {.kind = signal != 0 ? StopKind::kSignal : StopKind::kStopped, .signal = signal});
+    return;
+  }
+  if (control.stop_wanted) {
+    control.stop_wanted = false;
+    return;
+  }
+  set_going(thread);
+}
+
+void Engine::set_going(Thread& thread) {
+  ThreadControl& control = thread.control();
+  int signal = std::exchange(control.resume_signal, 0);
+  if (signal != 0 && !thread.at_signal_delivery()) {
+    control.own_signals.insert(signal);
+    ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), signal);
+    signal = 0;
+  }
+  const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
+  const bool syscalls = thread.process().catch_syscalls.has_value();
+  Result<void> done;
+  if (thread.trace()) {
+    done = thread.trace()->source().resume(
+        thread, SourceResume{.step = step, .syscalls = syscalls, .signal = signal});
+  } else {
+    done = thread.run(step       ? RunRequest::kStep
+                      : syscalls ? RunRequest::kSyscall
+                                 : RunRequest::kContinue,
+                      signal);
+  }
+  if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
+}
+
+void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {
+  ThreadControl& control = thread.control();
+  if (!control.pending) return;
+  const auto pc = thread.pc();
+  switch (control.pending->kind) {
+    case StopKind::kSoftwareBreakpoint:
+      if (pc && thread.process().breakpoints().contains(*pc)) return;
+      break;
+    case StopKind::kStep:
+      if (action.kind != ResumeKind::kContinue) return;
+      break;
+    case StopKind::kStopped:
+      break;
+    default:
+      return;
+  }
+  control.pending.reset();
+}
+
+void Engine::resume_order(Thread& thread, const ResumeAction& action) {
+  ThreadControl& control = thread.control();
+  if (action.kind == ResumeKind::kStop) {
+    if (control.pending || control.stop_known) return;
+    if (!control.resumed) {  // stopped all along, which the client does not know
+      control.resumed = true;
+      post(thread, {.kind = StopKind::kStopped});
+      return;
+    }
+    control.client_stop = true;
+    control.client_stop_signal = 0;
+    if (thread.stopped()) {
+      go(thread);
+    } else {
+      (void)thread.interrupt();
+    }
+    return;
+  }
+  if (control.resumed) return;  // it runs already, or its event is on its way
+  drop_stale_event(thread, action);
+  control.resumed = true;
+  control.stop_known = false;
+  control.action = action;
+  if (action.signal != 0) {
+    if (control.resume_signal != 0) {
+      control.own_signals.insert(action.signal);
+      ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), action.signal);
+    } else {
+      control.resume_signal = action.signal;
+    }
+    control.action.signal = 0;
+  }
+}
+
+Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> orders) {
+  std::vector<Thread*> started;
+  for (const auto& [id, action] : orders) {
+    Thread* thread = find(id);
+    if (thread == nullptr) continue;  // it ended; the client will learn
+    const bool before = thread->control().resumed;
+    resume_order(*thread, action);
+    if (!before && thread->control().resumed) started.push_back(thread);
+  }
+  // All-stop: an event that waits comes first, and then nobody runs.
+  if (!non_stop_ && oldest_pending() != nullptr) return {};
+  for (Thread* thread : started) {
+    if (!thread->stopped() || thread->control().pending) continue;
+    ThreadControl& control = thread->control();
+    control.no_progress_at.reset();
+    if (control.action.kind != ResumeKind::kContinue && inside_syscall(thread->status())) {
+      if (const auto pc = thread->pc()) control.no_progress_at = *pc;
+    }
+    set_going(*thread);
+  }
+  return {};
+}
+
+void Engine::interrupt() {
+  Thread* chosen = nullptr;
+  for (const auto& [tid, thread] : by_tid_) {
+    const ThreadControl& control = thread->control();
+    if (!control.resumed || control.pending || thread->process().hidden) continue;
+    if (control.vfork_parent && !thread->stopped()) continue;
+    // Prefer the oldest thread: leaders have the smallest ids, as a rule.
+    if (chosen == nullptr || thread->id() < chosen->id()) chosen = thread;
+  }
+  if (chosen == nullptr) return;
+  chosen->control().client_stop = true;
+  chosen->control().client_stop_signal = SIGINT;
+  if (chosen->stopped()) {
+    go(*chosen);
+  } else {
+    (void)chosen->interrupt();
+  }
+}
+
+void Engine::ask_to_stop(Thread& thread) {
+  if (thread.stopped() && !thread.control().starting) return;
+  thread.control().stop_wanted = true;
+  (void)thread.interrupt();
+}
+
+void Engine::bury_zombie_leaders() {
+  const ProcFs proc;
+  for (const auto& [pid, process] : processes_) {
+    Thread* leader = process->find(pid);
+    if (leader == nullptr || leader->stopped() || process->threads().size() < 2) continue;
+    const auto stat = proc.stat(pid);
+    // It has ended, but the kernel keeps its exit status until the last thread has.
+    if (stat && stat->zombie()) leader->control().zombie = true;
+  }
+}
+
+bool Engine::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  for (;;) {
+    while (!done() && wait_one()) {
+    }
+    if (done()) return true;
+    if (Clock::now() >= deadline) return false;
+    if (child_signal_.wait(-1, kWaitSlice) == ChildSignal::Woken::kTimeout) bury_zombie_leaders();
+  }
+}
+
+void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
+  const auto still_runs = [&](const Thread& thread) {
+    const ThreadControl& control = thread.control();
+    return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
+           !control.vfork_parent;
+  };
+  for (const auto& [tid, thread] : by_tid_) {
+    if (which(*thread)) ask_to_stop(*thread);
+  }
+  const bool stopped = wait_until(
+      [&] {
+        bool all = true;
+        for (const auto& [tid, thread] : by_tid_) {
+          if (!still_runs(*thread)) continue;
+          all = false;
+          // A thread born while the others were being stopped has not been asked yet.
+          if (!thread->control().stop_wanted && !thread->control().starting) ask_to_stop(*thread);
+        }
+        return all;
+      },
+      kStopLimit);
+  if (!stopped) log::ptrace().error("some threads do not stop; going on without them");
+}
+
+void Engine::stop_all() {
+  stop_threads([](const Thread&) { return true; });
+}
+
+void Engine::step_over(Thread& thread, TraceeAddr address) {
+  Process& process = thread.process();
+  const ThreadId id = thread.id();
+  std::vector<ThreadId> others;
+  for (const auto& other : process.threads()) {
+    if (other.get() != &thread && !other->stopped()) others.push_back(other->id());
+  }
+  stop_threads([&](const Thread& t) { return t.id().pid == id.pid && t.id() != id; });
+  if (find(id) != &thread) return;  // all of it ended
+  (void)process.breakpoints().lift(address);
+  thread.control().stepping_over = true;
+  thread.control().stop_wanted = false;
+  set_going(thread);
+  // Bounded: the instruction may be a system call that blocks; it is past the int3 then.
+  (void)wait_until([&] { return find(id) != &thread || thread.stopped(); }, kStepOverLimit);
+  if (find(id.pid) == nullptr) return;
+  (void)process.breakpoints().reinsert(address);
+  for (const ThreadId& other : others) {
+    Thread* each = find(other);
+    if (each != nullptr && each->stopped() && each->control().resumed && !each->control().pending) {
+      go(*each);
+    }
+  }
+  if (find(id) == &thread && thread.stopped() && thread.control().resumed &&
+      !thread.control().pending) {
+    go(thread);
+  }
+}
+
+bool Engine::executes_in_software() const {
+  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+    Thread& thread = *entry.second;
+    return !thread.stopped() &&
+           (thread.control().action.kind == ResumeKind::kRangeStep ||
+            (thread.trace() && (thread.trace()->source().kind() == SourceKind::kStep ||
+                                thread.trace()->source().kind() == SourceKind::kCache)));
+  });
+}
+
+Thread* Engine::oldest_pending() {
+  Thread* oldest = nullptr;
+  for (const auto& [tid, thread] : by_tid_) {
+    const ThreadControl& control = thread->control();
+    if (!control.pending || !control.resumed || thread->process().hidden) continue;
+    if (oldest == nullptr || control.pending_order < oldest->control().pending_order) {
+      oldest = thread;
+    }
+  }
+  return oldest;
+}
+
+void Engine::pump(int input_fd) {
+  child_signal_.drain();
+  for (;;) {
+    for (int i = 0; i < kPumpBatch && wait_one(); ++i) {
+    }
+    if (!ended_.empty() || oldest_pending() != nullptr) return;
+    if (!executes_in_software() || input_waits(input_fd)) return;
+    if (child_signal_.wait(input_fd, kWaitSlice) == ChildSignal::Woken::kInput) return;
+  }
+}
+
+std::optional<StopEvent> Engine::take_thread_event() {
+  Thread* thread = oldest_pending();
+  if (thread == nullptr) return std::nullopt;
+  ThreadControl& control = thread->control();
+  StopEvent event = *control.pending;
+  control.pending.reset();
+  control.last_stop = event;
+  control.resumed = false;
+  control.stop_known = true;
+  if (event.child.pid != 0) {
+    if (Process* child = find(event.child.pid)) child->hidden = false;
+  }
+  return event;
+}
+
+std::optional<StopEvent> Engine::take_event() {
+  if (ended_.empty() && oldest_pending() == nullptr) {
+    const bool any_resumed = std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+      return entry.second->control().resumed && !entry.second->control().zombie;
+    });
+    if (!resumed_one_ended_ || any_resumed || by_tid_.empty()) return std::nullopt;
+    resumed_one_ended_ = false;
+    return StopEvent{.kind = StopKind::kNoResumed};
+  }
+  if (!non_stop_) stop_all();
+  std::optional<StopEvent> event;
+  const Thread* oldest = oldest_pending();
+  if (!ended_.empty() &&
+      (oldest == nullptr || ended_.front().first < oldest->control().pending_order)) {
+    event = ended_.front().second;
+    ended_.pop_front();
+  } else {
+    event = take_thread_event();
+  }
+  if (!non_stop_ && event) {
+    resumed_one_ended_ = false;
+    for (const auto& [tid, thread] : by_tid_) {
+      thread->control().resumed = false;
+      thread->control().client_stop = false;  // a Ctrl-C that something else overtook
+    }
+  }
+  return event;
+}
+
+bool Engine::running() const {
+  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+    return entry.second->control().resumed && !entry.second->control().pending &&
+           !entry.second->control().zombie;
+  });
+}
+
+bool Engine::is_running(ThreadId id) const {
+  const Thread* thread = find(id);
+  return thread != nullptr && thread->control().resumed && !thread->control().pending;
+}
+
+}  // namespace backtrail::tracee

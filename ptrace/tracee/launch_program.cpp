@@ -1,0 +1,180 @@
+// Which file is executed, and the words that name it to a shell and to people.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
+#include "ptrace/tracee/launch.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFind = "find the program";
+constexpr const char* kInspect = "inspect the program";
+
+std::string search_path(const LaunchSpec& spec) {
+  constexpr std::string_view kName = "PATH=";
+  if (spec.environment) {
+    for (const std::string& entry : *spec.environment)
+      if (entry.starts_with(kName)) return entry.substr(kName.size());
+  } else if (const char* value = std::getenv("PATH")) {
+    return value;
+  }
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+bool is_regular(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool executable(const fs::path& path) {
+  return ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
+}
+
+// Neither ELF for this CPU nor a script: execve would refuse it, and a shell would take it for a
+// script of its own.
+Result<void> check_format(const fs::path& path) {
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!fd) return {};  // Executable yet unreadable is allowed.
+  std::string header(20, '\0');
+  const ssize_t got = ::pread(fd.get(), header.data(), header.size(), 0);
+  if (got < 0) return fail_errno(kInspect);
+  header.resize(static_cast<std::size_t>(got));
+  if (header.starts_with("#!") || elf_isa(header)) return {};
+  if (header.starts_with("\x7f"
+                         "ELF"))
+    return fail(TraceErrc::kUnsupported, kInspect);
+  return fail(errno_error(ENOEXEC, kInspect));
+}
+
+Result<void> check_file(const fs::path& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return fail_errno(kFind);
+  if (S_ISDIR(facts.st_mode)) return fail(errno_error(EISDIR, kFind));
+  if (!S_ISREG(facts.st_mode) || !executable(path)) return fail(errno_error(EACCES, kFind));
+  return check_format(path);
+}
+
+Result<fs::path> search(const LaunchSpec& spec, const fs::path& directory) {
+  const std::string path = search_path(spec);
+  bool forbidden = false;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const fs::path candidate = directory / path.substr(at, end - at) / spec.program;
+    if (is_regular(candidate)) {
+      if (executable(candidate)) return candidate;
+      forbidden = true;
+    }
+    at = end + 1;
+  }
+  return fail(errno_error(forbidden ? EACCES : ENOENT, kFind));
+}
+
+}  // namespace
+
+Result<std::string> find_program(const LaunchSpec& spec) {
+  if (spec.program.empty()) return fail(errno_error(ENOENT, kFind));
+  std::error_code error;
+  const fs::path here = fs::current_path(error);
+  const fs::path directory = here / spec.working_directory;
+  fs::path found = directory / spec.program;
+  if (spec.program.find('/') == std::string::npos) {
+    found = here / spec.program;
+    if (!is_regular(found)) {
+      BT_TRY(found, search(spec, directory));
+    }
+  }
+  BT_CHECKED(check_file(found));
+  return found.string();
+}
+
+std::string shell_quote(const std::string& word) {
+  constexpr std::string_view kHarmless =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-./:,@%";
+  if (!word.empty() && word.find_first_not_of(kHarmless) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      out += R"('\'')";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+std::string shell_command(const LaunchSpec& spec, const std::string& program) {
+  std::string out = "exec";
+  for (const std::string& word : spec.wrapper) out += " " + word;
+  out += " " + shell_quote(program);
+  for (const std::string& word : spec.arguments) out += " " + word;
+  return out;
+}
+
+std::optional<WaitStatus> startup_end(const Error& error) {
+  if (!error.is(TraceErrc::kStartupFailed)) return std::nullopt;
+  return WaitStatus::decode(static_cast<int>(error.detail));
+}
+
+namespace {
+
+std::string file_text(const Error& error, const std::string& program) {
+  if (error.is(TraceErrc::kUnsupported))
+    return fmt::format("{}: made for another CPU; this is an x86-64 machine", program);
+  if (error.is(std::errc::is_a_directory)) return fmt::format("{}: is a directory", program);
+  if (error.is(std::errc::permission_denied))
+    return fmt::format("{}: not executable (permission denied)", program);
+  if (error.is(std::errc::no_such_file_or_directory))
+    return fmt::format("{}: No such file or directory", program);
+  if (error.is(std::errc::executable_format_error))
+    return fmt::format("{}: neither an ELF program nor a script with a #! line", program);
+  return fmt::format("{}: {}", program, error.code.message());
+}
+
+std::string operation_text(const Error& error, const LaunchSpec& spec) {
+  const std::string_view operation = error.operation;
+  if (operation == "chdir")
+    return fmt::format("{}: cannot change to this working directory: {}", spec.working_directory,
+                       error.code.message());
+  if (operation == "execve" && error.is(std::errc::no_such_file_or_directory))
+    return fmt::format("{}: its interpreter (#! line or dynamic linker) does not exist",
+                       spec.program);
+  if (operation == "execve") return file_text(error, spec.program);
+  if (operation == "ptrace(PTRACE_SEIZE)")
+    return fmt::format(
+        "{}: tracing is not permitted here ({}); a container needs the capability SYS_PTRACE, or a "
+        "seccomp profile that allows ptrace",
+        spec.program, error.code.message());
+  return fmt::format("{}: {}", spec.program, error.message());
+}
+
+}  // namespace
+
+std::string launch_failure_text(const Error& error, const LaunchSpec& spec) {
+  if (const auto end = startup_end(error)) {
+    if (end->kind == WaitKind::kSignalled)
+      return fmt::format("During startup program terminated with signal {}, {}.",
+                         signal_name(end->signal), ::strsignal(end->signal));
+    return fmt::format("During startup program exited with code {}.", end->exit_code);
+  }
+  if (error.is(std::errc::timed_out))
+    return fmt::format("{}: did not get through its start-up in time", spec.program);
+  if (error.is(std::errc::operation_canceled))
+    return fmt::format("{}: start-up cancelled", spec.program);
+  const std::string_view operation = error.operation;
+  if (operation == kFind || operation == kInspect) return file_text(error, spec.program);
+  return operation_text(error, spec);
+}
+
+}  // namespace backtrail::tracee

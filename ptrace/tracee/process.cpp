@@ -1,0 +1,110 @@
+#include "ptrace/tracee/process.hpp"
+
+#include <algorithm>
+
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+
+namespace backtrail::tracee {
+
+Process::Process(pid_t pid, bool attached, ProcessMemory memory)
+    : pid_{pid},
+      attached_{attached},
+      memory_{std::move(memory)},
+      breakpoints_{memory_},
+      insns_{*this} {}
+
+Process::~Process() = default;
+
+Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached) {
+  BT_TRY(ProcessMemory memory, ProcessMemory::open(tid));
+  std::unique_ptr<Process> process{new Process{pid, attached, std::move(memory)}};
+  BT_CHECKED(process->identify(tid));
+  return process;
+}
+
+Result<void> Process::identify(pid_t tid) {
+  // A thread of a 64-bit program may be in 32-bit code for a moment, so the file decides.
+  if (const auto isa = ProcFs{}.isa(tid)) {
+    isa_ = *isa;
+  } else {
+    BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::x86::UserReg::kCs));
+    isa_ = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);
+  }
+  register_set_ = std::make_unique<arch::x86::GdbRegisterSet>(isa_, arch::x86::host_xsave_layout());
+  return {};
+}
+
+std::size_t Process::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
+  return breakpoints_.read(address, out);
+}
+
+std::size_t Process::read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
+  return breakpoints_.read(address, out);
+}
+
+Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint8_t> data) {
+  for (const auto& thread : threads_) {
+    if (thread->trace()) thread->trace()->source().on_code_written(address, address + data.size());
+  }
+  insns_.invalidate(address, address + data.size());
+  return breakpoints_.write(address, data);
+}
+
+Result<void> Process::insert_debug(TraceeAddr address, std::uint64_t length,
+                                   arch::x86::DebugAccess access) {
+  BT_CHECKED(debug_.insert(address, length, access));
+  ++debug_generation_;
+  return {};
+}
+
+Result<void> Process::remove_debug(TraceeAddr address, std::uint64_t length,
+                                   arch::x86::DebugAccess access) {
+  BT_CHECKED(debug_.remove(address, length, access));
+  ++debug_generation_;
+  return {};
+}
+
+void Process::clear_debug() {
+  debug_ = {};
+  if (debug_generation_ != 0) ++debug_generation_;
+}
+
+Thread* Process::find(pid_t tid) {
+  const auto found = std::find_if(threads_.begin(), threads_.end(),
+                                  [=](const auto& thread) { return thread->tid() == tid; });
+  return found == threads_.end() ? nullptr : found->get();
+}
+
+Thread& Process::add_thread(pid_t tid) {
+  return *threads_.emplace_back(std::make_unique<Thread>(*this, tid));
+}
+
+void Process::remove_thread(pid_t tid) {
+  std::erase_if(threads_, [=](const auto& thread) { return thread->tid() == tid; });
+}
+
+Thread* Process::any_stopped() {
+  const auto found = std::find_if(threads_.begin(), threads_.end(),
+                                  [](const auto& thread) { return thread->stopped(); });
+  return found == threads_.end() ? nullptr : found->get();
+}
+
+Result<void> Process::become_new_image(Thread& survivor) {
+  std::erase_if(threads_, [&](const auto& thread) { return thread.get() != &survivor; });
+  survivor.rename(pid_);
+  breakpoints_.forget_all();
+  debug_ = {};
+  debug_generation_ = 0;
+  insns_.invalidate_all();
+  lifted_for_vfork = false;
+  BT_CHECKED(memory_.reopen(survivor.tid()));
+  return identify(survivor.tid());
+}
+
+void Process::inherit_breakpoints(Process& parent) {
+  breakpoints_ = parent.breakpoints_.copy_for(memory_);
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,97 @@
+#pragma once
+/// @file
+/// One traced process: its threads, its memory, what the debugger planted in it.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "arch/x86/debug_registers.hpp"
+#include "arch/x86/gdb_registers.hpp"
+#include "decoder/trace/code_reader.hpp"
+#include "decoder/trace/insn_cache.hpp"
+#include "ptrace/tracee/breakpoint.hpp"
+#include "ptrace/tracee/breakpoint_table.hpp"
+#include "ptrace/tracee/process_memory.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+class CacheSpace;
+}
+
+namespace backtrail::tracee {
+
+class Process final : public decoder::CodeReader {
+ public:
+  /// `tid` is any live thread of the process, in a ptrace stop.
+  static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached);
+  ~Process() override;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] bool attached() const { return attached_; }
+
+  // CodeReader. Breakpoints do not show.
+  [[nodiscard]] arch::Isa isa() const override { return isa_; }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
+
+  std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out);
+  /// Sources are told about code that changes.
+  Result<void> write_memory(TraceeAddr address, std::span<const std::uint8_t> data);
+
+  [[nodiscard]] BreakpointTable& breakpoints() { return breakpoints_; }
+  [[nodiscard]] decoder::InsnCache& insns() { return insns_; }
+  [[nodiscard]] const arch::x86::GdbRegisterSet& register_set() const { return *register_set_; }
+
+  /// Errors as DebugRegisters::insert.
+  Result<void> insert_debug(TraceeAddr address, std::uint64_t length,
+                            arch::x86::DebugAccess access);
+  Result<void> remove_debug(TraceeAddr address, std::uint64_t length,
+                            arch::x86::DebugAccess access);
+  void clear_debug();
+  [[nodiscard]] const arch::x86::DebugRegisters& debug_registers() const { return debug_; }
+  /// Changes whenever debug_registers() does; 0 = never used.
+  [[nodiscard]] std::uint64_t debug_generation() const { return debug_generation_; }
+
+  // Threads, oldest first.
+  [[nodiscard]] const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
+  [[nodiscard]] Thread* find(pid_t tid);
+  Thread& add_thread(pid_t tid);
+  void remove_thread(pid_t tid);
+  /// Any thread that is in a ptrace stop.
+  [[nodiscard]] Thread* any_stopped();
+
+  /// `survivor` has executed a new program: everything known of the old one is dropped.
+  Result<void> become_new_image(Thread& survivor);
+  /// Takes over the parent's breakpoints, which a forked child's memory has too.
+  void inherit_breakpoints(Process& parent);
+
+  /// System calls the client wants to see; nullopt: none; empty: all.
+  std::optional<std::set<std::int64_t>> catch_syscalls;
+  /// What recorded threads share while they run translated code; theirs, not the process's.
+  std::weak_ptr<cache::CacheSpace> cache_space;
+  /// A forked child that the client has not been told of.
+  bool hidden = false;
+  /// Breakpoints are lifted while a vfork child shares the memory.
+  bool lifted_for_vfork = false;
+
+ private:
+  Process(pid_t pid, bool attached, ProcessMemory memory);
+  Result<void> identify(pid_t tid);
+
+  pid_t pid_;
+  bool attached_;
+  arch::Isa isa_ = arch::Isa::kAmd64;
+  ProcessMemory memory_;
+  BreakpointTable breakpoints_;
+  decoder::InsnCache insns_;
+  arch::x86::DebugRegisters debug_;
+  std::uint64_t debug_generation_ = 0;
+  std::unique_ptr<arch::x86::GdbRegisterSet> register_set_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,127 @@
+#include "ptrace/tracee/process_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+
+}  // namespace
+
+Result<ProcessMemory> ProcessMemory::open(pid_t tid) {
+  BT_TRY(const ProcStatus status, ProcFs{}.status(tid));
+  ProcessMemory memory{tid, status.tgid, UniqueFd{}};
+  if (auto opened = memory.reopen(tid); !opened) return fail(opened.error());
+  return memory;
+}
+
+Result<void> ProcessMemory::reopen(pid_t tid) {
+  tid_ = tid;
+  // A leader that has ended while other threads go on has no address space any more.
+  if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
+    BT_TRY(tid_, ProcFs{}.live_task(pid_));
+  }
+  UniqueFd fd{::open(ProcFs{}.path(tid_, "mem").c_str(), O_RDWR | O_CLOEXEC)};
+  if (!fd && (errno == ENOENT || errno == ESRCH))
+    return fail(TraceErrc::kTraceeGone, "open /proc/TID/mem", static_cast<unsigned>(tid));
+  if (!fd) log::ptrace().debug("tid={} op=open_mem errno={}", tid_, errno);
+  mem_ = std::move(fd);
+  return {};
+}
+
+std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  // The two ways disagree about some pages (PROT_NONE, device memory), so where one ends the other
+  // has a try, and then the first again.
+  while (done < out.size()) {
+    const std::size_t by_vm = read_vm(address + done, out.subspan(done));
+    done += by_vm;
+    if (done == out.size()) break;
+    const std::size_t by_file = read_file(address + done, out.subspan(done));
+    if (by_file == 0) break;
+    done += by_file;
+  }
+  return done;
+}
+
+std::size_t ProcessMemory::read_vm(TraceeAddr address, std::span<std::uint8_t> out) {
+  const iovec local{out.data(), out.size()};
+  const iovec remote{std::bit_cast<void*>(address.value()), out.size()};
+  ssize_t got = ::process_vm_readv(tid_, &local, 1, &remote, 1, 0);
+  if (got < 0 && errno == ESRCH && choose_live_thread())
+    got = ::process_vm_readv(tid_, &local, 1, &remote, 1, 0);
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) const {
+  if (!mem_) return 0;
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::pread(mem_.get(), out.data() + done, out.size() - done,
+                                std::bit_cast<off_t>(address.value() + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+bool ProcessMemory::choose_live_thread() {
+  const auto other = ProcFs{}.live_task(pid_);
+  if (!other || *other == tid_) return false;
+  tid_ = *other;
+  return true;
+}
+
+Result<void> ProcessMemory::write(TraceeAddr address, std::span<const std::uint8_t> data) {
+  std::size_t done = 0;
+  while (mem_ && done < data.size()) {
+    const ssize_t put = ::pwrite(mem_.get(), data.data() + done, data.size() - done,
+                                 std::bit_cast<off_t>(address.value() + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) break;
+    done += static_cast<std::size_t>(put);
+  }
+  if (done == data.size()) return {};
+  // Refused descriptor, or a kernel that lets /proc/TID/mem respect page protection.
+  return poke(address + done, data.subspan(done));
+}
+
+Result<void> ProcessMemory::poke(TraceeAddr address, std::span<const std::uint8_t> data) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const std::uint64_t at = address.value() + done;
+    const std::size_t skip = at % kWordBytes;
+    const std::size_t count = std::min(kWordBytes - skip, data.size() - done);
+    const TraceeAddr word_address{at - skip};
+    auto word = request::peek_data(tid_, word_address);
+    if (word) {
+      auto bytes = std::bit_cast<std::array<std::uint8_t, kWordBytes>>(*word);
+      std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(done), count, bytes.begin() + skip);
+      if (request::poke_data(tid_, word_address, std::bit_cast<std::uint64_t>(bytes))) {
+        done += count;
+        continue;
+      }
+    }
+    // ESRCH here also means "not stopped"; the place itself is what callers can judge.
+    if (!ProcFs{}.live_task(pid_))
+      return fail(TraceErrc::kTraceeGone, "write memory", static_cast<unsigned>(pid_));
+    return fail(TraceErrc::kUnreadable, "write memory", at);
+  }
+  return {};
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,208 @@
+#include "ptrace/tracee/thread.hpp"
+
+#include <csignal>
+
+#include <sys/ptrace.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+
+constexpr unsigned kDebugStatus = 6;
+constexpr unsigned kDebugControl = 7;
+
+// Kernel-internal results of an interrupted system call that will be made again.
+// Source: include/linux/errno.h.
+constexpr std::int64_t kErestartSys = -512;
+constexpr std::int64_t kErestartNoIntr = -513;
+constexpr std::int64_t kErestartNoHand = -514;
+constexpr std::int64_t kErestartRestartBlock = -516;
+
+}  // namespace
+
+Thread::Thread(Process& process, pid_t tid) : process_{process}, tid_{tid} {}
+Thread::~Thread() = default;
+
+ThreadId Thread::id() const {
+  return {process_.pid(), tid_};
+}
+
+void Thread::rename(pid_t tid) {
+  tid_ = tid;
+}
+
+void Thread::note_stop(const WaitStatus& status) {
+  state_ = State::kStopped;
+  status_ = status;
+  regs_.reset();
+  cause_.reset();
+  debug_status_.reset();
+  in_syscall_ = status.kind == WaitKind::kSyscall && !in_syscall_;
+  // Any trap takes a pending one of PTRACE_INTERRUPT with it (ptrace_stop() in kernel/signal.c);
+  // one that was sent during the trap comes later, and is swallowed then.
+  control_.interrupt_pending = false;
+  if (status.is_event(PTRACE_EVENT_EXEC)) debug_generation_ = 0;
+}
+
+Result<TraceeAddr> Thread::pc() {
+  if (!stopped()) return fail(TraceErrc::kNotStopped, "read pc", static_cast<std::uint64_t>(tid_));
+  if (regs_) return regs_->pc();
+  return request::peek_pc(tid_);
+}
+
+Result<void> Thread::set_pc(TraceeAddr pc) {
+  BT_TRY(arch::x86::UserRegs regs, user_regs());
+  regs[UserReg::kRip] = pc.value();
+  return set_user_regs(regs);
+}
+
+Result<arch::x86::UserRegs> Thread::user_regs() {
+  if (!stopped()) {
+    return fail(TraceErrc::kNotStopped, "read registers", static_cast<std::uint64_t>(tid_));
+  }
+  if (!regs_) {
+    BT_TRY(regs_, request::read_user_regs(tid_));
+  }
+  return *regs_;
+}
+
+Result<void> Thread::set_user_regs(const arch::x86::UserRegs& regs) {
+  if (!stopped()) {
+    return fail(TraceErrc::kNotStopped, "write registers", static_cast<std::uint64_t>(tid_));
+  }
+  BT_CHECKED(request::write_user_regs(tid_, regs));
+  regs_ = regs;
+  return {};
+}
+
+Result<arch::x86::RawRegisters> Thread::registers() {
+  arch::x86::RawRegisters raw;
+  BT_TRY(raw.user, user_regs());
+  BT_TRY(raw.xsave, request::read_xstate(tid_));
+  return raw;
+}
+
+Result<void> Thread::set_registers(const arch::x86::RawRegisters& registers) {
+  BT_TRY(const arch::x86::UserRegs before, user_regs());
+  if (!(before == registers.user)) {
+    // What the kernel made of them (it corrects selectors, say) is read back.
+    BT_CHECKED(set_user_regs(registers.user));
+    regs_.reset();
+    if (trace_ && before.pc() != registers.user.pc()) {
+      trace_->source().on_pc_written(before.pc(), registers.user.pc());
+    }
+  }
+  BT_TRY(const std::vector<std::uint8_t> xstate, request::read_xstate(tid_));
+  if (xstate == registers.xsave || registers.xsave.empty()) return {};
+  return request::write_xstate(tid_, registers.xsave);
+}
+
+TrapCause Thread::trap_cause() {
+  if (cause_) return *cause_;
+  TrapCause cause = TrapCause::kOther;
+  if (const auto info = request::read_siginfo(tid_)) {
+    switch (info->si_code) {
+      case SI_KERNEL:
+        cause = TrapCause::kBreakpointInsn;
+        break;
+      case TRAP_BRKPT:  // behind a system call
+      case TRAP_TRACE:
+        cause = TrapCause::kStep;
+        break;
+      case TRAP_HWBKPT:
+        cause = TrapCause::kHardware;
+        break;
+      case SIGTRAP:  // ptrace_notify(): a stop without a signal
+        cause = TrapCause::kHandlerEntry;
+        break;
+      default:
+        break;
+    }
+  }
+  cause_ = cause;
+  return cause;
+}
+
+std::uint64_t Thread::debug_status() {
+  if (debug_status_) return *debug_status_;
+  const auto status = request::read_debug_register(tid_, kDebugStatus);
+  // The CPU never clears its hit bits (SDM vol. 3, "Debug Status Register (DR6)").
+  if (status && (*status & 0xf) != 0) (void)request::write_debug_register(tid_, kDebugStatus, 0);
+  debug_status_ = status.value_or(0);
+  return *debug_status_;
+}
+
+bool Thread::syscall_will_restart() {
+  const auto regs = user_regs();
+  if (!regs || static_cast<std::int64_t>((*regs)[UserReg::kOrigRax]) < 0) return false;
+  const bool narrow = process_.isa() == arch::Isa::kI386;
+  const std::uint64_t rax = (*regs)[UserReg::kRax];
+  const std::int64_t result = narrow ? static_cast<std::int32_t>(static_cast<std::uint32_t>(rax))
+                                     : static_cast<std::int64_t>(rax);
+  return result == kErestartSys || result == kErestartNoIntr || result == kErestartNoHand ||
+         result == kErestartRestartBlock;
+}
+
+bool Thread::at_signal_delivery() const {
+  return stopped() && status_.kind == WaitKind::kStopped &&
+         !(status_.signal == SIGTRAP && cause_ == TrapCause::kHandlerEntry);
+}
+
+Result<void> Thread::sync_debug_registers() {
+  if (debug_generation_ == process_.debug_generation()) return {};
+  const auto& wanted = process_.debug_registers();
+  BT_CHECKED(request::write_debug_register(tid_, kDebugControl, 0));
+  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+    if ((wanted.control() >> (2 * slot) & 3) == 0) continue;
+    BT_CHECKED(request::write_debug_register(tid_, slot, wanted.address(slot)));
+  }
+  if (!wanted.empty()) {
+    BT_CHECKED(request::write_debug_register(tid_, kDebugControl, wanted.control()));
+  }
+  debug_generation_ = process_.debug_generation();
+  return {};
+}
+
+Result<void> Thread::run(RunRequest what, int signal) {
+  if (auto synced = sync_debug_registers(); !synced) {
+    if (synced.error().is(TraceErrc::kTraceeGone)) return synced;
+    log::ptrace().warn("tid={}: {}", tid_, synced.error().message());
+  }
+  const State next = what == RunRequest::kListen ? State::kListening : State::kRunning;
+  Result<void> done;
+  switch (what) {
+    case RunRequest::kContinue:
+      done = request::cont(tid_, signal);
+      break;
+    case RunRequest::kStep:
+      done = request::step(tid_, signal);
+      break;
+    case RunRequest::kSyscall:
+      done = request::cont_syscall(tid_, signal);
+      break;
+    case RunRequest::kListen:
+      done = request::listen(tid_);
+      break;
+  }
+  // A thread that is gone is as good as running: its exit status is on its way.
+  state_ = next;
+  regs_.reset();
+  cause_.reset();
+  debug_status_.reset();
+  return done;
+}
+
+Result<void> Thread::interrupt() {
+  if (control_.interrupt_pending) return {};
+  BT_CHECKED(request::interrupt(tid_));
+  control_.interrupt_pending = true;
+  return {};
+}
+
+}  // namespace backtrail::tracee

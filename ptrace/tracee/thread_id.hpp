@@ -1,0 +1,18 @@
+#pragma once
+/// @file
+/// Names of processes and threads.
+
+#include <compare>
+
+#include <sys/types.h>
+
+namespace backtrail::tracee {
+
+/// A thread, with the process (thread group) it belongs to. Both are kernel ids.
+struct ThreadId {
+  pid_t pid = 0;
+  pid_t tid = 0;
+  auto operator<=>(const ThreadId&) const = default;
+};
+
+}  // namespace backtrail::tracee

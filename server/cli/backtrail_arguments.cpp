@@ -1,0 +1,165 @@
+// `backtrail serve|doctor`: our own command line.
+
+#include <sstream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "server/cli/command_line.hpp"
+#include "server/cli/help_text.hpp"
+
+namespace backtrail::server {
+namespace {
+
+/// What CLI11 fills in.
+struct Values {
+  bool attach = false;
+  std::string source = "auto";
+  std::string disable_packet;
+  bool debug = false;
+  ServeOptions serve;
+};
+
+PrintAndExit fail_with(const std::string& text) {
+  return {1, fmt::format("backtrail: {}\n'backtrail serve --help' shows how it is used.\n", text)};
+}
+
+class ServeFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: backtrail serve [OPTIONS] COMM PROG [ARGS...]\n"
+           "       backtrail serve [OPTIONS] --attach COMM PID\n"
+           "       backtrail serve [OPTIONS] --multi COMM\n";
+  }
+  /// Without CLI11's marks of negated names.
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    constexpr std::string_view kMark = "{false}";
+    for (std::size_t at = 0; (at = name.find(kMark)) != std::string::npos;) {
+      name.erase(at, kMark.size());
+    }
+    return name;
+  }
+};
+
+void add_serve_options(CLI::App& serve, Values& values) {
+  serve.formatter(std::make_shared<ServeFormatter>());
+  serve.footer(
+      "COMM is where gdb connects to: :PORT (from this machine only; 0 takes a free port),\n"
+      "HOST:PORT or [V6]:PORT (at this address only; 0.0.0.0:PORT is every one), unix:PATH,\n"
+      "- (standard input and output) or the path of a serial device.\n\n"
+      "  backtrail serve :2345 ./prog        then in gdb: target remote :2345\n"
+      "  gdb -ex 'target remote | backtrail serve - ./prog' ./prog");
+  serve.add_flag("--attach", values.attach, "Take over the running process PID");
+  serve.add_flag("--multi", values.serve.multi,
+                 "Wait for gdb to say what to run, and stay for more");
+  serve.add_flag("--once", values.serve.once, "One connection; leave when it ends");
+  serve.add_option("--wrapper", "Start the program by these words, up to a --")
+      ->type_name("WORDS... --");
+  serve.add_flag("--disable-randomization,!--no-disable-randomization",
+                 values.serve.launch.disable_randomization,
+                 "The program's addresses are the same every time (default: yes)");
+  serve.add_flag("--startup-with-shell,!--no-startup-with-shell", values.serve.launch.through_shell,
+                 "A shell expands ARGS (default: yes)");
+  serve
+      .add_option("--source", values.source,
+                  "How branches are traced: auto, perf-pt, perf-bts, lbr, cache, step")
+      ->check([](const std::string& name) {
+        return tracee::source_kind_from(name)
+                   ? std::string{}
+                   : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
+      })
+      ->type_name("KIND");
+  serve.add_option("--log", values.serve.log, "Levels, for example rsp:debug,ptrace:debug")
+      ->type_name("SPEC");
+  serve.add_option("--log-file", values.serve.log_file, "Log to this file, not to stderr")
+      ->type_name("FILE");
+  serve.add_flag("--debug", values.debug, "Log everything (--log debug)");
+  serve.add_option("--disable-packet", values.disable_packet, "Do without these packets (a test)")
+      ->type_name("LIST");
+}
+
+bool takes_a_value(const std::string& word) {
+  return word == "--source" || word == "--log" || word == "--log-file" ||
+         word == "--disable-packet";
+}
+
+/// Takes "--wrapper W... --" out of the options; CLI11 has no such form.
+/// @return The error, if it does not end.
+std::optional<std::string> extract_wrapper(std::vector<std::string>& words,
+                                           std::vector<std::string>& wrapper) {
+  for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i].front() == '-'; ++i) {
+    if (takes_a_value(words[i])) {
+      ++i;
+    } else if (words[i] == "--wrapper") {
+      const auto begin = words.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto end = std::find(begin, words.end(), "--");
+      if (end == words.end() || end == begin + 1) {
+        return "--wrapper needs at least one word, and -- after the last one";
+      }
+      wrapper.insert(wrapper.end(), begin + 1, end);
+      words.erase(begin, end + 1);
+      --i;
+    }
+  }
+  return std::nullopt;
+}
+
+Command finish_serve(const CLI::App& serve, Values& values) {
+  ServeOptions& options = values.serve;
+  options.source = *tracee::source_kind_from(values.source);
+  if (values.debug) options.log = options.log.empty() ? "debug" : "debug," + options.log;
+  auto names = parse_packet_names(values.disable_packet);
+  if (!names) return fail_with(names.error() + "\n" + packet_names_help());
+  options.disabled_packets = std::move(*names);
+
+  const std::vector<std::string> words = serve.remaining();
+  if (!words.empty() && words.front().size() > 1 && words.front().front() == '-') {
+    return fail_with("unknown option " + words.front());
+  }
+  if (const auto error = place_words(words, values.attach, options)) {
+    if (!error->usage) return fail_with(error->text);
+    return fail_with(values.attach ? "serve --attach needs COMM and a process id"
+                                   : "serve needs COMM and a program, --attach PID or --multi");
+  }
+  return options;
+}
+
+}  // namespace
+
+Command parse_backtrail_arguments(std::span<const std::string> arguments) {
+  std::vector<std::string> words{arguments.begin(), arguments.end()};
+  Values values;
+  if (!words.empty() && words.front() == "serve") {
+    std::vector<std::string> rest{words.begin() + 1, words.end()};
+    if (const auto error = extract_wrapper(rest, values.serve.launch.wrapper)) {
+      return fail_with(*error);
+    }
+    words.resize(1);
+    words.insert(words.end(), rest.begin(), rest.end());
+  }
+
+  CLI::App app{"A branch trace in gdb, everywhere: a server for gdb like gdbserver", "backtrail"};
+  app.set_version_flag("--version", backtrail_version().substr(0, backtrail_version().size() - 1));
+  app.require_subcommand(1);
+  CLI::App& serve = *app.add_subcommand("serve", "Serve a program or a running process to gdb");
+  add_serve_options(serve, values);
+  serve.prefix_command();
+  const CLI::App& doctor = *app.add_subcommand(
+      "doctor", "Say which branch sources this machine has, and why not others");
+  app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
+  if (words.empty()) return PrintAndExit{1, app.help()};
+  try {
+    // CLI11 takes the words from the back.
+    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
+    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
+  }
+  if (doctor.parsed()) return DoctorOptions{};
+  return finish_serve(serve, values);
+}
+
+}  // namespace backtrail::server

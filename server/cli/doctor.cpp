@@ -1,0 +1,85 @@
+#include "server/cli/doctor.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "server/cli/help_text.hpp"
+
+namespace backtrail::server {
+namespace {
+
+std::string_view yes_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string number_or(const std::optional<int>& value, std::string_view absent) {
+  return value ? std::to_string(*value) : std::string{absent};
+}
+
+std::string row(std::string_view name, std::string_view value) {
+  return fmt::format("{:<10} {}\n", name, value);
+}
+
+std::string facts_rows(const tracee::MachineFacts& facts) {
+  return row("CPU", fmt::format("{}, {}", facts.cpu_vendor, facts.cpu_model)) +
+         row("flags", fmt::format("intel_pt {}, bts {}, dtes64 {}, hypervisor {}",
+                                  yes_no(facts.flag_intel_pt), yes_no(facts.flag_bts),
+                                  yes_no(facts.flag_dtes64), yes_no(facts.hypervisor))) +
+         row("kernel", facts.kernel) + row("container", facts.container.value_or("none noticed")) +
+         row("perf", fmt::format("perf_event_paranoid {}, CAP_PERFMON {}",
+                                 number_or(facts.perf_event_paranoid, "absent"),
+                                 yes_no(facts.capability_perfmon))) +
+         row("ptrace", fmt::format("ptrace_scope {}, CAP_SYS_PTRACE {}, seccomp {}",
+                                   number_or(facts.ptrace_scope, "absent"),
+                                   yes_no(facts.capability_ptrace), facts.seccomp));
+}
+
+std::string source_rows(const tracee::SourceProbe& source) {
+  std::string text = fmt::format("{:<10} {:<6} {}\n", to_string(source.kind),
+                                 yes_no(source.available), source.detail);
+  if (source.errno_value != 0) {
+    text += fmt::format("{:<17} errno {}: {}\n", "", source.errno_value,
+                        std::generic_category().message(source.errno_value));
+  }
+  if (!source.advice.empty()) text += fmt::format("{:<17} {}\n", "", source.advice);
+  return text;
+}
+
+}  // namespace
+
+std::string doctor_report(const tracee::MachineFacts& facts,
+                          std::span<const tracee::SourceProbe> sources,
+                          const Result<std::chrono::nanoseconds>& step) {
+  std::string text = backtrail_version() + "\n" + facts_rows(facts) + "\n";
+  text += fmt::format("{:<10} {:<6} {}\n", "source", "works", "what was found");
+  for (const tracee::SourceProbe& source : sources) text += source_rows(source);
+  // The last branches alone are no trace: lbr is taken only when asked for.
+  const auto first = std::find_if(sources.begin(), sources.end(), [](const auto& source) {
+    return source.available && source.kind != tracee::SourceKind::kLbr;
+  });
+  text += "\n" + row("auto takes", first == sources.end() ? "none: no source works here"
+                                                          : to_string(first->kind));
+  if (step) {
+    const double micro = std::chrono::duration<double, std::micro>{*step}.count();
+    text += row("one step", fmt::format("{:.1f} us, {:.0f} instructions a second", micro,
+                                        micro > 0 ? 1e6 / micro : 0.0));
+  } else {
+    text += row("one step", "not measured: " + step.error().message());
+  }
+  return text;
+}
+
+int run_doctor() {
+  const tracee::MachineFacts facts = tracee::read_machine_facts();
+  const std::vector<tracee::SourceProbe> sources = tracee::probe_all_sources(facts);
+  const std::string text = doctor_report(facts, sources, tracee::measure_step());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::any_of(sources.begin(), sources.end(), [](const auto& s) { return s.available; }) ? 0
+                                                                                                : 1;
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,79 @@
+// Z and z: breakpoints and watchpoints of the selected process.
+
+#include <array>
+#include <optional>
+
+#include "server/handlers/breakpoint_program.hpp"
+#include "server/handlers/handlers.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+using tracee::BreakpointKind;
+using tracee::BreakpointSpec;
+
+/// Type 3, a watchpoint on reads alone, does not exist on x86; gdb falls back to type 4.
+std::optional<BreakpointKind> take_kind(PacketText& text) {
+  if (text.take('0')) return BreakpointKind::kSoftware;
+  if (text.take('1')) return BreakpointKind::kHardware;
+  if (text.take('2')) return BreakpointKind::kWrite;
+  if (text.take('4')) return BreakpointKind::kAccess;
+  return std::nullopt;
+}
+
+bool is_code(BreakpointKind kind) {
+  return kind == BreakpointKind::kSoftware || kind == BreakpointKind::kHardware;
+}
+
+/// ",ADDR,KIND": the kind is the length of data, and always 1 for code.
+bool take_place(PacketText& text, BreakpointSpec& spec) {
+  if (!text.take(',')) return false;
+  const auto place = take_hex_pair(text);
+  if (!place || place->second == 0) return false;
+  if (is_code(spec.kind) && place->second != 1) return false;
+  spec.address = TraceeAddr{place->first};
+  spec.length = place->second;
+  return true;
+}
+
+Reply insert(SessionContext& context, std::string_view arguments) {
+  BreakpointControl* control = context.target.breakpoint_control();
+  PacketText text{arguments};
+  const auto kind = take_kind(text);
+  if (!kind || control == nullptr) return Reply::unknown();
+  BreakpointSpec spec;
+  spec.kind = *kind;
+  const auto pid = context.selected_process();
+  if (!take_place(text, spec) || !pid) return Reply::error();
+  auto program = parse_breakpoint_program(text);
+  if (!program) return Reply::error();
+  spec.condition = make_condition(context.target, std::move(*program));
+  const auto done = control->insert(*pid, std::move(spec));
+  if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
+  return Reply::from(done);
+}
+
+Reply remove(SessionContext& context, std::string_view arguments) {
+  BreakpointControl* control = context.target.breakpoint_control();
+  PacketText text{arguments};
+  const auto kind = take_kind(text);
+  if (!kind || control == nullptr) return Reply::unknown();
+  BreakpointSpec spec;
+  spec.kind = *kind;
+  const auto pid = context.selected_process();
+  if (!take_place(text, spec) || !pid) return Reply::error();
+  return Reply::from(control->remove(*pid, spec));
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"Z", PacketMatch::kPrefix, insert},
+    PacketEntry{"z", PacketMatch::kPrefix, remove},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> breakpoint_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

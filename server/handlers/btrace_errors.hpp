@@ -1,0 +1,16 @@
+#pragma once
+/// @file
+/// Error texts of the branch tracing packets: gdbserver's, which scripts may look for.
+
+#include <string_view>
+
+namespace backtrail::server::handlers::btrace_error {
+
+inline constexpr std::string_view kNoThread = "No such thread.";
+inline constexpr std::string_view kAlreadyEnabled = "Btrace already enabled.";
+inline constexpr std::string_view kNotEnabled = "Btrace not enabled.";
+inline constexpr std::string_view kBadAnnex = "Bad annex.";
+inline constexpr std::string_view kOverflow = "Overflow.";
+inline constexpr std::string_view kGeneric = "Generic Error.";
+
+}  // namespace backtrail::server::handlers::btrace_error

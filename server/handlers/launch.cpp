@@ -1,0 +1,192 @@
+// Starting programs, and with what: vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell,
+// QDisableRandomization.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "server/handlers/handlers.hpp"
+#include "server/handlers/process_rules.hpp"
+#include "server/rsp/hex.hpp"
+#include "server/session/events.hpp"
+#include "server/session/notices.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+/// The word as the shell reads it back: programs get their arguments as the client sent them, as
+/// with gdbserver, which quotes them too.
+std::string quoted_for_shell(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + '\'';
+}
+
+/// Text that can be passed to the kernel as a C string.
+std::optional<std::string> decode_word(std::string_view digits) {
+  auto word = rsp::text_from_hex(digits);
+  if (!word || word->find('\0') != std::string::npos) return std::nullopt;
+  return word;
+}
+
+struct CommandLine {
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+/// HEXPROGRAM[;HEXARGUMENT...]; an empty program means the last one.
+std::optional<CommandLine> parse_run(const SessionContext& context, std::string_view text) {
+  CommandLine line;
+  std::size_t begin = 0;
+  for (bool first = true;; first = false) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const auto word = decode_word(text.substr(begin, end - begin));
+    if (!word) return std::nullopt;
+    if (first) {
+      line.program = *word;
+    } else {
+      line.arguments.push_back(context.state.launch.through_shell ? quoted_for_shell(*word)
+                                                                  : *word);
+    }
+    if (end == text.size()) break;
+    begin = end + 1;
+  }
+  if (line.program.empty()) line.program = context.state.launch.program;
+  if (line.program.empty()) return std::nullopt;
+  return line;
+}
+
+/// Starts what state.launch says.
+Result<pid_t> launch(SessionContext& context, ProcessControl& control) {
+  BT_TRY(const pid_t pid, control.launch(context.state.launch));
+  notices::process_created(context.state.launch.program, pid);
+  context.documents.clear();
+  return pid;
+}
+
+Reply run(SessionContext& context, std::string_view arguments) {
+  ProcessControl* control = context.target.process_control();
+  if (control == nullptr) return Reply::unknown();
+  if (!may_add_process(context)) return Reply::error();
+  auto line = parse_run(context, arguments);
+  if (!line) return Reply::error();
+  context.state.launch.program = std::move(line->program);
+  context.state.launch.arguments = std::move(line->arguments);
+  const auto pid = launch(context, *control);
+  if (!pid) return Reply::error(pid.error(), context.error_form());
+  // gdb takes the new process for selected, in non-stop too.
+  const auto threads = context.target.thread_ids(*pid);
+  if (!threads.empty()) context.general = threads.front();
+  return report_new_process(context, *pid);
+}
+
+/// R: no reply, only with the extended protocol.
+Reply restart(SessionContext& context, std::string_view /*arguments*/) {
+  ProcessControl* control = context.target.process_control();
+  if (control == nullptr || !context.state.extended) return Reply::unknown();
+  kill_all(context);
+  notices::restarting();
+  context.general = {};
+  if (!context.state.launch.program.empty()) {
+    const auto pid = launch(context, *control);
+    if (pid) {
+      const auto threads = context.target.thread_ids(*pid);
+      if (!threads.empty()) context.general = threads.front();
+    }
+  }
+  return Reply::none();
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> environment;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    environment.emplace_back(*entry);
+  }
+  return environment;
+}
+
+void remove_variable(std::vector<std::string>& environment, std::string_view name) {
+  std::erase_if(environment, [name](const std::string& entry) {
+    return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
+  });
+}
+
+std::vector<std::string>& changed_environment(SessionContext& context) {
+  auto& environment = context.state.launch.environment;
+  if (!environment) environment = own_environment();
+  return *environment;
+}
+
+Reply environment_reset(SessionContext& context, std::string_view /*arguments*/) {
+  context.state.launch.environment.reset();
+  return Reply::ok();
+}
+
+Reply environment_set(SessionContext& context, std::string_view arguments) {
+  const auto variable = decode_word(arguments);
+  const std::size_t equals = variable ? variable->find('=') : std::string::npos;
+  if (equals == std::string::npos || equals == 0) return Reply::error();
+  auto& environment = changed_environment(context);
+  remove_variable(environment, std::string_view{*variable}.substr(0, equals));
+  environment.push_back(*variable);
+  return Reply::ok();
+}
+
+Reply environment_unset(SessionContext& context, std::string_view arguments) {
+  const auto name = decode_word(arguments);
+  if (!name || name->empty()) return Reply::error();
+  remove_variable(changed_environment(context), *name);
+  return Reply::ok();
+}
+
+Reply working_directory(SessionContext& context, std::string_view arguments) {
+  const auto path = decode_word(arguments);
+  if (!path) return Reply::error();
+  context.state.launch.working_directory = *path;
+  return Reply::ok();
+}
+
+Reply set_switch(bool& value, std::string_view arguments) {
+  if (arguments != "0" && arguments != "1") return Reply::error();
+  value = arguments == "1";
+  return Reply::ok();
+}
+
+Reply startup_with_shell(SessionContext& context, std::string_view arguments) {
+  return set_switch(context.state.launch.through_shell, arguments);
+}
+
+Reply disable_randomization(SessionContext& context, std::string_view arguments) {
+  return set_switch(context.state.launch.disable_randomization, arguments);
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"vRun;", PacketMatch::kPrefix, run},
+    PacketEntry{"R", PacketMatch::kPrefix, restart},
+    PacketEntry{"QEnvironmentReset", PacketMatch::kWhole, environment_reset},
+    PacketEntry{"QEnvironmentHexEncoded:", PacketMatch::kPrefix, environment_set},
+    PacketEntry{"QEnvironmentUnset:", PacketMatch::kPrefix, environment_unset},
+    PacketEntry{"QSetWorkingDir:", PacketMatch::kPrefix, working_directory},
+    PacketEntry{"QStartupWithShell:", PacketMatch::kPrefix, startup_with_shell},
+    PacketEntry{"QDisableRandomization:", PacketMatch::kPrefix, disable_randomization},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> launch_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

@@ -1,0 +1,172 @@
+// qRcmd: gdb's `monitor` command.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "arch/base/log.hpp"
+#include "server/handlers/handlers.hpp"
+#include "server/rsp/hex.hpp"
+#include "server/session/packet_text.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+constexpr std::string_view kHelp =
+    "The following monitor commands are supported:\n"
+    "  set debug <0|1>\n"
+    "    Enable general debugging messages\n"
+    "  set debug-hw-points <0|1>\n"
+    "    Enable h/w breakpoint/watchpoint debugging messages\n"
+    "  set remote-debug <0|1>\n"
+    "    Enable remote protocol debugging messages\n"
+    "  set event-loop-debug <0|1>\n"
+    "    Enable event loop debugging messages\n"
+    "  set debug-format option1[,option2,...]\n"
+    "    Add additional information to debugging messages\n"
+    "    Options: all, none, timestamp\n"
+    "  set debug-file [PATH]\n"
+    "    Write debugging messages to a file\n"
+    "  set libthread-db-search-path [PATH]\n"
+    "    Where to look for libthread_db\n"
+    "  source\n"
+    "    Say where the branch trace comes from, and why\n"
+    "  stats\n"
+    "    Say how much was traced\n"
+    "  exit\n"
+    "    Quit GDBserver\n";
+
+void print(SessionContext& context, std::string_view text) {
+  context.sink.send_packet("O" + rsp::to_hex(text));
+}
+
+/// The words of a line; none is empty.
+std::vector<std::string_view> split_words(std::string_view line) {
+  std::vector<std::string_view> words;
+  PacketText text{line};
+  while (!text.at_end()) {
+    const std::string_view word = text.take_field(' ');
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
+/// A kind of messages that can be turned on and off.
+struct DebugSwitch {
+  std::string_view name;
+  std::string_view what;
+  const char* on;  ///< Logging levels, as log::configure takes them.
+  const char* off;
+};
+
+constexpr std::array kSwitches = {
+    DebugSwitch{"debug", "Debug", "ptrace:debug,decoder:debug,arch:debug",
+                "ptrace:warn,decoder:warn,arch:warn"},
+    DebugSwitch{"debug-hw-points", "H/W point debugging", "ptrace:debug", "ptrace:warn"},
+    DebugSwitch{"remote-debug", "Protocol debug", "rsp:debug", "rsp:warn"},
+    DebugSwitch{"event-loop-debug", "Event loop debug", "server:debug", "server:warn"},
+};
+
+bool set_switch(SessionContext& context, const DebugSwitch& entry, std::string_view value) {
+  if (value != "0" && value != "1") return false;
+  const bool on = value == "1";
+  if (!log::configure(on ? entry.on : entry.off)) return false;
+  print(context, fmt::format("{} output {}.\n", entry.what, on ? "enabled" : "disabled"));
+  return true;
+}
+
+/// Messages carry the time always; the words are accepted for the sake of scripts.
+bool set_debug_format(SessionContext& context, std::string_view options) {
+  PacketText text{options};
+  while (!text.at_end()) {
+    const std::string_view option = text.take_field(',');
+    if (option == "all") {
+      print(context, "All extra debug format options enabled.\n");
+    } else if (option == "none") {
+      print(context, "All extra debug format options disabled.\n");
+    } else if (option == "timestamp") {
+      print(context, "The following extra debug format options are enabled: timestamp\n");
+    } else {
+      print(context, fmt::format("Unknown debug-format argument: \"{}\"\n", option));
+      return false;
+    }
+  }
+  return true;
+}
+
+bool set_thread_db_path(SessionContext& context, std::string_view path) {
+  context.target.set_thread_db_search_path(std::string{path});
+  print(context, fmt::format("libthread-db-search-path set to `{}'\n", path));
+  return true;
+}
+
+enum class Outcome : std::uint8_t { kDone, kFailed, kUnknown };
+
+Outcome outcome_of(bool done) {
+  return done ? Outcome::kDone : Outcome::kFailed;
+}
+
+Outcome run_set(SessionContext& context, std::string_view name, std::string_view value) {
+  for (const DebugSwitch& entry : kSwitches) {
+    if (entry.name != name) continue;
+    return set_switch(context, entry, value) ? Outcome::kDone : Outcome::kUnknown;
+  }
+  if (name == "debug-format") return outcome_of(set_debug_format(context, value));
+  if (name == "debug-file") {
+    const std::string path{value.empty() ? std::string_view{"/dev/stderr"} : value};
+    return outcome_of(log::to_file(path).has_value());
+  }
+  if (name == "libthread-db-search-path") return outcome_of(set_thread_db_path(context, value));
+  return Outcome::kUnknown;
+}
+
+Outcome run_command(SessionContext& context, std::string_view line) {
+  const auto words = split_words(line);
+  if (words.size() == 1 && words[0] == "help") {
+    print(context, kHelp);
+    return Outcome::kDone;
+  }
+  if (words.size() == 1 && words[0] == "exit") {
+    context.fate = SessionFate::kExit;
+    return Outcome::kDone;
+  }
+  if (words.size() == 1 && (words[0] == "source" || words[0] == "stats")) {
+    BranchTracing* tracing = context.target.branch_tracing();
+    print(context, (tracing != nullptr ? tracing->describe() : "No branch tracing.") + "\n");
+    return Outcome::kDone;
+  }
+  if ((words.size() == 2 || words.size() == 3) && words[0] == "set") {
+    return run_set(context, words[1], words.size() == 3 ? words[2] : std::string_view{});
+  }
+  return Outcome::kUnknown;
+}
+
+Reply monitor(SessionContext& context, std::string_view arguments) {
+  const auto line = rsp::text_from_hex(arguments);
+  if (!line) return Reply::error();
+  switch (run_command(context, *line)) {
+    case Outcome::kDone:
+      return Reply::ok();
+    case Outcome::kUnknown:
+      print(context, "Unknown monitor command.\n\n");
+      break;
+    case Outcome::kFailed:
+      break;
+  }
+  print(context, kHelp);
+  return Reply::error();
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"qRcmd,", PacketMatch::kPrefix, monitor},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> monitor_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

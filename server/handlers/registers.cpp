@@ -1,0 +1,88 @@
+// g, G, p, P: registers of the selected thread.
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "server/handlers/handlers.hpp"
+#include "server/rsp/hex.hpp"
+#include "server/session/packet_text.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+using arch::x86::GdbRegisterSet;
+using arch::x86::RawRegisters;
+
+/// The selected thread's registers and how gdb sees them.
+struct Registers {
+  ThreadId thread;
+  const GdbRegisterSet* set;
+  RawRegisters raw;
+};
+
+Result<Registers> selected_registers(SessionContext& context) {
+  const auto thread = context.selected_thread();
+  if (!thread) return fail(TraceErrc::kNotFound, "registers");
+  BT_TRY(const GdbRegisterSet* set, context.target.register_set(thread->pid));
+  BT_TRY(RawRegisters raw, context.target.read_registers(*thread));
+  return Registers{*thread, set, std::move(raw)};
+}
+
+Reply read_all(SessionContext& context, std::string_view /*arguments*/) {
+  const auto registers = selected_registers(context);
+  if (!registers) return Reply::error();
+  return Reply::text(rsp::to_hex(registers->set->to_gdb(registers->raw)));
+}
+
+Reply write_all(SessionContext& context, std::string_view arguments) {
+  const auto block = rsp::from_hex(arguments);
+  auto registers = selected_registers(context);
+  if (!block || !registers) return Reply::error();
+  const std::size_t wanted = registers->set->block_bytes();
+  if (block->size() != wanted) {
+    fmt::print(stderr, "Wrong sized register packet (expected {} bytes, got {})\n", wanted,
+               block->size());
+  }
+  const std::size_t used = std::min(wanted, block->size());
+  registers->set->from_gdb(std::span{*block}.first(used), registers->raw);
+  return Reply::from(context.target.write_registers(registers->thread, registers->raw));
+}
+
+Reply read_one(SessionContext& context, std::string_view arguments) {
+  PacketText text{arguments};
+  const auto number = text.take_hex();
+  if (!number || !text.at_end()) return Reply::error();
+  const auto registers = selected_registers(context);
+  if (!registers) return Reply::error();
+  const auto value = registers->set->read_one(*number, registers->raw);
+  return value ? Reply::text(rsp::to_hex(*value)) : Reply::error();
+}
+
+Reply write_one(SessionContext& context, std::string_view arguments) {
+  PacketText text{arguments};
+  const auto number = text.take_hex();
+  if (!number || !text.take('=')) return Reply::error();
+  const auto value = rsp::from_hex(text.rest());
+  auto registers = selected_registers(context);
+  if (!value || !registers) return Reply::error();
+  if (!registers->set->write_one(*number, *value, registers->raw)) return Reply::error();
+  return Reply::from(context.target.write_registers(registers->thread, registers->raw));
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"g", PacketMatch::kWhole, read_all},
+    PacketEntry{"G", PacketMatch::kPrefix, write_all},
+    PacketEntry{"p", PacketMatch::kPrefix, read_one},
+    PacketEntry{"P", PacketMatch::kPrefix, write_one},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> register_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

@@ -1,0 +1,141 @@
+// Letting threads run and asking why they stand: vCont and the older c, s, C, S; vCtrlC; `?` and
+// vStopped.
+
+#include <array>
+#include <vector>
+
+#include "server/handlers/handlers.hpp"
+#include "server/handlers/vcont_parser.hpp"
+#include "server/session/events.hpp"
+#include "server/session/gdb_signals.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+using tracee::ResumeAction;
+using tracee::ResumeKind;
+
+/// Non-stop: whether an order means anything to the thread as it stands. A wildcard must not
+/// disturb those that run, nor start one whose stop the client has not taken note of.
+bool applies(const SessionContext& context, const RunControl& run, ThreadId thread,
+             const ResumeAction& action) {
+  if (!context.state.non_stop) return true;
+  const bool running = run.is_running(thread);
+  // The target knows of stops that the client was not told of.
+  if (action.kind == ResumeKind::kStop) return !is_queued(context, thread);
+  return !running && !is_queued(context, thread) && !is_unannounced_child(context, thread);
+}
+
+Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::error();
+  std::vector<ThreadResume> orders;
+  bool anybody = false;
+  for (const pid_t pid : context.target.processes()) {
+    for (const ThreadId thread : context.target.thread_ids(pid)) {
+      const ResumeAction* action = action_for(actions, thread);
+      if (action == nullptr) continue;
+      if (action->kind == ResumeKind::kStop && !context.state.non_stop) return Reply::error();
+      anybody = true;
+      if (applies(context, *run, thread, *action)) orders.push_back({thread, *action});
+    }
+  }
+  if (!anybody) return Reply::error();
+  if (!orders.empty() && !run->resume(orders)) return Reply::error();
+  if (context.state.non_stop) return Reply::ok();
+  context.stop_reply_due = true;
+  return Reply::none();
+}
+
+Reply vcont(SessionContext& context, std::string_view arguments) {
+  if (context.disabled("vCont")) return Reply::unknown();
+  const auto actions = parse_vcont(arguments);
+  if (!actions) return Reply::error();
+  return resume(context, *actions);
+}
+
+Reply vcont_actions(SessionContext& context, std::string_view /*arguments*/) {
+  if (context.disabled("vCont") || context.target.run_control() == nullptr) {
+    return Reply::unknown();
+  }
+  return Reply::text("vCont;c;C;t;s;S;r");
+}
+
+/// The packets before vCont: the action is for the selected thread, or for the Hc thread where one
+/// was chosen; otherwise all others go on.
+Reply resume_old_style(SessionContext& context, ResumeAction action) {
+  const auto selected = context.selected_thread();
+  if (!selected) return Reply::error();
+  const bool one_only = context.continue_threads.pid > 0 || context.continue_threads.tid > 0;
+  std::vector<VContAction> actions;
+  if (one_only) {
+    actions.push_back({action, context.continue_threads});
+  } else {
+    actions.push_back({action, {selected->pid, selected->tid}});
+    actions.push_back({{}, {ThreadPattern::kAll, ThreadPattern::kAll}});
+  }
+  return resume(context, actions);
+}
+
+Reply resume_plainly(SessionContext& context, std::string_view arguments, ResumeKind kind) {
+  // An address to go on at is not supported; gdb writes the pc instead.
+  if (!arguments.empty()) return Reply::unknown();
+  return resume_old_style(context, {.kind = kind});
+}
+
+Reply resume_with_signal(SessionContext& context, std::string_view arguments, ResumeKind kind) {
+  PacketText text{arguments};
+  const auto number = text.take_hex();
+  if (!number || *number > 0xff || !text.at_end()) return Reply::error();
+  // gdbserver drops a signal that the system does not have, rather than refusing.
+  const int signal = from_gdb_signal(static_cast<int>(*number)).value_or(0);
+  return resume_old_style(context, {.kind = kind, .signal = signal});
+}
+
+Reply go_on(SessionContext& context, std::string_view arguments) {
+  return resume_plainly(context, arguments, ResumeKind::kContinue);
+}
+Reply step(SessionContext& context, std::string_view arguments) {
+  return resume_plainly(context, arguments, ResumeKind::kStep);
+}
+Reply go_on_with_signal(SessionContext& context, std::string_view arguments) {
+  return resume_with_signal(context, arguments, ResumeKind::kContinue);
+}
+Reply step_with_signal(SessionContext& context, std::string_view arguments) {
+  return resume_with_signal(context, arguments, ResumeKind::kStep);
+}
+
+Reply interrupt(SessionContext& context, std::string_view /*arguments*/) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  run->interrupt();
+  return Reply::ok();
+}
+
+Reply status(SessionContext& context, std::string_view /*arguments*/) {
+  return current_status(context);
+}
+
+Reply notification_seen(SessionContext& context, std::string_view /*arguments*/) {
+  return next_notification(context);
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"?", PacketMatch::kWhole, status},
+    PacketEntry{"vCont?", PacketMatch::kWhole, vcont_actions},
+    PacketEntry{"vCont;", PacketMatch::kPrefix, vcont},
+    PacketEntry{"vCtrlC", PacketMatch::kWhole, interrupt},
+    PacketEntry{"vStopped", PacketMatch::kWhole, notification_seen},
+    PacketEntry{"c", PacketMatch::kPrefix, go_on},
+    PacketEntry{"s", PacketMatch::kPrefix, step},
+    PacketEntry{"C", PacketMatch::kPrefix, go_on_with_signal},
+    PacketEntry{"S", PacketMatch::kPrefix, step_with_signal},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> resume_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

@@ -1,0 +1,110 @@
+// What is reported and what is passed on silently: QNonStop, QPassSignals, QProgramSignals,
+// QCatchSyscalls, QThreadEvents.
+
+#include <array>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "server/handlers/handlers.hpp"
+#include "server/session/gdb_signals.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+Reply non_stop(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return arguments == "0" ? Reply::ok() : Reply::error();
+  if (arguments != "0" && arguments != "1") return Reply::error();
+  context.state.non_stop = arguments == "1";
+  context.notifications.clear();
+  run->set_non_stop(context.state.non_stop);
+  return Reply::ok();
+}
+
+/// "s;s;...", gdb's numbers, possibly none. Those that Linux does not have are left out.
+std::optional<std::set<int>> parse_signals(std::string_view list) {
+  std::set<int> signals;
+  PacketText text{list};
+  while (!text.at_end()) {
+    const auto number = text.take_hex();
+    if (!number) return std::nullopt;
+    if (!text.at_end() && !text.take(';')) return std::nullopt;
+    if (*number > 0xff) continue;
+    const auto signal = from_gdb_signal(static_cast<int>(*number));
+    // gdb has two names for some of Linux's signals (IO and POLL); the one we report counts.
+    if (!signal || *signal == 0 || to_gdb_signal(*signal) != static_cast<int>(*number)) continue;
+    signals.insert(*signal);
+  }
+  return signals;
+}
+
+Reply pass_signals(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  auto signals = parse_signals(arguments);
+  if (!signals) return Reply::error();
+  run->set_pass_signals(std::move(*signals));
+  return Reply::ok();
+}
+
+Reply program_signals(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  auto signals = parse_signals(arguments);
+  if (!signals) return Reply::error();
+  run->set_program_signals(std::move(*signals));
+  return Reply::ok();
+}
+
+/// "1" is every system call, "1;nr;nr..." only those.
+std::optional<std::set<std::int64_t>> parse_syscalls(std::string_view arguments) {
+  PacketText text{arguments};
+  std::set<std::int64_t> numbers;
+  if (!text.take('1')) return std::nullopt;
+  while (!text.at_end()) {
+    if (!text.take(';')) return std::nullopt;
+    const auto number = text.take_hex();
+    if (!number || *number > 0xffffffffU) return std::nullopt;
+    numbers.insert(static_cast<std::int64_t>(*number));
+  }
+  return numbers;
+}
+
+Reply catch_syscalls(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  const auto pid = context.selected_process();
+  if (!pid) return Reply::error();
+  if (arguments == "0") return Reply::from(run->set_catch_syscalls(*pid, std::nullopt));
+  auto numbers = parse_syscalls(arguments);
+  if (!numbers) return Reply::error();
+  return Reply::from(run->set_catch_syscalls(*pid, std::move(numbers)));
+}
+
+Reply thread_events(SessionContext& context, std::string_view arguments) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return Reply::unknown();
+  if (arguments != "0" && arguments != "1") {
+    return Reply::error(fmt::format("Unknown thread-events mode requested: {}", arguments));
+  }
+  run->set_thread_events(arguments == "1");
+  return Reply::ok();
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"QNonStop:", PacketMatch::kPrefix, non_stop},
+    PacketEntry{"QPassSignals:", PacketMatch::kPrefix, pass_signals},
+    PacketEntry{"QProgramSignals:", PacketMatch::kPrefix, program_signals},
+    PacketEntry{"QCatchSyscalls:", PacketMatch::kPrefix, catch_syscalls},
+    PacketEntry{"QThreadEvents:", PacketMatch::kPrefix, thread_events},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> setting_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

@@ -1,0 +1,111 @@
+// qSymbol: symbols that only gdb knows, asked for one by one; qGetTLSAddr, which needs them.
+//
+// gdb says "qSymbol::" when it has read new symbol files. The answer "qSymbol:NAME" is a question;
+// gdb answers it with "qSymbol:ADDRESS:NAME" (no address: unknown) and waits for the next one, or
+// for OK. Between two of these gdb may read memory and anything else.
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "server/handlers/handlers.hpp"
+#include "server/rsp/hex.hpp"
+#include "server/session/packet_text.hpp"
+
+namespace backtrail::server::handlers {
+namespace {
+
+// A target that never stops wanting names must not keep gdb busy for ever.
+constexpr std::size_t kMaxNames = 1000;
+
+Reply ask_next(SessionContext& context);
+
+/// Begins a round with the names not asked before; nothing left to ask is the end.
+Reply start_round(SessionContext& context) {
+  SymbolQuery& query = *context.symbols;
+  query.names.clear();
+  query.found.clear();
+  query.next = 0;
+  for (std::string& name : context.target.wanted_symbols(query.pid)) {
+    if (query.asked.size() >= kMaxNames) break;
+    if (query.asked.insert(name).second) query.names.push_back(std::move(name));
+  }
+  if (query.names.empty()) {
+    context.symbols.reset();
+    return Reply::ok();
+  }
+  return ask_next(context);
+}
+
+Reply ask_next(SessionContext& context) {
+  SymbolQuery& query = *context.symbols;
+  // Without the first symbol the library that needs them is not there, and the others are neither.
+  const bool pointless = query.next == 1 && query.found.empty();
+  if (query.next < query.names.size() && !pointless) {
+    return Reply::text("qSymbol:" + rsp::to_hex(std::string_view{query.names[query.next]}));
+  }
+  context.target.symbols_resolved(query.pid, query.found);
+  return start_round(context);
+}
+
+Reply symbols_available(SessionContext& context) {
+  context.symbols.reset();
+  const auto pid = context.selected_process();
+  if (!pid) return Reply::ok();
+  context.symbols = SymbolQuery{.pid = *pid, .names = {}, .next = 0, .asked = {}, .found = {}};
+  return start_round(context);
+}
+
+/// ADDRESS:NAME or :NAME.
+Reply symbol_answer(SessionContext& context, PacketText text) {
+  if (!context.symbols) return Reply::error();
+  SymbolQuery& query = *context.symbols;
+  const auto address = text.take_hex();
+  const bool separated = text.take(':');
+  const auto name = rsp::text_from_hex(text.rest());
+  const bool expected =
+      separated && name && query.next < query.names.size() && *name == query.names[query.next];
+  if (!expected) {
+    context.symbols.reset();
+    return Reply::error();
+  }
+  if (address) query.found.emplace(*name, TraceeAddr{*address});
+  ++query.next;
+  return ask_next(context);
+}
+
+Reply symbol(SessionContext& context, std::string_view arguments) {
+  if (arguments == ":") return symbols_available(context);
+  return symbol_answer(context, PacketText{arguments});
+}
+
+/// qGetTLSAddr:THREAD,OFFSET,LINK_MAP.
+Reply tls_address(SessionContext& context, std::string_view arguments) {
+  PacketText text{arguments};
+  const auto pattern = take_thread_pattern(text);
+  if (!pattern || !text.take(',')) return Reply::error();
+  const auto offset_and_map = take_hex_pair(text);
+  if (!offset_and_map || !text.at_end() || pattern->tid <= 0) return Reply::error();
+  const auto process = context.selected_process();
+  if (!process) return Reply::error();
+  const ThreadId thread{pattern->pid > 0 ? pattern->pid : *process, pattern->tid};
+  if (!context.target.alive(thread)) return Reply::error();
+  const auto address =
+      context.target.tls_address(thread, offset_and_map->first, TraceeAddr{offset_and_map->second});
+  if (!address) return Reply::error();
+  return Reply::text(fmt::format("{:x}", address->value()));
+}
+
+constexpr std::array kPackets = {
+    PacketEntry{"qSymbol:", PacketMatch::kPrefix, symbol},
+    PacketEntry{"qGetTLSAddr:", PacketMatch::kPrefix, tls_address},
+};
+
+}  // namespace
+
+std::span<const PacketEntry> symbol_packets() {
+  return kPackets;
+}
+
+}  // namespace backtrail::server::handlers

@@ -1,0 +1,40 @@
+// backtrail, and backtrail-gdbserver: one program, two command lines.
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "server/cli/command_line.hpp"
+#include "server/cli/doctor.hpp"
+#include "server/cli/serve.hpp"
+
+namespace {
+
+using namespace backtrail::server;  // NOLINT(google-build-using-namespace): the program's own file.
+
+struct Runner {
+  int operator()(const ServeOptions& options) const { return run_serve(options); }
+  int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
+  int operator()(const PrintAndExit& exit) const {
+    std::FILE* stream = exit.status == 0 ? stdout : stderr;
+    std::fwrite(exit.text.data(), 1, exit.text.size(), stream);
+    return exit.status;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> arguments(argv, argv + argc);
+    return std::visit(Runner{}, parse_command_line(arguments));
+  } catch (const std::exception& error) {
+    // Only start-up and the lack of memory or descriptors throw.
+    fmt::print(stderr, "backtrail: {}\nExiting\n", error.what());
+    return 1;
+  }
+}

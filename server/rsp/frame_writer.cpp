@@ -1,0 +1,83 @@
+#include "server/rsp/frame_writer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+#include "server/rsp/hex.hpp"
+
+namespace backtrail::server::rsp {
+namespace {
+
+constexpr std::size_t kMinRepeats = 3;
+constexpr std::size_t kMaxRepeats = 97;
+constexpr std::size_t kRepeatBase = 29;
+
+/// The count character must not look like framing or an acknowledgement to a simple reader.
+bool usable(std::size_t repeats) {
+  const char c = static_cast<char>(repeats + kRepeatBase);
+  return c != '$' && c != '#' && c != '+' && c != '-';
+}
+
+/// The largest number of repeats that can be written at once, 0 if the run is too short.
+std::size_t repeats_to_write(std::size_t repeats) {
+  repeats = std::min(repeats, kMaxRepeats);
+  while (repeats >= kMinRepeats && !usable(repeats)) --repeats;
+  return repeats >= kMinRepeats ? repeats : 0;
+}
+
+/// What is between runs is copied as it is, in one go.
+void append_runs(std::string_view payload, std::string& out) {
+  const char* const begin = payload.data();
+  const char* const end = begin + payload.size();
+  const char* copied = begin;
+  for (const char* p = begin; p + kMinRepeats < end;) {
+    if (p[1] != p[0] || p[2] != p[0] || p[3] != p[0]) {
+      ++p;
+      continue;
+    }
+    const char* const run_end =
+        std::find_if(p + 1, end, [c = *p](char other) { return other != c; });
+    const std::size_t repeats = repeats_to_write(static_cast<std::size_t>(run_end - p) - 1);
+    out.append(copied, p + 1);
+    out += '*';
+    out += static_cast<char>(repeats + kRepeatBase);
+    p += 1 + repeats;
+    copied = p;
+  }
+  out.append(copied, end);
+}
+
+std::string frame(char lead, std::string_view payload) {
+  std::string out;
+  out.reserve(payload.size() + 8);
+  out += lead;
+  append_runs(payload, out);
+  const std::string_view coded = std::string_view{out}.substr(1);
+  const unsigned sum = std::accumulate(coded.begin(), coded.end(), 0U, [](unsigned total, char c) {
+    return total + static_cast<unsigned char>(c);
+  });
+  const auto checksum = static_cast<std::uint8_t>(sum);
+  out += '#';
+  out += to_hex(std::span{&checksum, 1});
+  return out;
+}
+
+}  // namespace
+
+std::string encode_runs(std::string_view payload) {
+  std::string out;
+  out.reserve(payload.size());
+  append_runs(payload, out);
+  return out;
+}
+
+std::string frame_packet(std::string_view payload) {
+  return frame('$', payload);
+}
+std::string frame_notification(std::string_view payload) {
+  return frame('%', payload);
+}
+
+}  // namespace backtrail::server::rsp

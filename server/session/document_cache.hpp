@@ -1,0 +1,42 @@
+#pragma once
+/// @file
+/// The document that gdb is reading in slices.
+
+#include <optional>
+#include <string>
+
+#include "ptrace/tracee/thread_id.hpp"
+
+namespace backtrail::server {
+
+/// Keeps the last document made, so that all slices come from one moment. A document is made anew
+/// whenever offset 0 is asked for.
+class DocumentCache {
+ public:
+  struct Key {
+    std::string object;
+    std::string annex;
+    tracee::ThreadId thread;
+    bool operator==(const Key&) const = default;
+  };
+
+  /// The document stored under `key`, if it is still the last one.
+  [[nodiscard]] const std::string* find(const Key& key) const {
+    return key_ == key ? &document_ : nullptr;
+  }
+  const std::string& store(Key key, std::string document) {
+    key_ = std::move(key);
+    document_ = std::move(document);
+    return document_;
+  }
+  void clear() {
+    key_.reset();
+    document_ = {};
+  }
+
+ private:
+  std::optional<Key> key_;
+  std::string document_;
+};
+
+}  // namespace backtrail::server

@@ -1,0 +1,183 @@
+#include "server/session/events.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server/session/gdb_signals.hpp"
+#include "server/session/notices.hpp"
+#include "server/session/stop_reply.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using tracee::StopEvent;
+using tracee::StopKind;
+
+/// People at the server's terminal want to know; over stdio that terminal is gdb's, which says so
+/// itself.
+void announce_end(const SessionContext& context, const StopEvent& event) {
+  if (context.state.launch.stdio_is_protocol) return;
+  if (event.kind == StopKind::kProcessExited) notices::child_exited(event.exit_code);
+  if (event.kind == StopKind::kProcessSignalled) {
+    notices::child_signalled(static_cast<unsigned>(event.signal), gdb_signal_name(event.signal));
+  }
+}
+
+bool is_end_of_something(const StopEvent& event) {
+  return event.kind == StopKind::kProcessExited || event.kind == StopKind::kProcessSignalled ||
+         event.kind == StopKind::kThreadExited || event.kind == StopKind::kNoResumed;
+}
+
+void deliver_non_stop(SessionContext& context, RunControl& run) {
+  while (auto event = run.take_event()) {
+    announce_end(context, *event);
+    if (event->kind == StopKind::kNoResumed && !context.client.no_resumed) continue;
+    queue_notification(context, std::move(*event));
+  }
+}
+
+/// Of each process the threads to which something happened, or else its first stopped one. gdb
+/// takes the others for running and stops them (vCont;t) or lets them run, as its mode wants; told
+/// of several at once it can fail an assertion of its own while it connects.
+Reply status_non_stop(SessionContext& context, RunControl* run) {
+  context.notifications.clear();
+  // The ends of threads and processes that nobody was told of come along; of all else the threads
+  // themselves still tell, and once is enough.
+  while (run != nullptr) {
+    auto event = run->take_event();
+    if (!event) break;
+    announce_end(context, *event);
+    if (is_end_of_something(*event) && event->kind != StopKind::kNoResumed) {
+      context.notifications.push_back(std::move(*event));
+    }
+  }
+  for (const pid_t pid : context.target.processes()) {
+    std::optional<StopEvent> plain;
+    bool eventful = false;
+    for (const ThreadId thread : context.target.thread_ids(pid)) {
+      if (run != nullptr && run->is_running(thread)) continue;
+      StopEvent stop = context.target.last_stop(thread);
+      if (stop.kind == StopKind::kStopped) {
+        if (!plain) plain = std::move(stop);
+        continue;
+      }
+      eventful = true;
+      context.notifications.push_back(std::move(stop));
+    }
+    if (!eventful && plain) context.notifications.push_back(std::move(*plain));
+  }
+  if (context.notifications.empty()) return Reply::ok();
+  return Reply::text(stop_reply(context, context.notifications.front()));
+}
+
+/// The thread that is worth telling about: the one told last, else one to which something happened.
+std::optional<ThreadId> most_interesting(const SessionContext& context) {
+  if (context.last_reported.pid != 0 && context.target.alive(context.last_reported)) {
+    return context.last_reported;
+  }
+  for (const pid_t pid : context.target.processes()) {
+    for (const ThreadId thread : context.target.thread_ids(pid)) {
+      if (context.target.last_stop(thread).kind != StopKind::kStopped) return thread;
+    }
+  }
+  return context.first_thread();
+}
+
+}  // namespace
+
+std::string report_stop(SessionContext& context, const StopEvent& event) {
+  if (!is_end_of_something(event)) {
+    context.last_reported = event.thread;
+    if (!context.disabled("Tthread")) context.general = event.thread;
+  }
+  if (event.kind == StopKind::kExec) context.documents.clear();
+  return stop_reply(context, event);
+}
+
+Reply report_new_process(SessionContext& context, pid_t pid) {
+  const auto threads = context.target.thread_ids(pid);
+  if (threads.empty()) return Reply::error();
+  return Reply::text(
+      report_stop(context, as_fresh_stop(context.target.last_stop(threads.front()))));
+}
+
+void deliver_events(SessionContext& context) {
+  RunControl* run = context.target.run_control();
+  if (run == nullptr) return;
+  if (context.state.non_stop) return deliver_non_stop(context, *run);
+  if (!context.stop_reply_due) return;
+  const auto event = run->take_event();
+  if (!event) return;
+  context.stop_reply_due = false;
+  announce_end(context, *event);
+  context.sink.send_packet(report_stop(context, *event));
+}
+
+Reply current_status(SessionContext& context) {
+  RunControl* run = context.target.run_control();
+  if (context.state.non_stop) return status_non_stop(context, run);
+  const bool was_running = run != nullptr && run->running();
+  if (run != nullptr) {
+    run->stop_all();
+    if (const auto event = run->take_event()) {
+      announce_end(context, *event);
+      return Reply::text(report_stop(context, *event));
+    }
+  }
+  const auto thread = most_interesting(context);
+  if (!thread) return Reply::text("W00");
+  const StopEvent stop = context.target.last_stop(*thread);
+  return Reply::text(report_stop(context, was_running ? stop : as_fresh_stop(stop)));
+}
+
+Reply next_notification(SessionContext& context) {
+  if (!context.notifications.empty()) context.notifications.pop_front();
+  if (context.notifications.empty()) return Reply::ok();
+  return Reply::text(stop_reply(context, context.notifications.front()));
+}
+
+void queue_notification(SessionContext& context, StopEvent event) {
+  if (event.kind == StopKind::kExec) context.documents.clear();
+  const bool idle = context.notifications.empty();
+  context.notifications.push_back(std::move(event));
+  if (idle) {
+    context.sink.send_notification("Stop:" + stop_reply(context, context.notifications.front()));
+  }
+}
+
+void discard_notifications(SessionContext& context, pid_t pid) {
+  auto& queue = context.notifications;
+  if (queue.empty()) return;
+  // The first is with the client already: its vStopped must not acknowledge another one.
+  const auto of_process = [pid](const StopEvent& event) { return event.thread.pid == pid; };
+  queue.erase(std::remove_if(std::next(queue.begin()), queue.end(), of_process), queue.end());
+}
+
+bool is_queued(const SessionContext& context, ThreadId thread) {
+  return std::ranges::find(context.notifications, thread, &StopEvent::thread) !=
+         context.notifications.end();
+}
+
+bool is_unannounced_child(const SessionContext& context, ThreadId thread) {
+  return std::ranges::find(context.notifications, thread, &StopEvent::child) !=
+         context.notifications.end();
+}
+
+bool forward_events(Target& target) {
+  RunControl* run = target.run_control();
+  if (run == nullptr) return true;
+  while (const auto event = run->take_event()) {
+    if (is_end_of_something(*event)) {
+      if (target.processes().empty()) return false;
+      continue;
+    }
+    const ThreadResume order{event->thread,
+                             {.signal = event->kind == StopKind::kSignal ? event->signal : 0}};
+    // The thread may have ended meanwhile; that event comes by itself.
+    static_cast<void>(run->resume({&order, 1}));
+  }
+  return true;
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,42 @@
+#pragma once
+/// @file
+/// A handler's answer to a packet.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "arch/base/result.hpp"
+#include "server/rsp/error_reply.hpp"
+
+namespace backtrail::server {
+
+/// The packet to send now, or none: the packet has no answer, or it comes later (a stop reply).
+class Reply {
+ public:
+  static Reply text(std::string payload) { return Reply{std::move(payload)}; }
+  static Reply ok() { return Reply{"OK"}; }
+  /// The empty packet: "I do not know this".
+  static Reply unknown() { return Reply{""}; }
+  static Reply none() { return Reply{std::nullopt}; }
+  /// "E01".
+  static Reply error() { return Reply{rsp::error_reply()}; }
+  static Reply error(std::uint8_t number) { return Reply{rsp::error_reply(number)}; }
+  /// "E.text".
+  static Reply error(std::string_view text) { return Reply{rsp::error_text_reply(text)}; }
+  static Reply error(const Error& error, rsp::ErrorForm form) {
+    return Reply{rsp::error_reply(error, form)};
+  }
+  /// "OK", or "E01".
+  static Reply from(const Result<void>& result) { return result ? ok() : error(); }
+
+  [[nodiscard]] std::optional<std::string>& payload() { return payload_; }
+
+ private:
+  explicit Reply(std::optional<std::string> payload) : payload_{std::move(payload)} {}
+
+  std::optional<std::string> payload_;
+};
+
+}  // namespace backtrail::server

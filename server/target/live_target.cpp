@@ -1,0 +1,316 @@
+#include "server/target/live_target.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "arch/x86/siginfo32.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/engine.hpp"
+#include "ptrace/tracee/link_map.hpp"
+#include "server/target/live_symbols.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using tracee::Engine;
+using tracee::Process;
+using tracee::ProcFs;
+using tracee::Thread;
+
+std::uint64_t as_detail(pid_t id) {
+  return static_cast<std::uint64_t>(id);
+}
+
+/// Every interface of Target over one Engine. Nothing here decides anything: the rules are the
+/// engine's.
+class LiveTarget final : public Target,
+                         public ProcessControl,
+                         public RunControl,
+                         public BreakpointControl,
+                         public BranchTracing {
+ public:
+  explicit LiveTarget(tracee::SourceKind source) : engine_{source} {}
+
+  ProcessControl* process_control() override { return this; }
+  RunControl* run_control() override { return this; }
+  BreakpointControl* breakpoint_control() override { return this; }
+  BranchTracing* branch_tracing() override { return this; }
+
+  // ProcessControl
+  Result<pid_t> launch(const tracee::LaunchSpec& spec) override { return engine_.launch(spec); }
+  Result<pid_t> attach(pid_t pid) override { return engine_.attach(pid); }
+  Result<void> detach(pid_t pid) override {
+    symbols_.forget(pid);
+    return engine_.detach(pid);
+  }
+  Result<void> kill(pid_t pid) override {
+    symbols_.forget(pid);
+    return engine_.kill(pid);
+  }
+
+  // RunControl
+  void set_non_stop(bool on) override { engine_.set_non_stop(on); }
+  Result<void> resume(std::span<const ThreadResume> orders) override {
+    std::vector<std::pair<ThreadId, tracee::ResumeAction>> plain;
+    plain.reserve(orders.size());
+    for (const ThreadResume& order : orders) plain.emplace_back(order.thread, order.action);
+    return engine_.resume(plain);
+  }
+  void interrupt() override { engine_.interrupt(); }
+  void pump(int input_fd) override { engine_.pump(input_fd); }
+  [[nodiscard]] int event_fd() const override { return engine_.event_fd(); }
+  std::optional<tracee::StopEvent> take_event() override {
+    auto event = engine_.take_event();
+    if (event && (event->kind == tracee::StopKind::kExec ||
+                  event->kind == tracee::StopKind::kProcessExited ||
+                  event->kind == tracee::StopKind::kProcessSignalled)) {
+      symbols_.forget(event->thread.pid);
+    }
+    return event;
+  }
+  [[nodiscard]] bool running() const override { return engine_.running(); }
+  [[nodiscard]] bool is_running(ThreadId thread) const override {
+    return engine_.is_running(thread);
+  }
+  void stop_all() override { engine_.stop_all(); }
+  void set_pass_signals(std::set<int> signals) override {
+    engine_.pass_signals = std::move(signals);
+  }
+  void set_program_signals(std::set<int> signals) override {
+    engine_.program_signals = std::move(signals);
+  }
+  Result<void> set_catch_syscalls(pid_t pid,
+                                  std::optional<std::set<std::int64_t>> numbers) override {
+    BT_TRY(Process * process, find(pid, "catch system calls"));
+    process->catch_syscalls = std::move(numbers);
+    return {};
+  }
+  void set_thread_events(bool on) override { engine_.reported.threads = on; }
+  void set_reported_events(bool fork, bool vfork, bool exec) override {
+    engine_.reported.fork = fork;
+    engine_.reported.vfork = vfork;
+    engine_.reported.exec = exec;
+  }
+
+  // BreakpointControl
+  Result<void> insert(pid_t pid, tracee::BreakpointSpec spec) override {
+    return engine_.insert(pid, std::move(spec));
+  }
+  Result<void> remove(pid_t pid, const tracee::BreakpointSpec& spec) override {
+    return engine_.remove(pid, spec);
+  }
+
+  // BranchTracing
+  Result<void> enable(ThreadId thread, tracee::TraceConfig config) override {
+    return engine_.enable_trace(thread, config);
+  }
+  Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
+  std::optional<tracee::TraceConfig> config(ThreadId thread) override {
+    Thread* found = engine_.find(thread);
+    if (found == nullptr || !found->trace()) return std::nullopt;
+    return found->trace()->config();
+  }
+  Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
+  std::string describe() override;
+
+  // Target
+  [[nodiscard]] std::vector<pid_t> processes() const override {
+    std::vector<pid_t> pids;
+    for (const Process* process : engine_.processes()) pids.push_back(process->pid());
+    return pids;
+  }
+  [[nodiscard]] std::vector<ThreadInfo> threads(pid_t pid) const override;
+  [[nodiscard]] std::vector<ThreadId> thread_ids(pid_t pid) const override;
+  [[nodiscard]] bool alive(ThreadId thread) const override {
+    const Thread* found = engine_.find(thread);
+    return found != nullptr && !found->control().zombie;
+  }
+  [[nodiscard]] int core(ThreadId thread) const override {
+    const auto stat = ProcFs{}.stat(thread.tid);
+    return stat ? stat->processor : -1;
+  }
+  [[nodiscard]] bool was_attached(pid_t pid) const override {
+    const Process* process = engine_.find(pid);
+    return process != nullptr && process->attached();
+  }
+  [[nodiscard]] tracee::StopEvent last_stop(ThreadId thread) const override;
+
+  Result<const arch::x86::GdbRegisterSet*> register_set(pid_t pid) override {
+    BT_TRY(const Process* process, find(pid, "register set"));
+    return &process->register_set();
+  }
+  Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override {
+    BT_TRY(Thread * found, find(thread, "read registers"));
+    return found->registers();
+  }
+  Result<void> write_registers(ThreadId thread, const arch::x86::RawRegisters& regs) override {
+    BT_TRY(Thread * found, find(thread, "write registers"));
+    return found->set_registers(regs);
+  }
+  Result<std::size_t> read_memory(pid_t pid, TraceeAddr address,
+                                  std::span<std::uint8_t> out) override {
+    BT_TRY(Process * process, find(pid, "read memory"));
+    return process->read_memory(address, out);
+  }
+  Result<void> write_memory(pid_t pid, TraceeAddr address,
+                            std::span<const std::uint8_t> data) override {
+    BT_TRY(Process * process, find(pid, "write memory"));
+    return process->write_memory(address, data);
+  }
+  Result<std::vector<std::uint8_t>> auxv(pid_t pid) override {
+    BT_TRY(const pid_t tid, some_task(pid));
+    return ProcFs{}.auxv(tid);
+  }
+  Result<std::string> exec_file(pid_t pid) override {
+    BT_TRY(const pid_t tid, some_task(pid));
+    return ProcFs{}.exe(tid);
+  }
+  Result<LinkMapList> link_maps(pid_t pid) override;
+  Result<std::vector<std::uint8_t>> siginfo(ThreadId thread) override;
+  Result<void> set_siginfo(ThreadId thread, std::span<const std::uint8_t> bytes) override;
+  std::vector<std::string> wanted_symbols(pid_t pid) override {
+    Process* process = engine_.find(pid);
+    return process == nullptr ? std::vector<std::string>{} : symbols_.wanted(*process);
+  }
+  void symbols_resolved(pid_t pid, const std::map<std::string, TraceeAddr>& symbols) override {
+    if (Process* process = engine_.find(pid)) symbols_.resolved(*process, symbols);
+  }
+  void set_thread_db_search_path(const std::string& path) override {
+    symbols_.set_search_path(path);
+  }
+  Result<TraceeAddr> tls_address(ThreadId thread, std::uint64_t offset,
+                                 TraceeAddr link_map) override {
+    return symbols_.tls_address(thread, offset, link_map);
+  }
+
+ private:
+  Result<Process*> find(pid_t pid, const char* operation) const {
+    Process* process = engine_.find(pid);
+    if (process == nullptr) return fail(TraceErrc::kNotFound, operation, as_detail(pid));
+    return process;
+  }
+  Result<Thread*> find(ThreadId id, const char* operation) const {
+    Thread* thread = engine_.find(id);
+    if (thread == nullptr) return fail(TraceErrc::kNotFound, operation, as_detail(id.tid));
+    return thread;
+  }
+  /// A thread whose files in /proc say what the process's would; the leader may have ended.
+  Result<pid_t> some_task(pid_t pid) const {
+    BT_TRY(Process * process, find(pid, "process"));
+    Thread* thread = process->any_stopped();
+    return thread == nullptr ? pid : thread->tid();
+  }
+
+  Engine engine_;
+  mutable LiveSymbols symbols_;
+};
+
+std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
+  std::vector<ThreadId> ids;
+  const Process* process = engine_.find(pid);
+  if (process == nullptr || process->hidden) return ids;
+  for (const auto& thread : process->threads()) {
+    // A thread being born counts: a client that takes all for stopped removes its breakpoints.
+    if (!thread->control().zombie) ids.push_back(thread->id());
+  }
+  return ids;
+}
+
+std::vector<ThreadInfo> LiveTarget::threads(pid_t pid) const {
+  const ProcFs proc;
+  std::vector<ThreadInfo> infos;
+  for (const ThreadId id : thread_ids(pid)) {
+    infos.push_back({.id = id,
+                     .name = proc.comm(id.tid).value_or(""),
+                     .core = core(id),
+                     .handle = symbols_.handle(id)});
+  }
+  return infos;
+}
+
+tracee::StopEvent LiveTarget::last_stop(ThreadId thread) const {
+  const Thread* found = engine_.find(thread);
+  if (found == nullptr) return {.thread = thread, .kind = tracee::StopKind::kStopped};
+  const auto& control = found->control();
+  tracee::StopEvent stop = control.pending ? *control.pending : control.last_stop;
+  if (stop.thread.tid == 0) stop = {.thread = thread, .kind = tracee::StopKind::kStopped};
+  return stop;
+}
+
+Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
+  BT_TRY(Thread * thread, find(id, "read trace"));
+  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "read trace", as_detail(id.tid));
+  BT_TRY(const TraceeAddr pc, thread->pc());
+  tracee::ThreadTrace& trace = *thread->trace();
+  trace.source().flush();
+  if (decoder::PtHistory* pt = trace.pt()) {
+    if (what == TraceRead::kDelta) return fail(TraceErrc::kUnsupported, "read PT delta");
+    if (what == TraceRead::kNew && !pt->changed(pc)) return TraceDocument{PtTrace{}};
+    return TraceDocument{PtTrace{pt->read_all(pc)}};
+  }
+  decoder::BtsHistory& bts = *trace.bts();
+  switch (what) {
+    case TraceRead::kAll:
+      return TraceDocument{bts.read_all(pc)};
+    case TraceRead::kNew:
+      return TraceDocument{bts.read_new(pc)};
+    case TraceRead::kDelta:
+      break;
+  }
+  BT_TRY(std::vector<decoder::Block> blocks, bts.read_delta(pc));
+  return TraceDocument{std::move(blocks)};
+}
+
+std::string LiveTarget::describe() {
+  std::string text;
+  for (const Process* process : engine_.processes()) {
+    for (const auto& thread : process->threads()) {
+      if (!thread->trace()) continue;
+      text += fmt::format("thread {}.{}: {}\n", thread->id().pid, thread->tid(),
+                          thread->trace()->source().statistics());
+    }
+  }
+  return text.empty() ? "no thread is being recorded\n" : text;
+}
+
+Result<LinkMapList> LiveTarget::link_maps(pid_t pid) {
+  BT_TRY(Process * process, find(pid, "link maps"));
+  BT_TRY(const std::vector<std::uint8_t> vector, auxv(pid));
+  const unsigned pointer_bytes = process->isa() == arch::Isa::kAmd64 ? 8 : 4;
+  return tracee::read_link_maps(
+      [process](TraceeAddr address, std::span<std::uint8_t> out) {
+        return process->read_memory(address, out);
+      },
+      vector, pointer_bytes);
+}
+
+Result<std::vector<std::uint8_t>> LiveTarget::siginfo(ThreadId id) {
+  BT_TRY(Thread * thread, find(id, "siginfo"));
+  BT_TRY(const siginfo_t info, tracee::request::read_siginfo(thread->tid()));
+  arch::x86::SiginfoBytes bytes = std::bit_cast<arch::x86::SiginfoBytes>(info);
+  if (thread->process().isa() == arch::Isa::kI386) bytes = arch::x86::siginfo_to_i386(bytes);
+  return std::vector<std::uint8_t>{bytes.begin(), bytes.end()};
+}
+
+Result<void> LiveTarget::set_siginfo(ThreadId id, std::span<const std::uint8_t> bytes) {
+  BT_TRY(Thread * thread, find(id, "write siginfo"));
+  arch::x86::SiginfoBytes native{};
+  if (bytes.size() != native.size()) return fail(TraceErrc::kInvalidArgument, "write siginfo");
+  std::copy(bytes.begin(), bytes.end(), native.begin());
+  if (thread->process().isa() == arch::Isa::kI386) native = arch::x86::siginfo_from_i386(native);
+  return tracee::request::write_siginfo(thread->tid(), std::bit_cast<siginfo_t>(native));
+}
+
+}  // namespace
+
+std::unique_ptr<Target> make_live_target(tracee::SourceKind source) {
+  return std::make_unique<LiveTarget>(source);
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,321 @@
+#include "server/transport/connection.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "arch/base/log.hpp"
+#include "server/rsp/error_reply.hpp"
+#include "server/rsp/frame_parser.hpp"
+#include "server/rsp/frame_writer.hpp"
+#include "server/transport/outbox.hpp"
+
+namespace backtrail::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+/// Over the maximum told to gdb, for clients that count '$', '#' and the checksum in.
+constexpr std::size_t kPayloadSlack = 64;
+
+/// Longest part of a packet that is logged.
+constexpr std::size_t kLogBytes = 200;
+
+/// The beginning of a payload for the log, without control characters; empty when nobody reads it.
+std::string loggable(std::string_view payload) {
+  if (!log::rsp().should_log(spdlog::level::debug)) return {};
+  std::string text{payload.substr(0, kLogBytes)};
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '.';
+  }
+  if (payload.size() > kLogBytes) text += fmt::format("... ({} bytes)", payload.size());
+  return text;
+}
+
+/// A descriptor that others may share (the terminal, a pipe) gets its status flags back at the end.
+class FlagsKeeper {
+ public:
+  explicit FlagsKeeper(int fd) : fd_{fd}, flags_{::fcntl(fd, F_GETFL)} {}
+  void restore() const {
+    if (flags_ >= 0) ::fcntl(fd_, F_SETFL, flags_);
+  }
+
+ private:
+  int fd_;
+  int flags_;
+};
+
+}  // namespace
+
+struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
+  Impl(asio::io_context& io, ClientChannel channel, ConnectionListener& owner)
+      : listener{&owner},
+        is_socket{channel.is_socket},
+        input_flags{channel.input.get()},
+        output_flags{channel.output.get()},
+        input{io, channel.input.release()},
+        separate_output{io},
+        timer{io} {
+    if (channel.output) separate_output.assign(channel.output.release());
+  }
+
+  void read_more();
+  void on_read(const error_code& error, std::size_t count);
+  void process_input();
+  void handle(const rsp::Frame& frame);
+  void on_client_packet(const rsp::Frame& frame);
+  void packet_done();
+  void add(std::string payload, bool notification);
+  void flush();
+  void on_written(const error_code& error);
+  void finish();
+  void linger();
+  void close();
+  /// A client that makes mistake after mistake does not fill the log.
+  spdlog::level::level_enum complaint_level() {
+    return std::exchange(complained, true) ? spdlog::level::debug : spdlog::level::warn;
+  }
+  [[nodiscard]] asio::posix::stream_descriptor& output() {
+    return separate_output.is_open() ? separate_output : input;
+  }
+  [[nodiscard]] bool paused() const { return outbox.ready_bytes() + writing.size() > kPauseBytes; }
+
+  ConnectionListener* listener;
+  bool is_socket;
+  FlagsKeeper input_flags;
+  FlagsKeeper output_flags;
+  asio::posix::stream_descriptor input;
+  asio::posix::stream_descriptor separate_output;  ///< Open if it is not `input`.
+  asio::steady_timer timer;
+  rsp::FrameParser parser{Session::kPacketSize + kPayloadSlack};
+  Outbox outbox;
+  std::array<char, kReadBytes> buffer{};
+  std::string_view unread;  ///< Part of `buffer` not parsed yet.
+  std::string writing;      ///< What the write in flight sends; empty = none in flight.
+  std::uint64_t sent_count = 0;
+  bool reading = false;     ///< A read is in flight.
+  bool processing = false;  ///< Within process_input: output is collected and sent at its end.
+  bool acknowledging = true;
+  bool finishing = false;  ///< No more input is wanted.
+  bool lingering = false;  ///< Everything is sent; the client is to close.
+  bool closed = false;
+  bool complained = false;
+};
+
+void Connection::Impl::read_more() {
+  if (reading || closed || (paused() && !lingering)) return;
+  reading = true;
+  input.async_read_some(asio::buffer(buffer),
+                        [self = shared_from_this()](const error_code& error, std::size_t count) {
+                          self->reading = false;
+                          if (!self->closed) self->on_read(error, count);
+                        });
+}
+
+void Connection::Impl::on_read(const error_code& error, std::size_t count) {
+  if (error) {
+    log::rsp().debug("op=read {}{}", error.message(),
+                     parser.in_packet() ? ", within a packet" : "");
+    close();
+    return;
+  }
+  if (!finishing) {
+    unread = std::string_view{buffer.data(), count};
+    process_input();
+  } else {
+    read_more();
+  }
+}
+
+void Connection::Impl::process_input() {
+  if (processing) return;
+  processing = true;
+  const std::uint64_t ignored_before = parser.ignored_bytes();
+  while (!closed && !finishing && !paused()) {
+    const auto frame = parser.next(unread);
+    if (!frame) break;
+    handle(*frame);
+  }
+  processing = false;
+  if (parser.ignored_bytes() != ignored_before) {
+    log::rsp().debug("op=read ignored {} bytes outside packets",
+                     parser.ignored_bytes() - ignored_before);
+  }
+  flush();
+  if (!closed && (unread.empty() || finishing)) read_more();
+}
+
+void Connection::Impl::handle(const rsp::Frame& frame) {
+  switch (frame.kind) {
+    case rsp::FrameKind::kPacket:
+    case rsp::FrameKind::kOversized:
+    case rsp::FrameKind::kBadChecksum:
+      on_client_packet(frame);
+      break;
+    case rsp::FrameKind::kAck:
+      outbox.on_ack();
+      break;
+    case rsp::FrameKind::kNack:
+      outbox.on_nack();
+      break;
+    case rsp::FrameKind::kInterrupt:
+      log::rsp().debug("<- interrupt");
+      listener->on_interrupt();
+      break;
+  }
+}
+
+void Connection::Impl::on_client_packet(const rsp::Frame& frame) {
+  log::rsp().debug("<- ${}", loggable(frame.payload));
+  if (frame.kind == rsp::FrameKind::kBadChecksum) {
+    log::rsp().log(complaint_level(), "op=read wrong checksum{}",
+                   acknowledging ? ", asked for again" : "");
+    if (acknowledging) {
+      outbox.add_acknowledgement('-');
+      return;
+    }
+    // Without acknowledgements nobody sends it again; a client that waits is worse than a byte off.
+  }
+  if (acknowledging) outbox.add_acknowledgement('+');
+  outbox.on_client_packet();
+  if (frame.kind == rsp::FrameKind::kOversized) {
+    log::rsp().log(complaint_level(), "op=read a packet longer than {} bytes was skipped",
+                   Session::kPacketSize);
+    add(rsp::error_reply(), false);
+    return;
+  }
+  listener->on_packet(frame.payload);
+}
+
+void Connection::Impl::add(std::string payload, bool notification) {
+  if (closed) return;
+  log::rsp().debug("-> {}{}", notification ? '%' : '$', loggable(payload));
+  ++sent_count;
+  if (notification) {
+    outbox.add_notification(rsp::frame_notification(payload));
+  } else {
+    outbox.add_packet(rsp::frame_packet(payload), acknowledging);
+  }
+  if (outbox.size_bytes() > kAbortBytes) {
+    log::rsp().error("op=write the client does not read; connection closed");
+    close();
+    return;
+  }
+  flush();
+}
+
+void Connection::Impl::flush() {
+  if (processing || closed || !writing.empty()) return;
+  if (!outbox.has_ready()) {
+    if (finishing) linger();
+    return;
+  }
+  writing = outbox.take_ready();
+  asio::async_write(output(), asio::buffer(writing),
+                    [self = shared_from_this()](const error_code& error, std::size_t) {
+                      if (!self->closed) self->on_written(error);
+                    });
+}
+
+void Connection::Impl::on_written(const error_code& error) {
+  writing.clear();
+  if (error) {
+    log::rsp().debug("op=write {}", error.message());
+    close();
+    return;
+  }
+  flush();
+  if (closed || lingering) return;
+  if (!unread.empty() && !finishing) {
+    process_input();
+  } else {
+    read_more();
+  }
+}
+
+void Connection::Impl::finish() {
+  if (finishing || closed) return;
+  finishing = true;
+  unread = {};
+  outbox.release_all();
+  timer.expires_after(kLinger);
+  timer.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->closed) self->close();
+  });
+  flush();
+}
+
+/// Closing a socket with unread input resets the connection, and the reset may overtake the last
+/// answer. So the client closes first, or the timer does.
+void Connection::Impl::linger() {
+  if (lingering) return;
+  lingering = true;
+  if (!is_socket || ::shutdown(output().native_handle(), SHUT_WR) != 0) {
+    close();
+    return;
+  }
+  read_more();
+}
+
+void Connection::Impl::close() {
+  if (closed) return;
+  closed = true;
+  timer.cancel();
+  if (!is_socket) {
+    input_flags.restore();
+    output_flags.restore();
+  }
+  error_code ignored;
+  input.close(ignored);
+  separate_output.close(ignored);
+  // From the loop, not from within whatever noticed it.
+  asio::post(timer.get_executor(), [self = shared_from_this()] {
+    if (self->listener != nullptr) std::exchange(self->listener, nullptr)->on_closed();
+  });
+}
+
+Connection::Connection(asio::io_context& io, ClientChannel channel, ConnectionListener& listener)
+    : impl_{std::make_shared<Impl>(io, std::move(channel), listener)} {}
+
+Connection::~Connection() {
+  impl_->listener = nullptr;
+  impl_->close();
+}
+
+void Connection::start() {
+  impl_->read_more();
+}
+void Connection::send_packet(std::string payload) {
+  impl_->add(std::move(payload), false);
+}
+void Connection::send_notification(std::string payload) {
+  impl_->add(std::move(payload), true);
+}
+void Connection::stop_acknowledging() {
+  impl_->acknowledging = false;
+}
+void Connection::finish() {
+  impl_->finish();
+}
+std::uint64_t Connection::sent() const {
+  return impl_->sent_count;
+}
+
+Connection::Interest Connection::interest() const {
+  if (impl_->closed) return {};
+  return {impl_->input.native_handle(), impl_->reading, impl_->output().native_handle(),
+          !impl_->writing.empty()};
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,139 @@
+// `record btrace` with several threads, processes and connections.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "test/gdb/on_program.hpp"
+#include "test/gdb/trace_oracle.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// How often `leaf` was entered, in the whole history of the selected thread.
+int leaf_calls(GdbSession& gdb) {
+  const RecordedCounts counts = recorded_counts(gdb);
+  return count(gdb.run(fmt::format("record function-call-history 1,{}", counts.functions)),
+               "\tleaf\n");
+}
+
+class BtraceThreads : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string record() const { return std::string{"record btrace "} + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Gdb, BtraceThreads, ::testing::Values("bts", "pt"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+TEST_P(BtraceThreads, EachHasAHistoryOfItsOwn) {
+  GdbSession gdb{on("threads")};
+  gdb.run_all({"break everyone_started", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run_all({"break everyone_worked", "continue"});
+  std::multiset<int> calls;
+  for (int thread = 2; thread <= 5; ++thread) {
+    gdb.run(fmt::format("thread {}", thread));
+    gdb.run("frame function run");
+    const int number = std::stoi(gdb.value("number"));
+    EXPECT_EQ(recorded_counts(gdb).gaps, 0U);
+    EXPECT_EQ(leaf_calls(gdb), number + 1) << "thread " << thread;
+    calls.insert(number);
+  }
+  EXPECT_EQ(calls, (std::multiset<int>{0, 1, 2, 3}));
+  gdb.run("delete");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+  EXPECT_TRUE(gdb.wait_for_server("1 5 13 25 joined"));
+}
+
+TEST_P(BtraceThreads, NewThreadsAreRecordedToo) {
+  GdbSession gdb{on("threads")};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
+  int total = 0;
+  for (int thread = 2; thread <= 5; ++thread) {
+    gdb.run(fmt::format("thread {}", thread));
+    total += leaf_calls(gdb);
+  }
+  EXPECT_EQ(total, 1 + 2 + 3 + 4);
+}
+
+TEST_P(BtraceThreads, OneGoesBackWhileOthersStay) {
+  GdbSession gdb{on("threads")};
+  gdb.run_all({"break everyone_started", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run_all({"break work_done if number == 3", "continue"});
+  EXPECT_THAT(gdb.run("reverse-finish"), HasSubstr("run"));
+  gdb.run("tbreak work");
+  EXPECT_THAT(gdb.run("reverse-continue"), HasSubstr("work ("));
+  gdb.run("record goto end");
+  gdb.run("delete");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
+TEST_P(BtraceThreads, ComingAndGoingIsNoTrouble) {
+  GdbSession gdb{on("churn", {"5"})};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run("break between_rounds");
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(gdb.run("continue"), HasSubstr("between_rounds"));
+  EXPECT_GT(recorded_counts(gdb).instructions, 100U);
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+  EXPECT_TRUE(gdb.wait_for_server("visits 20"));
+}
+
+TEST(BtraceProcesses, GoesOnAcrossExec) {
+  GdbSession gdb{on("forks", {"exec", inferior("calls")})};
+  gdb.run_all(
+      {"break before_exec", "continue", "record btrace bts", "break touch_global", "continue"});
+  EXPECT_GT(recorded_counts(gdb).instructions, 100U);
+  gdb.run("delete");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
+TEST(BtraceProcesses, FollowsTheChildWhenAsked) {
+  GdbSession gdb{on("forks")};
+  gdb.run_all({"set follow-fork-mode child", "break in_child", "continue"});
+  EXPECT_THAT(gdb.run("record btrace"), IsEmpty());
+  gdb.run("next");
+  EXPECT_GT(recorded_counts(gdb).instructions, 0U);
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited with code 05"));
+}
+
+TEST(BtraceConnections, RecordingSurvivesADisconnect) {
+  GdbOptions options = over(Wire::kTcp, on("calls"));
+  options.connect = false;
+  GdbSession gdb{std::move(options)};
+  const std::string connect = gdb.connect_command();
+  gdb.run_all({connect, "break touch_global", "continue", "record btrace bts", "break moved",
+               "continue", "disconnect"});
+  EXPECT_THAT(gdb.run(connect), HasSubstr("Target is recording using Branch Trace Store."));
+  EXPECT_GT(recorded_counts(gdb).instructions, 5U);
+  EXPECT_THAT(gdb.run("reverse-finish"), HasSubstr("main"));
+}
+
+TEST(BtraceConnections, AttachedProcessesAreRecorded) {
+  Subprocess program{{.arguments = {inferior("spin"), "1"},
+                      .environment = test_environment(),
+                      .working_directory = "/"}};
+  ASSERT_TRUE(program.output().find("ready", 0, deadline_in(std::chrono::seconds{20})));
+  GdbOptions options = extended({});
+  options.symbols = inferior("spin");
+  GdbSession gdb{std::move(options)};
+  gdb.run("attach " + std::to_string(program.pid()));
+  EXPECT_THAT(gdb.run("record btrace"), IsEmpty());
+  gdb.run_all({"tbreak usleep", "continue"});
+  EXPECT_GT(recorded_counts(gdb).instructions, 0U);
+  gdb.run_all({"record stop", "set var go_on = 1"});
+  EXPECT_THAT(gdb.run("detach"), HasSubstr("Detaching"));
+  const auto status = program.wait(deadline_in(std::chrono::seconds{20}));
+  ASSERT_TRUE(status);
+  EXPECT_EQ(WEXITSTATUS(*status), 3);
+}
+
+}  // namespace
+}  // namespace backtrail::test

@@ -1,0 +1,7 @@
+// A library of one function, for programs that load libraries.
+int library_value = 5;
+
+int library_function(int n) {
+  library_value += n;
+  return library_value;
+}

@@ -1,0 +1,70 @@
+#pragma once
+/// @file
+/// Runs an Engine as a server's loop would, with a deadline.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+
+#include <gtest/gtest.h>
+
+#include "ptrace/tracee/engine.hpp"
+
+namespace backtrail::tracee {
+
+class EngineDriver {
+ public:
+  explicit EngineDriver(SourceKind source = SourceKind::kStep) : engine{source} {}
+
+  Engine engine;
+
+  /// Launches an inferior of the build; 0 when that failed (a test failure then).
+  pid_t launch(const std::string& name, std::vector<std::string> arguments = {}) {
+    LaunchSpec spec;
+    spec.program = std::string{BT_INFERIOR_DIR} + "/" + name;
+    spec.arguments = std::move(arguments);
+    spec.through_shell = false;
+    const auto pid = engine.launch(spec);
+    if (!pid) ADD_FAILURE() << pid.error().message();
+    return pid.value_or(0);
+  }
+
+  void resume_all(ResumeKind kind = ResumeKind::kContinue) {
+    std::vector<std::pair<ThreadId, ResumeAction>> orders;
+    for (const Process* process : engine.processes()) {
+      for (const auto& thread : process->threads()) {
+        orders.emplace_back(thread->id(), ResumeAction{.kind = kind});
+      }
+    }
+    ASSERT_TRUE(engine.resume(orders));
+  }
+
+  void resume(ThreadId id, const ResumeAction& action) {
+    const std::pair<ThreadId, ResumeAction> order{id, action};
+    ASSERT_TRUE(engine.resume(std::span{&order, 1}));
+  }
+
+  /// The next event, or nothing within 20 seconds.
+  std::optional<StopEvent> await() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (std::chrono::steady_clock::now() < deadline) {
+      engine.pump(-1);
+      if (auto event = engine.take_event()) return event;
+      pollfd request{engine.event_fd(), POLLIN, 0};
+      ::poll(&request, 1, 100);
+    }
+    return std::nullopt;
+  }
+
+  /// Resumes everything and waits.
+  std::optional<StopEvent> run() {
+    resume_all();
+    return await();
+  }
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,365 @@
+// The engine's rules on real programs: what is reported, what is passed on, what is left behind.
+
+#include "ptrace/tracee/engine.hpp"
+
+#include <csignal>
+#include <map>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "engine_driver.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "symbols.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+BreakpointSpec software(TraceeAddr address) {
+  return {.kind = BreakpointKind::kSoftware, .address = address};
+}
+
+TEST(Engine, RunsAProgramToItsEnd) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("plain_no_pie", {"a", "b"});
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 3);
+  EXPECT_EQ(event->thread.pid, pid);
+  EXPECT_EQ(driver.engine.find(pid), nullptr);
+}
+
+TEST(Engine, ReportsAFatalSignalTwice) {
+  EngineDriver driver;
+  driver.launch("plain_no_pie", {"x"});
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSignal);
+  EXPECT_EQ(event->signal, SIGABRT);
+  driver.resume(event->thread, {.signal = SIGABRT});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessSignalled);
+  EXPECT_EQ(event->signal, SIGABRT);
+}
+
+TEST(Engine, StopsAtABreakpointWithThePcOnIt) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("plain_no_pie");
+  const TraceeAddr address = symbol_of("plain_no_pie", "constant_text");
+  ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_EQ(driver.engine.find(event->thread)->pc().value(), address);
+  std::array<std::uint8_t, 1> byte{};
+  EXPECT_EQ(driver.engine.find(pid)->read_memory(address, byte), 1U);
+  EXPECT_NE(byte[0], 0xcc);
+}
+
+TEST(Engine, GoesOnWhereAConditionIsFalse) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("calls_no_pie");
+  BreakpointSpec spec = software(symbol_of("calls_no_pie", "add"));
+  int asked = 0;
+  spec.condition = [&asked](ThreadId) { return ++asked == 3; };
+  ASSERT_TRUE(driver.engine.insert(pid, spec));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(Engine, StepsOneInstruction) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("three_steps");
+  const ThreadId id{pid, pid};
+  const TraceeAddr before = driver.engine.find(id)->pc().value();
+  driver.resume(id, {.kind = ResumeKind::kStep});
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  const TraceeAddr after = driver.engine.find(id)->pc().value();
+  EXPECT_GT(after, before);
+  EXPECT_LE(after - before, 15U);
+}
+
+TEST(Engine, ReportsAWatchpointWithItsAddress) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("calls_no_pie");
+  const TraceeAddr address = symbol_of("calls_no_pie", "global");
+  ASSERT_TRUE(
+      driver.engine.insert(pid, {.kind = BreakpointKind::kWrite, .address = address, .length = 4}));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kWatchpoint);
+  EXPECT_EQ(event->address, address);
+}
+
+TEST(Engine, ReportsAHardwareBreakpoint) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("calls_no_pie");
+  const TraceeAddr address = symbol_of("calls_no_pie", "touch_global");
+  ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kHardware, .address = address}));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kHardwareBreakpoint);
+  EXPECT_EQ(driver.engine.find(event->thread)->pc().value(), address);
+}
+
+TEST(Engine, PassesSignalsSilentlyWhenAsked) {
+  EngineDriver driver;
+  driver.engine.pass_signals = {SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN};
+  driver.launch("signals");
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 21);
+}
+
+TEST(Engine, SuppressesASignal) {
+  EngineDriver driver;
+  driver.launch("signals");
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->signal, SIGUSR1);
+  driver.engine.pass_signals = {SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN};
+  event = driver.run();  // the first one is dropped
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 11);
+}
+
+TEST(Engine, StopsEveryThreadForOneEvent) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("threads_no_pie");
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("threads_no_pie", "everyone_worked"))));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  const Process* process = driver.engine.find(pid);
+  EXPECT_EQ(process->threads().size(), 5U);
+  for (const auto& thread : process->threads()) EXPECT_TRUE(thread->stopped());
+}
+
+TEST(Engine, HandsOutTheEventsOfSeveralThreadsOneByOne) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("threads_no_pie");
+  const TraceeAddr address = symbol_of("threads_no_pie", "work_done");
+  ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+  std::map<pid_t, int> hits;
+  for (int i = 0; i < 4; ++i) {
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+    ++hits[event->thread.tid];
+    // As gdb steps over a breakpoint: out, one step of this thread alone, in again.
+    ASSERT_TRUE(driver.engine.remove(pid, software(address)));
+    driver.resume(event->thread, {.kind = ResumeKind::kStep});
+    const auto step = driver.await();
+    ASSERT_TRUE(step);
+    ASSERT_EQ(step->kind, StopKind::kStep);
+    ASSERT_EQ(step->thread, event->thread);
+    ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+  }
+  EXPECT_EQ(hits.size(), 4U);
+  const auto end = driver.run();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+}
+
+TEST(Engine, SurvivesThreadsThatComeAndGo) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("churn_no_pie");
+  const TraceeAddr address = symbol_of("churn_no_pie", "between_rounds");
+  ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+  int rounds = 0;
+  for (;;) {
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    if (event->kind == StopKind::kProcessExited) break;
+    ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+    ++rounds;
+    ASSERT_TRUE(driver.engine.remove(pid, software(address)));
+    driver.resume(event->thread, {.kind = ResumeKind::kStep});
+    ASSERT_TRUE(driver.await());
+    ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+  }
+  EXPECT_EQ(rounds, 25);
+}
+
+TEST(Engine, InterruptsAProgramThatSpins) {
+  EngineDriver driver;
+  driver.launch("spin");
+  driver.resume_all();
+  driver.engine.pump(-1);
+  driver.engine.interrupt();
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSignal);
+  EXPECT_EQ(event->signal, SIGINT);
+  // Nothing of it is left in the program: it can be interrupted again, and stepped.
+  driver.resume(event->thread, {.kind = ResumeKind::kStep});
+  const auto step = driver.await();
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->kind, StopKind::kStep);
+}
+
+TEST(Engine, LetsAForkedChildGoWithoutBreakpoints) {
+  EngineDriver driver;
+  driver.engine.pass_signals = {SIGCHLD};
+  const pid_t pid = driver.launch("forks_no_pie", {"fork"});
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_child"))));
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_parent"))));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  const auto rdi = driver.engine.find(event->thread)->user_regs();
+  ASSERT_TRUE(rdi);
+  EXPECT_EQ((*rdi)[arch::x86::UserReg::kRdi], 5U);  // the child's own exit status
+}
+
+TEST(Engine, LetsAVforkedChildGoWithoutBreakpoints) {
+  EngineDriver driver;
+  driver.engine.pass_signals = {SIGCHLD};
+  const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_parent"))));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+}
+
+TEST(Engine, ReportsAForkAndHoldsTheChild) {
+  EngineDriver driver;
+  driver.engine.reported.fork = true;
+  const pid_t pid = driver.launch("forks_no_pie", {"fork"});
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_child"))));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kFork);
+  ASSERT_NE(driver.engine.find(event->child), nullptr);
+  EXPECT_EQ(driver.engine.processes().size(), 2U);
+  ASSERT_TRUE(driver.engine.detach(pid));
+  const auto in_child = driver.run();
+  ASSERT_TRUE(in_child);
+  EXPECT_EQ(in_child->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_EQ(in_child->thread, event->child);
+}
+
+TEST(Engine, FollowsAnExec) {
+  EngineDriver driver;
+  driver.engine.reported.exec = true;
+  const std::string next = std::string{BT_INFERIOR_DIR} + "/plain_no_pie";
+  driver.launch("forks_no_pie", {"exec", next, "1", "2", "3"});
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kExec);
+  EXPECT_EQ(event->exec_path, next);
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 4);
+}
+
+TEST(Engine, ReportsSystemCallsTwice) {
+  EngineDriver driver;
+  driver.engine.pass_signals = {SIGCHLD};
+  const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
+  driver.engine.find(pid)->catch_syscalls = std::set<std::int64_t>{231};  // exit_group
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSyscallEntry);
+  EXPECT_EQ(event->syscall, 231);
+}
+
+TEST(Engine, LeavesAnAttachedProcessAsItWas) {
+  int pipe_fds[2];
+  ASSERT_EQ(::pipe2(pipe_fds, O_CLOEXEC), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    char byte = 0;
+    ::close(pipe_fds[1]);
+    _exit(::read(pipe_fds[0], &byte, 1) == 1 ? byte : 99);
+  }
+  ::close(pipe_fds[0]);
+  {
+    EngineDriver driver;
+    const auto attached = driver.engine.attach(pid);
+    ASSERT_TRUE(attached) << attached.error().message();
+    EXPECT_TRUE(driver.engine.find(pid)->attached());
+    driver.resume_all();
+    driver.engine.pump(-1);
+    driver.engine.interrupt();
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->signal, SIGINT);
+    ASSERT_TRUE(driver.engine.detach(pid));
+  }
+  const char byte = 42;
+  ASSERT_EQ(::write(pipe_fds[1], &byte, 1), 1);
+  int raw = 0;
+  ASSERT_EQ(::waitpid(pid, &raw, 0), pid);
+  EXPECT_EQ(WaitStatus::decode(raw).exit_code, 42);
+  ::close(pipe_fds[1]);
+}
+
+TEST(Engine, RefusesAProcessThatIsNotThere) {
+  EngineDriver driver;
+  const auto attached = driver.engine.attach(0x3fffff);
+  ASSERT_FALSE(attached);
+  EXPECT_TRUE(attached.error().is(TraceErrc::kTraceeGone));
+}
+
+TEST(Engine, KillsWhatItLaunched) {
+  pid_t pid = 0;
+  {
+    EngineDriver driver;
+    pid = driver.launch("spin");
+    driver.resume_all();
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(Engine, NonStopLeavesTheOthersRunning) {
+  EngineDriver driver;
+  driver.engine.set_non_stop(true);
+  const pid_t pid = driver.launch("threads_no_pie");
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("threads_no_pie", "work_done"))));
+  driver.resume_all();
+  std::map<pid_t, int> hits;
+  for (int i = 0; i < 4; ++i) {
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+    EXPECT_FALSE(driver.engine.is_running(event->thread));
+    ++hits[event->thread.tid];
+  }
+  EXPECT_EQ(hits.size(), 4U);
+  EXPECT_TRUE(driver.engine.is_running({pid, pid}));
+  driver.resume({pid, pid}, {.kind = ResumeKind::kStop});
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStopped);
+  EXPECT_EQ(event->thread.tid, pid);
+}
+
+TEST(Engine, TellsWhenAskedToStopAThreadThatWasStopped) {
+  EngineDriver driver;
+  driver.engine.set_non_stop(true);
+  const pid_t pid = driver.launch("spin");
+  driver.resume({pid, pid}, {.kind = ResumeKind::kStop});
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStopped);
+  driver.resume({pid, pid}, {.kind = ResumeKind::kStop});
+  driver.engine.pump(-1);
+  EXPECT_FALSE(driver.engine.take_event());
+}
+
+}  // namespace
+}  // namespace backtrail::tracee

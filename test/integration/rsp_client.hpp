@@ -1,0 +1,84 @@
+#pragma once
+/// @file
+/// The client's end of a connection, as simple as can be: bytes out, bytes in, with a deadline.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "ptrace/os/unique_fd.hpp"
+#include "server/rsp/frame_writer.hpp"
+
+namespace backtrail::test {
+
+class RspClient {
+ public:
+  RspClient() = default;
+  explicit RspClient(tracee::UniqueFd socket) : socket_{std::move(socket)} {}
+
+  static RspClient tcp(std::uint16_t port) {
+    tracee::UniqueFd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+    return RspClient{std::move(fd)};
+  }
+  static RspClient unix_socket(const std::string& path) {
+    tracee::UniqueFd fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+    return RspClient{std::move(fd)};
+  }
+
+  [[nodiscard]] bool connected() const { return socket_.valid(); }
+  void close() { socket_.reset(); }
+  /// The other side sees a reset rather than an end.
+  void reset() {
+    const linger now{1, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    socket_.reset();
+  }
+
+  /// False when the server has closed.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+  bool send_packet(std::string_view payload) { return send(server::rsp::frame_packet(payload)); }
+
+  /// Exactly `count` bytes; fewer if the server closes or nothing comes for 20 seconds.
+  std::string read(std::size_t count) {
+    std::string bytes;
+    while (bytes.size() < count) {
+      pollfd poll_fd{socket_.get(), POLLIN, 0};
+      if (::poll(&poll_fd, 1, 20'000) <= 0) break;
+      char buffer[65536];
+      const ssize_t got =
+          ::recv(socket_.get(), buffer, std::min(sizeof buffer, count - bytes.size()), 0);
+      if (got <= 0) break;
+      bytes.append(buffer, static_cast<std::size_t>(got));
+    }
+    return bytes;
+  }
+  /// What comes until the server closes.
+  std::string read_to_end() { return read(std::size_t{1} << 30); }
+
+ private:
+  tracee::UniqueFd socket_;
+};
+
+}  // namespace backtrail::test

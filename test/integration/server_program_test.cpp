@@ -1,0 +1,208 @@
+// The program itself: its lines on stderr, its exit status, and what it leaves running.
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/integration/rsp_client.hpp"
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr std::chrono::seconds kPatience{30};
+
+/// The server as a child process, under gdbserver's name.
+class Server {
+ public:
+  explicit Server(std::vector<std::string> arguments)
+      : process_{{.arguments = with_name(std::move(arguments)),
+                  .environment = test_environment(),
+                  .working_directory = {}}} {}
+
+  /// Waits for the text, and returns what follows it on its line.
+  std::string line_after(std::string_view text) {
+    const auto at = process_.output().find(text, 0, deadline_in(kPatience));
+    if (!at) return "(none) " + process_.output().text();
+    const std::size_t begin = *at + text.size();
+    if (!process_.output().find("\n", begin, deadline_in(kPatience))) return "(no end)";
+    const std::string& all = process_.output().text();
+    return all.substr(begin, all.find('\n', begin) - begin);
+  }
+  std::uint16_t port() {
+    return static_cast<std::uint16_t>(std::atoi(line_after("Listening on port ").c_str()));
+  }
+  pid_t program() { return std::atoi(line_after("pid = ").c_str()); }
+  /// The exit status; 1000 + a signal; -1 when it does not end.
+  int status() {
+    const auto raw = process_.wait(deadline_in(kPatience));
+    if (!raw) return -1;
+    return WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
+  }
+  /// All that was printed, once it has ended.
+  std::string output() {
+    status();
+    return process_.output().text();
+  }
+  Subprocess& process() { return process_; }
+
+ private:
+  static std::vector<std::string> with_name(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), BT_GDBSERVER);
+    return arguments;
+  }
+
+  Subprocess process_;
+};
+
+std::string spin() {
+  return std::string{BT_INFERIOR_DIR} + "/spin";
+}
+
+bool alive(pid_t pid) {
+  return ::kill(pid, 0) == 0;
+}
+
+/// The process that traces `pid`; 0 = none.
+pid_t tracer_of(pid_t pid) {
+  std::ifstream status{"/proc/" + std::to_string(pid) + "/status"};
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("TracerPid:")) return std::atoi(line.c_str() + 10);
+  }
+  return -1;
+}
+
+RspClient connect(Server& server) {
+  RspClient client = RspClient::tcp(server.port());
+  client.send_packet("QStartNoAckMode");
+  EXPECT_EQ(client.read(7), "+$OK#9a");
+  client.send("+");
+  return client;
+}
+
+TEST(ServerProgram, SaysWhatGdbserverSaysInItsOrder) {
+  Server server{{"--once", ":0", spin()}};
+  const std::uint16_t port = server.port();
+  const pid_t program = server.program();
+  connect(server).close();
+  EXPECT_EQ(server.status(), 0);
+  const std::string output = server.output();
+  EXPECT_THAT(output,
+              StartsWith("Process " + spin() + " created; pid = " + std::to_string(program) +
+                         "\nListening on port " + std::to_string(port) +
+                         "\nRemote debugging from host 127.0.0.1, port "));
+  EXPECT_THAT(output, EndsWith("\nKilling process(es): " + std::to_string(program) + "\n"));
+  EXPECT_FALSE(alive(program));
+}
+
+TEST(ServerProgram, ListensAgainWhenTheClientIsGone) {
+  Server server{{":0", spin()}};
+  connect(server).close();
+  server.line_after(
+      "Remote side has terminated connection.  GDBserver will reopen the connection.");
+  RspClient next = connect(server);
+  next.send_packet("vMustReplyEmpty");
+  EXPECT_EQ(next.read(4), "$#00");
+  EXPECT_TRUE(alive(server.program()));
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.status(), 128 + SIGTERM);
+  EXPECT_FALSE(alive(server.program()));
+}
+
+TEST(ServerProgram, AttachedProgramsGoOnWithoutIt) {
+  Subprocess program{
+      {.arguments = {spin()}, .environment = test_environment(), .working_directory = {}}};
+  const std::string pid = std::to_string(program.pid());
+  Server server{{":0", "--attach", pid}};
+  EXPECT_EQ(server.line_after("Attached; pid = "), pid);
+  EXPECT_NE(server.port(), 0);
+  EXPECT_EQ(tracer_of(program.pid()), server.process().pid());
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.status(), 128 + SIGTERM);
+  EXPECT_THAT(server.output(), EndsWith("Detaching process(es): " + pid + "\n"));
+  EXPECT_TRUE(alive(program.pid()));
+  EXPECT_EQ(tracer_of(program.pid()), 0);
+}
+
+TEST(ServerProgram, StdioIsTheConnection) {
+  Server server{{"-", spin()}};
+  server.line_after("Remote debugging using stdio");
+  server.process().write("$vMustReplyEmpty#3a");
+  ASSERT_TRUE(server.process().output().find("+$#00", 0, deadline_in(kPatience)));
+  server.process().close_input();
+  EXPECT_EQ(server.status(), 0);
+  EXPECT_THAT(server.output(), StartsWith("stdin/stdout redirected\nProcess " + spin()));
+  EXPECT_FALSE(alive(server.program()));
+}
+
+TEST(ServerProgram, WhatCannotStartEndsWithStatusOne) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{":0", "/nonexistent/program"},
+        {"--no-startup-with-shell", ":0", "/nonexistent/program"},
+        {":0", "/"},
+        {":0", "/etc/passwd"},
+        {"--attach", ":0", "99999999"},
+        {"--wrapper", "/nonexistent/wrapper", "--", ":0", spin()},
+        {"--wrapper", "false", "--", ":0", spin()},
+        {"nowhere.invalid:0", spin()}}) {
+    Server server{arguments};
+    EXPECT_EQ(server.status(), 1) << testing::PrintToString(arguments);
+    EXPECT_THAT(server.output(), EndsWith("\nExiting\n"));
+    EXPECT_THAT(server.output(), Not(HasSubstr("Listening")));
+  }
+}
+
+TEST(ServerProgram, ReasonsAreGiven) {
+  EXPECT_THAT((Server{{"--attach", ":0", "99999999"}}.output()),
+              StartsWith("Cannot attach to process 99999999: No such process (3)\n"));
+  EXPECT_THAT((Server{{":0", "/nonexistent/program"}}.output()),
+              HasSubstr("During startup program exited with code 127."));
+  EXPECT_THAT((Server{{"--wrapper", "false", "--", ":0", spin()}}.output()),
+              HasSubstr("During startup program exited with code 1."));
+}
+
+TEST(ServerProgram, APortInUseStartsNothing) {
+  Server first{{":0", spin()}};
+  Server second{{":" + std::to_string(first.port()), spin()}};
+  EXPECT_EQ(second.status(), 1);
+  EXPECT_THAT(second.output(), HasSubstr("cannot listen on "));
+  EXPECT_THAT(second.output(),
+              HasSubstr("already in use by process " + std::to_string(first.process().pid())));
+  EXPECT_THAT(second.output(), Not(HasSubstr("created")));
+}
+
+TEST(ServerProgram, ListensOnLoopbackUnlessToldOtherwise) {
+  Server server{{":0", spin()}};
+  std::ostringstream wanted;
+  wanted << std::hex << std::uppercase << server.port();
+  std::ifstream table{"/proc/net/tcp"};
+  std::string text{std::istreambuf_iterator<char>{table}, {}};
+  EXPECT_THAT(text, HasSubstr(" 0100007F:" + wanted.str() + " 00000000:0000 0A"));
+}
+
+TEST(ServerProgram, ProgramsInheritNoneOfItsDescriptors) {
+  Server server{{":0", spin()}};
+  const pid_t program = server.program();
+  ASSERT_NE(server.port(), 0);
+  for (int fd = 3; fd < 100; ++fd) {
+    char target[256] = {};
+    const std::string link = "/proc/" + std::to_string(program) + "/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), target, sizeof target - 1) < 0) continue;
+    EXPECT_THAT(target, Not(HasSubstr("socket:"))) << fd;
+    EXPECT_THAT(target, Not(HasSubstr("anon_inode:"))) << fd;
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::test

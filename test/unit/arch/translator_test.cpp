@@ -1,0 +1,278 @@
+#include "arch/x86/translate/translator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include "arch/insn.hpp"
+#include "arch/x86/translate/layout.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr TraceeAddr kCode{0x5000'0000};
+constexpr TraceeAddr kTable{0x7000'0000};
+constexpr TraceeAddr kMiss{0x4fff'0000};
+
+/// Bytes at an address.
+class Program {
+ public:
+  Program(std::uint64_t base, std::vector<std::uint8_t> bytes)
+      : base_{base}, bytes_{std::move(bytes)} {}
+
+  [[nodiscard]] CodeSource source() const {
+    return {.read = [this](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
+              const std::uint64_t offset = at - base_;
+              if (at < base_ || offset >= bytes_.size()) return 0;
+              const std::size_t count = std::min<std::size_t>(out.size(), bytes_.size() - offset);
+              std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), count, out.begin());
+              return count;
+            },
+            .stop_before = [this](TraceeAddr at) { return stop_ && *stop_ == at; }};
+  }
+  void stop_before(std::uint64_t at) { stop_ = TraceeAddr{at}; }
+  [[nodiscard]] TraceeAddr base() const { return base_; }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+
+  [[nodiscard]] Superblock translated(const InlineSystemCalls* calls = nullptr) const {
+    const auto result = translate(source(), base_, options(calls));
+    if (const auto* block = std::get_if<Superblock>(&result)) return *block;
+    ADD_FAILURE() << to_string(std::get<Special>(result));
+    return {};
+  }
+  [[nodiscard]] static TranslateOptions options(const InlineSystemCalls* calls = nullptr) {
+    return {.address = kCode, .table = kTable, .miss = kMiss, .inline_system_calls = calls};
+  }
+
+ private:
+  TraceeAddr base_;
+  std::vector<std::uint8_t> bytes_;
+  std::optional<TraceeAddr> stop_;
+};
+
+/// The translated code decodes from front to back, up to the constants behind it.
+std::size_t decodable_bytes(const std::vector<std::uint8_t>& code) {
+  std::size_t at = 0;
+  while (at < code.size()) {
+    const auto facts = decode_insn(Isa::kAmd64, kCode + at, std::span{code}.subspan(at));
+    if (!facts.known()) break;
+    at += facts.length;
+  }
+  return at;
+}
+
+TEST(Translator, EndsAtAReturnWhoseTargetTheNextEntryTells) {
+  const Program program{0x1000, {0x31, 0xc0, 0xc3}};  // xor eax, eax; ret
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.exits.size(), 1U);
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kIndirect);
+  EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1002});
+  EXPECT_EQ(block.instructions, 2U);
+  EXPECT_EQ(decodable_bytes(block.code), block.code.size());
+}
+
+TEST(Translator, LogsTheTakenSideOfAConditionalJump) {
+  const Program program{0x1000, {0x74, 0x10, 0xc3}};  // je 0x1012; ret
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.exits.size(), 2U);
+  const Exit& taken = block.exits[1];
+  EXPECT_EQ(taken.kind, ExitKind::kDirect);
+  EXPECT_EQ(taken.from, TraceeAddr{0x1000});
+  EXPECT_EQ(taken.to, TraceeAddr{0x1012});
+  EXPECT_NE(taken.link_offset, 0U);
+  EXPECT_EQ(taken.passed, 0U);
+}
+
+TEST(Translator, FollowsDirectJumpsAndRemembersThem) {
+  const Program program{0x1000, {0xeb, 0x01, 0xcc, 0xc3}};  // jmp 0x1003; int3; ret
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.branches.size(), 1U);
+  EXPECT_EQ(block.branches[0], Branch(TraceeAddr{0x1000}, TraceeAddr{0x1003}));
+  ASSERT_EQ(block.exits.size(), 1U);
+  EXPECT_EQ(block.exits[0].passed, 1U);
+}
+
+TEST(Translator, LoopsLogEveryTurn) {
+  const Program program{0x1000, {0xeb, 0xfe}};  // jmp $
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.exits.size(), 1U);
+  EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1000});
+}
+
+TEST(Translator, LinksLieWithinOneCacheLine) {
+  for (std::uint64_t shift = 0; shift < kCacheLineBytes; ++shift) {
+    const Program program{0x1000, {0x74, 0x10, 0x75, 0x12, 0xeb, 0xfa}};
+    TranslateOptions options = Program::options();
+    options.address = kCode + shift;
+    const auto result = translate(program.source(), program.base(), options);
+    const auto& block = std::get<Superblock>(result);
+    for (const Exit& exit : block.exits) {
+      const std::uint64_t first = (block.address + exit.link_offset).value();
+      EXPECT_EQ(first / kCacheLineBytes, (first + 3) / kCacheLineBytes);
+    }
+  }
+}
+
+TEST(Translator, LeavesWhatItDoesNotKnowToTheCpu) {
+  const std::map<Special, std::vector<std::uint8_t>> cases{
+      {Special::kInterrupt, {0xcc}},
+      {Special::kSystemCall, {0x0f, 0x05}},
+      {Special::kFarTransfer, {0x48, 0xcb}},
+      {Special::kSegment, {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}},
+      {Special::kFlags, {0x9d}},
+      {Special::kTransaction, {0xc7, 0xf8, 0, 0, 0, 0}},
+      {Special::kAddressSize, {0x66, 0xe9, 0, 0, 0, 0}},
+      {Special::kUndecodable, {0x06}},
+      {Special::kUnreadable, {}},
+  };
+  for (const auto& [special, bytes] : cases) {
+    const Program program{0x1000, bytes};
+    const auto result = translate(program.source(), program.base(), Program::options());
+    ASSERT_TRUE(std::holds_alternative<Special>(result)) << to_string(special);
+    EXPECT_EQ(std::get<Special>(result), special) << to_string(special);
+  }
+}
+
+TEST(Translator, EndsBeforeABreakpoint) {
+  Program program{0x1000, {0x90, 0x90, 0x90, 0xc3}};
+  program.stop_before(0x1002);
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.exits.size(), 1U);
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
+  EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1002});
+}
+
+TEST(Translator, MakesOnlyKnownSystemCallsItself) {
+  // mov eax, 39; syscall; ret
+  const Program program{0x1000, {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3}};
+  InlineSystemCalls calls;
+  EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kSpecial);
+  calls.set(39);
+  const Superblock block = program.translated(&calls);
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kIndirect);
+  // Right behind the call the program's rcx is its pc, and its r11 is in r11.
+  const auto behind = std::find_if(block.rows.begin(), block.rows.end(),
+                                   [](const PcRow& row) { return (row.flags & kRcxIsPc) != 0; });
+  ASSERT_NE(behind, block.rows.end());
+  EXPECT_EQ(behind->pc, TraceeAddr{0x1007});
+  EXPECT_NE(behind->flags & kR11Live, 0);
+}
+
+TEST(Translator, RowsUndoAReturnUntilItIsLogged) {
+  const Program program{0x1000, {0xc2, 0x10, 0x00}};  // ret 16
+  const Superblock block = program.translated();
+  EXPECT_EQ(block.rows.front().stack_add, 0);
+  bool undone = false;
+  for (const PcRow& row : block.rows) {
+    if ((row.flags & kCommitted) != 0) {
+      EXPECT_EQ(row.stack_add, 0);
+      EXPECT_NE(row.flags & kTargetInSlot, 0);
+    } else {
+      EXPECT_EQ(row.pc, TraceeAddr{0x1000});
+      undone |= row.stack_add == -24;
+    }
+  }
+  EXPECT_TRUE(undone);
+}
+
+TEST(Translator, ReachesFarDataThroughAScratchRegister) {
+  // cmp dword [rip+0x10], 5 ; vmovdqu ymm0, [rip+0] ; vaddps zmm1, zmm0, [rip+0] ; ret
+  const std::vector<std::uint8_t> bytes{0x83, 0x3d, 0x10, 0, 0, 0, 5,    0xc5, 0xfe,
+                                        0x6f, 0x05, 0,    0, 0, 0, 0x62, 0xf1, 0x7c,
+                                        0x48, 0x58, 0x0d, 0, 0, 0, 0,    0xc3};
+  const Program program{0x7fff'0000'0000, bytes};
+  const Superblock block = program.translated();
+  EXPECT_EQ(block.instructions, 4U);
+  EXPECT_EQ(decodable_bytes(block.code), block.code.size());
+}
+
+/// Executable segments of a 64-bit ELF file, as programs.
+std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
+  std::ifstream file{path, std::ios::binary};
+  const std::vector<char> raw{std::istreambuf_iterator<char>{file}, {}};
+  std::vector<Program> programs;
+  if (raw.size() < sizeof(Elf64_Ehdr)) return programs;
+  Elf64_Ehdr header;
+  std::memcpy(&header, raw.data(), sizeof header);
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, raw.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    const auto* begin = raw.data() + segment.p_offset;
+    programs.emplace_back(base + segment.p_vaddr,
+                          std::vector<std::uint8_t>(begin, begin + segment.p_filesz));
+  }
+  return programs;
+}
+
+/// Every exit is numbered in order, every row is in order, every byte decodes.
+void check_block(const Superblock& block) {
+  ASSERT_FALSE(block.exits.empty()) << block.head.value();
+  for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].number, i);
+  ASSERT_TRUE(std::is_sorted(block.rows.begin(), block.rows.end(),
+                             [](const PcRow& a, const PcRow& b) { return a.offset < b.offset; }));
+  ASSERT_EQ(block.rows.front().offset, 0U);
+  const auto constants = static_cast<std::size_t>(
+      std::count_if(block.returns.begin(), block.returns.end(),
+                    [](TraceeAddr at) { return at.value() > 0x7fff'ffff; }));
+  ASSERT_GE(decodable_bytes(block.code) + 8 * constants, block.code.size()) << block.head.value();
+}
+
+class TranslatorOnLibrary : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(TranslatorOnLibrary, TranslatesFromEveryInstructionOfLibc) {
+  const auto programs = text_of("/lib/x86_64-linux-gnu/libc.so.6", GetParam());
+  if (programs.empty()) GTEST_SKIP() << "no libc.so.6 at its usual place";
+  constexpr std::size_t kStride = 13;
+  std::size_t translated = 0;
+  std::size_t left_alone = 0;
+  for (const Program& program : programs) {
+    const CodeSource source = program.source();
+    std::size_t count = 0;
+    for (std::uint64_t offset = 0; offset < program.size();) {
+      std::array<std::uint8_t, kMaxInsnBytes> bytes{};
+      const std::size_t available = source.read(program.base() + offset, bytes);
+      const SourceInsn insn =
+          decode_source(program.base() + offset, std::span{bytes}.first(available));
+      offset += std::max<std::uint64_t>(insn.length, 1);
+      if (insn.length == 0 || ++count % kStride != 0) continue;
+      const auto result = translate(source, insn.pc, Program::options());
+      if (const auto* block = std::get_if<Superblock>(&result)) {
+        ++translated;
+        check_block(*block);
+        if (HasFatalFailure()) return;
+      } else {
+        ++left_alone;
+      }
+    }
+  }
+  EXPECT_GT(translated, 1000U);
+  EXPECT_LT(left_alone * 100, translated);
+}
+
+INSTANTIATE_TEST_SUITE_P(NearAndFar, TranslatorOnLibrary,
+                         testing::Values(0x4000'0000U, 0x7fff'0000'0000U));
+
+TEST(LandingPad, HasTwoLinksThatCanBeChanged) {
+  for (std::uint64_t shift = 0; shift < kCacheLineBytes; ++shift) {
+    const LandingPad pad =
+        make_landing_pad(kCode + shift, TraceeAddr{0x7fff'1234'5678}, kCode + 0x100, kMiss);
+    EXPECT_EQ(decodable_bytes(pad.code), pad.code.size());
+    for (const std::uint32_t link : {pad.body_link, pad.conflict_link}) {
+      const std::uint64_t first = (kCode + shift + link).value();
+      EXPECT_EQ(first / kCacheLineBytes, (first + 3) / kCacheLineBytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,105 @@
+#include "decoder/cachelog/cache_log.hpp"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace backtrail::decoder {
+namespace {
+
+using literals::operator""_ta;
+
+class Collector : public TraceConsumer {
+ public:
+  void consume(std::span<const Record> records) override {
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  std::vector<Record> all;
+};
+
+/// Block A at 0x100 jumps to 0x200 inside and leaves by a call (0) or a return (1); block B at
+/// 0x300 falls through (2).
+class CacheLogTest : public testing::Test {
+ protected:
+  CacheLogTest() {
+    const LoggedBlock& a = exits_->add_block({0x100_ta, {{0x110_ta, 0x200_ta}}});
+    const LoggedBlock& b = exits_->add_block({0x300_ta, {}});
+    exits_->add_exit({&a, 0x208_ta, 0x300_ta, 1, LoggedExitKind::kDirect});
+    exits_->add_exit({&a, 0x210_ta, {}, 1, LoggedExitKind::kIndirect});
+    exits_->add_exit({&b, {}, 0x320_ta, 0, LoggedExitKind::kContinue});
+  }
+  std::vector<Record> drained(CacheLog& log) {
+    Collector collector;
+    log.drain(collector);
+    return collector.all;
+  }
+  std::shared_ptr<ExitTable> exits_ = std::make_shared<ExitTable>();
+};
+
+TEST_F(CacheLogTest, AnExitStandsForAllBranchesOnItsWay) {
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, AnIndirectBranchGoesToTheNextHead) {
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 2>{1, 2});
+  const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x210_ta, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, AnIndirectBranchGoesToWhereTheThreadArrived) {
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 1>{1});
+  log.add_arrival(0x999_ta);
+  const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x210_ta, 0x999_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, AnIndirectBranchWaitsOverADrain) {
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 1>{1});
+  EXPECT_EQ(drained(log).size(), 1U);
+  log.add_numbers(std::array<std::uint32_t, 1>{2});
+  EXPECT_EQ(drained(log), std::vector<Record>{branch(0x210_ta, 0x300_ta)});
+}
+
+TEST_F(CacheLogTest, OtherRecordsKeepTheirPlace) {
+  CacheLog log{exits_, 1};
+  const Record signal = async_transfer(0x300_ta, 0x500_ta);
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_record(signal);
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  const auto records = drained(log);
+  ASSERT_EQ(records.size(), 5U);
+  EXPECT_EQ(records[2], signal);
+}
+
+TEST_F(CacheLogTest, KeepsTheNewestAndSaysThatOlderOnesAreLost) {
+  CacheLog log{exits_, 1};
+  const std::vector<std::uint32_t> many(1'000'000, 0);
+  log.add_numbers(many);
+  log.add_numbers(std::array<std::uint32_t, 1>{2});
+  const auto records = drained(log);
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records.front().kind, RecordKind::kGap);
+  EXPECT_EQ(records.front().reason, GapReason::kOverflow);
+  EXPECT_EQ(log.numbers_seen(), 1'000'001U);
+  EXPECT_GT(log.numbers_dropped(), 0U);
+  EXPECT_LT(records.size(), 2'000'000U);
+}
+
+TEST_F(CacheLogTest, ANumberThatNoExitHasIsALoss) {
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 2>{77, 0});
+  const auto records = drained(log);
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0], gap(GapReason::kOverflow, TraceeAddr{}, 0x100_ta));
+}
+
+}  // namespace
+}  // namespace backtrail::decoder

@@ -1,0 +1,67 @@
+#include "decoder/bts/record_ring.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace backtrail::decoder {
+namespace {
+
+std::vector<Record> numbered(std::uint64_t begin, std::uint64_t end) {
+  std::vector<Record> records;
+  for (std::uint64_t i = begin; i < end; ++i) {
+    records.push_back(branch(TraceeAddr{i}, TraceeAddr{i + 1}));
+  }
+  return records;
+}
+
+void expect_numbered(const RecordRing& ring) {
+  for (std::uint64_t i = ring.begin(); i < ring.end(); ++i) {
+    ASSERT_EQ(ring.at(i).from.value(), i);
+  }
+}
+
+TEST(RecordRing, KeepsTheNewestInBatchesOfAnySize) {
+  for (const std::uint64_t capacity : {1U, 2U, 7U, 170U, 4095U, 4096U, 4097U, 10'000U}) {
+    RecordRing ring{capacity};
+    std::uint64_t total = 0;
+    for (const std::uint64_t batch : {0U, 1U, 3U, 169U, 171U, 4096U, 9000U, 1U, 25'000U, 2U}) {
+      ring.append(numbered(total, total + batch));
+      total += batch;
+      ASSERT_EQ(ring.end(), total);
+      ASSERT_EQ(ring.size(), std::min(capacity, total));
+      ASSERT_EQ(ring.overwritten(), total - ring.size());
+      expect_numbered(ring);
+    }
+  }
+}
+
+TEST(RecordRing, TakesNoMemoryForRoomThatIsNotUsed) {
+  RecordRing ring{std::uint64_t{1} << 60U};
+  ring.append(numbered(0, 10'000));
+  EXPECT_EQ(ring.size(), 10'000U);
+  expect_numbered(ring);
+}
+
+TEST(RecordRing, KeepsAtLeastOne) {
+  RecordRing ring{0};
+  ring.append(numbered(0, 3));
+  EXPECT_EQ(ring.size(), 1U);
+  expect_numbered(ring);
+}
+
+TEST(RecordRing, NumbersGoOnAfterItWasCleared) {
+  RecordRing ring{100};
+  ring.append(numbered(0, 130));
+  ring.clear();
+  EXPECT_EQ(ring.size(), 0U);
+  EXPECT_EQ(ring.begin(), 130U);
+  ring.append(numbered(130, 250));
+  EXPECT_EQ(ring.begin(), 150U);
+  expect_numbered(ring);
+  EXPECT_EQ(ring.overwritten(), 50U);
+}
+
+}  // namespace
+}  // namespace backtrail::decoder

@@ -1,0 +1,118 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/cli/command_line.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Command parse(Words words) {
+  words.insert(words.begin(), "build/release/backtrail");
+  return parse_command_line(words);
+}
+
+ServeOptions serve(Words words) {
+  words.insert(words.begin(), "serve");
+  const Command command = parse(std::move(words));
+  if (const auto* exit = std::get_if<PrintAndExit>(&command)) {
+    ADD_FAILURE() << "refused: " << exit->text;
+    return {};
+  }
+  return std::get<ServeOptions>(command);
+}
+
+PrintAndExit refused(Words words) {
+  const Command command = parse(std::move(words));
+  const auto* exit = std::get_if<PrintAndExit>(&command);
+  if (exit == nullptr) {
+    ADD_FAILURE() << "accepted";
+    return {};
+  }
+  return *exit;
+}
+
+TEST(BacktrailArguments, ServesAProgram) {
+  const ServeOptions options =
+      serve({"--once", "--source", "step", ":2345", "./prog", "--help", "-x", "--", "y"});
+  EXPECT_EQ(options.comm.port, 2345);
+  EXPECT_TRUE(options.once);
+  EXPECT_EQ(options.source, tracee::SourceKind::kStep);
+  EXPECT_EQ(options.launch.program, "./prog");
+  EXPECT_THAT(options.launch.arguments, ElementsAre("--help", "-x", "--", "y"));
+  EXPECT_FALSE(options.as_gdbserver);
+}
+
+TEST(BacktrailArguments, TakesEqualsSigns) {
+  const ServeOptions options = serve({"--source=cache", "--log=rsp:debug", ":0", "p"});
+  EXPECT_EQ(options.source, tracee::SourceKind::kCache);
+  EXPECT_EQ(options.log, "rsp:debug");
+}
+
+TEST(BacktrailArguments, Stdio) {
+  const ServeOptions options = serve({"-", "prog"});
+  EXPECT_EQ(options.comm.kind, CommKind::kStdio);
+  EXPECT_TRUE(options.launch.stdio_is_protocol);
+}
+
+TEST(BacktrailArguments, Attaches) {
+  EXPECT_EQ(serve({"--attach", ":0", "42"}).attach, 42);
+  EXPECT_EQ(serve({":0", "--attach", "42"}).attach, 42);
+  EXPECT_EQ(refused({"serve", "--attach", ":0", "x"}).status, 1);
+}
+
+TEST(BacktrailArguments, RandomizationAndShell) {
+  const ServeOptions off =
+      serve({"--no-disable-randomization", "--no-startup-with-shell", ":0", "p"});
+  EXPECT_FALSE(off.launch.disable_randomization);
+  EXPECT_FALSE(off.launch.through_shell);
+  const ServeOptions on = serve({"--disable-randomization", "--startup-with-shell", ":0", "p"});
+  EXPECT_TRUE(on.launch.disable_randomization);
+  EXPECT_TRUE(on.launch.through_shell);
+  EXPECT_TRUE(serve({":0", "p"}).launch.disable_randomization);
+}
+
+TEST(BacktrailArguments, WrapperBeforeAndAfterOtherOptions) {
+  const ServeOptions options = serve({"--source", "step", "--wrapper", "env", "-i", "--", "--once",
+                                      ":0", "prog", "--wrapper", "x"});
+  EXPECT_THAT(options.launch.wrapper, ElementsAre("env", "-i"));
+  EXPECT_TRUE(options.once);
+  EXPECT_THAT(options.launch.arguments, ElementsAre("--wrapper", "x"));
+  EXPECT_EQ(refused({"serve", "--wrapper", "env"}).status, 1);
+}
+
+TEST(BacktrailArguments, Multi) {
+  EXPECT_TRUE(serve({"--multi", ":0"}).multi);
+  EXPECT_THAT(refused({"serve", ":0"}).text, HasSubstr("needs COMM and a program"));
+}
+
+TEST(BacktrailArguments, MistakesAreExplained) {
+  EXPECT_THAT(refused({"serve", "--foo", ":0", "p"}).text, HasSubstr("--foo"));
+  EXPECT_THAT(refused({"serve", "--source", "magic", ":0", "p"}).text, HasSubstr("magic"));
+  EXPECT_THAT(refused({"serve", "1234", "p"}).text, HasSubstr("write :1234"));
+  for (const Words& words :
+       {Words{}, Words{"unheard-of"}, Words{"serve"}, Words{"serve", "--source"}}) {
+    EXPECT_EQ(refused(words).status, 1);
+    EXPECT_FALSE(refused(words).text.empty());
+  }
+}
+
+TEST(BacktrailArguments, InformationGoesToStdout) {
+  EXPECT_EQ(refused({"--help"}).status, 0);
+  EXPECT_THAT(refused({"--help"}).text, HasSubstr("serve"));
+  EXPECT_EQ(refused({"serve", "--help"}).status, 0);
+  EXPECT_THAT(refused({"serve", "--help"}).text, HasSubstr("COMM"));
+  EXPECT_EQ(refused({"--version"}).status, 0);
+  EXPECT_THAT(refused({"--version"}).text, HasSubstr("backtrail"));
+}
+
+TEST(BacktrailArguments, Doctor) {
+  EXPECT_TRUE(std::holds_alternative<DoctorOptions>(parse({"doctor"})));
+  EXPECT_EQ(refused({"doctor", "now"}).status, 1);
+}
+
+}  // namespace
+}  // namespace backtrail::server

@@ -1,0 +1,67 @@
+#pragma once
+/// @file
+/// A session with a FakeTarget, and what it sent.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/rsp/hex.hpp"
+#include "server/session/session.hpp"
+#include "test/support/fake_target.hpp"
+
+namespace backtrail::server {
+
+class RecordingSink : public PacketSink {
+ public:
+  void send_packet(std::string payload) override { packets.push_back(std::move(payload)); }
+  void send_notification(std::string payload) override {
+    notifications.push_back(std::move(payload));
+  }
+
+  std::vector<std::string> packets;
+  std::vector<std::string> notifications;
+};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  explicit SessionTest(test::FakeAbilities abilities = {}) : target{abilities} {
+    // Notices on the terminal are not what these tests are about.
+    state.launch.stdio_is_protocol = true;
+  }
+
+  /// The one packet that answers; "(none)" when there is none yet.
+  std::string ask(std::string_view packet) {
+    sink.packets.clear();
+    session.on_packet(packet);
+    if (sink.packets.empty()) return "(none)";
+    EXPECT_EQ(sink.packets.size(), 1U) << packet;
+    return sink.packets.back();
+  }
+
+  /// What an event makes the session send.
+  std::string after(tracee::StopEvent event) {
+    sink.packets.clear();
+    target.post(std::move(event));
+    session.on_target_events();
+    return sink.packets.empty() ? "(none)" : sink.packets.back();
+  }
+
+  /// The opening of a gdb that can do everything.
+  void offer_all() {
+    ask("qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+;exec-events+;"
+        "vContSupported+;QThreadEvents+;no-resumed+");
+  }
+
+  static std::string hex(std::string_view text) { return rsp::to_hex(text); }
+
+  test::FakeTarget target;
+  ServerState state;
+  RecordingSink sink;
+  Session session{target, state, sink};
+};
+
+}  // namespace backtrail::server
