@@ -29,7 +29,6 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
 constexpr std::uint64_t kTableStep = 1ULL << 20;
-constexpr std::uint64_t kNoFd = ~std::uint64_t{0};
 constexpr std::uint64_t kRedZoneBytes = 128;
 
 /// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right

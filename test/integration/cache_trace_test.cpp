@@ -112,9 +112,13 @@ TEST(CacheSource, LeavesNothingMappedWhenRecordingEnds) {
   const ThreadId id{pid, pid};
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
-    // The first instructions are stepped; then the cache is there.
+    // After a step the memory can be made; an interruption alone may come before any progress.
     bool mapped = false;
     for (int stop = 0; stop < 1000 && !mapped; ++stop) {
+      driver.resume(id, ResumeAction{.kind = ResumeKind::kStep});
+      const auto stepped = driver.await();
+      ASSERT_TRUE(stepped);
+      ASSERT_EQ(stepped->kind, StopKind::kStep);
       driver.resume_all();
       driver.engine.interrupt();
       const auto event = driver.await();
