@@ -6,8 +6,8 @@
 namespace backtrail::decoder {
 namespace {
 
-constexpr std::size_t kChunkNumbers = 64 * 1024;
-constexpr std::size_t kBatchRecords = 16 * 1024;
+constexpr std::size_t kChunkNumbers = 64UL * 1024;
+constexpr std::size_t kBatchRecords = 16UL * 1024;
 
 }  // namespace
 

@@ -19,7 +19,6 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::UserReg;
 using arch::x86::translate::Slot;
 
 constexpr std::uint64_t kThreadsBytes = kThreadBytes * kMaxThreads;

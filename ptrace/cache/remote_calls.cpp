@@ -29,7 +29,7 @@ constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
-constexpr std::size_t kSearchBytes = 256 * 1024;
+constexpr std::size_t kSearchBytes = 256UL * 1024;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));

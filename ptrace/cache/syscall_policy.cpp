@@ -130,12 +130,12 @@ constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 }  // namespace
 
 const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
-  static const arch::x86::translate::InlineSystemCalls kCalls = [] {
-    arch::x86::translate::InlineSystemCalls calls;
-    for (const auto number : kInline) calls.set(static_cast<std::size_t>(number));
-    return calls;
+  static const arch::x86::translate::InlineSystemCalls calls = [] {
+    arch::x86::translate::InlineSystemCalls made;
+    for (const auto number : kInline) made.set(static_cast<std::size_t>(number));
+    return made;
   }();
-  return kCalls;
+  return calls;
 }
 
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {

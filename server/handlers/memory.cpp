@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunkBytes = 64UL * 1024;
 
 /// All of [address, address + size), or nothing.
 std::optional<Bytes> read_exactly(SessionContext& context, std::uint64_t address,

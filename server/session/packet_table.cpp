@@ -32,10 +32,10 @@ bool fits(const PacketEntry& entry, std::string_view payload) {
 }  // namespace
 
 const PacketEntry* find_packet(std::string_view payload) {
-  static const std::vector<PacketEntry> kTable = make_table();
+  static const std::vector<PacketEntry> table = make_table();
   const auto found =
-      std::ranges::find_if(kTable, [payload](const auto& entry) { return fits(entry, payload); });
-  return found == kTable.end() ? nullptr : &*found;
+      std::ranges::find_if(table, [payload](const auto& entry) { return fits(entry, payload); });
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace backtrail::server

@@ -30,8 +30,8 @@ struct ServerState {
   bool multi = false;                      ///< --multi: stay when the last process is gone.
   tracee::LaunchSpec launch;               ///< For vRun and R; program empty = none known yet.
   std::set<std::string> disabled_packets;  ///< --disable-packet: vCont, T, Tthread, qC, ...
-  std::uint64_t bts_size_bytes = 64 * 1024;
-  std::uint64_t pt_size_bytes = 16 * 1024;
+  std::uint64_t bts_size_bytes = 64UL * 1024;
+  std::uint64_t pt_size_bytes = 16UL * 1024;
   bool non_stop = false;  ///< QNonStop:1; stays across connections.
   /// A started process that `D` let go as the last one: the server waits for it before it exits.
   std::optional<pid_t> detached_child;

@@ -42,8 +42,8 @@ struct SymbolQuery {
 
 /// One connection's state. Handlers get it by reference; it lives as long as the Session.
 struct SessionContext {
-  SessionContext(Target& target_, ServerState& state_, PacketSink& sink_)
-      : target{target_}, state{state_}, sink{sink_} {}
+  SessionContext(Target& its_target, ServerState& its_state, PacketSink& its_sink)
+      : target{its_target}, state{its_state}, sink{its_sink} {}
 
   Target& target;
   ServerState& state;

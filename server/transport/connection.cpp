@@ -76,7 +76,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void handle(const rsp::Frame& frame);
   void on_client_packet(const rsp::Frame& frame);
   void packet_done();
-  void add(std::string payload, bool notification);
+  void add(std::string_view payload, bool notification);
   void flush();
   void on_written(const error_code& error);
   void finish();
@@ -198,7 +198,7 @@ void Connection::Impl::on_client_packet(const rsp::Frame& frame) {
   listener->on_packet(frame.payload);
 }
 
-void Connection::Impl::add(std::string payload, bool notification) {
+void Connection::Impl::add(std::string_view payload, bool notification) {
   if (closed) return;
   log::rsp().debug("-> {}{}", notification ? '%' : '$', loggable(payload));
   ++sent_count;
@@ -297,10 +297,10 @@ void Connection::start() {
   impl_->read_more();
 }
 void Connection::send_packet(std::string payload) {
-  impl_->add(std::move(payload), false);
+  impl_->add(payload, false);
 }
 void Connection::send_notification(std::string payload) {
-  impl_->add(std::move(payload), true);
+  impl_->add(payload, true);
 }
 void Connection::stop_acknowledging() {
   impl_->acknowledging = false;

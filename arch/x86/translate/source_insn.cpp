@@ -15,14 +15,14 @@ constexpr std::uint8_t kFsPrefix = 0x64;
 constexpr std::uint8_t kRexWide = 8;
 
 const ZydisDecoder& decoder() {
-  static const ZydisDecoder kDecoder = [] {
+  static const ZydisDecoder decoder = [] {
     ZydisDecoder made;
     ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     // Without MPX (every CPU and kernel of today) 0F 1A and 0F 1B are NOPs with any operand.
     ZydisDecoderEnableMode(&made, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
     return made;
   }();
-  return kDecoder;
+  return decoder;
 }
 
 bool is_legacy_prefix(std::uint8_t byte) {

@@ -9,7 +9,7 @@
 namespace backtrail::decoder {
 namespace {
 
-using literals::operator""_ta;
+using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): it is used
 
 class Collector : public TraceConsumer {
  public:

@@ -19,9 +19,9 @@ struct Collector : public TraceConsumer {
   int calls = 0;
 };
 
-const Record kStart = gap(GapReason::kStart, {}, 0x1000_ta);
-const Record kFirst = branch(0x1000_ta, 0x2000_ta);
-const Record kSecond = branch(0x2000_ta, 0x3000_ta);
+const Record start_gap = gap(GapReason::kStart, {}, 0x1000_ta);
+const Record first_block = branch(0x1000_ta, 0x2000_ta);
+const Record second_block = branch(0x2000_ta, 0x3000_ta);
 
 void feed(TraceHub& hub, const Record& record) {
   hub.consume({&record, 1});
@@ -33,10 +33,10 @@ TEST(TraceHub, HandsRecordsToAll) {
   Collector b;
   hub.add(a);
   hub.add(b);
-  feed(hub, kStart);
-  feed(hub, kFirst);
-  EXPECT_THAT(a.records, ElementsAre(kStart, kFirst));
-  EXPECT_THAT(b.records, ElementsAre(kStart, kFirst));
+  feed(hub, start_gap);
+  feed(hub, first_block);
+  EXPECT_THAT(a.records, ElementsAre(start_gap, first_block));
+  EXPECT_THAT(b.records, ElementsAre(start_gap, first_block));
 }
 
 TEST(TraceHub, TellsALateConsumerWhereItsTraceBegins) {
@@ -44,12 +44,12 @@ TEST(TraceHub, TellsALateConsumerWhereItsTraceBegins) {
   Collector early;
   Collector late;
   hub.add(early);
-  feed(hub, kStart);
-  feed(hub, kFirst);
+  feed(hub, start_gap);
+  feed(hub, first_block);
   hub.add(late, 0x2000_ta);
-  feed(hub, kSecond);
-  EXPECT_THAT(early.records, ElementsAre(kStart, kFirst, kSecond));
-  EXPECT_THAT(late.records, ElementsAre(gap(GapReason::kStart, {}, 0x2000_ta), kSecond));
+  feed(hub, second_block);
+  EXPECT_THAT(early.records, ElementsAre(start_gap, first_block, second_block));
+  EXPECT_THAT(late.records, ElementsAre(gap(GapReason::kStart, {}, 0x2000_ta), second_block));
 }
 
 TEST(TraceHub, AConsumerIsAddedOnce) {
@@ -58,8 +58,8 @@ TEST(TraceHub, AConsumerIsAddedOnce) {
   hub.add(a);
   hub.add(a);
   hub.add(a, 0x1000_ta);
-  feed(hub, kStart);
-  EXPECT_THAT(a.records, ElementsAre(kStart));
+  feed(hub, start_gap);
+  EXPECT_THAT(a.records, ElementsAre(start_gap));
 }
 
 TEST(TraceHub, AConsumerThatLeftHearsNothing) {
@@ -72,9 +72,9 @@ TEST(TraceHub, AConsumerThatLeftHearsNothing) {
   EXPECT_TRUE(hub.remove(a));
   EXPECT_FALSE(hub.remove(a));
   EXPECT_FALSE(hub.empty());
-  feed(hub, kStart);
+  feed(hub, start_gap);
   EXPECT_THAT(a.records, IsEmpty());
-  EXPECT_THAT(b.records, ElementsAre(kStart));
+  EXPECT_THAT(b.records, ElementsAre(start_gap));
 }
 
 TEST(TraceHub, NothingIsNotHandedOn) {

@@ -12,8 +12,8 @@ TEST(BinaryEscape, EscapesWhatFramingNeeds) {
 }
 
 TEST(BinaryEscape, EveryByteSurvives) {
-  std::vector<std::uint8_t> all;
-  for (int i = 0; i < 256; ++i) all.push_back(static_cast<std::uint8_t>(i));
+  std::vector<std::uint8_t> all(256);
+  std::iota(all.begin(), all.end(), std::uint8_t{0});
   const std::string escaped = escape_binary(all);
   EXPECT_EQ(escaped.find_first_of("$#*"), std::string::npos);
   EXPECT_EQ(unescape_binary(escaped), all);
