@@ -1,6 +1,7 @@
 #include "ptrace/tracee/engine.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 
 #include <sys/ptrace.h>
@@ -52,6 +53,13 @@ Engine::~Engine() {
     }
     forget_process(pid);
   }
+  // Otherwise the end of a session's leader would hang up on the program that was let go.
+  take_terminal_back();
+}
+
+void Engine::take_terminal_back() {
+  if (terminal_owner_) set_terminal_foreground(*terminal_owner_);
+  terminal_owner_.reset();
 }
 
 Thread& Engine::add_thread(Process& process, pid_t tid) {
@@ -71,6 +79,8 @@ void Engine::forget_process(pid_t pid) {
   for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   processes_.erase(found);
+  // One that was let go may read from it still.
+  if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
 }
 
 Process* Engine::find(pid_t pid) const {
@@ -98,6 +108,9 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
     ::kill(launched.pid, SIGKILL);
     ::waitpid(launched.pid, nullptr, __WALL);
     return fail(process.error());
+  }
+  if (launched.previous_foreground && !terminal_owner_) {
+    terminal_owner_ = launched.previous_foreground;
   }
   Process& added = *(processes_[launched.pid] = std::move(*process));
   Thread& thread = add_thread(added, launched.pid);

@@ -133,6 +133,7 @@ class Engine {
   Thread& add_thread(Process& process, pid_t tid);
   void forget_thread(Thread& thread);
   void forget_process(pid_t pid);
+  void take_terminal_back();
   Result<void> seize_tasks(Process& process);
   [[nodiscard]] int detach_signal(Thread& thread) const;
 
@@ -143,6 +144,8 @@ class Engine {
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
   std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
+  /// Who gets the terminal back when there is nobody left to debug.
+  std::optional<pid_t> terminal_owner_;
   std::uint64_t next_order_ = 0;
   bool non_stop_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.

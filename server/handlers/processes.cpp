@@ -97,7 +97,7 @@ bool may_add_process(const SessionContext& context) {
 void forget_process(SessionContext& context, pid_t pid) {
   context.documents.clear();
   if (context.symbols && context.symbols->pid == pid) context.symbols.reset();
-  if (context.last_reported.pid == pid) context.last_reported = {};
+  if (context.state.last_reported.pid == pid) context.state.last_reported = {};
 }
 
 void kill_all(SessionContext& context) {

@@ -73,8 +73,8 @@ Reply status_non_stop(SessionContext& context, RunControl* run) {
 
 /// The thread that is worth telling about: the one told last, else one to which something happened.
 std::optional<ThreadId> most_interesting(const SessionContext& context) {
-  if (context.last_reported.pid != 0 && context.target.alive(context.last_reported)) {
-    return context.last_reported;
+  if (context.state.last_reported.pid != 0 && context.target.alive(context.state.last_reported)) {
+    return context.state.last_reported;
   }
   for (const pid_t pid : context.target.processes()) {
     for (const ThreadId thread : context.target.thread_ids(pid)) {
@@ -88,7 +88,7 @@ std::optional<ThreadId> most_interesting(const SessionContext& context) {
 
 std::string report_stop(SessionContext& context, const StopEvent& event) {
   if (!is_end_of_something(event)) {
-    context.last_reported = event.thread;
+    context.state.last_reported = event.thread;
     if (!context.disabled("Tthread")) context.general = event.thread;
   }
   if (event.kind == StopKind::kExec) context.documents.clear();

@@ -32,7 +32,8 @@ struct ServerState {
   std::set<std::string> disabled_packets;  ///< --disable-packet: vCont, T, Tthread, qC, ...
   std::uint64_t bts_size_bytes = 64UL * 1024;
   std::uint64_t pt_size_bytes = 16UL * 1024;
-  bool non_stop = false;  ///< QNonStop:1; stays across connections.
+  ThreadId last_reported;  ///< In the last stop reply; a new connection hears of it first.
+  bool non_stop = false;   ///< QNonStop:1; stays across connections.
   /// A started process that `D` let go as the last one: the server waits for it before it exits.
   std::optional<pid_t> detached_child;
 };

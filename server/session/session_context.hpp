@@ -62,8 +62,6 @@ struct SessionContext {
   bool stop_reply_due = false;
   /// Non-stop: stops told or to be told; the first is with the client, unacknowledged.
   std::deque<tracee::StopEvent> notifications;
-  /// The thread whose stop was told last.
-  ThreadId last_reported;
 
   DocumentCache documents;
   HostFiles files;

@@ -2,10 +2,13 @@
 
 #include "ptrace/tracee/engine.hpp"
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <map>
 
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -323,6 +326,36 @@ TEST(Engine, KillsWhatItLaunched) {
   }
   EXPECT_EQ(::kill(pid, 0), -1);
   EXPECT_EQ(errno, ESRCH);
+}
+
+// In a session of its own with a terminal: says by its exit code what went wrong.
+[[noreturn]] void let_a_program_go_on_a_terminal() {
+  pid_t pid = 0;
+  {
+    EngineDriver driver;
+    pid = driver.launch("spin");
+    if (::tcgetpgrp(STDIN_FILENO) != pid) ::_exit(1);
+    if (!driver.engine.detach(pid)) ::_exit(2);
+    if (::tcgetpgrp(STDIN_FILENO) != pid) ::_exit(3);
+  }
+  const bool back = ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+  ::kill(pid, SIGKILL);
+  EngineDriver driver;
+  pid = driver.launch("spin");
+  if (!driver.engine.kill(pid)) ::_exit(4);
+  const bool again = ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+  ::_exit(back && again ? 0 : 5);
+}
+
+TEST(Engine, TakesTheTerminalBack) {
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child < 0) GTEST_SKIP() << "no pseudo terminal: " << std::strerror(errno);
+  if (child == 0) let_a_program_go_on_a_terminal();
+  int raw = 0;
+  ASSERT_EQ(::waitpid(child, &raw, 0), child);
+  EXPECT_EQ(WaitStatus::decode(raw).describe(), "exited 0");
+  ::close(terminal);
 }
 
 TEST(Engine, NonStopLeavesTheOthersRunning) {

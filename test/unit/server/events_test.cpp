@@ -44,6 +44,23 @@ TEST_F(StatusTest, PrefersTheThreadWithSomethingToTell) {
   EXPECT_EQ(ask("qC"), "QCp1.2");
 }
 
+TEST_F(StatusTest, ANewConnectionHearsOfTheThreadThatWasToldLast) {
+  const ThreadId parent = target.add_process(1);
+  const ThreadId child = target.add_process(2);
+  offer_all();
+  // The parent's fork was told to the first client; it must not be told again.
+  target.thread(parent).last_stop = {
+      .thread = parent, .kind = StopKind::kFork, .signal = 0, .child = child};
+  ask("vCont;c");
+  after({.thread = child, .kind = StopKind::kSoftwareBreakpoint});
+  RecordingSink second_sink;
+  Session second{target, state, second_sink};
+  second.on_packet("qSupported:multiprocess+;swbreak+;fork-events+");
+  second.on_packet("?");
+  ASSERT_FALSE(second_sink.packets.empty());
+  EXPECT_THAT(second_sink.packets.back(), HasSubstr("thread:p2.2;"));
+}
+
 TEST_F(StatusTest, AnEventThatWaitsIsTheAnswer) {
   const ThreadId thread = target.add_process(1);
   StopEvent event;
