@@ -38,9 +38,10 @@ std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& bu
   options.program = program_of(passage);
   auto gdb = std::make_unique<GdbSession>(std::move(options));
   gdb->run_all({"handle SIGUSR1 nostop noprint pass",
-                fmt::format("set record btrace {} buffer-size {}", passage.format, buffer_bytes),
+                fmt::format("set record btrace bts buffer-size {}", buffer_bytes),
+                fmt::format("set record btrace pt buffer-size {}", buffer_bytes),
                 fmt::format("tbreak {}", passage.begin), "continue"});
-  EXPECT_THAT(gdb->run(fmt::format("record btrace {}", passage.format)), IsEmpty());
+  EXPECT_THAT(gdb->run(std::string{"record btrace "} + passage.format), IsEmpty());
   gdb->run_all({fmt::format("break {}", passage.end), "continue"});
   return gdb;
 }
@@ -49,7 +50,7 @@ class BtraceOracle : public ::testing::TestWithParam<Passage> {};
 
 TEST_P(BtraceOracle, AgreesWithNativeSteps) {
   const Steps expected = native_steps(program_of(GetParam()), GetParam().begin, GetParam().end);
-  auto gdb = record(GetParam(), "16777216");
+  auto gdb = record(GetParam(), "unlimited");
   const RecordedCounts counts = recorded_counts(*gdb);
   EXPECT_EQ(counts.instructions, expected.instructions.size());
   EXPECT_EQ(counts.gaps, 0U);
@@ -67,6 +68,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Passage{"CallsPt", "calls", "touch_global", "*all_done", "pt"},
                       Passage{"StaticBts", "calls_static", "touch_global", "*all_done", "bts"},
                       Passage{"NoPiePt", "calls_no_pie", "touch_global", "*all_done", "pt"},
+                      Passage{"DispatchBts", "dispatch", "began", "*ended", "bts"},
+                      Passage{"DispatchPt", "dispatch", "began", "*ended", "pt"},
+                      Passage{"DispatchWhatGdbPrefers", "dispatch", "began", "*ended", ""},
                       Passage{"I386Bts", "calls_i386", "touch_global", "*all_done", "bts"},
                       Passage{"LongJumpSignalAndSystemCallBts", "jumps", "main", "*finished",
                               "bts"},
