@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "server/cli/command_line.hpp"
+#include "server/cli/decode.hpp"
 #include "server/cli/doctor.hpp"
 #include "server/cli/serve.hpp"
 
@@ -19,6 +20,7 @@ using namespace backtrail::server;  // NOLINT(google-build-using-namespace): the
 struct Runner {
   int operator()(const ServeOptions& options) const { return run_serve(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
+  int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const PrintAndExit& exit) const {
     std::FILE* stream = exit.status == 0 ? stdout : stderr;
     std::fwrite(exit.text.data(), 1, exit.text.size(), stream);

@@ -29,6 +29,15 @@ enum class GapReason : std::uint8_t {
   kExec,         ///< The program replaced itself; older addresses mean other code.
   kNotRecorded,  ///< The thread ran, or may have run, without being recorded.
   kUndecodable,  ///< Code was unreadable or no instruction.
+  kUnseenAsync,  ///< Nothing was lost, but control moved (a signal) and the source has no record of
+                 ///< how; `from` is where the block began that it left.
+};
+
+/// What `payload` says of the records that a gap stands for.
+enum class LossBound : std::uint8_t {
+  kExact,    ///< So many; with payload 0: not known at all.
+  kAtLeast,  ///< So many or more.
+  kBatches,  ///< So many batches, each of 1 to perf::kBtsBatchRecords records.
 };
 
 /// 24 bytes, like the hardware's 64-bit BTS record, so that buffer sizes mean the same.
@@ -37,6 +46,7 @@ struct Record {
   TraceeAddr to;
   RecordKind kind = RecordKind::kBranch;
   GapReason reason = GapReason::kNone;
+  LossBound bound = LossBound::kExact;
   std::uint32_t payload = 0;
 
   bool operator==(const Record&) const = default;
@@ -50,8 +60,8 @@ static_assert(sizeof(Record) == 24);
   return {from, to, RecordKind::kAsync};
 }
 [[nodiscard]] constexpr Record gap(GapReason reason, TraceeAddr from, TraceeAddr to,
-                                   std::uint32_t lost = 0) {
-  return {from, to, RecordKind::kGap, reason, lost};
+                                   std::uint32_t lost = 0, LossBound bound = LossBound::kExact) {
+  return {from, to, RecordKind::kGap, reason, bound, lost};
 }
 
 }  // namespace backtrail::decoder

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "decoder/trace/record.hpp"
+#include "decoder/trace/trace_mark.hpp"
 
 namespace backtrail::decoder {
 
@@ -15,6 +16,9 @@ class TraceConsumer {
   virtual ~TraceConsumer() = default;
   /// The first record ever consumed is a gap of reason kStart.
   virtual void consume(std::span<const Record> records) = 0;
+  /// Something that is no branch happened, after all records consumed so far. Who wants a clean
+  /// trace leaves this alone.
+  virtual void consume_mark(const TraceMark& mark) { (void)mark; }
 };
 
 }  // namespace backtrail::decoder

@@ -28,4 +28,8 @@ void TraceHub::consume(std::span<const Record> records) {
   for (TraceConsumer* consumer : consumers_) consumer->consume(records);
 }
 
+void TraceHub::consume_mark(const TraceMark& mark) {
+  for (TraceConsumer* consumer : consumers_) consumer->consume_mark(mark);
+}
+
 }  // namespace backtrail::decoder

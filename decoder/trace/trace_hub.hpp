@@ -23,6 +23,7 @@ class TraceHub : public TraceConsumer {
   [[nodiscard]] bool empty() const { return consumers_.empty(); }
 
   void consume(std::span<const Record> records) override;
+  void consume_mark(const TraceMark& mark) override;
 
  private:
   [[nodiscard]] bool has(const TraceConsumer& consumer) const;

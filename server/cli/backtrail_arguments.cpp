@@ -105,6 +105,18 @@ std::optional<std::string> extract_wrapper(std::vector<std::string>& words,
   return std::nullopt;
 }
 
+Command finish_decode(DecodeOptions options, const std::string& format, const std::string& base) {
+  options.ds_format = arch::x86::ds_format_from(format);
+  if (!base.empty()) {
+    char* end = nullptr;
+    options.base = std::strtoull(base.c_str(), &end, 0);
+    if (*end != '\0') return fail_with(base + " is no address");
+  }
+  if (!options.ds_format && (options.base || options.all))
+    return fail_with("--base and --all go with --ds-format");
+  return options;
+}
+
 Command finish_serve(const CLI::App& serve, Values& values) {
   ServeOptions& options = values.serve;
   options.source = *tracee::source_kind_from(values.source);
@@ -147,6 +159,19 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   serve.prefix_command();
   const CLI::App& doctor = *app.add_subcommand(
       "doctor", "Say which branch sources this machine has, and why not others");
+  DecodeOptions decode_options;
+  std::string ds_format;
+  std::string ds_base;
+  CLI::App& decode = *app.add_subcommand(
+      "decode", "Print the branches or packets in a perf.data file or a dump of a debug store");
+  decode.add_option("FILE", decode_options.file, "The file")->required();
+  decode.add_option("--ds-format", ds_format, "FILE is a debug store's memory, in this form")
+      ->check(CLI::IsMember({"core2", "pentium-m", "netburst", "netburst64"}))
+      ->type_name("FORM");
+  decode
+      .add_option("--base", ds_base, "Address of FILE's first byte (default: the buffer ends FILE)")
+      ->type_name("ADDRESS");
+  decode.add_flag("--all", decode_options.all, "Also the older records behind the write pointer");
   app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
   try {
@@ -159,6 +184,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     return PrintAndExit{status, status == 0 ? out.str() : err.str()};
   }
   if (doctor.parsed()) return DoctorOptions{};
+  if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);
   return finish_serve(serve, values);
 }
 

@@ -14,6 +14,7 @@
 
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
+#include "server/cli/decode.hpp"
 #include "server/transport/comm_spec.hpp"
 
 namespace backtrail::server {
@@ -41,7 +42,7 @@ struct PrintAndExit {
   std::string text;
 };
 
-using Command = std::variant<ServeOptions, DoctorOptions, PrintAndExit>;
+using Command = std::variant<ServeOptions, DoctorOptions, DecodeOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.

@@ -208,6 +208,28 @@ std::string packet_names(std::span<const std::uint8_t> packets) {
   return status == -pte_eos ? names : names + fmt::format(" error({})", -status);
 }
 
+std::map<std::string, std::uint64_t> packet_counts(std::span<const std::uint8_t> packets) {
+  // In the order of pt_packet_type, from ppt_pad on.
+  static constexpr std::array kNames{
+      "pad",  "psb", "psbend", "fup",   "tip",  "tip.pge", "tip.pgd", "tnt.8", "tnt.64",
+      "mode", "pip", "vmcs",   "cbr",   "tsc",  "tma",     "mtc",     "cyc",   "stop",
+      "ovf",  "mnt", "exstop", "mwait", "pwre", "pwrx",    "ptw"};
+  std::map<std::string, std::uint64_t> counts;
+  if (packets.empty()) return counts;
+  std::vector<std::uint8_t> bytes(packets.begin(), packets.end());
+  const pt_config config = config_for(bytes);
+  const std::unique_ptr<pt_packet_decoder, decltype(&pt_pkt_free_decoder)> decoder{
+      pt_pkt_alloc_decoder(&config), &pt_pkt_free_decoder};
+  while (pt_pkt_sync_forward(decoder.get()) >= 0) {
+    pt_packet packet{};
+    int status = 0;
+    while ((status = pt_pkt_next(decoder.get(), &packet, sizeof(packet))) > 0)
+      ++counts[kNames.at(static_cast<std::size_t>(packet.type - ppt_pad))];
+    if (status != -pte_eos) ++counts["error"];
+  }
+  return counts;
+}
+
 std::string ipt_insn_class(arch::Isa isa, std::span<const std::uint8_t> bytes) {
   std::vector<std::uint8_t> packets;
   {

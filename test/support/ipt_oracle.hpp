@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ std::ostream& operator<<(std::ostream& out, const IptItem& item);
 /// The names of the packets, a space between ("psb psbend mode pge tnt(101) tip pgd"), for
 /// failure messages and tests of form. PADs are left out.
 [[nodiscard]] std::string packet_names(std::span<const std::uint8_t> packets);
+
+/// How many packets of each kind, by libipt's packet decoder from the first PSB on; after an error
+/// it goes on at the next PSB. Names as decoder::to_string(PtKind) has them.
+[[nodiscard]] std::map<std::string, std::uint64_t> packet_counts(
+    std::span<const std::uint8_t> packets);
 
 /// libipt's view of one instruction's class, for comparing with arch::decode_insn: what its name
 /// is in intel-pt.h, without the prefix ("cond_jump"), or "error".

@@ -1,0 +1,150 @@
+#include "server/cli/decode.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "arch/base/bytes.hpp"
+#include "decoder/bts/ds_dump.hpp"
+#include "decoder/file/perf_data.hpp"
+#include "decoder/perf/perf_abi.hpp"
+#include "decoder/pt/pt_scanner.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using arch::x86::BtsEntry;
+using arch::x86::BtsQualifier;
+using Bytes = std::span<const std::uint8_t>;
+
+void append_entry(const BtsEntry& entry, std::string& out) {
+  auto to = std::back_inserter(out);
+  switch (entry.qualifier) {
+    case BtsQualifier::kBranch:
+      fmt::format_to(to, "branch  {:#x} -> {:#x}{}\n", entry.from, entry.to,
+                     !entry.predicted   ? ""
+                     : *entry.predicted ? "  predicted"
+                                        : "  mispredicted");
+      return;
+    case BtsQualifier::kTaskArrives:
+      fmt::format_to(to, "arrives at {}\n", entry.timestamp);
+      return;
+    case BtsQualifier::kTaskDeparts:
+      fmt::format_to(to, "departs at {}\n", entry.timestamp);
+      return;
+    case BtsQualifier::kInvalid:
+      out += "invalid record\n";
+      return;
+  }
+}
+
+Result<std::string> ds_text(Bytes bytes, const DecodeOptions& options) {
+  BT_TRY(const decoder::DsDump dump,
+         decoder::read_ds_dump(bytes, {*options.ds_format, options.base, options.all}));
+  const auto& bts = dump.area.bts;
+  std::string out = fmt::format(
+      "debug store ({}): BTS buffer {:#x} to {:#x}, next record at {:#x}, interrupt at {:#x}\n",
+      to_string(*options.ds_format), bts.base, bts.maximum, bts.index, bts.threshold);
+  if (dump.missing_bytes != 0)
+    out += fmt::format("the last {} bytes of the buffer are not in the file\n", dump.missing_bytes);
+  out += fmt::format("{} records, oldest first{}\n", dump.entries.size(),
+                     dump.wrapped ? ", with those behind the next record" : "");
+  for (const BtsEntry& entry : dump.entries) append_entry(entry, out);
+  if (dump.entries.empty() && !options.all)
+    out += "the system empties the buffer often; --all shows what is left behind the pointer\n";
+  return out;
+}
+
+void append_counts(const decoder::PtCounts& counts, std::string& out) {
+  auto to = std::back_inserter(out);
+  for (std::size_t i = 0; i < decoder::kPtKinds; ++i) {
+    if (counts.packets[i] == 0) continue;
+    fmt::format_to(to, "  {:<8} {}\n", to_string(static_cast<decoder::PtKind>(i)),
+                   counts.packets[i]);
+  }
+  if (counts.errors != 0)
+    fmt::format_to(to, "  {} places are no packets; decoding went on at the next PSB\n",
+                   counts.errors);
+  if (counts.skipped_bytes != 0)
+    fmt::format_to(to, "  {} bytes skipped before a PSB\n", counts.skipped_bytes);
+}
+
+void append_records(Bytes bytes, std::string& out) {
+  for (; bytes.size() >= decoder::perf::kBtsRecordBytes;
+       bytes = bytes.subspan(decoder::perf::kBtsRecordBytes)) {
+    const auto from = load_le<std::uint64_t>(bytes, 0);
+    const auto target = load_le<std::uint64_t>(bytes, 8);
+    if (from != 0)
+      fmt::format_to(std::back_inserter(out), "branch  {:#x} -> {:#x}\n", from, target);
+  }
+}
+
+std::string_view kind_name(decoder::AuxTraceKind kind) {
+  switch (kind) {
+    case decoder::AuxTraceKind::kIntelPt:
+      return "Intel PT";
+    case decoder::AuxTraceKind::kIntelBts:
+      return "Intel BTS";
+    case decoder::AuxTraceKind::kNone:
+      break;
+  }
+  return "no hardware trace that is known here";
+}
+
+std::string block_line(const decoder::AuxTraceBlock& block) {
+  std::string out =
+      block.cpu == ~std::uint32_t{0} ? std::string{"any cpu"} : fmt::format("cpu {}", block.cpu);
+  if (block.tid != ~std::uint32_t{0}) out += fmt::format(", tid {}", block.tid);
+  out += fmt::format(": {} bytes at {:#x}", block.bytes.size(), block.offset);
+  if (block.repeated_bytes != 0)
+    out += fmt::format(", {} more repeat the snapshot before", block.repeated_bytes);
+  if (block.missing_bytes != 0) out += fmt::format(", {} more are cut off", block.missing_bytes);
+  return out + "\n";
+}
+
+Result<std::string> perf_text(Bytes bytes) {
+  BT_TRY(const decoder::PerfDataFile file, decoder::read_perf_data(bytes));
+  std::string out = fmt::format("perf.data: {}{}, {} records\n", kind_name(file.aux_kind),
+                                file.snapshot ? " in snapshots" : "", file.records);
+  if (!file.cpuid.empty()) out += fmt::format("cpu: {}\n", file.cpuid);
+  out += fmt::format("AUX records: {}, {} bytes, {} truncated; {} records lost\n", file.aux_records,
+                     file.aux_record_bytes, file.aux_truncated, file.lost);
+  for (const decoder::AuxTraceBlock& block : file.blocks) {
+    out += block_line(block);
+    if (file.aux_kind == decoder::AuxTraceKind::kIntelPt)
+      append_counts(decoder::count_packets(block.bytes), out);
+    if (file.aux_kind == decoder::AuxTraceKind::kIntelBts) append_records(block.bytes, out);
+  }
+  if (file.compressed) out += "some records are compressed and were not read\n";
+  if (file.broken_at)
+    out += fmt::format("from offset {:#x} on there are no records\n", *file.broken_at);
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> decode_text(Bytes bytes, const DecodeOptions& options) {
+  return options.ds_format ? ds_text(bytes, options) : perf_text(bytes);
+}
+
+int run_decode(const DecodeOptions& options) {
+  std::ifstream file{options.file, std::ios::binary};
+  if (!file) {
+    fmt::print(stderr, "backtrail: cannot read {}\n", options.file);
+    return 1;
+  }
+  const std::vector<char> chars{std::istreambuf_iterator<char>{file}, {}};
+  const std::vector<std::uint8_t> bytes{chars.begin(), chars.end()};
+  const auto text = decode_text(bytes, options);
+  if (!text) {
+    fmt::print(stderr, "backtrail: {}: {}\n", options.file, text.error().message());
+    return 1;
+  }
+  std::fwrite(text->data(), 1, text->size(), stdout);
+  return 0;
+}
+
+}  // namespace backtrail::server

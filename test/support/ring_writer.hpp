@@ -1,0 +1,35 @@
+#pragma once
+/// @file
+/// Writes perf's records as the kernel does, for tests of what reads them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/base/bytes.hpp"
+#include "decoder/perf/perf_abi.hpp"
+
+namespace backtrail::test {
+
+/// A record: header and numbers of 64 bits.
+inline std::vector<std::uint8_t> perf_record(decoder::perf::RecordType type, std::uint16_t misc,
+                                             std::span<const std::uint64_t> words) {
+  std::vector<std::uint8_t> out(8 + words.size() * 8);
+  store_le(out.data(), static_cast<std::uint32_t>(type));
+  store_le(out.data() + 4, misc);
+  store_le(out.data() + 6, static_cast<std::uint16_t>(out.size()));
+  for (std::size_t i = 0; i < words.size(); ++i) store_le(out.data() + 8 + i * 8, words[i]);
+  return out;
+}
+inline std::vector<std::uint8_t> perf_record(decoder::perf::RecordType type, std::uint16_t misc,
+                                             std::initializer_list<std::uint64_t> words) {
+  return perf_record(type, misc, std::span{words.begin(), words.size()});
+}
+
+/// Copies bytes into a ring at a position, in two parts where it ends.
+inline void put_at(std::span<std::uint8_t> ring, std::uint64_t position,
+                   std::span<const std::uint8_t> bytes) {
+  for (const std::uint8_t byte : bytes) ring[position++ % ring.size()] = byte;
+}
+
+}  // namespace backtrail::test

@@ -1,0 +1,108 @@
+#include "decoder/perf/data_ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include "test/support/ring_writer.hpp"
+
+namespace backtrail::decoder::perf {
+namespace {
+
+using test::perf_record;
+using test::put_at;
+
+std::vector<std::uint64_t> addresses(const RecordView& record) {
+  const auto parsed = parse_record(record, {kSampleIp | kSampleAddr, false, 0});
+  const auto* sample = std::get_if<SampleRecord>(&parsed.body);
+  if (sample == nullptr) return {};
+  return {sample->ip, sample->addr};
+}
+
+TEST(DataRing, RecordsOfEverySizeWrapAtEveryOffset) {
+  constexpr std::size_t kSize = 256;
+  for (std::uint64_t start = 0; start < 2 * kSize; start += 8) {
+    for (std::size_t words = 0; words < 20; ++words) {
+      std::vector<std::uint8_t> ring(kSize, 0xcc);
+      std::vector<std::uint64_t> body(words);
+      for (std::size_t i = 0; i < words; ++i) body[i] = start * 1000 + i;
+      const auto first = perf_record(RecordType::kMmap, 7, body);
+      const auto second = perf_record(RecordType::kSample, 1, {0x1111, 0x2222});
+      put_at(ring, start, first);
+      put_at(ring, start + first.size(), second);
+      DataRing reader{ring};
+      std::size_t seen = 0;
+      const std::uint64_t head = start + first.size() + second.size();
+      const RingWalk walk = reader.visit(start, head, [&](const RecordView& record) {
+        if (seen++ == 0) {
+          ASSERT_EQ(record.type, RecordType::kMmap);
+          ASSERT_EQ(record.misc, 7);
+          ASSERT_EQ(record.body.size(), words * 8);
+          for (std::size_t i = 0; i < words; ++i)
+            ASSERT_EQ(load_le<std::uint64_t>(record.body, i * 8), body[i]);
+        } else {
+          ASSERT_EQ(addresses(record), (std::vector<std::uint64_t>{0x1111, 0x2222}));
+        }
+      });
+      ASSERT_FALSE(walk.broken);
+      ASSERT_EQ(walk.end, head);
+      ASSERT_EQ(seen, 2U);
+    }
+  }
+}
+
+TEST(DataRing, ARecordBehindTheHeadIsNotTouched) {
+  std::vector<std::uint8_t> ring(64);
+  put_at(ring, 0, perf_record(RecordType::kSample, 0, {1, 2}));
+  // What stands behind the head is half a record.
+  put_at(ring, 24, std::vector<std::uint8_t>{9, 0, 0, 0});
+  DataRing reader{ring};
+  std::size_t seen = 0;
+  const RingWalk walk = reader.visit(0, 24, [&](const RecordView&) { ++seen; });
+  EXPECT_FALSE(walk.broken);
+  EXPECT_EQ(seen, 1U);
+}
+
+TEST(DataRing, NonsenseEndsTheWalk) {
+  std::vector<std::uint8_t> ring(128);
+  const auto never = [](const RecordView&) { FAIL(); };
+  DataRing reader{ring};
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);   // size 0
+  EXPECT_TRUE(reader.visit(0, 129, never).broken);  // lapped
+  EXPECT_TRUE(reader.visit(3, 67, never).broken);   // no position of a record
+  put_at(ring, 0, perf_record(RecordType::kSample, 0, {1, 2}));
+  ring[6] = 20;
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // not whole words
+  ring[6] = 72;
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // longer than what is there
+}
+
+TEST(DataRing, BackwardRingGivesTheNewestWholeRecordsOldestFirst) {
+  constexpr std::size_t kSize = 128;
+  // From 0 downwards, through the wrap of 64 bits, with every phase of a torn oldest record.
+  for (std::size_t count = 1; count < 40; ++count) {
+    std::vector<std::uint8_t> ring(kSize);
+    std::uint64_t head = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto record = i % 3 == 0 ? perf_record(RecordType::kSample, 0, {i, i + 1000})
+                                     : perf_record(RecordType::kMmap, 0, {i});
+      head -= record.size();
+      put_at(ring, head, record);
+    }
+    const auto bytes = DataRing{ring}.copy_backward(head);
+    std::vector<std::uint64_t> numbers;
+    const RingWalk walk = walk_records(bytes, [&](const RecordView& record) {
+      numbers.push_back(load_le<std::uint64_t>(record.body, 0));
+    });
+    ASSERT_FALSE(walk.broken);
+    ASSERT_FALSE(numbers.empty());
+    ASSERT_EQ(numbers.back(), count - 1);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      ASSERT_EQ(numbers[i], count - numbers.size() + i);
+    // Nothing that fits was left out: one more record would not fit.
+    if (numbers.size() < count) {
+      ASSERT_GT(bytes.size() + 24, kSize);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::decoder::perf
