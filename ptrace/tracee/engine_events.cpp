@@ -47,6 +47,7 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
+  if (thread.trace()) thread.trace()->source().flush();
   StopEvent event{.thread = id, .signal = status.signal, .exit_code = status.exit_code};
   if (id.tid == id.pid) {
     event.kind =
