@@ -11,6 +11,7 @@
 #include "server/cli/command_line.hpp"
 #include "server/cli/decode.hpp"
 #include "server/cli/doctor.hpp"
+#include "server/cli/record.hpp"
 #include "server/cli/serve.hpp"
 
 namespace {
@@ -19,6 +20,7 @@ using namespace backtrail::server;  // NOLINT(google-build-using-namespace): the
 
 struct Runner {
   int operator()(const ServeOptions& options) const { return run_serve(options); }
+  int operator()(const RecordOptions& options) const { return run_record(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const PrintAndExit& exit) const {

@@ -32,6 +32,13 @@ struct LoggedExit {
   TraceeAddr to;
   std::uint16_t passed = 0;  ///< How many of the block's branches were taken before it.
   LoggedExitKind kind = LoggedExitKind::kDirect;
+  std::uint16_t executed = 0;  ///< Instructions since the head, the branching one included.
+};
+
+/// Sums over logged numbers.
+struct LogCounts {
+  std::uint64_t branches = 0;
+  std::uint64_t instructions = 0;
 };
 
 /// Grows only: a number means the same for ever.
@@ -43,15 +50,21 @@ class ExitTable {
   }
   const LoggedBlock& add_block(LoggedBlock block);
   /// `exit.block` is one that add_block() returned.
-  void add_exit(const LoggedExit& exit) { exits_.push_back(exit); }
+  void add_exit(const LoggedExit& exit);
   /// nullptr for a number that no exit has.
   [[nodiscard]] const LoggedExit* find(std::uint32_t number) const {
     return number < exits_.size() ? &exits_[number] : nullptr;
   }
+  void count(std::span<const std::uint32_t> numbers, LogCounts& counts) const;
 
  private:
+  struct Weight {
+    std::uint16_t branches = 0;
+    std::uint16_t instructions = 0;
+  };
   std::vector<std::unique_ptr<LoggedBlock>> blocks_;
   std::vector<LoggedExit> exits_;
+  std::vector<Weight> weights_;  ///< By number; small, so that counting stays in the CPU's cache.
 };
 
 }  // namespace backtrail::decoder

@@ -54,17 +54,46 @@ struct CacheSource::Native {
 };
 
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
-                         std::uint64_t history_bytes)
-    : StepSource{process, sink}, process_{process}, sink_{sink}, history_bytes_{history_bytes} {}
+                         std::uint64_t history_bytes, const TraceConfig& config)
+    : StepSource{process, sink},
+      process_{process},
+      sink_{sink},
+      history_bytes_{history_bytes},
+      drops_undecoded_{config.log_bytes != 0},
+      sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
+      counts_{config.statistics != nullptr} {}
 
 CacheSource::~CacheSource() {
   log::ptrace().debug("pid={}: {}", process_.pid(), statistics());
   drop_space();
+  add_statistics();
+}
+
+void CacheSource::add_statistics() const {
+  sums_->branches += counted_.branches + stepped_branches_;
+  sums_->instructions += counted_.instructions + instructions_stepped();
+  sums_->log_bytes += numbers_ * sizeof(std::uint32_t);
+  sums_->full_logs += rings_;
+  sums_->entries += entries_;
+  sums_->misses += misses_;
+  sums_->stepped += instructions_stepped();
+  for (std::size_t i = 0; i < special_.size(); ++i) {
+    if (special_[i] == 0) continue;
+    sums_->fallbacks[std::string{to_string(static_cast<Special>(i))}] += special_[i];
+  }
+  if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
+}
+
+void CacheSource::take_log(TraceeAddr log) {
+  const auto numbers = memory_->entries(log);
+  const StatisticsTimer timer{counts_ ? &sums_->reading_logs : nullptr};
+  if (counts_) space_->code().exits()->count(numbers, counted_);
+  log_->add_numbers(numbers);
 }
 
 void CacheSource::drop_space() {
   if (log_) {
-    flush();
+    if (!drops_undecoded_) flush();
     numbers_ += log_->numbers_seen();
     log_.reset();
   }
@@ -82,12 +111,13 @@ void CacheSource::give_up(std::string why) {
 
 bool CacheSource::set_up(Thread& thread) {
   if (space_) return true;
+  const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
     // A thread that is gone needs nothing; everything else will not get better.
     if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
     return false;
   };
-  auto space = cache::CacheSpace::of(thread);
+  auto space = cache::CacheSpace::of(thread, sums_);
   if (!space) return failed(space.error());
   const auto slot = (*space)->take_slot(thread);
   if (!slot) return failed(slot.error());
@@ -248,7 +278,7 @@ bool CacheSource::guard_hit(Thread& thread) {
   if (!regs) return false;
   if (!space_->repair_segv(thread, slot_, mask_)) return false;
   ++rings_;
-  log_->add_numbers(memory_->entries(memory_->ring_end()));
+  take_log(memory_->ring_end());
   (*regs)[UserReg::kR11] = memory_->ring().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
@@ -265,6 +295,7 @@ std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
 
 StopVerdict CacheSource::miss(Thread& thread) {
   ++misses_;
+  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
   const TraceeAddr log{memory_->read(Slot::kLog)};
   const auto target = miss_target(log);
   const auto give_way = [&]() -> StopVerdict {
@@ -358,12 +389,13 @@ Result<void> CacheSource::leave(Thread& thread) {
   } else {
     leave_block(*place, native);
   }
-  log_->add_numbers(memory_->entries(native.log));
+  take_log(native.log);
   if (place && (native.flags & translate::kCommitted) == 0) {
     log_->add_arrival(place->logged->head);
     for (std::size_t i = 0; i < place->row->passed; ++i) {
       const auto& [from, to] = place->logged->branches[i];
       log_->add_record(decoder::branch(from, to));
+      ++counted_.branches;
     }
   } else {
     log_->add_arrival(native.pc);
@@ -378,6 +410,7 @@ Result<void> CacheSource::leave(Thread& thread) {
 }
 
 void CacheSource::push(const decoder::Record& record) {
+  if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
   if (log_) {
     log_->add_record(record);
   } else {

@@ -12,6 +12,7 @@
 #include "arch/x86/raw_registers.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/step_source.hpp"
 
 namespace backtrail::tracee {
@@ -21,7 +22,8 @@ namespace backtrail::tracee {
 class CacheSource final : public StepSource {
  public:
   /// As StepSource. `history_bytes`: how much of the newest log is kept at least.
-  CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes);
+  CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes,
+              const TraceConfig& config = {});
   ~CacheSource() override;
   CacheSource(const CacheSource&) = delete;
   CacheSource& operator=(const CacheSource&) = delete;
@@ -45,6 +47,8 @@ class CacheSource final : public StepSource {
   bool set_up(Thread& thread);
   void give_up(std::string why);
   void drop_space();
+  void take_log(TraceeAddr log);
+  void add_statistics() const;
   [[nodiscard]] bool everybody_recorded() const;
   void note_system_call(Thread& thread);
 
@@ -65,6 +69,9 @@ class CacheSource final : public StepSource {
   Process& process_;
   decoder::TraceConsumer& sink_;
   std::uint64_t history_bytes_;
+  bool drops_undecoded_;
+  std::shared_ptr<SourceStatistics> sums_;  ///< Never empty.
+  bool counts_;                             ///< Somebody wants sums.
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
@@ -80,6 +87,8 @@ class CacheSource final : public StepSource {
   std::uint64_t native_steps_ = 0;
   std::uint64_t numbers_ = 0;
   std::array<std::uint64_t, 16> special_{};
+  decoder::LogCounts counted_;
+  std::uint64_t stepped_branches_ = 0;
 };
 
 }  // namespace backtrail::tracee

@@ -32,22 +32,32 @@ bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr a
 
 }  // namespace
 
-CacheSpace::CacheSpace(Process& process)
-    : process_{process}, pages_{[&process](TraceeAddr at, std::span<std::uint8_t> out) {
+CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums)
+    : process_{process},
+      sums_{std::move(sums)},
+      pages_{[&process](TraceeAddr at, std::span<std::uint8_t> out) {
         return process.read_code(at, out);
       }} {}
+
+CacheSpace::~CacheSpace() {
+  if (!code_) return;
+  sums_->superblocks += code_->blocks();
+  sums_->translated_instructions += code_->instructions();
+  sums_->code_bytes += code_->bytes_used();
+}
 
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   pages_.forget();
   code_->drop(begin, end);
 }
 
-Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread) {
+Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
+                                                   std::shared_ptr<SourceStatistics> sums) {
   Process& process = thread.process();
   if (auto existing = process.cache_space.lock()) return existing;
   BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
   if (status.seccomp != 0) return fail(TraceErrc::kUnsupported, "seccomp");
-  std::shared_ptr<CacheSpace> space{new CacheSpace{process}};
+  std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
   BT_TRY(space->memory_, CacheMemory::create(thread));
   translate::CodeSource source{
       .read = [raw = space.get()](

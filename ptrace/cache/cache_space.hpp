@@ -13,6 +13,7 @@
 #include "ptrace/cache/code_cache.hpp"
 #include "ptrace/cache/code_pages.hpp"
 #include "ptrace/cache/executable_map.hpp"
+#include "ptrace/source/source_statistics.hpp"
 
 namespace backtrail::tracee {
 class Process;
@@ -33,7 +34,9 @@ class CacheSpace {
  public:
   /// The one that the process has, or a new one. The thread must stand between two instructions.
   /// Errors of CacheMemory::create; kUnsupported where translated code must not run.
-  static Result<std::shared_ptr<CacheSpace>> of(Thread& thread);
+  static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
+                                                std::shared_ptr<SourceStatistics> sums);
+  ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;
 
@@ -64,10 +67,11 @@ class CacheSpace {
   Result<void> repair_segv(Thread& thread, std::size_t slot, std::uint64_t mask);
 
  private:
-  explicit CacheSpace(Process& process);
+  CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums);
   [[nodiscard]] bool must_not_translate(TraceeAddr address) const;
 
   Process& process_;
+  std::shared_ptr<SourceStatistics> sums_;
   std::unique_ptr<CacheMemory> memory_;
   std::unique_ptr<CodeCache> code_;
   CodePages pages_;

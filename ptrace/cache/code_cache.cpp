@@ -121,7 +121,8 @@ void CodeCache::register_exits(const translate::Superblock& block,
                                const decoder::LoggedBlock& logged) {
   const std::uint64_t offset = block.address - memory_.code();
   for (const translate::Exit& exit : block.exits) {
-    exits_->add_exit({&logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind)});
+    exits_->add_exit(
+        {&logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
     exit_places_.push_back({exit, exit.link_offset == 0 ? 0 : offset + exit.link_offset});
   }
 }

@@ -49,6 +49,7 @@ struct ProcStatus {
   int namespace_depth = 1;  ///< Number of pid namespaces it is visible in from here (NSpid).
   std::uint64_t signals_blocked = 0;  ///< Bit n-1 = signal n.
   std::uint64_t signals_ignored = 0;
+  std::uint64_t signals_caught = 0;
   std::uint64_t effective_capabilities = 0;
   bool no_new_privileges = false;
   int seccomp = 0;  ///< 0 none, 1 strict, 2 filter.

@@ -74,6 +74,7 @@ bool apply_status_field(std::string_view key, std::string_view value, ProcStatus
   }
   if (key == "SigBlk") return take_number(value, out.signals_blocked, 16);
   if (key == "SigIgn") return take_number(value, out.signals_ignored, 16);
+  if (key == "SigCgt") return take_number(value, out.signals_caught, 16);
   if (key == "CapEff") return take_number(value, out.effective_capabilities, 16);
   if (key == "NoNewPrivs") {
     out.no_new_privileges = value.starts_with('1');

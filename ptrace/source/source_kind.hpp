@@ -3,6 +3,7 @@
 /// The branch sources by name.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -17,9 +18,16 @@ enum class SourceKind : std::uint8_t { kAuto, kPerfPt, kPerfBts, kLbr, kCache, k
 /// The form a debugger asked for.
 enum class TraceFormat : std::uint8_t { kBts, kPt };
 
+struct SourceStatistics;
+
 struct TraceConfig {
   TraceFormat format = TraceFormat::kBts;
   std::uint64_t size_bytes = 0;
+  /// How much a source that logs keeps undecoded, in bytes of its log; 0 = as much as surely fills
+  /// the history. When given, what an exec or the thread's end leaves behind is dropped undecoded.
+  std::uint64_t log_bytes = 0;
+  /// Sources add their numbers here; may be empty.
+  std::shared_ptr<SourceStatistics> statistics = {};
 };
 
 }  // namespace backtrail::tracee

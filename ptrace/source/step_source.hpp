@@ -43,6 +43,7 @@ class StepSource : public BranchSource {
   virtual void push(const decoder::Record& record);
   /// The thread is at `pc` without this source having seen how.
   void moved_to(TraceeAddr pc) { pc_ = pc; }
+  [[nodiscard]] std::uint64_t instructions_stepped() const { return instructions_; }
   void note_resumed(const SourceResume& how) { how_ = how; }
   /// As the engine last resumed it, the signal aside.
   [[nodiscard]] SourceResume last_resume() const {

@@ -18,6 +18,7 @@ constexpr std::uint64_t kUnlimited = 0xffffffff;
 /// How much of a log of exits surely fills the history that was asked for.
 std::uint64_t log_bytes_for(const TraceConfig& config) {
   constexpr std::uint64_t kMost = 256ULL << 20;
+  if (config.log_bytes != 0) return config.log_bytes;
   // A log entry is four bytes and at least one branch: a BTS record, or a bit of PT.
   const std::uint64_t bytes = config.format == TraceFormat::kBts
                                   ? config.size_bytes / sizeof(decoder::Record) * 4
@@ -32,8 +33,8 @@ std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
   return std::bit_ceil((wanted_bytes + kPageBytes - 1) / kPageBytes) * kPageBytes;
 }
 
-ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config)
-    : config_{config.format, granted_buffer_size(config.size_bytes)} {
+ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config) : config_{config} {
+  config_.size_bytes = granted_buffer_size(config.size_bytes);
   if (config_.format == TraceFormat::kBts) {
     auto history = std::make_unique<decoder::BtsHistory>(process.insns(), config_.size_bytes);
     hub_.add(*history);
@@ -56,7 +57,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   std::unique_ptr<StepSource> step;
   if (source == SourceKind::kCache) {
     step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
-                                         log_bytes_for(trace->config()));
+                                         log_bytes_for(trace->config()), trace->config());
   } else {
     step = std::make_unique<StepSource>(thread.process(), trace->hub_);
   }

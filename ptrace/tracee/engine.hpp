@@ -65,6 +65,8 @@ class Engine {
   void interrupt();
   /// Stops everything without an event.
   void stop_all();
+  /// Does something while no thread of the process runs; those that ran go on afterwards.
+  void while_stopped(pid_t pid, const std::function<void()>& action);
   /// Handles what has happened, without waiting; while threads are executed in software it goes on
   /// until there is an event or `input_fd` is readable.
   void pump(int input_fd);

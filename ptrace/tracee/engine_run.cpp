@@ -225,6 +225,22 @@ void Engine::stop_all() {
   stop_threads([](const Thread&) { return true; });
 }
 
+void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
+  stop_threads([=](const Thread& t) { return t.id().pid == pid; });
+  action();
+  const Process* process = find(pid);
+  if (process == nullptr) return;
+  std::vector<ThreadId> ids;
+  for (const auto& thread : process->threads()) ids.push_back(thread->id());
+  for (const ThreadId id : ids) {
+    Thread* thread = find(id);
+    if (thread != nullptr && thread->stopped() && thread->control().resumed &&
+        !thread->control().pending) {
+      go(*thread);
+    }
+  }
+}
+
 void Engine::step_over(Thread& thread, TraceeAddr address) {
   Process& process = thread.process();
   const ThreadId id = thread.id();

@@ -206,7 +206,8 @@ Result<Command> make_command(const LaunchSpec& spec) {
   // A bare name that means a file in the current directory has to be spelt out to others.
   std::string program = spec.program;
   std::error_code ignored;
-  if (program.find('/') == std::string::npos && std::filesystem::is_regular_file(program, ignored))
+  if (!spec.transparent && program.find('/') == std::string::npos &&
+      std::filesystem::is_regular_file(program, ignored))
     program = std::filesystem::absolute(program, ignored).string();
   if (spec.through_shell) {
     out.file = shell_path();
@@ -301,7 +302,8 @@ Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptio
   plan.environment = variables.data();
   plan.directory = spec.working_directory.empty() ? nullptr : spec.working_directory.c_str();
   plan.disable_randomization = spec.disable_randomization;
-  plan.take_terminal = !spec.stdio_is_protocol && owns_terminal();
+  plan.own_group = !spec.transparent;
+  plan.take_terminal = plan.own_group && !spec.stdio_is_protocol && owns_terminal();
   plan.null_fd = null.get();
   plan.go_fd = go.childs.get();
   plan.parents_go_fd = go.ours.get();

@@ -43,7 +43,7 @@ void fix_addresses(const ChildPlan& plan) noexcept {
 }  // namespace
 
 void run_child(const ChildPlan& plan) noexcept {
-  ::setpgid(0, 0);
+  if (plan.own_group) ::setpgid(0, 0);
   ::close(plan.parents_go_fd);
   // End of file: the parent died or gave up.
   if (!wait_for_go(plan.go_fd)) ::_exit(kExitCannotExecute);

@@ -22,6 +22,7 @@ struct ChildPlan {
   char* const* environment = nullptr;
   const char* directory = nullptr;  ///< nullptr = stay.
   bool disable_randomization = false;
+  bool own_group = true;       ///< Lead a new process group.
   bool take_terminal = false;  ///< Become the foreground process group of stdin's terminal.
   int null_fd = -1;            ///< >= 0: stdin from here, stdout to stderr.
   int go_fd = -1;              ///< One byte arrives when the parent has attached.

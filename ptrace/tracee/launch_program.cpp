@@ -92,7 +92,7 @@ Result<std::string> find_program(const LaunchSpec& spec) {
   fs::path found = directory / spec.program;
   if (spec.program.find('/') == std::string::npos) {
     found = here / spec.program;
-    if (!is_regular(found)) {
+    if (spec.transparent || !is_regular(found)) {
       BT_TRY(found, search(spec, directory));
     }
   }

@@ -20,6 +20,9 @@ struct LaunchSpec {
   std::string working_directory;  ///< Empty: the server's.
   /// The whole environment ("NAME=VALUE"), or nothing for the server's own.
   std::optional<std::vector<std::string>> environment;
+  /// As a command that runs another: the program stays in our process group, a bare name is looked
+  /// up in PATH only, and argv[0] is the name as typed. Not through the shell.
+  bool transparent = false;
   bool stdio_is_protocol = false;  ///< stdin from /dev/null, stdout to stderr.
 };
 

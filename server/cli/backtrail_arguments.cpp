@@ -151,12 +151,17 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     words.insert(words.end(), rest.begin(), rest.end());
   }
 
+  if (!words.empty() && words.front() == "record") {
+    return parse_record_arguments(std::span{words}.subspan(1));
+  }
+
   CLI::App app{"A branch trace in gdb, everywhere: a server for gdb like gdbserver", "backtrail"};
   app.set_version_flag("--version", backtrail_version().substr(0, backtrail_version().size() - 1));
   app.require_subcommand(1);
   CLI::App& serve = *app.add_subcommand("serve", "Serve a program or a running process to gdb");
   add_serve_options(serve, values);
   serve.prefix_command();
+  app.add_subcommand("record", "Run a program, and its children, recorded and without gdb");
   const CLI::App& doctor = *app.add_subcommand(
       "doctor", "Say which branch sources this machine has, and why not others");
   DecodeOptions decode_options;

@@ -15,6 +15,7 @@
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 #include "server/cli/decode.hpp"
+#include "server/record/recorder.hpp"
 #include "server/transport/comm_spec.hpp"
 
 namespace backtrail::server {
@@ -33,6 +34,13 @@ struct ServeOptions {
   bool as_gdbserver = false;  ///< Speaks as gdbserver does where the two differ.
 };
 
+/// Run a program recorded, without gdb.
+struct RecordOptions {
+  tracee::LaunchSpec launch;
+  RecorderOptions recorder;
+  std::string log;  ///< As log::configure takes it; empty = as it is.
+};
+
 /// Say what this machine can do.
 struct DoctorOptions {};
 
@@ -42,7 +50,8 @@ struct PrintAndExit {
   std::string text;
 };
 
-using Command = std::variant<ServeOptions, DoctorOptions, DecodeOptions, PrintAndExit>;
+using Command =
+    std::variant<ServeOptions, RecordOptions, DoctorOptions, DecodeOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.
@@ -52,8 +61,10 @@ using Command = std::variant<ServeOptions, DoctorOptions, DecodeOptions, PrintAn
 // The two languages; without the program's name.
 [[nodiscard]] Command parse_gdbserver_arguments(std::span<const std::string> arguments);
 [[nodiscard]] Command parse_backtrail_arguments(std::span<const std::string> arguments);
+/// The words behind `backtrail record`.
+[[nodiscard]] Command parse_record_arguments(std::span<const std::string> arguments);
 
-// What the two share.
+// What they share.
 
 /// "COMM PROG ARGS...", "COMM PID" with `attach` or "COMM --attach PID", put into `options`.
 /// @return The error; `usage` when the words do not make sense at all.

@@ -260,6 +260,7 @@ void Builder::add_side_exit(const SourceInsn& insn, std::uint8_t more_flags) {
       {.rel32 = emit_.open_rel32(),
        .insn = insn,
        .passed = static_cast<std::uint16_t>(block_.branches.size()),
+       .executed = static_cast<std::uint16_t>(block_.instructions + 1),
        .state = static_cast<std::uint8_t>((r10_live_ ? kR10Live : 0) | (r11_live_ ? kR11Live : 0) |
                                           (log_in_slot_ ? kLogInSlot : 0) | more_flags),
        .r10_dirty = r10_dirty_,
@@ -338,6 +339,10 @@ bool Builder::follow(const SourceInsn& insn) {
 void Builder::log(Exit& exit) {
   exit.number = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
   if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
+  if (exit.executed == 0) {
+    const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
+    exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));
+  }
   emit_.log_store(exit.number);
   emit_.log_advance();
 }
@@ -437,7 +442,10 @@ void Builder::emit_side_exits() {
     // Rows of this exit count the branches that were taken before it.
     std::vector<Branch> later{block_.branches.begin() + side.passed, block_.branches.end()};
     block_.branches.resize(side.passed);
-    emit_exit({.kind = ExitKind::kDirect, .from = side.insn.pc, .to = side.insn.target},
+    emit_exit({.kind = ExitKind::kDirect,
+               .executed = side.executed,
+               .from = side.insn.pc,
+               .to = side.insn.target},
               side.insn.pc, static_cast<std::uint8_t>(side.state & kRcxPlusOne));
     block_.branches.insert(block_.branches.end(), later.begin(), later.end());
   }

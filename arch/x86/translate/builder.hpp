@@ -21,6 +21,7 @@ class Builder {
     std::uint32_t rel32 = 0;
     SourceInsn insn;
     std::uint16_t passed = 0;
+    std::uint16_t executed = 0;
     std::uint8_t state = 0;
     bool r10_dirty = false;
     bool r11_dirty = false;

@@ -44,7 +44,8 @@ struct Exit {
   std::uint32_t number = 0;
   ExitKind kind = ExitKind::kDirect;
   Special special = Special::kNone;
-  std::uint16_t passed = 0;  ///< Branches taken before it.
+  std::uint16_t passed = 0;    ///< Branches taken before it.
+  std::uint16_t executed = 0;  ///< Instructions from the head up to and with the one that leaves.
   TraceeAddr from{};
   TraceeAddr to{};
   /// Offset of the rel32 that may be pointed to the target's translation; 0 = none.

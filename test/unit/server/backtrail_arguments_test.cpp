@@ -89,6 +89,40 @@ TEST(BacktrailArguments, Multi) {
   EXPECT_THAT(refused({"serve", ":0"}).text, HasSubstr("needs COMM and a program"));
 }
 
+RecordOptions record(Words words) {
+  words.insert(words.begin(), "record");
+  const Command command = parse(std::move(words));
+  if (const auto* exit = std::get_if<PrintAndExit>(&command)) {
+    ADD_FAILURE() << "refused: " << exit->text;
+    return {};
+  }
+  return std::get<RecordOptions>(command);
+}
+
+TEST(BacktrailArguments, RecordsAProgram) {
+  const RecordOptions options =
+      record({"--stats", "--ring", "512k", "--source", "step", "--", "prog", "--stats", "--", "x"});
+  EXPECT_EQ(options.launch.program, "prog");
+  EXPECT_THAT(options.launch.arguments, ElementsAre("--stats", "--", "x"));
+  EXPECT_TRUE(options.launch.transparent);
+  EXPECT_FALSE(options.launch.through_shell);
+  EXPECT_TRUE(options.recorder.statistics);
+  EXPECT_EQ(options.recorder.ring_bytes, 512U * 1024);
+  EXPECT_EQ(options.recorder.source, tracee::SourceKind::kStep);
+  EXPECT_EQ(record({"p"}).recorder.ring_bytes, 64U << 20U);
+  EXPECT_EQ(record({"p"}).recorder.source, tracee::SourceKind::kCache);
+  EXPECT_FALSE(record({"--source", "none", "p"}).recorder.traced);
+}
+
+TEST(BacktrailArguments, RecordRefusesWhatItDoesNotKnow) {
+  for (const Words& words :
+       {Words{"record"}, Words{"record", "--"}, Words{"record", "--ring", "0", "p"},
+        Words{"record", "--ring", "9999999T", "p"}, Words{"record", "--foo", "p"},
+        Words{"record", "--source", "lbr", "p"}}) {
+    EXPECT_EQ(refused(words).status, 1);
+  }
+}
+
 TEST(BacktrailArguments, MistakesAreExplained) {
   EXPECT_THAT(refused({"serve", "--foo", ":0", "p"}).text, HasSubstr("--foo"));
   EXPECT_THAT(refused({"serve", "--source", "magic", ":0", "p"}).text, HasSubstr("magic"));

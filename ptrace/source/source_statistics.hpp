@@ -1,0 +1,50 @@
+#pragma once
+/// @file
+/// What recording has cost and caught, summed over threads and processes.
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace backtrail::tracee {
+
+/// Every source adds to it while it runs or when it ends; see TraceConfig.
+struct SourceStatistics {
+  using Time = std::chrono::nanoseconds;
+
+  std::uint64_t branches = 0;
+  std::uint64_t instructions = 0;
+  std::uint64_t log_bytes = 0;
+  std::uint64_t full_logs = 0;
+  std::uint64_t entries = 0;  ///< Of translated code, from native code.
+  std::uint64_t misses = 0;   ///< Translated code asked for more.
+  std::uint64_t stepped = 0;  ///< Instructions that single-stepping executed.
+  std::uint64_t superblocks = 0;
+  std::uint64_t translated_instructions = 0;
+  std::uint64_t code_bytes = 0;
+  std::map<std::string, std::uint64_t> fallbacks;  ///< Why instructions were stepped.
+  Time setting_up{};                               ///< Memory for translated code.
+  Time serving{};                                  ///< Misses, translation included.
+  Time translating{};                              ///< Part of both.
+  Time reading_logs{};
+};
+
+/// Adds the time of its life to a counter; does nothing without one.
+class StatisticsTimer {
+ public:
+  explicit StatisticsTimer(SourceStatistics::Time* counter) : counter_{counter} {
+    if (counter_ != nullptr) begin_ = std::chrono::steady_clock::now();
+  }
+  ~StatisticsTimer() {
+    if (counter_ != nullptr) *counter_ += std::chrono::steady_clock::now() - begin_;
+  }
+  StatisticsTimer(const StatisticsTimer&) = delete;
+  StatisticsTimer& operator=(const StatisticsTimer&) = delete;
+
+ private:
+  SourceStatistics::Time* counter_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace backtrail::tracee

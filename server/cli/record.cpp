@@ -1,0 +1,68 @@
+#include "server/cli/record.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/tracee/launch.hpp"
+#include "server/record/recorder.hpp"
+#include "server/record/statistics_text.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// As shells have it.
+constexpr int kExitNotExecutable = 126;
+constexpr int kExitNotFound = 127;
+
+std::chrono::nanoseconds cpu_time(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  const auto of = [](const timeval& time) {
+    return std::chrono::seconds{time.tv_sec} + std::chrono::microseconds{time.tv_usec};
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+int cannot_start(const Error& error, const tracee::LaunchSpec& spec) {
+  fmt::print(stderr, "backtrail: {}\n", tracee::launch_failure_text(error, spec));
+  return error.is(std::errc::no_such_file_or_directory) ? kExitNotFound : kExitNotExecutable;
+}
+
+}  // namespace
+
+int run_record(const RecordOptions& options) {
+  if (const auto configured = log::configure(options.log); !configured) {
+    fmt::print(stderr, "backtrail: '{}' is no log setting\n", options.log);
+    return 1;
+  }
+  tracee::StopEvent end;
+  {
+    const auto begin = Clock::now();
+    Recorder recorder{options.recorder};
+    const auto ended = recorder.run(options.launch);
+    if (!ended) return cannot_start(ended.error(), options.launch);
+    end = *ended;
+    if (options.recorder.statistics) {
+      const RunFacts run{.processes = recorder.processes_seen(),
+                         .threads = recorder.threads_seen(),
+                         .wall = Clock::now() - begin,
+                         .recorder_cpu = cpu_time(RUSAGE_SELF),
+                         .program_cpu = cpu_time(RUSAGE_CHILDREN)};
+      const std::string text = statistics_text(recorder.statistics(), run);
+      std::fwrite(text.data(), 1, text.size(), stderr);
+    }
+  }
+  if (end.kind == tracee::StopKind::kProcessSignalled) die_of(end.signal);
+  return end.exit_code;
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,127 @@
+// `backtrail record`'s command line.
+
+#include <limits>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "server/cli/command_line.hpp"
+
+namespace backtrail::server {
+namespace {
+
+PrintAndExit fail_with(const std::string& text) {
+  return {1, fmt::format("backtrail: {}\n'backtrail record --help' shows how it is used.\n", text)};
+}
+
+/// "64M", "512k", "1G", "4096".
+std::optional<std::uint64_t> parse_size(const std::string& text) {
+  std::uint64_t value = 0;
+  std::size_t at = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+    const auto digit = static_cast<std::uint64_t>(text[at] - '0');
+    if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / 10) return std::nullopt;
+    value = value * 10 + digit;
+  }
+  if (at == 0 || text.size() > at + 1) return std::nullopt;
+  unsigned shift = 0;
+  if (at < text.size()) {
+    switch (text[at]) {
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  constexpr std::uint64_t kMost = 1ULL << 40;
+  if (value == 0 || value > kMost >> shift) return std::nullopt;
+  return value << shift;
+}
+
+class RecordFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: backtrail record [OPTIONS] [--] PROG [ARGS...]\n";
+  }
+};
+
+struct Values {
+  std::string source = "auto";
+  std::string ring = "64M";
+  bool statistics = false;
+  std::string log;
+};
+
+void add_options(CLI::App& app, Values& values) {
+  app.formatter(std::make_shared<RecordFormatter>());
+  app.footer(
+      "Output, exit status and signals are the program's own. Its children are recorded too, each\n"
+      "thread into a history of its own, in memory.");
+  app.add_option("--source", values.source,
+                 "How branches are traced: auto, cache, step; none records nothing")
+      ->check([](const std::string& name) {
+        return name == "auto" || name == "cache" || name == "step" || name == "none"
+                   ? std::string{}
+                   : name + " is none of auto, cache, step, none";
+      })
+      ->type_name("KIND");
+  app.add_option("--ring", values.ring,
+                 "History kept of each thread, in bytes or with k, M, G (default: 64M); memory is "
+                 "taken as it fills")
+      ->type_name("SIZE");
+  app.add_flag("--stats", values.statistics, "Say on stderr what was recorded and what it cost");
+  app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
+}
+
+}  // namespace
+
+Command parse_record_arguments(std::span<const std::string> arguments) {
+  Values values;
+  CLI::App app{"Run a program, and its children, recorded and without gdb", "backtrail record"};
+  add_options(app, values);
+  app.prefix_command();
+  try {
+    // CLI11 takes the words from the back.
+    app.parse(std::vector<std::string>{arguments.rbegin(), arguments.rend()});
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
+    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
+  }
+  std::vector<std::string> words = app.remaining();
+  if (!words.empty() && words.front() == "--") {
+    words.erase(words.begin());
+  } else if (!words.empty() && words.front().starts_with('-')) {
+    return fail_with("unknown option " + words.front());
+  }
+  if (words.empty()) return fail_with("record needs a program");
+  const auto ring = parse_size(values.ring);
+  if (!ring) return fail_with(values.ring + " is no size: write 4096, 512k, 64M or 1G");
+
+  RecordOptions options;
+  options.launch.program = words.front();
+  options.launch.arguments.assign(words.begin() + 1, words.end());
+  options.launch.through_shell = false;
+  options.launch.transparent = true;
+  options.recorder.ring_bytes = *ring;
+  options.recorder.statistics = values.statistics;
+  options.recorder.traced = values.source != "none";
+  options.recorder.source =
+      values.source == "step" ? tracee::SourceKind::kStep : tracee::SourceKind::kCache;
+  options.log = values.log;
+  return options;
+}
+
+}  // namespace backtrail::server

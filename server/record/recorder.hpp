@@ -1,0 +1,82 @@
+#pragma once
+/// @file
+/// Runs a program and its children recorded, without gdb.
+///
+/// Entry type: Recorder. Who wants to look at a process before it is gone (to write a crash file,
+/// say) is a RecordObserver.
+
+#include <memory>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "ptrace/os/wait_status.hpp"
+#include "ptrace/source/source_statistics.hpp"
+#include "ptrace/tracee/engine.hpp"
+#include "server/record/forwarded_signals.hpp"
+
+namespace backtrail::server {
+
+/// Told of what happens to recorded processes, on the tracing thread, in the order of events.
+/// Whatever it does with the engine, it must not resume or detach threads, nor take events.
+class RecordObserver {
+ public:
+  virtual ~RecordObserver() = default;
+  /// The thread's trace has begun: a new process, a new thread. It is stopped. An exec goes on with
+  /// the thread's trace and is seen there as a gap.
+  virtual void on_thread(tracee::Thread& thread) { (void)thread; }
+  /// `thread` stands before the delivery of a signal that will end its process. Every thread of the
+  /// process is stopped and has its native registers; memory, registers and traces can be read
+  /// (flush the sources first). The signal is delivered afterwards.
+  virtual void on_fatal_signal(tracee::Process& process, tracee::Thread& thread, int signal) {
+    (void)process, (void)thread, (void)signal;
+  }
+  /// The process is gone; its threads' traces are, too.
+  virtual void on_end(pid_t pid, const tracee::StopEvent& end) { (void)pid, (void)end; }
+};
+
+struct RecorderOptions {
+  tracee::SourceKind source = tracee::SourceKind::kCache;
+  bool traced = true;                      ///< false: follow everything, record nothing.
+  std::uint64_t ring_bytes = 64ULL << 20;  ///< History of each thread.
+  bool statistics = false;
+};
+
+class Recorder {
+ public:
+  explicit Recorder(const RecorderOptions& options);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// Borrowed; before run().
+  void add(RecordObserver& observer) { observers_.push_back(&observer); }
+  [[nodiscard]] tracee::Engine& engine() { return engine_; }
+
+  /// Starts the program and follows it and its children until it ends; children that are left then
+  /// go on natively. Signals that somebody sends to this process are passed on to the program.
+  /// @return How the program ended. Errors of Engine::launch.
+  Result<tracee::StopEvent> run(const tracee::LaunchSpec& spec);
+  /// Sums over everything that has ended.
+  [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
+  [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
+  [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
+
+ private:
+  void begin_thread(tracee::ThreadId id);
+  void handle(const tracee::StopEvent& event);
+  void handle_signal(const tracee::StopEvent& event);
+  void go_on(tracee::ThreadId id, int signal = 0);
+  void let_go_of_the_rest();
+
+  RecorderOptions options_;
+  ForwardedSignals signals_;
+  std::shared_ptr<tracee::SourceStatistics> statistics_;
+  tracee::Engine engine_;
+  std::vector<RecordObserver*> observers_;
+  pid_t program_ = 0;
+  std::optional<tracee::StopEvent> end_;
+  std::uint64_t processes_seen_ = 0;
+  std::uint64_t threads_seen_ = 0;
+};
+
+}  // namespace backtrail::server

@@ -1,0 +1,24 @@
+#pragma once
+/// @file
+/// What `record --stats` prints.
+
+#include <chrono>
+#include <string>
+
+#include "ptrace/source/source_statistics.hpp"
+
+namespace backtrail::server {
+
+struct RunFacts {
+  std::uint64_t processes = 0;
+  std::uint64_t threads = 0;
+  std::chrono::nanoseconds wall{};
+  std::chrono::nanoseconds recorder_cpu{};  ///< CPU time of the recorder itself.
+  std::chrono::nanoseconds program_cpu{};   ///< Of the program and its children.
+};
+
+/// Lines of "backtrail: NAME  VALUE".
+[[nodiscard]] std::string statistics_text(const tracee::SourceStatistics& sums,
+                                          const RunFacts& run);
+
+}  // namespace backtrail::server

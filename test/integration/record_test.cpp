@@ -1,0 +1,142 @@
+// `backtrail record`: the program's output, exit status, signals and children are its own.
+
+#include <csignal>
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using Words = std::vector<std::string>;
+
+constexpr std::chrono::seconds kPatience{60};
+
+struct Ran {
+  int status = -1;  ///< Exit status; 1000 + a signal; -1: it did not end.
+  std::string output;
+};
+
+std::unique_ptr<Subprocess> start(Words words) {
+  return std::make_unique<Subprocess>(SpawnOptions{
+      .arguments = std::move(words), .environment = test_environment(), .working_directory = {}});
+}
+
+Ran finish(Subprocess& process) {
+  Ran ran;
+  const auto raw = process.wait(deadline_in(kPatience));
+  if (raw) ran.status = WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
+  process.output().drain();
+  ran.output = process.output().text();
+  return ran;
+}
+
+Words with(const Words& first, const Words& rest) {
+  Words all = first;
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+Ran run(const Words& words) {
+  return finish(*start(words));
+}
+
+Ran record(const Words& words) {
+  return run(with({BT_BACKTRAIL, "record"}, words));
+}
+
+Words shell(const std::string& script) {
+  return {"/bin/sh", "-c", script};
+}
+
+class RecordIsTransparent : public testing::TestWithParam<Words> {};
+
+TEST_P(RecordIsTransparent, OutputAndStatusAreTheProgramsOwn) {
+  const Ran native = run(GetParam());
+  const Ran recorded = record(with({"--"}, GetParam()));
+  EXPECT_EQ(recorded.status, native.status);
+  EXPECT_EQ(recorded.output, native.output);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, RecordIsTransparent,
+    testing::Values(Words{"true"}, Words{"false"}, Words{"/bin/echo", "a  b", "", "c"},
+                    shell("exit 42"), shell("kill -TERM $$"), shell("kill -KILL $$"),
+                    shell("kill -SEGV $$"),
+                    shell("trap 'echo caught; exit 7' USR1; kill -USR1 $$; echo not reached"),
+                    shell("echo one; /bin/echo two; (exit 5); echo $?"),
+                    shell("for i in 1 2 3; do /bin/echo $i; done | /bin/cat"),
+                    shell("(kill -ABRT $$) & wait $!; echo $?"), shell("exec /bin/echo after exec"),
+                    shell("echo $0 $#; ps -o stat= -p $$ >/dev/null; echo ok"),
+                    Words{BT_INFERIOR_DIR "/threads"}, Words{BT_INFERIOR_DIR "/forks"},
+                    Words{BT_INFERIOR_DIR "/throws"}, Words{BT_INFERIOR_DIR "/plain_static"}));
+
+TEST(Record, AttachesNoStringToTheName) {
+  EXPECT_EQ(record({"--", "sh", "-c", "echo $0"}).output, "sh\n");
+}
+
+TEST(Record, WhatCannotStartEndsAsInAShell) {
+  const Ran missing = record({"--", "/nonexistent/program"});
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_THAT(missing.output, StartsWith("backtrail: /nonexistent/program: No such file"));
+  EXPECT_EQ(record({"--", "/etc/passwd"}).status, 126);
+  EXPECT_EQ(record({}).status, 1);
+}
+
+TEST(Record, SignalsToItReachTheProgram) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    const auto process = start(
+        with({BT_BACKTRAIL, "record", "--"}, shell("trap 'echo got it; exit 9' INT TERM HUP QUIT; "
+                                                   "echo ready; while :; do :; done")));
+    ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+    process->signal(signal);
+    const Ran ran = finish(*process);
+    EXPECT_EQ(ran.status, 9) << signal;
+    EXPECT_EQ(ran.output, "ready\ngot it\n");
+  }
+}
+
+TEST(Record, DiesOfTheSignalThatItPassedOn) {
+  const auto process = start({BT_BACKTRAIL, "record", "--", BT_INFERIOR_DIR "/spin"});
+  while (live_descendants().size() < 2) {
+  }
+  process->signal(SIGTERM);
+  EXPECT_EQ(finish(*process).status, 1000 + SIGTERM);
+}
+
+TEST(Record, ChildrenThatAreLeftGoOnWithoutIt) {
+  const auto process = start(with({BT_BACKTRAIL, "record", "--"},
+                                  shell("exec 3<&0; (read line <&3; echo left $line) & exit 3")));
+  EXPECT_EQ(finish(*process).status, 3);
+  process->write("alone\n");
+  EXPECT_TRUE(process->output().find("left alone\n", 0, deadline_in(kPatience)));
+}
+
+TEST(Record, StatisticsCountWhatRan) {
+  const Ran ran = record(with({"--stats", "--ring", "1M", "--"}, shell("/bin/true; /bin/true")));
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.output, HasSubstr("processes, threads     3, 3\n"));
+  for (const char* name : {"branches taken", "instructions", "log bytes", "misses", "fallback",
+                           "reading logs", "stepped instructions"}) {
+    EXPECT_THAT(ran.output, HasSubstr(std::string{"backtrail: "})) << name;
+    EXPECT_THAT(ran.output, HasSubstr(name));
+  }
+}
+
+TEST(Record, SourceNoneAndStepRunTheSame) {
+  for (const char* source : {"none", "step", "cache", "auto"}) {
+    const Ran ran = record({"--source", source, "--", BT_INFERIOR_DIR "/three_steps"});
+    EXPECT_EQ(ran.status, run({BT_INFERIOR_DIR "/three_steps"}).status) << source;
+  }
+  EXPECT_EQ(record({"--source", "magic", "--", "true"}).status, 1);
+  EXPECT_EQ(record({"--ring", "much", "--", "true"}).status, 1);
+}
+
+}  // namespace
+}  // namespace backtrail::test
