@@ -158,6 +158,15 @@ void BranchAssembler::mark(const TraceMark& mark) {
   sink_.consume_mark(mark);
 }
 
+void BranchAssembler::insert(const Record& record) {
+  loss_.reset();  // The gap says it all.
+  departure_.reset();
+  started_ = true;
+  unusual_ = false;
+  push(record);
+  hand_on();
+}
+
 void BranchAssembler::flush(std::optional<TraceeAddr> pc) {
   if (pc && (loss_ || !started_)) {
     close_loss(*pc);

@@ -51,6 +51,8 @@ class BranchAssembler {
   /// Something is missing here; becomes one gap before the next record.
   void lost(const Loss& loss);
   void mark(const TraceMark& mark);
+  /// A record that did not come from the hardware: the debugger moved the pc, the program execed.
+  void insert(const Record& record);
   /// Hands everything on. The thread is at `pc`, if that is known: a loss that nothing followed
   /// becomes a gap that ends there.
   void flush(std::optional<TraceeAddr> pc = std::nullopt);

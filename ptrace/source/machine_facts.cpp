@@ -42,6 +42,12 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
+unsigned number_in(std::string_view text) {
+  unsigned value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 std::optional<int> read_number(const ProcFs& proc, std::string_view name) {
   const auto text = proc.read(name);
   if (!text) return std::nullopt;
@@ -58,6 +64,9 @@ MachineFacts read_machine_facts(const ProcFs& proc) {
   if (const auto text = proc.read("cpuinfo")) {
     out.cpu_vendor = cpuinfo_field(*text, "vendor_id");
     out.cpu_model = cpuinfo_field(*text, "model name");
+    out.cpu = {number_in(cpuinfo_field(*text, "cpu family")),
+               number_in(cpuinfo_field(*text, "model")),
+               number_in(cpuinfo_field(*text, "stepping"))};
     const std::string_view flags = cpuinfo_field(*text, "flags");
     out.flag_intel_pt = has_word(flags, "intel_pt");
     out.flag_bts = has_word(flags, "bts");
@@ -79,6 +88,11 @@ MachineFacts read_machine_facts(const ProcFs& proc) {
     }
   }
   return out;
+}
+
+const MachineFacts& this_machine() {
+  static const MachineFacts facts = read_machine_facts();
+  return facts;
 }
 
 }  // namespace backtrail::tracee

@@ -17,6 +17,7 @@
 #include "ptrace/os/perf_event_open.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/wait_status.hpp"
+#include "ptrace/perf/perf_holders.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -24,9 +25,9 @@ namespace {
 constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kCache,
                             SourceKind::kStep, SourceKind::kLbr};
 
-// The sources this build has.
+// The sources that are taken unasked or work as they are; the cache is young.
 constexpr bool built(SourceKind kind) {
-  return kind == SourceKind::kStep;
+  return kind != SourceKind::kCache;
 }
 
 perf_event_attr user_only() {
@@ -64,7 +65,15 @@ int try_bts() {
   attributes.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
   attributes.sample_period = 1;
   attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-  return try_open(attributes);
+  const int said = try_open(attributes);
+  if (said == 0) return 0;
+  // The other way: some CPUs' drivers take no period of 1, some kernels have only one of the two.
+  const auto type = pmu_type("intel_bts");
+  if (!type) return said;
+  perf_event_attr by_area = user_only();
+  by_area.type = *type;
+  const int area_said = try_open(by_area);
+  return area_said == 0 ? 0 : said;
 }
 
 int try_branch_stack() {
@@ -107,7 +116,7 @@ void explain_errno(const MachineFacts& facts, SourceProbe& out) {
           "allows perf_event_open";
       break;
     case EBUSY:
-      out.detail = said + ": somebody else uses the unit";
+      out.detail = said + ": somebody else uses the unit" + perf_holders_text();
       out.advice = "end other users of branch tracing (perf, another debugger)";
       break;
     case ENOSYS:

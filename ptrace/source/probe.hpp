@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/perf/pt_recorder.hpp"
 #include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::tracee {
@@ -17,6 +18,7 @@ namespace backtrail::tracee {
 struct MachineFacts {
   std::string cpu_vendor;  ///< "GenuineIntel", "AuthenticAMD", ...
   std::string cpu_model;   ///< The model name for people.
+  CpuIdentity cpu;
   bool flag_intel_pt = false;
   bool flag_bts = false;
   bool flag_dtes64 = false;
@@ -32,6 +34,8 @@ struct MachineFacts {
   [[nodiscard]] bool intel() const { return cpu_vendor == "GenuineIntel"; }
 };
 [[nodiscard]] MachineFacts read_machine_facts(const ProcFs& proc = ProcFs{});
+/// Those of this machine, read once.
+[[nodiscard]] const MachineFacts& this_machine();
 
 /// The verdict about one source.
 struct SourceProbe {

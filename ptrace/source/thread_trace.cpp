@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ptrace/cache/cache_source.hpp"
+#include "ptrace/source/hardware_source.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -14,6 +15,21 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 /// gdb's "unlimited", and the largest size its protocol can name.
 constexpr std::uint64_t kUnlimited = 0xffffffff;
+
+bool is_hardware(SourceKind kind) {
+  return kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
+}
+
+/// The kernel's own buffer for a history of that size: locked memory that all threads share, so it
+/// stays small; what it cannot hold between two stops is a gap.
+RecorderOptions recorder_options(const TraceConfig& config) {
+  constexpr std::uint64_t kMost = 4ULL << 20;
+  // A byte of PT that we make holds a few branches, 24 bytes each in the hardware's records.
+  const std::uint64_t wanted = config.format == TraceFormat::kPt
+                                   ? std::min(config.size_bytes, kMost) * 16
+                                   : config.size_bytes;
+  return {.mode = BufferMode::kHistory, .size_bytes = std::min(wanted, kMost), .marks = false};
+}
 
 /// How much of a log of exits surely fills the history that was asked for.
 std::uint64_t log_bytes_for(const TraceConfig& config) {
@@ -33,9 +49,12 @@ std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
   return std::bit_ceil((wanted_bytes + kPageBytes - 1) / kPageBytes) * kPageBytes;
 }
 
-ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config) : config_{config} {
+ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config, bool raw_packets)
+    : config_{config} {
   config_.size_bytes = granted_buffer_size(config.size_bytes);
-  if (config_.format == TraceFormat::kBts) {
+  if (raw_packets) {
+    history_ = std::make_unique<decoder::PtRawHistory>(config_.size_bytes);
+  } else if (config_.format == TraceFormat::kBts) {
     auto history = std::make_unique<decoder::BtsHistory>(process.insns(), config_.size_bytes);
     hub_.add(*history);
     history_ = std::move(history);
@@ -48,12 +67,25 @@ ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config) : config_{
 
 ThreadTrace::~ThreadTrace() = default;
 
+Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread, SourceKind source,
+                                                                 const TraceConfig& config) {
+  const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
+  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread.process(), config, raw}};
+  BT_TRY(trace->source_, make_hardware_source(source, thread, recorder_options(trace->config()),
+                                              {trace->hub_, trace->raw_pt()}));
+  return trace;
+}
+
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKind source,
                                                         const TraceConfig& config) {
-  if (source != SourceKind::kAuto && source != SourceKind::kStep && source != SourceKind::kCache) {
-    return fail(TraceErrc::kUnsupported, to_string(source).data());
+  if (is_hardware(source)) return start_hardware(thread, source, config);
+  if (source == SourceKind::kAuto && thread.stopped()) {
+    for (const SourceKind candidate : {SourceKind::kPerfPt, SourceKind::kPerfBts}) {
+      if (candidate == SourceKind::kPerfPt && config.format != TraceFormat::kPt) continue;
+      if (auto trace = start_hardware(thread, candidate, config)) return trace;
+    }
   }
-  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread.process(), config}};
+  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread.process(), config, false}};
   std::unique_ptr<StepSource> step;
   if (source == SourceKind::kCache) {
     step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
@@ -67,6 +99,11 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   }
   trace->source_ = std::move(step);
   return trace;
+}
+
+decoder::PtRawHistory* ThreadTrace::raw_pt() {
+  auto* history = std::get_if<std::unique_ptr<decoder::PtRawHistory>>(&history_);
+  return history == nullptr ? nullptr : history->get();
 }
 
 decoder::BtsHistory* ThreadTrace::bts() {

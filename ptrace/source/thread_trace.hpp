@@ -9,6 +9,7 @@
 #include "arch/base/result.hpp"
 #include "decoder/bts/bts_history.hpp"
 #include "decoder/pt/pt_history.hpp"
+#include "decoder/pt/pt_raw_history.hpp"
 #include "decoder/trace/trace_hub.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/source_kind.hpp"
@@ -36,13 +37,19 @@ class ThreadTrace {
   /// The client's history as blocks, when it asked for that format. `pc` is the thread's own.
   [[nodiscard]] decoder::BtsHistory* bts();
   [[nodiscard]] decoder::PtHistory* pt();
+  /// Packets as the hardware wrote them, where the source has those (perf-pt).
+  [[nodiscard]] decoder::PtRawHistory* raw_pt();
 
  private:
-  ThreadTrace(Process& process, const TraceConfig& config);
+  ThreadTrace(Process& process, const TraceConfig& config, bool raw_packets);
+  static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
+                                                             const TraceConfig& config);
 
   TraceConfig config_;
   decoder::TraceHub hub_;
-  std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>> history_;
+  std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
+               std::unique_ptr<decoder::PtRawHistory>>
+      history_;
   std::unique_ptr<BranchSource> source_;
 };
 

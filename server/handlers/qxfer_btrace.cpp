@@ -43,11 +43,17 @@ void append_trace(const std::vector<decoder::Block>& blocks, std::string& out) {
   }
 }
 
-/// No `<cpu>`: the stream is free of any processor's errata, and gdb refuses models it does not
-/// know. No `<raw>` says that nothing is new.
+/// `<cpu>` only with what a CPU wrote: our own packets are free of any processor's errata, and gdb
+/// refuses models it does not know. No `<raw>` says that nothing is new.
 void append_trace(const PtTrace& trace, std::string& out) {
   constexpr char kDigits[] = "0123456789abcdef";
   out += "<pt>\n";
+  if (trace.cpu) {
+    out += fmt::format(
+        "<pt-config>\n<cpu vendor=\"GenuineIntel\" family=\"{}\" model=\"{}\" "
+        "stepping=\"{}\"/>\n</pt-config>\n",
+        trace.cpu->family, trace.cpu->model, trace.cpu->stepping);
+  }
   if (!trace.raw.empty()) {
     out.reserve(out.size() + trace.raw.size() * 2 + 32);
     out += "<raw>";

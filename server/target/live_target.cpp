@@ -10,6 +10,7 @@
 #include "arch/x86/siginfo32.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/probe.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/engine.hpp"
 #include "ptrace/tracee/link_map.hpp"
@@ -249,10 +250,18 @@ Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
   BT_TRY(const TraceeAddr pc, thread->pc());
   tracee::ThreadTrace& trace = *thread->trace();
   trace.source().flush();
+  if (decoder::PtRawHistory* pt = trace.raw_pt()) {
+    if (what == TraceRead::kDelta) return fail(TraceErrc::kUnsupported, "read PT delta");
+    if (what == TraceRead::kNew && !pt->changed()) return TraceDocument{PtTrace{}};
+    const tracee::CpuIdentity& cpu = tracee::this_machine().cpu;
+    PtTrace packets{pt->read_all(), std::nullopt};
+    if (tracee::pt_errata_known(cpu)) packets.cpu = cpu;
+    return TraceDocument{std::move(packets)};
+  }
   if (decoder::PtHistory* pt = trace.pt()) {
     if (what == TraceRead::kDelta) return fail(TraceErrc::kUnsupported, "read PT delta");
     if (what == TraceRead::kNew && !pt->changed(pc)) return TraceDocument{PtTrace{}};
-    return TraceDocument{PtTrace{pt->read_all(pc)}};
+    return TraceDocument{PtTrace{pt->read_all(pc), std::nullopt}};
   }
   decoder::BtsHistory& bts = *trace.bts();
   switch (what) {

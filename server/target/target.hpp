@@ -20,6 +20,7 @@
 #include "arch/base/result.hpp"
 #include "arch/x86/gdb_registers.hpp"
 #include "decoder/bts/bts_history.hpp"
+#include "ptrace/perf/pt_recorder.hpp"
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
@@ -113,6 +114,9 @@ class BreakpointControl {
 /// Intel PT bytes, with an empty vector where nothing new is to be said.
 struct PtTrace {
   std::vector<std::uint8_t> raw;
+  /// The CPU that wrote them, so that the client's decoder works around its errata. Absent for
+  /// packets of our own making, which have none.
+  std::optional<tracee::CpuIdentity> cpu = std::nullopt;
 };
 using TraceDocument = std::variant<std::vector<decoder::Block>, PtTrace>;
 enum class TraceRead : std::uint8_t { kAll, kNew, kDelta };

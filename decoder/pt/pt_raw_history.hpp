@@ -1,0 +1,38 @@
+#pragma once
+/// @file
+/// The last N bytes of Intel PT as the hardware wrote them, for a debugger that decodes them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace backtrail::decoder {
+
+/// Bytes in order, with an OVF packet wherever some are missing, so that no decoder joins what does
+/// not belong together. Starts at a PSB once something was dropped.
+class PtRawHistory {
+ public:
+  explicit PtRawHistory(std::uint64_t size_bytes) : size_bytes_{size_bytes} {}
+
+  void append(std::span<const std::uint8_t> bytes);
+  /// Bytes are missing here. A packet that was cut off is taken away.
+  void hole();
+  /// Everything before means other code (exec).
+  void clear();
+
+  /// From a PSB on; empty when there is none yet.
+  [[nodiscard]] std::vector<std::uint8_t> read_all();
+  /// Bytes came since the last read_all().
+  [[nodiscard]] bool changed() const { return unread_; }
+  [[nodiscard]] std::uint64_t holes() const { return holes_; }
+  [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_; }
+
+ private:
+  std::uint64_t size_bytes_;
+  std::vector<std::uint8_t> bytes_;
+  bool unread_ = false;
+  std::uint64_t holes_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,325 @@
+#include "ptrace/perf/bts_recorder.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "arch/base/bytes.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using decoder::LossBound;
+using decoder::MarkKind;
+using decoder::TraceMark;
+using decoder::perf::Loss;
+namespace perf = decoder::perf;
+
+/// One emptying of the kernel's buffer is all or nothing: the ring must have room for a whole one.
+constexpr std::uint64_t kLeastRingBytes = 32 * 4096;
+/// The ring beside an AUX area holds its records only.
+constexpr std::uint64_t kAuxRingBytes = 4 * 4096;
+
+perf_event_attr attributes_for(const RecorderOptions& options) {
+  perf_event_attr out{};
+  out.disabled = 1;
+  out.exclude_kernel = 1;
+  out.exclude_hv = 1;
+  // Two users of one unit take turns silently; a pinned event fails visibly.
+  out.pinned = 1;
+  out.watermark = 1;
+  if (options.marks) {
+    out.context_switch = 1;
+    out.sample_id_all = 1;
+    out.sample_type = PERF_SAMPLE_TIME;
+    out.use_clockid = 1;
+    out.clockid = CLOCK_MONOTONIC;
+  }
+  return out;
+}
+
+perf_event_attr ring_attributes(const RecorderOptions& options) {
+  perf_event_attr out = attributes_for(options);
+  out.type = PERF_TYPE_HARDWARE;
+  out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+  out.sample_period = 1;
+  out.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
+  if (options.mode == BufferMode::kHistory) out.write_backward = 1;
+  return out;
+}
+
+perf_event_attr aux_attributes(const RecorderOptions& options, std::uint32_t type) {
+  perf_event_attr out = attributes_for(options);
+  out.type = type;
+  out.sample_period = 1;
+  return out;
+}
+
+/// Which refusal tells the user more.
+int weight(const Error& error) {
+  switch (error.code.value()) {
+    case EBUSY:
+      return 4;
+    case EMFILE:
+    case ENOMEM:
+      return 3;
+    case EACCES:
+    case EPERM:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+Result<PerfEvent> open_mapped(PerfKernel& kernel, pid_t tid, const perf_event_attr& attributes,
+                              const BufferRequest& request) {
+  BT_TRY(PerfEvent event, PerfEvent::open(kernel, attributes, tid));
+  BT_CHECKED(event.map(request));
+  return event;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BtsRecorder>> BtsRecorder::open(PerfKernel& kernel, pid_t tid,
+                                                       bool cpu_has_bts,
+                                                       const RecorderOptions& options,
+                                                       decoder::InsnCache& insns,
+                                                       decoder::TraceConsumer& sink) {
+  if (!cpu_has_bts) return fail(TraceErrc::kUnsupported, "the CPU has no BTS");
+  std::optional<Error> refusal;
+  if (const auto type = pmu_type(kernel, "intel_bts")) {
+    auto event = open_mapped(kernel, tid, aux_attributes(options, *type),
+                             {options.mode, kAuxRingBytes, options.size_bytes});
+    if (event)
+      return std::unique_ptr<BtsRecorder>{
+          new BtsRecorder{std::move(*event), options, true, insns, sink}};
+    if (event.error().is(TraceErrc::kTraceeGone)) return fail(event.error());
+    refusal = event.error();
+  }
+  auto event = open_mapped(kernel, tid, ring_attributes(options),
+                           {options.mode, std::max(options.size_bytes, kLeastRingBytes), 0});
+  if (event)
+    return std::unique_ptr<BtsRecorder>{
+        new BtsRecorder{std::move(*event), options, false, insns, sink}};
+  if (refusal && weight(*refusal) > weight(event.error())) return fail(*refusal);
+  return fail(event.error());
+}
+
+BtsRecorder::BtsRecorder(PerfEvent event, const RecorderOptions& options, bool by_aux,
+                         decoder::InsnCache& insns, decoder::TraceConsumer& sink)
+    : event_{std::move(event)},
+      options_{options},
+      filter_{insns, sink},
+      // The kernel's part is in AUX bytes only; the ring leaves it out without a trace.
+      assembler_{&insns, by_aux ? sink : static_cast<decoder::TraceConsumer&>(filter_)},
+      ring_{event_.data()} {
+  if (by_aux) aux_.emplace(event_.aux().size());
+  const perf_event_attr attributes = by_aux ? aux_attributes(options, 0) : ring_attributes(options);
+  layout_ = {attributes.sample_type, attributes.sample_id_all != 0, 0};
+}
+
+Result<void> BtsRecorder::start(TraceeAddr pc) {
+  assembler_.start(pc);
+  return event_.enable();
+}
+
+void BtsRecorder::take_pair(std::uint64_t from, std::uint64_t to) {
+  // A plain sampler knows no target.
+  if (to == 0 && from != 0) not_bts_ = true;
+  assembler_.pair(from, to);
+}
+
+void BtsRecorder::take_switch(const perf::ParsedRecord& record, bool departs, bool preempted) {
+  hand_out_departure();
+  const TraceMark mark{.kind = !departs    ? MarkKind::kArrives
+                               : preempted ? MarkKind::kPreempted
+                                           : MarkKind::kDeparts,
+                       .time_ns = record.sample.time.value_or(0),
+                       .cpu = static_cast<std::int32_t>(record.sample.cpu.value_or(~0U)),
+                       .at = {}};
+  // The kernel notes the departure first and empties the CPU's buffer then: what follows up to the
+  // next arrival came before it.
+  if (departs) {
+    departure_ = mark;
+  } else {
+    assembler_.mark(mark);
+  }
+}
+
+void BtsRecorder::hand_out_departure() {
+  if (departure_) assembler_.mark(*departure_);
+  departure_.reset();
+}
+
+void BtsRecorder::take_record(const perf::RecordView& view) {
+  const perf::ParsedRecord record = perf::parse_record(view, layout_);
+  if (const auto* sample = std::get_if<perf::SampleRecord>(&record.body)) {
+    news_ = true;
+    take_pair(sample->ip, sample->addr);
+  } else if (const auto* lost = std::get_if<perf::LostRecord>(&record.body)) {
+    lost_seen_ += lost->count;
+    if (aux_) {
+      aux_->ring_lost();
+    } else {
+      assembler_.lost({lost->count, LossBound::kBatches});
+    }
+  } else if (const auto* dropped = std::get_if<perf::LostSamplesRecord>(&record.body)) {
+    assembler_.lost({dropped->count, LossBound::kExact});
+  } else if (const auto* aux = std::get_if<perf::AuxRecord>(&record.body)) {
+    if (aux_ && event_.mode() == BufferMode::kStream) aux_->add(*aux);
+  } else if (const auto* move = std::get_if<perf::SwitchRecord>(&record.body)) {
+    take_switch(record, move->departs, move->preempted);
+  } else if (std::holds_alternative<perf::ThrottleRecord>(record.body)) {
+    not_bts_ = not_bts_ || !aux_;  // BTS is never throttled
+  } else if (std::holds_alternative<perf::BrokenRecord>(record.body)) {
+    assembler_.lost({});
+  }
+}
+
+void BtsRecorder::drain_ring() {
+  const std::uint64_t head = event_.data_head();
+  const auto walk =
+      ring_.visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
+  if (walk.broken) {
+    assembler_.lost({});
+    if (aux_) aux_->ring_lost();
+  }
+  tail_ = head;
+  event_.set_data_tail(tail_);
+}
+
+void BtsRecorder::drain_history() {
+  const bool paused = event_.pause_output(true).has_value();
+  const std::uint64_t head = event_.data_head();
+  std::vector<std::uint8_t> bytes = ring_.copy_backward(head);
+  // Backwards: the head goes down, through zero. Signed comparison would be wrong here.
+  const std::uint64_t fresh = history_head_ - head;
+  const std::uint64_t moved = head - event_.data_head();
+  if (paused) (void)event_.pause_output(false);
+  // Oldest first: what was read before, or overwritten while it was copied, is at the front.
+  std::uint64_t surplus = bytes.size() > fresh ? bytes.size() - fresh : 0;
+  const std::uint64_t room = ring_.size() > moved ? ring_.size() - moved : 0;
+  surplus = std::max(surplus, bytes.size() > room ? bytes.size() - room : 0);
+  const std::uint64_t record_bytes = options_.marks ? 32 : 24;
+  // A record that was partly overwritten goes as a whole.
+  std::uint64_t skipped = 0;
+  std::uint64_t at = 0;
+  perf::walk_records(bytes, [&](const perf::RecordView& view) {
+    if (at < surplus) skipped = at + view.body.size() + perf::kHeaderBytes;
+    at += view.body.size() + perf::kHeaderBytes;
+  });
+  const auto rest = std::span<const std::uint8_t>{bytes}.subspan(skipped);
+  if (fresh > rest.size())
+    assembler_.lost({(fresh - rest.size()) / record_bytes, LossBound::kExact});
+  perf::walk_records(rest, [this](const perf::RecordView& view) { take_record(view); });
+  history_head_ = head;
+}
+
+void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
+  std::uint64_t offset = piece.offset;
+  std::uint64_t size = piece.size;
+  if (size != 0) news_ = true;
+  if (!piece.described && size != 0) {
+    // Somewhere in these bytes is what a lost record told of, and perhaps padding. Records sit on a
+    // grid that begins anew with the area.
+    assembler_.lost({});
+    const std::uint64_t in_area = offset % event_.aux().size();
+    const std::uint64_t skip =
+        (perf::kBtsRecordBytes - in_area % perf::kBtsRecordBytes) % perf::kBtsRecordBytes;
+    offset += std::min(skip, size);
+    size -= std::min(skip, size);
+  }
+  assembler_.raw_records(perf::copy_piece(event_.aux(), offset, size));
+  if (piece.truncated()) {
+    assembler_.lost({});
+    restart_ = true;  // the kernel has disabled it
+  } else if (piece.has_holes()) {
+    assembler_.lost({});
+  }
+}
+
+void BtsRecorder::drain_aux() {
+  // Before the ring: then every record of bytes below this head is in the ring.
+  const std::uint64_t head = event_.aux_head();
+  const std::uint64_t unread = head - aux_->tail();
+  drain_ring();
+  for (const auto& piece : aux_->take(head)) take_piece(piece);
+  // No room for one more record: the CPU stopped storing, and nobody says so.
+  if (unread + perf::kBtsRecordBytes > event_.aux().size() && !restart_) {
+    assembler_.lost({});
+    restart_ = true;
+  }
+  event_.set_aux_tail(aux_->tail());
+}
+
+void BtsRecorder::drain_snapshot() {
+  (void)event_.disable();
+  drain_ring();
+  const auto news = snapshot_.look(event_.aux(), event_.aux_head());
+  if (news.lost) assembler_.lost({});
+  if (!news.bytes.empty()) news_ = true;
+  assembler_.raw_records(news.bytes);
+  restart_ = true;
+}
+
+void BtsRecorder::check_times() {
+  const auto now = event_.times();
+  if (!now) return;
+  const bool unseen = now->enabled - times_.enabled != now->running - times_.running;
+  if (now->in_error || unseen) assembler_.lost({});
+  if (now->in_error) {
+    restart_ = true;
+    return;
+  }
+  // The thread ran and the event did not: the kernel disabled it without a word because there was
+  // no room.
+  if (aux_ && ran_ && !news_ && !restart_ && now->enabled == times_.enabled) {
+    assembler_.lost({});
+    restart_ = true;
+  }
+  times_ = *now;
+}
+
+void BtsRecorder::restart() {
+  restart_ = false;
+  if (!ended_) (void)event_.enable();
+}
+
+void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
+  if (ended_) return;
+  news_ = false;
+  // Asked first: what comes between the question and the reading is read.
+  const bool dead = event_.dead();
+  if (!aux_) {
+    event_.mode() == BufferMode::kStream ? drain_ring() : drain_history();
+  } else {
+    event_.mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
+  }
+  check_times();
+  if (dead) {
+    ended_ = true;
+    const bool full = event_.mode() == BufferMode::kStream && !aux_;
+    if (times_.lost && *times_.lost > lost_seen_ && full) {
+      assembler_.lost({*times_.lost - lost_seen_, LossBound::kBatches});
+    } else if (!event_.counts_lost() && full) {
+      assembler_.lost({});
+    }
+  } else if (restart_) {
+    restart();
+  }
+  if (pc || dead) hand_out_departure();
+  assembler_.flush(pc);
+  ran_ = false;
+}
+
+std::string BtsRecorder::statistics() const {
+  return fmt::format("perf-bts by {}, {} KiB, {} records, {} gaps, {} unseen signals{}",
+                     aux_ ? "intel_bts" : "the data ring",
+                     (aux_ ? event_.aux().size() : event_.data().size()) / 1024,
+                     assembler_.records(), assembler_.gaps(), filter_.breaks(),
+                     not_bts_ ? "; the kernel took the request for a plain sampler" : "");
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,95 @@
+#pragma once
+/// @file
+/// BTS of one thread by perf: by the data ring (every plain user may) or by the intel_bts unit's
+/// AUX area (root, or CAP_PERFMON).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decoder/perf/aux_area.hpp"
+#include "decoder/perf/branch_assembler.hpp"
+#include "decoder/perf/continuity_filter.hpp"
+#include "decoder/perf/data_ring.hpp"
+#include "decoder/perf/snapshot_reader.hpp"
+#include "ptrace/perf/perf_event.hpp"
+
+namespace backtrail::tracee {
+
+struct RecorderOptions {
+  BufferMode mode = BufferMode::kHistory;
+  std::uint64_t size_bytes = 0;  ///< Of raw records; what is granted may be less.
+  /// Also tell when the thread gets and leaves a CPU (costs 8 bytes a record in the ring).
+  bool marks = false;
+};
+
+class BtsRecorder {
+ public:
+  /// Opens on a thread, disabled. `cpu_has_bts`: an Intel CPU whose flags say bts and dtes64; other
+  /// drivers take the same request for a plain counter, so the kernel's yes alone proves nothing.
+  /// `insns` and `sink` are borrowed. Errors: kTraceeGone, kUnsupported, or the more telling errno
+  /// of the two ways.
+  static Result<std::unique_ptr<BtsRecorder>> open(PerfKernel& kernel, pid_t tid, bool cpu_has_bts,
+                                                   const RecorderOptions& options,
+                                                   decoder::InsnCache& insns,
+                                                   decoder::TraceConsumer& sink);
+  BtsRecorder(const BtsRecorder&) = delete;
+  BtsRecorder& operator=(const BtsRecorder&) = delete;
+  ~BtsRecorder() = default;
+
+  /// Recording begins at `pc`.
+  Result<void> start(TraceeAddr pc);
+  /// Hands on what there is. `pc` when the thread is stopped *and* a ptrace request on it has
+  /// succeeded since: only then it is off its CPU and the kernel has emptied the CPU's buffer.
+  void drain(std::optional<TraceeAddr> pc = std::nullopt);
+  /// The thread is about to run: from now on the event must get on too.
+  void resumed() { ran_ = true; }
+  /// A gap of the debugger's making, between two drains.
+  void insert(const decoder::Record& record) { assembler_.insert(record); }
+  /// The kernel gave the event up: the thread ended, or a set-id exec took its events away.
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// What was opened turned out to be no BTS.
+  [[nodiscard]] bool not_bts() const { return not_bts_; }
+  [[nodiscard]] bool uses_aux() const { return aux_.has_value(); }
+  [[nodiscard]] const PerfEvent& event() const { return event_; }
+  [[nodiscard]] std::string statistics() const;
+
+ private:
+  BtsRecorder(PerfEvent event, const RecorderOptions& options, bool by_aux,
+              decoder::InsnCache& insns, decoder::TraceConsumer& sink);
+
+  void drain_ring();
+  void drain_history();
+  void drain_aux();
+  void drain_snapshot();
+  void take_record(const decoder::perf::RecordView& record);
+  void take_pair(std::uint64_t from, std::uint64_t to);
+  void take_piece(const decoder::perf::AuxPiece& piece);
+  void take_switch(const decoder::perf::ParsedRecord& record, bool departs, bool preempted);
+  void hand_out_departure();
+  void check_times();
+  void restart();
+
+  PerfEvent event_;
+  RecorderOptions options_;
+  decoder::perf::SampleLayout layout_;
+  decoder::perf::ContinuityFilter filter_;
+  decoder::perf::BranchAssembler assembler_;
+  decoder::perf::DataRing ring_;
+  std::uint64_t tail_ = 0;
+  std::uint64_t history_head_ = 0;
+  std::optional<decoder::perf::AuxCursor> aux_;
+  decoder::perf::SnapshotReader snapshot_{24};
+  std::optional<decoder::TraceMark> departure_;
+  EventTimes times_;
+  std::uint64_t lost_seen_ = 0;  ///< What LOST records said.
+  std::uint64_t gaps_ = 0;
+  bool ran_ = false;      ///< The thread was set going since the last drain.
+  bool news_ = false;     ///< This drain brought bytes.
+  bool restart_ = false;  ///< The kernel disabled the event.
+  bool ended_ = false;
+  bool not_bts_ = false;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,93 @@
+#include "ptrace/perf/lbr_recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace backtrail::tracee {
+namespace {
+
+namespace perf = decoder::perf;
+
+/// The first ones let stacks of 32 and 16 entries overlap; AMD's oldest wants more than 16.
+constexpr std::array<std::uint64_t, 3> kPeriods{15, 17, 1000};
+
+perf_event_attr attributes_for(std::uint64_t period) {
+  perf_event_attr out{};
+  out.disabled = 1;
+  out.exclude_kernel = 1;
+  out.exclude_hv = 1;
+  out.watermark = 1;
+  out.type = PERF_TYPE_HARDWARE;
+  out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+  out.sample_period = period;
+  out.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
+  out.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+  return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LbrRecorder>> LbrRecorder::open(PerfKernel& kernel, pid_t tid,
+                                                       std::uint64_t ring_bytes,
+                                                       decoder::InsnCache& insns,
+                                                       decoder::TraceConsumer& sink) {
+  Error last;
+  for (const std::uint64_t period : kPeriods) {
+    auto event = PerfEvent::open(kernel, attributes_for(period), tid);
+    if (!event) {
+      last = event.error();
+      if (last.code.value() != EINVAL) break;
+      continue;
+    }
+    BT_CHECKED(event->map({BufferMode::kStream, ring_bytes, 0}));
+    return std::unique_ptr<LbrRecorder>{new LbrRecorder{std::move(*event), period, insns, sink}};
+  }
+  return fail(last);
+}
+
+LbrRecorder::LbrRecorder(PerfEvent event, std::uint64_t period, decoder::InsnCache& insns,
+                         decoder::TraceConsumer& sink)
+    : event_{std::move(event)}, period_{period}, assembler_{&insns, sink}, ring_{event_.data()} {}
+
+Result<void> LbrRecorder::start(TraceeAddr pc) {
+  assembler_.start(pc);
+  joiner_.lost();
+  return event_.enable();
+}
+
+void LbrRecorder::take_record(const perf::RecordView& view) {
+  const auto record =
+      perf::parse_record(view, {PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK, false, 0});
+  if (const auto* sample = std::get_if<perf::SampleRecord>(&record.body)) {
+    ++samples_;
+    joiner_.take(sample->branches);
+  } else if (!std::holds_alternative<perf::OtherRecord>(record.body)) {
+    joiner_.lost();  // lost, throttled or broken: samples are missing
+  }
+}
+
+void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
+  if (ended_) return;
+  ended_ = event_.dead();
+  const std::uint64_t head = event_.data_head();
+  const auto walk =
+      ring_.visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
+  if (walk.broken) joiner_.lost();
+  tail_ = head;
+  event_.set_data_tail(tail_);
+  if (pc) {
+    assembler_.lost({0, decoder::LossBound::kExact, decoder::GapReason::kNotRecorded});
+    joiner_.lost();
+  }
+  assembler_.flush(pc);
+}
+
+std::string LbrRecorder::statistics() const {
+  return fmt::format("lbr, a sample every {} branches, {} samples, {} records, {} gaps", period_,
+                     samples_, assembler_.records(), assembler_.gaps());
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,54 @@
+#pragma once
+/// @file
+/// Branch stacks of one thread by perf: Intel's LBR, AMD's BRS and LbrExtV2, Arm's BRBE. The last
+/// branches before each sample; what ran between samples that do not overlap is a gap.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decoder/perf/branch_assembler.hpp"
+#include "decoder/perf/data_ring.hpp"
+#include "decoder/perf/stack_joiner.hpp"
+#include "ptrace/perf/perf_event.hpp"
+
+namespace backtrail::tracee {
+
+class LbrRecorder {
+ public:
+  /// Opens on a thread, disabled; one sample in `period` branches, more as the kernel wants it.
+  static Result<std::unique_ptr<LbrRecorder>> open(PerfKernel& kernel, pid_t tid,
+                                                   std::uint64_t ring_bytes,
+                                                   decoder::InsnCache& insns,
+                                                   decoder::TraceConsumer& sink);
+  LbrRecorder(const LbrRecorder&) = delete;
+  LbrRecorder& operator=(const LbrRecorder&) = delete;
+  ~LbrRecorder() = default;
+
+  Result<void> start(TraceeAddr pc);
+  /// As BtsRecorder's. The stack itself is lost at a stop; the newest sample is up to a period old,
+  /// so the trace ends in a gap.
+  void drain(std::optional<TraceeAddr> pc = std::nullopt);
+  /// A gap of the debugger's making, between two drains.
+  void insert(const decoder::Record& record) { assembler_.insert(record); }
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const PerfEvent& event() const { return event_; }
+  [[nodiscard]] std::string statistics() const;
+
+ private:
+  LbrRecorder(PerfEvent event, std::uint64_t period, decoder::InsnCache& insns,
+              decoder::TraceConsumer& sink);
+  void take_record(const decoder::perf::RecordView& view);
+
+  PerfEvent event_;
+  std::uint64_t period_;
+  decoder::perf::BranchAssembler assembler_;
+  decoder::perf::StackJoiner joiner_{assembler_};
+  decoder::perf::DataRing ring_;
+  std::uint64_t tail_ = 0;
+  std::uint64_t samples_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,91 @@
+#pragma once
+/// @file
+/// One perf event of one thread, with its memory: what can be negotiated is negotiated here.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "arch/base/result.hpp"
+#include "ptrace/perf/perf_kernel.hpp"
+
+namespace backtrail::tracee {
+
+/// How records are kept when nobody reads them.
+enum class BufferMode : std::uint8_t {
+  kStream,   ///< Nothing is overwritten: what does not fit is lost, and told.
+  kHistory,  ///< The oldest are overwritten.
+};
+
+struct BufferRequest {
+  BufferMode mode = BufferMode::kHistory;
+  std::uint64_t data_bytes = 0;  ///< Of the data ring, rounded up to pages, a power of two of them.
+  std::uint64_t aux_bytes = 0;   ///< Of the AUX area; 0 = none.
+};
+
+/// How long an event was wanted and how long it ran; where they differ something ran unseen.
+struct EventTimes {
+  std::uint64_t enabled = 0;
+  std::uint64_t running = 0;
+  std::optional<std::uint64_t> lost;  ///< Records, ever; not told by kernels before 6.0.
+  bool in_error = false;              ///< A pinned event that found its unit taken.
+};
+
+class PerfEvent {
+ public:
+  /// Opens and retries as the kernel's answers allow: interrupted, a smaller attribute (E2BIG),
+  /// without the count of lost records (EINVAL), once more when the unit is busy (EBUSY).
+  static Result<PerfEvent> open(PerfKernel& kernel, const perf_event_attr& wanted, pid_t tid);
+  PerfEvent(PerfEvent&& other) noexcept;
+  PerfEvent& operator=(PerfEvent&&) = delete;
+  PerfEvent(const PerfEvent&) = delete;
+  PerfEvent& operator=(const PerfEvent&) = delete;
+  ~PerfEvent();
+
+  /// Maps the ring and the area. Each is halved until the kernel grants it (EPERM: the locked
+  /// memory of all of the user's processes; ENOMEM: no contiguous memory), down to a page; what was
+  /// granted is in data() and aux(). The last errno when not even that is to be had.
+  Result<void> map(const BufferRequest& request);
+
+  [[nodiscard]] PerfKernel& kernel() const { return *kernel_; }
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] BufferMode mode() const { return mode_; }
+  [[nodiscard]] std::span<const std::uint8_t> data() const { return data_; }
+  [[nodiscard]] std::span<const std::uint8_t> aux() const { return aux_; }
+  /// The kernel tells how many records were lost.
+  [[nodiscard]] bool counts_lost() const { return counts_lost_; }
+
+  [[nodiscard]] std::uint64_t data_head() const { return kernel_->load(page_->data_head); }
+  [[nodiscard]] std::uint64_t aux_head() const { return kernel_->load(page_->aux_head); }
+  // Only in kStream mode: the other one is mapped read-only.
+  void set_data_tail(std::uint64_t tail);
+  void set_aux_tail(std::uint64_t tail);
+
+  Result<void> enable();
+  Result<void> disable();
+  Result<void> pause_output(bool on);
+  [[nodiscard]] Result<EventTimes> times() const;
+  /// Nothing will come any more: the thread ended, or exec took its events away.
+  [[nodiscard]] bool dead() const;
+
+ private:
+  PerfEvent(PerfKernel& kernel, int fd, bool counts_lost)
+      : kernel_{&kernel}, fd_{fd}, counts_lost_{counts_lost} {}
+  Result<void> map_data(std::uint64_t bytes, bool writable);
+  Result<void> map_aux(std::uint64_t bytes, bool writable);
+
+  PerfKernel* kernel_;
+  int fd_;
+  bool counts_lost_;
+  BufferMode mode_ = BufferMode::kHistory;
+  perf_event_mmap_page* page_ = nullptr;
+  std::span<std::uint8_t> mapping_;
+  std::span<std::uint8_t> aux_;
+  std::span<const std::uint8_t> data_;
+};
+
+/// Why the kernel refused to open an event, and who could change that: one line.
+[[nodiscard]] std::string explain_perf_error(const Error& error);
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,133 @@
+#include "ptrace/perf/pt_recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace backtrail::tracee {
+namespace {
+
+namespace perf = decoder::perf;
+
+constexpr std::uint64_t kAuxRingBytes = 4 * 4096;
+/// Bits of the intel_pt unit's config, in the order in which they are given up when the kernel does
+/// not take them. Both only say what is so without them.
+constexpr std::array<std::uint64_t, 2> kConfigs{(1U << 0U) | (1U << 13U), 0};
+
+}  // namespace
+
+Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t tid,
+                                                     const RecorderOptions& options,
+                                                     decoder::PtRawHistory& history) {
+  const auto type = pmu_type(kernel, "intel_pt");
+  if (!type) return fail(TraceErrc::kUnsupported, "the kernel offers no intel_pt");
+  perf_event_attr attributes{};
+  attributes.type = *type;
+  attributes.disabled = 1;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  attributes.watermark = 1;
+  Error last;
+  for (const std::uint64_t config : kConfigs) {
+    attributes.config = config;
+    auto event = PerfEvent::open(kernel, attributes, tid);
+    if (!event) {
+      last = event.error();
+      if (last.code.value() != EINVAL) break;
+      continue;
+    }
+    BT_CHECKED(
+        event->map({options.mode, kAuxRingBytes, std::max<std::uint64_t>(options.size_bytes, 1)}));
+    return std::unique_ptr<PtRecorder>{new PtRecorder{std::move(*event), history}};
+  }
+  return fail(last);
+}
+
+PtRecorder::PtRecorder(PerfEvent event, decoder::PtRawHistory& history)
+    : event_{std::move(event)},
+      history_{history},
+      ring_{event_.data()},
+      aux_{event_.aux().size()} {}
+
+void PtRecorder::drain_ring() {
+  const std::uint64_t head = event_.data_head();
+  const auto walk = ring_.visit(tail_, head, [this](const perf::RecordView& view) {
+    const auto record = perf::parse_record(view, {});
+    if (const auto* aux = std::get_if<perf::AuxRecord>(&record.body)) {
+      if (event_.mode() == BufferMode::kStream) aux_.add(*aux);
+    } else if (std::holds_alternative<perf::LostRecord>(record.body)) {
+      aux_.ring_lost();
+    }
+  });
+  if (walk.broken) aux_.ring_lost();
+  tail_ = head;
+  event_.set_data_tail(tail_);
+}
+
+bool PtRecorder::drain_stream() {
+  const std::uint64_t head = event_.aux_head();
+  drain_ring();
+  bool restart = false;
+  for (const perf::AuxPiece& piece : aux_.take(head)) {
+    // Bytes without a record may have been truncated before; packets say nothing of that.
+    if (!piece.described) hole_ = true;
+    if (std::exchange(hole_, false)) history_.hole();
+    history_.append(perf::copy_piece(event_.aux(), piece.offset, piece.size));
+    bytes_ += piece.size;
+    hole_ = piece.truncated() || piece.has_holes();
+    restart = restart || piece.truncated();
+  }
+  event_.set_aux_tail(aux_.tail());
+  return restart;
+}
+
+bool PtRecorder::drain_snapshot() {
+  (void)event_.disable();
+  drain_ring();
+  const auto news = snapshot_.look(event_.aux(), event_.aux_head());
+  if (news.lost) {
+    // Its begin is the middle of a packet; the bytes before it do not join.
+    history_.clear();
+    hole_ = false;
+  }
+  history_.append(news.bytes);
+  bytes_ += news.bytes.size();
+  return true;
+}
+
+void PtRecorder::drain() {
+  if (ended_) return;
+  const bool dead = event_.dead();
+  const std::uint64_t before = bytes_;
+  bool restart = event_.mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();
+  if (const auto now = event_.times()) {
+    const bool unseen = now->enabled - times_.enabled != now->running - times_.running;
+    const bool silent = ran_ && bytes_ == before && now->enabled == times_.enabled;
+    if (unseen || now->in_error || (silent && !restart)) hole_ = true;
+    restart = restart || silent || now->in_error;
+    if (!now->in_error) times_ = *now;
+  }
+  ran_ = false;
+  // Told at once: the program may be looked at now.
+  if (std::exchange(hole_, false)) history_.hole();
+  ended_ = dead;
+  if (restart && !ended_) (void)event_.enable();
+}
+
+std::string PtRecorder::statistics() const {
+  return fmt::format("perf-pt, {} KiB, {} bytes, {} gaps", event_.aux().size() / 1024, bytes_,
+                     history_.holes());
+}
+
+bool pt_errata_known(const CpuIdentity& cpu) {
+  static constexpr std::array<unsigned, 43> kFamily6{
+      0x3d, 0x47, 0x4f, 0x56, 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, 0x6a, 0x6c, 0x66, 0x7d,
+      0x7e, 0x8c, 0x8d, 0xa7, 0xa8, 0x97, 0x9a, 0xba, 0xb7, 0xbf, 0x5c, 0x5f, 0x7a, 0x86, 0x96,
+      0x9c, 0x8f, 0xcf, 0xad, 0xae, 0xc5, 0xc6, 0xb5, 0xaa, 0xac, 0xbd, 0xcc, 0xb6};
+  return cpu.family == 6 &&
+         std::find(kFamily6.begin(), kFamily6.end(), cpu.model) != kFamily6.end();
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,68 @@
+#pragma once
+/// @file
+/// Intel PT of one thread by perf: raw bytes for a debugger that decodes them.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decoder/perf/aux_area.hpp"
+#include "decoder/perf/data_ring.hpp"
+#include "decoder/perf/snapshot_reader.hpp"
+#include "decoder/pt/pt_raw_history.hpp"
+#include "ptrace/perf/bts_recorder.hpp"
+#include "ptrace/perf/perf_event.hpp"
+
+namespace backtrail::tracee {
+
+class PtRecorder {
+ public:
+  /// Opens on a thread, disabled, with no more packets than control flow needs. Errors:
+  /// kTraceeGone, kUnsupported when the kernel has no intel_pt, the errno.
+  static Result<std::unique_ptr<PtRecorder>> open(PerfKernel& kernel, pid_t tid,
+                                                  const RecorderOptions& options,
+                                                  decoder::PtRawHistory& history);
+  PtRecorder(const PtRecorder&) = delete;
+  PtRecorder& operator=(const PtRecorder&) = delete;
+  ~PtRecorder() = default;
+
+  Result<void> start() { return event_.enable(); }
+  void resumed() { ran_ = true; }
+  /// As BtsRecorder's.
+  void drain();
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const PerfEvent& event() const { return event_; }
+  [[nodiscard]] std::string statistics() const;
+
+ private:
+  PtRecorder(PerfEvent event, decoder::PtRawHistory& history);
+  void drain_ring();
+  bool drain_stream();
+  bool drain_snapshot();
+
+  PerfEvent event_;
+  decoder::PtRawHistory& history_;
+  decoder::perf::DataRing ring_;
+  decoder::perf::AuxCursor aux_;
+  decoder::perf::SnapshotReader snapshot_{1};
+  std::uint64_t tail_ = 0;
+  std::uint64_t bytes_ = 0;
+  EventTimes times_;
+  bool ran_ = false;
+  bool hole_ = false;
+  bool ended_ = false;
+};
+
+/// The identity of an Intel CPU, as decoders want it to know its errata.
+struct CpuIdentity {
+  unsigned family = 0;
+  unsigned model = 0;
+  unsigned stepping = 0;
+  bool operator==(const CpuIdentity&) const = default;
+};
+/// Whether libipt, and with it gdb, knows the errata of this CPU. It refuses others: for those no
+/// identity is told, and decoding goes without errata.
+[[nodiscard]] bool pt_errata_known(const CpuIdentity& cpu);
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,150 @@
+#include "ptrace/source/hardware_source.hpp"
+
+#include <sys/ptrace.h>
+
+#include <cerrno>
+
+#include "arch/base/log.hpp"
+#include "ptrace/perf/lbr_recorder.hpp"
+#include "ptrace/perf/perf_holders.hpp"
+#include "ptrace/perf/pt_recorder.hpp"
+#include "ptrace/source/probe.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// What is the same for all: the thread runs as if it were not recorded, and at a stop everything
+/// is drained.
+class HardwareSource : public BranchSource {
+ public:
+  Result<void> resume(Thread& thread, const SourceResume& how) override {
+    resumed();
+    return thread.run(how.step       ? RunRequest::kStep
+                      : how.syscalls ? RunRequest::kSyscall
+                                     : RunRequest::kContinue,
+                      how.signal);
+  }
+  StopVerdict on_stop(Thread& thread, const WaitStatus& status) override {
+    // Reading the pc waits until the thread is off its CPU; the kernel has emptied its buffer then.
+    const auto pc = thread.pc();
+    if (!pc) {
+      drain(std::nullopt);
+    } else if (status.is_event(PTRACE_EVENT_EXEC)) {
+      drain(std::nullopt);
+      note_gap(decoder::gap(decoder::GapReason::kExec, TraceeAddr{}, *pc));
+    } else {
+      drain(*pc);
+    }
+    return StopVerdict::kReport;
+  }
+  void on_pc_written(TraceeAddr from, TraceeAddr to) override {
+    drain(from);
+    note_gap(decoder::gap(decoder::GapReason::kPcChanged, from, to));
+  }
+  void on_code_written(TraceeAddr /*begin*/, TraceeAddr /*end*/) override {}
+  void flush() override { drain(std::nullopt); }
+  void detach(Thread& /*thread*/) override {}
+
+ protected:
+  virtual void resumed() = 0;
+  virtual void drain(std::optional<TraceeAddr> pc) = 0;
+  virtual void note_gap(const decoder::Record& record) = 0;
+};
+
+class PerfBtsSource final : public HardwareSource {
+ public:
+  explicit PerfBtsSource(std::unique_ptr<BtsRecorder> recorder) : recorder_{std::move(recorder)} {}
+  [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfBts; }
+  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+
+ private:
+  void resumed() override { recorder_->resumed(); }
+  void drain(std::optional<TraceeAddr> pc) override { recorder_->drain(pc); }
+  void note_gap(const decoder::Record& record) override { recorder_->insert(record); }
+
+  std::unique_ptr<BtsRecorder> recorder_;
+};
+
+class PerfPtSource final : public HardwareSource {
+ public:
+  PerfPtSource(std::unique_ptr<PtRecorder> recorder, decoder::PtRawHistory& history)
+      : recorder_{std::move(recorder)}, history_{history} {}
+  [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfPt; }
+  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+
+ private:
+  void resumed() override { recorder_->resumed(); }
+  void drain(std::optional<TraceeAddr> /*pc*/) override { recorder_->drain(); }
+  void note_gap(const decoder::Record& record) override {
+    // The packets say by themselves where tracing went on; other code needs a new beginning.
+    if (record.reason == decoder::GapReason::kExec) history_.clear();
+  }
+
+  std::unique_ptr<PtRecorder> recorder_;
+  decoder::PtRawHistory& history_;
+};
+
+class LbrSource final : public HardwareSource {
+ public:
+  explicit LbrSource(std::unique_ptr<LbrRecorder> recorder) : recorder_{std::move(recorder)} {}
+  [[nodiscard]] SourceKind kind() const override { return SourceKind::kLbr; }
+  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+
+ private:
+  void resumed() override {}
+  void drain(std::optional<TraceeAddr> pc) override { recorder_->drain(pc); }
+  void note_gap(const decoder::Record& record) override { recorder_->insert(record); }
+
+  std::unique_ptr<LbrRecorder> recorder_;
+};
+
+Result<std::unique_ptr<BranchSource>> open_source(SourceKind kind, Thread& thread, TraceeAddr pc,
+                                                  const RecorderOptions& options,
+                                                  const HardwareSink& sink, PerfKernel& kernel) {
+  const MachineFacts& machine = this_machine();
+  decoder::InsnCache& insns = thread.process().insns();
+  switch (kind) {
+    case SourceKind::kPerfBts: {
+      const bool bts = machine.intel() && machine.flag_bts && machine.flag_dtes64;
+      BT_TRY(auto recorder,
+             BtsRecorder::open(kernel, thread.tid(), bts, options, insns, sink.records));
+      BT_CHECKED(recorder->start(pc));
+      return std::unique_ptr<BranchSource>{new PerfBtsSource{std::move(recorder)}};
+    }
+    case SourceKind::kPerfPt: {
+      if (sink.packets == nullptr)
+        return fail(TraceErrc::kUnsupported, "perf-pt records Intel PT only");
+      BT_TRY(auto recorder, PtRecorder::open(kernel, thread.tid(), options, *sink.packets));
+      BT_CHECKED(recorder->start());
+      return std::unique_ptr<BranchSource>{new PerfPtSource{std::move(recorder), *sink.packets}};
+    }
+    case SourceKind::kLbr: {
+      BT_TRY(auto recorder,
+             LbrRecorder::open(kernel, thread.tid(), options.size_bytes, insns, sink.records));
+      BT_CHECKED(recorder->start(pc));
+      return std::unique_ptr<BranchSource>{new LbrSource{std::move(recorder)}};
+    }
+    default:
+      return fail(TraceErrc::kUnsupported, to_string(kind).data());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BranchSource>> make_hardware_source(SourceKind kind, Thread& thread,
+                                                           const RecorderOptions& options,
+                                                           const HardwareSink& sink,
+                                                           PerfKernel& kernel) {
+  BT_TRY(const TraceeAddr pc, thread.pc());
+  auto source = open_source(kind, thread, pc, options, sink, kernel);
+  if (!source) {
+    const bool busy = source.error().code.value() == EBUSY;
+    log::ptrace().info("tid={}: {}: {}{}", thread.tid(), to_string(kind),
+                       explain_perf_error(source.error()), busy ? perf_holders_text() : "");
+  }
+  return source;
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,261 @@
+#include "test/support/simulated_perf.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+#include <poll.h>
+
+#include "test/support/ring_writer.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using decoder::perf::RecordType;
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kUnit = 24;
+
+std::span<std::uint8_t> bytes_of(std::vector<std::uint64_t>& words) {
+  return {reinterpret_cast<std::uint8_t*>(words.data()), words.size() * 8};  // NOLINT
+}
+
+std::vector<std::uint8_t> raw(const Pairs& pairs) {
+  std::vector<std::uint8_t> out(pairs.size() * kUnit);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    store_le(out.data() + i * kUnit, pairs[i].first);
+    store_le(out.data() + i * kUnit + 8, pairs[i].second);
+    store_le(out.data() + i * kUnit + 16, ~std::uint64_t{0} - i);  // a third word without meaning
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<std::uint8_t> SimulatedEvent::ring() {
+  return bytes_of(memory).subspan(kPage, data_size);
+}
+std::span<std::uint8_t> SimulatedEvent::area() {
+  return bytes_of(aux);
+}
+
+void SimulatedEvent::tick() {
+  if (!auto_times || !enabled) return;
+  time_enabled += 1000;
+  time_running += 1000;
+}
+
+std::uint64_t SimulatedEvent::free_bytes() {
+  // One byte stays empty.
+  return data_size - (page().data_head - page().data_tail) - 1;
+}
+
+bool SimulatedEvent::reserve(std::uint64_t bytes) {
+  if (paused) return ++lost_pending_, ++lost_total, false;
+  if (overwrite) return true;
+  const std::uint64_t told = lost_pending_ != 0 ? 24 : 0;
+  if (free_bytes() < bytes + told) return ++lost_pending_, ++lost_total, false;
+  return true;
+}
+
+void SimulatedEvent::put(std::span<const std::uint8_t> record) {
+  if (attr.write_backward != 0) {
+    page().data_head -= record.size();
+    put_at(ring(), page().data_head, record);
+  } else {
+    put_at(ring(), page().data_head, record);
+    page().data_head += record.size();
+  }
+}
+
+void SimulatedEvent::write(RecordType type, std::uint16_t misc,
+                           const std::vector<std::uint64_t>& words) {
+  if (dead) return;
+  tick();
+  if (!reserve(8 + words.size() * 8)) return;
+  if (lost_pending_ != 0) {
+    std::vector<std::uint64_t> body{99, lost_pending_};  // somebody else's id
+    if (attr.sample_id_all != 0) body.push_back(1);
+    put(perf_record(RecordType::kLost, 0, body));
+    lost_pending_ = 0;
+  }
+  put(perf_record(type, misc, words));
+}
+
+void SimulatedEvent::sample(std::uint64_t from, std::uint64_t to) {
+  std::vector<std::uint64_t> words{from};
+  if ((attr.sample_type & PERF_SAMPLE_TIME) != 0) words.push_back(time_enabled);
+  words.push_back(to);
+  write(RecordType::kSample, 1, words);
+}
+
+void SimulatedEvent::batch(const Pairs& pairs) {
+  Pairs user;
+  for (const auto& pair : pairs)
+    if (((pair.first | pair.second) >> 63U) == 0) user.push_back(pair);
+  if (user.empty()) return;
+  const std::uint64_t record = (attr.sample_type & PERF_SAMPLE_TIME) != 0 ? 32 : 24;
+  tick();
+  if (!reserve(user.size() * record)) return;
+  const bool keep = auto_times;
+  auto_times = false;
+  for (const auto& [from, to] : user) sample(from, to);
+  auto_times = keep;
+}
+
+void SimulatedEvent::switched(bool departs, std::uint64_t time, bool preempted) {
+  const auto misc = static_cast<std::uint16_t>((departs ? decoder::perf::kMiscSwitchOut : 0) |
+                                               (preempted ? decoder::perf::kMiscSwitchPreempt : 0));
+  std::vector<std::uint64_t> words;
+  if ((attr.sample_type & PERF_SAMPLE_TID) != 0) words.push_back(0);
+  if ((attr.sample_type & PERF_SAMPLE_TIME) != 0) words.push_back(time);
+  if ((attr.sample_type & PERF_SAMPLE_CPU) != 0) words.push_back(3);
+  write(RecordType::kSwitch, misc, words);
+}
+
+void SimulatedEvent::aux_pairs(const Pairs& pairs, std::uint64_t flags) {
+  aux_bytes(raw(pairs), flags);
+}
+
+void SimulatedEvent::aux_bytes(const std::vector<std::uint8_t>& bytes, std::uint64_t flags) {
+  if (!enabled || dead) return;
+  const std::uint64_t offset = page().aux_head;
+  const std::uint64_t room = aux_size - (offset - page().aux_tail);
+  std::uint64_t size = bytes.size();
+  if (size > room) {
+    size = room / kUnit * kUnit;
+    flags |= decoder::perf::kAuxTruncated;
+  }
+  put_at(area(), offset, std::span{bytes}.first(size));
+  if (aux_records_fail) {
+    tick();
+    ++lost_pending_;
+    ++lost_total;
+  } else {
+    write(RecordType::kAux, 0, {offset, size, flags});
+  }
+  page().aux_head = offset + size;
+  if ((flags & decoder::perf::kAuxTruncated) != 0) enabled = false;
+}
+
+void SimulatedEvent::aux_padding(std::uint64_t bytes, const std::vector<std::uint8_t>& fill) {
+  std::vector<std::uint8_t> content(bytes, 0);
+  std::copy_n(fill.begin(), std::min<std::size_t>(fill.size(), content.size()), content.begin());
+  put_at(area(), page().aux_head, content);
+  page().aux_head += bytes;
+}
+
+void SimulatedEvent::snapshot_pairs(const Pairs& pairs) {
+  const auto bytes = raw(pairs);
+  const std::uint64_t grid = aux_size / kUnit * kUnit;
+  tick();
+  for (std::size_t i = 0; i < bytes.size(); i += kUnit) {
+    put_at(area(), page().aux_head, std::span{bytes}.subspan(i, kUnit));
+    page().aux_head = (page().aux_head + kUnit) % grid;
+  }
+}
+
+void SimulatedEvent::snapshot_bytes(const std::vector<std::uint8_t>& bytes) {
+  tick();
+  put_at(area(), page().aux_head, bytes);
+  page().aux_head = (page().aux_head + bytes.size()) % aux_size;
+}
+
+Result<int> SimulatedPerf::open(perf_event_attr& attributes, pid_t tid) {
+  opened.push_back(attributes);
+  const auto refuse = [&](int value) {
+    return fail(errno_error(value, "perf_event_open", static_cast<std::uint64_t>(tid)));
+  };
+  if (attribute_size != 0 && attributes.size > attribute_size) {
+    attributes.size = attribute_size;
+    return refuse(E2BIG);
+  }
+  if (!open_errors.empty()) {
+    const int value = open_errors.front();
+    open_errors.erase(open_errors.begin());
+    if (value != 0) return refuse(value);
+  } else if (open_rule) {
+    if (const int value = open_rule(attributes); value != 0) return refuse(value);
+  }
+  auto event = std::make_unique<SimulatedEvent>(attributes);
+  event->enabled = attributes.disabled == 0;
+  events_.emplace(next_fd_, std::move(event));
+  return next_fd_++;
+}
+
+void SimulatedPerf::close(int fd) {
+  events_.erase(fd);
+}
+
+Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writable,
+                                         std::uint64_t offset) {
+  const auto refuse = [&](int value) {
+    return fail(errno_error(value, "mmap of a perf event", bytes));
+  };
+  SimulatedEvent& event = *events_.at(fd);
+  if (map_errno != 0) return refuse(map_errno);
+  if (offset == 0) {
+    if (bytes > largest_ring) return refuse(EPERM);
+    event.memory.assign(bytes / 8, 0);
+    event.data_size = bytes - kPage;
+    event.overwrite = !writable;
+    event.page().data_head = event.page().data_tail = first_position;
+    return bytes_of(event.memory).data();
+  }
+  if (event.page().aux_offset != offset || event.page().aux_size != bytes) return refuse(EINVAL);
+  if (bytes > largest_area) return refuse(area_errno);
+  event.aux.assign(bytes / 8, 0);
+  event.aux_size = bytes;
+  event.snapshot = !writable;
+  return bytes_of(event.aux).data();
+}
+
+void SimulatedPerf::unmap(std::uint8_t* /*memory*/, std::size_t /*bytes*/) {}
+
+Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t argument) {
+  SimulatedEvent& event = *events_.at(fd);
+  if (request == PERF_EVENT_IOC_ENABLE) {
+    event.enabled = true;
+    event.in_error = false;
+    ++event.enables;
+  } else if (request == PERF_EVENT_IOC_DISABLE) {
+    event.enabled = false;
+  } else if (request == PERF_EVENT_IOC_PAUSE_OUTPUT) {
+    if (!pause_works) return fail(errno_error(EINVAL, "ioctl of a perf event"));
+    event.paused = argument != 0;
+  }
+  return {};
+}
+
+Result<std::size_t> SimulatedPerf::read(int fd, std::span<std::uint64_t> out) {
+  const SimulatedEvent& event = *events_.at(fd);
+  if (event.in_error) return std::size_t{0};
+  const std::array<std::uint64_t, 4> words{0, event.time_enabled, event.time_running,
+                                           event.lost_total};
+  std::copy_n(words.begin(), out.size(), out.begin());
+  return out.size();
+}
+
+Result<short> SimulatedPerf::poll(int fd) {
+  const SimulatedEvent& event = *events_.at(fd);
+  if (event.memory.empty() || event.dead) return static_cast<short>(POLLHUP);
+  return static_cast<short>(POLLIN);
+}
+
+std::uint64_t SimulatedPerf::load(const __u64& position) {
+  if (on_load) on_load();
+  return position;
+}
+
+void SimulatedPerf::store(__u64& position, std::uint64_t value) {
+  position = value;
+}
+
+std::optional<std::string> SimulatedPerf::device_file(std::string_view path) {
+  const auto found = devices.find(path);
+  if (found == devices.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace backtrail::test

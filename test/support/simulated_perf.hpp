@@ -1,0 +1,116 @@
+#pragma once
+/// @file
+/// A kernel side of perf that exists in memory only and misbehaves on demand, as real kernels do.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/perf/perf_abi.hpp"
+#include "ptrace/perf/perf_kernel.hpp"
+
+namespace backtrail::test {
+
+using Pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+/// One event. Records are written as the kernel writes them: all or nothing, losses counted and
+/// told in front of the next record that fits.
+class SimulatedEvent {
+ public:
+  explicit SimulatedEvent(const perf_event_attr& attributes) : attr{attributes} {}
+
+  /// @param start Where the ring's positions begin, so that it wraps where the test wants it.
+  void write(decoder::perf::RecordType type, std::uint16_t misc,
+             const std::vector<std::uint64_t>& words);
+  void sample(std::uint64_t from, std::uint64_t to);
+  /// One emptying of the CPU's BTS buffer: one reservation for all; kernel ends are left out.
+  void batch(const Pairs& pairs);
+  /// A context switch; `trailer` are the fields of sample_id_all.
+  void switched(bool departs, std::uint64_t time, bool preempted = false);
+  /// BTS records or any bytes into the AUX area, and their AUX record. Stops at the end of room as
+  /// the hardware does: TRUNCATED, and the event is disabled.
+  void aux_pairs(const Pairs& pairs, std::uint64_t flags = 0);
+  void aux_bytes(const std::vector<std::uint8_t>& bytes, std::uint64_t flags = 0);
+  /// Moves the area's head over bytes without a record; they hold `fill`.
+  void aux_padding(std::uint64_t bytes, const std::vector<std::uint8_t>& fill = {});
+  /// Snapshot mode: writes and wraps on the grid; the head is an offset.
+  void snapshot_pairs(const Pairs& pairs);
+  void snapshot_bytes(const std::vector<std::uint8_t>& bytes);
+
+  [[nodiscard]] perf_event_mmap_page& page() {
+    return *reinterpret_cast<perf_event_mmap_page*>(memory.data());  // NOLINT
+  }
+  [[nodiscard]] std::uint64_t ring_bytes() const { return data_size; }
+  [[nodiscard]] std::uint64_t free_bytes();
+
+  perf_event_attr attr;
+  std::vector<std::uint64_t> memory;  ///< Header page and ring.
+  std::vector<std::uint64_t> aux;
+  std::uint64_t data_size = 0;
+  std::uint64_t aux_size = 0;
+  bool overwrite = false;  ///< The ring was mapped read-only.
+  bool snapshot = false;   ///< The area was.
+  bool enabled = false;
+  bool dead = false;
+  bool in_error = false;
+  bool paused = false;
+  bool aux_records_fail = false;  ///< The ring has no room for AUX records.
+  bool auto_times = true;         ///< enabled and running go on with every write.
+  std::uint64_t time_enabled = 0;
+  std::uint64_t time_running = 0;
+  std::uint64_t lost_total = 0;
+  std::uint64_t enables = 0;
+
+ private:
+  void put(std::span<const std::uint8_t> record);
+  bool reserve(std::uint64_t bytes);
+  void tick();
+  [[nodiscard]] std::span<std::uint8_t> ring();
+  [[nodiscard]] std::span<std::uint8_t> area();
+
+  std::uint64_t lost_pending_ = 0;
+};
+
+class SimulatedPerf : public tracee::PerfKernel {
+ public:
+  Result<int> open(perf_event_attr& attributes, pid_t tid) override;
+  void close(int fd) override;
+  Result<std::uint8_t*> map(int fd, std::size_t bytes, bool writable,
+                            std::uint64_t offset) override;
+  void unmap(std::uint8_t* memory, std::size_t bytes) override;
+  Result<void> control(int fd, unsigned long request, std::uint64_t argument) override;
+  Result<std::size_t> read(int fd, std::span<std::uint64_t> out) override;
+  Result<short> poll(int fd) override;
+  std::uint64_t load(const __u64& position) override;
+  void store(__u64& position, std::uint64_t value) override;
+  std::optional<std::string> device_file(std::string_view path) override;
+
+  /// The event opened last.
+  [[nodiscard]] SimulatedEvent& last() { return *events_.rbegin()->second; }
+  [[nodiscard]] std::size_t open_events() const { return events_.size(); }
+
+  std::map<std::string, std::string, std::less<>> devices;
+  /// Errnos of the next calls of open, 0 = let it through; then `open_rule` decides.
+  std::vector<int> open_errors;
+  /// The errno for an attribute, 0 = it opens.
+  std::function<int(const perf_event_attr&)> open_rule;
+  std::uint32_t attribute_size = 0;    ///< Larger attributes are E2BIG; 0 = any size.
+  std::uint64_t largest_ring = ~0ULL;  ///< Bytes of a mapping; more is EPERM.
+  std::uint64_t largest_area = ~0ULL;  ///< Of an AUX area; more is `area_errno`.
+  int area_errno = 0;
+  int map_errno = 0;  ///< Every map fails so.
+  bool pause_works = true;
+  std::uint64_t first_position = 0;  ///< Where rings and areas begin to count.
+  /// Called with every load, before it: the kernel goes on while we read.
+  std::function<void()> on_load;
+  std::vector<perf_event_attr> opened;  ///< What was asked for, in order.
+
+ private:
+  int next_fd_ = 1000;
+  std::map<int, std::unique_ptr<SimulatedEvent>> events_;
+};
+
+}  // namespace backtrail::test
