@@ -23,6 +23,8 @@ std::string display(const CommSpec& comm) {
 
 /// The address to bind. IPv4 where the name has both: gdb tries every address of a name.
 Explained<tcp::endpoint> resolve(asio::io_context& io, const CommSpec& comm) {
+  // RFC 6761 section 6.3; a small container has no /etc/hosts.
+  if (comm.host == "localhost") return tcp::endpoint{asio::ip::address_v4::loopback(), comm.port};
   tcp::resolver resolver{io};
   error_code error;
   const auto found =

@@ -383,6 +383,11 @@ TEST_F(ServerIo, ListensOnTheAddressThatIsSaid) {
   EXPECT_TRUE(connect().connected());
 }
 
+TEST_F(ServerIo, KnowsLocalhostWithoutAHostsFile) {
+  serve("localhost:0");
+  EXPECT_TRUE(connect().connected());
+}
+
 std::string open_failure(PumpTarget& target, ServerState& state, const std::string& comm) {
   const auto loop = ServerLoop::open(parse_comm(comm).value(), target, state, {}, {});
   return loop ? "opened" : loop.error();

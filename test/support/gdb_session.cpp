@@ -124,7 +124,7 @@ struct GdbSession::Impl {
     command.insert(command.end(), options.server_options.begin(), options.server_options.end());
     std::string socket = (folder / "socket").string();
     const bool tcp = options.wire == Wire::kTcp;
-    command.push_back(tcp ? "localhost:0" : "unix:" + socket);
+    command.push_back(tcp ? "127.0.0.1:0" : "unix:" + socket);
     command.insert(command.end(), options.program.begin(), options.program.end());
     server = std::make_unique<Subprocess>(SpawnOptions{
         .arguments = std::move(command),
@@ -138,7 +138,7 @@ struct GdbSession::Impl {
     if (!tcp) return socket;
     const auto line = server->output().find("Listening on port ", 0, deadline);
     if (line) server->output().find("\n", *line, deadline);
-    return "localhost:" + number_after(server->output().text(), "Listening on port ");
+    return "127.0.0.1:" + number_after(server->output().text(), "Listening on port ");
   }
 
   std::string connect_command() {
