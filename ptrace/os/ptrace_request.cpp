@@ -209,6 +209,17 @@ Result<void> write_siginfo(pid_t tid, const siginfo_t& info) {
   return request(PTRACE_SETSIGINFO, "ptrace(PTRACE_SETSIGINFO)", tid, nullptr, &copy);
 }
 
+Result<std::vector<siginfo_t>> pending_signals(pid_t tid) {
+  constexpr std::size_t kMost = 32;
+  std::vector<siginfo_t> infos(kMost);
+  __ptrace_peeksiginfo_args which{};
+  which.nr = static_cast<std::int32_t>(kMost);
+  const long count = ::ptrace(PTRACE_PEEKSIGINFO, tid, &which, infos.data());
+  if (count < 0) return fail(request_error("ptrace(PTRACE_PEEKSIGINFO)", tid));
+  infos.resize(static_cast<std::size_t>(count));
+  return infos;
+}
+
 Result<std::uint64_t> read_signal_mask(pid_t tid) {
   std::uint64_t mask = 0;
   BT_CHECKED(request(PTRACE_GETSIGMASK, "ptrace(PTRACE_GETSIGMASK)", tid,

@@ -66,6 +66,10 @@ Result<void> write_debug_register(pid_t tid, unsigned number, std::uint64_t valu
 Result<siginfo_t> read_siginfo(pid_t tid);
 Result<void> write_siginfo(pid_t tid, const siginfo_t& info);
 
+/// The oldest signals that wait for this thread alone, at most 32, in the order they came
+/// (PTRACE_PEEKSIGINFO).
+Result<std::vector<siginfo_t>> pending_signals(pid_t tid);
+
 /// The set of blocked signals; bit n-1 = signal n.
 Result<std::uint64_t> read_signal_mask(pid_t tid);
 Result<void> write_signal_mask(pid_t tid, std::uint64_t mask);

@@ -78,7 +78,14 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     handle_first_stop(thread);
     return;
   }
+  if (status.is_interrupt_stop() && thread.fault_pending()) {
+    (void)thread.run(RunRequest::kContinue, 0);
+    return;
+  }
   if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
+    // Its own stop may have swallowed the one that was asked for.
+    const ThreadControl& control = thread.control();
+    if (control.stop_wanted || control.client_stop) (void)thread.interrupt();
     return;
   }
   switch (status.kind) {

@@ -1,5 +1,6 @@
 #include "ptrace/tracee/thread.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include <sys/ptrace.h>
@@ -23,6 +24,12 @@ constexpr std::int64_t kErestartSys = -512;
 constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
+
+/// Signals that instructions raise.
+bool is_fault(int signal) {
+  return signal == SIGTRAP || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
+         signal == SIGFPE;
+}
 
 }  // namespace
 
@@ -147,6 +154,17 @@ bool Thread::syscall_will_restart() {
                                      : static_cast<std::int64_t>(rax);
   return result == kErestartSys || result == kErestartNoIntr || result == kErestartNoHand ||
          result == kErestartRestartBlock;
+}
+
+bool Thread::fault_pending() const {
+  const auto waiting = request::pending_signals(tid_);
+  if (!waiting) return false;
+  return std::any_of(waiting->begin(), waiting->end(), [this](const siginfo_t& info) {
+    if (info.si_code <= 0 || !is_fault(info.si_signo)) return false;
+    // The kernel unblocks what it forces; a program that queues such a signal for itself does not.
+    const auto mask = request::read_signal_mask(tid_);
+    return mask && (*mask >> static_cast<unsigned>(info.si_signo - 1) & 1) == 0;
+  });
 }
 
 bool Thread::at_signal_delivery() const {

@@ -95,6 +95,9 @@ class Thread {
   [[nodiscard]] bool in_syscall() const { return in_syscall_; }
   /// The system call before pc was interrupted and the kernel will make it again.
   [[nodiscard]] bool syscall_will_restart();
+  /// An instruction has raised a signal that is not delivered yet: a stop that was asked for may
+  /// come before it (get_signal() in kernel/signal.c). Set going, the thread stops with it at once.
+  [[nodiscard]] bool fault_pending() const;
   /// A signal given to run() is delivered; in any other stop it would be dropped.
   [[nodiscard]] bool at_signal_delivery() const;
 

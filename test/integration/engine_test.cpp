@@ -310,6 +310,24 @@ TEST(Engine, LeavesAnAttachedProcessAsItWas) {
   ::close(pipe_fds[1]);
 }
 
+// Other threads may have executed the breakpoint too when they are asked to stop.
+TEST(Engine, LeavesNoTrapBehindWhenManyThreadsHitABreakpoint) {
+  const TraceeAddr address = symbol_of("churn_no_pie", "visit");
+  for (int round = 0; round < 60; ++round) {
+    EngineDriver driver;
+    const pid_t pid = driver.launch("churn_no_pie");
+    ASSERT_TRUE(driver.engine.insert(pid, software(address)));
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+    ASSERT_TRUE(driver.engine.remove(pid, software(address)));
+    ASSERT_TRUE(driver.engine.detach(pid));
+    int raw = 0;
+    ASSERT_EQ(::waitpid(pid, &raw, 0), pid);
+    ASSERT_EQ(WaitStatus::decode(raw).describe(), "exited 0") << "round " << round;
+  }
+}
+
 TEST(Engine, RefusesAProcessThatIsNotThere) {
   EngineDriver driver;
   const auto attached = driver.engine.attach(0x3fffff);
