@@ -56,22 +56,29 @@ CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_b
 CacheLog::Chunk& CacheLog::open_chunk() {
   if (chunks_.empty() || chunks_.back().numbers.size() >= kChunkNumbers ||
       chunks_.back().events.size() >= kChunkNumbers) {
-    drop_old();
-    chunks_.emplace_back();
+    std::optional<Chunk> spare = drop_old();
+    chunks_.push_back(spare ? std::move(*spare) : Chunk{});
+    chunks_.back().numbers.reserve(kChunkNumbers);
   }
   return chunks_.back();
 }
 
-void CacheLog::drop_old() {
+std::optional<CacheLog::Chunk> CacheLog::drop_old() {
+  std::optional<Chunk> spare;
   while (!chunks_.empty()) {
-    const Chunk& oldest = chunks_.front();
+    Chunk& oldest = chunks_.front();
     const std::uint64_t size = oldest.numbers.size() + oldest.events.size();
-    if (held_ < limit_numbers_ + size) return;
+    if (held_ < limit_numbers_ + size) break;
     held_ -= size;
     numbers_dropped_ += oldest.numbers.size();
+    // Its memory is there already; fresh memory costs a page fault every 4 KiB.
+    oldest.numbers.clear();
+    oldest.events.clear();
+    spare = std::move(oldest);
     chunks_.pop_front();
     dropped_ = true;
   }
+  return spare;
 }
 
 void CacheLog::add_numbers(std::span<const std::uint32_t> numbers) {

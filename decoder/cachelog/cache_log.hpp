@@ -64,7 +64,8 @@ class CacheLog {
     std::vector<Event> events;
   };
   Chunk& open_chunk();
-  void drop_old();
+  /// Memory of a chunk that was dropped, to be used again.
+  std::optional<Chunk> drop_old();
   void decode(const Chunk& chunk, std::vector<Record>& out);
 
   std::shared_ptr<const ExitTable> exits_;

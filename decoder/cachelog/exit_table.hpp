@@ -17,7 +17,7 @@ using TakenBranch = std::pair<TraceeAddr, TraceeAddr>;
 /// One superblock's part of the table: where it begins, and the branches taken inside it.
 struct LoggedBlock {
   TraceeAddr head;
-  std::vector<TakenBranch> branches;
+  std::span<const TakenBranch> branches;
 };
 
 enum class LoggedExitKind : std::uint8_t {
@@ -44,27 +44,41 @@ struct LogCounts {
 /// Grows only: a number means the same for ever.
 class ExitTable {
  public:
+  ExitTable() = default;
+  /// Begins with all that another table has, which does not change any more.
+  explicit ExitTable(std::shared_ptr<const ExitTable> base);
+
   /// The number that the next exit will get.
   [[nodiscard]] std::uint32_t next_number() const {
-    return static_cast<std::uint32_t>(exits_.size());
+    return base_count_ + static_cast<std::uint32_t>(exits_.size());
   }
-  const LoggedBlock& add_block(LoggedBlock block);
-  /// `exit.block` is one that add_block() returned.
+  struct BlockFacts {
+    TraceeAddr head;
+    std::vector<TakenBranch> branches;
+  };
+  const LoggedBlock& add_block(BlockFacts block);
+  /// `exit.block` is one that add_block() returned, or lives as long as the table.
   void add_exit(const LoggedExit& exit);
   /// nullptr for a number that no exit has.
   [[nodiscard]] const LoggedExit* find(std::uint32_t number) const {
+    if (number < base_count_) return base_->find(number);
+    number -= base_count_;
     return number < exits_.size() ? &exits_[number] : nullptr;
   }
   void count(std::span<const std::uint32_t> numbers, LogCounts& counts) const;
 
  private:
-  struct Weight {
-    std::uint16_t branches = 0;
-    std::uint16_t instructions = 0;
+  struct OwnedBlock {
+    LoggedBlock block;
+    std::vector<TakenBranch> branches;
   };
-  std::vector<std::unique_ptr<LoggedBlock>> blocks_;
+  std::shared_ptr<const ExitTable> base_;
+  std::uint32_t base_count_ = 0;
+  std::vector<std::unique_ptr<OwnedBlock>> blocks_;
   std::vector<LoggedExit> exits_;
-  std::vector<Weight> weights_;  ///< By number; small, so that counting stays in the CPU's cache.
+  /// By number: branches, and instructions in the upper half. Small and apart from the rest, so
+  /// that counting stays in the CPU's cache.
+  std::vector<std::uint64_t> weights_;
 };
 
 }  // namespace backtrail::decoder

@@ -94,6 +94,12 @@ std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
   return {static_cast<const std::uint32_t*>(begin), (log - ring()) / sizeof(std::uint32_t)};
 }
 
+void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
+  // In one go rather than by a page fault every 4 KiB; old kernels refuse and the faults come.
+  (void)::madvise(host_, (code.size() + kPageBytes - 1) & ~(kPageBytes - 1), MADV_POPULATE_WRITE);
+  std::copy(code.begin(), code.end(), host_);
+}
+
 CacheMemory::~CacheMemory() {
   if (host_ != nullptr) ::munmap(host_, kTotalBytes);
 }

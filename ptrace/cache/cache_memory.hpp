@@ -75,6 +75,8 @@ class CacheMemory {
     return address >= code_ && address < code_ + kCodeBytes;
   }
   [[nodiscard]] std::span<std::uint8_t> host_code() const { return {host_, kCodeBytes}; }
+  /// Puts code there at once, before the program runs any.
+  void fill_code(std::span<const std::uint8_t> code);
   /// Aligned stores that the program sees at once.
   void store_link(std::uint64_t code_offset, std::uint32_t value);
   void store_entry(std::size_t index, TraceeAddr target);

@@ -61,7 +61,8 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       history_bytes_{history_bytes},
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
-      counts_{config.statistics != nullptr} {}
+      counts_{config.statistics != nullptr},
+      kept_store_{config.kept} {}
 
 CacheSource::~CacheSource() {
   log::ptrace().debug("pid={}: {}", process_.pid(), statistics());
@@ -117,7 +118,7 @@ bool CacheSource::set_up(Thread& thread) {
     if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
     return false;
   };
-  auto space = cache::CacheSpace::of(thread, sums_);
+  auto space = cache::CacheSpace::of(thread, sums_, kept_store_);
   if (!space) return failed(space.error());
   const auto slot = (*space)->take_slot(thread);
   if (!slot) return failed(slot.error());
@@ -217,6 +218,7 @@ void CacheSource::note_system_call(Thread& thread) {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
+    process_.cache_space.reset();
     stop_signal_due_ = false;
     return StepSource::on_stop(thread, status);
   }

@@ -72,6 +72,7 @@ class CacheSource final : public StepSource {
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never empty.
   bool counts_;                             ///< Somebody wants sums.
+  std::shared_ptr<cache::KeptStore> kept_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;

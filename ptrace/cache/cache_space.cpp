@@ -41,6 +41,7 @@ CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums)
 
 CacheSpace::~CacheSpace() {
   if (!code_) return;
+  keep();
   sums_->superblocks += code_->blocks();
   sums_->translated_instructions += code_->instructions();
   sums_->code_bytes += code_->bytes_used();
@@ -52,7 +53,8 @@ void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
-                                                   std::shared_ptr<SourceStatistics> sums) {
+                                                   std::shared_ptr<SourceStatistics> sums,
+                                                   std::shared_ptr<KeptStore> store) {
   Process& process = thread.process();
   if (auto existing = process.cache_space.lock()) return existing;
   BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
@@ -65,6 +67,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
       .stop_before = [raw = space.get()](TraceeAddr at) { return raw->must_not_translate(at); }};
   space->code_ =
       std::make_unique<CodeCache>(*space->memory_, std::move(source), inline_system_calls());
+  space->begin_keeping(std::move(store));
   process.cache_space = space;
   return space;
 }
@@ -109,6 +112,7 @@ Result<void> CacheSpace::refresh() {
   pages_.forget();
   if (!executable_.kept_by(now)) code_->drop_all();
   executable_ = std::move(now);
+  use_kept_modules();
   mappings_current_ = true;
   return {};
 }

@@ -13,6 +13,7 @@
 #include "ptrace/cache/code_cache.hpp"
 #include "ptrace/cache/code_pages.hpp"
 #include "ptrace/cache/executable_map.hpp"
+#include "ptrace/cache/kept_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
 
 namespace backtrail::tracee {
@@ -35,11 +36,13 @@ class CacheSpace {
   /// The one that the process has, or a new one. The thread must stand between two instructions.
   /// Errors of CacheMemory::create; kUnsupported where translated code must not run.
   static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
-                                                std::shared_ptr<SourceStatistics> sums);
+                                                std::shared_ptr<SourceStatistics> sums,
+                                                std::shared_ptr<KeptStore> store);
   ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;
 
+  [[nodiscard]] const Process& process() const { return process_; }
   [[nodiscard]] CacheMemory& memory() { return *memory_; }
   [[nodiscard]] CodeCache& code() { return *code_; }
 
@@ -68,6 +71,9 @@ class CacheSpace {
 
  private:
   CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums);
+  void begin_keeping(std::shared_ptr<KeptStore> store);
+  void use_kept_modules();
+  void keep();
   [[nodiscard]] bool must_not_translate(TraceeAddr address) const;
 
   Process& process_;
@@ -82,6 +88,9 @@ class CacheSpace {
   bool segv_action_current_ = false;
   bool mappings_current_ = false;
   std::string why_forbidden_;
+  std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
+  std::string key_;
+  std::vector<CodeModule> modules_;  ///< As far as they have been looked at.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -11,7 +11,7 @@ constexpr std::uint64_t kAlignment = 16;
 constexpr std::uint32_t kLargestBlock = 16 * 1024;
 constexpr std::uint32_t kLargestPad = 128;
 /// Superblocks made at once. A miss costs as much as several of them.
-constexpr std::size_t kBatchBlocks = 12;
+constexpr std::size_t kBatchBlocks = 4;
 
 std::size_t table_index(TraceeAddr head) {
   return head.value() % translate::kTableEntries;
@@ -49,9 +49,7 @@ std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
-  if (const auto known = by_head_.find(head); known != by_head_.end()) {
-    return memory_.code() + known->second->offset;
-  }
+  if (const auto known = find_body(head)) return memory_.code() + *known;
   Successors work;
   const auto wanted = make(head, work);
   std::size_t made = 1;
@@ -62,7 +60,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
       const auto& list = returned ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      if (by_head_.contains(next) || source_.stop_before(next)) continue;
+      if (find_body(next) || source_.stop_before(next)) continue;
       const auto body = make(next, work);
       ++made;
       const auto* address = std::get_if<TraceeAddr>(&body);
@@ -106,8 +104,8 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
   }
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0) continue;
-    if (const auto known = by_head_.find(exit.to); known != by_head_.end()) {
-      link(exit.number, memory_.code() + known->second->offset);
+    if (const auto known = find_body(exit.to)) {
+      link(exit.number, memory_.code() + *known);
     } else {
       waiting_[exit.to].push_back(exit.number);
       successors.direct.push_back(exit.to);
@@ -128,6 +126,8 @@ void CodeCache::register_exits(const translate::Superblock& block,
 }
 
 const translate::Exit* CodeCache::exit(std::uint32_t number) const {
+  if (number < kept_exits_) return &kept_->parts().exits[number].exit;
+  number -= kept_exits_;
   return number < exit_places_.size() ? &exit_places_[number].exit : nullptr;
 }
 
@@ -146,23 +146,27 @@ void CodeCache::point(std::uint64_t link, TraceeAddr target) {
   memory_.store_link(link, static_cast<std::uint32_t>(target - behind));
 }
 
+bool CodeCache::lead(std::uint64_t link, TraceeAddr body) {
+  if (body - memory_.code() < kept_bytes_) {
+    links_to_adopted_.push_back(link);
+  } else {
+    Block* target = block_at(body);
+    if (target == nullptr || target->dropped) return false;
+    target->incoming.push_back(link);
+  }
+  point(link, body);
+  return true;
+}
+
 void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
-  if (exit_number >= exit_places_.size()) return;
-  ExitPlace& place = exit_places_[exit_number];
-  Block* target = block_at(body);
-  if (place.link == 0 || target == nullptr || target->dropped) return;
-  point(place.link, body);
-  target->incoming.push_back(place.link);
+  const std::uint64_t from = link_of(exit_number);
+  if (from != 0) (void)lead(from, body);
 }
 
 void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
-  Block* target = block_at(body);
-  if (target == nullptr) return;
   if (const auto known = pads_.find(head); known != pads_.end()) {
     if (known->second.body == body) return;
-    known->second.body = body;
-    point(known->second.body_link, body);
-    target->incoming.push_back(known->second.body_link);
+    if (lead(known->second.body_link, body)) known->second.body = body;
     return;
   }
   const auto offset = reserve(kLargestPad);
@@ -181,14 +185,18 @@ void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
   block->rows = std::move(pad.rows);
   blocks_.push_back(std::move(block));
   used_ = *offset + pad.code.size();
-  pads_[head] = {*offset + pad.body_link, body};
-  target->incoming.push_back(*offset + pad.body_link);
+  if (!lead(*offset + pad.body_link, body)) return;
+  pads_[head] = {.address = *offset,
+                 .body_link = *offset + pad.body_link,
+                 .conflict_link = *offset + pad.conflict_link,
+                 .body = body};
   memory_.store_entry(index, address);
 }
 
 void CodeCache::drop_block(Block& block) {
   if (block.dropped || block.is_pad) return;
   block.dropped = true;
+  complete_ = false;
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   for (const std::uint64_t link : block.incoming) point(link, miss());
   block.incoming.clear();
@@ -197,6 +205,11 @@ void CodeCache::drop_block(Block& block) {
 }
 
 void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
+  if (std::any_of(active_.begin(), active_.end(), [=](const translate::Branch& module) {
+        return module.first < end && begin < module.second;
+      })) {
+    drop_adopted();
+  }
   for (const auto& block : blocks_) {
     const bool overlaps = std::any_of(
         block->ranges.begin(), block->ranges.end(),
@@ -206,10 +219,12 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CodeCache::drop_all() {
+  drop_adopted();
   for (const auto& block : blocks_) drop_block(*block);
 }
 
 void CodeCache::split_at(TraceeAddr address) {
+  complete_ = false;
   splits_.insert(address);
   drop(address, address + 1);
 }
@@ -220,6 +235,7 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (offset < miss_.code.size()) {
     return CodePlace{CodePlace::Kind::kMiss, nullptr, nullptr, offset >= miss_.saved_at};
   }
+  if (offset < kept_bytes_) return locate_adopted(offset);
   const auto after = std::upper_bound(
       blocks_.begin(), blocks_.end(), offset,
       [](std::uint64_t value, const auto& block) { return value < block->offset; });

@@ -14,6 +14,7 @@
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/cache/cache_memory.hpp"
+#include "ptrace/cache/kept_code.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -33,6 +34,15 @@ class CodeCache {
   /// `memory` and `inline_calls` are borrowed.
   CodeCache(CacheMemory& memory, translate::CodeSource source,
             const translate::InlineSystemCalls& inline_calls);
+
+  /// Takes over translations made at the same addresses; before anything else is made. They are
+  /// used once their module is there.
+  void adopt(std::shared_ptr<const KeptCode> kept);
+  [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return kept_; }
+  /// [begin, end) is the module that translations were kept of: they are used from now on.
+  void activate(TraceeAddr begin, TraceeAddr end);
+  /// Everything, for other processes; nullptr when something was dropped.
+  [[nodiscard]] std::shared_ptr<const KeptCode> keep(std::vector<CodeModule> modules) const;
 
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
@@ -76,7 +86,9 @@ class CodeCache {
     std::uint64_t link = 0;  ///< Code offset of the rel32; 0 = cannot be linked.
   };
   struct Pad {
+    std::uint64_t address = 0;  ///< Code offsets.
     std::uint64_t body_link = 0;
+    std::uint64_t conflict_link = 0;
     TraceeAddr body;  ///< Where it leads; the miss routine when nowhere.
   };
 
@@ -91,6 +103,14 @@ class CodeCache {
   void register_exits(const translate::Superblock& block, const decoder::LoggedBlock& logged);
   Block* block_at(TraceeAddr body);
   void drop_block(Block& block);
+  void drop_adopted();
+  /// Lets the rel32 lead to a translation; false when there is none.
+  bool lead(std::uint64_t link, TraceeAddr body);
+  /// Code offset of the translation of `head`.
+  [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
+  [[nodiscard]] bool is_active(TraceeAddr address) const;
+  [[nodiscard]] std::uint64_t link_of(std::uint32_t exit_number) const;
+  [[nodiscard]] std::optional<CodePlace> locate_adopted(std::uint64_t offset) const;
   [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
 
   CacheMemory& memory_;
@@ -105,6 +125,14 @@ class CodeCache {
   /// Exits whose target has no translation yet, by target.
   std::unordered_map<TraceeAddr, std::vector<std::uint32_t>> waiting_;
   std::set<TraceeAddr> splits_;
+  std::shared_ptr<const KeptCode> kept_;
+  std::uint64_t kept_bytes_ = 0;
+  std::uint32_t kept_exits_ = 0;
+  std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
+  bool adopted_current_ = true;
+  std::vector<std::uint64_t> links_to_adopted_;
+  mutable translate::PcRow adopted_row_;  ///< What locate() pointed to last.
+  bool complete_ = true;                  ///< Nothing was ever dropped.
   std::uint64_t used_ = 0;
   std::uint64_t instructions_ = 0;
 };

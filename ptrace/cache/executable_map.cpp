@@ -11,7 +11,8 @@ Result<ExecutableMap> ExecutableMap::read(pid_t pid) {
   ExecutableMap result;
   for (const MapEntry& map : maps) {
     if (!map.execute || !map.read || map.write || map.shared) continue;
-    result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode});
+    result.ranges_.push_back(
+        {TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode, map.path});
   }
   return result;
 }

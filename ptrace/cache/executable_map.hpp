@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,14 +25,17 @@ class ExecutableMap {
   /// Everything in this map is in `newer` as it is here.
   [[nodiscard]] bool kept_by(const ExecutableMap& newer) const;
 
- private:
   struct Range {
     TraceeAddr begin;
     TraceeAddr end;
     std::uint64_t offset = 0;
     std::uint64_t inode = 0;
+    std::string path;
     bool operator==(const Range&) const = default;
   };
+  [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
+
+ private:
   std::vector<Range> ranges_;  ///< Ascending.
 };
 

@@ -19,6 +19,9 @@ enum class SourceKind : std::uint8_t { kAuto, kPerfPt, kPerfBts, kLbr, kCache, k
 enum class TraceFormat : std::uint8_t { kBts, kPt };
 
 struct SourceStatistics;
+namespace cache {
+class KeptStore;
+}
 
 struct TraceConfig {
   TraceFormat format = TraceFormat::kBts;
@@ -28,6 +31,8 @@ struct TraceConfig {
   std::uint64_t log_bytes = 0;
   /// Sources add their numbers here; may be empty.
   std::shared_ptr<SourceStatistics> statistics = {};
+  /// Translations are taken from here and left here; may be empty.
+  std::shared_ptr<cache::KeptStore> kept = {};
 };
 
 }  // namespace backtrail::tracee

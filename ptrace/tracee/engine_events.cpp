@@ -2,8 +2,11 @@
 
 #include <csignal>
 
+#include <linux/kcmp.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -15,6 +18,11 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::seconds kChildLimit{5};
+
+/// Of a vfork's two sides. A kernel that cannot tell has it as every libc uses it.
+bool shares_memory(pid_t one, pid_t other) {
+  return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) <= 0;
+}
 
 }  // namespace
 
@@ -216,7 +224,13 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     go(parent);
     return;
   }
-  if (vfork) parent.control().vfork_parent = true;
+  if (vfork) {
+    parent.control().vfork_parent = true;
+    // What translated code needs lies in memory that the two share.
+    if (shares_memory(parent.id().pid, child_pid)) {
+      (*child)->cache_space = parent.process().cache_space;
+    }
+  }
   if (vfork ? reported.vfork : reported.fork) {
     post(parent,
          {.kind = vfork ? StopKind::kVfork : StopKind::kFork, .child = {child_pid, child_pid}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ptrace/cache/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -15,7 +16,11 @@ Process::Process(pid_t pid, bool attached, ProcessMemory memory)
       breakpoints_{memory_},
       insns_{*this} {}
 
-Process::~Process() = default;
+Process::~Process() {
+  // A vfork's child may still use it; what it needs of this process is gone.
+  const auto space = cache_space.lock();
+  if (space && &space->process() == this) space->forbid("the process that shared its memory ended");
+}
 
 Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached) {
   BT_TRY(ProcessMemory memory, ProcessMemory::open(tid));

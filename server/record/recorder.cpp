@@ -45,6 +45,7 @@ bool will_end_the_process(ThreadId id, int signal) {
 Recorder::Recorder(const RecorderOptions& options)
     : options_{options},
       statistics_{std::make_shared<tracee::SourceStatistics>()},
+      kept_{std::make_shared<tracee::cache::KeptStore>(tracee::cache::KeptStore::default_folder())},
       engine_{options.source} {
   engine_.set_non_stop(true);
   engine_.reported = {.fork = true, .vfork = true, .exec = true, .threads = true};
@@ -63,6 +64,7 @@ void Recorder::begin_thread(ThreadId id) {
                              .size_bytes = options_.ring_bytes,
                              .log_bytes = options_.ring_bytes};
   if (options_.statistics) config.statistics = statistics_;
+  config.kept = kept_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
     log::server().debug("tid={}: {}", id.tid, enabled.error().message());
     return;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
+#include "ptrace/cache/kept_store.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/engine.hpp"
@@ -71,6 +72,7 @@ class Recorder {
   RecorderOptions options_;
   ForwardedSignals signals_;
   std::shared_ptr<tracee::SourceStatistics> statistics_;
+  std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
   std::vector<RecordObserver*> observers_;
   pid_t program_ = 0;

@@ -1,0 +1,12 @@
+#pragma once
+/// @file
+/// Which build of this program is running: translations of another one are not to be used.
+
+#include <string>
+
+namespace backtrail::tracee::cache {
+
+/// The running executable's size and time of change, the kernel and its version (the vdso is its).
+[[nodiscard]] const std::string& build_identity();
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,234 @@
+#include "ptrace/cache/kept_code.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "ptrace/cache/build_identity.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31747065'6b746342ULL;
+/// More than any real file; bounds what a damaged one can make us allocate.
+constexpr std::uint64_t kMostBytes = 256ULL << 20;
+
+/// Four sums side by side: one would wait for its multiplications.
+std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
+  constexpr std::uint64_t kFactor = 0xff51'afd7'ed55'8ccdULL;
+  std::array<std::uint64_t, 4> sums{1, 2, 3, 4};
+  while (bytes.size() >= sizeof sums) {
+    std::array<std::uint64_t, 4> words{};
+    std::memcpy(words.data(), bytes.data(), sizeof words);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] = (sums[i] ^ words[i]) * kFactor;
+      sums[i] ^= sums[i] >> 29U;
+    }
+    bytes = bytes.subspan(sizeof sums);
+  }
+  for (const std::uint8_t byte : bytes) sums[0] = (sums[0] ^ byte) * kFactor;
+  std::uint64_t sum = 0;
+  for (const std::uint64_t each : sums) sum = (sum ^ each) * kFactor;
+  return sum;
+}
+
+constexpr std::size_t kFileAlignment = 8;
+constexpr std::int64_t kNoPc = std::numeric_limits<std::int32_t>::min();
+
+class Writer {
+ public:
+  template <typename T>
+  void value(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);  // NOLINT
+    bytes.insert(bytes.end(), raw, raw + sizeof value);
+  }
+  template <typename T>
+  void array(std::span<const T> values) {
+    value<std::uint64_t>(values.size());
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(values.data());  // NOLINT
+    bytes.insert(bytes.end(), raw, raw + values.size_bytes());
+    while (bytes.size() % kFileAlignment != 0) bytes.push_back(0);
+  }
+  std::vector<std::uint8_t> bytes;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> bytes) : rest_{bytes} {}
+  template <typename T>
+  bool value(T& out) {
+    if (rest_.size() < sizeof out) return false;
+    std::memcpy(&out, rest_.data(), sizeof out);
+    rest_ = rest_.subspan(sizeof out);
+    return true;
+  }
+  template <typename T>
+  bool array(std::vector<T>& out) {
+    std::uint64_t count = 0;
+    if (!value(count) || count > rest_.size() / sizeof(T)) return false;
+    // Everything lies at multiples of kFileAlignment.
+    static_assert(alignof(T) <= kFileAlignment && std::is_trivially_copy_constructible_v<T>);
+    const auto* first = reinterpret_cast<const T*>(rest_.data());  // NOLINT
+    out.assign(first, first + count);
+    std::uint64_t taken = count * sizeof(T);
+    taken += (kFileAlignment - taken % kFileAlignment) % kFileAlignment;
+    if (taken > rest_.size()) return false;
+    rest_ = rest_.subspan(taken);
+    return true;
+  }
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
+
+ private:
+  std::span<const std::uint8_t> rest_;
+};
+
+template <typename Archive, typename Parts>
+bool for_each_part(Archive&& archive, Parts& parts) {
+  return archive(parts.modules) && archive(parts.code) && archive(parts.blocks) &&
+         archive(parts.rows) && archive(parts.branches) && archive(parts.exits) &&
+         archive(parts.pads) && archive(parts.bodies);
+}
+
+}  // namespace
+
+bool KeptCode::consistent() const {
+  const std::uint64_t code = parts_.code.size();
+  std::uint64_t behind = 0;
+  for (const KeptBlock& block : parts_.blocks) {
+    if (block.offset < behind || block.size == 0 || block.rows == 0) return false;
+    behind = std::uint64_t{block.offset} + block.size;
+    if (behind > code) return false;
+    if (std::uint64_t{block.first_row} + block.rows > parts_.rows.size()) return false;
+    if (std::uint64_t{block.first_branch} + block.branches > parts_.branches.size()) return false;
+  }
+  const auto link_fits = [=](std::uint64_t link) {
+    return link < code && link + sizeof(std::uint32_t) <= code;
+  };
+  for (const KeptExit& exit : parts_.exits) {
+    if (exit.block >= parts_.blocks.size() || !link_fits(exit.link)) return false;
+    if (exit.exit.passed > parts_.blocks[exit.block].branches || exit.kind > 2) return false;
+  }
+  for (const KeptPad& pad : parts_.pads) {
+    if (pad.address >= code || !link_fits(pad.body_link) || !link_fits(pad.conflict_link)) {
+      return false;
+    }
+  }
+  for (const auto& [head, offset] : parts_.bodies) {
+    if (offset >= code) return false;
+  }
+  return std::is_sorted(parts_.bodies.begin(), parts_.bodies.end());
+}
+
+std::shared_ptr<const KeptCode> KeptCode::make(KeptParts parts) {
+  std::shared_ptr<KeptCode> kept{new KeptCode};
+  kept->parts_ = std::move(parts);
+  if (!kept->consistent()) return nullptr;
+  const KeptParts& all = kept->parts_;
+  kept->logged_.reserve(all.blocks.size());
+  for (const KeptBlock& block : all.blocks) {
+    kept->logged_.push_back(
+        {block.head, std::span{all.branches}.subspan(block.first_branch, block.branches)});
+  }
+  auto exits = std::make_shared<decoder::ExitTable>();
+  for (const KeptExit& each : all.exits) {
+    exits->add_exit({&kept->logged_[each.block], each.exit.from, each.exit.to, each.exit.passed,
+                     static_cast<decoder::LoggedExitKind>(each.kind), each.exit.executed});
+  }
+  kept->exits_ = std::move(exits);
+  return kept;
+}
+
+std::optional<std::uint32_t> KeptCode::body(TraceeAddr head) const {
+  const auto found =
+      std::lower_bound(parts_.bodies.begin(), parts_.bodies.end(), head,
+                       [](const auto& each, TraceeAddr at) { return each.first < at; });
+  if (found == parts_.bodies.end() || found->first != head) return std::nullopt;
+  return found->second;
+}
+
+const KeptBlock* KeptCode::block_at(std::uint64_t offset) const {
+  const auto after =
+      std::upper_bound(parts_.blocks.begin(), parts_.blocks.end(), offset,
+                       [](std::uint64_t at, const KeptBlock& block) { return at < block.offset; });
+  if (after == parts_.blocks.begin()) return nullptr;
+  const KeptBlock& block = *std::prev(after);
+  return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
+}
+
+std::optional<KeptRow> KeptRow::of(const arch::x86::translate::PcRow& row, TraceeAddr head) {
+  // Where the target is in its slot no pc is given.
+  const auto distance = row.pc == TraceeAddr{} ? kNoPc : static_cast<std::int64_t>(row.pc - head);
+  KeptRow kept{.pc = static_cast<std::int32_t>(distance),
+               .offset = static_cast<std::uint16_t>(row.offset),
+               .stack_add = static_cast<std::int16_t>(row.stack_add),
+               .passed = static_cast<std::uint8_t>(row.passed),
+               .flags = row.flags};
+  const bool same = kept.pc == distance && kept.offset == row.offset &&
+                    kept.stack_add == row.stack_add && kept.passed == row.passed;
+  if (!same) return std::nullopt;
+  return kept;
+}
+
+arch::x86::translate::PcRow KeptRow::row(TraceeAddr head) const {
+  return {.offset = offset,
+          .pc = pc == kNoPc
+                    ? TraceeAddr{}
+                    : TraceeAddr{head.value() + static_cast<std::uint64_t>(std::int64_t{pc})},
+          .stack_add = stack_add,
+          .passed = passed,
+          .flags = flags};
+}
+
+std::optional<arch::x86::translate::PcRow> KeptCode::row(const KeptBlock& block,
+                                                         std::uint64_t within) const {
+  const auto rows = std::span{parts_.rows}.subspan(block.first_row, block.rows);
+  const auto next =
+      std::upper_bound(rows.begin(), rows.end(), within,
+                       [](std::uint64_t value, const KeptRow& row) { return value < row.offset; });
+  if (next == rows.begin()) return std::nullopt;
+  return std::prev(next)->row(block.head);
+}
+
+const decoder::LoggedBlock* KeptCode::logged(const KeptBlock& block) const {
+  return &logged_[static_cast<std::size_t>(&block - parts_.blocks.data())];
+}
+
+std::vector<std::uint8_t> KeptCode::to_bytes(const std::string& key) const {
+  Writer writer;
+  writer.value(kMagic);
+  writer.value(std::uint64_t{0});  // the checksum of what follows
+  writer.array(std::span<const char>{build_identity()});
+  writer.array(std::span<const char>{key});
+  for_each_part(
+      [&](const auto& part) {
+        writer.array(std::span{part});
+        return true;
+      },
+      parts_);
+  const std::uint64_t sum = checksum(std::span{writer.bytes}.subspan(2 * sizeof kMagic));
+  std::memcpy(&writer.bytes[sizeof kMagic], &sum, sizeof sum);
+  return std::move(writer.bytes);
+}
+
+std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,
+                                                     const std::string& key) {
+  Reader reader{bytes};
+  std::uint64_t magic = 0;
+  std::uint64_t sum = 0;
+  std::vector<char> build;
+  std::vector<char> their_key;
+  KeptParts parts;
+  if (bytes.size() > kMostBytes || !reader.value(magic) || magic != kMagic || !reader.value(sum) ||
+      sum != checksum(bytes.subspan(2 * sizeof magic)) || !reader.array(build) ||
+      std::string(build.begin(), build.end()) != build_identity() || !reader.array(their_key) ||
+      std::string(their_key.begin(), their_key.end()) != key ||
+      !for_each_part([&](auto& part) { return reader.array(part); }, parts) || !reader.at_end()) {
+    return nullptr;
+  }
+  return make(std::move(parts));
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,140 @@
+// Translations taken over from an earlier process: the same trace, and no harm from any file.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "decoder/trace/trace_consumer.hpp"
+#include "engine_driver.hpp"
+#include "ptrace/cache/kept_store.hpp"
+#include "ptrace/source/source_statistics.hpp"
+#include "ptrace/source/thread_trace.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+namespace fs = std::filesystem;
+using Store = std::shared_ptr<cache::KeptStore>;
+
+class Collector : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const decoder::Record> records) override {
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  std::vector<decoder::Record> all;
+};
+
+struct Outcome {
+  StopEvent end;
+  std::vector<decoder::Record> records;
+  std::uint64_t misses = 0;
+};
+
+Outcome run_with(const Store& store, const std::string& name) {
+  Outcome outcome;
+  Collector collector;
+  const auto sums = std::make_shared<SourceStatistics>();
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch(name);
+  const ThreadId id{pid, pid};
+  EXPECT_TRUE(driver.engine.enable_trace(
+      id, {.format = TraceFormat::kBts, .size_bytes = 0, .statistics = sums, .kept = store}));
+  Thread* thread = driver.engine.find(id);
+  if (thread == nullptr || !thread->trace()) return outcome;
+  thread->trace()->hub().add(collector, *thread->pc());
+  int signal = 0;
+  for (;;) {
+    driver.resume(id, ResumeAction{.signal = signal});
+    const auto event = driver.await();
+    if (!event) {
+      ADD_FAILURE() << name << " does not end";
+      return outcome;
+    }
+    outcome.end = *event;
+    if (event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled)
+      break;
+    signal = event->kind == StopKind::kSignal ? event->signal : 0;
+    thread->trace()->source().flush();
+  }
+  outcome.records = std::move(collector.all);
+  outcome.misses = sums->misses;
+  return outcome;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "backtrail-kept-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] fs::path inner() const { return path_ / "kept"; }
+  [[nodiscard]] std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    for (const auto& each : fs::directory_iterator{inner()}) found.push_back(each.path());
+    return found;
+  }
+
+ private:
+  fs::path path_;
+};
+
+void expect_same(const Outcome& one, const Outcome& other) {
+  EXPECT_EQ(one.end.kind, other.end.kind);
+  EXPECT_EQ(one.end.exit_code, other.end.exit_code);
+  ASSERT_EQ(one.records.size(), other.records.size());
+  for (std::size_t i = 0; i < one.records.size(); ++i) {
+    ASSERT_EQ(one.records[i], other.records[i]) << "record " << i;
+  }
+}
+
+class KeptCodeOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(KeptCodeOf, RunsTheSameWithFewerMisses) {
+  const Folder folder;
+  const Outcome first = run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam());
+  const Outcome second = run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam());
+  expect_same(first, second);
+  EXPECT_LT(second.misses, first.misses);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOf,
+                         testing::Values("plain_static", "calls_static", "calls", "throws", "jumps",
+                                         "loads"));
+
+TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
+  const Folder folder;
+  const auto run = [&] {
+    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "calls");
+  };
+  const Outcome first = run();
+  for (const auto& file : folder.files()) {
+    std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
+    stream.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
+    stream.put('x').put('y').put('z');
+  }
+  const Outcome damaged = run();
+  expect_same(first, damaged);
+  EXPECT_EQ(damaged.misses, first.misses);
+  for (const auto& file : folder.files()) fs::resize_file(file, fs::file_size(file) / 3);
+  expect_same(first, run());
+  fs::remove_all(folder.inner());
+  expect_same(first, run());
+}
+
+TEST(KeptCode, AFolderOthersMayWriteToIsNotUsed) {
+  const Folder folder;
+  fs::create_directory(folder.inner());
+  fs::permissions(folder.inner(), fs::perms::all);
+  const auto store = [&] { return std::make_shared<cache::KeptStore>(folder.inner()); };
+  const Outcome first = run_with(store(), "plain_static");
+  EXPECT_TRUE(folder.files().empty());
+  EXPECT_EQ(run_with(store(), "plain_static").misses, first.misses);
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
