@@ -9,6 +9,8 @@ find_package(pugixml REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(capstone REQUIRED IMPORTED_TARGET capstone)
 find_package(zydis REQUIRED)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
 
 if(BT_TESTS)
   find_package(GTest REQUIRED)

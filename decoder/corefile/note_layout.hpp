@@ -1,0 +1,41 @@
+#pragma once
+/// @file
+/// Where the fields of a core's notes lie, for both widths of program.
+/// Source: linux/elfcore.h (elf_prstatus, elf_prpsinfo) as the kernel writes it.
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "arch/isa.hpp"
+#include "arch/x86/raw_registers.hpp"
+
+namespace backtrail::decoder {
+
+/// pr_cursig, 16 bits, in both widths.
+inline constexpr std::size_t kCursigOffset = 12;
+
+struct PrstatusLayout {
+  std::size_t bytes;
+  std::size_t word_bytes;
+  std::size_t held_signals;  ///< sighold.
+  std::size_t pid;           ///< Then ppid, pgrp and sid, 32 bits each.
+  std::size_t registers;
+  std::span<const arch::x86::UserReg> order;
+  std::size_t has_fp;
+};
+[[nodiscard]] const PrstatusLayout& prstatus_layout(arch::Isa isa);
+
+inline constexpr std::size_t kPsinfoNameBytes = 16;
+inline constexpr std::size_t kPsinfoArgumentBytes = 80;
+struct PsinfoLayout {
+  std::size_t bytes;
+  std::size_t uid;       ///< Then gid, of the same width.
+  std::size_t id_bytes;  ///< Of uid and gid.
+  std::size_t pid;       ///< Then ppid, pgrp and sid.
+  std::size_t name;
+  std::size_t arguments;
+};
+[[nodiscard]] const PsinfoLayout& psinfo_layout(arch::Isa isa);
+
+}  // namespace backtrail::decoder

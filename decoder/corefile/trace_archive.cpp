@@ -1,0 +1,85 @@
+#include "decoder/corefile/trace_archive.hpp"
+
+#include <algorithm>
+
+#include "arch/base/log.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+std::string name_of(const TraceIndexEntry& entry) {
+  const auto end = std::find(std::begin(entry.name), std::end(entry.name), '\0');
+  return {std::begin(entry.name), end};
+}
+
+/// Sorts by number and drops blocks that tell of records again.
+void put_in_order(TraceArchive::Thread& thread) {
+  std::stable_sort(thread.blocks.begin(), thread.blocks.end(),
+                   [](const TraceBlock& a, const TraceBlock& b) { return a.first < b.first; });
+  std::uint64_t next = 0;
+  std::erase_if(thread.blocks, [&](const TraceBlock& block) {
+    if (block.first < next || block.first > ~0ULL - block.records) return true;
+    next = block.first + block.records;
+    return false;
+  });
+  for (const TraceBlock& block : thread.blocks) thread.records += block.records;
+}
+
+/// Puts what is at [at, end) behind a gap that says `lost` records are not there.
+void begin_after_gap(std::vector<Record>& records, std::size_t at, std::uint64_t lost) {
+  const auto place = records.begin() + static_cast<std::ptrdiff_t>(at);
+  if (at == 0) {
+    // The oldest one says where execution was; what led to it is not known.
+    if (place->kind != RecordKind::kGap || place->reason != GapReason::kStart) {
+      *place = gap(GapReason::kStart, TraceeAddr{}, place->to);
+    }
+    return;
+  }
+  const TraceeAddr to = place->kind == RecordKind::kGap ? place->to : place->from;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
+  records.insert(place, gap(GapReason::kOverflow, TraceeAddr{}, to, count));
+}
+
+}  // namespace
+
+TraceArchive::TraceArchive(const CoreFile& core) {
+  if (core.newer_format()) return;
+  for (const TraceIndexEntry& entry : core.trace_index()) {
+    Thread& thread = threads_[entry.tid];
+    thread.lost = entry.lost;
+    thread.name = name_of(entry);
+  }
+  BlockScan scan = scan_blocks(core.trace_segment());
+  unreadable_bytes_ = scan.unreadable_bytes;
+  for (const TraceBlock& block : scan.blocks) threads_[block.tid].blocks.push_back(block);
+  for (auto& [tid, thread] : threads_) put_in_order(thread);
+}
+
+const TraceArchive::Thread* TraceArchive::find(std::uint32_t tid) const {
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? nullptr : &found->second;
+}
+
+std::vector<Record> TraceArchive::load(std::uint32_t tid, std::uint64_t most) const {
+  std::vector<Record> records;
+  const Thread* thread = find(tid);
+  if (thread == nullptr) return records;
+  std::size_t begin = thread->blocks.size();
+  for (std::uint64_t count = 0; begin > 0 && count < most; --begin) {
+    count += thread->blocks[begin - 1].records;
+  }
+  std::uint64_t next = 0;
+  for (std::size_t i = begin; i < thread->blocks.size(); ++i) {
+    const TraceBlock& block = thread->blocks[i];
+    const std::size_t at = records.size();
+    if (const auto decoded = decode_block(block, records); !decoded) {
+      log::decoder().warn("tid={} op=load_trace {}", tid, decoded.error().message());
+      continue;
+    }
+    if (at == 0 || block.first != next) begin_after_gap(records, at, block.first - next);
+    next = block.first + block.records;
+  }
+  return records;
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,52 @@
+#pragma once
+/// @file
+/// Records as compressed blocks, each of which can be read without the others.
+///
+///   magic(4) crc32 of the rest of the header(4) tid(4) records(4) number of the first(8)
+///   raw bytes(4) stored bytes(4)      then a zstd frame with its checksum
+///
+/// A damaged block costs its own records and no more.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/base/result.hpp"
+#include "decoder/trace/record.hpp"
+
+namespace backtrail::decoder {
+
+inline constexpr std::uint32_t kBlockMagic = 0x42525442;  // "BTRB"
+inline constexpr std::size_t kBlockHeaderBytes = 32;
+/// Most records in a block, and most bytes that it may unpack to.
+inline constexpr std::uint32_t kBlockRecords = 32768;
+inline constexpr std::uint32_t kMaxRawBlockBytes = 1U << 20U;
+
+/// Where a block lies in the segment, and what it says it holds.
+struct TraceBlock {
+  std::uint32_t tid = 0;
+  std::uint32_t records = 0;
+  std::uint64_t first = 0;
+  std::uint32_t raw_bytes = 0;
+  std::span<const std::uint8_t> stored;
+};
+
+/// Appends `records` (at most kBlockRecords) of thread `tid` to `out`; `first` is the number of the
+/// oldest in its thread's trace.
+void append_block(std::uint32_t tid, std::uint64_t first, std::span<const Record> records,
+                  std::vector<std::uint8_t>& out);
+
+struct BlockScan {
+  std::vector<TraceBlock> blocks;      ///< In the segment's order.
+  std::uint64_t unreadable_bytes = 0;  ///< Passed over in search of the next block.
+};
+/// Finds the blocks of a segment by their headers. They point into `segment`.
+[[nodiscard]] BlockScan scan_blocks(std::span<const std::uint8_t> segment);
+
+/// Appends the records of a block to `out`. Error kMalformed: it is damaged; `out` is as it was.
+Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out);
+
+/// CRC-32 as zlib has it.
+[[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes);
+
+}  // namespace backtrail::decoder

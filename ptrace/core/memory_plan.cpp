@@ -1,0 +1,129 @@
+#include "ptrace/core/memory_plan.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::string_view kDeleted = " (deleted)";
+/// The code cache's memory, see ptrace/cache/cache_memory.cpp.
+constexpr std::string_view kOwnMemory = "/memfd:backtrail";
+
+bool takes_kilobytes(std::string_view line, std::string_view key, std::uint64_t& out) {
+  if (!line.starts_with(key)) return false;
+  line.remove_prefix(key.size());
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  std::uint64_t value = 0;
+  std::from_chars(line.data(), line.data() + line.size(), value);
+  out = value * 1024;
+  return true;
+}
+
+bool has_flag(std::string_view flags, std::string_view flag) {
+  for (std::size_t at = flags.find(flag); at != std::string_view::npos;
+       at = flags.find(flag, at + 1)) {
+    if (flags[at - 1] == ' ') return true;
+  }
+  return false;
+}
+
+void take_detail(std::string_view line, MemoryMapping& mapping) {
+  if (takes_kilobytes(line, "Rss:", mapping.resident_bytes)) return;
+  if (takes_kilobytes(line, "Swap:", mapping.swapped_bytes)) return;
+  if (takes_kilobytes(line, "Anonymous:", mapping.anonymous_bytes)) return;
+  if (line.starts_with("VmFlags:")) {
+    mapping.dont_dump = has_flag(line, "dd") || has_flag(line, "io");
+  }
+}
+
+/// Nobody will find this file again.
+bool file_is_gone(const MapEntry& map) {
+  return map.path.ends_with(kDeleted) || map.path.starts_with("/memfd:") ||
+         map.path.starts_with("/SYSV");
+}
+
+MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
+  const MapEntry& map = mapping.map;
+  if (map.path.starts_with("/dev/") && !map.path.starts_with("/dev/shm/") &&
+      !map.path.starts_with("/dev/zero")) {
+    return MappingPart::kNone;
+  }
+  if (map.shared) {
+    // A hole of a shared mapping would be allocated by reading it.
+    return file_is_gone(map) || full ? MappingPart::kPopulated : MappingPart::kNone;
+  }
+  if (full || file_is_gone(map) || mapping.anonymous_bytes + mapping.swapped_bytes != 0) {
+    return MappingPart::kWhole;
+  }
+  return map.offset == 0 && map.read ? MappingPart::kFirstPage : MappingPart::kNone;
+}
+
+}  // namespace
+
+std::vector<MemoryMapping> parse_smaps(std::string_view text) {
+  std::vector<MemoryMapping> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    // Details begin with a capital letter, mappings with an address.
+    if (!line.empty() && line.front() >= 'A' && line.front() <= 'Z') {
+      if (!out.empty()) take_detail(line, out.back());
+    } else if (auto entry = parse_maps_line(line)) {
+      out.push_back({.map = std::move(*entry)});
+    }
+  }
+  return out;
+}
+
+MappingPart part_in_core(const MemoryMapping& mapping, bool full) {
+  const MapEntry& map = mapping.map;
+  if (mapping.dont_dump || map.path.starts_with("[vvar")) return MappingPart::kNone;
+  if (map.path == "[vdso]") return MappingPart::kWhole;
+  if (map.inode != 0) return part_of_file(mapping, full);
+  return mapping.resident_bytes + mapping.swapped_bytes == 0 ? MappingPart::kNone
+                                                             : MappingPart::kPopulated;
+}
+
+Result<std::vector<MemorySegment>> plan_memory(pid_t pid, bool full) {
+  const ProcFs proc;
+  auto text = proc.read(pid, "smaps");
+  bool details = text.has_value();
+  if (!details) {
+    BT_TRY(text, proc.read(pid, "maps"));
+  }
+  PageScan pages{pid};
+  std::vector<MemorySegment> out;
+  for (MemoryMapping& mapping : parse_smaps(*text)) {
+    if (mapping.map.path.starts_with(kOwnMemory) || mapping.map.path == "[vsyscall]") continue;
+    // Without details every mapping may have contents, and every file may be changed.
+    if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;
+    if (!details && mapping.map.write) mapping.anonymous_bytes = mapping.resident_bytes;
+    MemorySegment segment{.map = mapping.map, .file_bytes = 0, .ranges = {}};
+    const AddressRange all{mapping.map.start, mapping.map.end};
+    switch (part_in_core(mapping, full)) {
+      case MappingPart::kNone:
+        break;
+      case MappingPart::kFirstPage:
+        segment.ranges = {{all.begin, all.begin + kPageBytes}};
+        break;
+      case MappingPart::kPopulated:
+        segment.ranges =
+            pages.populated(all, (mapping.resident_bytes + mapping.swapped_bytes) / kPageBytes);
+        segment.file_bytes = all.end - all.begin;
+        break;
+      case MappingPart::kWhole:
+        segment.ranges = {all};
+        break;
+    }
+    if (segment.file_bytes == 0 && !segment.ranges.empty()) {
+      segment.file_bytes = segment.ranges.back().end - all.begin;
+    }
+    out.push_back(std::move(segment));
+  }
+  return out;
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,55 @@
+// In a thread: exceptions are thrown and caught, a buffer is overrun, and what lay behind it, a
+// pointer to a function, is followed.
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+struct Order {
+  char customer[16];
+  void (*finish)(Order&);
+};
+
+volatile int finished;
+volatile int failures;
+
+void finish_order(Order& /*order*/) {
+  finished = finished + 1;
+}
+
+void check_name(const char* name) {
+  if (std::strlen(name) > 12) throw std::length_error("name");
+}
+
+void note_failure() {
+  failures = failures + 1;
+}
+
+void set_customer(Order& order, const char* name) {
+  try {
+    check_name(name);
+  } catch (const std::length_error&) {
+    note_failure();
+  }
+  for (std::size_t i = 0; i <= std::strlen(name); ++i) {
+    order.customer[i] = name[i];  // smashes
+  }
+}
+
+void run_order(Order& order) {
+  order.finish(order);
+}
+
+void work(const char* name) {
+  Order order{{}, finish_order};
+  set_customer(order, "short");
+  run_order(order);
+  set_customer(order, name);
+  run_order(order);
+}
+
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "a customer of a very long name";
+  std::thread thread{work, name};
+  thread.join();
+  return 0;
+}

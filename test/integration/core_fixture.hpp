@@ -1,0 +1,108 @@
+#pragma once
+/// @file
+/// Crashes an inferior under the engine, with its records, and writes its core.
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "decoder/corefile/trace_blocks.hpp"
+#include "engine_driver.hpp"
+#include "ptrace/core/core_writer.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/thread_trace.hpp"
+
+namespace backtrail::tracee {
+
+/// A folder for one test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "bt-core-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data()) == nullptr ? "" : pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+[[nodiscard]] inline std::vector<std::uint8_t> bytes_of(const std::string& path) {
+  std::ifstream in{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+class RecordList final : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const decoder::Record> records) override {
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  std::vector<decoder::Record> all;
+};
+
+[[nodiscard]] inline CoreTrace core_trace(pid_t tid, const std::vector<decoder::Record>& records) {
+  CoreTrace trace;
+  trace.tid = static_cast<std::uint32_t>(tid);
+  trace.name = "traced";
+  trace.records = records.size();
+  trace.write = [tid, &records](const CoreTrace::Sink& sink) -> Result<void> {
+    std::vector<std::uint8_t> block;
+    for (std::size_t at = 0; at < records.size(); at += decoder::kBlockRecords) {
+      block.clear();
+      decoder::append_block(
+          static_cast<std::uint32_t>(tid), at,
+          std::span{records}.subspan(
+              at, std::min<std::size_t>(decoder::kBlockRecords, records.size() - at)),
+          block);
+      BT_CHECKED(sink(block));
+    }
+    return {};
+  };
+  return trace;
+}
+
+/// Runs `name how number` natively up to the first signal.
+class Crash {
+ public:
+  explicit Crash(const std::string& name, const std::vector<std::string>& arguments = {}) {
+    pid = driver.launch(name, arguments);
+    for (auto event = driver.run(); event; event = driver.run()) {
+      if (event->kind != StopKind::kSignal) continue;
+      cause.signal = event->signal;
+      cause.tid = event->thread.tid;
+      if (const auto info = request::read_siginfo(cause.tid)) cause.siginfo = *info;
+      break;
+    }
+    EXPECT_NE(cause.signal, 0) << name << " did not crash";
+  }
+  [[nodiscard]] Process& process() { return *driver.engine.find(pid); }
+
+  Result<CoreResult> write(const std::string& path, const CoreOptions& options = {}) {
+    return write_core(process(), cause, traces, path, options);
+  }
+
+  EngineDriver driver;
+  pid_t pid = 0;
+  CoreCause cause;
+  std::vector<CoreTrace> traces;
+};
+
+}  // namespace backtrail::tracee
