@@ -21,6 +21,7 @@ using namespace backtrail::server;  // NOLINT(google-build-using-namespace): the
 struct Runner {
   int operator()(const ServeOptions& options) const { return run_serve(options); }
   int operator()(const RecordOptions& options) const { return run_record(options); }
+  int operator()(const ReplayOptions& options) const { return run_replay(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const PrintAndExit& exit) const {

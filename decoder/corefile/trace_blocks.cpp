@@ -38,6 +38,7 @@ void encode(std::span<const Record> records, ByteWriter& out) {
     out.varint(i - last);
     out.number(static_cast<std::uint8_t>(record.kind));
     out.number(static_cast<std::uint8_t>(record.reason));
+    out.number(static_cast<std::uint8_t>(record.bound));
     out.varint(record.payload);
     last = i;
   }
@@ -56,14 +57,17 @@ bool decode_special(ByteReader& in, std::span<Record> records) {
     at += in.varint();
     const auto kind = in.number<std::uint8_t>();
     const auto reason = in.number<std::uint8_t>();
+    const auto bound = in.number<std::uint8_t>();
     const std::uint64_t payload = in.varint();
     if (at >= records.size() || kind > static_cast<unsigned>(RecordKind::kGap) ||
-        reason > static_cast<unsigned>(GapReason::kUndecodable)) {
+        reason > static_cast<unsigned>(GapReason::kUnseenAsync) ||
+        bound > static_cast<unsigned>(LossBound::kBatches)) {
       return false;
     }
     Record& record = records[static_cast<std::size_t>(at)];
     record.kind = static_cast<RecordKind>(kind);
     record.reason = static_cast<GapReason>(reason);
+    record.bound = static_cast<LossBound>(bound);
     record.payload = static_cast<std::uint32_t>(payload);
   }
   return in.good();

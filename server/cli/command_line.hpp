@@ -14,6 +14,7 @@
 
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
+#include "server/cli/crash_files.hpp"
 #include "server/cli/decode.hpp"
 #include "server/record/recorder.hpp"
 #include "server/transport/comm_spec.hpp"
@@ -50,8 +51,8 @@ struct PrintAndExit {
   std::string text;
 };
 
-using Command =
-    std::variant<ServeOptions, RecordOptions, DoctorOptions, DecodeOptions, PrintAndExit>;
+using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions,
+                             DecodeOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.
@@ -63,6 +64,8 @@ using Command =
 [[nodiscard]] Command parse_backtrail_arguments(std::span<const std::string> arguments);
 /// The words behind `backtrail record`.
 [[nodiscard]] Command parse_record_arguments(std::span<const std::string> arguments);
+/// The words behind `backtrail replay`.
+[[nodiscard]] Command parse_replay_arguments(std::span<const std::string> arguments);
 
 // What they share.
 

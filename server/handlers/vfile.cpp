@@ -101,7 +101,7 @@ std::optional<std::uint64_t> take_offset(PacketText& text) {
 Reply set_file_system(SessionContext& context, PacketText text) {
   const auto pid = take_file(text);
   if (!pid || !text.at_end()) return malformed();
-  context.files.set_file_system(*pid);
+  context.files.set_file_system(context.target.has_own_files(*pid) ? *pid : 0);
   return success(0);
 }
 

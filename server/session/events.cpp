@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/rsp/hex.hpp"
 #include "server/session/gdb_signals.hpp"
 #include "server/session/notices.hpp"
 #include "server/session/stop_reply.hpp"
@@ -111,6 +112,9 @@ void deliver_events(SessionContext& context) {
   if (!event) return;
   context.stop_reply_due = false;
   announce_end(context, *event);
+  if (const auto message = run->take_message()) {
+    context.sink.send_packet("O" + rsp::to_hex(*message));
+  }
   context.sink.send_packet(report_stop(context, *event));
 }
 

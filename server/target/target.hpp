@@ -82,6 +82,8 @@ class RunControl {
   [[nodiscard]] virtual int event_fd() const { return -1; }
   /// The next event, oldest first. All-stop: every thread is stopped when there is one.
   virtual std::optional<tracee::StopEvent> take_event() = 0;
+  /// A sentence for the debugger's user about the event to come; all-stop only.
+  virtual std::optional<std::string> take_message() { return std::nullopt; }
   /// Some thread is running (resumed and with no event waiting).
   [[nodiscard]] virtual bool running() const = 0;
   [[nodiscard]] virtual bool is_running(ThreadId thread) const = 0;
@@ -156,6 +158,11 @@ class Target {
   [[nodiscard]] virtual int core(ThreadId thread) const;
   /// True when the process was taken over rather than started.
   [[nodiscard]] virtual bool was_attached(pid_t pid) const = 0;
+  /// Its files are to be seen as it sees them itself, for as long as it lives.
+  [[nodiscard]] virtual bool has_own_files(pid_t pid) const {
+    (void)pid;
+    return true;
+  }
   /// The event that a stopped thread last reported or would report; kStopped when it has none.
   [[nodiscard]] virtual tracee::StopEvent last_stop(ThreadId thread) const = 0;
 

@@ -48,7 +48,7 @@ TEST(TraceBlocks, TheWorstRecordsFitIntoABlock) {
   for (std::uint32_t i = 0; i < kBlockRecords; ++i) {
     const std::uint64_t high = 0x8000000000000000ULL;
     records.push_back({TraceeAddr{i % 2 == 0 ? high : 0}, TraceeAddr{i % 2 == 0 ? 0 : high},
-                       RecordKind::kGap, GapReason::kUndecodable, ~0U});
+                       RecordKind::kGap, GapReason::kUndecodable, LossBound::kBatches, ~0U});
   }
   std::vector<std::uint8_t> bytes;
   append_block(1, 0, records, bytes);

@@ -1,0 +1,52 @@
+#pragma once
+/// @file
+/// A dead program's memory: what the core holds, and the files it had mapped for the rest.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/mapped_file.hpp"
+#include "decoder/trace/code_reader.hpp"
+
+namespace backtrail::decoder {
+
+/// Never invents bytes: what is neither in the core nor in the file that was mapped is unreadable.
+/// A file whose first page is not the one in the core has been replaced since, and is not used.
+class CoreMemory final : public CodeReader {
+ public:
+  /// `core` is borrowed. Files are looked for below each of `roots`, then at their own place.
+  explicit CoreMemory(const CoreFile& core, std::vector<std::string> roots = {});
+  ~CoreMemory() override;
+
+  [[nodiscard]] arch::Isa isa() const override { return core_.isa(); }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
+    return read(address, out);
+  }
+  std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
+
+  /// Where a mapped file is found, and is the one that was mapped.
+  [[nodiscard]] std::optional<std::string> find_file(const std::string& path);
+  /// Sentences about files that could not be used, in the order they were wanted.
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  struct Image {
+    std::string path;  ///< Where it was found; empty: nowhere.
+    std::optional<MappedFile> file;
+  };
+  Image& image(const std::string& path);
+  [[nodiscard]] bool is_the_mapped_one(const std::string& path, const MappedFile& file) const;
+  std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out);
+
+  const CoreFile& core_;
+  std::vector<std::string> roots_;
+  std::map<std::string, Image> images_;  ///< By the path in the core.
+  std::vector<std::string> problems_;
+};
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,53 @@
+// `backtrail replay`: what comes after it.
+
+#include <sstream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "server/cli/command_line.hpp"
+
+namespace backtrail::server {
+namespace {
+
+PrintAndExit fail_with(const std::string& text) {
+  return {1, fmt::format("backtrail: {}\n'backtrail replay --help' shows how it is used.\n", text)};
+}
+
+/// nullopt: the options have been taken.
+std::optional<Command> parse(CLI::App& app, std::span<const std::string> words) {
+  try {
+    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
+    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Command parse_replay_arguments(std::span<const std::string> words) {
+  ReplayOptions options;
+  std::vector<std::string> places;
+  CLI::App app{"Serve a crash file to gdb", "backtrail replay"};
+  app.add_option("WORDS", places,
+                 "[COMM] FILE: where gdb connects to, as for serve; the crash file")
+      ->required()
+      ->expected(1, 2);
+  app.add_option("--files", options.roots, "Look for the program's files below this folder first")
+      ->type_name("FOLDER")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  if (auto exit = parse(app, words)) return *exit;
+  options.says_how = places.size() == 1;
+  options.file = places.back();
+  auto comm = parse_comm(options.says_how ? ":0" : places.front());
+  if (!comm) return fail_with(comm.error());
+  options.comm = std::move(*comm);
+  return options;
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,234 @@
+#include "server/target/core_target.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "arch/x86/xsave_convert.hpp"
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/core_memory.hpp"
+#include "decoder/corefile/mapped_file.hpp"
+#include "server/session/gdb_signals.hpp"
+#include "server/target/core_traces.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using tracee::StopEvent;
+using tracee::StopKind;
+
+/// Owns what the parts of the target point into.
+struct OpenCore {
+  decoder::MappedFile file;
+  decoder::CoreFile core;
+};
+
+class CoreTarget final : public Target,
+                         public ProcessControl,
+                         public RunControl,
+                         public BreakpointControl {
+ public:
+  CoreTarget(std::unique_ptr<OpenCore> open, std::vector<std::string> roots)
+      : open_{std::move(open)},
+        core_{open_->core},
+        memory_{core_, std::move(roots)},
+        traces_{core_, memory_},
+        registers_{core_.isa(), arch::x86::core_xsave_layout(core_.threads().front().xsave)} {}
+
+  ProcessControl* process_control() override { return this; }
+  RunControl* run_control() override { return this; }
+  BreakpointControl* breakpoint_control() override { return this; }
+  BranchTracing* branch_tracing() override { return &traces_; }
+
+  // ProcessControl
+  Result<pid_t> launch(const tracee::LaunchSpec& /*spec*/) override { return refuse("start"); }
+  Result<pid_t> attach(pid_t /*pid*/) override { return refuse("attach"); }
+  Result<void> detach(pid_t /*pid*/) override { return leave(); }
+  Result<void> kill(pid_t /*pid*/) override { return leave(); }
+
+  // RunControl
+  void set_non_stop(bool /*on*/) override {}
+  Result<void> resume(std::span<const ThreadResume> orders) override;
+  void interrupt() override {}
+  void pump(int /*input_fd*/) override {}
+  std::optional<StopEvent> take_event() override;
+  std::optional<std::string> take_message() override { return std::exchange(message_, {}); }
+  [[nodiscard]] bool running() const override { return false; }
+  [[nodiscard]] bool is_running(ThreadId /*thread*/) const override { return false; }
+  void stop_all() override {}
+  void set_pass_signals(std::set<int> /*signals*/) override {}
+  void set_program_signals(std::set<int> /*signals*/) override {}
+  Result<void> set_catch_syscalls(pid_t /*pid*/,
+                                  std::optional<std::set<std::int64_t>> /*numbers*/) override {
+    return {};
+  }
+  void set_thread_events(bool /*on*/) override {}
+  void set_reported_events(bool /*fork*/, bool /*vfork*/, bool /*exec*/) override {}
+
+  // BreakpointControl: gdb itself stops at them within the trace, but wants them inserted.
+  Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec /*spec*/) override { return {}; }
+  Result<void> remove(pid_t /*pid*/, const tracee::BreakpointSpec& /*spec*/) override { return {}; }
+
+  // Target
+  [[nodiscard]] std::vector<pid_t> processes() const override {
+    return left_ ? std::vector<pid_t>{} : std::vector<pid_t>{pid()};
+  }
+  [[nodiscard]] std::vector<ThreadInfo> threads(pid_t pid) const override;
+  [[nodiscard]] bool alive(ThreadId thread) const override { return find(thread) != nullptr; }
+  [[nodiscard]] int core(ThreadId /*thread*/) const override { return -1; }
+  [[nodiscard]] bool was_attached(pid_t /*pid*/) const override { return true; }
+  [[nodiscard]] StopEvent last_stop(ThreadId thread) const override;
+  [[nodiscard]] bool has_own_files(pid_t /*pid*/) const override { return false; }
+
+  Result<const arch::x86::GdbRegisterSet*> register_set(pid_t /*pid*/) override {
+    return &registers_;
+  }
+  Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override;
+  Result<void> write_registers(ThreadId /*thread*/,
+                               const arch::x86::RawRegisters& /*regs*/) override {
+    return refuse("write registers");
+  }
+  Result<std::size_t> read_memory(pid_t /*pid*/, TraceeAddr address,
+                                  std::span<std::uint8_t> out) override {
+    return memory_.read(address, out);
+  }
+  Result<void> write_memory(pid_t /*pid*/, TraceeAddr /*address*/,
+                            std::span<const std::uint8_t> /*data*/) override {
+    return refuse("write memory");
+  }
+  Result<std::vector<std::uint8_t>> auxv(pid_t /*pid*/) override { return core_.auxv(); }
+  Result<std::string> exec_file(pid_t pid) override;
+  Result<LinkMapList> link_maps(pid_t pid) override;
+  Result<std::vector<std::uint8_t>> siginfo(ThreadId thread) override;
+  Result<void> set_siginfo(ThreadId /*thread*/, std::span<const std::uint8_t> /*bytes*/) override {
+    return refuse("write siginfo");
+  }
+  std::vector<std::string> wanted_symbols(pid_t /*pid*/) override { return {}; }
+  void symbols_resolved(pid_t /*pid*/,
+                        const std::map<std::string, TraceeAddr>& /*symbols*/) override {}
+  Result<TraceeAddr> tls_address(ThreadId /*thread*/, std::uint64_t /*offset*/,
+                                 TraceeAddr /*link_map*/) override {
+    return refuse("find thread-local storage");
+  }
+
+ private:
+  static tl::unexpected<Error> refuse(const char* operation) {
+    return fail(TraceErrc::kUnsupported, operation);
+  }
+  Result<void> leave() {
+    left_ = true;
+    return {};
+  }
+  [[nodiscard]] pid_t pid() const {
+    const std::uint32_t pid = core_.process().pid;
+    return static_cast<pid_t>(pid != 0 ? pid : core_.threads().front().tid);
+  }
+  [[nodiscard]] unsigned pointer_bytes() const { return core_.isa() == arch::Isa::kAmd64 ? 8 : 4; }
+  [[nodiscard]] const decoder::CoreThread* find(ThreadId thread) const {
+    if (left_) return nullptr;
+    const auto found = std::find_if(core_.threads().begin(), core_.threads().end(),
+                                    [&](const decoder::CoreThread& known) {
+                                      return known.tid == static_cast<std::uint32_t>(thread.tid);
+                                    });
+    return found == core_.threads().end() ? nullptr : &*found;
+  }
+  [[nodiscard]] ThreadId id_of(const decoder::CoreThread& thread) const {
+    return {pid(), static_cast<pid_t>(thread.tid)};
+  }
+
+  std::unique_ptr<OpenCore> open_;
+  const decoder::CoreFile& core_;
+  decoder::CoreMemory memory_;
+  CoreTraces traces_;
+  arch::x86::GdbRegisterSet registers_;
+  bool left_ = false;
+  std::deque<StopEvent> events_;
+  std::optional<std::string> message_;
+};
+
+/// Nothing moves: the same stop once more, and a word about why.
+Result<void> CoreTarget::resume(std::span<const ThreadResume> orders) {
+  if (orders.empty() || left_) return {};
+  const int signal = core_.threads().front().signal;
+  message_ = signal == 0 ? std::string{"The recording ends here. There is nothing to continue.\n"}
+                         : fmt::format("The program died here: {}. There is nothing to continue.\n",
+                                       gdb_signal_name(signal));
+  StopEvent stop = last_stop(id_of(core_.threads().front()));
+  events_.assign(1, stop);
+  return {};
+}
+
+std::optional<StopEvent> CoreTarget::take_event() {
+  if (events_.empty()) return std::nullopt;
+  StopEvent event = events_.front();
+  events_.pop_front();
+  return event;
+}
+
+std::vector<ThreadInfo> CoreTarget::threads(pid_t pid) const {
+  std::vector<ThreadInfo> out;
+  if (left_ || pid != this->pid()) return out;
+  for (const decoder::CoreThread& thread : core_.threads()) {
+    const auto* trace = traces_.archive().find(thread.tid);
+    const bool named = trace != nullptr && !trace->name.empty();
+    out.push_back({.id = id_of(thread),
+                   .name = named ? trace->name : core_.process().name,
+                   .core = -1,
+                   .handle = {}});
+  }
+  return out;
+}
+
+StopEvent CoreTarget::last_stop(ThreadId thread) const {
+  StopEvent stop{.thread = thread, .kind = StopKind::kStopped};
+  const decoder::CoreThread& first = core_.threads().front();
+  if (first.signal != 0 && static_cast<std::uint32_t>(thread.tid) == first.tid) {
+    stop.kind = StopKind::kSignal;
+    stop.signal = first.signal;
+  }
+  return stop;
+}
+
+Result<arch::x86::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
+  const decoder::CoreThread* found = find(thread);
+  if (found == nullptr) return fail(TraceErrc::kNotFound, "read registers");
+  return arch::x86::RawRegisters{found->user, found->xsave};
+}
+
+Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
+  const tracee::AuxvFacts facts = tracee::parse_auxv(core_.auxv(), pointer_bytes());
+  for (const TraceeAddr at : {facts.program_headers, facts.entry}) {
+    const decoder::CoreMapping* mapping = core_.mapping_at(at);
+    if (mapping == nullptr) continue;
+    return memory_.find_file(mapping->path).value_or(mapping->path);
+  }
+  return fail(TraceErrc::kNotFound, "find the program's file");
+}
+
+Result<LinkMapList> CoreTarget::link_maps(pid_t /*pid*/) {
+  return tracee::read_link_maps(
+      [this](TraceeAddr address, std::span<std::uint8_t> out) {
+        return memory_.read(address, out);
+      },
+      core_.auxv(), pointer_bytes());
+}
+
+Result<std::vector<std::uint8_t>> CoreTarget::siginfo(ThreadId thread) {
+  const decoder::CoreThread* found = find(thread);
+  if (found == nullptr || !found->siginfo) return fail(TraceErrc::kNotFound, "siginfo");
+  return std::vector<std::uint8_t>{found->siginfo->begin(), found->siginfo->end()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Target>> make_core_target(const std::string& path,
+                                                 std::vector<std::string> roots) {
+  BT_TRY(decoder::MappedFile file, decoder::MappedFile::open(path));
+  BT_TRY(decoder::CoreFile core, decoder::CoreFile::parse(file.bytes()));
+  auto open = std::make_unique<OpenCore>(OpenCore{std::move(file), std::move(core)});
+  return std::make_unique<CoreTarget>(std::move(open), std::move(roots));
+}
+
+}  // namespace backtrail::server

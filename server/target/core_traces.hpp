@@ -1,0 +1,46 @@
+#pragma once
+/// @file
+/// Branch tracing of threads that are dead: what was recorded, in the form that is asked for.
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "decoder/bts/bts_history.hpp"
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/core_memory.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "decoder/pt/pt_history.hpp"
+#include "decoder/trace/insn_cache.hpp"
+#include "server/target/target.hpp"
+
+namespace backtrail::server {
+
+class CoreTraces final : public BranchTracing {
+ public:
+  /// Both are borrowed.
+  CoreTraces(const decoder::CoreFile& core, decoder::CoreMemory& memory);
+
+  Result<void> enable(ThreadId thread, tracee::TraceConfig config) override;
+  Result<void> disable(ThreadId thread) override;
+  std::optional<tracee::TraceConfig> config(ThreadId thread) override;
+  Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
+  std::string describe() override;
+
+  [[nodiscard]] const decoder::TraceArchive& archive() const { return archive_; }
+
+ private:
+  struct Enabled {
+    tracee::TraceConfig config;
+    TraceeAddr pc;
+    std::variant<decoder::BtsHistory, decoder::PtHistory> history;
+    bool read = false;
+  };
+
+  const decoder::CoreFile& core_;
+  decoder::TraceArchive archive_;
+  decoder::InsnCache insns_;
+  std::map<pid_t, Enabled> enabled_;  ///< By tid.
+};
+
+}  // namespace backtrail::server
