@@ -73,7 +73,7 @@ std::vector<Record> TraceArchive::load(std::uint32_t tid, std::uint64_t most) co
     const TraceBlock& block = thread->blocks[i];
     const std::size_t at = records.size();
     if (const auto decoded = decode_block(block, records); !decoded) {
-      log::decoder().warn("tid={} op=load_trace {}", tid, decoded.error().message());
+      log::decoder().debug("tid={} op=load_trace {}", tid, decoded.error().message());
       continue;
     }
     if (at == 0 || block.first != next) begin_after_gap(records, at, block.first - next);

@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "ptrace/core/core_writer.hpp"
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 #include "server/cli/crash_files.hpp"
@@ -39,6 +40,8 @@ struct ServeOptions {
 struct RecordOptions {
   tracee::LaunchSpec launch;
   RecorderOptions recorder;
+  std::string crash_file;  ///< Pattern of its name; empty: none is kept.
+  tracee::CoreOptions core;
   std::string log;  ///< As log::configure takes it; empty = as it is.
 };
 

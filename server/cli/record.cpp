@@ -11,6 +11,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/tracee/launch.hpp"
+#include "server/record/crash_file.hpp"
 #include "server/record/recorder.hpp"
 #include "server/record/statistics_text.hpp"
 
@@ -37,6 +38,12 @@ int cannot_start(const Error& error, const tracee::LaunchSpec& spec) {
   return error.is(std::errc::no_such_file_or_directory) ? kExitNotFound : kExitNotExecutable;
 }
 
+std::string command_of(const tracee::LaunchSpec& spec) {
+  std::string text = spec.program;
+  for (const std::string& word : spec.arguments) text += " " + word;
+  return text;
+}
+
 }  // namespace
 
 int run_record(const RecordOptions& options) {
@@ -48,9 +55,13 @@ int run_record(const RecordOptions& options) {
   {
     const auto begin = Clock::now();
     Recorder recorder{options.recorder};
+    CrashFiles crash_files{{options.crash_file, options.core}, command_of(options.launch)};
+    if (!options.crash_file.empty()) recorder.add(crash_files);
     const auto ended = recorder.run(options.launch);
     if (!ended) return cannot_start(ended.error(), options.launch);
     end = *ended;
+    const std::string told = crash_files.finish(end);
+    std::fwrite(told.data(), 1, told.size(), stderr);
     if (options.recorder.statistics) {
       const RunFacts run{.processes = recorder.processes_seen(),
                          .threads = recorder.threads_seen(),

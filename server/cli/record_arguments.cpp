@@ -59,6 +59,9 @@ class RecordFormatter final : public CLI::Formatter {
 struct Values {
   std::string source = "auto";
   std::string ring = "64M";
+  std::string output;
+  std::string max_disk;
+  bool full = false;
   bool statistics = false;
   std::string log;
 };
@@ -79,6 +82,13 @@ void add_options(CLI::App& app, Values& values) {
   app.add_option("--ring", values.ring,
                  "History kept of each thread, in bytes or with k, M, G (default: 64M); memory is "
                  "taken as it fills")
+      ->type_name("SIZE");
+  app.add_option("-o,--output", values.output,
+                 "Keep a crash file when a signal ends the program, or a child and the program "
+                 "fails; %p is the process, %e its name, %t the time")
+      ->type_name("FILE");
+  app.add_flag("--full", values.full, "Unchanged pages of files go into the crash file too");
+  app.add_option("--max-disk", values.max_disk, "Bytes that a crash file may take on disk")
       ->type_name("SIZE");
   app.add_flag("--stats", values.statistics, "Say on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
@@ -111,6 +121,13 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (!ring) return fail_with(values.ring + " is no size: write 4096, 512k, 64M or 1G");
 
   RecordOptions options;
+  options.crash_file = values.output;
+  options.core.full = values.full;
+  if (!values.max_disk.empty()) {
+    const auto most = parse_size(values.max_disk);
+    if (!most) return fail_with(values.max_disk + " is no size: write 4096, 512k, 64M or 1G");
+    options.core.max_bytes = *most;
+  }
   options.launch.program = words.front();
   options.launch.arguments.assign(words.begin() + 1, words.end());
   options.launch.through_shell = false;

@@ -6,6 +6,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
 
 namespace backtrail::server {
@@ -32,11 +33,22 @@ bool ends_by_default(int signal) {
   }
 }
 
+/// The instruction at the pc raised it; nobody sent it.
+bool is_fault(ThreadId id, int signal) {
+  if (signal != SIGSEGV && signal != SIGBUS && signal != SIGFPE && signal != SIGILL) return false;
+  const auto info = tracee::request::read_siginfo(id.tid);
+  return info && info->si_code > 0;
+}
+
 bool will_end_the_process(ThreadId id, int signal) {
   if (!ends_by_default(signal)) return false;
   const auto status = tracee::ProcFs{}.status(id.tid);
   if (!status) return false;
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal - 1);
+  // The kernel does not let a fault be blocked or ignored.
+  if (((status->signals_blocked | status->signals_ignored) & bit) != 0 && is_fault(id, signal)) {
+    return true;
+  }
   return ((status->signals_caught | status->signals_ignored) & bit) == 0;
 }
 

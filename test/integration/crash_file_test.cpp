@@ -1,0 +1,189 @@
+// `backtrail record -o` and `backtrail replay`: programs that die, and a real gdb on what is left.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+
+#include <sys/wait.h>
+
+#include <gmock/gmock.h>
+
+#include "core_fixture.hpp"
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Ended {
+  int status = -1;
+  std::string output;
+};
+
+Ended run(const std::vector<std::string>& words, const std::string& folder) {
+  test::SpawnOptions options;
+  options.arguments = words;
+  options.environment = test::test_environment();
+  options.working_directory = folder;
+  test::Subprocess program{options};
+  const auto status = program.wait(test::deadline_in(std::chrono::seconds{240}));
+  EXPECT_TRUE(status) << words.front() << " does not end";
+  return {status.value_or(-1), program.output().text()};
+}
+
+std::string program_path(const std::string& name) {
+  return std::string{BT_INFERIOR_DIR} + "/" + name;
+}
+
+/// Runs an inferior with a crash file in a folder of its own. C++ programs take too long to
+/// start under single steps.
+class CrashFile : public ::testing::Test {
+ protected:
+  Ended record(const std::string& name, const std::vector<std::string>& arguments,
+               const std::string& pattern = "crash.core", const std::string& source = "step") {
+    std::vector<std::string> words{BT_SERVER, "record", "--source", source,
+                                   "-o",      pattern,  "--",       program_path(name)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run(words, folder.path());
+  }
+  [[nodiscard]] bool kept(const std::string& name = "crash.core") const {
+    return std::filesystem::exists(folder / name);
+  }
+  [[nodiscard]] bool nothing_left() const { return std::filesystem::is_empty(folder.path()); }
+  std::string gdb(const std::string& name, const std::vector<std::string>& commands) {
+    std::vector<std::string> words{"gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"};
+    words.insert(words.end(), {"-ex", "set pagination off", "-ex", "set sysroot"});
+    for (const std::string& command : commands) words.insert(words.end(), {"-ex", command});
+    words.push_back(program_path(name));
+    return run(words, folder.path()).output;
+  }
+  std::string replay(const std::string& name, std::vector<std::string> commands) {
+    commands.insert(commands.begin(),
+                    std::string{"target remote | "} + BT_SERVER + " replay - crash.core");
+    return gdb(name, commands);
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(CrashFile, IsKeptWhenASignalEndsTheProgram) {
+  const Ended ended = record("crashes", {"null"});
+  ASSERT_TRUE(WIFSIGNALED(ended.status));
+  EXPECT_EQ(WTERMSIG(ended.status), SIGSEGV);
+  EXPECT_THAT(ended.output, AllOf(StartsWith("null\n"), HasSubstr("crash.core")));
+  EXPECT_TRUE(kept());
+}
+
+TEST_F(CrashFile, NothingIsLeftWhenNothingWentWrong) {
+  for (const char* how : {"fine", "caught"}) {
+    const Ended ended = record("crashes", {how});
+    EXPECT_TRUE(WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0);
+    EXPECT_EQ(ended.output, std::string{how} + "\n");
+    EXPECT_TRUE(nothing_left());
+  }
+}
+
+TEST_F(CrashFile, TheExitStatusIsTheProgramsOwn) {
+  const Ended ended = record("crashes", {"exit", "3"});
+  EXPECT_TRUE(WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 3);
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(CrashFile, AFaultThatIsIgnoredStillKills) {
+  EXPECT_TRUE(WIFSIGNALED(record("crashes", {"ignored"}).status));
+  EXPECT_TRUE(kept());
+}
+
+TEST_F(CrashFile, AHandlerThatRaisesAgainIsOneFile) {
+  EXPECT_TRUE(WIFSIGNALED(record("crashes", {"reraise"}, "%e.%p.core").status));
+  const std::filesystem::directory_iterator names{folder.path()};
+  EXPECT_EQ(std::distance(begin(names), end(names)), 1);
+}
+
+TEST_F(CrashFile, AnOverflownStackCanBeWritten) {
+  for (const char* how : {"overflow", "overflow-alt"}) {
+    EXPECT_TRUE(WIFSIGNALED(record("crashes", {how}, std::string{how}).status));
+    EXPECT_TRUE(kept(how));
+  }
+}
+
+TEST_F(CrashFile, AChildsDeathCountsWhenTheProgramFails) {
+  EXPECT_TRUE(WIFEXITED(record("crashes", {"child", "1"}).status));
+  EXPECT_TRUE(kept());
+}
+
+TEST_F(CrashFile, AChildThatWasExpectedToDieLeavesNothing) {
+  EXPECT_TRUE(WIFEXITED(record("crashes", {"child", "0"}).status));
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(CrashFile, AFileThatCannotBeWrittenIsSaidAndChangesNothing) {
+  const Ended ended = record("crashes", {"null"}, "no/such/folder/core");
+  ASSERT_TRUE(WIFSIGNALED(ended.status));
+  EXPECT_THAT(ended.output, HasSubstr("no crash file"));
+}
+
+TEST_F(CrashFile, GdbStepsBackFromTheCrashToWhatCausedIt) {
+  record("smash", {}, "crash.core", "cache");
+  const std::string dead = gdb("smash", {"core-file crash.core", "bt 3"});
+  const std::string text =
+      replay("smash", {"bt 3", "record btrace pt", "info record", "reverse-stepi", "bt 1",
+                       "reverse-step", "reverse-step", "reverse-step", "reverse-step"});
+  for (const std::string& shown : {dead, text}) {
+    EXPECT_THAT(shown, AllOf(ContainsRegex("#1 .* in run_order"), ContainsRegex("#2 .* in work")));
+  }
+  EXPECT_THAT(text, AllOf(HasSubstr("Intel Processor Trace"), HasSubstr("(0 gaps)"),
+                          ContainsRegex("set_customer .*\n.*}"), Not(HasSubstr("rror"))));
+}
+
+TEST_F(CrashFile, BothFormatsShowTheSameCalls) {
+  record("smash", {}, "crash.core", "cache");
+  const std::vector<std::string> history{"record function-call-history"};
+  for (const char* format : {"bts", "pt"}) {
+    EXPECT_THAT(replay("smash", {std::string{"record btrace "} + format, history.front()}),
+                ContainsRegex("set_customer.*\n[0-9]+\twork\\(char const\\*\\)\n"
+                              "[0-9]+\trun_order\\(Order&\\)\n"))
+        << format;
+  }
+}
+
+TEST_F(CrashFile, GoingOnSaysThatTheProgramIsDead) {
+  record("crashes", {"null"});
+  const std::string text =
+      replay("crashes", {"record btrace", "break main", "reverse-continue", "continue", "continue",
+                         "p sink = 3", "bt", "p $_siginfo.si_signo", "info sharedlibrary"});
+  EXPECT_THAT(text,
+              AllOf(ContainsRegex("Breakpoint 1, .*main"),
+                    HasSubstr("The program died here: SIGSEGV"), HasSubstr("Cannot access memory"),
+                    ContainsRegex("#0 .*fault \\(\\)"), HasSubstr("= 11"), HasSubstr("libc.so.6")));
+}
+
+TEST_F(CrashFile, ADamagedFileIsAnErrorOrAShorterTrace) {
+  record("crashes", {"null"});
+  std::vector<std::uint8_t> file = bytes_of(folder / "crash.core");
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::uint8_t> damaged = file;
+    for (int i = 0; i < 20; ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      damaged[(seed >> 8U) % std::min<std::size_t>(file.size(), 1U << 16U)] ^=
+          static_cast<std::uint8_t>(1U << (seed & 7U));
+    }
+    const auto core = decoder::CoreFile::parse(damaged);
+    if (!core) continue;
+    const decoder::TraceArchive archive{*core};
+    for (const auto& [tid, thread] : archive.threads()) (void)archive.load(tid);
+  }
+  EXPECT_THAT(run({BT_SERVER, "replay", "-", "/etc/hostname"}, folder.path()).output,
+              HasSubstr("/etc/hostname"));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
