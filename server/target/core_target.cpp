@@ -8,8 +8,8 @@
 
 #include "arch/x86/xsave_convert.hpp"
 #include "decoder/corefile/core_file.hpp"
-#include "decoder/corefile/core_memory.hpp"
-#include "decoder/corefile/mapped_file.hpp"
+#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/mapped_file.hpp"
 #include "server/session/gdb_signals.hpp"
 #include "server/target/core_traces.hpp"
 
@@ -21,7 +21,7 @@ using tracee::StopKind;
 
 /// Owns what the parts of the target point into.
 struct OpenCore {
-  decoder::MappedFile file;
+  tracee::MappedFile file;
   decoder::CoreFile core;
 };
 
@@ -140,7 +140,7 @@ class CoreTarget final : public Target,
 
   std::unique_ptr<OpenCore> open_;
   const decoder::CoreFile& core_;
-  decoder::CoreMemory memory_;
+  tracee::CoreMemory memory_;
   CoreTraces traces_;
   arch::x86::GdbRegisterSet registers_;
   bool left_ = false;
@@ -225,7 +225,7 @@ Result<std::vector<std::uint8_t>> CoreTarget::siginfo(ThreadId thread) {
 
 Result<std::unique_ptr<Target>> make_core_target(const std::string& path,
                                                  std::vector<std::string> roots) {
-  BT_TRY(decoder::MappedFile file, decoder::MappedFile::open(path));
+  BT_TRY(tracee::MappedFile file, tracee::MappedFile::open(path));
   BT_TRY(decoder::CoreFile core, decoder::CoreFile::parse(file.bytes()));
   auto open = std::make_unique<OpenCore>(OpenCore{std::move(file), std::move(core)});
   return std::make_unique<CoreTarget>(std::move(open), std::move(roots));

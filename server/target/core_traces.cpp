@@ -27,7 +27,7 @@ std::uint64_t records_for(const TraceConfig& config) {
 
 }  // namespace
 
-CoreTraces::CoreTraces(const decoder::CoreFile& core, decoder::CoreMemory& memory)
+CoreTraces::CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory)
     : core_{core}, archive_{core}, insns_{memory} {}
 
 Result<void> CoreTraces::enable(ThreadId thread, TraceConfig wanted) {

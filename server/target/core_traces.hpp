@@ -8,10 +8,10 @@
 
 #include "decoder/bts/bts_history.hpp"
 #include "decoder/corefile/core_file.hpp"
-#include "decoder/corefile/core_memory.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/pt/pt_history.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "ptrace/core/core_memory.hpp"
 #include "server/target/target.hpp"
 
 namespace backtrail::server {
@@ -19,7 +19,7 @@ namespace backtrail::server {
 class CoreTraces final : public BranchTracing {
  public:
   /// Both are borrowed.
-  CoreTraces(const decoder::CoreFile& core, decoder::CoreMemory& memory);
+  CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory);
 
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override;
   Result<void> disable(ThreadId thread) override;

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "decoder/corefile/core_file.hpp"
-#include "decoder/corefile/mapped_file.hpp"
 #include "decoder/trace/code_reader.hpp"
+#include "ptrace/core/mapped_file.hpp"
 
-namespace backtrail::decoder {
+namespace backtrail::tracee {
 
 /// Never invents bytes: what is neither in the core nor in the file that was mapped is unreadable.
 /// A file whose first page is not the one in the core has been replaced since, and is not used.
-class CoreMemory final : public CodeReader {
+class CoreMemory final : public decoder::CodeReader {
  public:
   /// `core` is borrowed. Files are looked for below each of `roots`, then at their own place.
-  explicit CoreMemory(const CoreFile& core, std::vector<std::string> roots = {});
+  explicit CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots = {});
   ~CoreMemory() override;
 
   [[nodiscard]] arch::Isa isa() const override { return core_.isa(); }
@@ -43,10 +43,10 @@ class CoreMemory final : public CodeReader {
   [[nodiscard]] bool is_the_mapped_one(const std::string& path, const MappedFile& file) const;
   std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out);
 
-  const CoreFile& core_;
+  const decoder::CoreFile& core_;
   std::vector<std::string> roots_;
   std::map<std::string, Image> images_;  ///< By the path in the core.
   std::vector<std::string> problems_;
 };
 
-}  // namespace backtrail::decoder
+}  // namespace backtrail::tracee

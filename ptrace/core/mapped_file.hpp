@@ -8,7 +8,7 @@
 
 #include "arch/base/result.hpp"
 
-namespace backtrail::decoder {
+namespace backtrail::tracee {
 
 /// Read-only and private: what somebody writes to the file meanwhile may show or not.
 class MappedFile {
@@ -27,4 +27,4 @@ class MappedFile {
   std::span<std::uint8_t> bytes_;
 };
 
-}  // namespace backtrail::decoder
+}  // namespace backtrail::tracee

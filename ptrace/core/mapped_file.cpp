@@ -1,4 +1,4 @@
-#include "decoder/corefile/mapped_file.hpp"
+#include "ptrace/core/mapped_file.hpp"
 
 #include <cerrno>
 #include <utility>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace backtrail::decoder {
+namespace backtrail::tracee {
 namespace {
 
 Result<std::span<std::uint8_t>> map(int fd) {
@@ -39,4 +39,4 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-}  // namespace backtrail::decoder
+}  // namespace backtrail::tracee

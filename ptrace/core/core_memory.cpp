@@ -1,16 +1,16 @@
-#include "decoder/corefile/core_memory.hpp"
+#include "ptrace/core/core_memory.hpp"
 
 #include <algorithm>
 #include <array>
 
-namespace backtrail::decoder {
+namespace backtrail::tracee {
 namespace {
 
 constexpr std::size_t kFirstPageBytes = 4096;
 
 }  // namespace
 
-CoreMemory::CoreMemory(const CoreFile& core, std::vector<std::string> roots)
+CoreMemory::CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots)
     : core_{core}, roots_{std::move(roots)} {
   roots_.emplace_back();
 }
@@ -29,7 +29,7 @@ std::size_t CoreMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
 }
 
 std::size_t CoreMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {
-  const CoreMapping* mapping = core_.mapping_at(address);
+  const decoder::CoreMapping* mapping = core_.mapping_at(address);
   if (mapping == nullptr) return 0;
   const Image& found = image(mapping->path);
   if (!found.file) return 0;
@@ -70,7 +70,7 @@ CoreMemory::Image& CoreMemory::image(const std::string& path) {
 }
 
 bool CoreMemory::is_the_mapped_one(const std::string& path, const MappedFile& file) const {
-  for (const CoreMapping& mapping : core_.mappings()) {
+  for (const decoder::CoreMapping& mapping : core_.mappings()) {
     if (mapping.path != path || mapping.file_offset != 0) continue;
     std::array<std::uint8_t, kFirstPageBytes> page{};
     const std::size_t got = core_.read(mapping.start, page);
@@ -82,4 +82,4 @@ bool CoreMemory::is_the_mapped_one(const std::string& path, const MappedFile& fi
   return true;
 }
 
-}  // namespace backtrail::decoder
+}  // namespace backtrail::tracee
