@@ -13,6 +13,7 @@
 #include "server/cli/doctor.hpp"
 #include "server/cli/record.hpp"
 #include "server/cli/serve.hpp"
+#include "server/cli/tail.hpp"
 
 namespace {
 
@@ -24,6 +25,7 @@ struct Runner {
   int operator()(const ReplayOptions& options) const { return run_replay(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
+  int operator()(const TailOptions& options) const { return run_tail(options); }
   int operator()(const PrintAndExit& exit) const {
     std::FILE* stream = exit.status == 0 ? stdout : stderr;
     std::fwrite(exit.text.data(), 1, exit.text.size(), stream);

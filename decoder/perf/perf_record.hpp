@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <variant>
 
+#include "arch/base/bytes.hpp"
 #include "decoder/perf/perf_abi.hpp"
 
 namespace backtrail::decoder::perf {
@@ -83,6 +85,17 @@ struct ParsedRecord {
 };
 
 [[nodiscard]] ParsedRecord parse_record(const RecordView& record, const SampleLayout& layout);
+
+/// A sample of an event that has nothing but IP and ADDR, which is what branches come in: without
+/// taking records apart in general. Nothing when it is another record.
+[[nodiscard]] inline std::optional<std::pair<std::uint64_t, std::uint64_t>> plain_sample(
+    const RecordView& record, const SampleLayout& layout) {
+  if (record.type != RecordType::kSample || layout.sample_type != (kSampleIp | kSampleAddr) ||
+      record.body.size() != 16) {
+    return std::nullopt;
+  }
+  return std::pair{load_le<std::uint64_t>(record.body, 0), load_le<std::uint64_t>(record.body, 8)};
+}
 
 /// One entry of a branch stack.
 struct BranchEntry {

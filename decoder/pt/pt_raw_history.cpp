@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "decoder/pt/pt_scanner.hpp"
 
@@ -9,6 +10,43 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kOvf{0x02, 0xf3};
+/// No packet: decoders give up here, perhaps with the packet before it, and go on at the next PSB.
+constexpr std::array<std::uint8_t, 2> kBreak{0x02, 0x00};
+
+/// Behind an OVF decoders expect to be told where tracing began again. That is so when it was off;
+/// in the middle of running code they must start anew.
+std::span<const std::uint8_t> mark_before(std::span<const std::uint8_t> bytes) {
+  bool in_psb = false;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const PtPacket packet = scan_packet(bytes.subspan(at));
+    switch (packet.kind) {
+      case PtKind::kTipPge:
+        return kOvf;
+      case PtKind::kPsb:
+        in_psb = true;
+        break;
+      case PtKind::kPsbEnd:
+        return kOvf;  // No address in it: tracing was off.
+      case PtKind::kFup:
+        if (in_psb) return kBreak;
+        return kOvf;
+      case PtKind::kPad:
+      case PtKind::kMode:
+      case PtKind::kPip:
+      case PtKind::kVmcs:
+      case PtKind::kCbr:
+      case PtKind::kTsc:
+      case PtKind::kTma:
+      case PtKind::kMtc:
+      case PtKind::kCyc:
+        break;
+      default:
+        return kBreak;
+    }
+    at += packet.size;
+  }
+  return kOvf;
+}
 
 /// Where the last whole packet ends; `bytes` begin anywhere.
 std::size_t whole_packets(std::span<const std::uint8_t> bytes) {
@@ -28,6 +66,10 @@ std::size_t whole_packets(std::span<const std::uint8_t> bytes) {
 void PtRawHistory::append(std::span<const std::uint8_t> bytes) {
   if (bytes.empty()) return;
   unread_ = true;
+  if (std::exchange(hole_, false) && !bytes_.empty()) {
+    const auto mark = mark_before(bytes);
+    bytes_.insert(bytes_.end(), mark.begin(), mark.end());
+  }
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   // Twice the size before anything moves, so that a byte is moved once on average.
   if (bytes_.size() <= 2 * size_bytes_) return;
@@ -40,12 +82,12 @@ void PtRawHistory::append(std::span<const std::uint8_t> bytes) {
 void PtRawHistory::hole() {
   ++holes_;
   unread_ = true;
-  bytes_.resize(whole_packets(bytes_));
-  if (!bytes_.empty()) bytes_.insert(bytes_.end(), kOvf.begin(), kOvf.end());
+  if (!std::exchange(hole_, true)) bytes_.resize(whole_packets(bytes_));
 }
 
 void PtRawHistory::clear() {
   bytes_.clear();
+  hole_ = false;
   unread_ = true;
 }
 
@@ -56,7 +98,9 @@ std::vector<std::uint8_t> PtRawHistory::read_all() {
   // Fewer PSBs than the size asks for: the last one that there is.
   if (!begin) begin = find_psb(bytes_);
   if (!begin) return {};
-  return {bytes_.begin() + static_cast<std::ptrdiff_t>(*begin), bytes_.end()};
+  std::vector<std::uint8_t> out{bytes_.begin() + static_cast<std::ptrdiff_t>(*begin), bytes_.end()};
+  if (hole_) out.insert(out.end(), kOvf.begin(), kOvf.end());
+  return out;
 }
 
 }  // namespace backtrail::decoder

@@ -8,8 +8,9 @@
 
 namespace backtrail::decoder {
 
-/// Bytes in order, with an OVF packet wherever some are missing, so that no decoder joins what does
-/// not belong together. Starts at a PSB once something was dropped.
+/// Bytes in order, with a mark wherever some are missing, so that no decoder joins what does not
+/// belong together: an OVF packet, or bytes that are none where the code was running on. Starts at
+/// a PSB once something was dropped.
 class PtRawHistory {
  public:
   explicit PtRawHistory(std::uint64_t size_bytes) : size_bytes_{size_bytes} {}
@@ -30,6 +31,7 @@ class PtRawHistory {
  private:
   std::uint64_t size_bytes_;
   std::vector<std::uint8_t> bytes_;
+  bool hole_ = false;  ///< Not marked yet: the mark depends on what follows.
   bool unread_ = false;
   std::uint64_t holes_ = 0;
   std::uint64_t dropped_ = 0;

@@ -154,6 +154,11 @@ void BtsRecorder::hand_out_departure() {
 }
 
 void BtsRecorder::take_record(const perf::RecordView& view) {
+  if (const auto pair = perf::plain_sample(view, layout_)) {
+    news_ = true;
+    take_pair(pair->first, pair->second);
+    return;
+  }
   const perf::ParsedRecord record = perf::parse_record(view, layout_);
   if (const auto* sample = std::get_if<perf::SampleRecord>(&record.body)) {
     news_ = true;

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/source/hardware_source.hpp"
 #include "ptrace/source/step_source.hpp"
@@ -49,8 +53,9 @@ std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
   return std::bit_ceil((wanted_bytes + kPageBytes - 1) / kPageBytes) * kPageBytes;
 }
 
-ThreadTrace::ThreadTrace(Process& process, const TraceConfig& config, bool raw_packets)
-    : config_{config} {
+ThreadTrace::ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets)
+    : config_{config}, id_{thread.id()} {
+  Process& process = thread.process();
   config_.size_bytes = granted_buffer_size(config.size_bytes);
   if (raw_packets) {
     history_ = std::make_unique<decoder::PtRawHistory>(config_.size_bytes);
@@ -70,7 +75,7 @@ ThreadTrace::~ThreadTrace() = default;
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread, SourceKind source,
                                                                  const TraceConfig& config) {
   const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
-  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread.process(), config, raw}};
+  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, raw}};
   BT_TRY(trace->source_, make_hardware_source(source, thread, recorder_options(trace->config()),
                                               {trace->hub_, trace->raw_pt()}));
   return trace;
@@ -85,7 +90,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
       if (auto trace = start_hardware(thread, candidate, config)) return trace;
     }
   }
-  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread.process(), config, false}};
+  std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, false}};
   std::unique_ptr<StepSource> step;
   if (source == SourceKind::kCache) {
     step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
@@ -99,6 +104,31 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   }
   trace->source_ = std::move(step);
   return trace;
+}
+
+void ThreadTrace::flush() {
+  source_->flush();
+  if (!marks_) return;
+  for (const decoder::TraceMark& mark : marks_->take()) hub_.consume_mark(mark);
+}
+
+Result<void> ThreadTrace::mark_switches() {
+  if (marks_) return {};
+  BT_TRY(marks_, SchedMarks::open(system_perf_kernel(), id_.tid));
+  return {};
+}
+
+decoder::BranchStore* ThreadTrace::store() {
+  if (raw_pt() != nullptr) return nullptr;
+  if (!store_) {
+    store_ = std::make_unique<decoder::BranchStore>();
+    store_->on_notify([id = id_](const decoder::StoreConfig& config) {
+      log::ptrace().info("tid={}: the branch store is full", id.tid);
+      if (config.signal != 0) ::syscall(SYS_tgkill, id.pid, id.tid, config.signal);
+    });
+    hub_.add(*store_);
+  }
+  return store_.get();
 }
 
 decoder::PtRawHistory* ThreadTrace::raw_pt() {

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
+#include "decoder/bts/branch_store.hpp"
 #include "decoder/bts/bts_history.hpp"
 #include "decoder/pt/pt_history.hpp"
 #include "decoder/pt/pt_raw_history.hpp"
 #include "decoder/trace/trace_hub.hpp"
+#include "ptrace/perf/sched_marks.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/source_kind.hpp"
+#include "ptrace/tracee/thread_id.hpp"
 
 namespace backtrail::tracee {
 
@@ -31,6 +34,13 @@ class ThreadTrace {
 
   [[nodiscard]] BranchSource& source() { return *source_; }
   [[nodiscard]] const TraceConfig& config() const { return config_; }
+  /// Hands every record until now to the listeners, and then the marks until now.
+  void flush();
+  /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
+  Result<void> mark_switches();
+  /// A second consumer with a life of its own: made at the first call. Null where the source has no
+  /// records (perf-pt).
+  [[nodiscard]] decoder::BranchStore* store();
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
 
@@ -41,15 +51,18 @@ class ThreadTrace {
   [[nodiscard]] decoder::PtRawHistory* raw_pt();
 
  private:
-  ThreadTrace(Process& process, const TraceConfig& config, bool raw_packets);
+  ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets);
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
                                                              const TraceConfig& config);
 
   TraceConfig config_;
+  ThreadId id_;
   decoder::TraceHub hub_;
   std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
                std::unique_ptr<decoder::PtRawHistory>>
       history_;
+  std::unique_ptr<decoder::BranchStore> store_;
+  std::unique_ptr<SchedMarks> marks_;
   std::unique_ptr<BranchSource> source_;
 };
 

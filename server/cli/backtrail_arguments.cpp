@@ -70,6 +70,8 @@ void add_serve_options(CLI::App& serve, Values& values) {
                    : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
       })
       ->type_name("KIND");
+  serve.add_option("--tail", values.serve.tail, "Let `backtrail tail` listen on this socket file")
+      ->type_name("PATH");
   serve.add_option("--log", values.serve.log, "Levels, for example rsp:debug,ptrace:debug")
       ->type_name("SPEC");
   serve.add_option("--log-file", values.serve.log_file, "Log to this file, not to stderr")
@@ -80,7 +82,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
 }
 
 bool takes_a_value(const std::string& word) {
-  return word == "--source" || word == "--log" || word == "--log-file" ||
+  return word == "--source" || word == "--tail" || word == "--log" || word == "--log-file" ||
          word == "--disable-packet";
 }
 
@@ -181,6 +183,14 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
       .add_option("--base", ds_base, "Address of FILE's first byte (default: the buffer ends FILE)")
       ->type_name("ADDRESS");
   decode.add_flag("--all", decode_options.all, "Also the older records behind the write pointer");
+  TailOptions tail_options;
+  CLI::App& tail = *app.add_subcommand(
+      "tail", "Print the branches of a server's recorded threads, while gdb uses them");
+  tail.add_option("--connect", tail_options.path, "The socket of serve --tail")
+      ->required()
+      ->type_name("PATH");
+  tail.add_option("--thread", tail_options.thread, "Only this thread")->type_name("TID");
+  tail.add_option("--records", tail_options.records, "End after so many")->type_name("N");
   app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
   try {
@@ -193,6 +203,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     return PrintAndExit{status, status == 0 ? out.str() : err.str()};
   }
   if (doctor.parsed()) return DoctorOptions{};
+  if (tail.parsed()) return tail_options;
   if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);
   return finish_serve(serve, values);
 }

@@ -17,6 +17,7 @@
 #include "ptrace/tracee/launch_spec.hpp"
 #include "server/cli/crash_files.hpp"
 #include "server/cli/decode.hpp"
+#include "server/cli/tail.hpp"
 #include "server/record/recorder.hpp"
 #include "server/transport/comm_spec.hpp"
 
@@ -33,6 +34,7 @@ struct ServeOptions {
   std::set<std::string> disabled_packets;
   std::string log;            ///< As log::configure takes it; empty = as it is.
   std::string log_file;       ///< Empty = stderr.
+  std::string tail;           ///< A socket file for `backtrail tail`; empty = none.
   bool as_gdbserver = false;  ///< Speaks as gdbserver does where the two differ.
 };
 
@@ -55,7 +57,7 @@ struct PrintAndExit {
 };
 
 using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions,
-                             DecodeOptions, PrintAndExit>;
+                             DecodeOptions, TailOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.

@@ -38,15 +38,16 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
                                    yes_no(facts.capability_ptrace), facts.seccomp));
 }
 
-std::string source_rows(const tracee::SourceProbe& source) {
-  std::string text = fmt::format("{:<10} {:<6} {}\n", to_string(source.kind),
+/// One line: what was found, the kernel's own words, and who could change it.
+std::string source_row(const tracee::SourceProbe& source) {
+  std::string text = fmt::format("{:<10} {:<6} {}", to_string(source.kind),
                                  yes_no(source.available), source.detail);
   if (source.errno_value != 0) {
-    text += fmt::format("{:<17} errno {}: {}\n", "", source.errno_value,
+    text += fmt::format(" (errno {}: {})", source.errno_value,
                         std::generic_category().message(source.errno_value));
   }
-  if (!source.advice.empty()) text += fmt::format("{:<17} {}\n", "", source.advice);
-  return text;
+  if (!source.advice.empty()) text += "; " + source.advice;
+  return text + "\n";
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ std::string doctor_report(const tracee::MachineFacts& facts,
                           const Result<std::chrono::nanoseconds>& step) {
   std::string text = backtrail_version() + "\n" + facts_rows(facts) + "\n";
   text += fmt::format("{:<10} {:<6} {}\n", "source", "works", "what was found");
-  for (const tracee::SourceProbe& source : sources) text += source_rows(source);
+  for (const tracee::SourceProbe& source : sources) text += source_row(source);
   // The last branches alone are no trace: lbr is taken only when asked for.
   const auto first = std::find_if(sources.begin(), sources.end(), [](const auto& source) {
     return source.available && source.kind != tracee::SourceKind::kLbr;

@@ -82,6 +82,12 @@ int run_serve(const ServeOptions& options, Target& target) {
   const auto loop = ServerLoop::open(options.comm, target, state, session_factory(target, state),
                                      std::move(loop_options));
   if (!loop) return give_up(loop.error());
+  if (!options.tail.empty()) {
+    const auto listening = target.branch_tracing()->listen_for_tails(options.tail);
+    if (!listening)
+      return give_up(
+          fmt::format("cannot listen on {}: {}", options.tail, listening.error().message()));
+  }
   if (const auto started = start(options, target); !started) return give_up(started.error());
   if (BranchTracing* tracing = target.branch_tracing()) {
     log::server().info("op=start source: {}", tracing->describe());

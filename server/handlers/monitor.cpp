@@ -8,6 +8,7 @@
 
 #include "arch/base/log.hpp"
 #include "server/handlers/handlers.hpp"
+#include "server/handlers/monitor_bts.hpp"
 #include "server/rsp/hex.hpp"
 #include "server/session/packet_text.hpp"
 
@@ -33,6 +34,8 @@ constexpr std::string_view kHelp =
     "    Where to look for libthread_db\n"
     "  source\n"
     "    Say where the branch trace comes from, and why\n"
+    "  bts config|status|size|get|clear|drain ...\n"
+    "    The selected thread's branch trace store (see backtrail-bts(7))\n"
     "  stats\n"
     "    Say how much was traced\n"
     "  exit\n"
@@ -122,8 +125,22 @@ Outcome run_set(SessionContext& context, std::string_view name, std::string_view
   return Outcome::kUnknown;
 }
 
+Outcome run_bts(SessionContext& context, std::span<const std::string_view> words) {
+  BranchTracing* tracing = context.target.branch_tracing();
+  const auto thread = context.selected_thread();
+  const auto answer = [&]() -> Result<std::string> {
+    if (tracing == nullptr || !thread) return fail(TraceErrc::kNotEnabled, "bts");
+    BT_TRY(decoder::BranchStore * store, tracing->store(*thread));
+    if (wants_sched(words)) BT_CHECKED(tracing->mark_switches(*thread));
+    return run_bts_command(*store, words);
+  }();
+  print(context, answer ? *answer : answer.error().message() + "\n");
+  return Outcome::kDone;
+}
+
 Outcome run_command(SessionContext& context, std::string_view line) {
   const auto words = split_words(line);
+  if (!words.empty() && words[0] == "bts") return run_bts(context, std::span{words}.subspan(1));
   if (words.size() == 1 && words[0] == "help") {
     print(context, kHelp);
     return Outcome::kDone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "ptrace/tracee/engine.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "server/target/live_symbols.hpp"
+#include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -64,7 +66,11 @@ class LiveTarget final : public Target,
     return engine_.resume(plain);
   }
   void interrupt() override { engine_.interrupt(); }
-  void pump(int input_fd) override { engine_.pump(input_fd); }
+  void pump(int input_fd) override {
+    if (tails_ && tails_->poll()) attach_tails();
+    engine_.pump(input_fd);
+    if (tails_) tails_->poll();
+  }
   [[nodiscard]] int event_fd() const override { return engine_.event_fd(); }
   std::optional<tracee::StopEvent> take_event() override {
     auto event = engine_.take_event();
@@ -109,7 +115,9 @@ class LiveTarget final : public Target,
 
   // BranchTracing
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override {
-    return engine_.enable_trace(thread, config);
+    BT_CHECKED(engine_.enable_trace(thread, config));
+    attach_tails();
+    return {};
   }
   Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
   std::optional<tracee::TraceConfig> config(ThreadId thread) override {
@@ -118,6 +126,15 @@ class LiveTarget final : public Target,
     return found->trace()->config();
   }
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
+  Result<decoder::BranchStore*> store(ThreadId thread) override;
+  Result<void> mark_switches(ThreadId thread) override {
+    BT_TRY(tracee::ThreadTrace * trace, trace_of(thread, "bts"));
+    return trace->mark_switches();
+  }
+  Result<void> listen_for_tails(const std::string& path) override {
+    BT_TRY(tails_, TailServer::listen(path));
+    return {};
+  }
   std::string describe() override;
 
   // Target
@@ -201,6 +218,20 @@ class LiveTarget final : public Target,
     if (thread == nullptr) return fail(TraceErrc::kNotFound, operation, as_detail(id.tid));
     return thread;
   }
+  Result<tracee::ThreadTrace*> trace_of(ThreadId id, const char* operation) const {
+    BT_TRY(Thread * thread, find(id, operation));
+    if (!thread->trace()) return fail(TraceErrc::kNotEnabled, operation, as_detail(id.tid));
+    return thread->trace().get();
+  }
+  /// Every client of tail listens to every recorded thread.
+  void attach_tails() {
+    if (!tails_) return;
+    (void)tails_->poll();
+    for (Process* process : engine_.processes()) {
+      for (const auto& thread : process->threads())
+        if (thread->trace()) tails_->attach(thread->tid(), thread->trace()->hub());
+    }
+  }
   /// A thread whose files in /proc say what the process's would; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {
     BT_TRY(Process * process, find(pid, "process"));
@@ -208,6 +239,7 @@ class LiveTarget final : public Target,
     return thread == nullptr ? pid : thread->tid();
   }
 
+  std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
   Engine engine_;
   mutable LiveSymbols symbols_;
 };
@@ -249,7 +281,7 @@ Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
   if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "read trace", as_detail(id.tid));
   BT_TRY(const TraceeAddr pc, thread->pc());
   tracee::ThreadTrace& trace = *thread->trace();
-  trace.source().flush();
+  trace.flush();
   if (decoder::PtRawHistory* pt = trace.raw_pt()) {
     if (what == TraceRead::kDelta) return fail(TraceErrc::kUnsupported, "read PT delta");
     if (what == TraceRead::kNew && !pt->changed()) return TraceDocument{PtTrace{}};
@@ -274,6 +306,14 @@ Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
   }
   BT_TRY(std::vector<decoder::Block> blocks, bts.read_delta(pc));
   return TraceDocument{std::move(blocks)};
+}
+
+Result<decoder::BranchStore*> LiveTarget::store(ThreadId id) {
+  BT_TRY(tracee::ThreadTrace * trace, trace_of(id, "bts"));
+  decoder::BranchStore* store = trace->store();
+  if (store == nullptr) return fail(errno_error(EOPNOTSUPP, "bts: the source has no records"));
+  trace->flush();
+  return store;
 }
 
 std::string LiveTarget::describe() {

@@ -2,6 +2,18 @@
 
 namespace backtrail::server {
 
+Result<decoder::BranchStore*> BranchTracing::store(ThreadId thread) {
+  return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
+}
+
+Result<void> BranchTracing::mark_switches(ThreadId thread) {
+  return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
+}
+
+Result<void> BranchTracing::listen_for_tails(const std::string& /*path*/) {
+  return fail(TraceErrc::kUnsupported, "tail");
+}
+
 std::vector<ThreadId> Target::thread_ids(pid_t pid) const {
   std::vector<ThreadId> ids;
   for (const ThreadInfo& info : threads(pid)) ids.push_back(info.id);

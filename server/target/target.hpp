@@ -19,6 +19,7 @@
 
 #include "arch/base/result.hpp"
 #include "arch/x86/gdb_registers.hpp"
+#include "decoder/bts/branch_store.hpp"
 #include "decoder/bts/bts_history.hpp"
 #include "ptrace/perf/pt_recorder.hpp"
 #include "ptrace/source/source_kind.hpp"
@@ -134,6 +135,13 @@ class BranchTracing {
   virtual std::optional<tracee::TraceConfig> config(ThreadId thread) = 0;
   /// Errors: kNotEnabled; kOverflow for a delta that cannot be made; kUnsupported for a PT delta.
   virtual Result<TraceDocument> read(ThreadId thread, TraceRead what) = 0;
+  /// The thread's branch store (`monitor bts`), with every record until now. Errors: kNotEnabled;
+  /// EOPNOTSUPP when the source has no records.
+  virtual Result<decoder::BranchStore*> store(ThreadId thread);
+  /// Its store hears of context switches. The errno.
+  virtual Result<void> mark_switches(ThreadId thread);
+  /// Lets others listen on a socket file. Error kUnsupported, or the errno.
+  virtual Result<void> listen_for_tails(const std::string& path);
   /// One line for people: the source in use and why. For `monitor source` and `monitor stats`.
   virtual std::string describe() = 0;
 };

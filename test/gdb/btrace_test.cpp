@@ -190,6 +190,24 @@ TEST_P(Btrace, BuffersOfAskedSizes) {
   }
 }
 
+TEST(BtraceDefault, AStoreBesidesGdbsHistory) {
+  GdbSession gdb{on("calls")};
+  gdb.run_all({"break touch_global", "continue", "delete"});
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("not enabled"));
+  EXPECT_THAT(gdb.run("record btrace bts"), IsEmpty());
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("No such device or address"));
+  EXPECT_THAT(gdb.run("monitor bts config size=48"), HasSubstr("size 48 bytes, 0 records"));
+  gdb.run("break all_done");
+  gdb.run("continue");
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("2 records"));
+  EXPECT_THAT(gdb.run("monitor bts get 0"), ContainsRegex("branch  0x[0-9a-f]+ -> 0x[0-9a-f]+"));
+  EXPECT_THAT(gdb.run("monitor bts get 2"), HasSubstr("Invalid argument"));
+  EXPECT_THAT(gdb.run("monitor bts drain"), HasSubstr("2 records"));
+  EXPECT_THAT(gdb.run("record function-call-history"), HasSubstr("all_done"));
+  gdb.run("record stop");
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("not enabled"));
+}
+
 TEST(BtraceDefault, NeedsNoFormat) {
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/bts/branch_store.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -105,6 +106,38 @@ TEST_P(CacheUnderStops, RecordsTheSameWhenInterruptedAnywhere) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, CacheUnderStops,
                          testing::Values("plain_static", "calls_static", "calls", "signals"));
+
+TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
+  Collector all;
+  decoder::BranchStore small;
+  decoder::BranchStore first_ones;
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("calls");
+  const ThreadId id{pid, pid};
+  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  Thread* thread = driver.engine.find(id);
+  ASSERT_TRUE(thread != nullptr && thread->trace());
+  ASSERT_TRUE(small.config({.size_bytes = 100 * 24}));
+  ASSERT_TRUE(
+      first_ones.config({.size_bytes = 50 * 24, .overflow = decoder::StoreOverflow::kSignal}));
+  thread->trace()->hub().add(all);
+  thread->trace()->hub().add(small);
+  thread->trace()->hub().add(first_ones);
+  driver.resume(id, ResumeAction{});
+  ASSERT_TRUE(driver.await());
+  decoder::BranchStore small_alone;
+  decoder::BranchStore first_alone;
+  ASSERT_TRUE(small_alone.config({.size_bytes = 100 * 24}));
+  ASSERT_TRUE(
+      first_alone.config({.size_bytes = 50 * 24, .overflow = decoder::StoreOverflow::kSignal}));
+  for (const decoder::Record& record : all.all) {
+    small_alone.consume({&record, 1});
+    first_alone.consume({&record, 1});
+  }
+  ASSERT_GT(all.all.size(), 200U);
+  EXPECT_EQ(*small.drain(), *small_alone.drain());
+  EXPECT_EQ(*first_ones.drain(), *first_alone.drain());
+}
 
 TEST(CacheSource, LeavesNothingMappedWhenRecordingEnds) {
   EngineDriver driver{SourceKind::kCache};

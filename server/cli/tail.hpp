@@ -1,0 +1,47 @@
+#pragma once
+/// @file
+/// `backtrail tail`: prints what a server's recorded threads do, while gdb uses them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "decoder/trace/record.hpp"
+
+namespace backtrail::server {
+
+struct TailOptions {
+  std::string path;             ///< The socket that `serve --tail` listens on.
+  std::optional<pid_t> thread;  ///< Only this one.
+  std::uint64_t records = 0;    ///< End after so many; 0 = with the server.
+};
+
+/// Takes a tail server's bytes apart, in pieces of any size.
+class TailReader {
+ public:
+  struct Item {
+    pid_t tid = 0;
+    std::uint64_t lost = 0;  ///< Before this record, because we were slow.
+    decoder::Record record;
+  };
+  /// What is complete now. Bytes that are no tail server's give nothing, and broken().
+  std::vector<Item> add(std::span<const std::uint8_t> bytes);
+  [[nodiscard]] bool broken() const { return broken_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  bool greeted_ = false;
+  bool broken_ = false;
+};
+
+/// "4711 branch 0x... -> 0x...".
+[[nodiscard]] std::string tail_line(const TailReader::Item& item);
+
+/// Prints lines until the server ends; the exit status.
+int run_tail(const TailOptions& options);
+
+}  // namespace backtrail::server

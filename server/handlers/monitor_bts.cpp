@@ -1,0 +1,159 @@
+#include "server/handlers/monitor_bts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace backtrail::server::handlers {
+namespace {
+
+using arch::x86::BtsQualifier;
+using decoder::BranchStore;
+using decoder::StoreConfig;
+using decoder::StoreOverflow;
+
+constexpr std::array<std::pair<StoreOverflow, std::string_view>, 3> kOverflows{{
+    {StoreOverflow::kWrap, "wrap"},
+    {StoreOverflow::kSignal, "signal"},
+    {StoreOverflow::kStream, "stream"},
+}};
+constexpr int kLastSignal = 64;
+
+std::string_view name_of(StoreOverflow overflow) {
+  return kOverflows[static_cast<std::size_t>(overflow)].second;
+}
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+/// One word of a configuration.
+bool apply(std::string_view word, StoreConfig& config) {
+  const std::size_t equals = word.find('=');
+  const std::string_view key = word.substr(0, equals);
+  if (equals == std::string_view::npos) {
+    if (key == "trace") return config.trace = true;
+    if (key == "notrace") return config.trace = false, true;
+    if (key == "sched") return config.sched = true;
+    if (key == "kernel") return config.kernel = true;
+    return false;
+  }
+  const std::string_view value = word.substr(equals + 1);
+  if (key == "size") {
+    const auto size = number<std::uint64_t>(value);
+    if (size) config.size_bytes = *size;
+    return size.has_value();
+  }
+  if (key == "signal") {
+    const auto signal = number<int>(value);
+    if (signal) config.signal = *signal;
+    return signal && *signal > 0 && *signal <= kLastSignal;
+  }
+  if (key != "overflow") return false;
+  const auto* found = std::find_if(kOverflows.begin(), kOverflows.end(),
+                                   [&](const auto& row) { return row.second == value; });
+  if (found == kOverflows.end()) return false;
+  config.overflow = found->first;
+  return true;
+}
+
+void append_entry(const BranchStore::Entry& entry, std::string& out) {
+  auto to = std::back_inserter(out);
+  switch (entry.qualifier) {
+    case BtsQualifier::kBranch:
+      fmt::format_to(to, "branch  {:#x} -> {:#x}\n", entry.from, entry.to);
+      return;
+    case BtsQualifier::kTaskArrives:
+      fmt::format_to(to, "arrives at {} ns\n", entry.timestamp);
+      return;
+    case BtsQualifier::kTaskDeparts:
+      fmt::format_to(to, "departs at {} ns\n", entry.timestamp);
+      return;
+    case BtsQualifier::kInvalid:
+      if (entry.timestamp == 0) {
+        out += "gap\n";
+      } else {
+        fmt::format_to(to, "gap of {} records\n", entry.timestamp);
+      }
+      return;
+  }
+}
+
+std::string status_text(const decoder::StoreStatus& status) {
+  const StoreConfig& config = status.config;
+  std::string text = fmt::format("size {} bytes, {} records, {} lost{}\n", config.size_bytes,
+                                 status.entries, status.lost, status.stopped ? ", stopped" : "");
+  text += fmt::format("{}{}{}, overflow {}", config.trace ? "trace" : "notrace",
+                      config.sched ? ", sched" : "", config.kernel ? ", kernel" : "",
+                      name_of(config.overflow));
+  if (config.signal != 0) text += fmt::format(", signal {}", config.signal);
+  return text + "\n";
+}
+
+Result<std::string> configure(BranchStore& store, std::span<const std::string_view> words) {
+  StoreConfig config;
+  bool sized = false;
+  for (const std::string_view word : words) {
+    if (!apply(word, config)) return fail(TraceErrc::kInvalidArgument, "bts config");
+    sized = sized || word.starts_with("size=");
+  }
+  if (!sized) return fail(TraceErrc::kInvalidArgument, "bts config: size=BYTES is missing");
+  BT_CHECKED(store.config(config));
+  if (config.size_bytes == 0) return std::string{"freed\n"};
+  BT_TRY(const decoder::StoreStatus status, store.status());
+  return status_text(status);
+}
+
+Result<std::string> drain(BranchStore& store) {
+  BT_TRY(const std::vector<BranchStore::Entry> entries, store.drain());
+  std::string text;
+  for (const BranchStore::Entry& entry : entries) append_entry(entry, text);
+  return text + fmt::format("{} records\n", entries.size());
+}
+
+}  // namespace
+
+bool wants_sched(std::span<const std::string_view> words) {
+  return !words.empty() && words.front() == "config" &&
+         std::find(words.begin(), words.end(), "sched") != words.end();
+}
+
+Result<std::string> run_bts_command(BranchStore& store, std::span<const std::string_view> words) {
+  const std::string_view operation = words.empty() ? std::string_view{} : words.front();
+  if (operation == "config") return configure(store, words.subspan(1));
+  if (operation == "get" && words.size() == 2) {
+    const auto index = number<std::uint64_t>(words[1]);
+    if (!index) return fail(TraceErrc::kInvalidArgument, "bts get");
+    BT_TRY(const BranchStore::Entry entry, store.get(*index));
+    std::string text;
+    append_entry(entry, text);
+    return text;
+  }
+  if (words.size() != 1) return fail(TraceErrc::kInvalidArgument, "bts");
+  if (operation == "status") {
+    BT_TRY(const decoder::StoreStatus status, store.status());
+    return status_text(status);
+  }
+  if (operation == "size") {
+    BT_TRY(const std::uint64_t size, store.size());
+    return fmt::format("{} records\n", size);
+  }
+  if (operation == "clear") {
+    BT_CHECKED(store.clear());
+    return std::string{"cleared\n"};
+  }
+  if (operation == "drain") return drain(store);
+  return fail(TraceErrc::kInvalidArgument, "bts");
+}
+
+}  // namespace backtrail::server::handlers

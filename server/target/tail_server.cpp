@@ -1,0 +1,161 @@
+#include "server/target/tail_server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "arch/base/bytes.hpp"
+
+namespace backtrail::server {
+namespace {
+
+/// What waits for a slow client at most.
+constexpr std::size_t kMostWaiting = std::size_t{16} << 20U;
+constexpr std::size_t kFrameRecords = 4096;
+
+void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out) {
+  std::array<std::uint8_t, kTailRecordBytes> bytes{};
+  store_le(bytes.data(), record.from.value());
+  store_le(bytes.data() + 8, record.to.value());
+  bytes[16] = static_cast<std::uint8_t>(record.kind);
+  bytes[17] = static_cast<std::uint8_t>(record.reason);
+  bytes[18] = static_cast<std::uint8_t>(record.bound);
+  store_le(bytes.data() + 20, record.payload);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+bool address_of(const std::string& path, sockaddr_un& out) {
+  out = {};
+  out.sun_family = AF_UNIX;
+  if (path.size() >= sizeof out.sun_path) return false;
+  std::memcpy(out.sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
+}  // namespace
+
+/// One connection: bytes that wait to be sent.
+class TailServer::Client {
+ public:
+  explicit Client(tracee::UniqueFd socket) : socket_{std::move(socket)} {
+    waiting_.assign(kTailGreeting.begin(), kTailGreeting.end());
+    send();
+  }
+
+  /// Whether the frame found room.
+  bool post(pid_t tid, std::span<const decoder::Record> records, std::uint64_t lost) {
+    if (!socket_) return true;  // Nobody misses them.
+    if (waiting_.size() + kTailFrameBytes + records.size() * kTailRecordBytes > kMostWaiting) {
+      send();
+      return false;
+    }
+    std::array<std::uint8_t, kTailFrameBytes> header{};
+    store_le(header.data(), static_cast<std::uint32_t>(tid));
+    store_le(header.data() + 4, static_cast<std::uint32_t>(records.size()));
+    store_le(header.data() + 8, lost);
+    waiting_.insert(waiting_.end(), header.begin(), header.end());
+    for (const decoder::Record& record : records) append_record(record, waiting_);
+    send();
+    return true;
+  }
+
+  void send() {
+    std::size_t sent = 0;
+    while (socket_ && sent < waiting_.size()) {
+      const ssize_t count = ::send(socket_.get(), waiting_.data() + sent, waiting_.size() - sent,
+                                   MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count > 0) {
+        sent += static_cast<std::size_t>(count);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        break;
+      } else if (errno != EINTR) {
+        socket_.reset();
+      }
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(sent));
+  }
+
+  std::map<std::pair<pid_t, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
+
+ private:
+  tracee::UniqueFd socket_;
+  std::vector<std::uint8_t> waiting_;
+};
+
+/// One thread, as one client sees it.
+class TailServer::Listener final : public decoder::TraceConsumer {
+ public:
+  Listener(Client& client, pid_t tid) : client_{client}, tid_{tid} {}
+
+  void consume(std::span<const decoder::Record> records) override {
+    while (!records.empty()) {
+      const auto part = records.first(std::min(kFrameRecords, records.size()));
+      records = records.subspan(part.size());
+      if (client_.post(tid_, part, lost_)) {
+        lost_ = 0;
+      } else {
+        lost_ += part.size();
+      }
+    }
+  }
+
+ private:
+  Client& client_;
+  pid_t tid_;
+  std::uint64_t lost_ = 0;
+};
+
+Result<std::unique_ptr<TailServer>> TailServer::listen(const std::string& path) {
+  sockaddr_un address{};
+  if (!address_of(path, address)) return fail(errno_error(ENAMETOOLONG, "tail socket"));
+  tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket) return fail_errno("socket");
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) ::unlink(path.c_str());
+  const mode_t mask = ::umask(0177);
+  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  const int bound =
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int error = errno;
+  ::umask(mask);
+  if (bound != 0) return fail(errno_error(error, "bind a tail socket"));
+  if (::listen(socket.get(), 8) != 0) return fail_errno("listen on a tail socket");
+  return std::unique_ptr<TailServer>{new TailServer{std::move(socket), path}};
+}
+
+TailServer::TailServer(tracee::UniqueFd socket, std::string path)
+    : socket_{std::move(socket)}, path_{std::move(path)} {}
+
+TailServer::~TailServer() {
+  ::unlink(path_.c_str());
+}
+
+bool TailServer::poll() {
+  bool news = false;
+  for (;;) {
+    tracee::UniqueFd client{
+        ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    if (!client) break;
+    clients_.push_back(std::make_unique<Client>(std::move(client)));
+    news = true;
+  }
+  for (const auto& client : clients_) client->send();
+  return news;
+}
+
+void TailServer::attach(pid_t tid, decoder::TraceHub& hub) {
+  for (const auto& client : clients_) {
+    auto& listener = client->listeners[{tid, &hub}];
+    if (!listener) listener = std::make_unique<Listener>(*client, tid);
+    hub.add(*listener);
+  }
+}
+
+}  // namespace backtrail::server

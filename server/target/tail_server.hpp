@@ -1,0 +1,53 @@
+#pragma once
+/// @file
+/// A second listener on the recorded threads: whoever connects to a socket gets their records.
+///
+///     greeting   "BTTAIL1\n"
+///     frame      tid (32 bits) | count (32) | lost before this frame (64) | count records
+///     record     from (64) | to (64) | kind (8) | reason (8) | bound (8) | 0 (8) | payload (32)
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "arch/base/result.hpp"
+#include "decoder/trace/trace_hub.hpp"
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::server {
+
+inline constexpr std::string_view kTailGreeting = "BTTAIL1\n";
+inline constexpr std::size_t kTailFrameBytes = 16;
+inline constexpr std::size_t kTailRecordBytes = 24;
+
+/// Never waits: a client that does not keep up loses records, and is told how many.
+class TailServer {
+ public:
+  /// Listens on a socket file that only this user may use; a stale one is replaced. The errno.
+  static Result<std::unique_ptr<TailServer>> listen(const std::string& path);
+  ~TailServer();
+  TailServer(const TailServer&) = delete;
+  TailServer& operator=(const TailServer&) = delete;
+
+  /// Takes whoever waits to be let in, and sends what clients could not take before.
+  /// @return Whether there are new clients: all threads are to be attached again.
+  bool poll();
+  /// Every client listens to this thread from now on, once. The hub may end before the server.
+  void attach(pid_t tid, decoder::TraceHub& hub);
+
+ private:
+  class Client;
+  class Listener;
+
+  TailServer(tracee::UniqueFd socket, std::string path);
+
+  tracee::UniqueFd socket_;
+  std::string path_;
+  std::vector<std::unique_ptr<Client>> clients_;
+};
+
+}  // namespace backtrail::server

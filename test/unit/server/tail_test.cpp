@@ -1,0 +1,138 @@
+#include "server/cli/tail.hpp"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "server/target/tail_server.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using decoder::Record;
+
+class TailTest : public testing::Test {
+ protected:
+  TailTest() {
+    path_ = (std::filesystem::temp_directory_path() / ("bt-tail-" + std::to_string(::getpid())))
+                .string();
+    auto server = TailServer::listen(path_);
+    EXPECT_TRUE(server);
+    server_ = std::move(*server);
+  }
+  [[nodiscard]] tracee::UniqueFd connect() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+    tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM, 0)};
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    return socket;
+  }
+  /// Everything that lies ready; the server sends what waits in between.
+  std::vector<TailReader::Item> read_all(const tracee::UniqueFd& socket, TailReader& reader) {
+    std::vector<TailReader::Item> out;
+    std::array<std::uint8_t, 1000> buffer{};
+    for (;;) {
+      server_->poll();
+      const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (count <= 0) return out;
+      for (auto& item : reader.add(std::span{buffer}.first(static_cast<std::size_t>(count))))
+        out.push_back(item);
+    }
+  }
+  static std::vector<Record> branches(std::uint64_t first, std::uint64_t count) {
+    std::vector<Record> out;
+    for (std::uint64_t i = 0; i < count; ++i)
+      out.push_back(decoder::branch(TraceeAddr{first + i}, TraceeAddr{first + i + 1}));
+    return out;
+  }
+
+  std::string path_;
+  std::unique_ptr<TailServer> server_;
+};
+
+TEST_F(TailTest, ClientsGetEveryRecordOfEveryThread) {
+  decoder::TraceHub one;
+  decoder::TraceHub two;
+  const auto first = connect();
+  const auto second = connect();
+  EXPECT_TRUE(server_->poll());
+  EXPECT_FALSE(server_->poll());
+  server_->attach(11, one);
+  server_->attach(22, two);
+  server_->attach(22, two);
+  one.consume(branches(100, 10'000));
+  two.consume(branches(5, 1));
+  for (const auto* socket : {&first, &second}) {
+    TailReader reader;
+    const auto items = read_all(*socket, reader);
+    ASSERT_EQ(items.size(), 10'001U);
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+      ASSERT_EQ(items[i].tid, 11);
+      ASSERT_EQ(items[i].record.from.value(), 100 + i);
+      ASSERT_EQ(items[i].lost, 0U);
+    }
+    EXPECT_EQ(items.back().tid, 22);
+  }
+}
+
+TEST_F(TailTest, ASlowClientLosesItsOwnRecordsAndKnowsHowMany) {
+  decoder::TraceHub hub;
+  const auto slow = connect();
+  server_->poll();
+  server_->attach(1, hub);
+  constexpr std::uint64_t kBatch = 4096;
+  std::uint64_t sent = 0;
+  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  TailReader reader;
+  std::uint64_t seen = read_all(slow, reader).size();
+  ASSERT_LT(seen, sent);
+  hub.consume(branches(sent, 1));
+  const auto last = read_all(slow, reader);
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].lost + seen, sent);
+  EXPECT_NE(tail_line(last[0]).find("records lost here"), std::string::npos);
+}
+
+TEST_F(TailTest, ClientsComeAndGo) {
+  decoder::TraceHub hub;
+  {
+    const auto gone = connect();
+    server_->poll();
+    server_->attach(1, hub);
+  }
+  hub.consume(branches(1, 10));
+  hub.consume(branches(11, 10));
+  const auto late = connect();
+  EXPECT_TRUE(server_->poll());
+  server_->attach(1, hub);
+  hub.consume(branches(21, 1));
+  TailReader reader;
+  const auto items = read_all(late, reader);
+  ASSERT_EQ(items.size(), 1U);
+  EXPECT_EQ(tail_line(items[0]), "1 branch 0x15 -> 0x16\n");
+}
+
+TEST(TailReader, TakesBytesOneByOneAndRefusesOthers) {
+  std::vector<std::uint8_t> bytes(kTailGreeting.begin(), kTailGreeting.end());
+  bytes.resize(bytes.size() + kTailFrameBytes + kTailRecordBytes);
+  bytes[8] = 7;   // tid
+  bytes[12] = 1;  // count
+  TailReader reader;
+  std::size_t items = 0;
+  for (const std::uint8_t byte : bytes) items += reader.add({&byte, 1}).size();
+  EXPECT_EQ(items, 1U);
+  TailReader other;
+  EXPECT_TRUE(other.add(std::vector<std::uint8_t>(20, 'x')).empty());
+  EXPECT_TRUE(other.broken());
+}
+
+}  // namespace
+}  // namespace backtrail::server
