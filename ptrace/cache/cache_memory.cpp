@@ -159,9 +159,12 @@ Result<void> CacheMemory::map(Thread& thread) {
         remote.call(SYS_mmap, {code_.value() - kThreadsBytes, kThreadsBytes, PROT_READ | PROT_WRITE,
                                MAP_SHARED, fd, kCodeBytes + kTableBytes}));
     threads_ = TraceeAddr{threads};
-    BT_CHECKED(remote.call(SYS_madvise, {code_.value(), kCodeBytes, MADV_DONTFORK}));
-    BT_CHECKED(remote.call(SYS_madvise, {table_.value(), kTableBytes, MADV_DONTFORK}));
-    BT_CHECKED(remote.call(SYS_madvise, {threads_.value(), kThreadsBytes, MADV_DONTFORK}));
+    for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
+      const auto how = static_cast<std::uint64_t>(advice);
+      BT_CHECKED(remote.call(SYS_madvise, {code_.value(), kCodeBytes, how}));
+      BT_CHECKED(remote.call(SYS_madvise, {table_.value(), kTableBytes, how}));
+      BT_CHECKED(remote.call(SYS_madvise, {threads_.value(), kThreadsBytes, how}));
+    }
     return {};
   };
   auto done = set_up();

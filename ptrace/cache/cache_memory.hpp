@@ -6,8 +6,8 @@
 ///     memfd:   | code (r-x) | table (r--) | thread 0: page, ring, guard | thread 1: ... |
 ///
 /// In the program each part is a mapping of its own: the code near the executable, the table below
-/// 2 GiB, the threads anywhere. No page is writable and executable, and no forked child inherits
-/// them.
+/// 2 GiB, the threads anywhere. No page is writable and executable, no forked child inherits
+/// them, and no core file holds them.
 
 #include <array>
 #include <atomic>
@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
     arch::x86::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
-inline constexpr std::size_t kMaxThreads = 64;
+inline constexpr std::size_t kMaxThreads = 256;
 
 /// A thread's part as the server sees it.
 class ThreadMemory {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/remote_calls.hpp"
@@ -28,6 +30,7 @@ constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 constexpr std::uint64_t kSyscallInsnBytes = 2;
+constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
 bool raised_by_instruction(Thread& thread, int signal) {
   switch (signal) {
@@ -41,6 +44,14 @@ bool raised_by_instruction(Thread& thread, int signal) {
   }
   const auto info = request::read_siginfo(thread.tid());
   return info && info->si_code > 0;
+}
+
+/// A stop from which the thread can make system calls for us.
+bool is_plain(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  return status.is_interrupt_stop() ||
+         (status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+          thread.trap_cause() == TrapCause::kStep);
 }
 
 }  // namespace
@@ -131,7 +142,7 @@ bool CacheSource::set_up(Thread& thread) {
 
 bool CacheSource::everybody_recorded() const {
   return std::all_of(process_.threads().begin(), process_.threads().end(), [](const auto& thread) {
-    return thread->control().zombie ||
+    return thread->control().zombie || thread->control().starting ||
            (thread->trace() && thread->trace()->source().kind() == SourceKind::kCache);
   });
 }
@@ -146,19 +157,14 @@ bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) con
   const WaitStatus& status = thread.status();
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
-  // The memory is made by system calls of the thread, so its stop must be a plain one.
-  const bool plain = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
-                     thread.trap_cause() == TrapCause::kStep;
-  return space_ ? !space_->forbidden() : plain;
+  return space_ ? !space_->forbidden() : is_plain(thread);
 }
 
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !may_enter(thread, *before)) return false;
   if (!set_up(thread) || !space_->refresh()) return false;
-  const bool plain = thread.status().kind == WaitKind::kStopped &&
-                     thread.status().signal == SIGTRAP && thread.trap_cause() == TrapCause::kStep;
-  if (plain && !space_->learn_segv_action(thread, slot_)) return false;
+  if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
   const auto body = space_->code().body(before->pc());
   if (const auto* special = std::get_if<Special>(&body)) {
     ++special_[static_cast<std::size_t>(*special)];
@@ -187,7 +193,7 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
     note_resumed(how);
     return {};
   }
-  if (space_) note_system_call(thread);
+  if (process_.cache_space) note_system_call(thread);
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
@@ -200,17 +206,20 @@ void CacheSource::note_system_call(Thread& thread) {
       bytes[1] != 0x05) {
     return;
   }
+  cache::CacheSpace& space = *process_.cache_space;
   switch (cache::effect_of(*regs)) {
     case cache::SyscallEffect::kNone:
       break;
     case cache::SyscallEffect::kMappings:
-      space_->mappings_changed();
+      // Before the call, for other threads; and after it, for what they have seen meanwhile.
+      space.mappings_changed();
+      mappings_pending_ = true;
       break;
     case cache::SyscallEffect::kSandbox:
-      space_->forbid("the program restricts or redirects system calls");
+      space.forbid("the program restricts or redirects system calls");
       break;
     case cache::SyscallEffect::kSegvAction:
-      space_->segv_action_changed();
+      space.segv_action_changed();
       break;
   }
 }
@@ -223,6 +232,9 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
+  if (std::exchange(mappings_pending_, false) && process_.cache_space) {
+    process_.cache_space->mappings_changed();
+  }
   if (stop_signal_due_ && own_stop_signal(thread)) {
     stop_signal_due_ = false;
     (void)resume(thread, last_resume());
@@ -257,11 +269,12 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   if (!leave(thread)) return StopVerdict::kReport;
   // The instruction raises its signal again at its native address, with everything as it must be.
   if (fault) return step_natively(thread);
+  TrapGuard::repair(thread);
   return StopVerdict::kReport;
 }
 
 StopVerdict CacheSource::step_natively(Thread& thread) {
-  if (space_) note_system_call(thread);
+  note_system_call(thread);
   ++native_steps_;
   (void)StepSource::resume(thread, SourceResume{});
   return StopVerdict::kResumed;
@@ -270,15 +283,20 @@ StopVerdict CacheSource::step_natively(Thread& thread) {
 bool CacheSource::is_guard_fault(Thread& thread) const {
   const auto info = request::read_siginfo(thread.tid());
   const auto regs = thread.user_regs();
-  if (!info || !regs || info->si_code <= 0) return false;
-  const TraceeAddr address{std::bit_cast<std::uint64_t>(info->si_addr)};
-  return address == memory_->ring_end() && (*regs)[UserReg::kR11] == memory_->ring_end().value();
+  if (!info || !regs || (*regs)[UserReg::kR11] != memory_->ring_end().value()) return false;
+  // A signal that was sent and is blocked can only be here because the fault was merged into it.
+  if (info->si_code <= 0) return (mask_ & kSegvBit) != 0;
+  return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->ring_end();
 }
 
 bool CacheSource::guard_hit(Thread& thread) {
   auto regs = thread.user_regs();
   if (!regs) return false;
+  const auto info = request::read_siginfo(thread.tid());
   if (!space_->repair_segv(thread, slot_, mask_)) return false;
+  if (info && info->si_code <= 0) {
+    (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
+  }
   ++rings_;
   take_log(memory_->ring_end());
   (*regs)[UserReg::kR11] = memory_->ring().value();
@@ -441,16 +459,13 @@ void CacheSource::detach(Thread& thread) {
     (void)request::cont(thread.tid());
     (void)cache::next_stop(thread.tid());
   }
-  if (!space_) return;
-  const WaitStatus& status = thread.status();
-  const bool plain =
-      status.is_interrupt_stop() || (status.kind == WaitKind::kStopped && status.signal == SIGTRAP);
-  if (space_->last_user() && plain) {
-    if (auto removed = space_->memory().remove(thread); !removed) {
-      log::ptrace().debug("tid={}: {}", thread.tid(), removed.error().message());
-    }
-  }
   drop_space();
+  const auto& space = process_.cache_space;
+  if (!space || space->used()) return;
+  if (auto removed = space->memory().remove(thread); !removed) {
+    log::ptrace().debug("tid={}: {}", thread.tid(), removed.error().message());
+  }
+  process_.cache_space.reset();
 }
 
 std::string CacheSource::statistics() const {

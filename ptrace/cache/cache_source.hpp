@@ -78,6 +78,7 @@ class CacheSource final : public StepSource {
   std::size_t slot_ = 0;
   std::unique_ptr<decoder::CacheLog> log_;
   bool in_cache_ = false;
+  bool mappings_pending_ = false;  ///< A call that changes mappings was begun.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;
   std::uint64_t mask_ = 0;  ///< Signal mask when the cache was entered.

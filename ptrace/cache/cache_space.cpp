@@ -56,26 +56,29 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                                                    std::shared_ptr<SourceStatistics> sums,
                                                    std::shared_ptr<KeptStore> store) {
   Process& process = thread.process();
-  if (auto existing = process.cache_space.lock()) return existing;
+  if (process.cache_space) return process.cache_space;
   BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
   if (status.seccomp != 0) return fail(TraceErrc::kUnsupported, "seccomp");
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
   BT_TRY(space->memory_, CacheMemory::create(thread));
-  translate::CodeSource source{
-      .read = [raw = space.get()](
-                  TraceeAddr at, std::span<std::uint8_t> out) { return raw->pages_.read(at, out); },
-      .stop_before = [raw = space.get()](TraceeAddr at) { return raw->must_not_translate(at); }};
-  space->code_ =
-      std::make_unique<CodeCache>(*space->memory_, std::move(source), inline_system_calls());
+  space->code_ = std::make_unique<CodeCache>(
+      *space->memory_,
+      [raw = space.get()](TraceeAddr at, std::span<std::uint8_t> out) {
+        return raw->pages_.read(at, out);
+      },
+      [raw = space.get()](TraceeAddr at) { return raw->left_to_cpu(at); }, inline_system_calls());
   space->begin_keeping(std::move(store));
   process.cache_space = space;
   return space;
 }
 
-bool CacheSpace::must_not_translate(TraceeAddr address) const {
-  return !executable_.contains(address) || code_->splits_at(address) ||
-         process_.breakpoints().contains(address) ||
-         is_code_breakpoint(process_.debug_registers(), address);
+translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
+  if (!executable_.contains(address)) return translate::Special::kMemory;
+  if (process_.breakpoints().contains(address) ||
+      is_code_breakpoint(process_.debug_registers(), address)) {
+    return translate::Special::kBreakpoint;
+  }
+  return translate::Special::kNone;
 }
 
 Result<std::size_t> CacheSpace::take_slot(Thread& thread) {

@@ -15,6 +15,7 @@
 #include "ptrace/cache/executable_map.hpp"
 #include "ptrace/cache/kept_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "ptrace/source/trap_guard.hpp"
 
 namespace backtrail::tracee {
 class Process;
@@ -22,14 +23,6 @@ class Thread;
 }  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
-
-/// struct sigaction as the kernel has it. Source: arch/x86/include/uapi/asm/signal.h.
-struct KernelSigaction {
-  std::uint64_t handler = 0;
-  std::uint64_t flags = 0;
-  std::uint64_t restorer = 0;
-  std::uint64_t mask = 0;
-};
 
 class CacheSpace {
  public:
@@ -49,7 +42,7 @@ class CacheSpace {
   /// A thread's part of the memory. Error kBusy when all are taken.
   Result<std::size_t> take_slot(Thread& thread);
   void give_slot_back(std::size_t slot);
-  [[nodiscard]] bool last_user() const { return slots_.count() <= 1; }
+  [[nodiscard]] bool used() const { return slots_.any(); }
 
   /// The debugger has written code.
   void code_written(TraceeAddr begin, TraceeAddr end);
@@ -74,7 +67,7 @@ class CacheSpace {
   void begin_keeping(std::shared_ptr<KeptStore> store);
   void use_kept_modules();
   void keep();
-  [[nodiscard]] bool must_not_translate(TraceeAddr address) const;
+  [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
 
   Process& process_;
   std::shared_ptr<SourceStatistics> sums_;

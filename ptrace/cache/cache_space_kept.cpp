@@ -40,6 +40,8 @@ void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   if (!exe) return;
   store_ = std::move(store);
   key_ = fmt::format("{} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value());
+  // Kept superblocks run along over breakpoints that are there already.
+  if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
   if (auto kept = store_->find(key_)) code_->adopt(std::move(kept));
 }
 

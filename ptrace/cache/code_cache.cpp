@@ -30,10 +30,16 @@ decoder::LoggedExitKind logged_kind(translate::ExitKind kind) {
 
 }  // namespace
 
-CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source,
-                     const translate::InlineSystemCalls& inline_calls)
+CodeCache::CodeCache(CacheMemory& memory,
+                     std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read,
+                     LeftToCpu left_to_cpu, const translate::InlineSystemCalls& inline_calls)
     : memory_{memory},
-      source_{std::move(source)},
+      left_to_cpu_{std::move(left_to_cpu)},
+      source_{.read = std::move(read),
+              .stop_before =
+                  [this](TraceeAddr at) {
+                    return splits_.contains(at) || left_to_cpu_(at) != translate::Special::kNone;
+                  }},
       inline_calls_{inline_calls},
       miss_{translate::make_miss_routine(memory.code())},
       exits_{std::make_shared<decoder::ExitTable>()} {
@@ -50,6 +56,7 @@ std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
 
 std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
   if (const auto known = find_body(head)) return memory_.code() + *known;
+  if (const auto why = left_to_cpu_(head); why != translate::Special::kNone) return why;
   Successors work;
   const auto wanted = make(head, work);
   std::size_t made = 1;
@@ -60,7 +67,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
       const auto& list = returned ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      if (find_body(next) || source_.stop_before(next)) continue;
+      if (find_body(next) || left_to_cpu_(next) != translate::Special::kNone) continue;
       const auto body = make(next, work);
       ++made;
       const auto* address = std::get_if<TraceeAddr>(&body);

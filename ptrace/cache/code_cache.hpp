@@ -3,6 +3,7 @@
 /// The translations of one address space: finding, making, linking and dropping them.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,9 +32,13 @@ struct CodePlace {
 
 class CodeCache {
  public:
-  /// `memory` and `inline_calls` are borrowed.
-  CodeCache(CacheMemory& memory, translate::CodeSource source,
-            const translate::InlineSystemCalls& inline_calls);
+  /// Why the instruction at an address is to be left to the CPU; kNone for most.
+  using LeftToCpu = std::function<translate::Special(TraceeAddr)>;
+
+  /// `memory` and `inline_calls` are borrowed. `read` is as that of translate::CodeSource.
+  CodeCache(CacheMemory& memory,
+            std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read,
+            LeftToCpu left_to_cpu, const translate::InlineSystemCalls& inline_calls);
 
   /// Takes over translations made at the same addresses; before anything else is made. They are
   /// used once their module is there.
@@ -57,7 +62,6 @@ class CodeCache {
   void drop_all();
   /// A superblock never runs along over this address again.
   void split_at(TraceeAddr address);
-  [[nodiscard]] bool splits_at(TraceeAddr address) const { return splits_.contains(address); }
 
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
@@ -114,6 +118,7 @@ class CodeCache {
   [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
 
   CacheMemory& memory_;
+  LeftToCpu left_to_cpu_;
   translate::CodeSource source_;
   const translate::InlineSystemCalls& inline_calls_;
   translate::MissRoutine miss_;

@@ -40,6 +40,12 @@ std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
 }
 
+/// The signal of this stop is lost when the thread goes on without it.
+bool is_signal_stop(Thread& thread) {
+  if (!thread.at_signal_delivery()) return false;
+  return thread.status().signal != SIGTRAP || thread.trap_cause() == TrapCause::kOther;
+}
+
 }  // namespace
 
 Result<WaitStatus> next_stop(pid_t tid) {
@@ -83,6 +89,7 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
       syscall_at_{other.syscall_at_},
       saved_{other.saved_},
       mask_{other.mask_},
+      signal_{other.signal_},
       interrupted_{other.interrupted_} {}
 
 Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
@@ -90,15 +97,21 @@ Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
   BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
   BT_CHECKED(request::write_signal_mask(thread.tid(), kEveryMaskableSignal));
-  return RemoteCalls{thread, at, saved, mask};
+  RemoteCalls calls{thread, at, saved, mask};
+  if (is_signal_stop(thread)) {
+    const auto info = request::read_siginfo(thread.tid());
+    if (info) calls.signal_ = *info;
+  }
+  return calls;
 }
 
 RemoteCalls::~RemoteCalls() {
   if (thread_ == nullptr) return;
   const auto restored = request::write_user_regs(thread_->tid(), saved_);
+  if (restored && signal_) stop_for_signal_again();
   (void)request::write_signal_mask(thread_->tid(), mask_);
   if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
-  if (restored && static_cast<std::int64_t>(saved_[UserReg::kOrigRax]) >= 0) {
+  if (restored && !signal_ && static_cast<std::int64_t>(saved_[UserReg::kOrigRax]) >= 0) {
     // The kernel makes an interrupted call again on its way out of a stop like the one we found,
     // but not out of the end of our calls.
     (void)request::interrupt(thread_->tid());
@@ -107,6 +120,23 @@ RemoteCalls::~RemoteCalls() {
   }
   // The stop that the engine waits for was taken by us: it has to come again.
   if (interrupted_) (void)request::interrupt(thread_->tid());
+}
+
+void RemoteCalls::stop_for_signal_again() {
+  // A signal that cannot be masked brings the thread to a delivery; which signal is delivered there
+  // is the tracer's choice. It also makes an interrupted call go on as it would have.
+  (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), SIGSTOP);
+  for (;;) {
+    if (!request::cont(thread_->tid())) return;
+    const auto status = next_stop(thread_->tid());
+    if (!status) return;
+    if (status->is_event(PTRACE_EVENT_STOP)) {
+      interrupted_ = true;
+      continue;
+    }
+    (void)request::write_siginfo(thread_->tid(), *signal_);
+    return;
+  }
 }
 
 Result<void> RemoteCalls::run_to_syscall_stop() {

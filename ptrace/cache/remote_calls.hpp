@@ -3,8 +3,10 @@
 /// System calls made by a stopped thread on our behalf.
 
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 
 #include "arch/base/result.hpp"
 #include "arch/x86/raw_registers.hpp"
@@ -22,8 +24,9 @@ namespace backtrail::tracee::cache {
 /// calls are made from a SYSCALL instruction that it has anyway.
 class RemoteCalls {
  public:
-  /// The thread must be in a stop outside system calls. Errors: kTraceeGone, kUnsupported (no
-  /// SYSCALL instruction was found), those of ptrace.
+  /// The thread must be in a stop outside system calls; that may be a signal's delivery, which the
+  /// thread is back at afterwards. Errors: kTraceeGone, kUnsupported (no SYSCALL instruction was
+  /// found), those of ptrace.
   static Result<RemoteCalls> begin(Thread& thread);
   RemoteCalls(RemoteCalls&& other) noexcept;
   RemoteCalls& operator=(RemoteCalls&&) = delete;
@@ -38,11 +41,13 @@ class RemoteCalls {
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
               std::uint64_t mask);
   Result<void> run_to_syscall_stop();
+  void stop_for_signal_again();
 
   Thread* thread_;
   TraceeAddr syscall_at_;
   arch::x86::UserRegs saved_;
   std::uint64_t mask_;
+  std::optional<siginfo_t> signal_;  ///< Was about to be delivered.
   bool interrupted_ = false;
 };
 

@@ -81,12 +81,19 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
+  if (!delivering_) guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
   const bool watch_syscall =
       how.syscalls && !how.step && !delivering_ && insn_.kind == InsnKind::kSystemCall;
   return thread.run(watch_syscall ? RunRequest::kSyscall : RunRequest::kStep, how.signal);
 }
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
+  const StopVerdict verdict = stepped(thread, status);
+  if (verdict == StopVerdict::kReport) TrapGuard::repair(thread);
+  return verdict;
+}
+
+StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
   const auto now = thread.pc();
   if (!now) return StopVerdict::kReport;
   if (!pc_) {
@@ -106,6 +113,7 @@ StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
       handler_entered(thread, *now);
       break;
     case TrapCause::kStep:
+      guard_.after_step(thread);
       retire(*now);
       clear_trap_flag_leak(thread);
       break;
@@ -113,6 +121,11 @@ StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
       retire(*now);
       return StopVerdict::kReport;
     case TrapCause::kOther:
+      if (guard_.swallowed_by_pending(thread)) {
+        retire(*now);
+        clear_trap_flag_leak(thread);
+        break;
+      }
       account_other_stop(thread, status, *now);
       return StopVerdict::kReport;
   }
@@ -184,7 +197,9 @@ void StepSource::clear_trap_flag_leak(Thread& thread) {
   auto regs = thread.user_regs();
   if (!regs) return;
   if (syscall) {
-    if (((*regs)[UserReg::kR11] & kTrapFlag) == 0) return;
+    // Behind rt_sigreturn both registers are the program's own.
+    const std::uint64_t flags = (*regs)[UserReg::kEflags] | kTrapFlag;
+    if ((*regs)[UserReg::kR11] != flags || (*regs)[UserReg::kRcx] != regs->pc().value()) return;
     (*regs)[UserReg::kR11] &= ~kTrapFlag;
     (void)thread.set_user_regs(*regs);
     return;
@@ -219,7 +234,8 @@ void StepSource::flush() {
   }
 }
 
-void StepSource::detach(Thread&) {
+void StepSource::detach(Thread& thread) {
+  TrapGuard::repair(thread);
   flush();
 }
 

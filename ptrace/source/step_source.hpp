@@ -13,6 +13,7 @@
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/trap_guard.hpp"
 
 namespace backtrail::tracee {
 
@@ -25,6 +26,10 @@ class StepSource : public BranchSource {
   /// `sink` gets the records; borrowed, outlives the source. Nothing is known of the thread's
   /// position before its first stop.
   StepSource(Process& process, decoder::TraceConsumer& sink);
+  /// The last records of a thread that has ended reach the sink, too.
+  ~StepSource() override { StepSource::flush(); }
+  StepSource(const StepSource&) = delete;
+  StepSource& operator=(const StepSource&) = delete;
 
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kStep; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
@@ -57,6 +62,7 @@ class StepSource : public BranchSource {
     arch::InsnFacts facts;
   };
 
+  StopVerdict stepped(Thread& thread, const WaitStatus& status);
   /// Facts of the instruction at pc_, its bytes checked against memory.
   const arch::InsnFacts& fetch();
   /// One instruction, the one at pc_, was executed and control is at `now`.
@@ -73,6 +79,7 @@ class StepSource : public BranchSource {
   arch::InsnFacts insn_;          ///< Facts of the instruction at pc_ when it was resumed.
   SourceResume how_;
   bool delivering_ = false;
+  TrapGuard guard_;
   std::uint64_t instructions_ = 0;
   std::uint64_t records_ = 0;
 };

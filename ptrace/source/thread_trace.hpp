@@ -41,6 +41,10 @@ class ThreadTrace {
   /// A second consumer with a life of its own: made at the first call. Null where the source has no
   /// records (perf-pt).
   [[nodiscard]] decoder::BranchStore* store();
+  /// The client asked for it. Other threads of a process whose code runs from a cache run from it
+  /// too, so that nothing they do to the code goes unseen.
+  [[nodiscard]] bool asked_for() const { return asked_for_; }
+  void set_asked_for(bool on) { asked_for_ = on; }
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
 
@@ -57,6 +61,7 @@ class ThreadTrace {
 
   TraceConfig config_;
   ThreadId id_;
+  bool asked_for_ = true;
   decoder::TraceHub hub_;
   std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
                std::unique_ptr<decoder::PtRawHistory>>

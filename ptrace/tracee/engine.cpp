@@ -252,40 +252,4 @@ Result<void> Engine::remove(pid_t pid, const BreakpointSpec& spec) {
   return {};
 }
 
-Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
-  Thread* thread = find(id);
-  if (thread == nullptr) return fail(TraceErrc::kNotFound, "enable trace", as_detail(id.tid));
-  if (thread->trace()) return fail(TraceErrc::kAlreadyEnabled, "enable trace", as_detail(id.tid));
-  // A running thread is stopped for a moment, so that it goes on under the source.
-  const bool was_running = !thread->stopped();
-  if (was_running) {
-    stop_threads([=](const Thread& t) { return t.id() == id; });
-    thread = find(id);
-    if (thread == nullptr) return fail(TraceErrc::kTraceeGone, "enable trace", as_detail(id.tid));
-  }
-  BT_TRY(thread->trace(), ThreadTrace::start(*thread, source_, config));
-  if (was_running && thread->stopped() && thread->control().resumed && !thread->control().pending) {
-    go(*thread);
-  }
-  return {};
-}
-
-Result<void> Engine::disable_trace(ThreadId id) {
-  Thread* thread = find(id);
-  if (thread == nullptr) return fail(TraceErrc::kNotFound, "disable trace", as_detail(id.tid));
-  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "disable trace", as_detail(id.tid));
-  const bool was_running = !thread->stopped();
-  if (was_running) {
-    stop_threads([=](const Thread& t) { return t.id() == id; });
-    thread = find(id);
-    if (thread == nullptr) return {};
-  }
-  if (thread->stopped()) thread->trace()->source().detach(*thread);
-  thread->trace().reset();
-  if (was_running && thread->stopped() && thread->control().resumed && !thread->control().pending) {
-    go(*thread);
-  }
-  return {};
-}
-
 }  // namespace backtrail::tracee

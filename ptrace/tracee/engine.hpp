@@ -131,6 +131,13 @@ class Engine {
   Thread* oldest_pending();
   std::optional<StopEvent> take_thread_event();
 
+  // engine_trace.cpp
+  void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
+  void record_from_birth(Thread& thread);
+  void record_beside(Process& process);
+  /// Acts on each of them, those that ran being stopped for as long.
+  void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
+
   // engine.cpp
   Thread& add_thread(Process& process, pid_t tid);
   void forget_thread(Thread& thread);

@@ -149,6 +149,7 @@ void Engine::handle_event_stop(Thread& thread, const WaitStatus& status) {
 void Engine::handle_first_stop(Thread& thread) {
   ThreadControl& control = thread.control();
   control.starting = false;
+  record_from_birth(thread);
   if (reported.threads) {
     post(thread, {.kind = StopKind::kThreadCreated});
     return;
@@ -269,6 +270,9 @@ void Engine::handle_exec(Thread& thread) {
     if (found != by_tid_.end() && found->second->id().pid == pid && found->second != &thread) {
       survivor = found->second;
       survivor->note_stop(thread.status());
+      if (survivor->trace() && thread.trace() && thread.trace()->asked_for()) {
+        survivor->trace()->set_asked_for(true);  // the client knows the leader's id
+      }
       if (survivor->trace()) {
         survivor->rename(pid);
         (void)survivor->trace()->source().on_stop(*survivor, thread.status());

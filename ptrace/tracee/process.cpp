@@ -18,7 +18,7 @@ Process::Process(pid_t pid, bool attached, ProcessMemory memory)
 
 Process::~Process() {
   // A vfork's child may still use it; what it needs of this process is gone.
-  const auto space = cache_space.lock();
+  const auto& space = cache_space;
   if (space && &space->process() == this) space->forbid("the process that shared its memory ended");
 }
 
@@ -103,6 +103,7 @@ Result<void> Process::become_new_image(Thread& survivor) {
   debug_ = {};
   debug_generation_ = 0;
   insns_.invalidate_all();
+  trap_action = {};
   lifted_for_vfork = false;
   BT_CHECKED(memory_.reopen(survivor.tid()));
   return identify(survivor.tid());

@@ -14,6 +14,7 @@
 #include "arch/x86/gdb_registers.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
 #include "ptrace/tracee/process_memory.hpp"
@@ -71,8 +72,10 @@ class Process final : public decoder::CodeReader {
 
   /// System calls the client wants to see; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
-  /// What recorded threads share while they run translated code; theirs, not the process's.
-  std::weak_ptr<cache::CacheSpace> cache_space;
+  /// For the sources that step.
+  TrapAction trap_action;
+  /// What recorded threads share while they run translated code.
+  std::shared_ptr<cache::CacheSpace> cache_space;
   /// A forked child that the client has not been told of.
   bool hidden = false;
   /// Breakpoints are lifted while a vfork child shares the memory.

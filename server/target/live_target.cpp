@@ -122,7 +122,7 @@ class LiveTarget final : public Target,
   Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
   std::optional<tracee::TraceConfig> config(ThreadId thread) override {
     Thread* found = engine_.find(thread);
-    if (found == nullptr || !found->trace()) return std::nullopt;
+    if (found == nullptr || !found->trace() || !found->trace()->asked_for()) return std::nullopt;
     return found->trace()->config();
   }
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
@@ -278,7 +278,9 @@ tracee::StopEvent LiveTarget::last_stop(ThreadId thread) const {
 
 Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
   BT_TRY(Thread * thread, find(id, "read trace"));
-  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "read trace", as_detail(id.tid));
+  if (!thread->trace() || !thread->trace()->asked_for()) {
+    return fail(TraceErrc::kNotEnabled, "read trace", as_detail(id.tid));
+  }
   BT_TRY(const TraceeAddr pc, thread->pc());
   tracee::ThreadTrace& trace = *thread->trace();
   trace.flush();

@@ -1,111 +1,111 @@
-// The `cache` source against the `step` source, and against itself under disturbance.
+// The `cache` source against the `step` source, record by record, and against itself under
+// disturbance.
 
-#include <csignal>
-#include <cstddef>
-#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "cache_run.hpp"
 #include "decoder/bts/branch_store.hpp"
-#include "decoder/trace/trace_consumer.hpp"
-#include "engine_driver.hpp"
-#include "ptrace/os/procfs.hpp"
+#include "elf_symbols.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "traced_program.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-class Collector : public decoder::TraceConsumer {
- public:
-  void consume(std::span<const decoder::Record> records) override {
-    all.insert(all.end(), records.begin(), records.end());
-  }
-  std::vector<decoder::Record> all;
+struct ProgramCase {
+  std::string program;
+  std::vector<std::string> arguments = {};
 };
 
-struct Outcome {
-  StopEvent end;
-  std::vector<decoder::Record> records;
-  std::string statistics;
-};
-
-/// Runs an inferior to its end. `stops`: how often it is interrupted on the way, as early and as
-/// densely as the machine lets us.
-Outcome run_traced(SourceKind source, const std::string& name, int stops = 0) {
-  Outcome outcome;
-  Collector collector;
-  EngineDriver driver{source};
-  const pid_t pid = driver.launch(name);
-  const ThreadId id{pid, pid};
-  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
-  Thread* thread = driver.engine.find(id);
-  if (thread == nullptr || !thread->trace()) return outcome;
-  thread->trace()->hub().add(collector, *thread->pc());
-  int signal = 0;
-  for (;;) {
-    driver.resume(id, ResumeAction{.signal = signal});
-    signal = 0;
-    if (stops > 0) {
-      --stops;
-      driver.engine.interrupt();
-    }
-    const auto event = driver.await();
-    if (!event) {
-      ADD_FAILURE() << name << " does not end";
-      return outcome;
-    }
-    outcome.end = *event;
-    if (event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled)
-      break;
-    if (event->kind == StopKind::kSignal && event->signal != SIGINT) signal = event->signal;
-    // What is pending when a program ends would be lost with it.
-    thread->trace()->source().flush();
-    outcome.statistics = thread->trace()->source().statistics();
-  }
-  outcome.records = std::move(collector.all);
-  return outcome;
+void PrintTo(const ProgramCase& c, std::ostream* out) {
+  *out << c.program;
+  for (const std::string& argument : c.arguments) *out << ' ' << argument;
 }
 
-/// The step source may keep a last, incomplete batch to itself when the program ends.
-constexpr std::size_t kLastBatch = 512;
+std::string name_of(const testing::TestParamInfo<ProgramCase>& info) {
+  std::string name = info.param.program;
+  for (const std::string& argument : info.param.arguments) name += "_" + argument;
+  return name;
+}
 
-class CacheTrace : public testing::TestWithParam<const char*> {};
+void expect_equal(const std::vector<decoder::Record>& cached,
+                  const std::vector<decoder::Record>& stepped) {
+  for (std::size_t i = 0; i < std::min(cached.size(), stepped.size()); ++i) {
+    ASSERT_EQ(cached[i], stepped[i])
+        << "record " << i << " of " << stepped.size() << std::hex << ": " << cached[i].from.value()
+        << " -> " << cached[i].to.value() << ", stepped " << stepped[i].from.value() << " -> "
+        << stepped[i].to.value();
+  }
+  EXPECT_EQ(cached.size(), stepped.size());
+}
+
+class CacheTrace : public testing::TestWithParam<ProgramCase> {
+ protected:
+  static void compare(RunOptions options) {
+    const Outcome cached = run_recorded(options);
+    options.source = SourceKind::kStep;
+    const Outcome stepped = run_recorded(options);
+    EXPECT_EQ(cached.end.kind, stepped.end.kind);
+    EXPECT_EQ(cached.end.exit_code, stepped.end.exit_code);
+    EXPECT_GT(stepped.records().size(), 3U);
+    expect_equal(cached.records(), stepped.records());
+  }
+};
 
 TEST_P(CacheTrace, EqualsTheSteppedTraceRecordByRecord) {
-  const Outcome stepped = run_traced(SourceKind::kStep, GetParam());
-  const Outcome cached = run_traced(SourceKind::kCache, GetParam());
-  EXPECT_EQ(cached.end.kind, stepped.end.kind);
-  EXPECT_EQ(cached.end.exit_code, stepped.end.exit_code);
-  ASSERT_GE(cached.records.size(), stepped.records.size());
-  ASSERT_LE(cached.records.size(), stepped.records.size() + kLastBatch);
-  for (std::size_t i = 0; i < stepped.records.size(); ++i) {
-    ASSERT_EQ(cached.records[i], stepped.records[i])
-        << "record " << i << ": " << cached.records[i].from.value() << " -> "
-        << cached.records[i].to.value() << ", stepped " << stepped.records[i].from.value() << " -> "
-        << stepped.records[i].to.value();
-  }
+  compare({.program = GetParam().program, .arguments = GetParam().arguments, .from = "main"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, CacheTrace,
-                         testing::Values("three_steps", "plain_static", "calls_static"));
+class CacheTraceFromTheStart : public CacheTrace {};
 
-class CacheUnderStops : public testing::TestWithParam<const char*> {};
+TEST_P(CacheTraceFromTheStart, EqualsTheSteppedTraceRecordByRecord) {
+  compare({.program = GetParam().program, .arguments = GetParam().arguments});
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, CacheTraceFromTheStart,
+                         testing::Values(ProgramCase{"three_steps"}, ProgramCase{"corners"},
+                                         ProgramCase{"plain_static"}, ProgramCase{"plain"}),
+                         name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, CacheTrace,
+    testing::Values(ProgramCase{"vectors_static"}, ProgramCase{"calls_static"},
+                    ProgramCase{"calls_static", {"30"}}, ProgramCase{"jumps_static"},
+                    ProgramCase{"signals_static"}, ProgramCase{"coroutines"}, ProgramCase{"faults"},
+                    ProgramCase{"masks"}, ProgramCase{"rewritten"}, ProgramCase{"segments"},
+                    ProgramCase{"sandbox"}, ProgramCase{"branches"},
+                    ProgramCase{"branches", {"switch"}}, ProgramCase{"branches", {"goto"}},
+                    ProgramCase{"branches", {"varargs"}}, ProgramCase{"branches", {"recursion"}},
+                    ProgramCase{"branches", {"tail"}}, ProgramCase{"branches", {"sort"}},
+                    ProgramCase{"branches", {"strings"}}, ProgramCase{"branches", {"numbers"}},
+                    ProgramCase{"branches", {"float"}}, ProgramCase{"branches", {"longjmp"}},
+                    ProgramCase{"branches", {"heap"}}, ProgramCase{"plain_no_pie"},
+                    ProgramCase{"calls_no_pie"}, ProgramCase{"exits_static", {"3"}},
+                    ProgramCase{"exits_static", {"segv"}}, ProgramCase{"exits_static", {"abort"}}),
+    name_of);
+
+class CacheUnderStops : public testing::TestWithParam<ProgramCase> {};
 
 TEST_P(CacheUnderStops, RecordsTheSameWhenInterruptedAnywhere) {
-  const Outcome calm = run_traced(SourceKind::kCache, GetParam());
-  const Outcome disturbed = run_traced(SourceKind::kCache, GetParam(), 400);
+  RunOptions options{.program = GetParam().program, .arguments = GetParam().arguments};
+  const Outcome calm = run_recorded(options);
+  options.stops = 400;
+  const Outcome disturbed = run_recorded(options);
   EXPECT_EQ(disturbed.end.kind, calm.end.kind);
   EXPECT_EQ(disturbed.end.exit_code, calm.end.exit_code);
-  ASSERT_EQ(disturbed.records.size(), calm.records.size());
-  for (std::size_t i = 0; i < calm.records.size(); ++i) {
-    ASSERT_EQ(disturbed.records[i], calm.records[i]) << "record " << i;
-  }
+  expect_equal(disturbed.records(), calm.records());
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, CacheUnderStops,
-                         testing::Values("plain_static", "calls_static", "calls", "signals"));
+                         testing::Values(ProgramCase{"plain_static"}, ProgramCase{"calls_static"},
+                                         ProgramCase{"calls"}, ProgramCase{"signals"},
+                                         ProgramCase{"faults"}, ProgramCase{"branches"},
+                                         ProgramCase{"corners"}, ProgramCase{"coroutines"}),
+                         name_of);
 
 TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
   Collector all;
@@ -139,36 +139,43 @@ TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
   EXPECT_EQ(*first_ones.drain(), *first_alone.drain());
 }
 
-TEST(CacheSource, LeavesNothingMappedWhenRecordingEnds) {
-  EngineDriver driver{SourceKind::kCache};
-  const pid_t pid = driver.launch("spin");
-  const ThreadId id{pid, pid};
-  for (int round = 0; round < 5; ++round) {
-    ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
-    // After a step the memory can be made; an interruption alone may come before any progress.
-    bool mapped = false;
-    for (int stop = 0; stop < 1000 && !mapped; ++stop) {
-      driver.resume(id, ResumeAction{.kind = ResumeKind::kStep});
-      const auto stepped = driver.await();
-      ASSERT_TRUE(stepped);
-      ASSERT_EQ(stepped->kind, StopKind::kStep);
-      driver.resume_all();
-      driver.engine.interrupt();
-      const auto event = driver.await();
-      ASSERT_TRUE(event);
-      ASSERT_EQ(event->kind, StopKind::kSignal);
-      const auto recorded = ProcFs{}.read(pid, "maps");
-      ASSERT_TRUE(recorded);
-      mapped = recorded->find("memfd:backtrail") != std::string::npos;
-    }
-    EXPECT_TRUE(mapped);
-    ASSERT_TRUE(driver.engine.disable_trace(id));
-    const auto maps = ProcFs{}.read(pid, "maps");
-    ASSERT_TRUE(maps);
-    EXPECT_EQ(maps->find("memfd:backtrail"), std::string::npos) << *maps;
+/// The records that begin and end in the program's own code: libraries wait and contend.
+std::vector<decoder::Record> own_records(const std::vector<decoder::Record>& all,
+                                         std::uint64_t begin, std::uint64_t end) {
+  std::vector<decoder::Record> own;
+  for (const decoder::Record& record : all) {
+    const auto inside = [&](TraceeAddr at) { return at.value() >= begin && at.value() < end; };
+    if (inside(record.from) && inside(record.to)) own.push_back(record);
   }
-  EXPECT_TRUE(driver.engine.kill(pid));
+  return own;
 }
+
+class CacheThreads : public testing::TestWithParam<ProgramCase> {};
+
+TEST_P(CacheThreads, EachHasTheTraceThatSteppingGives) {
+  const auto symbols = read_elf_symbols(inferior_path(GetParam().program));
+  const std::uint64_t begin = symbols.at("_start");
+  const std::uint64_t end = symbols.at("_fini");
+  RunOptions options{
+      .program = GetParam().program, .arguments = GetParam().arguments, .threads = true};
+  const Outcome cached = run_recorded(options);
+  options.source = SourceKind::kStep;
+  const Outcome stepped = run_recorded(options);
+  EXPECT_TRUE(cached.exited_with(0)) << cached.statistics;
+  EXPECT_TRUE(stepped.exited_with(0));
+  ASSERT_EQ(cached.threads.size(), stepped.threads.size());
+  for (std::size_t i = 0; i < stepped.threads.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto own = own_records(stepped.threads[i]->all, begin, end);
+    EXPECT_FALSE(own.empty());
+    expect_equal(own_records(cached.threads[i]->all, begin, end), own);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, CacheThreads,
+                         testing::Values(ProgramCase{"threads_no_pie"},
+                                         ProgramCase{"churn_no_pie", {"3"}}),
+                         name_of);
 
 }  // namespace
 }  // namespace backtrail::tracee

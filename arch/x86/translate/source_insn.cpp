@@ -250,6 +250,10 @@ std::string_view to_string(Special special) {
       return "prefix";
     case Special::kRegisters:
       return "registers";
+    case Special::kBreakpoint:
+      return "breakpoint";
+    case Special::kMemory:
+      return "code outside files";
   }
   return "unknown";
 }

@@ -26,6 +26,8 @@ enum class Special : std::uint8_t {
   kTransaction,  ///< xbegin
   kAddressSize,  ///< 67 or 66 prefixes where CPUs differ, or 32-bit instruction-relative operands.
   kRegisters,    ///< Uses both registers that translated code needs, at an address out of reach.
+  kBreakpoint,   ///< The debugger wants to stop there.
+  kMemory,       ///< In memory that is not translated.
 };
 [[nodiscard]] std::string_view to_string(Special special);
 

@@ -1,0 +1,55 @@
+#pragma once
+/// @file
+/// Keeps single steps from changing what a program does with SIGTRAP.
+///
+/// The kernel forces the trap that ends a step: where the program blocks or ignores SIGTRAP it
+/// unblocks the signal and resets its action (force_sig_info_to_task() in kernel/signal.c).
+
+#include <cstdint>
+#include <optional>
+
+#include "arch/base/address.hpp"
+#include "arch/base/result.hpp"
+
+namespace backtrail::tracee {
+
+class Thread;
+
+/// struct sigaction as the kernel has it. Source: arch/x86/include/uapi/asm/signal.h.
+struct KernelSigaction {
+  std::uint64_t handler = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t restorer = 0;
+  std::uint64_t mask = 0;
+};
+
+/// What a process does with SIGTRAP, as far as it is known.
+struct TrapAction {
+  std::optional<KernelSigaction> action;
+  std::optional<bool> ignored;
+  bool damaged = false;  ///< The kernel's is another than `action`.
+};
+
+/// One thread's steps. The mask is put back at once, the action before anybody can notice.
+class TrapGuard {
+ public:
+  /// The thread is about to be stepped from a stop. `syscall`: over a SYSCALL instruction.
+  void before_step(Thread& thread, bool syscall);
+  /// The step has ended in its trap.
+  void after_step(Thread& thread);
+  /// The step has ended in a SIGTRAP that is no trap. True when that signal was pending, blocked,
+  /// and the trap was merged into it: it is pending again, and the step has ended.
+  bool swallowed_by_pending(Thread& thread);
+  /// Puts the action back. The thread is in a stop from which it can make system calls.
+  static void repair(Thread& thread);
+
+ private:
+  [[nodiscard]] std::uint64_t mask_behind_call(Thread& thread, std::uint64_t mask);
+
+  bool armed_ = false;
+  std::uint64_t before_ = 0;  ///< Signal mask.
+  std::uint64_t wanted_ = 0;
+  std::optional<KernelSigaction> new_action_;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,135 @@
+// Which threads are recorded.
+
+#include <algorithm>
+
+#include "arch/base/log.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/engine.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+std::uint64_t as_detail(pid_t id) {
+  return static_cast<std::uint64_t>(id);
+}
+
+bool runs_from_cache(Thread& thread) {
+  return thread.trace() && thread.trace()->source().kind() == SourceKind::kCache;
+}
+
+/// The trace of a thread of the process that the client asked for, if its code runs from a cache.
+ThreadTrace* cache_trace_of(Process& process) {
+  for (const auto& thread : process.threads()) {
+    if (runs_from_cache(*thread) && thread->trace()->asked_for()) return thread->trace().get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Engine::start_beside(Thread& thread, SourceKind source, const TraceConfig& config) {
+  auto started = ThreadTrace::start(thread, source, config);
+  if (!started) {
+    log::ptrace().warn("tid={}: {}", thread.tid(), started.error().message());
+    return;
+  }
+  (*started)->set_asked_for(false);
+  thread.trace() = std::move(*started);
+}
+
+void Engine::each_stopped(const std::vector<ThreadId>& ids,
+                          const std::function<void(Thread&)>& action) {
+  std::vector<ThreadId> ran;
+  for (const ThreadId& id : ids) {
+    const Thread* thread = find(id);
+    if (thread != nullptr && !thread->stopped()) ran.push_back(id);
+  }
+  const auto is_one = [&](const Thread& thread) {
+    return std::find(ran.begin(), ran.end(), thread.id()) != ran.end();
+  };
+  if (!ran.empty()) stop_threads(is_one);
+  for (const ThreadId& id : ids) {
+    if (Thread* thread = find(id)) action(*thread);
+  }
+  for (const ThreadId& id : ran) {
+    Thread* thread = find(id);
+    if (thread == nullptr || !thread->stopped()) continue;
+    if (thread->control().resumed && !thread->control().pending) go(*thread);
+  }
+}
+
+void Engine::record_from_birth(Thread& thread) {
+  if (const ThreadTrace* trace = cache_trace_of(thread.process())) {
+    start_beside(thread, SourceKind::kCache, trace->config());
+  }
+}
+
+void Engine::record_beside(Process& process) {
+  const ThreadTrace* trace = cache_trace_of(process);
+  if (trace == nullptr) return;
+  std::vector<ThreadId> others;
+  for (const auto& thread : process.threads()) {
+    if (!thread->trace() && !thread->control().zombie && !thread->control().starting) {
+      others.push_back(thread->id());
+    }
+  }
+  const TraceConfig config = trace->config();
+  each_stopped(others, [&](Thread& thread) {
+    if (!thread.trace()) start_beside(thread, SourceKind::kCache, config);
+  });
+}
+
+Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
+  Thread* thread = find(id);
+  if (thread == nullptr) return fail(TraceErrc::kNotFound, "enable trace", as_detail(id.tid));
+  if (thread->trace()) {
+    if (thread->trace()->asked_for()) {
+      return fail(TraceErrc::kAlreadyEnabled, "enable trace", as_detail(id.tid));
+    }
+    const TraceConfig& kept = thread->trace()->config();
+    if (kept.format == config.format && kept.size_bytes == granted_buffer_size(config.size_bytes)) {
+      thread->trace()->set_asked_for(true);
+      return {};
+    }
+  }
+  // A running thread is stopped for a moment, so that it goes on under the source.
+  Result<void> done;
+  each_stopped({id}, [&](Thread& stopped) {
+    if (stopped.trace() && stopped.stopped()) stopped.trace()->source().detach(stopped);
+    auto started = ThreadTrace::start(stopped, source_, config);
+    if (started) {
+      stopped.trace() = std::move(*started);
+    } else {
+      done = fail(started.error());
+    }
+  });
+  BT_CHECKED(done);
+  thread = find(id);
+  if (thread == nullptr) return fail(TraceErrc::kTraceeGone, "enable trace", as_detail(id.tid));
+  record_beside(thread->process());
+  return {};
+}
+
+Result<void> Engine::disable_trace(ThreadId id) {
+  Thread* thread = find(id);
+  if (thread == nullptr) return fail(TraceErrc::kNotFound, "disable trace", as_detail(id.tid));
+  if (!thread->trace() || !thread->trace()->asked_for()) {
+    return fail(TraceErrc::kNotEnabled, "disable trace", as_detail(id.tid));
+  }
+  std::vector<ThreadId> over{id};
+  if (runs_from_cache(*thread)) {
+    thread->trace()->set_asked_for(false);
+    // As long as another thread is recorded this one stays with it.
+    if (cache_trace_of(thread->process()) != nullptr) return {};
+    over.clear();
+    for (const auto& each : thread->process().threads()) over.push_back(each->id());
+  }
+  each_stopped(over, [](Thread& stopped) {
+    if (!stopped.trace()) return;
+    if (stopped.stopped()) stopped.trace()->source().detach(stopped);
+    stopped.trace().reset();
+  });
+  return {};
+}
+
+}  // namespace backtrail::tracee

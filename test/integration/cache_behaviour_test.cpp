@@ -1,0 +1,110 @@
+// What the debugger and the program see while code runs from the cache: nothing of it.
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "cache_run.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "symbols.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+class CachePrograms : public testing::TestWithParam<const char*> {};
+
+TEST_P(CachePrograms, FindEverythingAsItMustBe) {
+  const Outcome outcome = run_recorded({.program = GetParam()});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+}
+
+TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
+  const Outcome outcome = run_recorded({.program = GetParam(), .stops = 300, .threads = true});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+}
+
+INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
+                         testing::Values("coroutines", "faults", "masks", "mixed_threads",
+                                         "restarts", "rewritten", "sandbox", "sections", "segments",
+                                         "spawns"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
+  const Outcome outcome = run_recorded({.program = "masks", .arguments = {"long"}});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.statistics;
+  EXPECT_EQ(outcome.statistics.find(" 0 full logs"), std::string::npos) << outcome.statistics;
+}
+
+TEST(CacheSource, StopsAtBreakpointsWhereverTheyAre) {
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("calls_no_pie");
+  const ThreadId id{pid, pid};
+  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  for (const char* function : {"main", "add", "touch_global", "all_done"}) {
+    const TraceeAddr address = symbol_of("calls_no_pie", function);
+    const BreakpointSpec spec{.kind = BreakpointKind::kSoftware, .address = address, .length = 1};
+    ASSERT_TRUE(driver.engine.insert(pid, spec));
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint) << function;
+    EXPECT_EQ(driver.engine.find(id)->pc().value_or(TraceeAddr{}), address);
+    ASSERT_TRUE(driver.engine.remove(pid, spec));
+  }
+  const auto end = driver.run();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+}
+
+TEST(CacheSource, ReportsAWatchpointBehindTheInstructionThatWrote) {
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("calls_no_pie");
+  const ThreadId id{pid, pid};
+  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  const TraceeAddr global = symbol_of("calls_no_pie", "global");
+  const TraceeAddr writer = symbol_of("calls_no_pie", "touch_global");
+  ASSERT_TRUE(
+      driver.engine.insert(pid, {.kind = BreakpointKind::kWrite, .address = global, .length = 4}));
+  for (int write = 0; write < 2; ++write) {
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kWatchpoint);
+    const TraceeAddr pc = driver.engine.find(id)->pc().value_or(TraceeAddr{});
+    EXPECT_GT(pc, writer);
+    EXPECT_LT(pc, writer + 64);
+  }
+  ASSERT_TRUE(driver.run());
+}
+
+TEST(CacheSource, LeavesNothingMappedWhenRecordingEnds) {
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("spin");
+  const ThreadId id{pid, pid};
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+    // After a step the memory can be made; an interruption alone may come before any progress.
+    bool mapped = false;
+    for (int stop = 0; stop < 1000 && !mapped; ++stop) {
+      driver.resume(id, ResumeAction{.kind = ResumeKind::kStep});
+      const auto stepped = driver.await();
+      ASSERT_TRUE(stepped);
+      ASSERT_EQ(stepped->kind, StopKind::kStep);
+      driver.resume_all();
+      driver.engine.interrupt();
+      const auto event = driver.await();
+      ASSERT_TRUE(event);
+      ASSERT_EQ(event->kind, StopKind::kSignal);
+      const auto recorded = ProcFs{}.read(pid, "maps");
+      ASSERT_TRUE(recorded);
+      mapped = recorded->find("memfd:backtrail") != std::string::npos;
+    }
+    EXPECT_TRUE(mapped);
+    ASSERT_TRUE(driver.engine.disable_trace(id));
+    const auto maps = ProcFs{}.read(pid, "maps");
+    ASSERT_TRUE(maps);
+    EXPECT_EQ(maps->find("memfd:backtrail"), std::string::npos) << *maps;
+  }
+  EXPECT_TRUE(driver.engine.kill(pid));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee

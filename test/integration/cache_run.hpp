@@ -1,0 +1,120 @@
+#pragma once
+/// @file
+/// Runs an inferior to its end with every thread recorded, and keeps what was recorded.
+
+#include <csignal>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "decoder/trace/trace_consumer.hpp"
+#include "engine_driver.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "symbols.hpp"
+
+namespace backtrail::tracee {
+
+class Collector : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const decoder::Record> records) override {
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  std::vector<decoder::Record> all;
+};
+
+struct Outcome {
+  StopEvent end;
+  /// By thread, in the order in which they were born.
+  std::vector<std::unique_ptr<Collector>> threads;
+  std::string statistics;  ///< Of the first thread, at its last stop.
+
+  [[nodiscard]] const std::vector<decoder::Record>& records() const { return threads[0]->all; }
+  [[nodiscard]] bool exited_with(int code) const {
+    return end.kind == StopKind::kProcessExited && end.exit_code == code;
+  }
+};
+
+struct RunOptions {
+  SourceKind source = SourceKind::kCache;
+  std::string program = {};
+  std::vector<std::string> arguments = {};
+  /// How often it is interrupted on the way, as early and as densely as the machine lets us.
+  int stops = 0;
+  /// The function from whose first instruction on it is recorded; empty: from the very first. Only
+  /// for programs that are not position independent.
+  std::string from = {};
+  bool threads = false;  ///< Threads born later are recorded and collected, too.
+  /// Called at every stop but the last, with the first thread.
+  std::function<void(EngineDriver&, Thread&)> at_stop = {};
+};
+
+inline void collect(EngineDriver& driver, ThreadId id, Outcome& outcome) {
+  Thread* thread = driver.engine.find(id);
+  if (thread == nullptr) return;
+  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  thread = driver.engine.find(id);
+  if (thread == nullptr || !thread->trace()) return;
+  outcome.threads.push_back(std::make_unique<Collector>());
+  if (const auto pc = thread->pc()) thread->trace()->hub().add(*outcome.threads.back(), *pc);
+}
+
+/// Signals are passed on to the program, except SIGINT.
+inline Outcome run_recorded(const RunOptions& options) {
+  Outcome outcome;
+  EngineDriver driver{options.source};
+  driver.engine.reported.threads = options.threads;
+  const pid_t pid = driver.launch(options.program, options.arguments);
+  const ThreadId id{pid, pid};
+  if (!options.from.empty()) {
+    const BreakpointSpec begin{.kind = BreakpointKind::kSoftware,
+                               .address = symbol_of(options.program, options.from),
+                               .length = 1};
+    EXPECT_TRUE(driver.engine.insert(pid, begin));
+    EXPECT_TRUE(driver.run());
+    EXPECT_TRUE(driver.engine.remove(pid, begin));
+  }
+  collect(driver, id, outcome);
+  if (outcome.threads.empty()) outcome.threads.push_back(std::make_unique<Collector>());
+  int stops = options.stops;
+  std::map<ThreadId, int> signals;
+  for (;;) {
+    std::vector<std::pair<ThreadId, ResumeAction>> orders;
+    if (const Process* process = driver.engine.find(pid)) {
+      for (const auto& thread : process->threads()) {
+        const auto signal = signals.find(thread->id());
+        orders.emplace_back(thread->id(),
+                            ResumeAction{.signal = signal == signals.end() ? 0 : signal->second});
+      }
+    }
+    signals.clear();
+    EXPECT_TRUE(driver.engine.resume(orders));
+    if (stops > 0) {
+      --stops;
+      driver.engine.interrupt();
+    }
+    const auto event = driver.await();
+    if (!event) {
+      ADD_FAILURE() << options.program << " does not end";
+      (void)driver.engine.kill(pid);
+      return outcome;
+    }
+    outcome.end = *event;
+    if (event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled)
+      break;
+    if (event->kind == StopKind::kThreadCreated) collect(driver, event->thread, outcome);
+    if (event->kind == StopKind::kSignal && event->signal != SIGINT) {
+      signals[event->thread] = event->signal;
+    }
+    Thread* first = driver.engine.find(id);
+    if (first == nullptr || !first->trace()) continue;
+    outcome.statistics = first->trace()->source().statistics();
+    if (options.at_stop) options.at_stop(driver, *first);
+  }
+  return outcome;
+}
+
+}  // namespace backtrail::tracee
