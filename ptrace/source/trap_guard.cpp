@@ -167,7 +167,10 @@ void TrapGuard::after_step(Thread& thread) {
   if (!std::exchange(armed_, false)) return;
   if (known.action && known.action->handler != 0) known.damaged = true;
   if ((wanted_ & kTrapBit) != 0) {
-    if (const auto now = request::read_signal_mask(thread.tid())) {
+    // Within a call that has a mask of its own the kernel shows the one that comes back, unharmed;
+    // writing it would end the other one too early.
+    const auto now = request::read_signal_mask(thread.tid());
+    if (now && (*now & kTrapBit) == 0) {
       (void)request::write_signal_mask(thread.tid(), *now | kTrapBit);
     }
   } else if ((before_ & kTrapBit) != 0) {
