@@ -84,7 +84,6 @@ class BtsRecorder {
   std::optional<decoder::TraceMark> departure_;
   EventTimes times_;
   std::uint64_t lost_seen_ = 0;  ///< What LOST records said.
-  std::uint64_t gaps_ = 0;
   bool ran_ = false;      ///< The thread was set going since the last drain.
   bool news_ = false;     ///< This drain brought bytes.
   bool restart_ = false;  ///< The kernel disabled the event.
