@@ -72,7 +72,8 @@ _start:
   rdsspq %rax
   .byte 0x66, 0x66, 0x48, 0xe8 # the call of a thread-local access: both prefixes are void
   .long callee - .- 4
-  bnd call callee
+  .byte 0xf2                  # bnd
+  call callee
   notrack jmp *last(%rip)
 bad:
   ud2
