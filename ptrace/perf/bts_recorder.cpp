@@ -14,13 +14,12 @@ namespace {
 using decoder::LossBound;
 using decoder::MarkKind;
 using decoder::TraceMark;
-using decoder::perf::Loss;
 namespace perf = decoder::perf;
 
 /// One emptying of the kernel's buffer is all or nothing: the ring must have room for a whole one.
-constexpr std::uint64_t kLeastRingBytes = 32 * 4096;
+constexpr std::uint64_t kLeastRingBytes = 32UL * 4096;
 /// The ring beside an AUX area holds its records only.
-constexpr std::uint64_t kAuxRingBytes = 4 * 4096;
+constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
 
 perf_event_attr attributes_for(const RecorderOptions& options) {
   perf_event_attr out{};

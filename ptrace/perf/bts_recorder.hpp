@@ -84,9 +84,9 @@ class BtsRecorder {
   std::optional<decoder::TraceMark> departure_;
   EventTimes times_;
   std::uint64_t lost_seen_ = 0;  ///< What LOST records said.
-  bool ran_ = false;      ///< The thread was set going since the last drain.
-  bool news_ = false;     ///< This drain brought bytes.
-  bool restart_ = false;  ///< The kernel disabled the event.
+  bool ran_ = false;             ///< The thread was set going since the last drain.
+  bool news_ = false;            ///< This drain brought bytes.
+  bool restart_ = false;         ///< The kernel disabled the event.
   bool ended_ = false;
   bool not_bts_ = false;
 };

@@ -16,7 +16,7 @@ class SchedMarks {
   /// Opens on a thread and begins. Errors: EACCES where kernel.perf_event_paranoid is 3 (Debian) or
   /// 4 (Ubuntu) and we are not root; others of PerfEvent.
   static Result<std::unique_ptr<SchedMarks>> open(PerfKernel& kernel, pid_t tid,
-                                                  std::uint64_t ring_bytes = 16 * 4096);
+                                                  std::uint64_t ring_bytes = 16UL * 4096);
   SchedMarks(const SchedMarks&) = delete;
   SchedMarks& operator=(const SchedMarks&) = delete;
   ~SchedMarks() = default;

@@ -72,10 +72,10 @@ TEST(PerfRecord, SampleFieldsComeInTheKernelsOrder) {
                                 kSampleId | kSampleStreamId | kSampleCpu | kSamplePeriod |
                                 kSampleBranchStack,
                             true, kBranchHwIndex};
-  const auto out = parse(perf_record(RecordType::kSample, 1,
-                                     {42, 0x1000, (6ULL << 32U) | 5, 99, 0x2000, 42, 43, 1, 1, 2, 0,
-                                      0xa, 0xb, 2, 0xc, 0xd, 1U << 24U}),
-                         layout);
+  const auto bytes = perf_record(RecordType::kSample, 1,
+                                 {42, 0x1000, (6ULL << 32U) | 5, 99, 0x2000, 42, 43, 1, 1, 2, 0,
+                                  0xa, 0xb, 2, 0xc, 0xd, 1U << 24U});
+  const auto out = parse(bytes, layout);  // refers to the bytes
   const auto& sample = std::get<SampleRecord>(out.body);
   EXPECT_EQ(sample.ip, 0x1000U);
   EXPECT_EQ(sample.addr, 0x2000U);

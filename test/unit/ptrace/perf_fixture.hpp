@@ -71,7 +71,7 @@ class Sink : public decoder::TraceConsumer {
                          : record.reason == GapReason::kNotRecorded ? "unrecorded"
                          : record.payload == 0                      ? "?"
                                                : std::to_string(record.payload);
-      if (record.bound == LossBound::kAtLeast) text = ">=" + text;
+      if (record.bound == LossBound::kAtLeast) text.insert(0, ">=");
       if (record.bound == LossBound::kBatches) text += " batches";
       out.push_back(text);
     }
