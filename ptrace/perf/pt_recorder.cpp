@@ -11,7 +11,7 @@ namespace {
 
 namespace perf = decoder::perf;
 
-constexpr std::uint64_t kAuxRingBytes = 4 * 4096;
+constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
 /// Bits of the intel_pt unit's config, in the order in which they are given up when the kernel does
 /// not take them. Both only say what is so without them.
 constexpr std::array<std::uint64_t, 2> kConfigs{(1U << 0U) | (1U << 13U), 0};

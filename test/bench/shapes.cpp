@@ -70,6 +70,7 @@ std::unique_ptr<Shape> make(int depth) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
   std::vector<std::unique_ptr<Shape>> shapes;
+  shapes.reserve(4000);
   for (int i = 0; i < 4000; ++i) shapes.push_back(make(4));
   std::map<std::string, std::uint64_t> seen;
   std::uint64_t total = 0;

@@ -7,7 +7,6 @@
 namespace backtrail::decoder {
 namespace {
 
-using arch::x86::BtsEntry;
 using arch::x86::BtsQualifier;
 using arch::x86::DsFormat;
 
