@@ -4,8 +4,8 @@
 
 namespace backtrail::decoder {
 
-ExitTable::ExitTable(std::shared_ptr<const ExitTable> base)
-    : base_{std::move(base)}, base_count_{base_->next_number()}, weights_{base_->weights_} {}
+ExitTable::ExitTable(std::uint32_t count, Maker base)
+    : make_base_{std::move(base)}, base_count_{count} {}
 
 const LoggedBlock& ExitTable::add_block(BlockFacts block) {
   auto& owned = *blocks_.emplace_back(std::make_unique<OwnedBlock>());
@@ -20,7 +20,12 @@ void ExitTable::add_exit(const LoggedExit& exit) {
   weights_.push_back(branches | std::uint64_t{exit.executed} << 32U);
 }
 
-void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) const {
+void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) {
+  if (base_count_ != 0 && !weighs_base_) {
+    const auto& before = base().weights_;
+    weights_.insert(weights_.begin(), before.begin(), before.end());
+    weighs_base_ = true;
+  }
   // Both sums at once; few enough at a time for the halves.
   constexpr std::size_t kAtOnce = 32768;
   const std::uint64_t* weights = weights_.data();

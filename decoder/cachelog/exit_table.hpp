@@ -3,6 +3,7 @@
 /// What the exit numbers in a log mean.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -45,8 +46,10 @@ struct LogCounts {
 class ExitTable {
  public:
   ExitTable() = default;
-  /// Begins with all that another table has, which does not change any more.
-  explicit ExitTable(std::shared_ptr<const ExitTable> base);
+  /// Begins with the `count` exits of another table, which does not change any more. It is made
+  /// when somebody asks for one of them: many programs are recorded and never looked at.
+  using Maker = std::function<std::shared_ptr<const ExitTable>()>;
+  ExitTable(std::uint32_t count, Maker base);
 
   /// The number that the next exit will get.
   [[nodiscard]] std::uint32_t next_number() const {
@@ -61,24 +64,32 @@ class ExitTable {
   void add_exit(const LoggedExit& exit);
   /// nullptr for a number that no exit has.
   [[nodiscard]] const LoggedExit* find(std::uint32_t number) const {
-    if (number < base_count_) return base_->find(number);
+    if (number < base_count_) return base().find(number);
     number -= base_count_;
     return number < exits_.size() ? &exits_[number] : nullptr;
   }
-  void count(std::span<const std::uint32_t> numbers, LogCounts& counts) const;
+  void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
 
  private:
   struct OwnedBlock {
     LoggedBlock block;
     std::vector<TakenBranch> branches;
   };
-  std::shared_ptr<const ExitTable> base_;
+  [[nodiscard]] const ExitTable& base() const {
+    if (!base_) base_ = make_base_();
+    return *base_;
+  }
+
+  Maker make_base_;
+  mutable std::shared_ptr<const ExitTable> base_;
   std::uint32_t base_count_ = 0;
   std::vector<std::unique_ptr<OwnedBlock>> blocks_;
   std::vector<LoggedExit> exits_;
   /// By number: branches, and instructions in the upper half. Small and apart from the rest, so
-  /// that counting stays in the CPU's cache.
+  /// that counting stays in the CPU's cache. Those of the base come in front of ours when somebody
+  /// counts.
   std::vector<std::uint64_t> weights_;
+  bool weighs_base_ = false;
 };
 
 }  // namespace backtrail::decoder

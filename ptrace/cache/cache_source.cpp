@@ -307,8 +307,9 @@ bool CacheSource::guard_hit(Thread& thread) {
 
 std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
   const auto entries = memory_->entries(log);
-  const translate::Exit* exit = entries.empty() ? nullptr : space_->code().exit(entries.back());
-  if (exit == nullptr) return std::nullopt;
+  if (entries.empty()) return std::nullopt;
+  const auto exit = space_->code().exit(entries.back());
+  if (!exit) return std::nullopt;
   if (exit->kind != translate::ExitKind::kIndirect) return exit->to;
   return TraceeAddr{memory_->read(Slot::kTarget)};
 }
@@ -327,7 +328,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
     return give_way();
   }
   const std::uint32_t number = memory_->entries(log).back();
-  const translate::Exit& exit = *space_->code().exit(number);
+  const translate::Exit exit = *space_->code().exit(number);
   if (exit.kind == translate::ExitKind::kSpecial) {
     ++special_[static_cast<std::size_t>(exit.special)];
     return give_way();

@@ -17,17 +17,6 @@ std::size_t table_index(TraceeAddr head) {
   return head.value() % translate::kTableEntries;
 }
 
-decoder::LoggedExitKind logged_kind(translate::ExitKind kind) {
-  switch (kind) {
-    case translate::ExitKind::kDirect:
-      return decoder::LoggedExitKind::kDirect;
-    case translate::ExitKind::kIndirect:
-      return decoder::LoggedExitKind::kIndirect;
-    default:
-      return decoder::LoggedExitKind::kContinue;
-  }
-}
-
 }  // namespace
 
 CodeCache::CodeCache(CacheMemory& memory,
@@ -132,10 +121,11 @@ void CodeCache::register_exits(const translate::Superblock& block,
   }
 }
 
-const translate::Exit* CodeCache::exit(std::uint32_t number) const {
-  if (number < kept_exits_) return &kept_->parts().exits[number].exit;
+std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
+  if (number < kept_exits_) return kept_->exit(number);
   number -= kept_exits_;
-  return number < exit_places_.size() ? &exit_places_[number].exit : nullptr;
+  if (number >= exit_places_.size()) return std::nullopt;
+  return exit_places_[number].exit;
 }
 
 CodeCache::Block* CodeCache::block_at(TraceeAddr body) {
@@ -171,9 +161,9 @@ void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
 }
 
 void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
-  if (const auto known = pads_.find(head); known != pads_.end()) {
-    if (known->second.body == body) return;
-    if (lead(known->second.body_link, body)) known->second.body = body;
+  if (Pad* known = find_pad(head)) {
+    if (known->body == body) return;
+    if (lead(known->body_link, body)) known->body = body;
     return;
   }
   const auto offset = reserve(kLargestPad);
@@ -208,7 +198,7 @@ void CodeCache::drop_block(Block& block) {
   for (const std::uint64_t link : block.incoming) point(link, miss());
   block.incoming.clear();
   by_head_.erase(block.head);
-  if (const auto pad = pads_.find(block.head); pad != pads_.end()) pad->second.body = miss();
+  if (Pad* pad = find_pad(block.head)) pad->body = miss();
 }
 
 void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {

@@ -67,7 +67,7 @@ class CodeCache {
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
   /// What the exit was made for.
-  [[nodiscard]] const translate::Exit* exit(std::uint32_t number) const;
+  [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;
 
   [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
@@ -106,6 +106,8 @@ class CodeCache {
   void point(std::uint64_t link, TraceeAddr target);
   void register_exits(const translate::Superblock& block, const decoder::LoggedBlock& logged);
   Block* block_at(TraceeAddr body);
+  /// nullptr: none that may be used.
+  Pad* find_pad(TraceeAddr head);
   void drop_block(Block& block);
   void drop_adopted();
   /// Lets the rel32 lead to a translation; false when there is none.
@@ -126,18 +128,20 @@ class CodeCache {
   std::vector<ExitPlace> exit_places_;
   std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
   std::unordered_map<TraceeAddr, Block*> by_head_;
-  std::unordered_map<TraceeAddr, Pad> pads_;
+  std::unordered_map<TraceeAddr, Pad> pads_;  ///< Ours, and those adopted that were asked for.
   /// Exits whose target has no translation yet, by target.
   std::unordered_map<TraceeAddr, std::vector<std::uint32_t>> waiting_;
   std::set<TraceeAddr> splits_;
   std::shared_ptr<const KeptCode> kept_;
   std::uint64_t kept_bytes_ = 0;
   std::uint32_t kept_exits_ = 0;
+  std::vector<std::pair<TraceeAddr, std::uint32_t>> kept_pads_;  ///< Active ones, ascending.
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
   bool adopted_current_ = true;
   std::vector<std::uint64_t> links_to_adopted_;
   mutable translate::PcRow adopted_row_;  ///< What locate() pointed to last.
-  bool complete_ = true;                  ///< Nothing was ever dropped.
+  mutable decoder::LoggedBlock adopted_block_;
+  bool complete_ = true;  ///< Nothing was ever dropped.
   std::uint64_t used_ = 0;
   std::uint64_t instructions_ = 0;
 };

@@ -32,7 +32,7 @@ void merge_modules(KeptParts& parts, std::vector<CodeModule> present) {
 }  // namespace
 
 void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
-  const KeptParts& parts = kept->parts();
+  const KeptView& parts = kept->parts();
   // It begins with a miss routine like ours.
   if (parts.code.size() < miss_.code.size() || parts.code.size() > kCodeBytes ||
       !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
@@ -42,7 +42,7 @@ void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
   used_ = parts.code.size();
   kept_bytes_ = parts.code.size();
   kept_exits_ = narrow(parts.exits.size());
-  exits_ = std::make_shared<decoder::ExitTable>(kept->exits());
+  exits_ = std::make_shared<decoder::ExitTable>(kept_exits_, [kept] { return kept->exits(); });
   kept_ = std::move(kept);
 }
 
@@ -55,20 +55,27 @@ bool CodeCache::is_active(TraceeAddr address) const {
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   if (!kept_ || !adopted_current_) return;
   active_.emplace_back(begin, end);
-  for (const KeptPad& pad : kept_->parts().pads) {
+  const auto& pads = kept_->parts().pads;
+  for (std::uint32_t i = 0; i < pads.size(); ++i) {
+    const KeptPad& pad = pads[i];
     if (pad.head < begin || pad.head >= end) continue;
-    const TraceeAddr address = memory_.code() + pad.address;
     const std::size_t index = pad.head.value() % translate::kTableEntries;
     // Whatever is there already is asked when the pad's target is another.
-    const TraceeAddr before = memory_.entry(index);
-    point(pad.conflict_link, before);
-    memory_.store_entry(index, address);
-    const TraceeAddr body = memory_.code() + kept_->body(pad.head).value_or(0);
-    pads_[pad.head] = {.address = pad.address,
-                       .body_link = pad.body_link,
-                       .conflict_link = pad.conflict_link,
-                       .body = body};
+    point(pad.conflict_link, memory_.entry(index));
+    memory_.store_entry(index, memory_.code() + pad.address);
+    kept_pads_.emplace_back(pad.head, i);
   }
+  std::sort(kept_pads_.begin(), kept_pads_.end());
+}
+
+CodeCache::Pad* CodeCache::find_pad(TraceeAddr head) {
+  if (const auto known = pads_.find(head); known != pads_.end()) return &known->second;
+  const auto found = std::lower_bound(kept_pads_.begin(), kept_pads_.end(), std::pair{head, 0U});
+  if (found == kept_pads_.end() || found->first != head) return nullptr;
+  const KeptPad& kept = kept_->parts().pads[found->second];
+  const TraceeAddr body = memory_.code() + kept_->body(head).value_or(0);
+  Pad pad{.body_link = kept.body_link, .body = body};
+  return &pads_.emplace(head, pad).first->second;
 }
 
 std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
@@ -89,9 +96,10 @@ std::optional<CodePlace> CodeCache::locate_adopted(std::uint64_t offset) const {
   const auto row = kept_->row(*block, offset - block->offset);
   if (!row) return std::nullopt;
   adopted_row_ = *row;
+  adopted_block_ = kept_->logged(*block);
   const bool pad = block->is_pad != 0;
   return CodePlace{pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &adopted_row_,
-                   pad ? nullptr : kept_->logged(*block), false};
+                   pad ? nullptr : &adopted_block_, false};
 }
 
 void CodeCache::drop_adopted() {
@@ -105,6 +113,8 @@ void CodeCache::drop_adopted() {
   }
   for (const std::uint64_t link : links_to_adopted_) point(link, miss());
   links_to_adopted_.clear();
+  for (const auto& [head, index] : kept_pads_) (void)find_pad(head);
+  kept_pads_.clear();
   for (auto& [head, pad] : pads_) {
     if (pad.body - memory_.code() >= kept_bytes_) continue;
     point(pad.body_link, miss());
@@ -115,7 +125,7 @@ void CodeCache::drop_adopted() {
 std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules) const {
   if (!complete_) return nullptr;
   KeptParts parts;
-  if (kept_) parts = kept_->parts();
+  if (kept_) parts = kept_->copy();
   merge_modules(parts, std::move(modules));
   parts.code.assign(memory_.host_code().begin(),
                     memory_.host_code().begin() + static_cast<std::ptrdiff_t>(used_));
@@ -144,13 +154,17 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
   for (std::size_t i = 0; i < exit_places_.size(); ++i) {
     const auto number = kept_exits_ + narrow(i);
     const decoder::LoggedExit& logged = *exits_->find(number);
-    parts.exits.push_back({exit_places_[i].exit, exit_places_[i].link, index.at(logged.block),
-                           static_cast<std::uint32_t>(logged.kind)});
+    auto kept = KeptExit::of(exit_places_[i].exit, logged.block->head);
+    if (!kept) return nullptr;
+    kept->link = narrow(exit_places_[i].link);
+    kept->block = index.at(logged.block);
+    parts.exits.push_back(*kept);
   }
   for (const auto& block : blocks_) {
     if (!block->is_pad) continue;
     const Pad& pad = pads_.at(block->head);
-    parts.pads.push_back({block->head, pad.address, pad.body_link, pad.conflict_link});
+    parts.pads.push_back(
+        {block->head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
   }
   for (const auto& [head, block] : by_head_) parts.bodies.emplace_back(head, narrow(block->offset));
   std::sort(parts.bodies.begin(), parts.bodies.end());

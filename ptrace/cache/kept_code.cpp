@@ -9,6 +9,7 @@
 #include "ptrace/cache/build_identity.hpp"
 
 namespace backtrail::tracee::cache {
+namespace translate = arch::x86::translate;
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31747065'6b746342ULL;
@@ -35,6 +36,8 @@ std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
 }
 
 constexpr std::size_t kFileAlignment = 8;
+constexpr auto kLastExitKind = static_cast<std::uint8_t>(translate::ExitKind::kSpecial);
+constexpr auto kLastSpecial = static_cast<std::uint8_t>(translate::Special::kMemory);
 constexpr std::int64_t kNoPc = std::numeric_limits<std::int32_t>::min();
 
 class Writer {
@@ -66,13 +69,12 @@ class Reader {
     return true;
   }
   template <typename T>
-  bool array(std::vector<T>& out) {
+  bool array(std::span<const T>& out) {
     std::uint64_t count = 0;
     if (!value(count) || count > rest_.size() / sizeof(T)) return false;
     // Everything lies at multiples of kFileAlignment.
     static_assert(alignof(T) <= kFileAlignment && std::is_trivially_copy_constructible_v<T>);
-    const auto* first = reinterpret_cast<const T*>(rest_.data());  // NOLINT
-    out.assign(first, first + count);
+    out = {reinterpret_cast<const T*>(rest_.data()), count};  // NOLINT
     std::uint64_t taken = count * sizeof(T);
     taken += (kFileAlignment - taken % kFileAlignment) % kFileAlignment;
     if (taken > rest_.size()) return false;
@@ -85,6 +87,20 @@ class Reader {
   std::span<const std::uint8_t> rest_;
 };
 
+std::optional<std::int32_t> distance_from(TraceeAddr head, TraceeAddr at) {
+  // Where there is no address none is given.
+  if (at == TraceeAddr{}) return kNoPc;
+  const auto distance = static_cast<std::int64_t>(at - head);
+  const auto narrow = static_cast<std::int32_t>(distance);
+  if (narrow != distance || narrow == kNoPc) return std::nullopt;
+  return narrow;
+}
+
+TraceeAddr at_distance(TraceeAddr head, std::int32_t distance) {
+  if (distance == kNoPc) return TraceeAddr{};
+  return TraceeAddr{head.value() + static_cast<std::uint64_t>(std::int64_t{distance})};
+}
+
 template <typename Archive, typename Parts>
 bool for_each_part(Archive&& archive, Parts& parts) {
   return archive(parts.modules) && archive(parts.code) && archive(parts.blocks) &&
@@ -94,97 +110,151 @@ bool for_each_part(Archive&& archive, Parts& parts) {
 
 }  // namespace
 
+decoder::LoggedExitKind logged_kind(translate::ExitKind kind) {
+  switch (kind) {
+    case translate::ExitKind::kDirect:
+      return decoder::LoggedExitKind::kDirect;
+    case translate::ExitKind::kIndirect:
+      return decoder::LoggedExitKind::kIndirect;
+    default:
+      return decoder::LoggedExitKind::kContinue;
+  }
+}
+
 bool KeptCode::consistent() const {
-  const std::uint64_t code = parts_.code.size();
+  const std::uint64_t code = view_.code.size();
   std::uint64_t behind = 0;
-  for (const KeptBlock& block : parts_.blocks) {
+  for (const KeptBlock& block : view_.blocks) {
     if (block.offset < behind || block.size == 0 || block.rows == 0) return false;
     behind = std::uint64_t{block.offset} + block.size;
     if (behind > code) return false;
-    if (std::uint64_t{block.first_row} + block.rows > parts_.rows.size()) return false;
-    if (std::uint64_t{block.first_branch} + block.branches > parts_.branches.size()) return false;
+    if (std::uint64_t{block.first_row} + block.rows > view_.rows.size()) return false;
+    if (std::uint64_t{block.first_branch} + block.branches > view_.branches.size()) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
     return link < code && link + sizeof(std::uint32_t) <= code;
   };
-  for (const KeptExit& exit : parts_.exits) {
-    if (exit.block >= parts_.blocks.size() || !link_fits(exit.link)) return false;
-    if (exit.exit.passed > parts_.blocks[exit.block].branches || exit.kind > 2) return false;
+  for (const KeptExit& exit : view_.exits) {
+    if (exit.block >= view_.blocks.size() || !link_fits(exit.link)) return false;
+    if (exit.passed > view_.blocks[exit.block].branches || exit.kind > kLastExitKind ||
+        exit.special > kLastSpecial) {
+      return false;
+    }
   }
-  for (const KeptPad& pad : parts_.pads) {
+  for (const KeptPad& pad : view_.pads) {
     if (pad.address >= code || !link_fits(pad.body_link) || !link_fits(pad.conflict_link)) {
       return false;
     }
   }
-  for (const auto& [head, offset] : parts_.bodies) {
+  for (const auto& [head, offset] : view_.bodies) {
     if (offset >= code) return false;
   }
-  return std::is_sorted(parts_.bodies.begin(), parts_.bodies.end());
+  return std::is_sorted(view_.bodies.begin(), view_.bodies.end());
+}
+
+std::shared_ptr<const KeptCode> KeptCode::over(const KeptView& view,
+                                               std::shared_ptr<const void> owner) {
+  std::shared_ptr<KeptCode> kept{new KeptCode};
+  kept->view_ = view;
+  kept->owner_ = std::move(owner);
+  if (!kept->consistent()) return nullptr;
+  return kept;
 }
 
 std::shared_ptr<const KeptCode> KeptCode::make(KeptParts parts) {
-  std::shared_ptr<KeptCode> kept{new KeptCode};
-  kept->parts_ = std::move(parts);
-  if (!kept->consistent()) return nullptr;
-  const KeptParts& all = kept->parts_;
-  kept->logged_.reserve(all.blocks.size());
-  for (const KeptBlock& block : all.blocks) {
-    kept->logged_.push_back(
-        {block.head, std::span{all.branches}.subspan(block.first_branch, block.branches)});
-  }
+  const auto owned = std::make_shared<const KeptParts>(std::move(parts));
+  return over({owned->modules, owned->code, owned->blocks, owned->rows, owned->branches,
+               owned->exits, owned->pads, owned->bodies},
+              owned);
+}
+
+KeptParts KeptCode::copy() const {
+  const auto copied = [](auto from) { return std::vector(from.begin(), from.end()); };
+  return {copied(view_.modules),  {},  // the code is what is in memory by now
+          copied(view_.blocks),   copied(view_.rows),
+          copied(view_.branches), copied(view_.exits),
+          copied(view_.pads),     copied(view_.bodies)};
+}
+
+const std::shared_ptr<const decoder::ExitTable>& KeptCode::exits() const {
+  if (exits_) return exits_;
+  logged_.reserve(view_.blocks.size());
+  for (const KeptBlock& block : view_.blocks) logged_.push_back(logged(block));
   auto exits = std::make_shared<decoder::ExitTable>();
-  for (const KeptExit& each : all.exits) {
-    exits->add_exit({&kept->logged_[each.block], each.exit.from, each.exit.to, each.exit.passed,
-                     static_cast<decoder::LoggedExitKind>(each.kind), each.exit.executed});
+  for (std::uint32_t number = 0; number < view_.exits.size(); ++number) {
+    const translate::Exit each = exit(number);
+    exits->add_exit({&logged_[view_.exits[number].block], each.from, each.to, each.passed,
+                     logged_kind(each.kind), each.executed});
   }
-  kept->exits_ = std::move(exits);
-  return kept;
+  exits_ = std::move(exits);
+  return exits_;
 }
 
 std::optional<std::uint32_t> KeptCode::body(TraceeAddr head) const {
   const auto found =
-      std::lower_bound(parts_.bodies.begin(), parts_.bodies.end(), head,
+      std::lower_bound(view_.bodies.begin(), view_.bodies.end(), head,
                        [](const auto& each, TraceeAddr at) { return each.first < at; });
-  if (found == parts_.bodies.end() || found->first != head) return std::nullopt;
+  if (found == view_.bodies.end() || found->first != head) return std::nullopt;
   return found->second;
 }
 
 const KeptBlock* KeptCode::block_at(std::uint64_t offset) const {
   const auto after =
-      std::upper_bound(parts_.blocks.begin(), parts_.blocks.end(), offset,
+      std::upper_bound(view_.blocks.begin(), view_.blocks.end(), offset,
                        [](std::uint64_t at, const KeptBlock& block) { return at < block.offset; });
-  if (after == parts_.blocks.begin()) return nullptr;
+  if (after == view_.blocks.begin()) return nullptr;
   const KeptBlock& block = *std::prev(after);
   return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
 }
 
-std::optional<KeptRow> KeptRow::of(const arch::x86::translate::PcRow& row, TraceeAddr head) {
-  // Where the target is in its slot no pc is given.
-  const auto distance = row.pc == TraceeAddr{} ? kNoPc : static_cast<std::int64_t>(row.pc - head);
-  KeptRow kept{.pc = static_cast<std::int32_t>(distance),
+std::optional<KeptRow> KeptRow::of(const translate::PcRow& row, TraceeAddr head) {
+  const auto pc = distance_from(head, row.pc);
+  if (!pc) return std::nullopt;
+  KeptRow kept{.pc = *pc,
                .offset = static_cast<std::uint16_t>(row.offset),
                .stack_add = static_cast<std::int16_t>(row.stack_add),
                .passed = static_cast<std::uint8_t>(row.passed),
                .flags = row.flags};
-  const bool same = kept.pc == distance && kept.offset == row.offset &&
-                    kept.stack_add == row.stack_add && kept.passed == row.passed;
+  const bool same =
+      kept.offset == row.offset && kept.stack_add == row.stack_add && kept.passed == row.passed;
   if (!same) return std::nullopt;
   return kept;
 }
 
-arch::x86::translate::PcRow KeptRow::row(TraceeAddr head) const {
+translate::PcRow KeptRow::row(TraceeAddr head) const {
   return {.offset = offset,
-          .pc = pc == kNoPc
-                    ? TraceeAddr{}
-                    : TraceeAddr{head.value() + static_cast<std::uint64_t>(std::int64_t{pc})},
+          .pc = at_distance(head, pc),
           .stack_add = stack_add,
           .passed = passed,
           .flags = flags};
 }
 
-std::optional<arch::x86::translate::PcRow> KeptCode::row(const KeptBlock& block,
-                                                         std::uint64_t within) const {
-  const auto rows = std::span{parts_.rows}.subspan(block.first_row, block.rows);
+std::optional<KeptExit> KeptExit::of(const translate::Exit& exit, TraceeAddr head) {
+  const auto from = distance_from(head, exit.from);
+  const auto to = distance_from(head, exit.to);
+  if (!from || !to) return std::nullopt;
+  return KeptExit{.from = *from,
+                  .to = *to,
+                  .passed = exit.passed,
+                  .executed = exit.executed,
+                  .kind = static_cast<std::uint8_t>(exit.kind),
+                  .special = static_cast<std::uint8_t>(exit.special)};
+}
+
+translate::Exit KeptCode::exit(std::uint32_t number) const {
+  const KeptExit& kept = view_.exits[number];
+  const TraceeAddr head = view_.blocks[kept.block].head;
+  return {.number = number,
+          .kind = static_cast<translate::ExitKind>(kept.kind),
+          .special = static_cast<translate::Special>(kept.special),
+          .passed = kept.passed,
+          .executed = kept.executed,
+          .from = at_distance(head, kept.from),
+          .to = at_distance(head, kept.to)};
+}
+
+std::optional<translate::PcRow> KeptCode::row(const KeptBlock& block, std::uint64_t within) const {
+  const auto rows = view_.rows.subspan(block.first_row, block.rows);
   const auto next =
       std::upper_bound(rows.begin(), rows.end(), within,
                        [](std::uint64_t value, const KeptRow& row) { return value < row.offset; });
@@ -192,8 +262,8 @@ std::optional<arch::x86::translate::PcRow> KeptCode::row(const KeptBlock& block,
   return std::prev(next)->row(block.head);
 }
 
-const decoder::LoggedBlock* KeptCode::logged(const KeptBlock& block) const {
-  return &logged_[static_cast<std::size_t>(&block - parts_.blocks.data())];
+decoder::LoggedBlock KeptCode::logged(const KeptBlock& block) const {
+  return {block.head, view_.branches.subspan(block.first_branch, block.branches)};
 }
 
 std::vector<std::uint8_t> KeptCode::to_bytes(const std::string& key) const {
@@ -204,23 +274,24 @@ std::vector<std::uint8_t> KeptCode::to_bytes(const std::string& key) const {
   writer.array(std::span<const char>{key});
   for_each_part(
       [&](const auto& part) {
-        writer.array(std::span{part});
+        writer.array(part);
         return true;
       },
-      parts_);
+      view_);
   const std::uint64_t sum = checksum(std::span{writer.bytes}.subspan(2 * sizeof kMagic));
   std::memcpy(&writer.bytes[sizeof kMagic], &sum, sizeof sum);
   return std::move(writer.bytes);
 }
 
 std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,
-                                                     const std::string& key) {
+                                                     const std::string& key,
+                                                     std::shared_ptr<const void> owner) {
   Reader reader{bytes};
   std::uint64_t magic = 0;
   std::uint64_t sum = 0;
-  std::vector<char> build;
-  std::vector<char> their_key;
-  KeptParts parts;
+  std::span<const char> build;
+  std::span<const char> their_key;
+  KeptView parts;
   if (bytes.size() > kMostBytes || !reader.value(magic) || magic != kMagic || !reader.value(sum) ||
       sum != checksum(bytes.subspan(2 * sizeof magic)) || !reader.array(build) ||
       std::string(build.begin(), build.end()) != build_identity() || !reader.array(their_key) ||
@@ -228,7 +299,7 @@ std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_
       !for_each_part([&](auto& part) { return reader.array(part); }, parts) || !reader.at_end()) {
     return nullptr;
   }
-  return make(std::move(parts));
+  return over(parts, std::move(owner));
 }
 
 }  // namespace backtrail::tracee::cache

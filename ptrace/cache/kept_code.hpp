@@ -20,6 +20,8 @@
 
 namespace backtrail::tracee::cache {
 
+decoder::LoggedExitKind logged_kind(arch::x86::translate::ExitKind kind);
+
 /// Executable memory and the file behind it, as far as a stat tells whether it is the same.
 struct CodeModule {
   TraceeAddr begin;
@@ -58,31 +60,51 @@ struct KeptRow {
   [[nodiscard]] arch::x86::translate::PcRow row(TraceeAddr head) const;
 };
 
+/// An Exit in less memory; its number is its place among all.
 struct KeptExit {
-  arch::x86::translate::Exit exit;
-  std::uint64_t link = 0;   ///< Code offset of the rel32; 0 = cannot be linked.
+  std::int32_t from = 0;  ///< Counted from the block's head.
+  std::int32_t to = 0;
+  std::uint32_t link = 0;   ///< Code offset of the rel32; 0 = cannot be linked.
   std::uint32_t block = 0;  ///< Index of its superblock.
-  std::uint32_t kind = 0;   ///< A decoder::LoggedExitKind.
+  std::uint16_t passed = 0;
+  std::uint16_t executed = 0;
+  std::uint8_t kind = 0;  ///< An ExitKind.
+  std::uint8_t special = 0;
+  std::uint16_t unused = 0;
+
+  /// Nothing for values that no superblock has. `link` and `block` are the caller's to set.
+  static std::optional<KeptExit> of(const arch::x86::translate::Exit& exit, TraceeAddr head);
 };
 
 struct KeptPad {
   TraceeAddr head;
-  std::uint64_t address = 0;  ///< Offset of the pad.
-  std::uint64_t body_link = 0;
-  std::uint64_t conflict_link = 0;
+  std::uint32_t address = 0;  ///< Offset of the pad.
+  std::uint32_t body_link = 0;
+  std::uint32_t conflict_link = 0;
+  std::uint32_t unused = 0;
 };
 
+using KeptBody = std::pair<TraceeAddr, std::uint32_t>;
+
 /// Everything as it lies in a file.
-struct KeptParts {
-  std::vector<CodeModule> modules;
-  std::vector<std::uint8_t> code;
-  std::vector<KeptBlock> blocks;  ///< Ascending by offset.
-  std::vector<KeptRow> rows;
-  std::vector<decoder::TakenBranch> branches;
-  std::vector<KeptExit> exits;                               ///< By number.
-  std::vector<KeptPad> pads;                                 ///< In the order they were made.
-  std::vector<std::pair<TraceeAddr, std::uint32_t>> bodies;  ///< Head and code offset; ascending.
+template <template <typename> class Array>
+struct KeptArrays {
+  Array<CodeModule> modules;
+  Array<std::uint8_t> code;
+  Array<KeptBlock> blocks;  ///< Ascending by offset.
+  Array<KeptRow> rows;
+  Array<decoder::TakenBranch> branches;
+  Array<KeptExit> exits;   ///< By number.
+  Array<KeptPad> pads;     ///< In the order they were made.
+  Array<KeptBody> bodies;  ///< Head and code offset; ascending.
 };
+template <typename T>
+using KeptVector = std::vector<T>;
+template <typename T>
+using KeptSpan = std::span<const T>;
+/// While it is put together, and where it lies afterwards.
+using KeptParts = KeptArrays<KeptVector>;
+using KeptView = KeptArrays<KeptSpan>;
 
 /// Immutable; shared by all processes that run it.
 class KeptCode {
@@ -90,8 +112,11 @@ class KeptCode {
   /// Nothing when the parts do not fit together.
   static std::shared_ptr<const KeptCode> make(KeptParts parts);
 
-  [[nodiscard]] const KeptParts& parts() const { return parts_; }
-  [[nodiscard]] const std::shared_ptr<const decoder::ExitTable>& exits() const { return exits_; }
+  [[nodiscard]] const KeptView& parts() const { return view_; }
+  [[nodiscard]] KeptParts copy() const;
+  /// What the exits mean; made at the first call. It must not outlive this.
+  [[nodiscard]] const std::shared_ptr<const decoder::ExitTable>& exits() const;
+  [[nodiscard]] arch::x86::translate::Exit exit(std::uint32_t number) const;
   /// Code offset of the translation of `head`.
   [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
   /// The block or pad that a code offset lies in.
@@ -99,20 +124,25 @@ class KeptCode {
   /// The row for an offset within the block.
   [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const KeptBlock& block,
                                                                std::uint64_t within) const;
-  [[nodiscard]] const decoder::LoggedBlock* logged(const KeptBlock& block) const;
+  [[nodiscard]] decoder::LoggedBlock logged(const KeptBlock& block) const;
 
-  /// As a file's content, and back; nothing for anything damaged, or made by another build.
+  /// As a file's content, and back; nothing for anything damaged, or made by another build. The
+  /// bytes stay where they are, which is `owner`'s business.
   [[nodiscard]] std::vector<std::uint8_t> to_bytes(const std::string& key) const;
   static std::shared_ptr<const KeptCode> from_bytes(std::span<const std::uint8_t> bytes,
-                                                    const std::string& key);
+                                                    const std::string& key,
+                                                    std::shared_ptr<const void> owner);
 
  private:
   KeptCode() = default;
+  static std::shared_ptr<const KeptCode> over(const KeptView& view,
+                                              std::shared_ptr<const void> owner);
   [[nodiscard]] bool consistent() const;
 
-  KeptParts parts_;
-  std::vector<decoder::LoggedBlock> logged_;  ///< By block.
-  std::shared_ptr<const decoder::ExitTable> exits_;
+  KeptView view_;
+  std::shared_ptr<const void> owner_;                 ///< Of what is viewed.
+  mutable std::vector<decoder::LoggedBlock> logged_;  ///< By block.
+  mutable std::shared_ptr<const decoder::ExitTable> exits_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -111,9 +111,9 @@ std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
   if (const auto known = entries_.find(key); known != entries_.end()) return known->second.code;
   Entry& entry = entries_[key];
   if (folder_.empty() || !folder_is_private(false)) return nullptr;
-  const FileView file{file_of(key)};
-  if (file.bytes().empty()) return nullptr;
-  entry.code = KeptCode::from_bytes(file.bytes(), key);
+  const auto file = std::make_shared<const FileView>(file_of(key));
+  if (file->bytes().empty()) return nullptr;
+  entry.code = KeptCode::from_bytes(file->bytes(), key, file);
   if (!entry.code) log::ptrace().debug("kept code of {} is of no use", key);
   return entry.code;
 }

@@ -55,7 +55,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
-  if (thread.trace()) thread.trace()->source().flush();
+  // An undecoded log is for those who look while the thread is there.
+  if (thread.trace() && thread.trace()->config().log_bytes == 0) thread.trace()->source().flush();
   StopEvent event{.thread = id, .signal = status.signal, .exit_code = status.exit_code};
   if (id.tid == id.pid) {
     event.kind =
