@@ -22,6 +22,7 @@ endif()
 find_package(zydis REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
+pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
 
 if(BT_TESTS)
   find_package(GTest REQUIRED)

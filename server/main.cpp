@@ -12,6 +12,7 @@
 #include "server/cli/decode.hpp"
 #include "server/cli/doctor.hpp"
 #include "server/cli/record.hpp"
+#include "server/cli/report.hpp"
 #include "server/cli/serve.hpp"
 #include "server/cli/tail.hpp"
 
@@ -23,6 +24,7 @@ struct Runner {
   int operator()(const ServeOptions& options) const { return run_serve(options); }
   int operator()(const RecordOptions& options) const { return run_record(options); }
   int operator()(const ReplayOptions& options) const { return run_replay(options); }
+  int operator()(const ReportCommand& options) const { return run_report(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const TailOptions& options) const { return run_tail(options); }

@@ -81,6 +81,10 @@ void CallRebuilder::take(const Record& record) {
 
 void CallRebuilder::take_branch(const Record& record) {
   const arch::InsnFacts facts = insns_.at(record.from);
+  if (!facts.known()) {
+    take_unknown(record);
+    return;
+  }
   switch (facts.kind) {
     using enum arch::InsnKind;
     case kCall:
@@ -98,6 +102,21 @@ void CallRebuilder::take_branch(const Record& record) {
       take_jump(record);
       break;
   }
+}
+
+/// From code that cannot be read: a call, a jump or a return. Only a return to a caller that is
+/// known can be told.
+void CallRebuilder::take_unknown(const Record& record) {
+  const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
+  for (std::size_t i = stack_.size(); i-- > last;) {
+    if (stack_[i].signal || stack_[i].return_address != record.to) continue;
+    pop_above(i, CallEnd::kGap);
+    pop(CallEnd::kReturned);
+    return;
+  }
+  if (!stack_.back().function.known() && !code_.at(record.to).known()) return;
+  while (!stack_.empty()) pop(CallEnd::kGap);
+  begin_anew(record.to);
 }
 
 void CallRebuilder::take_call(const Record& record, const arch::InsnFacts& facts) {

@@ -28,7 +28,7 @@ enum class CallEnd : std::uint8_t {
   kReturned,
   kTailCalled,  ///< By jumping to the call after it.
   kUnwound,     ///< Left by an exception or longjmp, from here or from deeper.
-  kGap,         ///< Recording stopped.
+  kGap,         ///< Recording stopped, or went on in code that cannot be read.
   kOpen,        ///< Still running at the end of the trace.
 };
 
@@ -67,6 +67,7 @@ class CallRebuilder {
 
   void take(const Record& record);
   void take_branch(const Record& record);
+  void take_unknown(const Record& record);
   void take_call(const Record& record, const arch::InsnFacts& facts);
   void take_return(const Record& record);
   void take_jump(const Record& record);

@@ -1,6 +1,7 @@
 #include "decoder/corefile/trace_archive.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "arch/base/log.hpp"
 
@@ -25,19 +26,19 @@ void put_in_order(TraceArchive::Thread& thread) {
   for (const TraceBlock& block : thread.blocks) thread.records += block.records;
 }
 
-/// Puts what is at [at, end) behind a gap that says `lost` records are not there.
-void begin_after_gap(std::vector<Record>& records, std::size_t at, std::uint64_t lost) {
-  const auto place = records.begin() + static_cast<std::ptrdiff_t>(at);
-  if (at == 0) {
-    // The oldest one says where execution was; what led to it is not known.
-    if (place->kind != RecordKind::kGap || place->reason != GapReason::kStart) {
-      *place = gap(GapReason::kStart, TraceeAddr{}, place->to);
-    }
-    return;
-  }
-  const TraceeAddr to = place->kind == RecordKind::kGap ? place->to : place->from;
+/// The oldest record says where execution was; what led to it is not known.
+void begin_trace(std::vector<Record>& records) {
+  Record& oldest = records.front();
+  if (oldest.kind == RecordKind::kGap && oldest.reason == GapReason::kStart) return;
+  oldest = gap(GapReason::kStart, TraceeAddr{}, oldest.to);
+}
+
+/// Puts a gap before records that `lost` others should stand before.
+void begin_after_gap(std::vector<Record>& records, std::uint64_t lost) {
+  const Record& first = records.front();
+  const TraceeAddr to = first.kind == RecordKind::kGap ? first.to : first.from;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
-  records.insert(place, gap(GapReason::kOverflow, TraceeAddr{}, to, count));
+  records.insert(records.begin(), gap(GapReason::kOverflow, TraceeAddr{}, to, count));
 }
 
 }  // namespace
@@ -61,25 +62,40 @@ const TraceArchive::Thread* TraceArchive::find(std::uint32_t tid) const {
 }
 
 std::vector<Record> TraceArchive::load(std::uint32_t tid, std::uint64_t most) const {
-  std::vector<Record> records;
+  std::vector<Record> out;
+  visit(tid, most, [&out](std::span<const Record> records) {
+    out.insert(out.end(), records.begin(), records.end());
+  });
+  return out;
+}
+
+void TraceArchive::visit(std::uint32_t tid, std::uint64_t most,
+                         const std::function<void(std::span<const Record>)>& take) const {
   const Thread* thread = find(tid);
-  if (thread == nullptr) return records;
+  if (thread == nullptr) return;
   std::size_t begin = thread->blocks.size();
   for (std::uint64_t count = 0; begin > 0 && count < most; --begin) {
     count += thread->blocks[begin - 1].records;
   }
+  std::vector<Record> records;
   std::uint64_t next = 0;
+  bool oldest = true;
   for (std::size_t i = begin; i < thread->blocks.size(); ++i) {
     const TraceBlock& block = thread->blocks[i];
-    const std::size_t at = records.size();
+    records.clear();
     if (const auto decoded = decode_block(block, records); !decoded) {
       log::decoder().debug("tid={} op=load_trace {}", tid, decoded.error().message());
       continue;
     }
-    if (at == 0 || block.first != next) begin_after_gap(records, at, block.first - next);
+    if (records.empty()) continue;
+    if (std::exchange(oldest, false)) {
+      begin_trace(records);
+    } else if (block.first != next) {
+      begin_after_gap(records, block.first - next);
+    }
     next = block.first + block.records;
+    take(records);
   }
-  return records;
 }
 
 }  // namespace backtrail::decoder

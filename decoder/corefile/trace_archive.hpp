@@ -3,6 +3,7 @@
 /// The traces of a core file, thread by thread, damaged ones as far as they go.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -34,6 +35,9 @@ class TraceArchive {
   /// The last `most` records of a thread or a few more (whole blocks), oldest first. The first one
   /// is a gap of reason kStart; blocks that are missing or damaged are gaps of reason kOverflow.
   [[nodiscard]] std::vector<Record> load(std::uint32_t tid, std::uint64_t most = ~0ULL) const;
+  /// The same in pieces, oldest first, so that long traces need no memory.
+  void visit(std::uint32_t tid, std::uint64_t most,
+             const std::function<void(std::span<const Record>)>& take) const;
 
  private:
   std::map<std::uint32_t, Thread> threads_;

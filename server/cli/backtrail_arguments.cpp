@@ -159,6 +159,9 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   if (!words.empty() && words.front() == "replay") {
     return parse_replay_arguments(std::span{words}.subspan(1));
   }
+  if (!words.empty() && words.front() == "report") {
+    return parse_report_arguments(std::span{words}.subspan(1));
+  }
 
   CLI::App app{"A branch trace in gdb, everywhere: a server for gdb like gdbserver", "backtrail"};
   app.set_version_flag("--version", backtrail_version().substr(0, backtrail_version().size() - 1));
@@ -168,6 +171,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   serve.prefix_command();
   app.add_subcommand("record", "Run a program, and its children, recorded and without gdb");
   app.add_subcommand("replay", "Serve a crash file to gdb");
+  app.add_subcommand("report", "Say what a crash file tells: text, Markdown, JSON");
   const CLI::App& doctor = *app.add_subcommand(
       "doctor", "Say which branch sources this machine has, and why not others");
   DecodeOptions decode_options;

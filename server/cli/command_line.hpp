@@ -17,6 +17,7 @@
 #include "ptrace/tracee/launch_spec.hpp"
 #include "server/cli/crash_files.hpp"
 #include "server/cli/decode.hpp"
+#include "server/cli/report.hpp"
 #include "server/cli/tail.hpp"
 #include "server/record/recorder.hpp"
 #include "server/transport/comm_spec.hpp"
@@ -57,7 +58,7 @@ struct PrintAndExit {
 };
 
 using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions,
-                             DecodeOptions, TailOptions, PrintAndExit>;
+                             ReportCommand, DecodeOptions, TailOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.
@@ -71,6 +72,8 @@ using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayO
 [[nodiscard]] Command parse_record_arguments(std::span<const std::string> arguments);
 /// The words behind `backtrail replay`.
 [[nodiscard]] Command parse_replay_arguments(std::span<const std::string> arguments);
+/// The words behind `backtrail report`.
+[[nodiscard]] Command parse_report_arguments(std::span<const std::string> arguments);
 
 // What they share.
 

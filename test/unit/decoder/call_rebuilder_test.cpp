@@ -22,6 +22,7 @@ class Program final : public CodeReader, public CodeMap {
     constexpr std::array<std::uint8_t, 2> kJump{0xff, 0xe0};
     constexpr std::array<std::uint8_t, 1> kReturn{0xc3};
     constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
+    if (address.value() >= 0xa000) return 0;
     std::fill(out.begin(), out.end(), std::uint8_t{0x90});
     const auto put = [&](std::span<const std::uint8_t> code) {
       std::copy_n(code.begin(), std::min(code.size(), out.size()), out.begin());
@@ -128,6 +129,19 @@ TEST(CallRebuilder, AReturnToALandingPadToo) {
   EXPECT_THAT(calls({start('a'), call('a', 'b'), call('b', 'c'),
                      branch(in('c', 0x40), in('a', 0x60)), call('a', 'd')}),
               ElementsAre("?a.", "-(b^", "--(c^", "-(d."));
+}
+
+TEST(CallRebuilder, CodeThatCannotBeReadInventsNothing) {
+  const TraceeAddr nowhere{0xa000};
+  EXPECT_THAT(
+      calls({start('a'), call('a', 'b'), branch(in('b', 0x30), nowhere),
+             branch(nowhere + 8, nowhere + 16), branch(nowhere + 16, in('c')), call('c', 'd'),
+             ret('d', 'c'), branch(in('c', 0x40), nowhere + 20), branch(nowhere + 24, nowhere)}),
+      ElementsAre("?a#", "-(b~", "-~?#", "??.", "-?c)", "--(d)"));
+  EXPECT_THAT(
+      calls({start('a'), branch(in('a', kCallAt), nowhere), branch(nowhere + 8, nowhere + 16),
+             branch(nowhere + 24, in('a', kBehindCall)), call('a', 'b')}),
+      ElementsAre("?a.", "-(?)", "-(b."));
 }
 
 TEST(CallRebuilder, ASignalHandlerReturnsToWhatItInterrupted) {

@@ -1,0 +1,207 @@
+#include "decoder/report/call_fold.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder {
+namespace {
+
+/// The longest sequence that is recognised when it repeats.
+constexpr std::size_t kMostPeriod = 8;
+
+/// A child in a folded list. The first one of a sequence that repeats has its length in `span`.
+struct Item {
+  std::size_t node = 0;
+  std::uint64_t hash = 0;
+  std::uint64_t repeat = 1;    ///< Of this child alone.
+  std::uint64_t sequence = 1;  ///< Of the sequence that begins here.
+  std::uint32_t span = 0;      ///< 0: no sequence begins here.
+};
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15U + (hash << 6U) + (hash >> 2U);
+  hash *= 0xff51afd7ed558ccdU;
+  return hash ^ (hash >> 32U);
+}
+
+std::uint64_t hash_of(const Item& item) {
+  return mix(mix(mix(item.hash, item.repeat), item.sequence), item.span);
+}
+
+/// a a a -> a x 3.
+std::vector<Item> fold_runs(std::span<const Item> items) {
+  std::vector<Item> out;
+  for (const Item& item : items) {
+    if (!out.empty() && out.back().hash == item.hash) {
+      ++out.back().repeat;
+    } else {
+      out.push_back(item);
+    }
+  }
+  return out;
+}
+
+bool equal_at(std::span<const Item> items, std::size_t a, std::size_t b, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (hash_of(items[a + i]) != hash_of(items[b + i])) return false;
+  }
+  return true;
+}
+
+/// a b a b -> (a b) x 2.
+std::vector<Item> fold_sequences(std::span<const Item> items) {
+  std::vector<Item> out;
+  for (std::size_t i = 0; i < items.size();) {
+    std::size_t best = 0;
+    std::size_t best_times = 1;
+    for (std::size_t period = 2; period <= kMostPeriod && i + 2 * period <= items.size();
+         ++period) {
+      std::size_t times = 1;
+      while (i + (times + 1) * period <= items.size() &&
+             equal_at(items, i, i + times * period, period)) {
+        ++times;
+      }
+      if (times > 1 && times * period > best * best_times) {
+        best = period;
+        best_times = times;
+      }
+    }
+    if (best == 0) {
+      out.push_back(items[i++]);
+      continue;
+    }
+    const std::size_t at = out.size();
+    for (std::size_t k = 0; k < best; ++k) out.push_back(items[i + k]);
+    out[at].span = static_cast<std::uint32_t>(best);
+    out[at].sequence = best_times;
+    i += best * best_times;
+  }
+  return out;
+}
+
+/// Nodes are calls; behind them come gaps, and last the root of all.
+class Folder {
+ public:
+  Folder(std::span<const Call> calls, std::span<const GapMark> gaps)
+      : calls_{calls}, gaps_{gaps}, root_{calls.size() + gaps.size()} {}
+
+  std::vector<FoldedRow> fold() {
+    link();
+    hashes_.resize(root_ + 1);
+    nested_.assign(root_ + 1, 1);
+    lists_.resize(root_ + 1);
+    for (std::size_t i = 0; i < gaps_.size(); ++i) hashes_[calls_.size() + i] = mix(i, 0x6a70U);
+    for (std::size_t i = calls_.size(); i-- > 0;) fold_node(i);
+    fold_node(root_);
+    return rows();
+  }
+
+ private:
+  /// First child and next sibling of each, in order.
+  void link() {
+    first_.assign(root_ + 1, kNoCall);
+    next_.assign(root_ + 1, kNoCall);
+    for (std::size_t i = calls_.size(); i-- > 0;) {
+      const std::size_t parent = calls_[i].parent == kNoCall ? root_ : calls_[i].parent;
+      next_[i] = first_[parent];
+      first_[parent] = i;
+    }
+    // Every gap closes all calls, so gaps stand among the roots: before those that begin there.
+    std::size_t before = kNoCall;
+    std::size_t at = first_[root_];
+    for (std::size_t g = 0; g < gaps_.size(); ++g) {
+      while (at != kNoCall && calls_[at].begin_position < gaps_[g].position) {
+        before = at;
+        at = next_[at];
+      }
+      const std::size_t node = calls_.size() + g;
+      next_[node] = at;
+      (before == kNoCall ? first_[root_] : next_[before]) = node;
+      before = node;
+    }
+  }
+
+  void fold_node(std::size_t node) {
+    items_.clear();
+    for (std::size_t child = first_[node]; child != kNoCall; child = next_[child]) {
+      items_.push_back({child, hashes_[child], 1, 1, 0});
+    }
+    std::vector<Item>& list = lists_[node];
+    if (!items_.empty()) list = fold_sequences(fold_runs(items_));
+    if (node == root_) return;
+    const Call& call = calls_[node];
+    fold_recursion(node, call, list);
+    std::uint64_t hash = mix(call.function.id, call.function.known() ? 0 : call.first.value());
+    hash = mix(hash, call.site.value());
+    hash = mix(hash,
+               static_cast<std::uint64_t>(call.begin) << 8U | static_cast<std::uint64_t>(call.end));
+    hash = mix(hash, nested_[node]);
+    for (const Item& item : list) hash = mix(hash, hash_of(item));
+    hashes_[node] = hash;
+  }
+
+  /// A function whose one call is of itself.
+  void fold_recursion(std::size_t node, const Call& call, std::vector<Item>& list) {
+    if (list.size() != 1 || list.front().repeat != 1 || list.front().node >= calls_.size()) return;
+    const std::size_t child = list.front().node;
+    const Call& inner = calls_[child];
+    if (!call.function.known() || inner.function.id != call.function.id) return;
+    if (inner.begin != CallBegin::kCalled || inner.end != call.end) return;
+    nested_[node] = nested_[child] + 1;
+    std::vector<Item> within = std::move(lists_[child]);
+    list = std::move(within);
+  }
+
+  std::vector<FoldedRow> rows() const {
+    struct Cursor {
+      const std::vector<Item>* list;
+      std::size_t at;
+      std::size_t end;  ///< Of a sequence, or of the list.
+      std::uint32_t level;
+      bool in_sequence;
+    };
+    std::vector<FoldedRow> out;
+    std::vector<Cursor> stack{{&lists_[root_], 0, lists_[root_].size(), 0, false}};
+    while (!stack.empty()) {
+      Cursor& top = stack.back();
+      if (top.at == top.end) {
+        stack.pop_back();
+        continue;
+      }
+      const Item& item = (*top.list)[top.at];
+      if (item.span != 0 && !top.in_sequence) {
+        out.push_back({FoldedRow::Kind::kRepeat, top.level, 0, item.sequence, 1});
+        const Cursor body{top.list, top.at, top.at + item.span, top.level + 1, true};
+        top.at += item.span;
+        stack.push_back(body);
+        continue;
+      }
+      ++top.at;
+      const bool gap = item.node >= calls_.size();
+      out.push_back({gap ? FoldedRow::Kind::kGap : FoldedRow::Kind::kCall, top.level,
+                     gap ? item.node - calls_.size() : item.node, item.repeat, nested_[item.node]});
+      if (const auto& list = lists_[item.node]; !list.empty()) {
+        const std::uint32_t level = top.level + 1;
+        stack.push_back({&list, 0, list.size(), level, false});
+      }
+    }
+    return out;
+  }
+
+  std::span<const Call> calls_;
+  std::span<const GapMark> gaps_;
+  std::size_t root_;
+  std::vector<std::size_t> first_;
+  std::vector<std::size_t> next_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<std::uint64_t> nested_;
+  std::vector<std::vector<Item>> lists_;
+  std::vector<Item> items_;
+};
+
+}  // namespace
+
+std::vector<FoldedRow> fold_calls(std::span<const Call> calls, std::span<const GapMark> gaps) {
+  return Folder{calls, gaps}.fold();
+}
+
+}  // namespace backtrail::decoder

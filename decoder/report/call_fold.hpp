@@ -1,0 +1,35 @@
+#pragma once
+/// @file
+/// Calls folded: what a loop does again and again stands once, with how often.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "decoder/calls/call_rebuilder.hpp"
+
+namespace backtrail::decoder {
+
+/// A place where something is not known, among calls.
+struct GapMark {
+  Record record;
+  std::uint64_t position = 0;  ///< As in Call.
+};
+
+/// A line of a folded call tree, callers before what they call.
+struct FoldedRow {
+  enum class Kind : std::uint8_t { kCall, kRepeat, kGap };
+  Kind kind = Kind::kCall;
+  std::uint32_t level = 0;
+  std::size_t index = 0;  ///< Of the call or gap. Of kRepeat: none.
+  std::uint64_t repeat = 1;
+  std::uint64_t nested = 1;  ///< Calls of itself that were folded into this one.
+};
+
+/// Calls with the same function, site, outcome and calls within, one behind the other, become one;
+/// so do sequences of a few that repeat, and functions that do nothing but call themselves.
+/// @param calls  As CallRebuilder::finish has them.
+[[nodiscard]] std::vector<FoldedRow> fold_calls(std::span<const Call> calls,
+                                                std::span<const GapMark> gaps);
+
+}  // namespace backtrail::decoder

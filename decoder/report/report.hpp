@@ -1,0 +1,85 @@
+#pragma once
+/// @file
+/// What a crash file tells people: made once, written as text, Markdown or JSON.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/trace/record.hpp"
+
+namespace backtrail::decoder {
+
+/// A place in code, with what is known of it. Texts are as the files have them: writers escape.
+struct ReportFrame {
+  std::string function;  ///< Empty: unknown.
+  std::string file;      ///< Empty: unknown.
+  std::uint32_t line = 0;
+  bool inlined = false;  ///< Into the next one.
+};
+struct ReportPlace {
+  TraceeAddr address;
+  std::string module_place;         ///< "lib.so+0x123"; empty: no file is mapped there.
+  std::vector<ReportFrame> frames;  ///< Innermost first; at least one.
+};
+
+enum class RowKind : std::uint8_t {
+  kCall,
+  kInlined,  ///< A function whose code is part of the one above; its calls stand below it.
+  kRepeat,   ///< What stands below, one level deeper, happened `repeat` times in a row.
+  kGap,
+  kOmitted,  ///< Callers that are not shown; `repeat` says how many.
+};
+
+struct ReportRow {
+  RowKind kind = RowKind::kCall;
+  std::uint32_t level = 0;
+  std::string function;  ///< Never empty for calls; an address where nothing is known.
+  std::string file;      ///< Where it was called.
+  std::uint32_t line = 0;
+  std::uint64_t repeat = 1;  ///< So many times in a row.
+  std::uint64_t nested = 1;  ///< It called itself, so many deep.
+  CallBegin begin = CallBegin::kCalled;
+  CallEnd end = CallEnd::kReturned;
+  bool context = false;  ///< Older than the calls asked for: shown because they lie within.
+  std::string gap;       ///< A sentence.
+  std::uint64_t begin_position = 0;
+  std::uint64_t end_position = 0;
+};
+
+struct ReportThread {
+  std::uint32_t tid = 0;
+  std::string name;
+  bool died = false;
+  ReportPlace place;        ///< Its pc.
+  std::string instruction;  ///< At its pc; empty: unreadable.
+  bool arrived = false;     ///< `from` is the branch that went to the pc.
+  ReportPlace from;
+  std::string from_instruction;
+  std::uint64_t recorded = 0;  ///< Branches in the file.
+  std::uint64_t lost = 0;      ///< Older ones that were not kept.
+  std::uint64_t looked_at = 0;
+  std::uint64_t calls = 0;  ///< In those.
+  std::uint64_t earlier_rows = 0;
+  std::vector<ReportRow> rows;
+};
+
+struct Report {
+  std::string program;
+  std::string command;
+  std::uint32_t pid = 0;
+  int signal = 0;
+  std::string signal_name;  ///< "SIGSEGV".
+  std::string cause;        ///< A sentence without a full stop.
+  bool has_address = false;
+  TraceeAddr address;  ///< What the fault is about, where the signal says so.
+  std::vector<std::string> notes;
+  std::vector<ReportThread> threads;
+};
+
+/// "SIGSEGV"; "signal 99" for numbers without a name; "no signal" for 0.
+[[nodiscard]] std::string signal_name(int signal);
+
+}  // namespace backtrail::decoder

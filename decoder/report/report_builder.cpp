@@ -1,0 +1,146 @@
+#include "decoder/report/report_builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "arch/disassemble.hpp"
+#include "arch/insn.hpp"
+#include "decoder/report/report_rows.hpp"
+#include "decoder/report/signal_text.hpp"
+#include "decoder/report/thread_calls.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+/// Where looking begins, and ends when nobody says how far: folded calls can be very many.
+constexpr std::uint64_t kFirstLook = 1U << 16U;
+constexpr std::uint64_t kLongestLook = 1U << 22U;
+constexpr std::uint64_t kLookGrowth = 8;
+
+class Builder {
+ public:
+  Builder(const CoreFile& core, const TraceArchive& archive, CodeReader& code, Symbols& symbols,
+          const ReportOptions& options)
+      : core_{core},
+        archive_{archive},
+        code_{code},
+        symbols_{symbols},
+        options_{options},
+        insns_{code} {}
+
+  Report build() {
+    Report report;
+    report.program = core_.process().name;
+    report.pid = core_.process().pid;
+    report.command = core_.process().arguments;
+    if (const auto found = core_.about().find("command"); found != core_.about().end()) {
+      report.command = found->second;
+    }
+    take_signal(report);
+    add_notes(report);
+    for (const CoreThread& thread : core_.threads()) {
+      report.threads.push_back(build_thread(thread, &thread == &core_.threads().front()));
+    }
+    return report;
+  }
+
+ private:
+  void take_signal(Report& report) const {
+    const CoreThread& died = core_.threads().front();
+    report.signal = died.signal;
+    report.signal_name = signal_name(died.signal);
+    std::span<const std::uint8_t> siginfo;
+    if (died.siginfo) siginfo = *died.siginfo;
+    const SignalText text =
+        signal_text(died.signal, siginfo, core_.isa(), died.user.pc(), died.user.sp());
+    report.cause = text.words;
+    report.has_address = text.address.has_value();
+    report.address = text.address.value_or(TraceeAddr{});
+  }
+
+  void add_notes(Report& report) const {
+    if (core_.truncated()) report.notes.emplace_back("the file is cut off; its end is missing");
+    if (core_.newer_format()) {
+      report.notes.emplace_back(
+          "the traces are in a format that is newer than this program; they were not read");
+    } else if (archive_.threads().empty()) {
+      report.notes.emplace_back("the file holds no trace");
+    }
+    if (archive_.unreadable_bytes() != 0) {
+      report.notes.push_back(fmt::format("{} bytes of the traces are damaged and were passed over",
+                                         archive_.unreadable_bytes()));
+    }
+  }
+
+  ReportPlace place(TraceeAddr address) {
+    ReportPlace out{address, symbols_.module_place(address), {}};
+    for (const CodeFrame& frame : symbols_.frames_at(address)) {
+      out.frames.push_back({symbols_.text(frame.name), symbols_.text(frame.line.file),
+                            frame.line.line, frame.inlined});
+    }
+    return out;
+  }
+
+  std::string instruction(TraceeAddr address) {
+    std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+    const std::size_t count = code_.read_code(address, bytes);
+    return arch::disassemble(core_.isa(), address, std::span{bytes}.first(count));
+  }
+
+  ReportThread build_thread(const CoreThread& thread, bool died) {
+    ReportThread out;
+    out.tid = thread.tid;
+    out.died = died && thread.signal != 0;
+    out.place = place(thread.user.pc());
+    out.instruction = instruction(thread.user.pc());
+    if (const TraceArchive::Thread* trace = archive_.find(thread.tid)) {
+      out.name = trace->name;
+      out.recorded = trace->records;
+      out.lost = trace->lost;
+    }
+    if (out.recorded != 0) add_calls(thread, died ? options_.calls : options_.other_calls, out);
+    return out;
+  }
+
+  void add_calls(const CoreThread& thread, std::size_t wanted, ReportThread& out) {
+    const bool grows = options_.branches == 0;
+    std::uint64_t look = grows ? kFirstLook : options_.branches;
+    for (;; look *= kLookGrowth) {
+      const ThreadCalls traced = rebuild_calls(archive_, thread.tid, look, insns_, symbols_);
+      const std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps);
+      const std::size_t calls = count_calls(rows);
+      const bool enough = calls > wanted || traced.records >= out.recorded || !grows;
+      if (!enough && look < kLongestLook) continue;
+      out.looked_at = traced.records;
+      out.calls = traced.calls.size();
+      out.earlier_rows = calls - std::min(calls, wanted);
+      out.rows = report_rows({traced.calls, traced.gaps, rows}, symbols_, wanted);
+      if (traced.last && traced.last->kind == RecordKind::kBranch &&
+          traced.last->to == thread.user.pc()) {
+        out.arrived = true;
+        out.from = place(traced.last->from);
+        out.from_instruction = instruction(traced.last->from);
+      }
+      return;
+    }
+  }
+
+  const CoreFile& core_;
+  const TraceArchive& archive_;
+  CodeReader& code_;
+  Symbols& symbols_;
+  ReportOptions options_;
+  InsnCache insns_;
+};
+
+}  // namespace
+
+Report build_report(const CoreFile& core, const TraceArchive& archive, CodeReader& code,
+                    Symbols& symbols, const ReportOptions& options) {
+  return Builder{core, archive, code, symbols, options}.build();
+}
+
+}  // namespace backtrail::decoder

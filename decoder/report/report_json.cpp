@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+#include <boost/json.hpp>
+
+#include "decoder/report/clean_text.hpp"
+#include "decoder/report/report_text.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kFormatVersion = 1;
+
+json::string text(std::string_view bytes) {
+  return json::string{valid_utf8(bytes)};
+}
+
+/// Numbers of 64 bits do not survive every reader.
+json::string address_text(TraceeAddr address) {
+  return json::string{fmt::format("{:#x}", address.value())};
+}
+
+void add_line(json::object& out, const std::string& file, std::uint32_t line) {
+  if (file.empty()) return;
+  out["file"] = text(file);
+  out["line"] = line;
+}
+
+json::object place_json(const ReportPlace& place, const std::string& instruction) {
+  json::object out;
+  out["address"] = address_text(place.address);
+  if (!place.module_place.empty()) out["module"] = text(place.module_place);
+  if (!instruction.empty()) out["instruction"] = text(instruction);
+  json::array frames;
+  for (const ReportFrame& frame : place.frames) {
+    json::object one;
+    if (!frame.function.empty()) one["function"] = text(frame.function);
+    add_line(one, frame.file, frame.line);
+    if (frame.inlined) one["inlined"] = true;
+    frames.push_back(std::move(one));
+  }
+  out["frames"] = std::move(frames);
+  return out;
+}
+
+const char* name_of(RowKind kind) {
+  switch (kind) {
+    case RowKind::kCall:
+      return "call";
+    case RowKind::kInlined:
+      return "inlined";
+    case RowKind::kRepeat:
+      return "repeat";
+    case RowKind::kGap:
+      return "gap";
+    case RowKind::kOmitted:
+      return "omitted";
+  }
+  return "";
+}
+
+const char* name_of(CallBegin begin) {
+  switch (begin) {
+    case CallBegin::kCalled:
+      return "called";
+    case CallBegin::kTailCalled:
+      return "tail-called";
+    case CallBegin::kSignal:
+      return "signal";
+    case CallBegin::kUnseen:
+      return "unseen";
+  }
+  return "";
+}
+
+const char* name_of(CallEnd end) {
+  switch (end) {
+    case CallEnd::kReturned:
+      return "returned";
+    case CallEnd::kTailCalled:
+      return "tail-called";
+    case CallEnd::kUnwound:
+      return "unwound";
+    case CallEnd::kGap:
+      return "gap";
+    case CallEnd::kOpen:
+      return "open";
+  }
+  return "";
+}
+
+json::object row_json(const ReportRow& row) {
+  json::object out;
+  out["kind"] = name_of(row.kind);
+  out["depth"] = row.level;
+  if (!row.function.empty()) out["function"] = text(row.function);
+  add_line(out, row.file, row.line);
+  if (row.repeat != 1 || row.kind == RowKind::kOmitted) out["times"] = row.repeat;
+  if (row.nested != 1) out["nested"] = row.nested;
+  if (row.kind == RowKind::kCall) {
+    out["begin"] = name_of(row.begin);
+    out["end"] = name_of(row.end);
+    out["from"] = row.begin_position;
+    out["to"] = row.end_position;
+  }
+  if (row.context) out["context"] = true;
+  if (row.kind == RowKind::kGap) out["gap"] = text(row.gap);
+  return out;
+}
+
+json::object thread_json(const ReportThread& thread) {
+  json::object out;
+  out["tid"] = thread.tid;
+  if (!thread.name.empty()) out["name"] = text(thread.name);
+  out["died"] = thread.died;
+  out["at"] = place_json(thread.place, thread.instruction);
+  if (thread.arrived) out["from"] = place_json(thread.from, thread.from_instruction);
+  json::object branches;
+  branches["recorded"] = thread.recorded;
+  branches["lost"] = thread.lost;
+  branches["examined"] = thread.looked_at;
+  out["branches"] = std::move(branches);
+  out["calls_examined"] = thread.calls;
+  out["earlier_rows"] = thread.earlier_rows;
+  json::array rows;
+  for (const ReportRow& row : thread.rows) rows.push_back(row_json(row));
+  out["calls"] = std::move(rows);
+  return out;
+}
+
+}  // namespace
+
+std::string report_json(const Report& report) {
+  json::object out;
+  out["format"] = "backtrail-report";
+  out["version"] = kFormatVersion;
+  out["program"] = text(report.program);
+  out["command"] = text(report.command);
+  out["pid"] = report.pid;
+  if (report.signal != 0) {
+    json::object signal;
+    signal["number"] = report.signal;
+    signal["name"] = text(report.signal_name);
+    signal["cause"] = text(report.cause);
+    if (report.has_address) signal["address"] = address_text(report.address);
+    out["signal"] = std::move(signal);
+  }
+  json::array notes;
+  for (const std::string& note : report.notes) notes.push_back(text(note));
+  out["notes"] = std::move(notes);
+  json::array threads;
+  for (const ReportThread& thread : report.threads) threads.push_back(thread_json(thread));
+  out["threads"] = std::move(threads);
+  return json::serialize(out) + "\n";
+}
+
+}  // namespace backtrail::decoder

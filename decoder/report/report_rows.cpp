@@ -1,0 +1,207 @@
+#include "decoder/report/report_rows.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace backtrail::decoder {
+namespace {
+
+/// Callers that are shown of a deep stack: the outermost and the innermost.
+constexpr std::size_t kOutermost = 8;
+constexpr std::size_t kInnermost = 24;
+
+/// Rows that the row at `first` lies within, outermost first.
+std::vector<std::size_t> ancestors(std::span<const FoldedRow> rows, std::size_t first) {
+  std::vector<std::size_t> out;
+  if (first >= rows.size()) return out;
+  std::uint32_t level = rows[first].level;
+  for (std::size_t i = first; i-- > 0 && level > 0;) {
+    if (rows[i].level >= level) continue;
+    level = rows[i].level;
+    out.push_back(i);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+class RowWriter {
+ public:
+  RowWriter(const RowSource& source, Symbols& symbols) : source_{source}, symbols_{symbols} {}
+
+  void add(std::size_t index, bool context) {
+    const FoldedRow& row = source_.rows[index];
+    enter(row.level);
+    switch (row.kind) {
+      case FoldedRow::Kind::kCall:
+        add_call(row, context);
+        return;
+      case FoldedRow::Kind::kRepeat: {
+        ReportRow out;
+        out.kind = RowKind::kRepeat;
+        out.repeat = row.repeat;
+        put(std::move(out), row.level, context);
+        return;
+      }
+      case FoldedRow::Kind::kGap: {
+        ReportRow out;
+        out.kind = RowKind::kGap;
+        out.gap = gap_text(source_.gaps[row.index].record);
+        put(std::move(out), row.level, context);
+        return;
+      }
+    }
+  }
+  void add_omitted(std::uint64_t count, std::uint32_t level) {
+    enter(level);
+    ReportRow out;
+    out.kind = RowKind::kOmitted;
+    out.repeat = count;
+    put(std::move(out), level, true);
+  }
+  std::vector<ReportRow> take() {
+    std::uint32_t least = ~0U;
+    for (const ReportRow& row : rows_) least = std::min(least, row.level);
+    for (ReportRow& row : rows_) row.level -= least;
+    return std::move(rows_);
+  }
+
+ private:
+  /// What stands at a level of the tree: the functions inlined around its newest row.
+  struct Level {
+    std::vector<CodeFrame> inlined;  ///< Outermost first.
+    std::uint32_t above = 0;         ///< Rows of inlined functions at the levels above.
+  };
+
+  void enter(std::uint32_t level) {
+    if (levels_.size() > level + 1) levels_.resize(level + 1);
+    while (levels_.size() <= level) {
+      const auto above =
+          levels_.empty()
+              ? 0U
+              : levels_.back().above + static_cast<std::uint32_t>(levels_.back().inlined.size());
+      levels_.push_back({{}, above});
+    }
+  }
+
+  void put(ReportRow row, std::uint32_t level, bool context) {
+    const Level& at = levels_[level];
+    row.level = level + at.above + static_cast<std::uint32_t>(at.inlined.size());
+    row.context = context;
+    rows_.push_back(std::move(row));
+  }
+
+  void add_call(const FoldedRow& row, bool context) {
+    const Call& call = source_.calls[row.index];
+    ReportRow out;
+    out.function = name_of(call);
+    out.repeat = row.repeat;
+    out.nested = row.nested;
+    out.begin = call.begin;
+    out.end = call.end;
+    out.begin_position = call.begin_position;
+    out.end_position = call.end_position;
+    const TraceeAddr at = call.site == TraceeAddr{} ? call.first : call.site;
+    // A call that is not in the function above (it was replaced by a jump) has no place there.
+    if (call.begin == CallBegin::kCalled || call.begin == CallBegin::kSignal) {
+      show_inlined(at, row.level, context);
+    } else {
+      levels_[row.level].inlined.clear();
+    }
+    const SourceLine line = symbols_.line_at(at);
+    out.file = symbols_.text(line.file);
+    out.line = line.line;
+    put(std::move(out), row.level, context);
+  }
+
+  /// Rows of the functions that are inlined around a call, as far as they do not stand there yet.
+  void show_inlined(TraceeAddr site, std::uint32_t level, bool context) {
+    const std::vector<CodeFrame>& frames = symbols_.frames_at(site);
+    std::vector<CodeFrame> wanted;
+    for (std::size_t i = frames.size(); i-- > 1;) {
+      // The function, with the place that it is inlined at.
+      wanted.push_back({frames[i - 1].name, frames[i].line, true});
+    }
+    std::vector<CodeFrame>& shown = levels_[level].inlined;
+    std::size_t same = 0;
+    while (same < std::min(shown.size(), wanted.size()) && shown[same].name == wanted[same].name &&
+           shown[same].line == wanted[same].line) {
+      ++same;
+    }
+    shown.resize(same);
+    for (std::size_t i = same; i < wanted.size(); ++i) {
+      ReportRow out;
+      out.kind = RowKind::kInlined;
+      out.function = symbols_.text(wanted[i].name);
+      out.file = symbols_.text(wanted[i].line.file);
+      out.line = wanted[i].line.line;
+      put(std::move(out), level, context);
+      shown.push_back(wanted[i]);
+    }
+  }
+
+  std::string name_of(const Call& call) {
+    std::string name = symbols_.function_name(call.function.id);
+    if (name.empty()) name = symbols_.module_place(call.first);
+    return name.empty() ? fmt::format("{:#x}", call.first.value()) : name;
+  }
+
+  const RowSource& source_;
+  Symbols& symbols_;
+  std::vector<Level> levels_;
+  std::vector<ReportRow> rows_;
+};
+
+}  // namespace
+
+std::size_t count_calls(std::span<const FoldedRow> rows) {
+  return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const auto& row) {
+    return row.kind == FoldedRow::Kind::kCall;
+  }));
+}
+
+std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols, std::size_t most) {
+  const std::span<const FoldedRow> rows = source.rows;
+  std::size_t first = rows.size();
+  for (std::size_t count = 0; first > 0 && count < most; --first) {
+    if (rows[first - 1].kind == FoldedRow::Kind::kCall) ++count;
+  }
+  RowWriter writer{source, symbols};
+  const std::vector<std::size_t> within = ancestors(rows, first);
+  for (std::size_t i = 0; i < within.size(); ++i) {
+    const bool deep = within.size() > kOutermost + kInnermost + 1;
+    if (deep && i == kOutermost) {
+      const std::size_t omitted = within.size() - kOutermost - kInnermost;
+      writer.add_omitted(omitted, rows[within[i]].level);
+      i += omitted - 1;
+      continue;
+    }
+    writer.add(within[i], true);
+  }
+  for (std::size_t i = first; i < rows.size(); ++i) writer.add(i, false);
+  return writer.take();
+}
+
+std::string gap_text(const Record& gap) {
+  switch (gap.reason) {
+    case GapReason::kOverflow:
+      if (gap.payload == 0) return "branches were lost here";
+      return fmt::format("{}{} {} were lost here",
+                         gap.bound == LossBound::kAtLeast ? "at least " : "", gap.payload,
+                         gap.bound == LossBound::kBatches ? "batches of branches" : "branches");
+    case GapReason::kPcChanged:
+      return "a debugger changed the program counter here";
+    case GapReason::kExec:
+      return "the program executed another one here";
+    case GapReason::kUndecodable:
+      return "code could not be read here; what ran is not known";
+    case GapReason::kUnseenAsync:
+      return "control moved here, by a signal perhaps, and nothing says how";
+    case GapReason::kStart:
+      return "recording began anew here";
+    default:
+      return "what ran here was not recorded";
+  }
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,31 @@
+#pragma once
+/// @file
+/// The newest rows of a folded call tree, with names.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "decoder/report/call_fold.hpp"
+#include "decoder/report/report.hpp"
+#include "decoder/symbols/symbols.hpp"
+
+namespace backtrail::decoder {
+
+struct RowSource {
+  std::span<const Call> calls;
+  std::span<const GapMark> gaps;
+  std::span<const FoldedRow> rows;
+};
+
+/// The last `most` calls and what they lie within.
+[[nodiscard]] std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols,
+                                                 std::size_t most);
+
+/// How many rows are calls.
+[[nodiscard]] std::size_t count_calls(std::span<const FoldedRow> rows);
+
+/// A gap as a sentence.
+[[nodiscard]] std::string gap_text(const Record& gap);
+
+}  // namespace backtrail::decoder

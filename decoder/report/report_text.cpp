@@ -1,0 +1,187 @@
+#include "decoder/report/report_text.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "decoder/report/clean_text.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+/// Deeper calls stand no further right.
+constexpr std::uint32_t kMostIndent = 40;
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string line_text(const std::string& file, std::uint32_t line) {
+  if (file.empty()) return {};
+  return fmt::format("{}:{}", printable(base_name(file)), line);
+}
+
+std::string frame_text(const ReportFrame& frame, const ReportPlace& place) {
+  std::string name = printable(frame.function.empty() ? place.module_place : frame.function);
+  if (name.empty()) name = "no code of any file";
+  const std::string line = line_text(frame.file, frame.line);
+  return line.empty() ? name : name + " " + line;
+}
+
+/// "main x.c:3 (0x55...): mov ..., inlined in ...".
+std::string place_text(const ReportPlace& place, const std::string& instruction) {
+  std::string out;
+  for (const ReportFrame& frame : place.frames) {
+    out += (out.empty() ? "" : ", inlined in ") + frame_text(frame, place);
+  }
+  out += fmt::format(" ({:#x}{})", place.address.value(),
+                     place.module_place.empty() || place.frames.front().function.empty()
+                         ? ""
+                         : " = " + printable(place.module_place));
+  out += instruction.empty() ? ": no instruction can be read there" : ": " + printable(instruction);
+  return out;
+}
+
+std::string call_text(const ReportRow& row) {
+  std::string out = printable(row.function);
+  if (const std::string line = line_text(row.file, row.line); !line.empty()) out += "  " + line;
+  if (row.repeat > 1) out += fmt::format("  x {}", grouped(row.repeat));
+  if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
+  if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
+  if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
+  if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
+  if (row.end == CallEnd::kGap) out += "  (its end was not recorded)";
+  return out;
+}
+
+std::string row_text(const ReportRow& row) {
+  const bool open = row.kind == RowKind::kCall && row.end == CallEnd::kOpen;
+  std::string out = open ? "  > " : "    ";
+  out.append(std::size_t{2} * std::min(row.level, kMostIndent), ' ');
+  switch (row.kind) {
+    case RowKind::kCall:
+      return out + call_text(row) + "\n";
+    case RowKind::kInlined:
+      return out + printable(row.function) + "  " + line_text(row.file, row.line) + "  (inlined)\n";
+    case RowKind::kRepeat:
+      return out + fmt::format("{} times:\n", grouped(row.repeat));
+    case RowKind::kGap:
+      return out + "--- " + row.gap + " ---\n";
+    case RowKind::kOmitted:
+      return out + fmt::format("... {} more callers ...\n", grouped(row.repeat));
+  }
+  return out;
+}
+
+std::string trace_line(const ReportThread& thread) {
+  if (thread.recorded == 0) return "  nothing was recorded of it\n";
+  std::string out = fmt::format("  its last calls: {} in ", grouped(thread.calls));
+  if (thread.looked_at < thread.recorded) {
+    out += fmt::format("the last {} of {} branches recorded", grouped(thread.looked_at),
+                       grouped(thread.recorded));
+  } else {
+    out += fmt::format("{} branches recorded", grouped(thread.recorded));
+  }
+  if (thread.lost != 0) out += fmt::format(", {} older ones were not kept", grouped(thread.lost));
+  return out + "\n";
+}
+
+std::string title(const Report& report) {
+  std::string out =
+      fmt::format("{} (process {})", report.program.empty() ? "program" : printable(report.program),
+                  report.pid);
+  if (report.signal == 0) return out + " was saved";
+  out += " died of " + report.signal_name;
+  return report.cause.empty() ? out : out + ": " + report.cause;
+}
+
+std::string thread_title(const ReportThread& thread) {
+  std::string out = fmt::format("thread {}", thread.tid);
+  if (!thread.name.empty()) out += fmt::format(" \"{}\"", printable(thread.name));
+  return out + (thread.died ? " died" : "");
+}
+
+std::string thread_text(const Report& report, const ReportThread& thread) {
+  std::string out =
+      thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
+  const bool lost = thread.place.frames.front().function.empty();
+  if (thread.arrived && lost) {
+    out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
+  }
+  out += trace_line(thread);
+  if (thread.earlier_rows != 0) {
+    out += fmt::format("    ... {} earlier ...\n", grouped(thread.earlier_rows));
+  }
+  for (const ReportRow& row : thread.rows) out += row_text(row);
+  if (thread.died) {
+    const ReportFrame& frame = thread.place.frames.front();
+    out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
+  }
+  return out;
+}
+
+std::string head(const Report& report) {
+  std::string out = "program " + title(report) + "\n";
+  if (!report.command.empty()) out += "command: " + printable(report.command) + "\n";
+  for (const std::string& note : report.notes) out += "note: " + printable(note) + "\n";
+  return out + "FILE:LINE is where a call was made; > marks calls that had not returned\n";
+}
+
+/// A fence that nothing in `text` ends.
+std::string fence_for(const std::string& text) {
+  std::size_t longest = 0;
+  std::size_t run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  return std::string(std::max<std::size_t>(3, longest + 1), '`');
+}
+
+std::string cut_lines(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  // The end is what matters.
+  const std::size_t at = text.find('\n', text.size() - most);
+  return "... cut ...\n" + (at == std::string::npos ? std::string{} : text.substr(at + 1));
+}
+
+}  // namespace
+
+std::string report_text(const Report& report) {
+  std::string out = head(report);
+  for (const ReportThread& thread : report.threads) out += "\n" + thread_text(report, thread);
+  return out;
+}
+
+std::string report_markdown(const Report& report, std::size_t most) {
+  constexpr std::size_t kFrame = 1024;
+  std::string out = "### " + markdown_escaped(title(report)) + "\n\n";
+  const std::string top = cut_lines(head(report), most / 8);
+  const std::string top_fence = fence_for(top);
+  out += top_fence + "text\n" + top + top_fence + "\n\n";
+  std::size_t left_out = 0;
+  for (const ReportThread& thread : report.threads) {
+    const std::size_t room = most - std::min(most, out.size() + kFrame);
+    std::string text = thread_text(report, thread);
+    if (thread.died) {
+      text = cut_lines(text, room);
+    } else if (left_out != 0 || text.size() > room) {
+      ++left_out;
+      continue;
+    }
+    const std::string fence = fence_for(text);
+    out += fmt::format("<details{}><summary>{}</summary>\n\n{}text\n{}{}\n\n</details>\n\n",
+                       thread.died ? " open" : "", markdown_escaped(thread_title(thread)), fence,
+                       text, fence);
+  }
+  if (left_out != 0) out += fmt::format("{} more threads are left out.\n", left_out);
+  return out;
+}
+
+}  // namespace backtrail::decoder

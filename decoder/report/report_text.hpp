@@ -1,0 +1,21 @@
+#pragma once
+/// @file
+/// A report as text, Markdown and JSON.
+
+#include <string>
+
+#include "decoder/report/report.hpp"
+
+namespace backtrail::decoder {
+
+/// For terminals and logs.
+[[nodiscard]] std::string report_text(const Report& report);
+
+/// For the page of a CI job; never longer than `most` bytes, and says what it leaves out.
+inline constexpr std::size_t kMostMarkdown = 512U << 10U;
+[[nodiscard]] std::string report_markdown(const Report& report, std::size_t most = kMostMarkdown);
+
+/// docs/report-format.md describes it.
+[[nodiscard]] std::string report_json(const Report& report);
+
+}  // namespace backtrail::decoder

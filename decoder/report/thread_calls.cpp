@@ -1,0 +1,52 @@
+#include "decoder/report/thread_calls.hpp"
+
+#include <span>
+
+namespace backtrail::decoder {
+namespace {
+
+/// Takes out what the dynamic linker called to find a function, below its one outermost call: it
+/// is no work of the program.
+void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
+  constexpr std::size_t kDropped = kNoCall - 1;
+  std::vector<std::size_t> place(calls.size());
+  std::vector<bool> binding(calls.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Call call = calls[i];
+    const std::size_t parent = call.parent;
+    if (parent != kNoCall && (place[parent] == kDropped || binding[parent])) {
+      place[i] = kDropped;
+      continue;
+    }
+    binding[i] = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
+                 code.at(call.site).stub;
+    if (parent != kNoCall) call.parent = place[parent];
+    place[i] = kept;
+    calls[kept++] = call;
+  }
+  calls.resize(kept);
+}
+
+}  // namespace
+
+ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,
+                          InsnCache& insns, CodeMap& code) {
+  ThreadCalls out;
+  CallRebuilder rebuilder{insns, code};
+  archive.visit(tid, most, [&](std::span<const Record> records) {
+    for (const Record& record : records) {
+      ++out.records;
+      if (record.kind == RecordKind::kGap && out.records != 1) {
+        out.gaps.push_back({record, out.records});
+      }
+    }
+    rebuilder.feed(records);
+    if (!records.empty()) out.last = records.back();
+  });
+  out.calls = rebuilder.finish();
+  drop_lazy_binding(out.calls, code);
+  return out;
+}
+
+}  // namespace backtrail::decoder

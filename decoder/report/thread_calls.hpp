@@ -1,0 +1,26 @@
+#pragma once
+/// @file
+/// The calls of one thread of a crash file, from its newest records.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "decoder/report/call_fold.hpp"
+
+namespace backtrail::decoder {
+
+struct ThreadCalls {
+  std::vector<Call> calls;
+  std::vector<GapMark> gaps;  ///< Without the one that a trace begins with.
+  std::uint64_t records = 0;
+  std::optional<Record> last;  ///< The newest.
+};
+
+/// From the last `most` records or a few more.
+[[nodiscard]] ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid,
+                                        std::uint64_t most, InsnCache& insns, CodeMap& code);
+
+}  // namespace backtrail::decoder

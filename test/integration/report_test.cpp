@@ -1,0 +1,176 @@
+// `backtrail report` on programs that die, and on files that are none.
+#include <chrono>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "core_fixture.hpp"
+#include "decoder/symbols/symbols.hpp"
+#include "elf_symbols.hpp"
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Report : public ::testing::Test {
+ protected:
+  std::string run(const std::vector<std::string>& words, int wanted = 0) {
+    test::SpawnOptions options;
+    options.arguments = words;
+    options.environment = test::test_environment();
+    options.working_directory = folder.path();
+    test::Subprocess program{options};
+    status = program.wait(test::deadline_in(std::chrono::seconds{240})).value_or(-1);
+    if (wanted >= 0) {
+      EXPECT_EQ(status, wanted << 8) << program.output().text();
+    }
+    return program.output().text();
+  }
+  void record(const std::string& name, const std::vector<std::string>& arguments,
+              const std::string& source = "cache") {
+    std::vector<std::string> words{BT_SERVER, "record", "--source", source, "-o", "x.core", "--"};
+    words.push_back(std::string{BT_INFERIOR_DIR} + "/" + name);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    run(words, -1);
+  }
+  std::string report(std::vector<std::string> options = {}) {
+    options.insert(options.begin(), {BT_SERVER, "report", "x.core"});
+    return run(options);
+  }
+
+  TemporaryFolder folder;
+  int status = 0;
+};
+
+TEST_F(Report, TellsWhatWasCalledBeforeTheFault) {
+  record("crashes", {"null"});
+  EXPECT_THAT(
+      report(),
+      AllOf(HasSubstr("died of SIGSEGV: an access to 0x0"),
+            ContainsRegex(
+                "at fault crashes.c:[0-9]+ \\(0x[0-9a-f]+ = crashes\\+0x[0-9a-f]+\\): movl"),
+            ContainsRegex("> +main .*\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"),
+            HasSubstr("=> SIGSEGV at fault crashes.c:")));
+}
+
+TEST_F(Report, FollowsASmashedPointerAfterExceptionsInAThread) {
+  record("smash", {});
+  EXPECT_THAT(report({"--calls", "1000"}),
+              AllOf(ContainsRegex("from run_order\\(Order&\\) smash.cpp:[0-9]+ .*call"),
+                    ContainsRegex("set_customer\\(Order&, char const\\*\\)  smash.cpp:46\n"),
+                    ContainsRegex("check_name\\(char const\\*\\)  smash.cpp:[0-9]+  "
+                                  "\\(left by an exception or longjmp\\)"),
+                    ContainsRegex("strlen[^ ]*  smash.cpp:33  x 32"),
+                    ContainsRegex("> +run_order\\(Order&\\)  smash.cpp:47\n")));
+}
+
+TEST_F(Report, CountsRecursionInsteadOfPrintingIt) {
+  record("crashes", {"overflow"});
+  EXPECT_THAT(report({"--calls", "5"}),
+              AllOf(ContainsRegex("deeper  crashes.c:[0-9]+  calls itself, [0-9,]+ deep"),
+                    HasSubstr("as when the stack is full")));
+}
+
+TEST_F(Report, SignalHandlersAreMarked) {
+  record("crashes", {"reraise"});
+  EXPECT_THAT(report({"--calls", "100"}), ContainsRegex("reraise  .*\\(signal handler\\)"));
+}
+
+TEST_F(Report, SaysWhatIsNoCode) {
+  record("crashes", {"jump0"});
+  EXPECT_THAT(report(), AllOf(HasSubstr("at no code of any file (0x0)"),
+                              ContainsRegex("from main crashes.c:[0-9]+ .*: call")));
+}
+
+TEST_F(Report, NamesOf32BitPrograms) {
+  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/crashes32")) {
+    GTEST_SKIP() << "no 32-bit libraries";
+  }
+  record("crashes32", {"null"}, "step");
+  EXPECT_THAT(report(), ContainsRegex("  > +fault  crashes.c:[0-9]+\n"));
+}
+
+TEST_F(Report, MachinesAndPagesGetTheirForms) {
+  record("crashes", {"null"});
+  const std::string json = report({"--json"});
+  EXPECT_THAT(json, AllOf(HasSubstr("\"format\":\"backtrail-report\""),
+                          ContainsRegex("\"function\":\"fault\"[^}]*\"end\":\"open\"")));
+  EXPECT_THAT(report({"--markdown"}), HasSubstr("<details open>"));
+  EXPECT_EQ(report({"--json", "-o", "out.json"}), "");
+  EXPECT_EQ(std::filesystem::file_size(folder / "out.json"), json.size());
+  run({BT_SERVER, "report", "x.core", "--json", "--markdown"}, 1);
+  EXPECT_THAT(run({BT_SERVER, "report", "x.core", "-o", "/nowhere/x"}, 1), HasSubstr("/nowhere/x"));
+}
+
+TEST_F(Report, AMissingProgramIsNamedByItsFile) {
+  const std::string program = folder / "gone";
+  std::filesystem::copy_file(std::string{BT_INFERIOR_DIR} + "/crashes", program);
+  run({BT_SERVER, "record", "--source", "cache", "-o", "x.core", "--", program, "null"}, -1);
+  std::filesystem::remove(program);
+  EXPECT_THAT(report(), AllOf(HasSubstr("gone is not there"), ContainsRegex("gone\\+0x[0-9a-f]+"),
+                              Not(HasSubstr("crashes.c"))));
+  std::filesystem::create_directories(folder / ("files" + folder.path()));
+  std::filesystem::copy_file(std::string{BT_INFERIOR_DIR} + "/crashes",
+                             folder / ("files" + program));
+  EXPECT_THAT(report({"--files", "files"}), HasSubstr("=> SIGSEGV at fault"));
+}
+
+TEST_F(Report, BadFilesAreErrors) {
+  EXPECT_THAT(run({BT_SERVER, "report", "nothing.core"}, 1), HasSubstr("nothing.core"));
+  EXPECT_THAT(run({BT_SERVER, "report", "/etc/hostname"}, 1), HasSubstr("/etc/hostname"));
+  EXPECT_THAT(run({BT_SERVER, "report"}, 1), HasSubstr("FILE"));
+}
+
+TEST_F(Report, DamagedFilesAreErrorsOrShorterReports) {
+  record("crashes", {"null"});
+  const std::vector<std::uint8_t> file = bytes_of(folder / "x.core");
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::uint8_t> damaged = file;
+    if (round % 3 == 0) damaged.resize(file.size() * static_cast<std::size_t>(round) / 12);
+    for (int i = 0; i < 20 && !damaged.empty(); ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      damaged[(seed >> 8U) % std::min<std::size_t>(damaged.size(), 1U << 16U)] ^=
+          static_cast<std::uint8_t>(1U << (seed & 7U));
+    }
+    std::ofstream{folder / "bad.core", std::ios::binary}.write(
+        reinterpret_cast<const char*>(damaged.data()),
+        static_cast<std::streamsize>(damaged.size()));
+    run({BT_SERVER, "report", "bad.core"}, -1);
+    EXPECT_TRUE(status == 0 || status == 1 << 8) << round;
+  }
+}
+
+TEST(ElfSymbols, NamesLinesAndStubs) {
+  const std::string path = std::string{BT_INFERIOR_DIR} + "/crashes";
+  const std::uint64_t bias = 0x10000000;
+  decoder::LoadedModule module{
+      path, path, {}, {{TraceeAddr{bias}, TraceeAddr{bias + 0x100000}, 0}}};
+  const auto symbols = decoder::make_elf_symbols({module});
+  const TraceeAddr fault{bias + read_elf_symbols(path).at("fault")};
+  const decoder::FunctionRef function = symbols->at(fault + 3);
+  EXPECT_EQ(function.entry, fault);
+  EXPECT_FALSE(function.stub);
+  EXPECT_EQ(symbols->function_name(function.id), "fault");
+  const decoder::SourceLine line = symbols->line_at(fault);
+  EXPECT_THAT(symbols->text(line.file), HasSubstr("crash/crashes.c"));
+  EXPECT_GT(line.line, 10U);
+  EXPECT_EQ(symbols->frames_at(fault).size(), 1U);
+  EXPECT_THAT(symbols->module_place(fault), HasSubstr("crashes+0x"));
+  EXPECT_FALSE(symbols->at(TraceeAddr{0x42}).known());
+  EXPECT_EQ(symbols->frames_at(TraceeAddr{0x42}).front().name, 0U);
+  std::size_t stubs = 0;
+  for (std::uint64_t at = 0; at < 0x3000; at += 8) {
+    const decoder::FunctionRef ref = symbols->at(TraceeAddr{bias + at});
+    if (ref.stub && symbols->function_name(ref.id) == "puts@plt") ++stubs;
+  }
+  EXPECT_GT(stubs, 0U);
+}
+
+}  // namespace
+}  // namespace backtrail::tracee

@@ -1,0 +1,107 @@
+// Folded call trees: names are function ids as letters, levels are dashes.
+#include "decoder/report/call_fold.hpp"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace backtrail::decoder {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Calls from "a b c" with dashes for depth: "a", "-b", "--c".
+std::vector<Call> calls(const std::vector<std::string>& lines) {
+  std::vector<Call> out;
+  std::vector<std::size_t> stack;
+  for (const std::string& line : lines) {
+    const std::size_t depth = line.find_first_not_of('-');
+    const auto id = static_cast<std::uint32_t>(line[depth] - 'a' + 1);
+    Call call;
+    call.function = {id, TraceeAddr{id * 0x100U}, false};
+    call.site = TraceeAddr{id};
+    call.end = CallEnd::kReturned;
+    call.depth = static_cast<std::uint32_t>(depth);
+    stack.resize(depth);
+    call.parent = stack.empty() ? kNoCall : stack.back();
+    call.begin_position = out.size() + 1;
+    stack.push_back(out.size());
+    out.push_back(call);
+  }
+  return out;
+}
+
+std::vector<std::string> folded(const std::vector<Call>& calls,
+                                const std::vector<GapMark>& gaps = {}) {
+  std::vector<std::string> out;
+  for (const FoldedRow& row : fold_calls(calls, gaps)) {
+    std::string line(row.level, '-');
+    switch (row.kind) {
+      case FoldedRow::Kind::kCall:
+        line += static_cast<char>('a' + calls[row.index].function.id - 1);
+        break;
+      case FoldedRow::Kind::kRepeat:
+        line += "times";
+        break;
+      case FoldedRow::Kind::kGap:
+        line += "gap";
+        break;
+    }
+    if (row.repeat != 1) line += fmt::format(" x{}", row.repeat);
+    if (row.nested != 1) line += fmt::format(" deep{}", row.nested);
+    out.push_back(line);
+  }
+  return out;
+}
+
+TEST(CallFold, NothingFoldsWhereNothingRepeats) {
+  EXPECT_THAT(folded(calls({"a", "-b", "--c", "-d"})), ElementsAre("a", "-b", "--c", "-d"));
+  EXPECT_THAT(folded({}), ElementsAre());
+}
+
+TEST(CallFold, ARunOfTheSameCallIsOne) {
+  EXPECT_THAT(folded(calls({"a", "-b", "-b", "-b", "-c"})), ElementsAre("a", "-b x3", "-c"));
+}
+
+TEST(CallFold, WithWhatItCalls) {
+  EXPECT_THAT(folded(calls({"a", "-b", "--c", "-b", "--c", "-b", "--d"})),
+              ElementsAre("a", "-b x2", "--c", "-b", "--d"));
+}
+
+TEST(CallFold, ASequenceThatRepeats) {
+  EXPECT_THAT(folded(calls({"a", "-b", "-c", "-b", "-c", "-b", "-c", "-d"})),
+              ElementsAre("a", "-times x3", "--b", "--c", "-d"));
+}
+
+TEST(CallFold, SequencesOfRuns) {
+  EXPECT_THAT(folded(calls({"a", "-b", "-b", "-c", "-b", "-b", "-c"})),
+              ElementsAre("a", "-times x2", "--b x2", "--c"));
+}
+
+TEST(CallFold, AFunctionThatCallsItself) {
+  EXPECT_THAT(folded(calls({"a", "-b", "--b", "---b", "----c"})),
+              ElementsAre("a", "-b deep3", "--c"));
+}
+
+TEST(CallFold, GapsStandWhereTheyWere) {
+  std::vector<Call> all = calls({"a", "b"});
+  EXPECT_THAT(folded(all, {{{}, 2}}), ElementsAre("a", "gap", "b"));
+  EXPECT_THAT(folded(all, {{{}, 9}}), ElementsAre("a", "b", "gap"));
+}
+
+TEST(CallFold, DeepStacksTakeNoStackOfOurs) {
+  constexpr std::size_t kDeep = 200000;
+  std::vector<Call> all(kDeep);
+  for (std::size_t i = 0; i < kDeep; ++i) {
+    all[i].function.id = i % 2 == 0 ? 1 : 2;
+    all[i].parent = i == 0 ? kNoCall : i - 1;
+    all[i].begin_position = i;
+  }
+  EXPECT_EQ(fold_calls(all, {}).size(), kDeep);
+}
+
+}  // namespace
+}  // namespace backtrail::decoder

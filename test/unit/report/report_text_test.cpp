@@ -1,0 +1,79 @@
+// Reports with names that mean harm, in every form.
+#include "decoder/report/report_text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <boost/json.hpp>
+
+namespace backtrail::decoder {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Report hostile(std::size_t threads = 1) {
+  Report report;
+  report.program = "::error::\x1b[2J</script>";
+  report.command = "\n::error file=x";
+  report.pid = 7;
+  report.signal = 11;
+  report.signal_name = "SIGSEGV";
+  report.cause = "a cause";
+  report.has_address = true;
+  report.notes = {"```\nout of the fence"};
+  for (std::size_t i = 0; i < threads; ++i) {
+    ReportThread thread;
+    thread.tid = static_cast<std::uint32_t>(7 + i);
+    thread.name = "t\xff";
+    thread.died = i == 0;
+    thread.place = {TraceeAddr{0x1234}, "lib.so+0x34", {{"f\n````", "/a/b.c", 3, false}}};
+    thread.instruction = "ret";
+    thread.recorded = thread.looked_at = 100;
+    ReportRow call;
+    call.function = "g<\"&\\>";
+    call.file = "/a/c.c";
+    call.line = 9;
+    call.repeat = 1234;
+    call.end = CallEnd::kOpen;
+    thread.rows = {call};
+    report.threads.push_back(thread);
+  }
+  return report;
+}
+
+TEST(ReportText, LinesBeginWithWordsOfOurs) {
+  const std::string text = report_text(hostile());
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("\n::")), Not(HasSubstr("\x1b")), Not(HasSubstr("\xff"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("> g<\"&\\>  c.c:9  x 1,234\n"),
+                          HasSubstr("b.c:3 (0x1234 = lib.so+0x34): ret")));
+  EXPECT_THAT(text, HasSubstr("died of SIGSEGV: a cause\n"));
+}
+
+TEST(ReportText, JsonIsReadBackAsItWas) {
+  const auto value = boost::json::parse(report_json(hostile()));
+  EXPECT_EQ(value.at("program").as_string(), "::error::\x1b[2J</script>");
+  const auto& thread = value.at("threads").at(0);
+  EXPECT_EQ(thread.at("name").as_string(), "t\xef\xbf\xbd");
+  EXPECT_EQ(thread.at("at").at("address").as_string(), "0x1234");
+  const auto& call = thread.at("calls").at(0);
+  EXPECT_EQ(call.at("function").as_string(), "g<\"&\\>");
+  EXPECT_EQ(call.at("times").as_int64(), 1234);
+  EXPECT_EQ(call.at("end").as_string(), "open");
+}
+
+TEST(ReportText, MarkdownStaysInItsFences) {
+  const std::string text = report_markdown(hostile());
+  EXPECT_THAT(text, AllOf(HasSubstr("&lt;/script&gt;"), HasSubstr("`````text\n"),
+                          HasSubstr("<details open>")));
+}
+
+TEST(ReportText, MarkdownKeepsItsBound) {
+  constexpr std::size_t kMost = 20000;
+  const std::string text = report_markdown(hostile(1000), kMost);
+  EXPECT_LT(text.size(), kMost);
+  EXPECT_THAT(text, HasSubstr("more threads are left out"));
+}
+
+}  // namespace
+}  // namespace backtrail::decoder
