@@ -23,6 +23,7 @@ find_package(zydis REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
+pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
 
 if(BT_TESTS)
   find_package(GTest REQUIRED)

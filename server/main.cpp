@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "server/cli/command_line.hpp"
+#include "server/cli/crash_tools.hpp"
 #include "server/cli/decode.hpp"
 #include "server/cli/doctor.hpp"
 #include "server/cli/record.hpp"
@@ -25,6 +26,8 @@ struct Runner {
   int operator()(const RecordOptions& options) const { return run_record(options); }
   int operator()(const ReplayOptions& options) const { return run_replay(options); }
   int operator()(const ReportCommand& options) const { return run_report(options); }
+  int operator()(const InfoOptions& options) const { return run_info(options); }
+  int operator()(const PackOptions& options) const { return run_pack(options); }
   int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const TailOptions& options) const { return run_tail(options); }

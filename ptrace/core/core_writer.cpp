@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
+#include <numeric>
+#include <set>
 
 #include <elf.h>
 
@@ -61,24 +64,28 @@ class CoreWriter {
  public:
   CoreWriter(Process& process, CoreOutput output) : process_{process}, out_{std::move(output)} {}
 
-  Result<CoreResult> run(const CoreCause& cause, std::span<const CoreTrace> traces, bool full);
+  Result<CoreResult> run(const CoreCause& cause, std::span<const CoreTrace> traces,
+                         const CoreOptions& options);
 
  private:
   Result<void> gather(const CoreCause& cause, bool full);
+  void save_stacks();
+  void order_memory(std::uint64_t most);
   void place_memory();
   Result<void> write_traces(std::span<const CoreTrace> traces);
   Result<void> write_memory();
   Result<std::uint64_t> write_segment(std::size_t index);
   Result<void> copy(AddressRange range, std::uint64_t offset);
   Result<void> write_pages(std::span<const std::uint8_t> bytes, std::uint64_t offset);
-  [[nodiscard]] bool holds_a_stack(const MemorySegment& segment) const;
+  std::size_t read(std::uint64_t address, std::span<std::uint8_t> out);
 
   Process& process_;
   CoreOutput out_;
   CoreNotes notes_;
   CoreLayout layout_;
   std::vector<MemorySegment> memory_;
-  std::vector<std::size_t> order_;  ///< Of writing: indices into memory_.
+  std::vector<std::size_t> order_;                            ///< Of writing: indices into memory_.
+  std::map<std::uint64_t, std::vector<std::uint8_t>> saved_;  ///< Pages read early, by address.
   std::vector<std::uint8_t> piece_ = std::vector<std::uint8_t>(kPieceBytes);
   CoreResult result_;
 };
@@ -93,6 +100,7 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
   const pid_t task = notes_.threads.front().tid;
   BT_TRY(notes_.stat, proc.stat(process_.pid()));
   BT_TRY(notes_.status, proc.status(task));
+  if (cause.signal == SIGKILL) save_stacks();
   notes_.auxv = proc.auxv(task).value_or(std::vector<std::uint8_t>{});
   notes_.arguments = joined(proc.command_line(task).value_or(std::vector<std::string>{}));
   BT_TRY(memory_, plan_memory(task, full));
@@ -102,18 +110,72 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
   return {};
 }
 
-bool CoreWriter::holds_a_stack(const MemorySegment& segment) const {
-  return std::any_of(notes_.threads.begin(), notes_.threads.end(), [&](const auto& thread) {
-    const std::uint64_t sp = thread.registers.user.sp().value();
-    return segment.map.start <= sp && sp < segment.map.end;
-  });
+/// A process that is out of memory loses it while we read: the innermost frames come first.
+void CoreWriter::save_stacks() {
+  constexpr std::uint64_t kRedZone = 128;
+  constexpr std::size_t kEach = 16 * kPageBytes;
+  constexpr std::size_t kMostThreads = 256;
+  for (const CoreThreadState& thread : notes_.threads) {
+    if (saved_.size() == kMostThreads) return;
+    const std::uint64_t begin =
+        (thread.registers.user.sp().value() - kRedZone) / kPageBytes * kPageBytes;
+    std::vector<std::uint8_t> bytes(kEach);
+    std::size_t got = process_.read_memory(TraceeAddr{begin}, bytes);
+    got -= got % kPageBytes;
+    bytes.resize(got);
+    if (got != 0) saved_.insert_or_assign(begin, std::move(bytes));
+  }
 }
 
-/// Stacks first; then as it lies in memory.
+std::size_t CoreWriter::read(std::uint64_t address, std::span<std::uint8_t> out) {
+  std::size_t got = process_.read_memory(TraceeAddr{address}, out);
+  got -= got % kPageBytes;
+  if (got != 0) return got;
+  auto after = saved_.upper_bound(address);
+  if (after == saved_.begin()) return 0;
+  const auto& [begin, bytes] = *--after;
+  if (address - begin >= bytes.size()) return 0;
+  const auto kept = std::span{bytes}.subspan(address - begin);
+  const std::size_t size = std::min(kept.size(), out.size());
+  std::copy_n(kept.begin(), size, out.begin());
+  return size;
+}
+
+/// Stacks first; then what is small, where linkers and libraries keep what debuggers ask for first.
+void CoreWriter::order_memory(std::uint64_t most) {
+  constexpr std::uint64_t kSmall = 1ULL << 20U;
+  std::set<std::uint64_t> stacks;
+  for (const CoreThreadState& thread : notes_.threads) {
+    stacks.insert(thread.registers.user.sp().value());
+  }
+  std::vector<std::uint64_t> sizes;
+  for (const MemorySegment& segment : memory_) {
+    sizes.push_back(std::accumulate(segment.ranges.begin(), segment.ranges.end(), std::uint64_t{0},
+                                    [](std::uint64_t sum, const AddressRange& range) {
+                                      return sum + range.end - range.begin;
+                                    }));
+  }
+  const auto rank = [&](std::size_t i) {
+    const auto stack = stacks.lower_bound(memory_[i].map.start);
+    if (stack != stacks.end() && *stack < memory_[i].map.end) return 0;
+    return sizes[i] <= kSmall ? 1 : 2;
+  };
+  std::vector<std::pair<int, std::size_t>> ranked;
+  for (std::size_t i = 0; i < memory_.size(); ++i) ranked.emplace_back(rank(i), i);
+  std::sort(ranked.begin(), ranked.end());
+  for (const auto& [unused, i] : ranked) {
+    order_.push_back(i);
+    if (sizes[i] <= most) {
+      most -= sizes[i];
+      continue;
+    }
+    result_.missing_bytes += sizes[i];
+    memory_[i].ranges.clear();
+    memory_[i].file_bytes = 0;
+  }
+}
+
 void CoreWriter::place_memory() {
-  for (std::size_t i = 0; i < memory_.size(); ++i) order_.push_back(i);
-  std::stable_partition(order_.begin(), order_.end(),
-                        [this](std::size_t i) { return holds_a_stack(memory_[i]); });
   layout_.loads.resize(memory_.size());
   std::uint64_t at = page_up(layout_.trace_offset + layout_.trace_bytes);
   for (const std::size_t i : order_) {
@@ -159,8 +221,7 @@ Result<void> CoreWriter::copy(AddressRange range, std::uint64_t offset) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     const std::size_t wanted =
         static_cast<std::size_t>(std::min<std::uint64_t>(range.end - at, piece_.size()));
-    std::size_t got = process_.read_memory(TraceeAddr{at}, std::span{piece_}.first(wanted));
-    got -= got % kPageBytes;
+    const std::size_t got = read(at, std::span{piece_}.first(wanted));
     if (got == 0) {
       result_.unreadable_bytes += kPageBytes;
       at += kPageBytes;
@@ -208,8 +269,9 @@ Result<void> CoreWriter::write_memory() {
 }
 
 Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreTrace> traces,
-                                   bool full) {
-  BT_CHECKED(gather(cause, full));
+                                   const CoreOptions& options) {
+  BT_CHECKED(gather(cause, options.full));
+  order_memory(options.most_memory);
   layout_.isa = notes_.isa;
   layout_.notes_offset = CoreLayout::header_bytes(notes_.isa, memory_.size());
   layout_.notes_bytes = notes_.build(traces, 0, 0).size();
@@ -236,7 +298,7 @@ Result<CoreResult> write_core(Process& process, const CoreCause& cause,
                               std::span<const CoreTrace> traces, const std::string& path,
                               const CoreOptions& options) {
   BT_TRY(CoreOutput output, CoreOutput::create(path, options.max_bytes));
-  return CoreWriter{process, std::move(output)}.run(cause, traces, options.full);
+  return CoreWriter{process, std::move(output)}.run(cause, traces, options);
 }
 
 }  // namespace backtrail::tracee

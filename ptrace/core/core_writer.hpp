@@ -22,6 +22,8 @@ class Thread;
 struct CoreOptions {
   bool full = false;                ///< Unchanged pages of files too.
   std::uint64_t max_bytes = ~0ULL;  ///< Of disk space; memory that does not fit is left out.
+  /// Of memory, stacks first.
+  std::uint64_t most_memory = ~0ULL;
 };
 
 /// What is known of the death.

@@ -112,6 +112,9 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
   if (launched.previous_foreground && !terminal_owner_) {
     terminal_owner_ = launched.previous_foreground;
   }
+  if (reported.exits) {
+    (void)request::set_options(launched.pid, kDefaultPtraceOptions | PTRACE_O_TRACEEXIT);
+  }
   Process& added = *(processes_[launched.pid] = std::move(*process));
   Thread& thread = add_thread(added, launched.pid);
   thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
@@ -211,10 +214,23 @@ Result<void> Engine::detach(pid_t pid) {
   return {};
 }
 
+Result<void> Engine::let_go(pid_t pid) {
+  let_go_.insert(pid);
+  return detach(pid);
+}
+
 Result<void> Engine::kill(pid_t pid) {
   if (find(pid) == nullptr) return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
   if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) return fail_errno("kill", as_detail(pid));
+  const bool exits = std::exchange(reported.exits, false);
+  for (const auto& thread : find(pid)->threads()) {
+    ThreadControl& control = thread->control();
+    if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
+    control.pending.reset();
+    set_going(*thread);
+  }
   const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
+  reported.exits = exits;
   std::erase_if(ended_, [=](const auto& entry) { return entry.second.thread.pid == pid; });
   if (!ended) {
     log::ptrace().warn("pid={}: does not end after SIGKILL", pid);

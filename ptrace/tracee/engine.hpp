@@ -37,6 +37,7 @@ struct ReportedEvents {
   bool vfork = false;
   bool exec = false;
   bool threads = false;
+  bool exits = false;  ///< kExiting; asked for before launch(), of it and its children.
 };
 
 class Engine {
@@ -52,6 +53,8 @@ class Engine {
   /// Error kBusy when it is traced by us already.
   Result<pid_t> attach(pid_t pid);
   Result<void> detach(pid_t pid);
+  /// detach() of a process that was launched; its end is reported all the same.
+  Result<void> let_go(pid_t pid);
   Result<void> kill(pid_t pid);
   /// Processes the client knows of.
   [[nodiscard]] std::vector<Process*> processes() const;
@@ -105,6 +108,7 @@ class Engine {
   void handle_fork(Thread& parent, bool vfork);
   void handle_vfork_done(Thread& thread);
   void handle_exec(Thread& thread);
+  void handle_exiting(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
   void handle_trap(Thread& thread);
@@ -152,6 +156,7 @@ class Engine {
   std::unordered_map<pid_t, Thread*> by_tid_;
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
   std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
+  std::set<pid_t> let_go_;
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.
   std::optional<pid_t> terminal_owner_;

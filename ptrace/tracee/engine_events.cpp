@@ -24,6 +24,14 @@ bool shares_memory(pid_t one, pid_t other) {
   return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) <= 0;
 }
 
+StopEvent end_of(ThreadId id, const WaitStatus& status) {
+  return {.thread = id,
+          .kind = status.kind == WaitKind::kExited ? StopKind::kProcessExited
+                                                   : StopKind::kProcessSignalled,
+          .signal = status.signal,
+          .exit_code = status.exit_code};
+}
+
 }  // namespace
 
 bool Engine::wait_one() {
@@ -40,6 +48,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     // A new child's first stop may overtake its parent's event. Ends of threads that went with an
     // exec need nobody.
     if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
+    if (status.ended() && let_go_.erase(tid) != 0)
+      ended_.emplace_back(next_order_++, end_of({tid, tid}, status));
     return;
   }
   Thread& thread = *found->second;
@@ -57,10 +67,8 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
   // An undecoded log is for those who look while the thread is there.
   if (thread.trace() && thread.trace()->config().log_bytes == 0) thread.trace()->source().flush();
-  StopEvent event{.thread = id, .signal = status.signal, .exit_code = status.exit_code};
+  StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
-    event.kind =
-        status.kind == WaitKind::kExited ? StopKind::kProcessExited : StopKind::kProcessSignalled;
     // The client is not told of the end of a child it never knew.
     if (!thread.process().hidden) ended_.emplace_back(next_order_++, event);
     forget_process(id.pid);
@@ -127,6 +135,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
       return;
     case PTRACE_EVENT_EXEC:
       handle_exec(thread);
+      return;
+    case PTRACE_EVENT_EXIT:
+      handle_exiting(thread);
       return;
     default:
       go(thread);
@@ -295,6 +306,19 @@ void Engine::handle_exec(Thread& thread) {
     return;
   }
   go(*survivor);
+}
+
+void Engine::handle_exiting(Thread& thread) {
+  const auto message = request::event_message(thread.tid());
+  if (!reported.exits || !message) {
+    go(thread);
+    return;
+  }
+  const int status = static_cast<int>(*message);
+  const bool signalled = WIFSIGNALED(status);
+  post(thread, {.kind = StopKind::kExiting,
+                .signal = signalled ? WTERMSIG(status) : 0,
+                .exit_code = signalled ? 0 : WEXITSTATUS(status)});
 }
 
 void Engine::handle_syscall(Thread& thread) {

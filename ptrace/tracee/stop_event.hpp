@@ -25,6 +25,8 @@ enum class StopKind : std::uint8_t {
   kThreadCreated,     ///< Only when thread events are asked for.
   kThreadExited,      ///< Likewise; `exit_code`.
   kStopped,           ///< Stopped because it was asked to; nothing happened to the thread.
+  kExiting,           ///< Only when asked for: about to be gone, everything still readable;
+                      ///< `signal`, or if that is 0 `exit_code`.
   kProcessExited,     ///< `exit_code`; the process is gone.
   kProcessSignalled,  ///< `signal` ended the process; it is gone.
   kNoResumed,         ///< Nothing that was resumed is left.

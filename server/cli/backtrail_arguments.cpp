@@ -162,6 +162,12 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   if (!words.empty() && words.front() == "report") {
     return parse_report_arguments(std::span{words}.subspan(1));
   }
+  if (!words.empty() && words.front() == "info") {
+    return parse_info_arguments(std::span{words}.subspan(1));
+  }
+  if (!words.empty() && words.front() == "pack") {
+    return parse_pack_arguments(std::span{words}.subspan(1));
+  }
 
   CLI::App app{"A branch trace in gdb, everywhere: a server for gdb like gdbserver", "backtrail"};
   app.set_version_flag("--version", backtrail_version().substr(0, backtrail_version().size() - 1));
@@ -172,6 +178,8 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   app.add_subcommand("record", "Run a program, and its children, recorded and without gdb");
   app.add_subcommand("replay", "Serve a crash file to gdb");
   app.add_subcommand("report", "Say what a crash file tells: text, Markdown, JSON");
+  app.add_subcommand("info", "Say what is in a crash file");
+  app.add_subcommand("pack", "Put a crash file, its programs and their sources into one archive");
   const CLI::App& doctor = *app.add_subcommand(
       "doctor", "Say which branch sources this machine has, and why not others");
   DecodeOptions decode_options;

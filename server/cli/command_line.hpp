@@ -16,6 +16,7 @@
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 #include "server/cli/crash_files.hpp"
+#include "server/cli/crash_tools.hpp"
 #include "server/cli/decode.hpp"
 #include "server/cli/report.hpp"
 #include "server/cli/tail.hpp"
@@ -44,6 +45,7 @@ struct RecordOptions {
   tracee::LaunchSpec launch;
   RecorderOptions recorder;
   std::string crash_file;  ///< Pattern of its name; empty: none is kept.
+  KeepPolicy keep;
   tracee::CoreOptions core;
   std::string log;  ///< As log::configure takes it; empty = as it is.
 };
@@ -57,8 +59,9 @@ struct PrintAndExit {
   std::string text;
 };
 
-using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions,
-                             ReportCommand, DecodeOptions, TailOptions, PrintAndExit>;
+using Command =
+    std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions, ReportCommand,
+                 InfoOptions, PackOptions, DecodeOptions, TailOptions, PrintAndExit>;
 
 /// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
 /// subcommands otherwise.
@@ -74,6 +77,9 @@ using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayO
 [[nodiscard]] Command parse_replay_arguments(std::span<const std::string> arguments);
 /// The words behind `backtrail report`.
 [[nodiscard]] Command parse_report_arguments(std::span<const std::string> arguments);
+/// The words behind `backtrail info` and `backtrail pack`.
+[[nodiscard]] Command parse_info_arguments(std::span<const std::string> arguments);
+[[nodiscard]] Command parse_pack_arguments(std::span<const std::string> arguments);
 
 // What they share.
 

@@ -34,7 +34,8 @@ Command parse_replay_arguments(std::span<const std::string> words) {
   std::vector<std::string> places;
   CLI::App app{"Serve a crash file to gdb", "backtrail replay"};
   app.add_option("WORDS", places,
-                 "[COMM] FILE: where gdb connects to, as for serve; the crash file")
+                 "[COMM] FILE: where gdb connects to, as for serve; the crash file, or "
+                 "an archive of pack")
       ->required()
       ->expected(1, 2);
   app.add_option("--files", options.roots, "Look for the program's files below this folder first")
@@ -47,6 +48,29 @@ Command parse_replay_arguments(std::span<const std::string> words) {
   auto comm = parse_comm(options.says_how ? ":0" : places.front());
   if (!comm) return fail_with(comm.error());
   options.comm = std::move(*comm);
+  return options;
+}
+
+Command parse_info_arguments(std::span<const std::string> words) {
+  InfoOptions options;
+  CLI::App app{"Say what is in a crash file", "backtrail info"};
+  app.add_option("FILE", options.file, "The crash file, any core, or an archive of pack")
+      ->required();
+  if (auto exit = parse(app, words)) return *exit;
+  return options;
+}
+
+Command parse_pack_arguments(std::span<const std::string> words) {
+  PackOptions options;
+  CLI::App app{"Put a crash file, its programs and their sources into one archive",
+               "backtrail pack"};
+  app.footer(
+      "On the machine where the program ran. replay and info take the archive as they take\n"
+      "a crash file.");
+  app.add_option("FILE", options.file, "The crash file")->required();
+  app.add_option("-o,--output", options.output, "The archive (default: FILE.tar.zst)")
+      ->type_name("ARCHIVE");
+  if (auto exit = parse(app, words)) return *exit;
   return options;
 }
 

@@ -1,10 +1,13 @@
 #include "server/cli/crash_files.hpp"
 
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "server/cli/serve.hpp"
+#include "server/crash/archive.hpp"
+#include "server/crash/pack.hpp"
 #include "server/target/core_target.hpp"
 
 namespace backtrail::server {
@@ -19,10 +22,30 @@ constexpr const char* kHowToConnect =
     "  record btrace\n"
     "  reverse-step\n";
 
+/// gdb reads these itself.
+constexpr const char* kWhereItLies =
+    "backtrail: for debug files and sources, in gdb, before the connection:\n"
+    "  set debug-file-directory {0}/usr/lib/debug\n"
+    "  set substitute-path / {0}/\n";
+
 }  // namespace
 
 int run_replay(const ReplayOptions& options) {
-  const auto target = make_core_target(options.file, options.roots);
+  std::optional<UnpackedCrash> unpacked;
+  std::string file = options.file;
+  std::vector<std::string> roots = options.roots;
+  if (looks_like_archive(options.file)) {
+    auto opened = UnpackedCrash::open(options.file);
+    if (!opened) {
+      fmt::print(stderr, "backtrail: {}\n", opened.error());
+      return 1;
+    }
+    unpacked.emplace(std::move(*opened));
+    file = unpacked->core_file();
+    roots.insert(roots.begin(), unpacked->files());
+    fmt::print(stderr, kWhereItLies, unpacked->files());
+  }
+  const auto target = make_core_target(file, roots);
   if (!target) {
     fmt::print(stderr, "backtrail: {}: {}\n", options.file, target.error().message());
     return 1;

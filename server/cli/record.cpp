@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 // As shells have it.
 constexpr int kExitNotExecutable = 126;
 constexpr int kExitNotFound = 127;
+// As timeout(1) has it.
+constexpr int kExitTimedOut = 124;
 
 std::chrono::nanoseconds cpu_time(int who) {
   rusage usage{};
@@ -52,14 +54,21 @@ int run_record(const RecordOptions& options) {
     return 1;
   }
   tracee::StopEvent end;
+  bool timed_out = false;
   {
     const auto begin = Clock::now();
     Recorder recorder{options.recorder};
-    CrashFiles crash_files{{options.crash_file, options.core}, command_of(options.launch)};
+    CrashFiles crash_files{
+        recorder, {options.crash_file, options.keep, options.core}, command_of(options.launch)};
     if (!options.crash_file.empty()) recorder.add(crash_files);
     const auto ended = recorder.run(options.launch);
     if (!ended) return cannot_start(ended.error(), options.launch);
     end = *ended;
+    timed_out = recorder.timed_out();
+    if (timed_out) {
+      fmt::print(stderr, "backtrail: not done after {} s: stopped\n",
+                 std::chrono::duration<double>{*options.recorder.limit}.count());
+    }
     const std::string told = crash_files.finish(end);
     std::fwrite(told.data(), 1, told.size(), stderr);
     if (options.recorder.statistics) {
@@ -72,6 +81,7 @@ int run_record(const RecordOptions& options) {
       std::fwrite(text.data(), 1, text.size(), stderr);
     }
   }
+  if (timed_out) return kExitTimedOut;
   if (end.kind == tracee::StopKind::kProcessSignalled) die_of(end.signal);
   return end.exit_code;
 }

@@ -60,6 +60,7 @@ struct Values {
   std::string source = "auto";
   std::string ring = "64M";
   std::string output;
+  std::string on = "signal,sanitizer";
   std::string max_disk;
   bool full = false;
   bool statistics = false;
@@ -83,10 +84,16 @@ void add_options(CLI::App& app, Values& values) {
                  "History kept of each thread, in bytes or with k, M, G (default: 64M); memory is "
                  "taken as it fills")
       ->type_name("SIZE");
-  app.add_option("-o,--output", values.output,
-                 "Keep a crash file when a signal ends the program, or a child and the program "
-                 "fails; %p is the process, %e its name, %t the time")
+  app.add_option(
+         "-o,--output", values.output,
+         "Keep a crash file when the program comes to a bad end, or a child and the program "
+         "fails; %p is the process, %e its name, %t the time")
       ->type_name("FILE");
+  app.add_option("--on", values.on,
+                 "After which ends: signal, sanitizer, abort, exit (a status other than 0), "
+                 "timeout=SECONDS (ends the run, status 124), always; comma separated (default: "
+                 "signal,sanitizer)")
+      ->type_name("LIST");
   app.add_flag("--full", values.full, "Unchanged pages of files go into the crash file too");
   app.add_option("--max-disk", values.max_disk, "Bytes that a crash file may take on disk")
       ->type_name("SIZE");
@@ -128,6 +135,10 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
     if (!most) return fail_with(values.max_disk + " is no size: write 4096, 512k, 64M or 1G");
     options.core.max_bytes = *most;
   }
+  auto keep = KeepPolicy::parse(values.on);
+  if (!keep) return fail_with(keep.error());
+  options.keep = *keep;
+  options.recorder.limit = keep->timeout;
   options.launch.program = words.front();
   options.launch.arguments.assign(words.begin() + 1, words.end());
   options.launch.through_shell = false;

@@ -111,7 +111,8 @@ Reply open_file(SessionContext& context, PacketText text) {
   if (!path || !numbers || !text.at_end()) return malformed();
   const auto flags = host_open_flags(numbers->first);
   if (!flags) return malformed();
-  const auto file = context.files.open(*path, *flags, static_cast<mode_t>(numbers->second & 07777));
+  const auto file = context.files.open(context.target.file_path(*path), *flags,
+                                       static_cast<mode_t>(numbers->second & 07777));
   return file ? success(static_cast<std::uint64_t>(*file)) : failure(file.error());
 }
 
@@ -186,10 +187,10 @@ Reply status_of_file(SessionContext& context, PacketText text) {
   return status ? stat_reply(*status) : failure(status.error());
 }
 
-Reply status_of_path(SessionContext& /*context*/, PacketText text) {
+Reply status_of_path(SessionContext& context, PacketText text) {
   const auto path = take_path(text);
   if (!path || !text.at_end()) return malformed();
-  const auto status = HostFiles::link_status(*path);
+  const auto status = HostFiles::link_status(context.target.file_path(*path));
   return status ? stat_reply(*status) : failure(status.error());
 }
 
@@ -203,7 +204,7 @@ Reply unlink_file(SessionContext& context, PacketText text) {
 Reply read_link(SessionContext& context, PacketText text) {
   const auto path = take_path(text);
   if (!path || !text.at_end()) return malformed();
-  const auto target = context.files.read_link(*path);
+  const auto target = context.files.read_link(context.target.file_path(*path));
   if (!target) return failure(target.error());
   return data_reply(
       std::span{reinterpret_cast<const std::uint8_t*>(target->data()), target->size()});

@@ -1,6 +1,8 @@
 #include "server/record/crash_file.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <set>
 #include <utility>
 
 #include <unistd.h>
@@ -11,13 +13,15 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
-#include "server/session/gdb_signals.hpp"
+#include "server/crash/crash_info.hpp"
 
 namespace backtrail::server {
 namespace {
 
-/// A program whose children die one after the other must not fill the disk.
-constexpr std::size_t kMostFiles = 4;
+constexpr std::ptrdiff_t kMostChildren = 4;
+/// The first ones are written with all their memory.
+constexpr std::uint64_t kFullChildren = 2;
+constexpr std::uint64_t kSmallMemory = 8ULL << 20;
 
 Result<void> write_ring(std::uint32_t tid, const decoder::RecordRing& ring,
                         const tracee::CoreTrace::Sink& sink) {
@@ -60,12 +64,6 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first) 
   return out;
 }
 
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::uint64_t kMega = 1U << 20U;
-  return bytes < kMega ? fmt::format("{} kB", (bytes + 1023) / 1024)
-                       : fmt::format("{} MB", (bytes + kMega - 1) / kMega);
-}
-
 }  // namespace
 
 std::string crash_file_name(const std::string& pattern, pid_t pid, const std::string& name,
@@ -97,60 +95,102 @@ std::string crash_file_name(const std::string& pattern, pid_t pid, const std::st
   return out;
 }
 
-CrashFiles::CrashFiles(CrashFileOptions options, std::string command)
-    : options_{std::move(options)}, command_{std::move(command)} {}
+CrashFiles::CrashFiles(const Recorder& recorder, CrashFileOptions options, std::string command)
+    : recorder_{recorder}, options_{std::move(options)}, command_{std::move(command)} {}
 
-void CrashFiles::on_fatal_signal(tracee::Process& process, tracee::Thread& thread, int signal) {
-  const auto same = [&](const Kept& kept) { return kept.pid == process.pid(); };
-  // Threads can fault at the same time: the first one is the cause.
-  if (std::any_of(kept_.begin(), kept_.end(), same)) return;
-  if (kept_.size() >= kMostFiles) {
-    ++more_;
-    return;
-  }
-  Kept kept = write(process, thread, signal);
-  if (!kept.path.empty()) kept_.push_back(std::move(kept));
+bool CrashFiles::wants(pid_t pid, const Ending& ending) {
+  // Threads can fault at the same time, and handlers raise again: the first one is the cause.
+  const auto same = [&](const Kept& kept) { return kept.pid == pid; };
+  return options_.keep.wants(ending, pid == recorder_.program()) &&
+         std::none_of(kept_.begin(), kept_.end(), same);
 }
 
-CrashFiles::Kept CrashFiles::write(tracee::Process& process, tracee::Thread& thread, int signal) {
+void CrashFiles::on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) {
+  if (process.pid() != recorder_.program()) {
+    ++children_seen_;
+    make_room();
+  }
+  write(process, thread, ending);
+}
+
+/// A program whose children die one after the other must not fill the disk.
+void CrashFiles::make_room() {
+  const auto is_child = [](const Kept& kept) { return !kept.is_program; };
+  if (std::count_if(kept_.begin(), kept_.end(), is_child) < kMostChildren) return;
+  const auto oldest = std::find_if(kept_.begin(), kept_.end(), is_child);
+  ::unlink(oldest->path.c_str());
+  kept_.erase(oldest);
+  ++dropped_;
+}
+
+void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const Ending& ending) {
   const std::time_t now = std::time(nullptr);
   const std::string name = tracee::ProcFs{}.comm(thread.tid()).value_or("program");
   const std::string program = tracee::ProcFs{}.comm(process.pid()).value_or(name);
-  const std::string path = crash_file_name(options_.pattern, process.pid(), program, now);
-  tracee::CoreCause cause{.signal = signal, .tid = thread.tid(), .siginfo = {}, .about = {}};
-  if (const auto info = tracee::request::read_siginfo(thread.tid())) cause.siginfo = *info;
+  Kept kept{
+      .pid = process.pid(),
+      .is_program = process.pid() == recorder_.program(),
+      .path = crash_file_name(options_.pattern, process.pid(), program, now),
+      .final_path = {},
+      .what = fmt::format("{} in {} (process {})", ending_text(ending), program, process.pid()),
+      .size = {}};
+  kept.final_path = kept.path;
+  // Whose name it is shows at the end.
+  if (!kept.is_program) kept.path += fmt::format(".{}", kept.pid);
+  tracee::CoreCause cause{.signal = ending.signal, .tid = thread.tid(), .siginfo = {}, .about = {}};
+  // Later stops know nothing of the signal any more.
+  if (const auto info = tracee::request::read_siginfo(thread.tid());
+      info && thread.at_signal_delivery()) {
+    cause.siginfo = *info;
+  }
   cause.about = {{"command", command_},
-                 {"reason", "signal"},
-                 {"signal", std::to_string(signal)},
+                 {"reason", std::string{reason_name(ending.reason)}},
+                 {"signal", std::to_string(ending.signal)},
+                 {"exit-status", std::to_string(ending.exit_code)},
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
+  tracee::CoreOptions core = options_.core;
+  // Nobody reads the heaps of a hundred children that were expected to die.
+  if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
+  if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
   const auto traces = traces_of(process, thread.tid());
-  const auto written = tracee::write_core(process, cause, traces, path, options_.core);
+  const auto written = tracee::write_core(process, cause, traces, kept.path, core);
   if (!written) {
-    failures_ += fmt::format("backtrail: no crash file: {}: {}\n", path, written.error().message());
-    return {};
+    failures_ +=
+        fmt::format("backtrail: no crash file: {}: {}\n", kept.path, written.error().message());
+    return;
   }
-  std::string line =
-      fmt::format("backtrail: {} in {} (process {}): {} ({})", gdb_signal_name(signal), program,
-                  process.pid(), path, size_text(written->disk_bytes));
+  kept.size = size_text(written->disk_bytes);
   if (written->missing_bytes != 0) {
-    line += fmt::format("; {} of memory did not fit", size_text(written->missing_bytes));
+    kept.size +=
+        fmt::format("; {} of memory {}", size_text(written->missing_bytes),
+                    core.most_memory == options_.core.most_memory ? "did not fit" : "left out");
   }
-  return {process.pid(), path, line + "\n"};
+  kept_.push_back(std::move(kept));
 }
 
 std::string CrashFiles::finish(const tracee::StopEvent& end) {
-  const bool good = end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0;
+  const bool good =
+      end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
   std::string text = good ? "" : failures_;
-  for (const Kept& kept : kept_) {
-    if (good) {
+  // The program's own first, then the youngest.
+  std::reverse(kept_.begin(), kept_.end());
+  std::stable_partition(kept_.begin(), kept_.end(),
+                        [](const Kept& kept) { return kept.is_program; });
+  std::set<std::string> names;
+  for (Kept& kept : kept_) {
+    if (good && !(kept.is_program && options_.keep.always)) {
       ::unlink(kept.path.c_str());
-    } else {
-      text += kept.line;
+      continue;
     }
+    if (names.insert(kept.final_path).second && kept.path != kept.final_path &&
+        ::rename(kept.path.c_str(), kept.final_path.c_str()) == 0) {
+      kept.path = kept.final_path;
+    }
+    text += fmt::format("backtrail: {}: {} ({})\n", kept.what, kept.path, kept.size);
   }
-  if (!good && more_ != 0) {
-    text += fmt::format("backtrail: {} more processes crashed; no file of them was kept\n", more_);
+  if (!good && dropped_ != 0) {
+    text += fmt::format("backtrail: {} older children's files were not kept\n", dropped_);
   }
   kept_.clear();
   return text;

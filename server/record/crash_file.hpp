@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Keeps a crash file of a recorded process that a signal ends.
+/// Keeps crash files of recorded processes that come to a bad end.
 
 #include <cstdint>
 #include <ctime>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ptrace/core/core_writer.hpp"
+#include "server/record/ending.hpp"
 #include "server/record/recorder.hpp"
 
 namespace backtrail::server {
@@ -15,6 +16,7 @@ namespace backtrail::server {
 struct CrashFileOptions {
   /// %p is the process, %e its name, %t the time in seconds, %% a percent sign.
   std::string pattern;
+  KeepPolicy keep;
   tracee::CoreOptions core;
 };
 
@@ -22,13 +24,15 @@ struct CrashFileOptions {
 [[nodiscard]] std::string crash_file_name(const std::string& pattern, pid_t pid,
                                           const std::string& name, std::time_t time);
 
-/// Watches one run. A child's death counts only when the program fails as well: tests that expect
-/// one leave nothing behind.
+/// Watches one run. The program's own file counts; those of its children only when the program
+/// fails: tests that expect a death leave nothing behind.
 class CrashFiles final : public RecordObserver {
  public:
-  CrashFiles(CrashFileOptions options, std::string command);
+  /// `recorder` is borrowed.
+  CrashFiles(const Recorder& recorder, CrashFileOptions options, std::string command);
 
-  void on_fatal_signal(tracee::Process& process, tracee::Thread& thread, int signal) override;
+  [[nodiscard]] bool wants(pid_t pid, const Ending& ending) override;
+  void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) override;
   /// Decides about the children's files.
   /// @return What to tell the user, a line each; nothing after a success.
   [[nodiscard]] std::string finish(const tracee::StopEvent& end);
@@ -36,16 +40,22 @@ class CrashFiles final : public RecordObserver {
  private:
   struct Kept {
     pid_t pid = 0;
+    bool is_program = false;
     std::string path;
-    std::string line;
+    std::string final_path;  ///< Where it goes if nobody else has that name.
+    std::string what;
+    std::string size;
   };
-  Kept write(tracee::Process& process, tracee::Thread& thread, int signal);
+  void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
+  void make_room();
 
+  const Recorder& recorder_;
   CrashFileOptions options_;
   std::string command_;
-  std::vector<Kept> kept_;
+  std::vector<Kept> kept_;  ///< Oldest first.
   std::string failures_;
-  std::uint64_t more_ = 0;
+  std::uint64_t children_seen_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace backtrail::server

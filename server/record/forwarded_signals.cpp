@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -32,10 +33,13 @@ ForwardedSignals::~ForwardedSignals() {
   ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
 }
 
-void ForwardedSignals::forward(pid_t pid) {
+void ForwardedSignals::forward(pid_t pid, const std::function<void()>& before_first) {
   signalfd_siginfo info{};
   while (::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_code != SI_KERNEL) ::kill(pid, static_cast<int>(info.ssi_signo));
+    if (info.ssi_code == SI_KERNEL) continue;
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGTERM && !std::exchange(terminated_, true)) before_first();
+    ::kill(pid, signal);
   }
 }
 

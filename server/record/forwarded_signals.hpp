@@ -3,6 +3,7 @@
 /// Signals sent to the recorder that are meant for the program it runs.
 
 #include <csignal>
+#include <functional>
 
 #include <sys/types.h>
 
@@ -24,11 +25,13 @@ class ForwardedSignals {
   /// Readable when one has come.
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// Sends what has come to the process.
-  void forward(pid_t pid);
+  /// @param before_first  Called before the first SIGTERM is passed on.
+  void forward(pid_t pid, const std::function<void()>& before_first);
 
  private:
   sigset_t old_mask_{};
   tracee::UniqueFd fd_;
+  bool terminated_ = false;
 };
 
 /// Ends this process by the signal, without a core file of its own.

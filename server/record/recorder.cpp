@@ -1,6 +1,9 @@
 #include "server/record/recorder.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <set>
+#include <utility>
 
 #include <poll.h>
 
@@ -93,15 +96,94 @@ void Recorder::go_on(ThreadId id, int signal) {
 
 void Recorder::handle_signal(const StopEvent& event) {
   if (!observers_.empty() && will_end_the_process(event.thread, event.signal)) {
-    engine_.while_stopped(event.thread.pid, [&] {
-      tracee::Thread* thread = engine_.find(event.thread);
-      if (thread == nullptr) return;
-      for (RecordObserver* observer : observers_) {
-        observer->on_fatal_signal(thread->process(), *thread, event.signal);
-      }
-    });
+    look(event.thread, {.reason = EndReason::kSignal,
+                        .signal = event.signal,
+                        .sanitized = sanitizers_.in(event.thread.pid)});
   }
   go_on(event.thread, event.signal);
+}
+
+void Recorder::look(ThreadId id, const Ending& ending) {
+  const auto wanted = [&](RecordObserver* each) { return each->wants(id.pid, ending); };
+  if (!std::any_of(observers_.begin(), observers_.end(), wanted)) return;
+  engine_.while_stopped(id.pid, [&] {
+    tracee::Thread* thread = engine_.find(id);
+    if (thread == nullptr) return;
+    for (RecordObserver* observer : observers_) {
+      if (wanted(observer)) observer->on_ending(thread->process(), *thread, ending);
+    }
+  });
+}
+
+void Recorder::look_at_all(const Ending& ending) {
+  std::vector<ThreadId> ids;
+  for (const tracee::Process* process : engine_.processes()) {
+    if (!process->threads().empty()) ids.push_back(process->threads().front()->id());
+  }
+  // The program, then its children, the youngest first.
+  std::sort(ids.begin(), ids.end(), [this](const ThreadId& one, const ThreadId& other) {
+    return std::pair{one.pid == program_, one.pid} > std::pair{other.pid == program_, other.pid};
+  });
+  for (const ThreadId& id : ids) look(id, ending);
+}
+
+void Recorder::handle_exiting(const StopEvent& event) {
+  tracee::Thread* thread = engine_.find(event.thread);
+  if (thread == nullptr || observers_.empty()) {
+    go_on(event.thread);
+    return;
+  }
+  Ending ending{.reason = event.signal != 0 ? EndReason::kSignal : EndReason::kExit,
+                .signal = event.signal,
+                .exit_code = event.exit_code,
+                .sanitized = sanitizers_.in(event.thread.pid)};
+  ThreadId whose = event.thread;
+  if (event.signal == 0) {
+    const bool alone = thread->process().threads().size() == 1;
+    // Of others, and another thread ended all: it has a status, and made no such call.
+    const bool ended_by_other = event.exit_code != 0 && !is_ending_itself(*thread);
+    if (!alone && !is_ending_process(*thread) && !ended_by_other) {
+      go_on(event.thread);
+      return;
+    }
+    if (event.exit_code != 0 && ending.sanitized) {
+      engine_.while_stopped(whose.pid, [&] {
+        const tracee::Thread* found = sanitizers_.ending_thread(thread->process());
+        if (found == nullptr) return;
+        ending.reason = EndReason::kSanitizer;
+        whose = found->id();
+      });
+    }
+  }
+  look(whose, ending);
+  go_on(event.thread);
+}
+
+void Recorder::handle_breakpoint(const StopEvent& event) {
+  tracee::Thread* thread = engine_.find(event.thread);
+  const auto stop =
+      thread == nullptr ? Sanitizers::Stop::kNotOurs : sanitizers_.on_breakpoint(*thread);
+  if (stop != Sanitizers::Stop::kLeakCheck) {
+    go_on(event.thread);
+    return;
+  }
+  const pid_t pid = event.thread.pid;
+  look(event.thread, {.reason = EndReason::kLeakCheck, .sanitized = true});
+  sanitizers_.on_end(pid);
+  if (const auto done = engine_.let_go(pid); !done) {
+    log::server().warn("pid={}: {}", pid, done.error().message());
+  }
+}
+
+void Recorder::end_the_run() {
+  constexpr std::chrono::seconds kGrace{2};
+  const int signal = timed_out_ ? SIGKILL : SIGTERM;
+  if (!timed_out_) look_at_all({.reason = EndReason::kTimeout});
+  timed_out_ = true;
+  std::set<pid_t> all{program_};
+  for (const tracee::Process* process : engine_.processes()) all.insert(process->pid());
+  for (const pid_t pid : all) ::kill(pid, signal);
+  clock_.set(kGrace);
 }
 
 void Recorder::handle(const StopEvent& event) {
@@ -109,13 +191,24 @@ void Recorder::handle(const StopEvent& event) {
     case StopKind::kProcessExited:
     case StopKind::kProcessSignalled:
       for (RecordObserver* observer : observers_) observer->on_end(event.thread.pid, event);
+      sanitizers_.on_end(event.thread.pid);
       if (event.thread.pid == program_) end_ = event;
       return;
     case StopKind::kSignal:
       handle_signal(event);
       return;
+    case StopKind::kExiting:
+      handle_exiting(event);
+      return;
+    case StopKind::kSoftwareBreakpoint:
+      handle_breakpoint(event);
+      return;
+    case StopKind::kExec:
+      sanitizers_.on_exec(event.thread.pid);
+      break;
     case StopKind::kFork:
     case StopKind::kVfork:
+      sanitizers_.on_fork(event.thread.pid, event.child.pid);
       begin_thread(event.child);
       go_on(event.child);
       break;
@@ -132,16 +225,23 @@ void Recorder::handle(const StopEvent& event) {
 }
 
 Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
+  engine_.reported.exits = !observers_.empty();
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};
+  sanitizers_.on_exec(program_);
   begin_thread(main);
   go_on(main);
+  if (options_.limit) clock_.set(*options_.limit);
+  const auto terminated = [this] {
+    look_at_all({.reason = EndReason::kTerminated, .signal = SIGTERM});
+  };
   while (!end_) {
-    engine_.pump(signals_.fd());
+    engine_.pump(clock_.fd());
     while (const auto event = engine_.take_event()) handle(*event);
-    signals_.forward(program_);
+    signals_.forward(program_, terminated);
     if (end_) break;
-    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
+    if (clock_.is_up()) end_the_run();
+    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {clock_.fd(), POLLIN, 0}};
     // A leader that ended before its threads is found by looking now and then.
     constexpr int kLookAgainMs = 1000;
     ::poll(waited, 2, kLookAgainMs);
@@ -153,7 +253,7 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
 void Recorder::let_go_of_the_rest() {
   for (const tracee::Process* process : engine_.processes()) {
     const pid_t pid = process->pid();
-    if (const auto done = engine_.detach(pid); !done) {
+    if (const auto done = timed_out_ ? engine_.kill(pid) : engine_.detach(pid); !done) {
       log::server().warn("pid={}: {}", pid, done.error().message());
     }
   }

@@ -5,7 +5,9 @@
 /// Entry type: Recorder. Who wants to look at a process before it is gone (to write a crash file,
 /// say) is a RecordObserver.
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "arch/base/result.hpp"
@@ -13,7 +15,10 @@
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/engine.hpp"
+#include "server/record/ending.hpp"
 #include "server/record/forwarded_signals.hpp"
+#include "server/record/run_clock.hpp"
+#include "server/record/sanitizers.hpp"
 
 namespace backtrail::server {
 
@@ -25,11 +30,16 @@ class RecordObserver {
   /// The thread's trace has begun: a new process, a new thread. It is stopped. An exec goes on with
   /// the thread's trace and is seen there as a gap.
   virtual void on_thread(tracee::Thread& thread) { (void)thread; }
-  /// `thread` stands before the delivery of a signal that will end its process. Every thread of the
-  /// process is stopped and has its native registers; memory, registers and traces can be read
-  /// (flush the sources first). The signal is delivered afterwards.
-  virtual void on_fatal_signal(tracee::Process& process, tracee::Thread& thread, int signal) {
-    (void)process, (void)thread, (void)signal;
+  /// Shall on_ending() be called? The answer for a process may change with every call.
+  [[nodiscard]] virtual bool wants(pid_t pid, const Ending& ending) {
+    (void)pid, (void)ending;
+    return false;
+  }
+  /// The process is about to be gone, or may be. Every thread is stopped and has its native
+  /// registers; memory, registers and traces can be read (flush the sources first). What is about
+  /// to happen happens afterwards. `thread` is whose doing it is.
+  virtual void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) {
+    (void)process, (void)thread, (void)ending;
   }
   /// The process is gone; its threads' traces are, too.
   virtual void on_end(pid_t pid, const tracee::StopEvent& end) { (void)pid, (void)end; }
@@ -40,6 +50,8 @@ struct RecorderOptions {
   bool traced = true;                      ///< false: follow everything, record nothing.
   std::uint64_t ring_bytes = 64ULL << 20;  ///< History of each thread.
   bool statistics = false;
+  /// The run is ended then: SIGTERM, and SIGKILL a little later.
+  std::optional<std::chrono::milliseconds> limit;
 };
 
 class Recorder {
@@ -52,6 +64,10 @@ class Recorder {
   /// Borrowed; before run().
   void add(RecordObserver& observer) { observers_.push_back(&observer); }
   [[nodiscard]] tracee::Engine& engine() { return engine_; }
+  /// The process that was started; 0 before.
+  [[nodiscard]] pid_t program() const { return program_; }
+  /// The run took longer than its limit.
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
 
   /// Starts the program and follows it and its children until it ends; children that are left then
   /// go on natively. Signals that somebody sends to this process are passed on to the program.
@@ -66,16 +82,25 @@ class Recorder {
   void begin_thread(tracee::ThreadId id);
   void handle(const tracee::StopEvent& event);
   void handle_signal(const tracee::StopEvent& event);
+  void handle_exiting(const tracee::StopEvent& event);
+  void handle_breakpoint(const tracee::StopEvent& event);
+  /// Shows a process to the observers.
+  void look(tracee::ThreadId id, const Ending& ending);
+  void look_at_all(const Ending& ending);
+  void end_the_run();
   void go_on(tracee::ThreadId id, int signal = 0);
   void let_go_of_the_rest();
 
   RecorderOptions options_;
   ForwardedSignals signals_;
+  RunClock clock_{signals_.fd()};
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
+  Sanitizers sanitizers_{engine_};
   std::vector<RecordObserver*> observers_;
   pid_t program_ = 0;
+  bool timed_out_ = false;
   std::optional<tracee::StopEvent> end_;
   std::uint64_t processes_seen_ = 0;
   std::uint64_t threads_seen_ = 0;

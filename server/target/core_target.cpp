@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +14,7 @@
 #include "decoder/corefile/core_file.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/tracee/thread_db.hpp"
 #include "server/session/gdb_signals.hpp"
 #include "server/target/core_traces.hpp"
 
@@ -25,6 +30,21 @@ struct OpenCore {
   decoder::CoreFile core;
 };
 
+/// For libthread_db, which has no business to write.
+class ReadOnlyMemory final : public tracee::TraceeMemory {
+ public:
+  explicit ReadOnlyMemory(tracee::CoreMemory& memory) : memory_{memory} {}
+  std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) override {
+    return memory_.read(address, out);
+  }
+  Result<void> write(TraceeAddr /*address*/, std::span<const std::uint8_t> /*data*/) override {
+    return fail(TraceErrc::kUnsupported, "write a dead program's memory");
+  }
+
+ private:
+  tracee::CoreMemory& memory_;
+};
+
 class CoreTarget final : public Target,
                          public ProcessControl,
                          public RunControl,
@@ -33,6 +53,7 @@ class CoreTarget final : public Target,
   CoreTarget(std::unique_ptr<OpenCore> open, std::vector<std::string> roots)
       : open_{std::move(open)},
         core_{open_->core},
+        roots_{roots},
         memory_{core_, std::move(roots)},
         traces_{core_, memory_},
         registers_{core_.isa(), arch::x86::core_xsave_layout(core_.threads().front().xsave)} {}
@@ -105,12 +126,15 @@ class CoreTarget final : public Target,
   Result<void> set_siginfo(ThreadId /*thread*/, std::span<const std::uint8_t> /*bytes*/) override {
     return refuse("write siginfo");
   }
-  std::vector<std::string> wanted_symbols(pid_t /*pid*/) override { return {}; }
-  void symbols_resolved(pid_t /*pid*/,
-                        const std::map<std::string, TraceeAddr>& /*symbols*/) override {}
-  Result<TraceeAddr> tls_address(ThreadId /*thread*/, std::uint64_t /*offset*/,
-                                 TraceeAddr /*link_map*/) override {
-    return refuse("find thread-local storage");
+  std::string file_path(const std::string& path) override;
+  std::vector<std::string> wanted_symbols(pid_t /*pid*/) override {
+    return thread_db_ ? std::vector<std::string>{} : tracee::ThreadDb::wanted_symbols();
+  }
+  void symbols_resolved(pid_t pid, const std::map<std::string, TraceeAddr>& symbols) override;
+  Result<TraceeAddr> tls_address(ThreadId thread, std::uint64_t offset,
+                                 TraceeAddr link_map) override {
+    if (!thread_db_) return refuse("find thread-local storage");
+    return thread_db_->tls_address(thread.tid, offset, link_map);
   }
 
  private:
@@ -140,9 +164,13 @@ class CoreTarget final : public Target,
 
   std::unique_ptr<OpenCore> open_;
   const decoder::CoreFile& core_;
+  std::vector<std::string> roots_;
   tracee::CoreMemory memory_;
   CoreTraces traces_;
   arch::x86::GdbRegisterSet registers_;
+  ReadOnlyMemory thread_db_memory_{memory_};
+  std::map<std::string, TraceeAddr> symbols_;
+  std::unique_ptr<tracee::ThreadDb> thread_db_;
   bool left_ = false;
   std::deque<StopEvent> events_;
   std::optional<std::string> message_;
@@ -152,9 +180,14 @@ class CoreTarget final : public Target,
 Result<void> CoreTarget::resume(std::span<const ThreadResume> orders) {
   if (orders.empty() || left_) return {};
   const int signal = core_.threads().front().signal;
-  message_ = signal == 0 ? std::string{"The recording ends here. There is nothing to continue.\n"}
-                         : fmt::format("The program died here: {}. There is nothing to continue.\n",
-                                       gdb_signal_name(signal));
+  const auto reason = core_.about().find("reason");
+  const bool ran_on = reason != core_.about().end() &&
+                      (reason->second == "timeout" || reason->second == "terminated" ||
+                       reason->second == "leak-check");
+  message_ = signal == 0 || ran_on
+                 ? std::string{"The recording ends here. There is nothing to continue.\n"}
+                 : fmt::format("The program died here: {}. There is nothing to continue.\n",
+                               gdb_signal_name(signal));
   StopEvent stop = last_stop(id_of(core_.threads().front()));
   events_.assign(1, stop);
   return {};
@@ -205,6 +238,34 @@ Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
     return memory_.find_file(mapping->path).value_or(mapping->path);
   }
   return fail(TraceErrc::kNotFound, "find the program's file");
+}
+
+/// The linker knows a file by another name than the kernel where /lib is a link to /usr/lib.
+std::string CoreTarget::file_path(const std::string& path) {
+  std::error_code error;
+  for (const std::string& root : roots_) {
+    for (const std::string& below : {path, "/usr" + path}) {
+      if (path.starts_with('/') && std::filesystem::exists(root + below, error)) {
+        return root + below;
+      }
+    }
+  }
+  return path;
+}
+
+void CoreTarget::symbols_resolved(pid_t pid, const std::map<std::string, TraceeAddr>& symbols) {
+  if (thread_db_) return;
+  for (const auto& [name, address] : symbols) symbols_.insert_or_assign(name, address);
+  const tracee::ThreadDbHost host{
+      .pid = pid,
+      .isa = core_.isa(),
+      .memory = &thread_db_memory_,
+      .registers = [this, pid](pid_t tid) -> Result<arch::x86::UserRegs> {
+        const decoder::CoreThread* found = find({pid, tid});
+        if (found == nullptr) return fail(TraceErrc::kNotFound, "registers for libthread_db");
+        return found->user;
+      }};
+  if (auto opened = tracee::ThreadDb::open(host, symbols_)) thread_db_ = std::move(*opened);
 }
 
 Result<LinkMapList> CoreTarget::link_maps(pid_t /*pid*/) {

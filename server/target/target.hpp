@@ -189,6 +189,8 @@ class Target {
 
   virtual Result<std::vector<std::uint8_t>> auxv(pid_t pid) = 0;
   virtual Result<std::string> exec_file(pid_t pid) = 0;
+  /// Where the client finds what the program had at this path.
+  virtual std::string file_path(const std::string& path) { return path; }
   virtual Result<LinkMapList> link_maps(pid_t pid) = 0;
   /// In the layout of the program's own width (128 bytes).
   virtual Result<std::vector<std::uint8_t>> siginfo(ThreadId thread) = 0;

@@ -3,8 +3,6 @@
 /// Crashes an inferior under the engine, with its records, and writes its core.
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -22,28 +20,11 @@
 #include "ptrace/core/core_writer.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "temporary_folder.hpp"
 
 namespace backtrail::tracee {
 
-/// A folder for one test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "bt-core-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data()) == nullptr ? "" : pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::TemporaryFolder;
 
 [[nodiscard]] inline std::vector<std::uint8_t> bytes_of(const std::string& path) {
   std::ifstream in{path, std::ios::binary};

@@ -7,53 +7,13 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include "test/support/subprocess.hpp"
+#include "record_fixture.hpp"
 
 namespace backtrail::test {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-using Words = std::vector<std::string>;
-
-constexpr std::chrono::seconds kPatience{60};
-
-struct Ran {
-  int status = -1;  ///< Exit status; 1000 + a signal; -1: it did not end.
-  std::string output;
-};
-
-std::unique_ptr<Subprocess> start(Words words) {
-  return std::make_unique<Subprocess>(SpawnOptions{
-      .arguments = std::move(words), .environment = test_environment(), .working_directory = {}});
-}
-
-Ran finish(Subprocess& process) {
-  Ran ran;
-  const auto raw = process.wait(deadline_in(kPatience));
-  if (raw) ran.status = WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
-  process.output().drain();
-  ran.output = process.output().text();
-  return ran;
-}
-
-Words with(const Words& first, const Words& rest) {
-  Words all = first;
-  all.insert(all.end(), rest.begin(), rest.end());
-  return all;
-}
-
-Ran run(const Words& words) {
-  return finish(*start(words));
-}
-
-Ran record(const Words& words) {
-  return run(with({BT_BACKTRAIL, "record"}, words));
-}
-
-Words shell(const std::string& script) {
-  return {"/bin/sh", "-c", script};
-}
 
 class RecordIsTransparent : public testing::TestWithParam<Words> {};
 

@@ -98,6 +98,27 @@ static void many_mappings(long count) {
   fault();
 }
 
+/// One after the other, each by a signal.
+static void dying_children(long count) {
+  for (long i = 0; i < count; ++i) {
+    const pid_t child = fork();
+    if (child == 0) fault();
+    waitpid(child, NULL, 0);
+  }
+}
+/// A child that sits still, of a parent that waits for it.
+static void hanging_child(void) {
+  const pid_t child = fork();
+  while (child == 0) pause();
+  waitpid(child, NULL, 0);
+}
+static void say_and_leave(int number) {
+  (void)number;
+  static const char text[] = "leaving\n";
+  if (write(1, text, sizeof text - 1) < 0) _exit(1);
+  _exit(7);
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   const long number = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
@@ -108,7 +129,7 @@ int main(int argc, char** argv) {
   if (!strcmp(how, "abort")) abort();
   if (!strcmp(how, "wild")) ((void (*)(void))0x1234567812345678)();
   if (!strcmp(how, "jump0")) ((void (*)(void))(size_t)nowhere)();
-  if (!strcmp(how, "divide")) sink = 1 / sink;
+  if (!strcmp(how, "divide")) sink = 7 / sink;
   if (!strcmp(how, "overflow")) sink = deeper(0);
   if (!strcmp(how, "overflow-alt")) {
     on_other_stack(reraise);
@@ -142,6 +163,18 @@ int main(int argc, char** argv) {
     int status = 0;
     waitpid(child, &status, 0);
     return (int)number;
+  }
+  if (!strcmp(how, "children")) {
+    dying_children(number);
+    return 0;
+  }
+  if (!strcmp(how, "hanging-child")) hanging_child();
+  if (!strcmp(how, "stubborn")) signal(SIGTERM, SIG_IGN);
+  if (!strcmp(how, "leaves")) signal(SIGTERM, say_and_leave);
+  if (!strcmp(how, "stubborn") || !strcmp(how, "leaves")) {
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
   }
   if (!strcmp(how, "hang")) {
     for (;;) pause();

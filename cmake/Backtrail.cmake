@@ -1,0 +1,52 @@
+# Tests that leave a crash file when they crash.
+#
+#   find_package(Backtrail REQUIRED)     # or: include(Backtrail), with its folder in CMAKE_MODULE_PATH
+#   backtrail_record_tests(my_tests more_tests OUTPUT "${CMAKE_BINARY_DIR}/crashes")
+#
+# Runs these targets under `backtrail record` wherever CTest runs them by name:
+# add_test(NAME ... COMMAND my_tests ...) and gtest_discover_tests(my_tests). Not wrapped are
+# add_test(name my_tests), commands with $<TARGET_FILE:my_tests>, scripts: put
+# ${BACKTRAIL_RECORD} before the command there.
+#
+#   OUTPUT   folder of the crash files, made at once; default ${CMAKE_BINARY_DIR}/backtrail
+#   OPTIONS  further words for `backtrail record`, for example --on signal,sanitizer,timeout=60
+#
+# Before CMake 3.29 the targets' CROSSCOMPILING_EMULATOR is used, which also wraps the program in
+# custom commands of a cross build; later TEST_LAUNCHER. A target that has one already is an error:
+# a program under another CPU's emulator cannot be recorded.
+#
+# Variables: BACKTRAIL_EXECUTABLE, the program (cache); BACKTRAIL_RECORD, the words that
+# backtrail_record_tests() puts before a command when it is called without arguments of its own.
+include_guard(GLOBAL)
+
+find_program(BACKTRAIL_EXECUTABLE backtrail HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin"
+             DOC "The backtrail program")
+set(BACKTRAIL_RECORD "${BACKTRAIL_EXECUTABLE}" record -o "${CMAKE_BINARY_DIR}/backtrail/%e.%p.core"
+                     --)
+
+function(backtrail_record_tests)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUTPUT" "OPTIONS")
+  if(NOT BACKTRAIL_EXECUTABLE)
+    message(FATAL_ERROR "backtrail_record_tests: set BACKTRAIL_EXECUTABLE to the backtrail program")
+  endif()
+  if(NOT arg_OUTPUT)
+    set(arg_OUTPUT "${CMAKE_BINARY_DIR}/backtrail")
+  endif()
+  file(MAKE_DIRECTORY "${arg_OUTPUT}")
+  if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.29)
+    set(property TEST_LAUNCHER)
+  else()
+    set(property CROSSCOMPILING_EMULATOR)
+  endif()
+  foreach(target IN LISTS arg_UNPARSED_ARGUMENTS)
+    get_target_property(emulator ${target} CROSSCOMPILING_EMULATOR)
+    get_target_property(launcher ${target} ${property})
+    if(emulator OR launcher)
+      message(FATAL_ERROR "backtrail_record_tests: ${target} runs under something else already")
+    endif()
+    set_property(
+      TARGET ${target}
+      PROPERTY ${property} "${BACKTRAIL_EXECUTABLE}" record -o "${arg_OUTPUT}/%e.%p.core"
+               ${arg_OPTIONS} --)
+  endforeach()
+endfunction()

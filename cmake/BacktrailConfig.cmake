@@ -1,0 +1,2 @@
+# For find_package(Backtrail).
+include("${CMAKE_CURRENT_LIST_DIR}/../../backtrail/cmake/Backtrail.cmake")

@@ -1,0 +1,154 @@
+#include "server/crash/archive.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
+
+tl::unexpected<std::string> errno_text(const std::string& file) {
+  return tl::unexpected{fmt::format("{}: {}", file, std::strerror(errno))};
+}
+
+/// Tells the archive which parts of a file have contents, if there are others.
+void mark_holes(archive_entry* entry, int fd, off_t size) {
+  if (::lseek(fd, 0, SEEK_HOLE) == size) return;
+  for (off_t at = 0; at < size;) {
+    const off_t data = ::lseek(fd, at, SEEK_DATA);
+    if (data < 0) break;  // the rest is a hole
+    at = ::lseek(fd, data, SEEK_HOLE);
+    if (at < 0) break;
+    ::archive_entry_sparse_add_entry(entry, data, at - data);
+  }
+}
+
+}  // namespace
+
+ArchiveWriter::ArchiveWriter(std::string path, std::string temporary)
+    : path_{std::move(path)}, temporary_{std::move(temporary)}, archive_{::archive_write_new()} {}
+
+Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::string& path) {
+  std::unique_ptr<ArchiveWriter> writer{
+      new ArchiveWriter{path, fmt::format("{}.{}.part", path, ::getpid())}};
+  archive* const out = writer->archive_;
+  ::archive_write_set_format_pax_restricted(out);
+  if (::archive_write_add_filter_zstd(out) != ARCHIVE_OK ||
+      ::archive_write_open_filename(out, writer->temporary_.c_str()) != ARCHIVE_OK) {
+    return tl::unexpected{writer->problem()};
+  }
+  return writer;
+}
+
+ArchiveWriter::~ArchiveWriter() {
+  ::archive_write_free(archive_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+std::string ArchiveWriter::problem() const {
+  const char* text = ::archive_error_string(archive_);
+  return fmt::format("{}: {}", path_, text == nullptr ? "cannot be written" : text);
+}
+
+Explained<void> ArchiveWriter::copy(const std::string& file, int fd) {
+  std::vector<char> piece(std::size_t{1} << 20U);
+  for (;;) {
+    const ssize_t got = ::read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_text(file);
+    if (got == 0) return {};
+    // The archive drops what lies in holes.
+    if (::archive_write_data(archive_, piece.data(), static_cast<std::size_t>(got)) < 0) {
+      return tl::unexpected{problem()};
+    }
+  }
+}
+
+Explained<void> ArchiveWriter::add(const std::string& name, const std::string& file) {
+  const tracee::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return errno_text(file);
+  if (!S_ISREG(status.st_mode)) return tl::unexpected{file + ": no plain file"};
+  const Entry entry{::archive_entry_new(), ::archive_entry_free};
+  constexpr mode_t kOwnerMayWrite = 0200;
+  ::archive_entry_set_pathname(entry.get(), name.c_str());
+  ::archive_entry_set_filetype(entry.get(), AE_IFREG);
+  ::archive_entry_set_size(entry.get(), status.st_size);
+  ::archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  ::archive_entry_set_perm(entry.get(), (status.st_mode & 0777U) | kOwnerMayWrite);
+  mark_holes(entry.get(), fd.get(), status.st_size);
+  ::lseek(fd.get(), 0, SEEK_SET);
+  if (::archive_write_header(archive_, entry.get()) != ARCHIVE_OK) {
+    return tl::unexpected{problem()};
+  }
+  if (auto copied = copy(file, fd.get()); !copied) return copied;
+  ++files_;
+  return {};
+}
+
+Explained<void> ArchiveWriter::finish() {
+  if (::archive_write_close(archive_) != ARCHIVE_OK) return tl::unexpected{problem()};
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_text(path_);
+  temporary_.clear();
+  return {};
+}
+
+Explained<void> unpack_archive(const std::string& path, const std::string& folder) {
+  const std::unique_ptr<archive, decltype(&archive_read_free)> in{::archive_read_new(),
+                                                                  ::archive_read_free};
+  const std::unique_ptr<archive, decltype(&archive_write_free)> out{::archive_write_disk_new(),
+                                                                    ::archive_write_free};
+  const auto problem = [&](archive* whose) {
+    const char* text = ::archive_error_string(whose);
+    return tl::unexpected{fmt::format("{}: {}", path, text == nullptr ? "no archive" : text)};
+  };
+  ::archive_read_support_filter_zstd(in.get());
+  ::archive_read_support_format_tar(in.get());
+  ::archive_write_disk_set_options(out.get(), ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SPARSE |
+                                                  ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+                                                  ARCHIVE_EXTRACT_SECURE_SYMLINKS);
+  constexpr std::size_t kBlock = 65536;
+  if (::archive_read_open_filename(in.get(), path.c_str(), kBlock) != ARCHIVE_OK) {
+    return problem(in.get());
+  }
+  for (;;) {
+    archive_entry* entry = nullptr;
+    const int got = ::archive_read_next_header(in.get(), &entry);
+    if (got == ARCHIVE_EOF) return {};
+    if (got < ARCHIVE_WARN) return problem(in.get());
+    const char* name = ::archive_entry_pathname(entry);
+    if (name == nullptr || *name == '/') return tl::unexpected{path + ": a name leads elsewhere"};
+    // Where it comes from says nothing of what it may be here.
+    const auto type = ::archive_entry_filetype(entry);
+    if (type != AE_IFREG && type != AE_IFDIR) continue;
+    if (::archive_entry_hardlink(entry) != nullptr) continue;
+    ::archive_entry_set_pathname(entry, (folder + "/" + name).c_str());
+    if (::archive_read_extract2(in.get(), entry, out.get()) < ARCHIVE_WARN) {
+      return problem(in.get());
+    }
+  }
+}
+
+bool looks_like_archive(const std::string& path) {
+  constexpr std::array<char, 4> kMagic{'\x28', '\xb5', '\x2f', '\xfd'};
+  std::array<char, 4> begin{};
+  std::ifstream file{path, std::ios::binary};
+  return file.read(begin.data(), begin.size()) && begin == kMagic;
+}
+
+}  // namespace backtrail::server

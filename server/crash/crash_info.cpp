@@ -1,0 +1,140 @@
+#include "server/crash/crash_info.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <set>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "decoder/corefile/build_id.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "server/session/gdb_signals.hpp"
+
+namespace backtrail::server {
+namespace {
+
+std::string line(std::string_view name, const std::string& value) {
+  return fmt::format("{:<9}{}\n", name, value);
+}
+
+/// Programs choose their names and arguments; a terminal shall show them and do nothing else.
+std::string printable(std::string_view text) {
+  constexpr char kDelete = 0x7f;
+  std::string out;
+  for (const char c : text) out += (c >= 0 && c < ' ') || c == kDelete ? '?' : c;
+  return out;
+}
+
+std::string fact(const decoder::CoreFile& core, const std::string& name) {
+  const auto found = core.about().find(name);
+  return found == core.about().end() ? std::string{} : printable(found->second);
+}
+
+std::string end_of(const decoder::CoreFile& core) {
+  const auto& first = core.threads().front();
+  const std::string reason = fact(core, "reason");
+  std::string text;
+  if (first.signal != 0) text = gdb_signal_name(first.signal);
+  if (reason == "exit" || reason == "sanitizer") text = "exit status " + fact(core, "exit-status");
+  if (!reason.empty() && reason != "signal" && reason != "exit") {
+    text += (text.empty() ? "" : ", ") + reason;
+  }
+  if (text.empty()) text = "no signal";
+  return fmt::format("{} in thread {}", text, first.tid);
+}
+
+std::string time_of(const decoder::CoreFile& core) {
+  const std::string text = fact(core, "time");
+  std::time_t time = 0;
+  std::from_chars(text.data(), text.data() + text.size(), time);
+  if (time <= 0) return {};
+  return line("when", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(time)));
+}
+
+std::string thread_line(const decoder::CoreThread& thread, const decoder::TraceArchive& archive) {
+  std::string text = fmt::format("  {:<8} pc {:#x}", thread.tid, thread.user.pc().value());
+  const decoder::TraceArchive::Thread* trace = archive.find(thread.tid);
+  if (trace == nullptr) return text + ", no trace\n";
+  std::uint64_t bytes = 0;
+  std::uint64_t records = 0;
+  for (const decoder::TraceBlock& block : trace->blocks) {
+    bytes += block.stored.size() + decoder::kBlockHeaderBytes;
+    records += block.records;
+  }
+  text += fmt::format(", {} branches in {}", records, size_text(bytes));
+  if (trace->lost != 0) text += fmt::format(", {} older ones not kept", trace->lost);
+  if (records < trace->records) text += fmt::format(", {} damaged", trace->records - records);
+  if (!trace->name.empty()) text += ", " + printable(trace->name);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kMega = 1U << 20U;
+  return bytes < kMega ? fmt::format("{} kB", (bytes + 1023) / 1024)
+                       : fmt::format("{} MB", (bytes + kMega - 1) / kMega);
+}
+
+std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& core,
+                                                    tracee::CoreMemory& memory) {
+  constexpr std::size_t kPageBytes = 4096;
+  std::vector<MappedProgramFile> out;
+  std::set<std::string> seen;
+  for (const decoder::CoreMapping& mapping : core.mappings()) {
+    if (!seen.insert(mapping.path).second) continue;
+    std::array<std::uint8_t, kPageBytes> page{};
+    const std::size_t got =
+        mapping.file_offset == 0 ? core.read(mapping.start, page) : std::size_t{0};
+    out.push_back({.path = mapping.path,
+                   .build_id = decoder::build_id_of(std::span{page}.first(got)),
+                   .found = memory.find_file(mapping.path).value_or("")});
+  }
+  return out;
+}
+
+std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
+                       const decoder::CoreFile& core, tracee::CoreMemory& memory) {
+  std::string text = line("file", fmt::format("{}, {}{}", name, size_text(disk_bytes),
+                                              core.truncated() ? ", cut off" : ""));
+  const bool wide = core.isa() == arch::Isa::kAmd64;
+  text += line("process", fmt::format("{} ({}, {})", printable(core.process().name),
+                                      core.process().pid, wide ? "x86-64" : "i386"));
+  text += line("command", printable(core.process().arguments));
+  if (const std::string run = fact(core, "command"); !run.empty()) text += line("recorded", run);
+  text += line("end", end_of(core));
+  text += time_of(core);
+
+  const decoder::TraceArchive archive{core};
+  text += line("threads", std::to_string(core.threads().size()));
+  for (const decoder::CoreThread& thread : core.threads()) text += thread_line(thread, archive);
+  if (core.newer_format()) text += "  the traces are of a newer format\n";
+  if (archive.unreadable_bytes() != 0) {
+    text += fmt::format("  {} bytes of the traces are damaged\n", archive.unreadable_bytes());
+  }
+  std::uint64_t mapped = 0;
+  std::uint64_t held = 0;
+  for (const decoder::CoreSegment& segment : core.segments()) {
+    mapped += segment.memory_bytes;
+    held += segment.bytes.size();
+  }
+  text += line("memory", fmt::format("{} of {} in {} mappings (holes counted)", size_text(held),
+                                     size_text(mapped), core.segments().size()));
+  const auto files = mapped_program_files(core, memory);
+  text += line("files", std::to_string(files.size()));
+  for (const MappedProgramFile& file : files) {
+    text += fmt::format("  {} {}{}{}\n", file.found.empty() ? "missing" : "here   ",
+                        printable(file.path), file.build_id.empty() ? "" : ", build-id ",
+                        file.build_id);
+  }
+  for (const std::string& problem : memory.problems()) {
+    if (problem.find("is not the file") != std::string::npos)
+      text += "  " + printable(problem) + "\n";
+  }
+  return text;
+}
+
+}  // namespace backtrail::server

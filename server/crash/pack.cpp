@@ -1,0 +1,106 @@
+#include "server/crash/pack.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "decoder/corefile/core_file.hpp"
+#include "ptrace/core/core_memory.hpp"
+#include "ptrace/core/mapped_file.hpp"
+#include "server/crash/archive.hpp"
+#include "server/crash/crash_info.hpp"
+#include "server/crash/debug_files.hpp"
+
+namespace backtrail::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_elf(const std::string& path) {
+  const auto file = tracee::MappedFile::open(path);
+  constexpr std::array<std::uint8_t, 4> kMagic{0x7f, 'E', 'L', 'F'};
+  return file && file->bytes().size() > kMagic.size() &&
+         std::equal(kMagic.begin(), kMagic.end(), file->bytes().begin());
+}
+
+/// Headers and sources are small; what is not is something else.
+bool is_worth_packing(const std::string& source) {
+  constexpr std::uintmax_t kMost = 8U << 20U;
+  std::error_code error;
+  const auto size = fs::file_size(source, error);
+  return !error && size <= kMost;
+}
+
+}  // namespace
+
+Explained<std::string> pack_crash(const std::string& core_file, const std::string& archive) {
+  const auto mapped = tracee::MappedFile::open(core_file);
+  if (!mapped) return tl::unexpected{core_file + ": " + mapped.error().message()};
+  const auto core = decoder::CoreFile::parse(mapped->bytes());
+  if (!core) return tl::unexpected{core_file + ": " + core.error().message()};
+  tracee::CoreMemory memory{*core};
+
+  auto writer = ArchiveWriter::create(archive);
+  if (!writer) return tl::unexpected{writer.error()};
+  ArchiveWriter& out = **writer;
+  if (auto added = out.add(kPackedCore, core_file); !added) return tl::unexpected{added.error()};
+  std::string problems;
+  DebugFiles beside;
+  const auto add = [&](const std::string& place, const std::string& file) {
+    const auto added = out.add(kPackedFiles + place, file);
+    if (!added) problems += fmt::format("  {}\n", added.error());
+  };
+  for (const MappedProgramFile& file : mapped_program_files(*core, memory)) {
+    // Data files and devices are no business of another machine.
+    if (file.found.empty()) {
+      problems += fmt::format("  {} is not here, or another one is\n", file.path);
+    } else if (is_elf(file.found)) {
+      add(file.path, file.found);
+      find_debug_files(file.found, beside);
+    }
+  }
+  const std::uint64_t programs = out.files() - 1;
+  for (const std::string& file : beside.debug) add(file, file);
+  const std::uint64_t debug = out.files() - 1 - programs;
+  for (const std::string& file : beside.sources) {
+    if (is_worth_packing(file)) add(file, file);
+  }
+  const std::uint64_t sources = out.files() - 1 - programs - debug;
+  if (auto finished = out.finish(); !finished) return tl::unexpected{finished.error()};
+  std::error_code error;
+  std::string text =
+      fmt::format("{}: {}; {} programs and libraries, {} debug files, {} sources\n", archive,
+                  size_text(fs::file_size(archive, error)), programs, debug, sources);
+  if (!problems.empty()) text += "not in it:\n" + problems;
+  return text;
+}
+
+Explained<UnpackedCrash> UnpackedCrash::open(const std::string& archive) {
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "backtrail-XXXXXX").string();
+  if (error || ::mkdtemp(folder.data()) == nullptr) {
+    return tl::unexpected{fmt::format("{}: {}", folder, std::strerror(errno))};
+  }
+  UnpackedCrash unpacked{folder};
+  if (auto done = unpack_archive(archive, folder); !done) return tl::unexpected{done.error()};
+  if (!fs::exists(unpacked.core_file(), error)) {
+    return tl::unexpected{archive + ": holds no crash file"};
+  }
+  return unpacked;
+}
+
+UnpackedCrash::UnpackedCrash(UnpackedCrash&& other) noexcept
+    : folder_{std::exchange(other.folder_, {})} {}
+
+UnpackedCrash::~UnpackedCrash() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,186 @@
+#include "server/record/sanitizers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include <elf.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/core/mapped_file.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/tracee/link_map.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using arch::x86::UserReg;
+
+/// clone, in a new task without frames: call *%rax of what lies on its stack. The jump's distance
+/// is left out.
+constexpr std::array<std::uint8_t, 6> kCloneBegin{0x0f, 0x05, 0x48, 0x85, 0xc0, 0x75};
+constexpr std::array<std::uint8_t, 7> kCloneEnd{0x48, 0x31, 0xed, 0x58, 0x5f, 0xff, 0xd0};
+constexpr std::size_t kCloneBytes = kCloneBegin.size() + 1 + kCloneEnd.size();
+
+bool names_a_sanitizer(std::string_view names) {
+  constexpr std::array<std::string_view, 5> kNames{"san.so", "__sanitizer_", "__asan_init",
+                                                   "__tsan_init", "__ubsan_handle_"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
+    return names.find(name) != std::string_view::npos;
+  });
+}
+
+template <typename T>
+bool read_at(std::span<const std::uint8_t> bytes, std::uint64_t offset, T& out) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof out) return false;
+  std::memcpy(&out, bytes.data() + offset, sizeof out);
+  return true;
+}
+
+/// The names that dynamic linking sees: in the strings that are loaded.
+bool file_names_a_sanitizer(const std::string& path) {
+  const auto file = tracee::MappedFile::open(path);
+  if (!file) return false;
+  const auto bytes = file->bytes();
+  Elf64_Ehdr header{};
+  if (!read_at(bytes, 0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section{};
+    if (!read_at(bytes, header.e_shoff + i * sizeof section, section)) return false;
+    if (section.sh_type != SHT_STRTAB || (section.sh_flags & SHF_ALLOC) == 0) continue;
+    if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
+      continue;
+    }
+    const auto names = bytes.subspan(section.sh_offset, section.sh_size);
+    if (names_a_sanitizer({reinterpret_cast<const char*>(names.data()), names.size()})) return true;
+  }
+  return false;
+}
+
+/// Loaded before the program's own libraries.
+bool preloads_a_sanitizer(pid_t pid) {
+  const auto text = tracee::ProcFs{}.read(pid, "environ");
+  if (!text) return false;
+  constexpr std::string_view kVariable = "LD_PRELOAD=";
+  for (std::string_view rest = *text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\0'), rest.size());
+    const std::string_view variable = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (variable.starts_with(kVariable) && names_a_sanitizer(variable)) return true;
+  }
+  return false;
+}
+
+/// Code of a sanitizer lies in it: a library of that name, or a program with one in it.
+bool holds_a_runtime(pid_t pid, const tracee::MapEntry& map) {
+  if (!map.execute || map.inode == 0) return false;
+  const std::size_t slash = map.path.rfind('/');
+  const std::string_view name = std::string_view{map.path}.substr(slash + 1);
+  if (name.find("san.so") != std::string_view::npos ||
+      (name.starts_with("libclang_rt.") && name.find("san") != std::string_view::npos)) {
+    return true;
+  }
+  const auto exe = tracee::ProcFs{}.exe(pid);
+  return exe && *exe == map.path && file_names_a_sanitizer(tracee::ProcFs{}.path(pid, "exe"));
+}
+
+bool makes_system_call(tracee::Thread& thread, std::uint64_t wide, std::uint64_t narrow) {
+  const auto regs = thread.user_regs();
+  if (!regs) return false;
+  const bool is_wide = thread.process().isa() == arch::Isa::kAmd64;
+  return (*regs)[UserReg::kOrigRax] == (is_wide ? wide : narrow);
+}
+
+std::vector<TraceeAddr> clones_in(tracee::Process& process, const tracee::MapEntry& map) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  std::vector<std::uint8_t> bytes(kPiece + kCloneBytes);
+  std::vector<TraceeAddr> out;
+  for (std::uint64_t at = map.start; at < map.end; at += kPiece) {
+    const std::size_t wanted = std::min<std::uint64_t>(bytes.size(), map.end - at);
+    const std::size_t got = process.read_code(TraceeAddr{at}, std::span{bytes}.first(wanted));
+    const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(got);
+    for (auto found = bytes.begin();; ++found) {
+      found = std::search(found, end, kCloneBegin.begin(), kCloneBegin.end());
+      if (end - found < static_cast<std::ptrdiff_t>(kCloneBytes)) break;
+      if (std::equal(kCloneEnd.begin(), kCloneEnd.end(), found + kCloneBegin.size() + 1)) {
+        out.emplace_back(at + static_cast<std::uint64_t>(found - bytes.begin()));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_ending_process(tracee::Thread& thread) {
+  constexpr std::uint64_t kExitGroup = 231;
+  constexpr std::uint64_t kExitGroup32 = 252;
+  return makes_system_call(thread, kExitGroup, kExitGroup32);
+}
+
+bool is_ending_itself(tracee::Thread& thread) {
+  constexpr std::uint64_t kExit = 60;
+  constexpr std::uint64_t kExit32 = 1;
+  return makes_system_call(thread, kExit, kExit32);
+}
+
+void Sanitizers::on_exec(pid_t pid) {
+  processes_.erase(pid);
+  if (!file_names_a_sanitizer(tracee::ProcFs{}.path(pid, "exe")) && !preloads_a_sanitizer(pid)) {
+    return;
+  }
+  Found& found = processes_[pid];
+  const auto auxv = tracee::ProcFs{}.auxv(pid);
+  if (!auxv) return;
+  const TraceeAddr entry = tracee::parse_auxv(*auxv, sizeof(std::uint64_t)).entry;
+  // Its libraries are mapped by then.
+  if (entry.value() != 0 && engine_.insert(pid, {.address = entry})) found.entry = entry;
+}
+
+void Sanitizers::on_fork(pid_t parent, pid_t child) {
+  const auto found = processes_.find(parent);
+  if (found != processes_.end()) processes_.insert_or_assign(child, found->second);
+}
+
+void Sanitizers::find_leak_checks(tracee::Process& process, Found& found) {
+  const auto maps = tracee::ProcFs{}.maps(process.pid());
+  if (!maps) return;
+  for (const tracee::MapEntry& map : *maps) {
+    if (!holds_a_runtime(process.pid(), map)) continue;
+    for (const TraceeAddr address : clones_in(process, map)) {
+      if (engine_.insert(process.pid(), {.address = address})) found.leak_checks.insert(address);
+    }
+  }
+  log::server().debug("pid={}: {} calls of a leak check", process.pid(), found.leak_checks.size());
+}
+
+Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {
+  tracee::Process& process = thread.process();
+  const auto found = processes_.find(process.pid());
+  const auto pc = thread.pc();
+  if (found == processes_.end() || !pc) return Stop::kNotOurs;
+  if (found->second.leak_checks.contains(*pc)) return Stop::kLeakCheck;
+  if (*pc != found->second.entry) return Stop::kNotOurs;
+  (void)engine_.remove(process.pid(), {.address = *pc});
+  found->second.entry = TraceeAddr{};
+  find_leak_checks(process, found->second);
+  return Stop::kGoOn;
+}
+
+tracee::Thread* Sanitizers::ending_thread(tracee::Process& process) const {
+  const auto maps = tracee::ProcFs{}.maps(process.pid());
+  if (!maps) return nullptr;
+  for (const auto& thread : process.threads()) {
+    if (!thread->stopped() || !is_ending_process(*thread)) continue;
+    const auto pc = thread->pc();
+    if (!pc) continue;
+    const auto map = std::find_if(maps->begin(), maps->end(), [&](const tracee::MapEntry& each) {
+      return each.start <= pc->value() && pc->value() < each.end;
+    });
+    if (map != maps->end() && holds_a_runtime(process.pid(), *map)) return thread.get();
+  }
+  return nullptr;
+}
+
+}  // namespace backtrail::server

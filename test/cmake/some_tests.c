@@ -1,0 +1,7 @@
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char** argv) {
+  if (argc > 1 && !strcmp(argv[1], "crashes")) abort();
+  return 0;
+}

@@ -1,0 +1,52 @@
+// What a sanitizer finds, and what it does not; built with one of them.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+int* volatile kept;
+volatile int sink;
+int shared;
+
+/// The order of the two is the same every time, and nothing but luck's.
+static void race() {
+  std::atomic<bool> first{false};
+  std::thread one{[&] {
+    shared = 1;
+    first.store(true, std::memory_order_relaxed);
+  }};
+  while (!first.load(std::memory_order_relaxed)) std::this_thread::yield();
+  shared = 2;
+  one.join();
+}
+
+int main(int argc, char** argv) {
+  const char* how = argc > 1 ? argv[1] : "";
+  const int number = argc > 2 ? std::atoi(argv[2]) : 0;
+  std::printf("%s\n", how);
+  std::fflush(stdout);
+  if (!std::strcmp(how, "use-after-free")) {
+    kept = new int[4];
+    delete[] kept;
+    sink = kept[number];
+  }
+  if (!std::strcmp(how, "leak")) {
+    kept = new int[4];
+    kept = nullptr;
+  }
+  if (!std::strcmp(how, "overflow")) {
+    sink = 0x7fffffff;
+    sink = sink + argc;
+  }
+  if (!std::strcmp(how, "null")) {
+    kept = nullptr;
+    sink = *kept;
+  }
+  if (!std::strcmp(how, "race")) race();
+  if (!std::strcmp(how, "thread")) {
+    std::thread other{[] { sink = 1; }};
+    other.join();
+  }
+  return number;
+}

@@ -1,0 +1,106 @@
+// `backtrail info`, `backtrail pack`, and `replay` of what was packed.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "record_fixture.hpp"
+#include "temporary_folder.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace fs = std::filesystem;
+
+/// Crashes a copy of a program that is taken away afterwards.
+class CrashPack : public testing::Test {
+ protected:
+  void crash(const std::string& name, const Words& arguments) {
+    fs::copy_file(std::string{BT_INFERIOR_DIR} + "/" + name, folder / "prog");
+    const Ran ran =
+        record(with({"--source", "step", "-o", folder / "core", "--", folder / "prog"}, arguments));
+    ASSERT_TRUE(fs::exists(folder / "core")) << ran.output;
+  }
+  Ran backtrail(const Words& words) { return run(with({BT_BACKTRAIL}, words)); }
+  Ran gdb(const std::string& file, const Words& commands) {
+    Words words{"gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"};
+    words.insert(words.end(), {"-ex", "target remote | " BT_BACKTRAIL " replay - " + file});
+    for (const std::string& command : commands) words.insert(words.end(), {"-ex", command});
+    auto process = std::make_unique<Subprocess>(
+        SpawnOptions{.arguments = std::move(words),
+                     .environment = with(test_environment(), {"TMPDIR=" + temporary.path()}),
+                     .working_directory = folder.path()});
+    return finish(*process);
+  }
+
+  TemporaryFolder folder;
+  TemporaryFolder temporary;
+};
+
+TEST_F(CrashPack, InfoSaysWhatIsInAFile) {
+  crash("crashes", {"null"});
+  const Ran ran = backtrail({"info", folder / "core"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.output,
+              AllOf(ContainsRegex("process  prog \\([0-9]+, x86-64\\)\n"),
+                    HasSubstr("/prog null\n"), ContainsRegex("end      SIGSEGV in thread [0-9]+\n"),
+                    ContainsRegex("threads  1\n  [0-9]+ +pc 0x[0-9a-f]+, [0-9]+ branches in"),
+                    ContainsRegex("here    /[^\n]*/libc.so.6, build-id [0-9a-f]{40}\n"),
+                    Not(HasSubstr("damaged"))));
+  fs::remove(folder / "prog");
+  EXPECT_THAT(backtrail({"info", folder / "core"}).output,
+              ContainsRegex("missing /[^\n]*/prog, build-id"));
+  EXPECT_EQ(backtrail({"info", "/etc/hostname"}).status, 1);
+  EXPECT_EQ(backtrail({"info", folder / "nothing"}).status, 1);
+}
+
+TEST_F(CrashPack, AnArchiveIsEnoughForAnotherMachine) {
+  crash("crashes", {"null"});
+  const Ran packed = backtrail({"pack", folder / "core"});
+  ASSERT_EQ(packed.status, 0) << packed.output;
+  EXPECT_THAT(packed.output, AllOf(HasSubstr("core.tar.zst: "), Not(HasSubstr("not in it"))));
+  fs::remove(folder / "prog");
+  fs::remove(folder / "core");
+  EXPECT_THAT(backtrail({"info", folder / "core.tar.zst"}).output,
+              AllOf(HasSubstr("here "), Not(HasSubstr("missing"))));
+  const Ran shown = gdb(folder / "core.tar.zst",
+                        {"bt", "info sharedlibrary", "record btrace", "reverse-stepi", "bt 1"});
+  EXPECT_THAT(shown.output, AllOf(ContainsRegex("#0 .* fault \\(\\)"), ContainsRegex("#1 .* main"),
+                                  HasSubstr("libc.so.6"), HasSubstr("set debug-file-directory")));
+  EXPECT_TRUE(temporary.names().empty()) << "the unpacked files are still there";
+}
+
+TEST_F(CrashPack, TarReadsTheArchive) {
+  crash("crashes", {"null"});
+  ASSERT_EQ(backtrail({"pack", folder / "core", "-o", folder / "packed"}).status, 0);
+  const Ran listed = run({"tar", "--zstd", "-tf", folder / "packed"});
+  if (listed.output.find("zstd") != std::string::npos) GTEST_SKIP() << "this tar has no zstd";
+  EXPECT_THAT(listed.output, AllOf(HasSubstr("crash.core\n"), HasSubstr("/prog\n"),
+                                   HasSubstr("/crashes.c\n"), HasSubstr("/libc.so.6\n")));
+}
+
+TEST_F(CrashPack, DamagedArchivesAreErrors) {
+  crash("crashes", {"null"});
+  ASSERT_EQ(backtrail({"pack", folder / "core", "-o", folder / "packed"}).status, 0);
+  fs::resize_file(folder / "packed", fs::file_size(folder / "packed") / 2);
+  EXPECT_EQ(backtrail({"info", folder / "packed"}).status, 1);
+  EXPECT_EQ(backtrail({"pack", folder / "prog"}).status, 1);
+  EXPECT_EQ(backtrail({"pack", folder / "core", "-o", "/no/such/folder/x"}).status, 1);
+  EXPECT_THAT(folder.names(), ElementsAre("core", "packed", "prog"));
+}
+
+TEST_F(CrashPack, ThreadLocalVariablesCanBeRead) {
+  crash("thread_local", {});
+  EXPECT_THAT(gdb(folder / "core", {"p per_thread", "thread 2", "p per_thread"}).output,
+              AllOf(HasSubstr("$1 = 77"), HasSubstr("$2 = 66")));
+}
+
+}  // namespace
+}  // namespace backtrail::test

@@ -1,0 +1,222 @@
+// `backtrail record -o FILE --on LIST`: which ends keep a file, and that none is changed by it.
+#include <csignal>
+#include <regex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "record_fixture.hpp"
+#include "temporary_folder.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+std::string inferior(const std::string& name) {
+  return std::string{BT_INFERIOR_DIR} + "/" + name;
+}
+
+bool is_built(const std::string& name) {
+  return std::filesystem::exists(inferior(name));
+}
+
+/// What the recorder says for itself.
+std::string own_lines(const std::string& text) {
+  std::string out;
+  const std::regex line{"backtrail: [^\n]*\n"};
+  for (std::sregex_iterator at{text.begin(), text.end(), line}, end; at != end; ++at) {
+    out += at->str();
+  }
+  return out;
+}
+
+/// Without that, and without what differs from run to run: addresses, processes, times.
+std::string lasting(std::string text) {
+  text = std::regex_replace(text, std::regex{"backtrail: [^\n]*\n"}, "");
+  text = std::regex_replace(text, std::regex{"0x[0-9a-f]+"}, "ADDRESS");
+  text = std::regex_replace(text, std::regex{"==[0-9]+==|pid[ =:][0-9]+|tid=[0-9]+"}, "ID");
+  return std::regex_replace(text, std::regex{"[0-9]+ ms"}, "TIME");
+}
+
+struct Case {
+  std::string program;
+  Words arguments;
+  bool kept = false;  ///< By default.
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& shown) {
+  return out << shown.program << " " << testing::PrintToString(shown.arguments);
+}
+
+class Ending : public testing::TestWithParam<Case> {};
+
+TEST_P(Ending, StatusAndOutputAreTheProgramsOwn) {
+  const Case& shown = GetParam();
+  if (!is_built(shown.program)) GTEST_SKIP() << "the compiler has no such sanitizer";
+  const Words words = with({inferior(shown.program)}, shown.arguments);
+  const Ran native = run(words);
+  const TemporaryFolder folder;
+  const Ran recorded = record(with({"-o", folder / "crash.core", "--"}, words));
+  EXPECT_EQ(recorded.status, native.status);
+  EXPECT_EQ(lasting(recorded.output), lasting(native.output));
+  if (shown.kept) {
+    // Children's beside it, where the program fails.
+    EXPECT_THAT(folder.names(), Contains("crash.core"));
+    EXPECT_THAT(own_lines(recorded.output), HasSubstr("crash.core"));
+  } else {
+    EXPECT_THAT(folder.names(), IsEmpty());
+    EXPECT_EQ(own_lines(recorded.output), "");
+  }
+}
+
+Case crash(const std::string& how, const std::string& number = "0") {
+  return {"crashes", {how, number}, true};
+}
+
+Case sanitized(const std::string& by, const std::string& how, bool kept,
+               const std::string& number = "0") {
+  return {"sanitized_" + by, {how, number}, kept};
+}
+
+Case death_tests(const std::string& style, const std::string& filter, bool kept) {
+  return {"death_tests",
+          {"--gtest_death_test_style=" + style, "--gtest_filter=" + filter, "--gtest_print_time=0"},
+          kept};
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, Ending,
+                         testing::Values(Case{"crashes", {"fine"}, false},
+                                         Case{"crashes", {"exit", "1"}, false},
+                                         Case{"crashes", {"caught"}, false}, crash("null"),
+                                         crash("abort"), crash("ud2"), crash("wild"),
+                                         crash("jump0"), crash("divide"), crash("overflow"),
+                                         crash("overflow-alt"), crash("reraise"), crash("ignored"),
+                                         crash("threads", "16")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Signals, Ending,
+    testing::Values(crash("kill", std::to_string(SIGKILL)), crash("kill", std::to_string(SIGTERM)),
+                    crash("kill", std::to_string(SIGQUIT)), crash("kill", std::to_string(SIGBUS)),
+                    crash("kill", std::to_string(SIGXCPU)), crash("kill", std::to_string(SIGUSR1)),
+                    crash("kill", std::to_string(SIGRTMIN))));
+
+INSTANTIATE_TEST_SUITE_P(Children, Ending,
+                         testing::Values(Case{"crashes", {"child", "0"}, false},
+                                         crash("child", "1"),
+                                         Case{"crashes", {"children", "10"}, false}));
+
+INSTANTIATE_TEST_SUITE_P(Address, Ending,
+                         testing::Values(sanitized("address", "fine", false),
+                                         sanitized("address", "exit", false, "0"),
+                                         sanitized("address", "use-after-free", true),
+                                         sanitized("address", "null", true),
+                                         sanitized("address", "leak", true),
+                                         sanitized("address", "thread", false)));
+
+INSTANTIATE_TEST_SUITE_P(
+    OtherSanitizers, Ending,
+    testing::Values(sanitized("undefined", "fine", false), sanitized("undefined", "overflow", true),
+                    sanitized("undefined", "exit", false, "3"), sanitized("leak", "fine", false),
+                    sanitized("leak", "leak", true), sanitized("leak", "thread", false),
+                    sanitized("thread", "thread", false), sanitized("thread", "race", true)));
+
+INSTANTIATE_TEST_SUITE_P(DeathTests, Ending,
+                         testing::Values(death_tests("fast", "Expected.*", false),
+                                         death_tests("threadsafe", "Expected.*", false),
+                                         death_tests("fast", "Wrong.Reason", true),
+                                         death_tests("threadsafe", "Wrong.Reason", true),
+                                         death_tests("fast", "Wrong.NoDeath", false),
+                                         death_tests("fast", "*", true)));
+
+TEST(EndingsKept, AreThoseThatWereAskedFor) {
+  struct {
+    const char* on;
+    Words words;
+    bool kept;
+  } const cases[] = {
+      {"signal", {"null"}, true},       {"abort", {"null"}, false},
+      {"abort", {"abort"}, true},       {"exit", {"exit", "3"}, true},
+      {"exit", {"exit", "0"}, false},   {"exit", {"null"}, false},
+      {"always", {"exit", "0"}, true},  {"always", {"null"}, true},
+      {"always", {"child", "0"}, true}, {"exit,abort", {"abort"}, true},
+  };
+  for (const auto& each : cases) {
+    const TemporaryFolder folder;
+    (void)record(
+        with({"-o", folder / "core", "--on", each.on, "--", inferior("crashes")}, each.words));
+    EXPECT_THAT(folder.names(), SizeIs(each.kept ? 1 : 0)) << each.on << " " << each.words.front();
+  }
+  EXPECT_EQ(record({"--on", "fire", "true"}).status, 1);
+  EXPECT_EQ(record({"--on", "timeout=never", "true"}).status, 1);
+}
+
+TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
+  const TemporaryFolder folder;
+  const Ran ran = record(with({"-o", folder / "core", "--"},
+                              shell(inferior("crashes") + " children 9; kill -ABRT $$")));
+  EXPECT_EQ(ran.status, 1000 + SIGABRT);
+  EXPECT_THAT(folder.names(), SizeIs(5));
+  EXPECT_THAT(own_lines(ran.output),
+              AllOf(StartsWith("backtrail: SIGABRT in sh (process "), HasSubstr("/core ("),
+                    HasSubstr("SIGSEGV in crashes"), HasSubstr("5 older children's files")));
+}
+
+TEST(EndingsKept, ARunThatTakesTooLong) {
+  for (const char* how : {"hang", "stubborn", "hanging-child"}) {
+    const TemporaryFolder folder;
+    const Ran ran =
+        record({"-o", folder / "core", "--on", "timeout=3", "--", inferior("crashes"), how});
+    EXPECT_EQ(ran.status, 124);
+    EXPECT_THAT(ran.output, AllOf(StartsWith(how), HasSubstr("not done after 3 s: stopped"),
+                                  HasSubstr("time is up in crashes")));
+    EXPECT_THAT(folder.names(), SizeIs(how == std::string{"hanging-child"} ? 2 : 1));
+  }
+  EXPECT_EQ(record({"--on", "timeout=1", "--", inferior("crashes"), "hang"}).status, 124);
+  EXPECT_EQ(record({"--on", "timeout=60", "--", inferior("crashes"), "exit", "2"}).status, 2);
+}
+
+TEST(EndingsKept, TerminatedByTheRunner) {
+  const TemporaryFolder folder;
+  const auto process =
+      start({BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "leaves"});
+  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+  process->signal(SIGTERM);
+  const Ran ran = finish(*process);
+  EXPECT_EQ(ran.status, 7);
+  EXPECT_THAT(ran.output,
+              AllOf(HasSubstr("leaving\n"), HasSubstr("SIGTERM to the recorder in crashes")));
+  EXPECT_THAT(folder.names(), ElementsAre("core"));
+}
+
+TEST(EndingsKept, TimeoutOfCoreutils) {
+  const TemporaryFolder folder;
+  const Ran ran = run({"timeout", "2", BT_BACKTRAIL, "record", "-o", folder / "core", "--",
+                       inferior("crashes"), "hang"});
+  EXPECT_EQ(ran.status, 124);
+  EXPECT_THAT(ran.output, HasSubstr("SIGTERM"));
+  EXPECT_THAT(folder.names(), ElementsAre("core"));
+}
+
+TEST(EndingsKept, KilledAlone) {
+  const TemporaryFolder folder;
+  const auto process =
+      start({BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "stubborn"});
+  ASSERT_TRUE(process->output().find("ready", 0, deadline_in(kPatience)));
+  for (const pid_t pid : live_descendants()) {
+    if (pid != process->pid()) ::kill(pid, SIGKILL);
+  }
+  const Ran ran = finish(*process);
+  EXPECT_EQ(ran.status, 1000 + SIGKILL);
+  EXPECT_THAT(ran.output, HasSubstr("SIGKILL in crashes"));
+  EXPECT_THAT(folder.names(), ElementsAre("core"));
+}
+
+}  // namespace
+}  // namespace backtrail::test
