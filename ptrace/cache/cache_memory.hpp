@@ -28,8 +28,10 @@ class Thread;
 namespace backtrail::tracee::cache {
 
 inline constexpr std::uint64_t kCodeBytes = 64ULL << 20;
+/// The look-up table and what tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
-    arch::x86::translate::kTableEntries * sizeof(std::uint64_t);
+    (arch::x86::translate::kEntryTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 *
+    4096;
 inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
@@ -81,6 +83,12 @@ class CacheMemory {
   void store_link(std::uint64_t code_offset, std::uint32_t value);
   void store_entry(std::size_t index, TraceeAddr target);
   [[nodiscard]] TraceeAddr entry(std::size_t index) const;
+
+  /// What is behind the table: zero at first.
+  [[nodiscard]] std::span<std::uint8_t> policy() const {
+    return {host_ + kCodeBytes + arch::x86::translate::kEntryTableBytes,
+            arch::x86::translate::kPolicyBytes};
+  }
 
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
   /// Makes the guard page behind the thread's ring a guard.

@@ -115,6 +115,7 @@ Result<void> CacheSpace::refresh() {
   pages_.forget();
   if (!executable_.kept_by(now)) code_->drop_all();
   executable_ = std::move(now);
+  write_policy(executable_, memory_->policy());
   use_kept_modules();
   mappings_current_ = true;
   return {};

@@ -10,6 +10,9 @@ Result<ExecutableMap> ExecutableMap::read(pid_t pid) {
   BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(pid));
   ExecutableMap result;
   for (const MapEntry& map : maps) {
+    if (map.execute) {
+      result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
+    }
     if (!map.execute || !map.read || map.write || map.shared) continue;
     result.ranges_.push_back(
         {TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode, map.path});

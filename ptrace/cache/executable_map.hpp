@@ -34,9 +34,14 @@ class ExecutableMap {
     bool operator==(const Range&) const = default;
   };
   [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
+  /// All executable memory, ours too.
+  [[nodiscard]] const std::vector<std::pair<TraceeAddr, TraceeAddr>>& everything() const {
+    return everything_;
+  }
 
  private:
   std::vector<Range> ranges_;  ///< Ascending.
+  std::vector<std::pair<TraceeAddr, TraceeAddr>> everything_;
 };
 
 }  // namespace backtrail::tracee::cache

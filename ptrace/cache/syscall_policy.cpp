@@ -1,5 +1,6 @@
 #include "ptrace/cache/syscall_policy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -8,9 +9,12 @@
 #include <sys/syscall.h>
 
 namespace backtrail::tracee::cache {
+namespace translate = arch::x86::translate;
 namespace {
 
 using arch::x86::UserReg;
+using translate::CallCheck;
+using translate::Policy;
 
 constexpr std::array kInline{
     SYS_read,
@@ -123,6 +127,17 @@ constexpr std::array kInline{
     SYS_faccessat2,
     SYS_utimensat,
     SYS_sched_getaffinity,
+    SYS_set_tid_address,
+    SYS_set_robust_list,
+    SYS_prlimit64,
+    SYS_wait4,
+    SYS_waitid,
+    SYS_sigaltstack,
+    SYS_setpgid,
+    SYS_getpgid,
+    SYS_getsid,
+    SYS_alarm,
+    SYS_setitimer,
 };
 
 constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
@@ -132,10 +147,41 @@ constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
   static const arch::x86::translate::InlineSystemCalls calls = [] {
     arch::x86::translate::InlineSystemCalls made;
-    for (const auto number : kInline) made.set(static_cast<std::size_t>(number));
+    for (const auto number : kInline)
+      made.at(static_cast<std::size_t>(number)) = CallCheck::kAlways;
+    made[SYS_mmap] = CallCheck::kMap;
+    made[SYS_mprotect] = CallCheck::kProtect;
+    made[SYS_munmap] = CallCheck::kRange;
+    made[SYS_madvise] = CallCheck::kRange;
+    made[SYS_rt_sigaction] = CallCheck::kAction;
+    made[SYS_arch_prctl] = CallCheck::kThreadBase;
     return made;
   }();
   return calls;
+}
+
+void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
+  const auto part = [&](Policy which, std::size_t bytes) {
+    return policy.subspan(static_cast<std::size_t>(which), bytes);
+  };
+  const auto protections = part(Policy::kProtections, 256);
+  const auto flags = part(Policy::kMapFlags, 256);
+  for (std::size_t i = 0; i < protections.size(); ++i) {
+    protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
+    flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
+  }
+  const auto granules = part(Policy::kGranules, translate::kGranules);
+  std::fill(granules.begin(), granules.end(), std::uint8_t{0});
+  for (const auto& [begin, end] : map.everything()) {
+    // From the one before it on: a range that begins there may reach it.
+    const std::uint64_t first = (begin.value() >> translate::kGranuleShift) - 1;
+    const std::uint64_t last = (end.value() - 1) >> translate::kGranuleShift;
+    if (last - first >= translate::kGranules) {
+      std::fill(granules.begin(), granules.end(), std::uint8_t{1});
+      return;
+    }
+    for (std::uint64_t at = first; at <= last; ++at) granules[at % translate::kGranules] = 1;
+  }
 }
 
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {

@@ -2,14 +2,22 @@
 /// @file
 /// What system calls mean for translated code.
 
+#include <cstdint>
+#include <span>
+
 #include "arch/x86/raw_registers.hpp"
+#include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
+#include "ptrace/cache/executable_map.hpp"
 
 namespace backtrail::tracee::cache {
 
 /// Calls that are made from translated code, unseen: they change neither executable memory nor
-/// threads, processes, signal masks and handlers, and end behind themselves.
+/// threads, processes, signal masks and handlers that matter to us, and end behind themselves.
 [[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();
+
+/// Fills in what such calls look at. The bytes are those of translate::Policy.
+void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
   kNone,

@@ -412,25 +412,6 @@ void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add) {
   block_.exits.push_back(exit);
 }
 
-bool Builder::system_call(const SourceInsn& insn) {
-  const InlineSystemCalls* calls = options_.inline_system_calls;
-  if (calls == nullptr || !eax_ || *eax_ >= calls->size() || !calls->test(*eax_)) return false;
-  open_r10(insn.pc);
-  save_log(insn.pc);
-  if (r11_live_ && r11_dirty_) {
-    mark(insn.pc);
-    emit_.store(Slot::kR11, Gpr::kR11);
-  }
-  r11_live_ = false;
-  mark(insn.pc);
-  emit_.bytes(insn.view());
-  r11_live_ = true;
-  r11_dirty_ = true;
-  mark(insn.next(), kRcxIsPc);
-  emit_.move(Gpr::kRcx, insn.next().value());
-  return true;
-}
-
 void Builder::emit_side_exits() {
   for (SideExit& side : side_exits_) {
     emit_.bind(side.rel32);

@@ -54,6 +54,10 @@ class Builder {
   void return_from(const SourceInsn& insn);
   void finish_indirect(TraceeAddr from, std::int32_t stack_add);
   bool system_call(const SourceInsn& insn);
+  void check_call(const SourceInsn& insn, CallCheck check);
+  void check_range(std::vector<std::uint32_t>& made);
+  void check_table(Policy part, std::vector<std::uint32_t>& made);
+  void jump_if_rcx_zero_to(std::vector<std::uint32_t>& places);
 
   void add_side_exit(const SourceInsn& insn, std::uint8_t more_flags = 0);
   void emit_side_exits();

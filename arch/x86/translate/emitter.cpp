@@ -58,6 +58,32 @@ void Emitter::load32(Gpr reg, Slot slot) {
   gs_operand(0x8b, reg, slot, false);
 }
 
+void Emitter::load_rcx_from(Slot slot, std::uint32_t skip) {
+  bytes({0x65, 0x48, 0x8b, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + skip);
+}
+
+void Emitter::load_rcx_word_from(Slot slot, std::uint32_t skip) {
+  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + skip);
+}
+
+void Emitter::move_byte_to_rcx(Gpr reg) {
+  // With a REX prefix, whatever the register.
+  const auto modrm = static_cast<std::uint8_t>(0xc8U | low_bits(reg));
+  bytes({static_cast<std::uint8_t>(0x40U | (extended(reg) ? 1U : 0U)), 0x0f, 0xb6, modrm});
+}
+
+void Emitter::look_up_rcx(std::uint64_t table) {
+  bytes({0x0f, 0xb6, 0x89});
+  word32(static_cast<std::uint32_t>(table));
+}
+
+void Emitter::subtract_from_rdi_to_rcx(std::uint32_t value) {
+  bytes({0x8d, 0x8f});
+  word32(0 - value);
+}
+
 void Emitter::move(Gpr reg, std::uint64_t value) {
   const auto opcode = static_cast<std::uint8_t>(0xb8U | low_bits(reg));
   if (value <= 0xffff'ffffU) {

@@ -51,6 +51,13 @@ class Emitter {
   void load(Gpr reg, Slot slot);
   /// mov r32, gs:[slot]
   void load32(Gpr reg, Slot slot);
+  /// mov rcx, gs:[slot+skip] / movzx ecx, word gs:[slot+skip]
+  void load_rcx_from(Slot slot, std::uint32_t skip);
+  void load_rcx_word_from(Slot slot, std::uint32_t skip);
+  /// movzx ecx, low byte of reg / movzx ecx, byte [rcx+table] / lea ecx, [rdi-value]
+  void move_byte_to_rcx(Gpr reg);
+  void look_up_rcx(std::uint64_t table);
+  void subtract_from_rdi_to_rcx(std::uint32_t value);
   /// mov reg, value, as short as it can be.
   void move(Gpr reg, std::uint64_t value);
   /// push value; a 64-bit one goes through a constant that finish() appends.

@@ -24,11 +24,25 @@ enum class Slot : std::uint32_t {
   kRcx = 72,
   kProcessId = 80,  ///< Four bytes, as the program itself sees the id.
   kThreadId = 84,   ///< Four bytes.
+  kArgument = 88,   ///< Of a system call; the eight bytes behind it stay zero.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
 /// Landing pads by the low 16 bits of the native address, eight bytes an entry.
 inline constexpr std::size_t kTableEntries = 65536;
+inline constexpr std::size_t kEntryTableBytes = kTableEntries * 8;
+
+/// Behind the table: bytes that are not zero where a system call concerns executable memory.
+/// Offsets of the parts.
+enum class Policy : std::uint32_t {
+  kProtections = 0,  ///< By the low byte of a protection.
+  kMapFlags = 256,   ///< By the low byte of mmap()'s flags.
+  kGranules = 4096,  ///< By bits 16 to 31 of an address: of 64 KiB there, and of the 64 KiB behind.
+};
+inline constexpr unsigned kGranuleShift = 16;
+inline constexpr std::size_t kGranules = 65536;
+inline constexpr std::size_t kPolicyBytes = static_cast<std::size_t>(Policy::kGranules) + kGranules;
+
 /// Translated code and table must lie below this (32-bit displacements, sign-extended).
 inline constexpr std::uint64_t kTableLimit = 0x7fff'ffff;
 

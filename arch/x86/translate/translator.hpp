@@ -7,7 +7,6 @@
 /// nothing below rsp, and can be interrupted anywhere: its rows say what the program's state is.
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,12 +27,22 @@ struct CodeSource {
   std::function<bool(TraceeAddr)> stop_before;
 };
 
-/// System calls that need nobody's attention, by number.
-using InlineSystemCalls = std::bitset<512>;
+/// When a system call is made by translated code.
+enum class CallCheck : std::uint8_t {
+  kNever,
+  kAlways,
+  kMap,         ///< As mmap() without executable memory, there and where it was mapped.
+  kProtect,     ///< As mprotect(), likewise.
+  kRange,       ///< Its first two arguments name a range; when no executable memory is there.
+  kAction,      ///< As rt_sigaction(), but for SIGSEGV and SIGTRAP.
+  kThreadBase,  ///< As arch_prctl(), for the base of fs alone.
+};
+/// By number.
+using InlineSystemCalls = std::array<CallCheck, 512>;
 
 struct TranslateOptions {
   TraceeAddr address;            ///< Where the code will be.
-  TraceeAddr table;              ///< The look-up table; below kTableLimit.
+  TraceeAddr table;              ///< The look-up table and what is behind it; below kTableLimit.
   TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
   const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.

@@ -154,9 +154,9 @@ TEST(Translator, EndsBeforeABreakpoint) {
 TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   // mov eax, 39; syscall; ret
   const Program program{0x1000, {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3}};
-  InlineSystemCalls calls;
+  InlineSystemCalls calls{};
   EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kSpecial);
-  calls.set(39);
+  calls[39] = CallCheck::kAlways;
   const Superblock block = program.translated(&calls);
   EXPECT_EQ(block.exits[0].kind, ExitKind::kIndirect);
   // Right behind the call the program's rcx is its pc, and its r11 is in r11.
@@ -165,6 +165,28 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   ASSERT_NE(behind, block.rows.end());
   EXPECT_EQ(behind->pc, TraceeAddr{0x1007});
   EXPECT_NE(behind->flags & kR11Live, 0);
+}
+
+TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
+  // mov eax, 9; syscall; ret
+  const Program program{0x1000, {0xb8, 9, 0, 0, 0, 0x0f, 0x05, 0xc3}};
+  for (const CallCheck check : {CallCheck::kMap, CallCheck::kProtect, CallCheck::kRange,
+                                CallCheck::kAction, CallCheck::kThreadBase}) {
+    InlineSystemCalls calls{};
+    calls[9] = check;
+    const Superblock block = program.translated(&calls);
+    ASSERT_EQ(block.exits.size(), 2U);
+    EXPECT_EQ(block.exits[0].kind, ExitKind::kSpecial);
+    EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
+    EXPECT_EQ(block.exits[0].executed, 1U);
+    EXPECT_EQ(block.exits[1].kind, ExitKind::kIndirect);
+    EXPECT_EQ(block.exits[1].executed, 3U);
+    EXPECT_EQ(decodable_bytes(block.code), block.code.size());
+    // Its rcx is out of the way meanwhile.
+    EXPECT_TRUE(std::any_of(block.rows.begin(), block.rows.end(), [](const PcRow& row) {
+      return row.pc == TraceeAddr{0x1005} && (row.flags & kRcxInSlot) != 0;
+    }));
+  }
 }
 
 TEST(Translator, RowsUndoAReturnUntilItIsLogged) {

@@ -1,0 +1,129 @@
+// System calls that translated code makes itself.
+
+#include "arch/x86/translate/builder.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr std::uint8_t kShortJump = 0xeb;
+constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+
+// Facts of Linux (asm/signal.h, asm/prctl.h).
+constexpr std::uint32_t kSigTrap = 5;
+constexpr std::uint32_t kSigSegv = 11;
+constexpr std::uint32_t kSetFs = 0x1002;
+
+}  // namespace
+
+bool Builder::system_call(const SourceInsn& insn) {
+  const InlineSystemCalls* calls = options_.inline_system_calls;
+  if (calls == nullptr || !eax_ || *eax_ >= calls->size()) return false;
+  const CallCheck check = (*calls)[*eax_];
+  if (check == CallCheck::kNever) return false;
+  open_r10(insn.pc);
+  if (check != CallCheck::kAlways) check_call(insn, check);
+  save_log(insn.pc);
+  if (r11_live_ && r11_dirty_) {
+    mark(insn.pc);
+    emit_.store(Slot::kR11, Gpr::kR11);
+  }
+  r11_live_ = false;
+  mark(insn.pc);
+  emit_.bytes(insn.view());
+  r11_live_ = true;
+  r11_dirty_ = true;
+  mark(insn.next(), kRcxIsPc);
+  emit_.move(Gpr::kRcx, insn.next().value());
+  return true;
+}
+
+void Builder::jump_if_rcx_zero_to(std::vector<std::uint32_t>& places) {
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t zero = emit_.open_rel8();
+  emit_.bytes({kShortJump});
+  const std::uint32_t other = emit_.open_rel8();
+  emit_.bind8(zero);
+  emit_.bytes({kJump});
+  places.push_back(emit_.open_rel32());
+  emit_.bind8(other);
+}
+
+void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
+  emit_.look_up_rcx(options_.table.value() + kEntryTableBytes + static_cast<std::uint32_t>(part));
+  jump_if_rcx_zero_to(made);
+}
+
+void Builder::check_range(std::vector<std::uint32_t>& made) {
+  // No longer than a granule, and none that has code, nor has the one behind it.
+  emit_.store(Slot::kArgument, Gpr::kRsi);
+  emit_.load_rcx_from(Slot::kArgument, kGranuleShift / 8);
+  std::vector<std::uint32_t> is_short;
+  jump_if_rcx_zero_to(is_short);
+  emit_.bytes({kShortJump});
+  const std::uint32_t is_long = emit_.open_rel8();
+  for (const std::uint32_t place : is_short) emit_.bind(place);
+  emit_.store(Slot::kArgument, Gpr::kRdi);
+  emit_.load_rcx_word_from(Slot::kArgument, kGranuleShift / 8);
+  check_table(Policy::kGranules, made);
+  emit_.bind8(is_long);
+}
+
+void Builder::check_call(const SourceInsn& insn, CallCheck check) {
+  std::vector<std::uint32_t> made;  // jumps to where the call is made; falling through leaves
+  std::vector<std::uint32_t> left;
+  mark(insn.pc);
+  emit_.store(Slot::kScratch, Gpr::kRcx);
+  mark(insn.pc, kRcxInSlot);
+  const auto unless_executable = [&] {
+    std::vector<std::uint32_t> harmless;
+    emit_.move_byte_to_rcx(Gpr::kRdx);
+    check_table(Policy::kProtections, harmless);
+    emit_.bytes({kJump});
+    left.push_back(emit_.open_rel32());
+    for (const std::uint32_t place : harmless) emit_.bind(place);
+  };
+  switch (check) {
+    case CallCheck::kMap:
+      unless_executable();
+      emit_.move_byte_to_rcx(Gpr::kR10);
+      check_table(Policy::kMapFlags, made);
+      check_range(made);
+      break;
+    case CallCheck::kProtect:
+      unless_executable();
+      check_range(made);
+      break;
+    case CallCheck::kRange:
+      check_range(made);
+      break;
+    case CallCheck::kAction:
+      emit_.subtract_from_rdi_to_rcx(kSigTrap);
+      jump_if_rcx_zero_to(left);
+      emit_.subtract_from_rdi_to_rcx(kSigSegv);
+      jump_if_rcx_zero_to(left);
+      emit_.bytes({kJump});
+      made.push_back(emit_.open_rel32());
+      break;
+    case CallCheck::kThreadBase:
+      emit_.subtract_from_rdi_to_rcx(kSetFs);
+      jump_if_rcx_zero_to(made);
+      break;
+    case CallCheck::kNever:
+    case CallCheck::kAlways:
+      break;
+  }
+  for (const std::uint32_t place : left) emit_.bind(place);
+  emit_.load(Gpr::kRcx, Slot::kScratch);
+  const bool r11_live = r11_live_;
+  const bool log_in_slot = log_in_slot_;
+  emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
+  r10_live_ = true;
+  r11_live_ = r11_live;
+  log_in_slot_ = log_in_slot;
+  for (const std::uint32_t place : made) emit_.bind(place);
+  mark(insn.pc, kRcxInSlot);
+  emit_.load(Gpr::kRcx, Slot::kScratch);
+}
+
+}  // namespace backtrail::arch::x86::translate
