@@ -1,6 +1,7 @@
 #include "ptrace/cache/cache_memory.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -11,8 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -29,6 +32,7 @@ constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
 constexpr std::uint64_t kTableStep = 1ULL << 20;
 constexpr std::uint64_t kRedZoneBytes = 128;
+constexpr std::uint64_t kSigsetBytes = 8;
 
 /// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right
 /// below it, out of the way of the program's own mappings, which get the addresses they always get.
@@ -100,6 +104,13 @@ void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   std::copy(code.begin(), code.end(), host_);
 }
 
+void CacheMemory::fill_table(TraceeAddr target) {
+  (void)::madvise(host_ + kCodeBytes, kTableBytes, MADV_POPULATE_WRITE);
+  void* table = host_ + kCodeBytes;
+  std::fill_n(static_cast<std::uint64_t*>(table), arch::x86::translate::kTableEntries,
+              target.value());
+}
+
 CacheMemory::~CacheMemory() {
   if (host_ != nullptr) ::munmap(host_, kTotalBytes);
 }
@@ -132,44 +143,80 @@ Result<void> CacheMemory::map(Thread& thread) {
     void* mapped = ::mmap(nullptr, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED, here.get(), 0);
     if (mapped == MAP_FAILED) return fail_errno("mmap");
     host_ = static_cast<std::uint8_t*>(mapped);
-    for (const std::uint64_t place : code_places(maps, proc.exe(process.pid()).value_or(""))) {
-      const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
-      const std::uint64_t at = place & ~(kPageBytes - 1);
-      const auto got = remote.call(SYS_mmap, {at, kCodeBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
-      if (!got) continue;
-      code_ = TraceeAddr{*got};
-      // Old kernels take the address for a hint.
-      if (place == 0 || *got == at) break;
-      (void)remote.call(SYS_munmap, {*got, kCodeBytes});
-      code_ = TraceeAddr{};
-    }
-    if (code_ == TraceeAddr{}) return fail(TraceErrc::kUnsupported, "map translated code");
-    for (std::uint64_t at = kTableTop - kTableBytes; at > kTableStep; at -= kTableStep) {
-      const auto got = remote.call(
-          SYS_mmap, {at, kTableBytes, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, kCodeBytes});
-      if (got && *got == at) {
-        table_ = TraceeAddr{at};
-        break;
-      }
-      if (got) (void)remote.call(SYS_munmap, {*got, kTableBytes});
-    }
-    if (table_ == TraceeAddr{}) return fail(TraceErrc::kUnsupported, "map the look-up table");
-    BT_TRY(
-        const std::uint64_t threads,
-        remote.call(SYS_mmap, {code_.value() - kThreadsBytes, kThreadsBytes, PROT_READ | PROT_WRITE,
-                               MAP_SHARED, fd, kCodeBytes + kTableBytes}));
-    threads_ = TraceeAddr{threads};
-    for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
-      const auto how = static_cast<std::uint64_t>(advice);
-      BT_CHECKED(remote.call(SYS_madvise, {code_.value(), kCodeBytes, how}));
-      BT_CHECKED(remote.call(SYS_madvise, {table_.value(), kTableBytes, how}));
-      BT_CHECKED(remote.call(SYS_madvise, {threads_.value(), kThreadsBytes, how}));
-    }
-    return {};
+    BT_CHECKED(map_code(remote, fd, maps, proc.exe(process.pid()).value_or("")));
+    return map_rest(remote, fd, maps);
   };
   auto done = set_up();
-  (void)remote.call(SYS_close, {fd});
+  if (!done) (void)remote.call(SYS_close, {fd});
   return done;
+}
+
+Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
+                                   const std::vector<MapEntry>& maps, const std::string& exe) {
+  for (const std::uint64_t place : code_places(maps, exe)) {
+    const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
+    const std::uint64_t at = place & ~(kPageBytes - 1);
+    const auto got = remote.call(SYS_mmap, {at, kCodeBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
+    if (!got) continue;
+    // Old kernels take the address for a hint.
+    if (place == 0 || *got == at) {
+      code_ = TraceeAddr{*got};
+      return {};
+    }
+    (void)remote.call(SYS_munmap, {*got, kCodeBytes});
+  }
+  return fail(TraceErrc::kUnsupported, "map translated code");
+}
+
+Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
+                                   const std::vector<MapEntry>& maps) {
+  const auto is_free = [&](std::uint64_t at, std::uint64_t bytes) {
+    const auto apart = [&](std::uint64_t begin, std::uint64_t end) {
+      return at + bytes <= begin || end <= at;
+    };
+    return apart(code_.value(), code_.value() + kCodeBytes) &&
+           std::all_of(maps.begin(), maps.end(),
+                       [&](const MapEntry& map) { return apart(map.start, map.end); });
+  };
+  std::uint64_t table = kTableTop - kTableBytes;
+  while (table > kTableStep && !is_free(table, kTableBytes)) table -= kTableStep;
+  if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
+  table_ = TraceeAddr{table};
+  threads_ = code_ - kThreadsBytes;
+  const bool free_there = is_free(threads_.value(), kThreadsBytes);
+  if (!free_there) {
+    BT_TRY(const std::uint64_t threads,
+           remote.call(SYS_mmap, {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                  kCodeBytes + kTableBytes}));
+    threads_ = TraceeAddr{threads};
+  }
+  CallBatch batch{code_};
+  constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
+  batch.call(SYS_mmap, {table, kTableBytes, PROT_READ, kFixed, fd, kCodeBytes}, table);
+  if (free_there) {
+    batch.call(SYS_mmap,
+               {threads_.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd,
+                kCodeBytes + kTableBytes},
+               threads_.value());
+  }
+  for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
+    const auto how = static_cast<std::uint64_t>(advice);
+    batch.call(SYS_madvise, {code_.value(), kCodeBytes, how});
+    batch.call(SYS_madvise, {table, kTableBytes, how});
+    batch.call(SYS_madvise, {threads_.value(), kThreadsBytes, how});
+  }
+  const TraceeAddr page = thread(0).page();
+  batch.call(SYS_mprotect, {thread(0).ring_end().value(), kGuardBytes, PROT_NONE});
+  const std::uint64_t actions = (page + kScratchOffset).value();
+  batch.call(SYS_rt_sigaction, {SIGSEGV, 0, actions, kSigsetBytes});
+  batch.call(SYS_rt_sigaction, {SIGTRAP, 0, actions + sizeof(KernelSigaction), kSigsetBytes});
+  batch.store_ids(page + static_cast<std::uint32_t>(Slot::kProcessId),
+                  page + static_cast<std::uint32_t>(Slot::kThreadId));
+  batch.call(SYS_close, {fd});
+  const CallBatch::Code code = batch.finish();
+  // The first user of this memory; translations overwrite it.
+  std::copy(code.bytes.begin(), code.bytes.end(), host_);
+  return remote.run(code.begin, code.end);
 }
 
 Result<void> CacheMemory::remove(Thread& thread) {

@@ -14,10 +14,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
 #include "arch/x86/translate/layout.hpp"
+#include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee {
@@ -26,6 +29,8 @@ class Thread;
 }  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
+
+class RemoteCalls;
 
 inline constexpr std::uint64_t kCodeBytes = 64ULL << 20;
 /// The look-up table and what tells which system calls matter.
@@ -62,8 +67,8 @@ class ThreadMemory {
 
 class CacheMemory {
  public:
-  /// Sets everything up. The thread must be in a stop outside system calls. Errors: kTraceeGone,
-  /// kUnsupported; errnos of the calls made.
+  /// Sets everything up, with the first thread's part ready for this thread. It must be in a stop
+  /// outside system calls. Errors: kTraceeGone, kUnsupported; errnos of the calls made.
   static Result<std::unique_ptr<CacheMemory>> create(Thread& thread);
   ~CacheMemory();
   CacheMemory(const CacheMemory&) = delete;
@@ -79,6 +84,8 @@ class CacheMemory {
   [[nodiscard]] std::span<std::uint8_t> host_code() const { return {host_, kCodeBytes}; }
   /// Puts code there at once, before the program runs any.
   void fill_code(std::span<const std::uint8_t> code);
+  /// Lets every entry lead there, likewise.
+  void fill_table(TraceeAddr target);
   /// Aligned stores that the program sees at once.
   void store_link(std::uint64_t code_offset, std::uint32_t value);
   void store_entry(std::size_t index, TraceeAddr target);
@@ -90,6 +97,9 @@ class CacheMemory {
             arch::x86::translate::kPolicyBytes};
   }
 
+  /// In a thread's page, behind the slots: for the arguments of calls made on our behalf. What
+  /// create() leaves in that of the first thread are the actions of SIGSEGV and of SIGTRAP.
+  static constexpr std::uint64_t kScratchOffset = 2048;
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
   /// Makes the guard page behind the thread's ring a guard.
   Result<void> protect_guard(Thread& thread, std::size_t index);
@@ -97,6 +107,9 @@ class CacheMemory {
  private:
   CacheMemory() = default;
   Result<void> map(Thread& thread);
+  Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
+                        const std::string& exe);
+  Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
 
   std::uint8_t* host_ = nullptr;
   TraceeAddr code_;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include <sys/syscall.h>
 
@@ -17,8 +18,6 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kSigsetBytes = 8;
-/// In the thread's page, behind the slots: for the arguments of calls made on our behalf.
-constexpr std::uint64_t kScratchOffset = 2048;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
 bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {
@@ -67,9 +66,20 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
         return raw->pages_.read(at, out);
       },
       [raw = space.get()](TraceeAddr at) { return raw->left_to_cpu(at); }, inline_system_calls());
+  space->take_actions();
   space->begin_keeping(std::move(store));
   process.cache_space = space;
   return space;
+}
+
+void CacheSpace::take_actions() {
+  const std::uint8_t* at = memory_->thread(0).scratch(CacheMemory::kScratchOffset);
+  std::memcpy(&segv_action_, at, sizeof segv_action_);
+  segv_action_current_ = true;
+  TrapAction& trap = process_.trap_action;
+  if (trap.action || trap.damaged) return;
+  std::memcpy(&trap.action.emplace(), at + sizeof segv_action_, sizeof segv_action_);
+  trap.ignored = trap.action->handler == std::bit_cast<std::uint64_t>(SIG_IGN);
 }
 
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
@@ -85,6 +95,10 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
   std::size_t slot = 0;
   while (slot < kMaxThreads && slots_.test(slot)) ++slot;
   if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
+  if (std::exchange(first_thread_ready_, false)) {
+    slots_.set(slot);
+    return slot;
+  }
   if (!guarded_.test(slot)) {
     BT_CHECKED(memory_->protect_guard(thread, slot));
     guarded_.set(slot);
@@ -124,12 +138,12 @@ Result<void> CacheSpace::refresh() {
 Result<void> CacheSpace::learn_segv_action(Thread& thread, std::size_t slot) {
   if (segv_action_current_) return {};
   const ThreadMemory memory = memory_->thread(slot);
-  const TraceeAddr scratch = memory.page() + kScratchOffset;
+  const TraceeAddr scratch = memory.page() + CacheMemory::kScratchOffset;
   {
     BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
     BT_CHECKED(remote.call(SYS_rt_sigaction, {SIGSEGV, 0, scratch.value(), kSigsetBytes}));
   }
-  std::memcpy(&segv_action_, memory.scratch(kScratchOffset), sizeof segv_action_);
+  std::memcpy(&segv_action_, memory.scratch(CacheMemory::kScratchOffset), sizeof segv_action_);
   segv_action_current_ = true;
   return {};
 }
@@ -139,11 +153,12 @@ Result<void> CacheSpace::repair_segv(Thread& thread, std::size_t slot, std::uint
   const bool ignored = segv_action_.handler == std::bit_cast<std::uint64_t>(SIG_IGN);
   if (!blocked && !ignored) return {};
   const ThreadMemory memory = memory_->thread(slot);
-  std::memcpy(memory.scratch(kScratchOffset), &segv_action_, sizeof segv_action_);
+  std::memcpy(memory.scratch(CacheMemory::kScratchOffset), &segv_action_, sizeof segv_action_);
   {
     BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_CHECKED(remote.call(SYS_rt_sigaction,
-                           {SIGSEGV, (memory.page() + kScratchOffset).value(), 0, kSigsetBytes}));
+    BT_CHECKED(remote.call(
+        SYS_rt_sigaction,
+        {SIGSEGV, (memory.page() + CacheMemory::kScratchOffset).value(), 0, kSigsetBytes}));
   }
   return request::write_signal_mask(thread.tid(), mask);
 }

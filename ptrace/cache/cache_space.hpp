@@ -64,6 +64,8 @@ class CacheSpace {
 
  private:
   CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums);
+  /// Signal actions as they were when the memory was set up.
+  void take_actions();
   void begin_keeping(std::shared_ptr<KeptStore> store);
   void use_kept_modules();
   void keep();
@@ -76,7 +78,8 @@ class CacheSpace {
   CodePages pages_;
   ExecutableMap executable_;
   std::bitset<kMaxThreads> slots_;
-  std::bitset<kMaxThreads> guarded_;
+  std::bitset<kMaxThreads> guarded_{1};
+  bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;

@@ -34,7 +34,7 @@ CodeCache::CodeCache(CacheMemory& memory,
       exits_{std::make_shared<decoder::ExitTable>()} {
   std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  for (std::size_t i = 0; i < translate::kTableEntries; ++i) memory_.store_entry(i, miss());
+  memory_.fill_table(miss());
 }
 
 std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {

@@ -16,12 +16,12 @@ constexpr std::uint64_t kMagic = 0x31747065'6b746342ULL;
 /// More than any real file; bounds what a damaged one can make us allocate.
 constexpr std::uint64_t kMostBytes = 256ULL << 20;
 
-/// Four sums side by side: one would wait for its multiplications.
+/// Eight sums side by side: one would wait for its multiplications.
 std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
   constexpr std::uint64_t kFactor = 0xff51'afd7'ed55'8ccdULL;
-  std::array<std::uint64_t, 4> sums{1, 2, 3, 4};
+  std::array<std::uint64_t, 8> sums{1, 2, 3, 4, 5, 6, 7, 8};
   while (bytes.size() >= sizeof sums) {
-    std::array<std::uint64_t, 4> words{};
+    std::array<std::uint64_t, 8> words{};
     std::memcpy(words.data(), bytes.data(), sizeof words);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       sums[i] = (sums[i] ^ words[i]) * kFactor;

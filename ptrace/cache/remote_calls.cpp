@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +26,9 @@ using arch::x86::UserReg;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLimit{5};
+/// Most stops come within kSoon.
+constexpr std::chrono::microseconds kSoon{100};
+constexpr std::chrono::microseconds kNap{50};
 constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
@@ -46,10 +50,29 @@ bool is_signal_stop(Thread& thread) {
   return thread.status().signal != SIGTRAP || thread.trap_cause() == TrapCause::kOther;
 }
 
+bool has_syscall_at(Process& process, TraceeAddr at) {
+  std::array<std::uint8_t, 2> bytes{};
+  return process.read_code(at, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
+}
+
+/// Every program that this kernel runs has the same vdso, at an address of its own.
+std::optional<TraceeAddr> vdso_of(Process& process) {
+  constexpr std::uint64_t kVdso = 33;  // AT_SYSINFO_EHDR
+  const auto auxv = ProcFs{}.auxv(process.pid());
+  if (!auxv) return std::nullopt;
+  std::array<std::uint64_t, 2> entry{};
+  for (std::size_t at = 0; at + sizeof entry <= auxv->size(); at += sizeof entry) {
+    std::memcpy(entry.data(), auxv->data() + at, sizeof entry);
+    if (entry[0] == kVdso) return TraceeAddr{entry[1]};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<WaitStatus> next_stop(pid_t tid) {
-  const auto deadline = Clock::now() + kLimit;
+  const auto begin = Clock::now();
+  const auto deadline = begin + kLimit;
   for (;;) {
     siginfo_t info{};
     const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
@@ -62,19 +85,33 @@ Result<WaitStatus> next_stop(pid_t tid) {
       int raw = 0;
       if (::waitpid(tid, &raw, __WALL | WNOHANG) == tid) return WaitStatus::decode(raw);
     }
-    if (Clock::now() > deadline) {
+    const auto now = Clock::now();
+    if (now > deadline) {
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(tid));
     }
-    std::this_thread::yield();
+    if (now < begin + kSoon) {
+      std::this_thread::yield();
+    } else {
+      // On a busy machine who yields comes last every time.
+      std::this_thread::sleep_for(kNap);
+    }
   }
 }
 
 Result<TraceeAddr> find_syscall_insn(Process& process) {
+  static std::uint64_t last_in_vdso = 0;  // only the tracing thread comes here
+  const auto vdso = vdso_of(process);
+  if (vdso && last_in_vdso != 0 && has_syscall_at(process, *vdso + last_in_vdso)) {
+    return *vdso + last_in_vdso;
+  }
   BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(process.pid()));
-  for (const bool vdso : {true, false}) {
+  for (const bool in_vdso : {true, false}) {
     for (const MapEntry& map : maps) {
-      if (!map.execute || !map.read || (map.path == "[vdso]") != vdso) continue;
-      if (const auto found = find_in(process, map)) return *found;
+      if (!map.execute || !map.read || (map.path == "[vdso]") != in_vdso) continue;
+      const auto found = find_in(process, map);
+      if (!found) continue;
+      if (vdso && *vdso == TraceeAddr{map.start}) last_in_vdso = *found - *vdso;
+      return *found;
     }
   }
   return fail(TraceErrc::kUnsupported, "find a SYSCALL instruction");
@@ -154,6 +191,32 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
     }
   }
+}
+
+Result<void> RemoteCalls::run(TraceeAddr begin, TraceeAddr end) {
+  const pid_t tid = thread_->tid();
+  arch::x86::UserRegs regs = saved_;
+  regs[UserReg::kRip] = begin.value();
+  regs[UserReg::kOrigRax] = kNoSystemCall;
+  BT_CHECKED(request::write_user_regs(tid, regs));
+  bool stop_again = false;
+  for (;;) {
+    BT_CHECKED(request::cont(tid));
+    BT_TRY(const WaitStatus status, next_stop(tid));
+    if (status.is_event(PTRACE_EVENT_STOP)) {
+      interrupted_ = true;
+      continue;
+    }
+    if (status.kind != WaitKind::kStopped || status.signal != SIGSTOP) {
+      return fail(TraceErrc::kBusy, "remote calls", static_cast<std::uint64_t>(status.signal));
+    }
+    BT_TRY(regs, request::read_user_regs(tid));
+    if (regs.pc() == end) break;
+    stop_again = true;  // somebody else's
+  }
+  if (stop_again) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
+  if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
+  return {};
 }
 
 Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,

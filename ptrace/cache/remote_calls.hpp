@@ -36,6 +36,9 @@ class RemoteCalls {
 
   /// The value the call returned. Errors: the errno it failed with; kTraceeGone.
   Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
+  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end.
+  /// Errors: kUnsupported (a call failed), kBusy, kTraceeGone.
+  Result<void> run(TraceeAddr begin, TraceeAddr end);
 
  private:
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,

@@ -37,7 +37,9 @@ Result<void> Process::identify(pid_t tid) {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::x86::UserReg::kCs));
     isa_ = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);
   }
-  register_set_ = std::make_unique<arch::x86::GdbRegisterSet>(isa_, arch::x86::host_xsave_layout());
+  // Hypervisors take their time for each CPUID instruction.
+  static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
+  register_set_ = std::make_unique<arch::x86::GdbRegisterSet>(isa_, layout);
   return {};
 }
 

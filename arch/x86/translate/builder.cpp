@@ -104,8 +104,7 @@ bool Builder::step(const SourceInsn& insn) {
       goes_on = false;
       break;
     case InsnClass::kReturn:
-      return_from(insn);
-      goes_on = false;
+      goes_on = return_from(insn);
       break;
     case InsnClass::kSystemCall:
       if (!system_call(insn)) return leave_to_cpu(Special::kSystemCall);
@@ -315,6 +314,7 @@ bool Builder::follow(const SourceInsn& insn) {
   }
   if (may_follow(insn.target)) {
     block_.branches.emplace_back(insn.pc, insn.target);
+    if (insn.kind == InsnClass::kCall) calls_.push_back(insn.next());
     pc_ = insn.target;
     return true;
   }
@@ -386,7 +386,15 @@ void Builder::indirect(const SourceInsn& insn) {
   }
 }
 
-void Builder::return_from(const SourceInsn& insn) {
+bool Builder::return_from(const SourceInsn& insn) {
+  if (!calls_.empty() && insn.stack_bytes == 0) {
+    const TraceeAddr to = calls_.back();
+    calls_.pop_back();
+    if (may_follow(to)) {
+      return_within(insn, to);
+      return true;
+    }
+  }
   close_r10(insn.pc);
   mark(insn.pc);
   emit_.bytes({0x41, 0x5a});  // pop r10
@@ -398,13 +406,41 @@ void Builder::return_from(const SourceInsn& insn) {
     stack_add -= insn.stack_bytes;
   }
   finish_indirect(insn.pc, stack_add);
+  return false;
 }
 
-void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add) {
+void Builder::return_within(const SourceInsn& insn, TraceeAddr to) {
+  // Most calls return to where they came from; the others leave.
+  constexpr std::int32_t kPopped = -8;
+  close_r10(insn.pc);
+  mark(insn.pc);
+  emit_.bytes({0x41, 0x5a});  // pop r10
+  mark(insn.pc, 0, kPopped);
+  emit_.store(Slot::kScratch, Gpr::kRcx);
+  mark(insn.pc, kRcxInSlot, kPopped);
+  if (const std::uint64_t distance = 0 - to.value(); fits_int32(distance)) {
+    emit_.bytes({0x49, 0x8d, 0x8a});  // lea rcx, [r10+disp32]
+    emit_.word32(static_cast<std::uint32_t>(distance));
+  } else {
+    emit_.move(Gpr::kRcx, distance);
+    emit_.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
+  }
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t matches = emit_.open_rel8();
+  emit_.bytes({kJump});
+  add_side_exit(insn, kRcxInSlot);
+  side_exits_.back().is_return = true;
+  emit_.bind8(matches);
+  emit_.load(Gpr::kRcx, Slot::kScratch);
+  block_.branches.emplace_back(insn.pc, to);
+  pc_ = to;
+}
+
+void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed) {
   close_r11(from, 0, stack_add);
   mark(from, 0, stack_add);
   emit_.store(Slot::kTarget, Gpr::kR10);
-  Exit exit{.kind = ExitKind::kIndirect, .from = from};
+  Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
   log(exit);
   mark(from, kCommitted | kTargetInSlot);
   emit_.table_index();
@@ -423,11 +459,18 @@ void Builder::emit_side_exits() {
     // Rows of this exit count the branches that were taken before it.
     std::vector<Branch> later{block_.branches.begin() + side.passed, block_.branches.end()};
     block_.branches.resize(side.passed);
-    emit_exit({.kind = ExitKind::kDirect,
-               .executed = side.executed,
-               .from = side.insn.pc,
-               .to = side.insn.target},
-              side.insn.pc, static_cast<std::uint8_t>(side.state & kRcxPlusOne));
+    if (side.is_return) {
+      constexpr std::int32_t kPopped = -8;
+      mark(side.insn.pc, kRcxInSlot, kPopped);
+      emit_.load(Gpr::kRcx, Slot::kScratch);
+      finish_indirect(side.insn.pc, kPopped, side.executed);
+    } else {
+      emit_exit({.kind = ExitKind::kDirect,
+                 .executed = side.executed,
+                 .from = side.insn.pc,
+                 .to = side.insn.target},
+                side.insn.pc, static_cast<std::uint8_t>(side.state & kRcxPlusOne));
+    }
     block_.branches.insert(block_.branches.end(), later.begin(), later.end());
   }
 }

@@ -25,6 +25,7 @@ class Builder {
     std::uint8_t state = 0;
     bool r10_dirty = false;
     bool r11_dirty = false;
+    bool is_return = false;  ///< To elsewhere than the call's end.
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
@@ -51,8 +52,10 @@ class Builder {
   void leave_for(const SourceInsn& insn);
   void indirect(const SourceInsn& insn);
   void load_target(const SourceInsn& insn);
-  void return_from(const SourceInsn& insn);
-  void finish_indirect(TraceeAddr from, std::int32_t stack_add);
+  /// False when the superblock ends with it.
+  bool return_from(const SourceInsn& insn);
+  void return_within(const SourceInsn& insn, TraceeAddr to);
+  void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   bool system_call(const SourceInsn& insn);
   void check_call(const SourceInsn& insn, CallCheck check);
   void check_range(std::vector<std::uint32_t>& made);
@@ -78,6 +81,7 @@ class Builder {
   bool log_in_slot_ = false;
   std::optional<std::uint32_t> eax_;
   std::vector<TraceeAddr> seen_;
+  std::vector<TraceeAddr> calls_;  ///< Where the calls that were followed are to return to.
   std::vector<SideExit> side_exits_;
 };
 

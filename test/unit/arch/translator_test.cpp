@@ -189,6 +189,25 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
   }
 }
 
+TEST(Translator, GoesOnBehindACallThatReturns) {
+  // call 0x1006; nop; ret -- 0x1007: ret
+  const Program program{0x1000, {0xe8, 2, 0, 0, 0, 0x90, 0xc3, 0xc3}};
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.branches.size(), 2U);
+  EXPECT_EQ(block.branches[0], Branch(TraceeAddr{0x1000}, TraceeAddr{0x1007}));
+  EXPECT_EQ(block.branches[1], Branch(TraceeAddr{0x1007}, TraceeAddr{0x1005}));
+  ASSERT_EQ(block.exits.size(), 2U);
+  // The return at its end, and the one inside for when it goes elsewhere.
+  EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1006});
+  EXPECT_EQ(block.exits[0].passed, 2U);
+  EXPECT_EQ(block.exits[0].executed, 4U);
+  EXPECT_EQ(block.exits[1].kind, ExitKind::kIndirect);
+  EXPECT_EQ(block.exits[1].from, TraceeAddr{0x1007});
+  EXPECT_EQ(block.exits[1].passed, 1U);
+  EXPECT_EQ(block.exits[1].executed, 2U);
+  EXPECT_EQ(decodable_bytes(block.code), block.code.size());
+}
+
 TEST(Translator, RowsUndoAReturnUntilItIsLogged) {
   const Program program{0x1000, {0xc2, 0x10, 0x00}};  // ret 16
   const Superblock block = program.translated();
