@@ -24,12 +24,12 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
 pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
+find_path(LIBIPT_INCLUDE_DIR intel-pt.h REQUIRED)
+find_library(LIBIPT_LIBRARY ipt REQUIRED)
+add_library(libipt::libipt UNKNOWN IMPORTED)
+set_target_properties(libipt::libipt PROPERTIES IMPORTED_LOCATION "${LIBIPT_LIBRARY}"
+                                                INTERFACE_INCLUDE_DIRECTORIES "${LIBIPT_INCLUDE_DIR}")
 
 if(BT_TESTS)
   find_package(GTest REQUIRED)
-  find_path(LIBIPT_INCLUDE_DIR intel-pt.h REQUIRED)
-  find_library(LIBIPT_LIBRARY ipt REQUIRED)
-  add_library(libipt::libipt UNKNOWN IMPORTED)
-  set_target_properties(libipt::libipt PROPERTIES IMPORTED_LOCATION "${LIBIPT_LIBRARY}"
-                                                  INTERFACE_INCLUDE_DIRECTORIES "${LIBIPT_INCLUDE_DIR}")
 endif()

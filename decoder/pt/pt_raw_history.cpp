@@ -80,7 +80,6 @@ void PtRawHistory::append(std::span<const std::uint8_t> bytes) {
 }
 
 void PtRawHistory::hole() {
-  ++holes_;
   unread_ = true;
   if (!std::exchange(hole_, true)) bytes_.resize(whole_packets(bytes_));
 }

@@ -20,7 +20,7 @@ constexpr std::array<std::uint64_t, 2> kConfigs{(1U << 0U) | (1U << 13U), 0};
 
 Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t tid,
                                                      const RecorderOptions& options,
-                                                     decoder::PtRawHistory& history) {
+                                                     decoder::PtPacketConsumer& packets) {
   const auto type = pmu_type(kernel, "intel_pt");
   if (!type) return fail(TraceErrc::kUnsupported, "the kernel offers no intel_pt");
   perf_event_attr attributes{};
@@ -40,16 +40,21 @@ Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t t
     }
     BT_CHECKED(
         event->map({options.mode, kAuxRingBytes, std::max<std::uint64_t>(options.size_bytes, 1)}));
-    return std::unique_ptr<PtRecorder>{new PtRecorder{std::move(*event), history}};
+    return std::unique_ptr<PtRecorder>{new PtRecorder{std::move(*event), packets}};
   }
   return fail(last);
 }
 
-PtRecorder::PtRecorder(PerfEvent event, decoder::PtRawHistory& history)
+PtRecorder::PtRecorder(PerfEvent event, decoder::PtPacketConsumer& packets)
     : event_{std::move(event)},
-      history_{history},
+      packets_{packets},
       ring_{event_.data()},
       aux_{event_.aux().size()} {}
+
+void PtRecorder::lose() {
+  ++holes_;
+  packets_.hole();
+}
 
 void PtRecorder::drain_ring() {
   const std::uint64_t head = event_.data_head();
@@ -73,8 +78,8 @@ bool PtRecorder::drain_stream() {
   for (const perf::AuxPiece& piece : aux_.take(head)) {
     // Bytes without a record may have been truncated before; packets say nothing of that.
     if (!piece.described) hole_ = true;
-    if (std::exchange(hole_, false)) history_.hole();
-    history_.append(perf::copy_piece(event_.aux(), piece.offset, piece.size));
+    if (std::exchange(hole_, false)) lose();
+    packets_.append(perf::copy_piece(event_.aux(), piece.offset, piece.size));
     bytes_ += piece.size;
     hole_ = piece.truncated() || piece.has_holes();
     restart = restart || piece.truncated();
@@ -89,10 +94,10 @@ bool PtRecorder::drain_snapshot() {
   const auto news = snapshot_.look(event_.aux(), event_.aux_head());
   if (news.lost) {
     // Its begin is the middle of a packet; the bytes before it do not join.
-    history_.clear();
+    packets_.clear();
     hole_ = false;
   }
-  history_.append(news.bytes);
+  packets_.append(news.bytes);
   bytes_ += news.bytes.size();
   return true;
 }
@@ -111,23 +116,14 @@ void PtRecorder::drain() {
   }
   ran_ = false;
   // Told at once: the program may be looked at now.
-  if (std::exchange(hole_, false)) history_.hole();
+  if (std::exchange(hole_, false)) lose();
   ended_ = dead;
   if (restart && !ended_) (void)event_.enable();
 }
 
 std::string PtRecorder::statistics() const {
   return fmt::format("perf-pt, {} KiB, {} bytes, {} gaps", event_.aux().size() / 1024, bytes_,
-                     history_.holes());
-}
-
-bool pt_errata_known(const CpuIdentity& cpu) {
-  static constexpr std::array<unsigned, 43> kFamily6{
-      0x3d, 0x47, 0x4f, 0x56, 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, 0x6a, 0x6c, 0x66, 0x7d,
-      0x7e, 0x8c, 0x8d, 0xa7, 0xa8, 0x97, 0x9a, 0xba, 0xb7, 0xbf, 0x5c, 0x5f, 0x7a, 0x86, 0x96,
-      0x9c, 0x8f, 0xcf, 0xad, 0xae, 0xc5, 0xc6, 0xb5, 0xaa, 0xac, 0xbd, 0xcc, 0xb6};
-  return cpu.family == 6 &&
-         std::find(kFamily6.begin(), kFamily6.end(), cpu.model) != kFamily6.end();
+                     holes_);
 }
 
 }  // namespace backtrail::tracee

@@ -10,7 +10,7 @@
 #include "decoder/perf/aux_area.hpp"
 #include "decoder/perf/data_ring.hpp"
 #include "decoder/perf/snapshot_reader.hpp"
-#include "decoder/pt/pt_raw_history.hpp"
+#include "decoder/pt/pt_packet_consumer.hpp"
 #include "ptrace/perf/bts_recorder.hpp"
 #include "ptrace/perf/perf_event.hpp"
 
@@ -22,7 +22,7 @@ class PtRecorder {
   /// kTraceeGone, kUnsupported when the kernel has no intel_pt, the errno.
   static Result<std::unique_ptr<PtRecorder>> open(PerfKernel& kernel, pid_t tid,
                                                   const RecorderOptions& options,
-                                                  decoder::PtRawHistory& history);
+                                                  decoder::PtPacketConsumer& packets);
   PtRecorder(const PtRecorder&) = delete;
   PtRecorder& operator=(const PtRecorder&) = delete;
   ~PtRecorder() = default;
@@ -36,33 +36,24 @@ class PtRecorder {
   [[nodiscard]] std::string statistics() const;
 
  private:
-  PtRecorder(PerfEvent event, decoder::PtRawHistory& history);
+  PtRecorder(PerfEvent event, decoder::PtPacketConsumer& packets);
+  void lose();
   void drain_ring();
   bool drain_stream();
   bool drain_snapshot();
 
   PerfEvent event_;
-  decoder::PtRawHistory& history_;
+  decoder::PtPacketConsumer& packets_;
   decoder::perf::DataRing ring_;
   decoder::perf::AuxCursor aux_;
   decoder::perf::SnapshotReader snapshot_{1};
   std::uint64_t tail_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t holes_ = 0;
   EventTimes times_;
   bool ran_ = false;
   bool hole_ = false;
   bool ended_ = false;
 };
-
-/// The identity of an Intel CPU, as decoders want it to know its errata.
-struct CpuIdentity {
-  unsigned family = 0;
-  unsigned model = 0;
-  unsigned stepping = 0;
-  bool operator==(const CpuIdentity&) const = default;
-};
-/// Whether libipt, and with it gdb, knows the errata of this CPU. It refuses others: for those no
-/// identity is told, and decoding goes without errata.
-[[nodiscard]] bool pt_errata_known(const CpuIdentity& cpu);
 
 }  // namespace backtrail::tracee

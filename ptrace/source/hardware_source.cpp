@@ -5,6 +5,8 @@
 #include <cerrno>
 
 #include "arch/base/log.hpp"
+#include "decoder/pt/pt_record_stream.hpp"
+#include "ptrace/os/procfs.hpp"
 #include "ptrace/perf/lbr_recorder.hpp"
 #include "ptrace/perf/perf_holders.hpp"
 #include "ptrace/perf/pt_recorder.hpp"
@@ -67,23 +69,77 @@ class PerfBtsSource final : public HardwareSource {
   std::unique_ptr<BtsRecorder> recorder_;
 };
 
+/// The executable files of the program now, for a decoder that follows files faster than memory.
+std::vector<decoder::PtCodeFile> code_files(pid_t pid) {
+  std::vector<decoder::PtCodeFile> files;
+  const ProcFs proc;
+  const auto maps = proc.maps(pid);
+  if (!maps) return files;
+  for (const MapEntry& map : *maps) {
+    if (!map.execute || map.write || map.path.empty() || map.path.front() != '/') continue;
+    // By way of the program's root, for it may live in a container.
+    files.push_back({proc.path(pid, "root") + map.path, map.offset, map.end - map.start,
+                     TraceeAddr{map.start}});
+  }
+  return files;
+}
+
+/// Packets go to whoever wants them as they are, and to a decoder for those who want records.
+class PtFork final : public decoder::PtPacketConsumer {
+ public:
+  PtFork(Process& process, const HardwareSink& sink)
+      : pid_{process.pid()},
+        hub_{sink.records},
+        raw_{sink.packets},
+        stream_{decoder::PtDecoder{process.insns(), this_machine().cpu}, sink.records} {}
+
+  void append(std::span<const std::uint8_t> packets) override {
+    if (raw_ != nullptr) raw_->append(packets);
+    stream_.append(packets);
+  }
+  void hole() override {
+    if (raw_ != nullptr) raw_->hole();
+    stream_.hole();
+  }
+  void clear() override {
+    if (raw_ != nullptr) raw_->clear();
+    stream_.clear();
+  }
+  void insert(const decoder::Record& record) {
+    // The packets say by themselves where tracing went on; other code needs a new beginning.
+    if (raw_ != nullptr && record.reason == decoder::GapReason::kExec) raw_->clear();
+    if (!hub_.empty()) stream_.insert(record);
+  }
+  void hand_on() {
+    if (hub_.empty()) return stream_.skip();
+    stream_.decoder().set_files(code_files(pid_));
+    stream_.flush();
+  }
+
+ private:
+  pid_t pid_;
+  decoder::TraceHub& hub_;
+  decoder::PtPacketConsumer* raw_;
+  decoder::PtRecordStream stream_;
+};
+
 class PerfPtSource final : public HardwareSource {
  public:
-  PerfPtSource(std::unique_ptr<PtRecorder> recorder, decoder::PtRawHistory& history)
-      : recorder_{std::move(recorder)}, history_{history} {}
+  PerfPtSource(std::unique_ptr<PtFork> packets, std::unique_ptr<PtRecorder> recorder)
+      : packets_{std::move(packets)}, recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfPt; }
   [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
 
  private:
   void resumed() override { recorder_->resumed(); }
-  void drain(std::optional<TraceeAddr> /*pc*/) override { recorder_->drain(); }
-  void note_gap(const decoder::Record& record) override {
-    // The packets say by themselves where tracing went on; other code needs a new beginning.
-    if (record.reason == decoder::GapReason::kExec) history_.clear();
+  void drain(std::optional<TraceeAddr> /*pc*/) override {
+    recorder_->drain();
+    packets_->hand_on();
   }
+  void note_gap(const decoder::Record& record) override { packets_->insert(record); }
 
+  std::unique_ptr<PtFork> packets_;
   std::unique_ptr<PtRecorder> recorder_;
-  decoder::PtRawHistory& history_;
 };
 
 class LbrSource final : public HardwareSource {
@@ -114,11 +170,11 @@ Result<std::unique_ptr<BranchSource>> open_source(SourceKind kind, Thread& threa
       return std::unique_ptr<BranchSource>{new PerfBtsSource{std::move(recorder)}};
     }
     case SourceKind::kPerfPt: {
-      if (sink.packets == nullptr)
-        return fail(TraceErrc::kUnsupported, "perf-pt records Intel PT only");
-      BT_TRY(auto recorder, PtRecorder::open(kernel, thread.tid(), options, *sink.packets));
+      auto packets = std::make_unique<PtFork>(thread.process(), sink);
+      BT_TRY(auto recorder, PtRecorder::open(kernel, thread.tid(), options, *packets));
       BT_CHECKED(recorder->start());
-      return std::unique_ptr<BranchSource>{new PerfPtSource{std::move(recorder), *sink.packets}};
+      return std::unique_ptr<BranchSource>{
+          new PerfPtSource{std::move(packets), std::move(recorder)}};
     }
     case SourceKind::kLbr: {
       BT_TRY(auto recorder,

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "decoder/pt/pt_raw_history.hpp"
-#include "decoder/trace/trace_consumer.hpp"
+#include "decoder/pt/pt_packet_consumer.hpp"
+#include "decoder/trace/trace_hub.hpp"
 #include "ptrace/perf/bts_recorder.hpp"
 #include "ptrace/source/branch_source.hpp"
 
@@ -13,10 +13,11 @@ namespace backtrail::tracee {
 
 class Process;
 
-/// Where the records of a hardware source go: perf-pt has bytes for the debugger and no records.
+/// Where the records of a hardware source go. perf-pt has bytes for a debugger that decodes them,
+/// and records where somebody listens.
 struct HardwareSink {
-  decoder::TraceConsumer& records;
-  decoder::PtRawHistory* packets = nullptr;  ///< Needed by perf-pt.
+  decoder::TraceHub& records;
+  decoder::PtPacketConsumer* packets = nullptr;  ///< Of perf-pt; may be null.
 };
 
 /// Opens the source on a stopped thread and begins. Errors: kUnsupported, or what the kernel said;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "decoder/pt/cpu_identity.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/perf/pt_recorder.hpp"
 #include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::tracee {
@@ -18,7 +18,7 @@ namespace backtrail::tracee {
 struct MachineFacts {
   std::string cpu_vendor;  ///< "GenuineIntel", "AuthenticAMD", ...
   std::string cpu_model;   ///< The model name for people.
-  CpuIdentity cpu;
+  decoder::CpuIdentity cpu;
   bool flag_intel_pt = false;
   bool flag_bts = false;
   bool flag_dtes64 = false;

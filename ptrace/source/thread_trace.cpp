@@ -1,6 +1,7 @@
 #include "ptrace/source/thread_trace.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include <sys/syscall.h>
@@ -85,8 +86,10 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
                                                         const TraceConfig& config) {
   if (is_hardware(source)) return start_hardware(thread, source, config);
   if (source == SourceKind::kAuto && thread.stopped()) {
-    for (const SourceKind candidate : {SourceKind::kPerfPt, SourceKind::kPerfBts}) {
-      if (candidate == SourceKind::kPerfPt && config.format != TraceFormat::kPt) continue;
+    // PT gives records, too, but at the price of decoding.
+    auto candidates = std::array{SourceKind::kPerfPt, SourceKind::kPerfBts};
+    if (config.format != TraceFormat::kPt) std::reverse(candidates.begin(), candidates.end());
+    for (const SourceKind candidate : candidates) {
       if (auto trace = start_hardware(thread, candidate, config)) return trace;
     }
   }
@@ -118,8 +121,7 @@ Result<void> ThreadTrace::mark_switches() {
   return {};
 }
 
-decoder::BranchStore* ThreadTrace::store() {
-  if (raw_pt() != nullptr) return nullptr;
+decoder::BranchStore& ThreadTrace::store() {
   if (!store_) {
     store_ = std::make_unique<decoder::BranchStore>();
     store_->on_notify([id = id_](const decoder::StoreConfig& config) {
@@ -128,7 +130,7 @@ decoder::BranchStore* ThreadTrace::store() {
     });
     hub_.add(*store_);
   }
-  return store_.get();
+  return *store_;
 }
 
 decoder::PtRawHistory* ThreadTrace::raw_pt() {

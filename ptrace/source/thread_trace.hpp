@@ -38,9 +38,8 @@ class ThreadTrace {
   void flush();
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
-  /// A second consumer with a life of its own: made at the first call. Null where the source has no
-  /// records (perf-pt).
-  [[nodiscard]] decoder::BranchStore* store();
+  /// A second consumer with a life of its own: made at the first call.
+  [[nodiscard]] decoder::BranchStore& store();
   /// The client asked for it. Other threads of a process whose code runs from a cache run from it
   /// too, so that nothing they do to the code goes unseen.
   [[nodiscard]] bool asked_for() const { return asked_for_; }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "arch/x86/siginfo32.hpp"
+#include "decoder/pt/pt_decoder.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/probe.hpp"
@@ -287,9 +288,9 @@ Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
   if (decoder::PtRawHistory* pt = trace.raw_pt()) {
     if (what == TraceRead::kDelta) return fail(TraceErrc::kUnsupported, "read PT delta");
     if (what == TraceRead::kNew && !pt->changed()) return TraceDocument{PtTrace{}};
-    const tracee::CpuIdentity& cpu = tracee::this_machine().cpu;
+    const decoder::CpuIdentity& cpu = tracee::this_machine().cpu;
     PtTrace packets{pt->read_all(), std::nullopt};
-    if (tracee::pt_errata_known(cpu)) packets.cpu = cpu;
+    if (decoder::pt_errata_known(cpu)) packets.cpu = cpu;
     return TraceDocument{std::move(packets)};
   }
   if (decoder::PtHistory* pt = trace.pt()) {
@@ -312,10 +313,9 @@ Result<TraceDocument> LiveTarget::read(ThreadId id, TraceRead what) {
 
 Result<decoder::BranchStore*> LiveTarget::store(ThreadId id) {
   BT_TRY(tracee::ThreadTrace * trace, trace_of(id, "bts"));
-  decoder::BranchStore* store = trace->store();
-  if (store == nullptr) return fail(errno_error(EOPNOTSUPP, "bts: the source has no records"));
+  decoder::BranchStore& store = trace->store();
   trace->flush();
-  return store;
+  return &store;
 }
 
 std::string LiveTarget::describe() {

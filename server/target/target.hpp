@@ -21,7 +21,7 @@
 #include "arch/x86/gdb_registers.hpp"
 #include "decoder/bts/branch_store.hpp"
 #include "decoder/bts/bts_history.hpp"
-#include "ptrace/perf/pt_recorder.hpp"
+#include "decoder/pt/cpu_identity.hpp"
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
@@ -119,7 +119,7 @@ struct PtTrace {
   std::vector<std::uint8_t> raw;
   /// The CPU that wrote them, so that the client's decoder works around its errata. Absent for
   /// packets of our own making, which have none.
-  std::optional<tracee::CpuIdentity> cpu = std::nullopt;
+  std::optional<decoder::CpuIdentity> cpu = std::nullopt;
 };
 using TraceDocument = std::variant<std::vector<decoder::Block>, PtTrace>;
 enum class TraceRead : std::uint8_t { kAll, kNew, kDelta };

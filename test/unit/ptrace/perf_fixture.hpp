@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/pt/pt_raw_history.hpp"
 #include "decoder/pt/pt_scanner.hpp"
 #include "ptrace/perf/bts_recorder.hpp"
 #include "ptrace/perf/lbr_recorder.hpp"

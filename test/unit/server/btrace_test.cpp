@@ -96,7 +96,7 @@ TEST_F(BtraceTest, WritesPtWithoutAProcessor) {
 TEST_F(BtraceTest, NamesTheProcessorWhosePacketsTheyAre) {
   ask("Qbtrace:pt");
   target.traces.emplace(TraceRead::kAll,
-                        TraceDocument{PtTrace{{0x02}, tracee::CpuIdentity{6, 78, 3}}});
+                        TraceDocument{PtTrace{{0x02}, decoder::CpuIdentity{6, 78, 3}}});
   EXPECT_THAT(read("all"), HasSubstr("<pt>\n<pt-config>\n<cpu vendor=\"GenuineIntel\" family=\"6\" "
                                      "model=\"78\" stepping=\"3\"/>\n</pt-config>\n<raw>02</raw>"));
 }

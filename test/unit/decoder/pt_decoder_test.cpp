@@ -1,0 +1,245 @@
+// Records, encoded as Intel PT and decoded again, are the same records.
+
+#include "decoder/pt/pt_decoder.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "decoder/pt/pt_encoder.hpp"
+#include "decoder/pt/pt_record_stream.hpp"
+#include "test/unit/decoder/toy_machine.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using decoder::GapReason;
+using decoder::InsnCache;
+using decoder::PtDecoder;
+using decoder::PtEncoder;
+using decoder::PtRecordStream;
+using decoder::Record;
+using testing::ElementsAreArray;
+
+constexpr unsigned kPrograms = 60;
+constexpr ToyHabits kSignals{.signals = 40};
+
+class Sink : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const Record> records) override {
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  std::vector<Record> all;
+};
+
+/// A random program's run, told as records and as packets.
+struct Run {
+  Random random;
+  ToyProgram program;
+  ToyMachine machine;
+  InsnCache insns{program};
+  PtEncoder encoder{insns};
+  std::vector<Record> records;
+  std::vector<std::uint8_t> packets;
+
+  explicit Run(unsigned seed, arch::Isa isa = arch::Isa::kAmd64, ToyHabits habits = kSignals)
+      : random{seed}, program{isa, random}, machine{program, random, habits} {}
+
+  void go_on(std::size_t steps) {
+    machine.run(steps);
+    for (const Record& record : machine.take_records()) records.push_back(record);
+  }
+  void encode_new() {
+    encoder.encode(std::span{records}.subspan(encoded_), packets);
+    encoded_ = records.size();
+  }
+  [[nodiscard]] std::vector<std::uint8_t> finished() const {
+    std::vector<std::uint8_t> whole = packets;
+    encoder.finish(machine.pc(), whole);
+    return whole;
+  }
+
+ private:
+  std::size_t encoded_ = 0;
+};
+
+class PtRecords : public testing::TestWithParam<arch::Isa> {};
+
+TEST_P(PtRecords, ComeBackAsTheyWere) {
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    Run run{seed, GetParam()};
+    run.go_on(400);
+    run.encode_new();
+    std::vector<Record> decoded;
+    PtDecoder{run.insns}.decode(run.finished(), decoded);
+    ASSERT_THAT(decoded, ElementsAreArray(run.records)) << "seed " << seed;
+  }
+}
+
+TEST_P(PtRecords, ComeOutOnceEachFromAStreamInPieces) {
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    Run run{seed, GetParam()};
+    Sink sink;
+    PtRecordStream stream{PtDecoder{run.insns}, sink};
+    std::size_t given = 0;
+    for (int part = 0; part < 8; ++part) {
+      run.go_on(pick(run.random, 150));
+      run.encode_new();
+      if (pick(run.random, 2) == 0) run.encoder.synchronize(run.packets);
+      const std::size_t end = given + pick(run.random, run.packets.size() - given + 1);
+      stream.append(std::span{run.packets}.subspan(given, end - given));
+      given = end;
+      stream.flush();
+      ASSERT_LE(sink.all.size(), run.records.size());
+      ASSERT_TRUE(std::equal(sink.all.begin(), sink.all.end(), run.records.begin()))
+          << "seed " << seed << " part " << part;
+    }
+    stream.append(std::span{run.finished()}.subspan(given));
+    stream.flush();
+    ASSERT_THAT(sink.all, ElementsAreArray(run.records)) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtRecords, testing::Values(arch::Isa::kAmd64, arch::Isa::kI386),
+                         [](const auto& tested) {
+                           return tested.param == arch::Isa::kAmd64 ? "Amd64" : "I386";
+                         });
+
+TEST(PtRecordStream, AHoleIsALossOfUnknownSize) {
+  Run run{7};
+  Sink sink;
+  PtRecordStream stream{PtDecoder{run.insns}, sink};
+  run.go_on(300);
+  run.encode_new();
+  stream.append(run.packets);
+  stream.hole();
+  const std::size_t before = sink.all.size();
+  ASSERT_GT(before, 0U);
+  run.go_on(300);
+  run.packets.clear();
+  run.encode_new();
+  stream.append(run.packets);  // In the middle of running code: nothing can be made of it.
+  run.packets.clear();
+  run.encoder.synchronize(run.packets);
+  const std::size_t seen = run.records.size();
+  const TraceeAddr begin = run.machine.pc();
+  run.go_on(300);
+  run.encode_new();
+  stream.append(run.finished());
+  stream.flush();
+  ASSERT_GT(sink.all.size(), before);
+  const Record& loss = sink.all[before];
+  EXPECT_EQ(loss.reason, GapReason::kOverflow);
+  EXPECT_EQ(loss.payload, 0U);
+  EXPECT_LE(loss.to, begin);
+  EXPECT_TRUE(std::equal(sink.all.end() - static_cast<std::ptrdiff_t>(run.records.size() - seen),
+                         sink.all.end(),
+                         run.records.begin() + static_cast<std::ptrdiff_t>(seen)));
+}
+
+TEST(PtRecordStream, WhatNobodyListenedToIsNotHandedOnLater) {
+  Run run{11};
+  Sink sink;
+  PtRecordStream stream{PtDecoder{run.insns}, sink};
+  run.go_on(200);
+  run.encode_new();
+  run.encoder.synchronize(run.packets);
+  stream.append(run.packets);
+  stream.skip();
+  const std::size_t skipped = run.records.size();
+  const std::size_t given = run.packets.size();
+  run.go_on(200);
+  run.encode_new();
+  stream.append(std::span{run.finished()}.subspan(given));
+  stream.flush();
+  EXPECT_THAT(sink.all, ElementsAreArray(std::span{run.records}.subspan(skipped)));
+}
+
+TEST(PtRecordStream, AnotherPcIsToldOnce) {
+  Run run{3};
+  Sink sink;
+  PtRecordStream stream{PtDecoder{run.insns}, sink};
+  run.go_on(200);
+  run.encode_new();
+  stream.append(run.finished());
+  const TraceeAddr from = run.machine.pc();
+  const TraceeAddr to = run.program.functions().front();
+  const Record moved = decoder::gap(GapReason::kPcChanged, from, to);
+  stream.insert(moved);
+  // Tracing stopped before `from` and goes on at `to`.
+  std::vector<std::uint8_t> more;
+  PtEncoder second{run.insns};
+  second.encode(std::array{decoder::gap(GapReason::kStart, {}, to)}, more);
+  run.machine.gap(GapReason::kPcChanged, true, to);
+  run.go_on(100);
+  const std::size_t given = run.finished().size();
+  (void)given;
+  stream.append(std::span{more}.subspan(18));  // Without its PSB and PSBEND.
+  stream.flush();
+  EXPECT_EQ(std::count(sink.all.begin(), sink.all.end(), moved), 1);
+  EXPECT_EQ(sink.all.back(), moved);
+}
+
+TEST(PtDecoder, FollowsFilesAndMemoryAlike) {
+  Run run{5};
+  run.go_on(500);
+  run.encode_new();
+  std::vector<Record> by_memory;
+  PtDecoder decoder{run.insns};
+  decoder.decode(run.finished(), by_memory);
+  // A file of the functions' own page, and one that does not exist.
+  const TraceeAddr base{run.program.functions().front().value() & ~std::uint64_t{0xfff}};
+  std::vector<std::uint8_t> page(4096, 0x90);
+  for (std::size_t at = 0; at < page.size(); ++at) {
+    (void)run.program.read_code(base + at, std::span{page}.subspan(at, 1));
+  }
+  const std::string path = testing::TempDir() + "pt_decoder_test.code";
+  std::ofstream{path, std::ios::binary}.write(
+      reinterpret_cast<const char*>(page.data()),  // NOLINT(*-reinterpret-cast)
+      static_cast<std::streamsize>(page.size()));
+  decoder.set_files({{path, 0, page.size(), base}, {path + ".absent", 0, 4096, base + 0x10000}});
+  std::vector<Record> by_file;
+  decoder.decode(run.finished(), by_file);
+  std::remove(path.c_str());
+  EXPECT_THAT(by_file, ElementsAreArray(by_memory));
+}
+
+TEST(PtDecoder, NoPacketsOrNoSenseGiveNoRecords) {
+  Run run{1};
+  std::vector<Record> out;
+  PtDecoder decoder{run.insns};
+  decoder.decode({}, out);
+  std::vector<std::uint8_t> noise(4096);
+  for (auto& byte : noise) byte = static_cast<std::uint8_t>(run.random());
+  decoder.decode(noise, out);
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(PtDecoder, PacketsThatAreWrongLeaveAGap) {
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    Run run{seed};
+    for (int part = 0; part < 4; ++part) {
+      run.go_on(200);
+      run.encode_new();
+      run.encoder.synchronize(run.packets);
+    }
+    std::vector<std::uint8_t> packets = run.finished();
+    packets[40 + pick(run.random, packets.size() - 40)] ^= 0xffU;
+    std::vector<Record> decoded;
+    PtDecoder{run.insns}.decode(packets, decoded);
+    ASSERT_FALSE(decoded.empty());
+    ASSERT_EQ(decoded.front().reason, GapReason::kStart);
+    // However wrong, records join: each begins where the one before it ended or later.
+    for (const Record& record : decoded) ASSERT_NE(record.to, TraceeAddr{}) << "seed " << seed;
+  }
+}
+
+TEST(PtErrata, AreKnownOfTheCpusThatHavePt) {
+  EXPECT_TRUE(decoder::pt_errata_known({6, 0x5e, 3}));
+  EXPECT_FALSE(decoder::pt_errata_known({15, 6, 1}));
+}
+
+}  // namespace
+}  // namespace backtrail::test
