@@ -11,11 +11,12 @@
 #include "server/cli/command_line.hpp"
 #include "server/cli/crash_tools.hpp"
 #include "server/cli/decode.hpp"
-#include "server/cli/doctor.hpp"
 #include "server/cli/record.hpp"
 #include "server/cli/report.hpp"
 #include "server/cli/serve.hpp"
 #include "server/cli/tail.hpp"
+#include "server/doctor/doctor.hpp"
+#include "server/doctor/known_program.hpp"
 
 namespace {
 
@@ -28,7 +29,9 @@ struct Runner {
   int operator()(const ReportCommand& options) const { return run_report(options); }
   int operator()(const InfoOptions& options) const { return run_info(options); }
   int operator()(const PackOptions& options) const { return run_pack(options); }
-  int operator()(const DoctorOptions& /*options*/) const { return run_doctor(); }
+  int operator()(const DoctorOptions& options) const {
+    return options.known_program ? run_known_program() : run_doctor();
+  }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const TailOptions& options) const { return run_tail(options); }
   int operator()(const PrintAndExit& exit) const {

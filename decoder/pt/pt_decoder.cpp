@@ -35,26 +35,29 @@ class Pass {
   Pass(InsnCache& insns, BlockDecoder decoder, std::vector<Record>& out)
       : insns_{insns}, decoder_{std::move(decoder)}, out_{out} {}
 
-  void run() {
+  bool run() {
     while (pt_blk_sync_forward(decoder_.get()) >= 0) {
       int status = 0;
       // A fresh synchronisation has its events pending; asking for them costs nothing.
       while ((status = step()) >= 0) {
       }
-      if (status == -pte_eos) return drop_unconfirmed();
+      if (status == -pte_eos) {
+        drop_unconfirmed();
+        break;
+      }
       interrupted_by(GapReason::kUndecodable);
     }
+    return place_ == Place::kStopped || place_ == Place::kLeft;
   }
 
  private:
-  /// What the next block is to the one before it.
-  enum class Join : std::uint8_t {
-    kStart,     ///< Nothing was seen before.
-    kFollows,   ///< Execution went on.
-    kDisabled,  ///< Tracing stopped behind the last instruction and went on.
-    kStopped,   ///< It stopped before the instruction at `stopped_at_` and went on.
-    kAsync,     ///< Control moved from `stopped_at_`, as a packet says.
-    kBroken,    ///< Something is missing, for `reason_`.
+  /// What is known of where execution is.
+  enum class Place : std::uint8_t {
+    kUnknown,  ///< Nothing was seen yet, or something is missing, for `reason_`.
+    kAt,       ///< At `here_`, nothing executed since a packet said so.
+    kBehind,   ///< Behind the last instruction.
+    kLeft,     ///< Tracing stopped behind the last instruction.
+    kStopped,  ///< It stopped before the instruction at `here_`.
   };
 
   int step() {
@@ -83,25 +86,25 @@ class Pass {
 
   /// Behind the last packet direct jumps are followed that perhaps were not reached.
   void drop_unconfirmed() {
-    if (join_ == Join::kFollows) out_.resize(std::min(confirmed_, out_.size()));
+    if (place_ == Place::kBehind) out_.resize(std::min(confirmed_, out_.size()));
   }
 
   void note(const pt_event& event) {
     switch (event.type) {
+      case ptev_enabled:
+        arrive(TraceeAddr{event.variant.enabled.ip});
+        break;
       case ptev_disabled:
-        if (join_ == Join::kFollows) join_ = Join::kDisabled;
+        if (place_ == Place::kBehind) place_ = Place::kLeft;
         break;
       case ptev_async_disabled:
-        if (join_ == Join::kFollows) {
-          join_ = Join::kStopped;
-          stopped_at_ = TraceeAddr{event.variant.async_disabled.at};
-        }
+        arrive(TraceeAddr{event.variant.async_disabled.at});
+        place_ = Place::kStopped;
         break;
       case ptev_async_branch:
-        if (join_ == Join::kFollows) {
-          join_ = Join::kAsync;
-          stopped_at_ = TraceeAddr{event.variant.async_branch.from};
-        }
+        arrive(TraceeAddr{event.variant.async_branch.from});
+        out_.push_back(async_transfer(here_, TraceeAddr{event.variant.async_branch.to}));
+        here_ = TraceeAddr{event.variant.async_branch.to};
         break;
       case ptev_overflow:
         interrupted_by(GapReason::kOverflow);
@@ -112,33 +115,38 @@ class Pass {
   }
 
   void interrupted_by(GapReason reason) {
-    if (join_ == Join::kStart) return;
-    join_ = Join::kBroken;
+    if (place_ == Place::kUnknown) return;
+    place_ = Place::kUnknown;
     reason_ = reason;
   }
 
   void add(const pt_block& block) {
-    const TraceeAddr at{block.ip};
-    switch (std::exchange(join_, Join::kFollows)) {
-      case Join::kStart:
-        out_.push_back(gap(GapReason::kStart, TraceeAddr{}, at));
-        break;
-      case Join::kFollows:
-        follow(at, false);
-        break;
-      case Join::kDisabled:
-        follow(at, true);
-        break;
-      case Join::kStopped:
-      case Join::kAsync:
-        // What ran between the last block and there was told as a block of its own.
-        if (at != stopped_at_) out_.push_back(async_transfer(stopped_at_, at));
-        break;
-      case Join::kBroken:
+    arrive(TraceeAddr{block.ip});
+    place_ = Place::kBehind;
+    last_ = TraceeAddr{block.end_ip};
+  }
+
+  /// Execution is before the instruction at `at`: records how it came there.
+  void arrive(TraceeAddr at) {
+    switch (std::exchange(place_, Place::kAt)) {
+      case Place::kUnknown:
         out_.push_back(gap(reason_, TraceeAddr{}, at));
         break;
+      case Place::kAt:
+        // No packet moves control without saying so; where one seems to, something is missing.
+        if (at != here_) out_.push_back(gap(GapReason::kUndecodable, here_, at));
+        break;
+      case Place::kBehind:
+        follow(at, false);
+        break;
+      case Place::kLeft:
+        follow(at, true);
+        break;
+      case Place::kStopped:
+        if (at != here_) out_.push_back(async_transfer(here_, at));
+        break;
     }
-    last_ = TraceeAddr{block.end_ip};
+    here_ = at;
   }
 
   void follow(TraceeAddr at, bool was_off) {
@@ -156,12 +164,12 @@ class Pass {
   InsnCache& insns_;
   BlockDecoder decoder_;
   std::vector<Record>& out_;
-  Join join_ = Join::kStart;
-  GapReason reason_ = GapReason::kNone;
+  Place place_ = Place::kUnknown;
+  GapReason reason_ = GapReason::kStart;
   std::uint64_t position_ = 0;  ///< Of the packets, when the last block was asked for.
   std::size_t confirmed_ = 0;   ///< So many records need no packet that is not there yet.
-  TraceeAddr last_;  ///< The last instruction executed.
-  TraceeAddr stopped_at_;
+  TraceeAddr last_;             ///< The last instruction executed.
+  TraceeAddr here_;
 };
 
 }  // namespace
@@ -174,8 +182,8 @@ bool pt_errata_known(const CpuIdentity& cpu) {
 
 PtDecoder::PtDecoder(InsnCache& insns, std::optional<CpuIdentity> cpu) : insns_{insns}, cpu_{cpu} {}
 
-void PtDecoder::decode(std::span<const std::uint8_t> packets, std::vector<Record>& out) const {
-  if (packets.empty()) return;
+bool PtDecoder::decode(std::span<const std::uint8_t> packets, std::vector<Record>& out) const {
+  if (packets.empty()) return false;
   // libipt's configuration wants writable bytes; it never writes to them when decoding.
   std::vector<std::uint8_t> bytes(packets.begin(), packets.end());
   pt_config config;
@@ -189,14 +197,14 @@ void PtDecoder::decode(std::span<const std::uint8_t> packets, std::vector<Record
     if (pt_cpu_errata(&config.errata, &config.cpu) < 0) config.cpu = {};
   }
   BlockDecoder decoder{pt_blk_alloc_decoder(&config), &pt_blk_free_decoder};
-  if (!decoder) return;
+  if (!decoder) return false;
   pt_image* const image = pt_blk_get_image(decoder.get());
   for (const PtCodeFile& file : files_) {
     (void)pt_image_add_file(image, file.path.c_str(), file.offset, file.size, nullptr,
                             file.address.value());
   }
   pt_image_set_callback(image, &read_code, &insns_.code());
-  Pass{insns_, std::move(decoder), out}.run();
+  return Pass{insns_, std::move(decoder), out}.run();
 }
 
 }  // namespace backtrail::decoder

@@ -33,6 +33,7 @@ struct PtCodeFile {
 ///   kUnseenAsync;
 /// - lost packets are a gap of reason kOverflow, how many branches is not known; what cannot be
 ///   decoded is one of reason kUndecodable, up to the next PSB;
+/// - a conditional jump to the next instruction is no branch, as under single steps;
 /// - what follows the last packet alone is left out while tracing was on: it may not have run. So
 ///   the records of a stretch's front are the front of its records.
 class PtDecoder {
@@ -42,8 +43,9 @@ class PtDecoder {
 
   /// The program's mappings now; until the next call. Files that cannot be read are left out.
   void set_files(std::vector<PtCodeFile> files) { files_ = std::move(files); }
-  /// Appends the records of a whole stretch to `out`, oldest first.
-  void decode(std::span<const std::uint8_t> packets, std::vector<Record>& out) const;
+  /// Appends the records of a whole stretch to `out`, oldest first. @return Whether tracing is off
+  /// at its end, so that nothing was left out.
+  bool decode(std::span<const std::uint8_t> packets, std::vector<Record>& out) const;
 
  private:
   InsnCache& insns_;

@@ -12,7 +12,9 @@ void PtRecordStream::append(std::span<const std::uint8_t> packets) {
 
 void PtRecordStream::begin_anew() {
   bytes_.clear();
-  done_ = 0;
+  seen_ = 0;
+  emitted_ = 0;
+  skipped_ = false;
 }
 
 void PtRecordStream::hole() {
@@ -21,22 +23,24 @@ void PtRecordStream::hole() {
   hole_ = true;
 }
 
-void PtRecordStream::keep_from_last_psb() {
+void PtRecordStream::drop_finished() {
   std::optional<std::size_t> last;
   for (auto next = find_psb(bytes_); next; next = find_psb(bytes_, *next + 16)) last = next;
-  done_ = bytes_.size();
   if (!last || *last == 0) return;
-  // One that is cut off, or behind which tracing is off, is no place to begin at.
+  // Where tracing goes on, what is known of the last branches depends on where decoding began.
   std::vector<Record> records;
-  decoder_.decode(std::span{bytes_}.subspan(*last), records);
-  if (records.empty()) return;
+  if (!decoder_.decode(std::span{bytes_}.subspan(*last), records) || records.empty()) return;
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(*last));
-  done_ = bytes_.size();
+  seen_ = bytes_.size();
+  emitted_ = records.size();
 }
 
 void PtRecordStream::skip() {
-  if (done_ == bytes_.size()) return;
-  keep_from_last_psb();
+  constexpr std::size_t kWorthDropping = std::size_t{64} << 10U;
+  if (seen_ == bytes_.size()) return;
+  seen_ = bytes_.size();
+  skipped_ = true;
+  if (seen_ > kWorthDropping) drop_finished();
   started_ = true;  // Whoever comes later has been told where its trace begins.
   hole_ = false;
   inserted_.reset();
@@ -69,13 +73,20 @@ void PtRecordStream::emit(std::span<const Record> records) {
 }
 
 void PtRecordStream::flush() {
-  if (done_ == bytes_.size()) return;
-  std::vector<Record> before;
-  decoder_.decode(std::span{bytes_}.first(done_), before);
-  std::vector<Record> all;
-  decoder_.decode(bytes_, all);
-  if (all.size() > before.size()) emit(std::span{all}.subspan(before.size()));
-  keep_from_last_psb();
+  if (seen_ == bytes_.size()) return;
+  std::vector<Record> records;
+  if (std::exchange(skipped_, false)) {
+    decoder_.decode(std::span{bytes_}.first(seen_), records);
+    emitted_ = records.size();
+    records.clear();
+  }
+  const bool finished = decoder_.decode(bytes_, records);
+  seen_ = bytes_.size();
+  if (records.size() > emitted_) {
+    emit(std::span{records}.subspan(emitted_));
+    emitted_ = records.size();
+  }
+  if (finished) drop_finished();
 }
 
 void PtRecordStream::insert(const Record& record) {

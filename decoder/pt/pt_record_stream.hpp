@@ -14,7 +14,8 @@
 namespace backtrail::decoder {
 
 /// Bytes go in as they come; records come out when they are asked for, each once. Decoding begins
-/// again at the last PSB every time, so that no packet needs to be whole at the end of a piece.
+/// again at the last PSB each time that tracing is off, so that no packet needs to be whole at the
+/// end of a piece.
 class PtRecordStream : public PtPacketConsumer {
  public:
   /// `consumer` is borrowed.
@@ -38,13 +39,15 @@ class PtRecordStream : public PtPacketConsumer {
  private:
   [[nodiscard]] Record joined(const Record& start) const;
   void emit(std::span<const Record> records);
-  void keep_from_last_psb();
+  void drop_finished();
   void begin_anew();
 
   PtDecoder decoder_;
   TraceConsumer& consumer_;
-  std::vector<std::uint8_t> bytes_;  ///< From the last PSB of those that were handed on.
-  std::size_t done_ = 0;             ///< So many of them were handed on, or skipped.
+  std::vector<std::uint8_t> bytes_;  ///< Those that are decoded again.
+  std::size_t seen_ = 0;             ///< So many of them were there at the last flush() or skip().
+  std::size_t emitted_ = 0;          ///< So many of their records were handed on.
+  bool skipped_ = false;             ///< Records of the bytes seen are not to be handed on.
   bool started_ = false;             ///< The consumer has had its first record.
   bool hole_ = false;
   std::optional<Record> inserted_;  ///< The packets that follow tell of it, too.

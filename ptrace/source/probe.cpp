@@ -25,9 +25,9 @@ namespace {
 constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kCache,
                             SourceKind::kStep, SourceKind::kLbr};
 
-// The sources that are taken unasked or work as they are; the cache is young.
-constexpr bool built(SourceKind kind) {
-  return kind != SourceKind::kCache;
+// The last branches alone are no trace; the cache is young.
+constexpr bool only_when_asked_for(SourceKind kind) {
+  return kind == SourceKind::kLbr || kind == SourceKind::kCache;
 }
 
 perf_event_attr user_only() {
@@ -236,12 +236,14 @@ SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_er
                          bool intel_pt_type) {
   SourceProbe out;
   out.kind = kind;
-  out.in_build = built(kind);
+  out.only_asked = only_when_asked_for(kind);
   out.errno_value = open_errno;
-  if (kind == SourceKind::kCache)
-    out.detail = "translated code that logs its branches; young: only when asked for";
-  else
+  if (kind != SourceKind::kCache) {
     judge_perf(facts, intel_pt_type, out);
+    return out;
+  }
+  out.available = true;
+  out.detail = "translated code that logs its branches; taken by record, and when asked for";
   return out;
 }
 
@@ -259,12 +261,10 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
       break;
     case SourceKind::kAuto:
       for (const SourceKind candidate : kOrder)
-        if (built(candidate) && candidate != SourceKind::kLbr)  // Too short to choose unasked.
-          if (SourceProbe probe = probe_source(candidate, facts); probe.usable()) return probe;
+        if (SourceProbe probe = probe_source(candidate, facts); probe.taken_unasked()) return probe;
       return probe_source(SourceKind::kStep, facts);
   }
   SourceProbe out;
-  out.in_build = built(SourceKind::kStep);
   judge_step(facts, out);
   return out;
 }

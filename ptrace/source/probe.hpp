@@ -40,13 +40,13 @@ struct MachineFacts {
 /// The verdict about one source.
 struct SourceProbe {
   SourceKind kind = SourceKind::kStep;
-  bool available = false;  ///< The machine could do it.
-  bool in_build = false;   ///< This build has the source.
-  std::string detail;      ///< One line: what was found, or why it cannot work.
-  std::string advice;      ///< Who could change it, and how; empty when nothing is to be done.
-  int errno_value = 0;     ///< Of the attempt that failed; 0 = none.
+  bool available = false;   ///< The machine can do it.
+  bool only_asked = false;  ///< `auto` never takes it.
+  std::string detail;       ///< One line: what was found, or why it cannot work.
+  std::string advice;       ///< Who could change it, and how; empty when nothing is to be done.
+  int errno_value = 0;      ///< Of the attempt that failed; 0 = none.
 
-  [[nodiscard]] bool usable() const { return available && in_build; }
+  [[nodiscard]] bool taken_unasked() const { return available && !only_asked; }
 };
 
 /// What the attempt of perf_event_open for a source said; 0 = it opened.
@@ -55,7 +55,7 @@ struct SourceProbe {
                                        bool intel_pt_type);
 
 /// Tries the source out on this thread or a small child; leaves nothing behind. kAuto = the first
-/// usable one.
+/// one that is taken unasked.
 [[nodiscard]] SourceProbe probe_source(SourceKind kind, const MachineFacts& facts);
 /// Every source in the order of preference.
 [[nodiscard]] std::vector<SourceProbe> probe_all_sources(const MachineFacts& facts);

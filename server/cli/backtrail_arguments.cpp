@@ -180,8 +180,10 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   app.add_subcommand("report", "Say what a crash file tells: text, Markdown, JSON");
   app.add_subcommand("info", "Say what is in a crash file");
   app.add_subcommand("pack", "Put a crash file, its programs and their sources into one archive");
-  const CLI::App& doctor = *app.add_subcommand(
-      "doctor", "Say which branch sources this machine has, and why not others");
+  CLI::App& doctor = *app.add_subcommand(
+      "doctor", "Say which branch sources this machine has, why not others, and try them out");
+  DoctorOptions doctor_options;
+  doctor.add_flag("--known-program", doctor_options.known_program)->group("");
   DecodeOptions decode_options;
   std::string ds_format;
   std::string ds_base;
@@ -214,7 +216,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     const int status = app.exit(error, out, err) == 0 ? 0 : 1;
     return PrintAndExit{status, status == 0 ? out.str() : err.str()};
   }
-  if (doctor.parsed()) return DoctorOptions{};
+  if (doctor.parsed()) return doctor_options;
   if (tail.parsed()) return tail_options;
   if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);
   return finish_serve(serve, values);

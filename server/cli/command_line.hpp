@@ -51,7 +51,9 @@ struct RecordOptions {
 };
 
 /// Say what this machine can do.
-struct DoctorOptions {};
+struct DoctorOptions {
+  bool known_program = false;  ///< Be the program that sources are compared on.
+};
 
 /// Print a text and end: on stdout when the status is 0, else on stderr.
 struct PrintAndExit {

@@ -115,6 +115,10 @@ void SyntheticRun::run(std::size_t function, TraceeAddr return_to) {
   }
 }
 
+TraceeAddr SyntheticRun::base() {
+  return kBase;
+}
+
 std::size_t SyntheticRun::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
   if (address < kBase || address - kBase >= code_.size()) return 0;
   const auto rest = std::span{code_}.subspan(address - kBase);

@@ -22,6 +22,8 @@ class SyntheticRun : public decoder::CodeReader {
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
 
+  /// Where the code lies.
+  [[nodiscard]] static TraceeAddr base();
   [[nodiscard]] const std::vector<decoder::Record>& records() const { return records_; }
   [[nodiscard]] TraceeAddr pc() const { return records_.back().to; }
   /// Conditional jumps that were not taken.

@@ -15,10 +15,10 @@ TEST(SourceProbeHere, FindsStepAndExplainsTheRest) {
   for (const SourceProbe& probe : probes) {
     EXPECT_FALSE(probe.detail.empty());
     if (probe.kind == SourceKind::kStep) {
-      EXPECT_TRUE(probe.usable()) << probe.detail;
+      EXPECT_TRUE(probe.taken_unasked()) << probe.detail;
     }
   }
-  EXPECT_TRUE(probe_source(SourceKind::kAuto, facts).usable());
+  EXPECT_TRUE(probe_source(SourceKind::kAuto, facts).taken_unasked());
   // Nothing is left behind.
   EXPECT_EQ(::waitpid(-1, nullptr, __WALL | WNOHANG), -1);
 }

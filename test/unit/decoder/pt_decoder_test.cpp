@@ -3,9 +3,10 @@
 #include "decoder/pt/pt_decoder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
-#include <gmock/gmock.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "decoder/pt/pt_encoder.hpp"
@@ -21,7 +22,6 @@ using decoder::PtDecoder;
 using decoder::PtEncoder;
 using decoder::PtRecordStream;
 using decoder::Record;
-using testing::ElementsAreArray;
 
 constexpr unsigned kPrograms = 60;
 constexpr ToyHabits kSignals{.signals = 40};
@@ -34,27 +34,44 @@ class Sink : public decoder::TraceConsumer {
   std::vector<Record> all;
 };
 
+std::string text(const Record& record) {
+  return fmt::format("{:#x} -> {:#x} kind {} reason {}", record.from.value(), record.to.value(),
+                     static_cast<int>(record.kind), static_cast<int>(record.reason));
+}
+
+/// Equal, or where they differ.
+testing::AssertionResult same(std::span<const Record> expected, std::span<const Record> actual) {
+  const auto [e, a] = std::mismatch(expected.begin(), expected.end(), actual.begin(), actual.end());
+  if (e == expected.end() && a == actual.end()) return testing::AssertionSuccess();
+  auto failure = testing::AssertionFailure();
+  failure << "record " << e - expected.begin() << " of " << expected.size() << " differs ("
+          << actual.size() << " decoded)";
+  if (e != expected.begin()) failure << "; before it " << text(*(e - 1));
+  failure << "; expected " << (e == expected.end() ? "no more" : text(*e));
+  return failure << "; got " << (a == actual.end() ? "no more" : text(*a));
+}
+
 /// A random program's run, told as records and as packets.
-struct Run {
+struct RandomRun {
   Random random;
   ToyProgram program;
   ToyMachine machine;
   InsnCache insns{program};
   PtEncoder encoder{insns};
-  std::vector<Record> records;
+  std::vector<Record> records;  ///< As a decoder should tell them.
   std::vector<std::uint8_t> packets;
 
-  explicit Run(unsigned seed, arch::Isa isa = arch::Isa::kAmd64, ToyHabits habits = kSignals)
+  explicit RandomRun(unsigned seed, arch::Isa isa = arch::Isa::kAmd64, ToyHabits habits = kSignals)
       : random{seed}, program{isa, random}, machine{program, random, habits} {}
 
   void go_on(std::size_t steps) {
     machine.run(steps);
-    for (const Record& record : machine.take_records()) records.push_back(record);
+    for (const Record& record : machine.take_records()) {
+      all_.push_back(record);
+      if (!to_the_next(record)) records.push_back(record);
+    }
   }
-  void encode_new() {
-    encoder.encode(std::span{records}.subspan(encoded_), packets);
-    encoded_ = records.size();
-  }
+  void encode_new() { encoder.encode(std::exchange(all_, {}), packets); }
   [[nodiscard]] std::vector<std::uint8_t> finished() const {
     std::vector<std::uint8_t> whole = packets;
     encoder.finish(machine.pc(), whole);
@@ -62,25 +79,51 @@ struct Run {
   }
 
  private:
-  std::size_t encoded_ = 0;
+  /// A conditional jump to the next instruction looks the same, taken or not.
+  bool to_the_next(const Record& record) {
+    if (record.kind != decoder::RecordKind::kBranch) return false;
+    const arch::InsnFacts& insn = insns.at(record.from);
+    return insn.kind == arch::InsnKind::kConditionalJump && record.to == record.from + insn.length;
+  }
+
+  std::vector<Record> all_;  ///< Not encoded yet.
 };
 
 class PtRecords : public testing::TestWithParam<arch::Isa> {};
 
 TEST_P(PtRecords, ComeBackAsTheyWere) {
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
-    Run run{seed, GetParam()};
+    RandomRun run{seed, GetParam()};
     run.go_on(400);
     run.encode_new();
     std::vector<Record> decoded;
     PtDecoder{run.insns}.decode(run.finished(), decoded);
-    ASSERT_THAT(decoded, ElementsAreArray(run.records)) << "seed " << seed;
+    ASSERT_TRUE(same(run.records, decoded)) << "seed " << seed;
+  }
+}
+
+TEST_P(PtRecords, OfAFrontAreTheFrontOfTheRecords) {
+  for (unsigned seed = 0; seed < kPrograms / 4; ++seed) {
+    RandomRun run{seed, GetParam()};
+    for (int part = 0; part < 4; ++part) {
+      run.go_on(pick(run.random, 80));
+      run.encode_new();
+      run.encoder.synchronize(run.packets);
+    }
+    const PtDecoder decoder{run.insns};
+    for (std::size_t size = 0; size <= run.packets.size(); ++size) {
+      std::vector<Record> front;
+      decoder.decode(std::span{run.packets}.first(size), front);
+      ASSERT_LE(front.size(), run.records.size()) << "seed " << seed << " size " << size;
+      ASSERT_TRUE(same(std::span{run.records}.first(front.size()), front))
+          << "seed " << seed << " size " << size << " of " << run.packets.size();
+    }
   }
 }
 
 TEST_P(PtRecords, ComeOutOnceEachFromAStreamInPieces) {
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
-    Run run{seed, GetParam()};
+    RandomRun run{seed, GetParam()};
     Sink sink;
     PtRecordStream stream{PtDecoder{run.insns}, sink};
     std::size_t given = 0;
@@ -93,12 +136,13 @@ TEST_P(PtRecords, ComeOutOnceEachFromAStreamInPieces) {
       given = end;
       stream.flush();
       ASSERT_LE(sink.all.size(), run.records.size());
-      ASSERT_TRUE(std::equal(sink.all.begin(), sink.all.end(), run.records.begin()))
+      ASSERT_TRUE(same(std::span{run.records}.first(sink.all.size()), sink.all))
           << "seed " << seed << " part " << part;
     }
-    stream.append(std::span{run.finished()}.subspan(given));
+    const std::vector<std::uint8_t> whole = run.finished();
+    stream.append(std::span{whole}.subspan(given));
     stream.flush();
-    ASSERT_THAT(sink.all, ElementsAreArray(run.records)) << "seed " << seed;
+    ASSERT_TRUE(same(run.records, sink.all)) << "seed " << seed;
   }
 }
 
@@ -107,8 +151,21 @@ INSTANTIATE_TEST_SUITE_P(All, PtRecords, testing::Values(arch::Isa::kAmd64, arch
                            return tested.param == arch::Isa::kAmd64 ? "Amd64" : "I386";
                          });
 
+TEST(PtDecoder, TheLastBranchIsToldWhereverTheTraceStops) {
+  for (unsigned steps = 1; steps < 120; ++steps) {
+    RandomRun run{steps % 5, arch::Isa::kAmd64, {}};
+    run.go_on(steps);
+    run.encode_new();
+    const TraceeAddr at = run.records.back().to;
+    run.encoder.finish(at, run.packets);
+    std::vector<Record> decoded;
+    PtDecoder{run.insns}.decode(run.packets, decoded);
+    ASSERT_TRUE(same(run.records, decoded)) << steps << " steps";
+  }
+}
+
 TEST(PtRecordStream, AHoleIsALossOfUnknownSize) {
-  Run run{7};
+  RandomRun run{7};
   Sink sink;
   PtRecordStream stream{PtDecoder{run.insns}, sink};
   run.go_on(300);
@@ -135,12 +192,33 @@ TEST(PtRecordStream, AHoleIsALossOfUnknownSize) {
   EXPECT_EQ(loss.payload, 0U);
   EXPECT_LE(loss.to, begin);
   EXPECT_TRUE(std::equal(sink.all.end() - static_cast<std::ptrdiff_t>(run.records.size() - seen),
-                         sink.all.end(),
-                         run.records.begin() + static_cast<std::ptrdiff_t>(seen)));
+                         sink.all.end(), run.records.begin() + static_cast<std::ptrdiff_t>(seen)));
+}
+
+TEST(PtRecordStream, StretchesBetweenStopsJoin) {
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    RandomRun run{seed};
+    Sink sink;
+    PtRecordStream stream{PtDecoder{run.insns}, sink};
+    for (int part = 0; part < 6; ++part) {
+      // As hardware does: tracing is switched on where the thread goes on, and off where it stops.
+      if (part != 0) {
+        run.encoder.restart();
+        run.packets.clear();
+        run.encoder.encode(std::array{decoder::gap(GapReason::kStart, {}, run.machine.pc())},
+                           run.packets);
+      }
+      run.go_on(pick(run.random, 200));
+      run.encode_new();
+      stream.append(run.finished());
+      stream.flush();
+      ASSERT_TRUE(same(run.records, sink.all)) << "seed " << seed << " part " << part;
+    }
+  }
 }
 
 TEST(PtRecordStream, WhatNobodyListenedToIsNotHandedOnLater) {
-  Run run{11};
+  RandomRun run{11};
   Sink sink;
   PtRecordStream stream{PtDecoder{run.insns}, sink};
   run.go_on(200);
@@ -152,13 +230,18 @@ TEST(PtRecordStream, WhatNobodyListenedToIsNotHandedOnLater) {
   const std::size_t given = run.packets.size();
   run.go_on(200);
   run.encode_new();
-  stream.append(std::span{run.finished()}.subspan(given));
+  const std::vector<std::uint8_t> whole = run.finished();
+  stream.append(std::span{whole}.subspan(given));
   stream.flush();
-  EXPECT_THAT(sink.all, ElementsAreArray(std::span{run.records}.subspan(skipped)));
+  // What the packets until then did not decide comes with those that do.
+  const std::size_t listened = run.records.size() - skipped;
+  ASSERT_GE(sink.all.size(), listened);
+  EXPECT_LT(sink.all.size(), listened + 8);
+  EXPECT_TRUE(same(std::span{run.records}.last(listened), std::span{sink.all}.last(listened)));
 }
 
 TEST(PtRecordStream, AnotherPcIsToldOnce) {
-  Run run{3};
+  RandomRun run{3};
   Sink sink;
   PtRecordStream stream{PtDecoder{run.insns}, sink};
   run.go_on(200);
@@ -172,10 +255,6 @@ TEST(PtRecordStream, AnotherPcIsToldOnce) {
   std::vector<std::uint8_t> more;
   PtEncoder second{run.insns};
   second.encode(std::array{decoder::gap(GapReason::kStart, {}, to)}, more);
-  run.machine.gap(GapReason::kPcChanged, true, to);
-  run.go_on(100);
-  const std::size_t given = run.finished().size();
-  (void)given;
   stream.append(std::span{more}.subspan(18));  // Without its PSB and PSBEND.
   stream.flush();
   EXPECT_EQ(std::count(sink.all.begin(), sink.all.end(), moved), 1);
@@ -183,7 +262,7 @@ TEST(PtRecordStream, AnotherPcIsToldOnce) {
 }
 
 TEST(PtDecoder, FollowsFilesAndMemoryAlike) {
-  Run run{5};
+  RandomRun run{5};
   run.go_on(500);
   run.encode_new();
   std::vector<Record> by_memory;
@@ -203,11 +282,11 @@ TEST(PtDecoder, FollowsFilesAndMemoryAlike) {
   std::vector<Record> by_file;
   decoder.decode(run.finished(), by_file);
   std::remove(path.c_str());
-  EXPECT_THAT(by_file, ElementsAreArray(by_memory));
+  EXPECT_TRUE(same(by_memory, by_file));
 }
 
 TEST(PtDecoder, NoPacketsOrNoSenseGiveNoRecords) {
-  Run run{1};
+  RandomRun run{1};
   std::vector<Record> out;
   PtDecoder decoder{run.insns};
   decoder.decode({}, out);
@@ -219,7 +298,7 @@ TEST(PtDecoder, NoPacketsOrNoSenseGiveNoRecords) {
 
 TEST(PtDecoder, PacketsThatAreWrongLeaveAGap) {
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
-    Run run{seed};
+    RandomRun run{seed};
     for (int part = 0; part < 4; ++part) {
       run.go_on(200);
       run.encode_new();

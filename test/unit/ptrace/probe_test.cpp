@@ -87,8 +87,9 @@ TEST(SourceProbe, SaysWhoCanChangeIt) {
 
 TEST(SourceProbe, LeavesTheCacheToThoseWhoAskForIt) {
   const SourceProbe cache = judge_source(SourceKind::kCache, intel(), 0, false);
-  EXPECT_FALSE(cache.usable());
-  EXPECT_THAT(cache.detail, HasSubstr("only when asked for"));
+  EXPECT_TRUE(cache.available);
+  EXPECT_FALSE(cache.taken_unasked());
+  EXPECT_THAT(cache.detail, HasSubstr("when asked for"));
 }
 
 }  // namespace

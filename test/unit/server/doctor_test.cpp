@@ -1,4 +1,4 @@
-#include "server/cli/doctor.hpp"
+#include "server/doctor/doctor.hpp"
 
 #include <cerrno>
 #include <vector>
@@ -31,6 +31,7 @@ std::vector<tracee::SourceProbe> sources(bool step_works) {
   tracee::SourceProbe lbr;
   lbr.kind = tracee::SourceKind::kLbr;
   lbr.available = true;
+  lbr.only_asked = true;
   tracee::SourceProbe step;
   step.kind = tracee::SourceKind::kStep;
   step.available = step_works;

@@ -1,4 +1,4 @@
-#include "server/cli/doctor.hpp"
+#include "server/doctor/doctor.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "server/cli/help_text.hpp"
+#include "server/doctor/source_check.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -50,6 +51,34 @@ std::string source_row(const tracee::SourceProbe& source) {
   return text + "\n";
 }
 
+/// Prints a line for every source as it is known. @return Whether all are right.
+bool compare_sources(std::span<const tracee::SourceProbe> sources) {
+  const auto step = record_known_program(tracee::SourceKind::kStep);
+  if (!step) {
+    fmt::print("\nnot compared: {}\n", step.error().message());
+    return false;
+  }
+  fmt::print("\n{:<10} {:>9}  {}\n", "source", "time", "a known program, compared with step");
+  const auto print_row = [](tracee::SourceKind kind, std::chrono::nanoseconds time,
+                            std::string_view words) {
+    fmt::print("{:<10} {:>6.1f} ms  {}\n", to_string(kind),
+               std::chrono::duration<double, std::milli>{time}.count(), words);
+    std::fflush(stdout);
+  };
+  print_row(tracee::SourceKind::kStep, step->time,
+            fmt::format("{} branches", step->records.size()));
+  bool right = true;
+  for (const tracee::SourceProbe& source : sources) {
+    if (!source.available || source.kind == tracee::SourceKind::kStep) continue;
+    const auto run = record_known_program(source.kind);
+    const SourceCheck check = run ? compare_with_step(source.kind, step->records, run->records)
+                                  : SourceCheck{false, run.error().message()};
+    print_row(source.kind, run ? run->time : std::chrono::nanoseconds{}, check.words);
+    right = right && check.equal;
+  }
+  return right;
+}
+
 }  // namespace
 
 std::string doctor_report(const tracee::MachineFacts& facts,
@@ -59,9 +88,8 @@ std::string doctor_report(const tracee::MachineFacts& facts,
   text += fmt::format("{:<10} {:<6} {}\n", "source", "works", "what was found");
   for (const tracee::SourceProbe& source : sources) text += source_row(source);
   // The last branches alone are no trace: lbr is taken only when asked for.
-  const auto first = std::find_if(sources.begin(), sources.end(), [](const auto& source) {
-    return source.available && source.kind != tracee::SourceKind::kLbr;
-  });
+  const auto first = std::find_if(sources.begin(), sources.end(),
+                                  [](const auto& source) { return source.taken_unasked(); });
   text += "\n" + row("auto takes", first == sources.end() ? "none: no source works here"
                                                           : to_string(first->kind));
   if (step) {
@@ -79,8 +107,10 @@ int run_doctor() {
   const std::vector<tracee::SourceProbe> sources = tracee::probe_all_sources(facts);
   const std::string text = doctor_report(facts, sources, tracee::measure_step());
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return std::any_of(sources.begin(), sources.end(), [](const auto& s) { return s.available; }) ? 0
-                                                                                                : 1;
+  std::fflush(stdout);
+  const bool any =
+      std::any_of(sources.begin(), sources.end(), [](const auto& s) { return s.available; });
+  return any && compare_sources(sources) ? 0 : 1;
 }
 
 }  // namespace backtrail::server

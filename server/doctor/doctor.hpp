@@ -15,7 +15,8 @@ namespace backtrail::server {
                                         std::span<const tracee::SourceProbe> sources,
                                         const Result<std::chrono::nanoseconds>& step);
 
-/// Probes and prints to stdout. @return 0, or 1 when no source works at all.
+/// Probes, then records the known program with every source that works and compares it with step;
+/// prints to stdout. @return 0, or 1 when no source works at all or one is not right.
 [[nodiscard]] int run_doctor();
 
 }  // namespace backtrail::server

@@ -1,0 +1,31 @@
+// `backtrail doctor` on this machine, whatever it has.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Doctor, ComparesWhatWorksHereWithStep) {
+  Subprocess doctor{{.arguments = {BT_BACKTRAIL, "doctor"},
+                     .environment = test_environment(),
+                     .working_directory = {}}};
+  const auto status = doctor.wait(deadline_in(std::chrono::seconds{100}));
+  ASSERT_TRUE(status);
+  const std::string& text = doctor.output().text();
+  EXPECT_EQ(WEXITSTATUS(*status), 0) << text;
+  EXPECT_THAT(text, HasSubstr("auto takes"));
+  EXPECT_THAT(text, ContainsRegex("step +[0-9.]+ ms +[0-9]+ branches"));
+  EXPECT_THAT(text, ContainsRegex("cache +[0-9.]+ ms +equal in all [0-9]+ branches"));
+  EXPECT_THAT(text, Not(HasSubstr("differs")));
+}
+
+}  // namespace
+}  // namespace backtrail::test
