@@ -70,8 +70,20 @@ void add_serve_options(CLI::App& serve, Values& values) {
                    : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
       })
       ->type_name("KIND");
-  serve.add_option("--tail", values.serve.tail, "Let `backtrail tail` listen on this socket file")
-      ->type_name("PATH");
+  CLI::Option* tail = serve.add_option("--tail", values.serve.tail.path,
+                                       "Let `backtrail tail` listen on this socket file");
+  tail->type_name("PATH");
+  serve
+      .add_option("--tail-spool", values.serve.tail.spool_folder,
+                  "Records wait in this folder for a tail that does not keep up, and none is lost")
+      ->type_name("FOLDER")
+      ->needs(tail);
+  serve
+      .add_option("--tail-spool-size", values.serve.tail.spool_bytes,
+                  "How much may wait there for each (default: 4G)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->needs(tail);
   serve.add_option("--log", values.serve.log, "Levels, for example rsp:debug,ptrace:debug")
       ->type_name("SPEC");
   serve.add_option("--log-file", values.serve.log_file, "Log to this file, not to stderr")
@@ -82,7 +94,8 @@ void add_serve_options(CLI::App& serve, Values& values) {
 }
 
 bool takes_a_value(const std::string& word) {
-  return word == "--source" || word == "--tail" || word == "--log" || word == "--log-file" ||
+  return word == "--source" || word == "--tail" || word == "--tail-spool" ||
+         word == "--tail-spool-size" || word == "--log" || word == "--log-file" ||
          word == "--disable-packet";
 }
 

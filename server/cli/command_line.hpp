@@ -21,6 +21,7 @@
 #include "server/cli/report.hpp"
 #include "server/cli/tail.hpp"
 #include "server/record/recorder.hpp"
+#include "server/target/target.hpp"
 #include "server/transport/comm_spec.hpp"
 
 namespace backtrail::server {
@@ -36,7 +37,7 @@ struct ServeOptions {
   std::set<std::string> disabled_packets;
   std::string log;            ///< As log::configure takes it; empty = as it is.
   std::string log_file;       ///< Empty = stderr.
-  std::string tail;           ///< A socket file for `backtrail tail`; empty = none.
+  TailListening tail;         ///< For `backtrail tail`.
   bool as_gdbserver = false;  ///< Speaks as gdbserver does where the two differ.
 };
 

@@ -82,11 +82,11 @@ int run_serve(const ServeOptions& options, Target& target) {
   const auto loop = ServerLoop::open(options.comm, target, state, session_factory(target, state),
                                      std::move(loop_options));
   if (!loop) return give_up(loop.error());
-  if (!options.tail.empty()) {
+  if (!options.tail.path.empty()) {
     const auto listening = target.branch_tracing()->listen_for_tails(options.tail);
     if (!listening)
       return give_up(
-          fmt::format("cannot listen on {}: {}", options.tail, listening.error().message()));
+          fmt::format("cannot listen on {}: {}", options.tail.path, listening.error().message()));
   }
   if (const auto started = start(options, target); !started) return give_up(started.error());
   if (BranchTracing* tracing = target.branch_tracing()) {

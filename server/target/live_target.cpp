@@ -132,8 +132,8 @@ class LiveTarget final : public Target,
     BT_TRY(tracee::ThreadTrace * trace, trace_of(thread, "bts"));
     return trace->mark_switches();
   }
-  Result<void> listen_for_tails(const std::string& path) override {
-    BT_TRY(tails_, TailServer::listen(path));
+  Result<void> listen_for_tails(const TailListening& options) override {
+    BT_TRY(tails_, TailServer::listen(options));
     return {};
   }
   std::string describe() override;

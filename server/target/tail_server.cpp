@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "arch/base/bytes.hpp"
+#include "arch/base/log.hpp"
+#include "ptrace/os/disk_queue.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -31,6 +34,16 @@ void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
+void append_frame(pid_t tid, std::span<const decoder::Record> records, std::uint64_t lost,
+                  std::vector<std::uint8_t>& out) {
+  std::array<std::uint8_t, kTailFrameBytes> header{};
+  store_le(header.data(), static_cast<std::uint32_t>(tid));
+  store_le(header.data() + 4, static_cast<std::uint32_t>(records.size()));
+  store_le(header.data() + 8, lost);
+  out.insert(out.end(), header.begin(), header.end());
+  for (const decoder::Record& record : records) append_record(record, out);
+}
+
 bool address_of(const std::string& path, sockaddr_un& out) {
   out = {};
   out.sun_family = AF_UNIX;
@@ -44,7 +57,8 @@ bool address_of(const std::string& path, sockaddr_un& out) {
 /// One connection: bytes that wait to be sent.
 class TailServer::Client {
  public:
-  explicit Client(tracee::UniqueFd socket) : socket_{std::move(socket)} {
+  Client(tracee::UniqueFd socket, std::optional<tracee::DiskQueue> spool)
+      : socket_{std::move(socket)}, spool_{std::move(spool)} {
     waiting_.assign(kTailGreeting.begin(), kTailGreeting.end());
     send();
   }
@@ -52,21 +66,45 @@ class TailServer::Client {
   /// Whether the frame found room.
   bool post(pid_t tid, std::span<const decoder::Record> records, std::uint64_t lost) {
     if (!socket_) return true;  // Nobody misses them.
-    if (waiting_.size() + kTailFrameBytes + records.size() * kTailRecordBytes > kMostWaiting) {
+    const std::size_t size = kTailFrameBytes + records.size() * kTailRecordBytes;
+    const bool fits = waiting_.size() + size <= kMostWaiting && !spooling();
+    if (!fits && !spool_) {
       send();
       return false;
     }
-    std::array<std::uint8_t, kTailFrameBytes> header{};
-    store_le(header.data(), static_cast<std::uint32_t>(tid));
-    store_le(header.data() + 4, static_cast<std::uint32_t>(records.size()));
-    store_le(header.data() + 8, lost);
-    waiting_.insert(waiting_.end(), header.begin(), header.end());
-    for (const decoder::Record& record : records) append_record(record, waiting_);
+    if (fits) {
+      append_frame(tid, records, lost, waiting_);
+    } else {
+      frame_.clear();
+      append_frame(tid, records, lost, frame_);
+      if (!spool_->push(frame_)) return false;
+    }
     send();
     return true;
   }
 
   void send() {
+    do {
+      send_waiting();
+    } while (socket_ && waiting_.empty() && take_from_spool());
+  }
+
+  std::map<std::pair<pid_t, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
+
+ private:
+  [[nodiscard]] bool spooling() const { return spool_ && spool_->waiting() != 0; }
+
+  bool take_from_spool() {
+    constexpr std::size_t kPiece = std::size_t{1} << 20U;
+    if (!spooling()) return false;
+    waiting_.resize(kPiece);
+    const auto count = spool_->pop(waiting_);
+    waiting_.resize(count.value_or(0));
+    if (!count) socket_.reset();  // What follows would make no sense.
+    return !waiting_.empty();
+  }
+
+  void send_waiting() {
     std::size_t sent = 0;
     while (socket_ && sent < waiting_.size()) {
       const ssize_t count = ::send(socket_.get(), waiting_.data() + sent, waiting_.size() - sent,
@@ -82,11 +120,10 @@ class TailServer::Client {
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(sent));
   }
 
-  std::map<std::pair<pid_t, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
-
- private:
   tracee::UniqueFd socket_;
-  std::vector<std::uint8_t> waiting_;
+  std::optional<tracee::DiskQueue> spool_;
+  std::vector<std::uint8_t> waiting_;  ///< Older than all that is spooled.
+  std::vector<std::uint8_t> frame_;
 };
 
 /// One thread, as one client sees it.
@@ -112,7 +149,12 @@ class TailServer::Listener final : public decoder::TraceConsumer {
   std::uint64_t lost_ = 0;
 };
 
-Result<std::unique_ptr<TailServer>> TailServer::listen(const std::string& path) {
+Result<std::unique_ptr<TailServer>> TailServer::listen(const TailListening& options) {
+  if (!options.spool_folder.empty()) {
+    // Whether it can be written to is said now, not when a client falls behind.
+    BT_CHECKED(tracee::DiskQueue::create(options.spool_folder, options.spool_bytes));
+  }
+  const std::string& path = options.path;
   sockaddr_un address{};
   if (!address_of(path, address)) return fail(errno_error(ENAMETOOLONG, "tail socket"));
   tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
@@ -127,14 +169,14 @@ Result<std::unique_ptr<TailServer>> TailServer::listen(const std::string& path) 
   ::umask(mask);
   if (bound != 0) return fail(errno_error(error, "bind a tail socket"));
   if (::listen(socket.get(), 8) != 0) return fail_errno("listen on a tail socket");
-  return std::unique_ptr<TailServer>{new TailServer{std::move(socket), path}};
+  return std::unique_ptr<TailServer>{new TailServer{std::move(socket), options}};
 }
 
-TailServer::TailServer(tracee::UniqueFd socket, std::string path)
-    : socket_{std::move(socket)}, path_{std::move(path)} {}
+TailServer::TailServer(tracee::UniqueFd socket, TailListening options)
+    : socket_{std::move(socket)}, options_{std::move(options)} {}
 
 TailServer::~TailServer() {
-  ::unlink(path_.c_str());
+  ::unlink(options_.path.c_str());
 }
 
 bool TailServer::poll() {
@@ -143,7 +185,16 @@ bool TailServer::poll() {
     tracee::UniqueFd client{
         ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!client) break;
-    clients_.push_back(std::make_unique<Client>(std::move(client)));
+    std::optional<tracee::DiskQueue> spool;
+    if (!options_.spool_folder.empty()) {
+      auto queue = tracee::DiskQueue::create(options_.spool_folder, options_.spool_bytes);
+      if (queue) {
+        spool = std::move(*queue);
+      } else {
+        log::server().warn("tail: {}: {}", options_.spool_folder, queue.error().message());
+      }
+    }
+    clients_.push_back(std::make_unique<Client>(std::move(client), std::move(spool)));
     news = true;
   }
   for (const auto& client : clients_) client->send();

@@ -17,6 +17,7 @@
 #include "arch/base/result.hpp"
 #include "decoder/trace/trace_hub.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "server/target/target.hpp"
 
 namespace backtrail::server {
 
@@ -24,11 +25,13 @@ inline constexpr std::string_view kTailGreeting = "BTTAIL1\n";
 inline constexpr std::size_t kTailFrameBytes = 16;
 inline constexpr std::size_t kTailRecordBytes = 24;
 
-/// Never waits: a client that does not keep up loses records, and is told how many.
+/// Never waits. A few megabytes of memory wait for each client; beyond them a client that does not
+/// keep up gets its records from the spool, and without one, or when that is full, loses records
+/// and is told how many.
 class TailServer {
  public:
   /// Listens on a socket file that only this user may use; a stale one is replaced. The errno.
-  static Result<std::unique_ptr<TailServer>> listen(const std::string& path);
+  static Result<std::unique_ptr<TailServer>> listen(const TailListening& options);
   ~TailServer();
   TailServer(const TailServer&) = delete;
   TailServer& operator=(const TailServer&) = delete;
@@ -43,10 +46,10 @@ class TailServer {
   class Client;
   class Listener;
 
-  TailServer(tracee::UniqueFd socket, std::string path);
+  TailServer(tracee::UniqueFd socket, TailListening options);
 
   tracee::UniqueFd socket_;
-  std::string path_;
+  TailListening options_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

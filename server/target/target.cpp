@@ -10,7 +10,7 @@ Result<void> BranchTracing::mark_switches(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }
 
-Result<void> BranchTracing::listen_for_tails(const std::string& /*path*/) {
+Result<void> BranchTracing::listen_for_tails(const TailListening& /*options*/) {
   return fail(TraceErrc::kUnsupported, "tail");
 }
 

@@ -124,6 +124,13 @@ struct PtTrace {
 using TraceDocument = std::variant<std::vector<decoder::Block>, PtTrace>;
 enum class TraceRead : std::uint8_t { kAll, kNew, kDelta };
 
+/// Where others may listen to the records.
+struct TailListening {
+  std::string path = {};                    ///< A socket file; empty = nowhere.
+  std::string spool_folder = {};            ///< For clients that do not keep up; empty = none.
+  std::uint64_t spool_bytes = 4ULL << 30U;  ///< What may wait there for one client.
+};
+
 /// Branch tracing by thread.
 class BranchTracing {
  public:
@@ -135,13 +142,13 @@ class BranchTracing {
   virtual std::optional<tracee::TraceConfig> config(ThreadId thread) = 0;
   /// Errors: kNotEnabled; kOverflow for a delta that cannot be made; kUnsupported for a PT delta.
   virtual Result<TraceDocument> read(ThreadId thread, TraceRead what) = 0;
-  /// The thread's branch store (`monitor bts`), with every record until now. Errors: kNotEnabled;
-  /// EOPNOTSUPP when the source has no records.
+  /// The thread's branch store (`monitor bts`), with every record until now. Errors: kNotEnabled,
+  /// kUnsupported.
   virtual Result<decoder::BranchStore*> store(ThreadId thread);
   /// Its store hears of context switches. The errno.
   virtual Result<void> mark_switches(ThreadId thread);
   /// Lets others listen on a socket file. Error kUnsupported, or the errno.
-  virtual Result<void> listen_for_tails(const std::string& path);
+  virtual Result<void> listen_for_tails(const TailListening& options);
   /// One line for people: the source in use and why. For `monitor source` and `monitor stats`.
   virtual std::string describe() = 0;
 };

@@ -21,6 +21,7 @@
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_history.hpp"
 #include "decoder/pt/pt_scanner.hpp"
+#include "ptrace/os/disk_queue.hpp"
 #include "test/bench/synthetic_run.hpp"
 
 namespace {
@@ -148,6 +149,17 @@ int main(int argc, char** argv) {
   report("PT -> records, code from memory", stream.size(), [&] { decode(by_memory); });
   report("PT -> records, code from a file", stream.size(), [&] { decode(by_file); });
   if (decoded.size() != run.records().size()) fmt::print("WRONG: {} records\n", decoded.size());
+  auto queue = backtrail::tracee::DiskQueue::create("/var/tmp", std::uint64_t{8} << 30U);
+  if (queue) {
+    std::vector<std::uint8_t> piece(std::size_t{1} << 20U);
+    report("a spool on disk, in and out", raw.size(), [&] {
+      for (std::size_t at = 0; at + piece.size() <= raw.size(); at += piece.size()) {
+        if (!queue->push(std::span{raw}.subspan(at, piece.size()))) fmt::print("WRONG: full\n");
+      }
+      while (queue->pop(piece).value_or(0) != 0) {
+      }
+    });
+  }
   fmt::print("({} and {} to keep the work)\n", sum.sum % 10, packet_count % 10);
   return 0;
 }

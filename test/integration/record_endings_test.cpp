@@ -37,11 +37,13 @@ std::string own_lines(const std::string& text) {
   return out;
 }
 
-/// Without that, and without what differs from run to run: addresses, processes, times.
+/// Without that, and without what differs from run to run: addresses, processes, times, whether a
+/// thread has ended yet.
 std::string lasting(std::string text) {
   text = std::regex_replace(text, std::regex{"backtrail: [^\n]*\n"}, "");
   text = std::regex_replace(text, std::regex{"0x[0-9a-f]+"}, "ADDRESS");
   text = std::regex_replace(text, std::regex{"==[0-9]+==|pid[ =:][0-9]+|tid=[0-9]+"}, "ID");
+  text = std::regex_replace(text, std::regex{"(running|finished)\\)"}, "STATE)");
   return std::regex_replace(text, std::regex{"[0-9]+ ms"}, "TIME");
 }
 

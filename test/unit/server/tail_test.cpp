@@ -22,8 +22,12 @@ class TailTest : public testing::Test {
   TailTest() {
     path_ = (std::filesystem::temp_directory_path() / ("bt-tail-" + std::to_string(::getpid())))
                 .string();
-    auto server = TailServer::listen(path_);
-    EXPECT_TRUE(server);
+    listen({.path = path_});
+  }
+  void listen(const TailListening& options) {
+    server_.reset();
+    auto server = TailServer::listen(options);
+    ASSERT_TRUE(server);
     server_ = std::move(*server);
   }
   [[nodiscard]] tracee::UniqueFd connect() const {
@@ -99,6 +103,51 @@ TEST_F(TailTest, ASlowClientLosesItsOwnRecordsAndKnowsHowMany) {
   ASSERT_EQ(last.size(), 1U);
   EXPECT_EQ(last[0].lost + seen, sent);
   EXPECT_NE(tail_line(last[0]).find("records lost here"), std::string::npos);
+}
+
+TEST_F(TailTest, ASlowClientLosesNothingWithASpool) {
+  listen({.path = path_, .spool_folder = testing::TempDir(), .spool_bytes = 1ULL << 30U});
+  decoder::TraceHub hub;
+  const auto slow = connect();
+  server_->poll();
+  server_->attach(1, hub);
+  constexpr std::uint64_t kBatch = 4096;
+  std::uint64_t sent = 0;
+  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  TailReader reader;
+  std::uint64_t seen = 0;
+  for (const auto& item : read_all(slow, reader)) {
+    ASSERT_EQ(item.record.from.value(), seen++);
+    ASSERT_EQ(item.lost, 0U);
+  }
+  EXPECT_EQ(seen, sent);
+  // And then it keeps up again.
+  hub.consume(branches(sent, 1));
+  EXPECT_EQ(read_all(slow, reader).size(), 1U);
+}
+
+TEST_F(TailTest, AFullSpoolLosesAndCounts) {
+  listen({.path = path_, .spool_folder = testing::TempDir(), .spool_bytes = 4ULL << 20U});
+  decoder::TraceHub hub;
+  const auto slow = connect();
+  server_->poll();
+  server_->attach(1, hub);
+  constexpr std::uint64_t kBatch = 4096;
+  std::uint64_t sent = 0;
+  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  TailReader reader;
+  const std::uint64_t seen = read_all(slow, reader).size();
+  ASSERT_LT(seen, sent);
+  ASSERT_GT(seen * kTailRecordBytes, 16ULL << 20U);
+  hub.consume(branches(sent, 1));
+  const auto last = read_all(slow, reader);
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].lost + seen, sent);
+}
+
+TEST_F(TailTest, AFolderThatCannotBeWrittenToIsSaidAtOnce) {
+  EXPECT_FALSE(TailServer::listen(
+      {.path = path_ + ".other", .spool_folder = "/proc/self/fdinfo", .spool_bytes = 1}));
 }
 
 TEST_F(TailTest, ClientsComeAndGo) {
