@@ -1,6 +1,7 @@
 #include "ptrace/cache/cache_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -27,6 +28,8 @@ using arch::x86::translate::Slot;
 constexpr std::uint64_t kThreadsBytes = kThreadBytes * kMaxThreads;
 constexpr std::uint64_t kTotalBytes = kCodeBytes + kTableBytes + kThreadsBytes;
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 /// Room that is left below an executable for whatever it maps there itself.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
@@ -40,13 +43,13 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
   std::vector<std::uint64_t> places;
   for (const MapEntry& map : maps) {
     if (map.path != exe) continue;
-    if (map.start > kCodeBytes + kThreadsBytes + 2 * kGapBytes) {
-      places.push_back(map.start - kCodeBytes - kGapBytes);
+    if (map.start > kCodeBytes + kThreadsBytes + 2 * kGapBytes + kBigPageBytes) {
+      places.push_back((map.start - kCodeBytes - kGapBytes) & ~(kBigPageBytes - 1));
     }
     break;
   }
   // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
-  places.push_back(kTableTop - kTableBytes - kCodeBytes - kGapBytes);
+  places.push_back((kTableTop - kTableBytes - kCodeBytes - kGapBytes) & ~(kBigPageBytes - 1));
   places.push_back(0);
   return places;
 }
@@ -99,9 +102,20 @@ std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
 }
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
+  // One page there, then the big one in its place.
+  for (; settled_ + kBigPageBytes <= code.size(); settled_ += kBigPageBytes) {
+    host_[settled_] = 0;
+    if (::madvise(host_ + settled_, kBigPageBytes, kCollapse) != 0) break;
+  }
   // In one go rather than by a page fault every 4 KiB; old kernels refuse and the faults come.
   (void)::madvise(host_, (code.size() + kPageBytes - 1) & ~(kPageBytes - 1), MADV_POPULATE_WRITE);
   std::copy(code.begin(), code.end(), host_);
+}
+
+void CacheMemory::settle_code(std::uint64_t end) {
+  for (; settled_ + kBigPageBytes <= end; settled_ += kBigPageBytes) {
+    (void)::madvise(host_ + settled_, kBigPageBytes, kCollapse);
+  }
 }
 
 void CacheMemory::fill_table(TraceeAddr target) {
@@ -140,15 +154,34 @@ Result<void> CacheMemory::map(Thread& thread) {
     if (::ftruncate(here.get(), static_cast<off_t>(kTotalBytes)) != 0) {
       return fail_errno("ftruncate");
     }
-    void* mapped = ::mmap(nullptr, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED, here.get(), 0);
-    if (mapped == MAP_FAILED) return fail_errno("mmap");
-    host_ = static_cast<std::uint8_t*>(mapped);
+    BT_CHECKED(map_here(here.get()));
     BT_CHECKED(map_code(remote, fd, maps, proc.exe(process.pid()).value_or("")));
     return map_rest(remote, fd, maps);
   };
   auto done = set_up();
   if (!done) (void)remote.call(SYS_close, {fd});
   return done;
+}
+
+Result<void> CacheMemory::map_here(int fd) {
+  // Big pages need an address to match.
+  void* room = ::mmap(nullptr, kTotalBytes + kBigPageBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return fail_errno("mmap");
+  auto* begin = static_cast<std::uint8_t*>(room);
+  const std::uint64_t before =
+      (kBigPageBytes - std::bit_cast<std::uintptr_t>(begin) % kBigPageBytes) % kBigPageBytes;
+  void* mapped =
+      ::mmap(begin + before, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (before != 0) ::munmap(begin, before);
+  ::munmap(begin + before + kTotalBytes, kBigPageBytes - before);
+  if (mapped == MAP_FAILED) {
+    const auto failed = fail_errno("mmap");
+    ::munmap(begin + before, kTotalBytes);
+    return failed;
+  }
+  host_ = static_cast<std::uint8_t*>(mapped);
+  return {};
 }
 
 Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,

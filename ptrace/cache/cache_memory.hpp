@@ -84,6 +84,9 @@ class CacheMemory {
   [[nodiscard]] std::span<std::uint8_t> host_code() const { return {host_, kCodeBytes}; }
   /// Puts code there at once, before the program runs any.
   void fill_code(std::span<const std::uint8_t> code);
+  /// The code below this offset is there to stay: big pages for it, which processors keep track of
+  /// many fewer of. Where the kernel has none, nothing happens.
+  void settle_code(std::uint64_t end);
   /// Lets every entry lead there, likewise.
   void fill_table(TraceeAddr target);
   /// Aligned stores that the program sees at once.
@@ -107,11 +110,13 @@ class CacheMemory {
  private:
   CacheMemory() = default;
   Result<void> map(Thread& thread);
+  Result<void> map_here(int fd);
   Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
                         const std::string& exe);
   Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
 
   std::uint8_t* host_ = nullptr;
+  std::uint64_t settled_ = 0;
   TraceeAddr code_;
   TraceeAddr table_;
   TraceeAddr threads_;

@@ -40,6 +40,7 @@ CodeCache::CodeCache(CacheMemory& memory,
 std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
   used_ = (used_ + kAlignment - 1) / kAlignment * kAlignment;
   if (used_ + bytes > kCodeBytes) return std::nullopt;
+  memory_.settle_code(used_);
   return used_;
 }
 

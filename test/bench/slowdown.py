@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Wall time of real programs under `backtrail record` and its neighbours, relative to native.
 
-usage: slowdown.py BUILD [--runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|extra]
+usage: slowdown.py BUILD [--runs N] [--peer-runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|extra]
 
 Every workload runs natively and behind each prefix, in turn, run by run, so that a machine that
 changes its speed changes it for all of them. Printed: medians relative to native, whether output and
 exit status stayed the same, and the geometric mean of those that did. `first` is `record` with
-nothing kept from earlier runs, `record` comes after it. gdb's `record full` is extrapolated: the
+nothing kept from earlier runs, `record` comes after it. Peers that take long run once unless told
+otherwise; all of it takes about a quarter of an hour. gdb's `record full` is extrapolated: the
 instructions it gets through in a second, against the number of them that `record` has counted.
 """
 import argparse
@@ -22,7 +23,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TIME_LIMIT = 300.0
+TIME_LIMIT = 120.0
+PEERS = ("valgrind", "qemu")
 GDB_INSTRUCTIONS = 20000
 
 PYTHON = """
@@ -34,14 +36,14 @@ def primes(n):
                 sieve[j] = 0
     return sum(sieve)
 words = {}
-for i in range(400000):
+for i in range(2000000):
     key = "w%d" % (i * 7919 % 5003)
     words[key] = words.get(key, 0) + i
-print(primes(1500000), len(words), sum(words.values()))
+print(primes(9000000), len(words), sum(words.values()))
 """
 PERL = """
 my %h; my $t = 0;
-for my $i (1 .. 900000) { my $k = "k" . ($i * 31 % 4001); $h{$k} += $i; $t += length($k) if $k =~ /7[0-3]/; }
+for my $i (1 .. 4500000) { my $k = "k" . ($i * 31 % 4001); $h{$k} += $i; $t += length($k) if $k =~ /7[0-3]/; }
 print scalar(keys %h), " $t\\n";
 """
 SQL = """
@@ -52,6 +54,18 @@ create index x on t(a);
 select count(*), sum(a), max(b) from t;
 select a % 10, count(*), max(length(b)) from t group by 1 order by 2 desc, 1;
 select count(*) from t t1 join t t2 on t1.a = t2.a where t1.b < t2.b;
+"""
+LIBRARY = """
+#include <iostream>
+#include <map>
+#include <regex>
+#include <string>
+int main(int argc, char** argv) {
+  std::map<std::string, int> seen;
+  const std::regex word{"[a-z]+([0-9]*)"};
+  for (int i = 0; i < argc; ++i) seen[std::regex_replace(argv[i], word, "$1")] += i;
+  for (const auto& [key, value] : seen) std::cout << key << value;
+}
 """
 NODE = """
 let m = new Map(), t = 0;
@@ -67,11 +81,12 @@ class Scratch:
         self.folder = tempfile.mkdtemp(prefix="backtrail-bench.")
         state = 12345
         words = []
-        for _ in range(1200000):
+        for _ in range(3600000):
             state = (state * 1103515245 + 12345) & 0x7FFFFFFF
             words.append("%x" % (state >> 14 & 0xFFF))
         self.write("text", " ".join(words))
         self.write("empty.c", "")
+        self.write("library.cpp", LIBRARY)
         self.write("prog.py", PYTHON)
         self.write("prog.pl", PERL)
         self.write("prog.sql", SQL)
@@ -103,11 +118,11 @@ def workloads(scratch):
         "steady": [
             ("gzip", [full("gzip"), "-9c", text]),
             ("bzip2", [full("bzip2"), "-9c", text]),
-            ("xz", [full("xz"), "-2c", "-T1", text]),
+            ("xz", [full("xz"), "-0c", "-T1", text]),
             ("python3", [full("python3"), "-S", scratch.path("prog.py")]),
             ("perl", [full("perl"), scratch.path("prog.pl")]),
             ("sqlite3", [full("sqlite3"), ":memory:", ".read " + scratch.path("prog.sql")]),
-            ("cc1plus", [compiler_proper(), "-quiet", "-O2", "-std=c++17", "-o", "/dev/null", scratch.path("shapes.cpp")]),
+            ("cc1plus", [compiler_proper(), "-quiet", "-O2", "-std=c++17", "-o", "/dev/null", scratch.path("library.cpp")]),
             ("shapes", [scratch.path("shapes"), "60"]),
         ],
         "short": [
@@ -118,7 +133,7 @@ def workloads(scratch):
             ("git --version", [full("git"), "--version"]),
         ],
         "extra": [
-            ("xz, 2 threads", [full("xz"), "-2c", "-T2", text]),
+            ("xz, 2 threads", [full("xz"), "-0c", "-T2", "--block-size=4MiB", text]),
             ("node", [full("node"), scratch.path("prog.js")]),
             ("java", [full("java"), "-version"]),
         ],
@@ -160,7 +175,7 @@ def gdb_rate(command, scratch):
     for line in script:
         words += ["-ex", line]
     ran = subprocess.run(words + ["--args"] + command, capture_output=True, text=True, cwd=scratch.folder,
-                         stdin=subprocess.DEVNULL, check=False)
+                         stdin=subprocess.DEVNULL, check=False, timeout=TIME_LIMIT)
     found = re.search(r"RATE ([0-9.]+)", ran.stdout)
     return float(found.group(1)) if found else float("nan")
 
@@ -173,6 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--peer-runs", type=int, default=1, help="of " + " and ".join(PEERS))
     parser.add_argument("--only", default="")
     parser.add_argument("--set", default="steady,short")
     parser.add_argument("--vs", default="first,record,valgrind,qemu,gdb")
@@ -200,7 +216,8 @@ def main():
 
 
 def measure(group, rows, shown, prefixes, options, backtrail, scratch, environment, kept, with_gdb):
-    print("\n%s programs, median of %d runs, times native" % (group, options.runs))
+    print("\n%s programs, wall time, median of %d runs (%s: of %d), times native"
+          % (group, options.runs, ", ".join(PEERS), min(options.peer_runs, options.runs)))
     head = ["program", "native s"] + shown + (["gdb record full*"] if with_gdb else []) + ["bytes/branch", "misses"]
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))
@@ -208,8 +225,10 @@ def measure(group, rows, shown, prefixes, options, backtrail, scratch, environme
     for name, command in rows:
         times = {v: [] for v in ["native"] + shown}
         results = {}
-        for _ in range(options.runs):
+        for turn in range(options.runs):
             for v in ["native"] + shown:
+                if v in PEERS and turn >= options.peer_runs:
+                    continue
                 if results.get(v, ("", ""))[0] == "time-out":
                     continue
                 if v == "first":

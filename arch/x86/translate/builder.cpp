@@ -12,6 +12,9 @@ constexpr std::uint8_t kJumpIfEqual = 0x74;
 constexpr std::uint8_t kJumpIfNotEqual = 0x75;
 constexpr std::uint8_t kLoopWhileNotEqual = 0xe0;
 constexpr std::uint8_t kLoopWhileEqual = 0xe1;
+/// Loops of at most so many instructions stand there up to so many times.
+constexpr std::uint32_t kMostTurned = 32;
+constexpr std::ptrdiff_t kMostCopies = 8;
 
 }  // namespace
 
@@ -34,7 +37,16 @@ bool Builder::limits_reached() const {
 
 bool Builder::may_follow(TraceeAddr target) const {
   return !limits_reached() && !source_.stop_before(target) &&
-         std::find(seen_.begin(), seen_.end(), target) == seen_.end();
+         std::count(seen_.begin(), seen_.end(), target) < copies_;
+}
+
+bool Builder::may_turn(const SourceInsn& insn) const {
+  if (insn.target > insn.pc || limits_reached() || copies_ >= kMostCopies) return false;
+  const auto last = std::find(seen_.rbegin(), seen_.rend(), insn.target);
+  if (last == seen_.rend() || source_.stop_before(insn.target)) return false;
+  const auto body = static_cast<std::uint32_t>(last - seen_.rbegin()) + 1;
+  // The copy has to fit: superblocks that begin anywhere in a loop would follow.
+  return body <= kMostTurned && block_.instructions + body < options_.max_instructions;
 }
 
 std::variant<Superblock, Special> Builder::build() {
@@ -270,8 +282,18 @@ void Builder::conditional_jump(const SourceInsn& insn) {
   // A jump to behind itself changes nothing and is no branch to anybody.
   if (insn.target == insn.next()) return;
   mark(insn.pc);
-  emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | insn.condition)});
+  if (!may_turn(insn)) {
+    emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | insn.condition)});
+    add_side_exit(insn);
+    return;
+  }
+  // The other way round: the end of the loop leaves.
+  emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | (insn.condition ^ 1U))});
   add_side_exit(insn);
+  side_exits_.back().falls_through = true;
+  block_.branches.emplace_back(insn.pc, insn.target);
+  ++copies_;
+  pc_ = insn.target;
 }
 
 void Builder::jump_if_rcx_zero(const SourceInsn& insn) {
@@ -464,6 +486,9 @@ void Builder::emit_side_exits() {
       mark(side.insn.pc, kRcxInSlot, kPopped);
       emit_.load(Gpr::kRcx, Slot::kScratch);
       finish_indirect(side.insn.pc, kPopped, side.executed);
+    } else if (side.falls_through) {
+      emit_exit({.kind = ExitKind::kContinue, .executed = side.executed, .to = side.insn.next()},
+                side.insn.next());
     } else {
       emit_exit({.kind = ExitKind::kDirect,
                  .executed = side.executed,

@@ -25,7 +25,8 @@ class Builder {
     std::uint8_t state = 0;
     bool r10_dirty = false;
     bool r11_dirty = false;
-    bool is_return = false;  ///< To elsewhere than the call's end.
+    bool is_return = false;      ///< To elsewhere than the call's end.
+    bool falls_through = false;  ///< The branch is taken within the superblock.
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
@@ -46,6 +47,8 @@ class Builder {
   bool copy_relative(const SourceInsn& insn);
   void load_address(const SourceInsn& insn);
   void conditional_jump(const SourceInsn& insn);
+  /// The jump closes a loop that is worth another copy.
+  [[nodiscard]] bool may_turn(const SourceInsn& insn) const;
   void jump_if_rcx_zero(const SourceInsn& insn);
   void loop(const SourceInsn& insn);
   bool follow(const SourceInsn& insn);
@@ -81,6 +84,7 @@ class Builder {
   bool log_in_slot_ = false;
   std::optional<std::uint32_t> eax_;
   std::vector<TraceeAddr> seen_;
+  std::ptrdiff_t copies_ = 1;      ///< Of a loop's body; nothing is followed more often.
   std::vector<TraceeAddr> calls_;  ///< Where the calls that were followed are to return to.
   std::vector<SideExit> side_exits_;
 };

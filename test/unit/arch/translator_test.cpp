@@ -189,6 +189,28 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
   }
 }
 
+TEST(Translator, SmallLoopsTurnWithinTheirSuperblock) {
+  // dec eax; jne 0x1000; ret
+  const Program program{0x1000, {0xff, 0xc8, 0x75, 0xfc, 0xc3}};
+  const Superblock block = program.translated();
+  ASSERT_GE(block.branches.size(), 2U);
+  for (const Branch& branch : block.branches) {
+    EXPECT_EQ(branch, Branch(TraceeAddr{0x1002}, TraceeAddr{0x1000}));
+  }
+  // The return, every copy's end, and the last one's way back.
+  ASSERT_EQ(block.exits.size(), block.branches.size() + 2);
+  for (std::size_t i = 0; i < block.branches.size(); ++i) {
+    const Exit& exit = block.exits[i + 1];
+    EXPECT_EQ(exit.kind, ExitKind::kContinue);
+    EXPECT_EQ(exit.to, TraceeAddr{0x1004});
+    EXPECT_EQ(exit.passed, i);
+    EXPECT_EQ(exit.executed, 2 * (i + 1));
+  }
+  EXPECT_EQ(block.exits.back().kind, ExitKind::kDirect);
+  EXPECT_EQ(block.exits.back().to, TraceeAddr{0x1000});
+  EXPECT_EQ(block.exits.back().passed, block.branches.size());
+}
+
 TEST(Translator, GoesOnBehindACallThatReturns) {
   // call 0x1006; nop; ret -- 0x1007: ret
   const Program program{0x1000, {0xe8, 2, 0, 0, 0, 0x90, 0xc3, 0xc3}};
