@@ -47,6 +47,12 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
   if (found == by_tid_.end()) {
     // A new child's first stop may overtake its parent's event. Ends of threads that went with an
     // exec need nobody.
+    if (status.is_event(PTRACE_EVENT_EXIT)) {
+      // Its parent was killed before it could tell of it.
+      unclaimed_.erase(tid);
+      (void)request::cont(tid);
+      return;
+    }
     if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
     if (status.ended() && let_go_.erase(tid) != 0)
       ended_.emplace_back(next_order_++, end_of({tid, tid}, status));
@@ -91,6 +97,7 @@ void Engine::post(Thread& thread, StopEvent event) {
 
 void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   thread.note_stop(status);
+  if (status.is_event(PTRACE_EVENT_EXIT)) thread.control().starting = false;
   if (thread.control().starting) {
     handle_first_stop(thread);
     return;
@@ -174,7 +181,12 @@ void Engine::handle_clone(Thread& parent) {
   if (!message) return;
   const auto tid = static_cast<pid_t>(*message);
   const auto status = ProcFs{}.status(tid);
-  if (status && status->tgid != parent.id().pid) {
+  if (!status) {  // killed before it ran
+    unclaimed_.erase(tid);
+    go(parent);
+    return;
+  }
+  if (status->tgid != parent.id().pid) {
     handle_fork(parent, false);  // clone() without CLONE_THREAD: a process of its own
     return;
   }

@@ -22,6 +22,9 @@ constexpr const char* kHowToConnect =
     "  record btrace\n"
     "  reverse-step\n";
 
+constexpr const char* kWhatIsKnown =
+    "backtrail: of the past, control flow is known and values of variables are not\n";
+
 /// gdb reads these itself.
 constexpr const char* kWhereItLies =
     "backtrail: for debug files and sources, in gdb, before the connection:\n"
@@ -51,6 +54,7 @@ int run_replay(const ReplayOptions& options) {
     return 1;
   }
   if (options.says_how) fmt::print(stderr, kHowToConnect, options.file);
+  fmt::print(stderr, kWhatIsKnown);
   ServeOptions serve;
   serve.comm = options.comm;
   serve.launch.stdio_is_protocol = options.comm.kind == CommKind::kStdio;

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include <sys/resource.h>
@@ -58,8 +60,16 @@ int run_record(const RecordOptions& options) {
   {
     const auto begin = Clock::now();
     Recorder recorder{options.recorder};
+    std::optional<TraceSpool> spool;
+    if (options.all) {
+      const auto folder = std::filesystem::path{options.crash_file}.parent_path().string();
+      spool.emplace(folder.empty() ? "." : folder, options.spool_bytes);
+      recorder.add(*spool);
+    }
     CrashFiles crash_files{
-        recorder, {options.crash_file, options.keep, options.core}, command_of(options.launch)};
+        recorder,
+        {options.crash_file, options.keep, options.core, spool ? &*spool : nullptr},
+        command_of(options.launch)};
     if (!options.crash_file.empty()) recorder.add(crash_files);
     const auto ended = recorder.run(options.launch);
     if (!ended) return cannot_start(ended.error(), options.launch);

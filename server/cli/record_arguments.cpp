@@ -63,6 +63,7 @@ struct Values {
   std::string on = "signal,sanitizer";
   std::string max_disk;
   bool full = false;
+  bool all = false;
   bool statistics = false;
   std::string log;
 };
@@ -95,7 +96,12 @@ void add_options(CLI::App& app, Values& values) {
                  "signal,sanitizer)")
       ->type_name("LIST");
   app.add_flag("--full", values.full, "Unchanged pages of files go into the crash file too");
-  app.add_option("--max-disk", values.max_disk, "Bytes that a crash file may take on disk")
+  app.add_flag(
+      "--all", values.all,
+      "Every branch goes into the crash file: compressed to disk as it comes, beside FILE");
+  app.add_option("--max-disk", values.max_disk,
+                 "Bytes that a crash file may take on disk, and those of --all before it (default "
+                 "for these: 2G)")
       ->type_name("SIZE");
   app.add_flag("--stats", values.statistics, "Say on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
@@ -139,11 +145,20 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (!keep) return fail_with(keep.error());
   options.keep = *keep;
   options.recorder.limit = keep->timeout;
+  constexpr std::uint64_t kSpoolBytes = 2ULL << 30;
+  if (values.all && values.output.empty()) return fail_with("--all goes with -o");
+  options.all = values.all;
+  options.spool_bytes = values.max_disk.empty() ? kSpoolBytes : options.core.max_bytes;
   options.launch.program = words.front();
   options.launch.arguments.assign(words.begin() + 1, words.end());
   options.launch.through_shell = false;
   options.launch.transparent = true;
   options.recorder.ring_bytes = *ring;
+  if (values.all) {
+    // Its log of what is not decoded yet holds more than comes in between.
+    options.recorder.ring_bytes = 16ULL << 20;
+    options.recorder.flush_every = std::chrono::milliseconds{10};
+  }
   options.recorder.statistics = values.statistics;
   options.recorder.traced = values.source != "none";
   options.recorder.source =

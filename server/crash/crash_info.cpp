@@ -54,21 +54,34 @@ std::string time_of(const decoder::CoreFile& core) {
   return line("when", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(time)));
 }
 
-std::string thread_line(const decoder::CoreThread& thread, const decoder::TraceArchive& archive) {
-  std::string text = fmt::format("  {:<8} pc {:#x}", thread.tid, thread.user.pc().value());
-  const decoder::TraceArchive::Thread* trace = archive.find(thread.tid);
-  if (trace == nullptr) return text + ", no trace\n";
+std::string trace_text(const decoder::TraceArchive::Thread* trace) {
+  if (trace == nullptr) return ", no trace\n";
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;
   for (const decoder::TraceBlock& block : trace->blocks) {
     bytes += block.stored.size() + decoder::kBlockHeaderBytes;
     records += block.records;
   }
-  text += fmt::format(", {} branches in {}", records, size_text(bytes));
+  std::string text = fmt::format(", {} branches in {}", records, size_text(bytes));
   if (trace->lost != 0) text += fmt::format(", {} older ones not kept", trace->lost);
   if (records < trace->records) text += fmt::format(", {} damaged", trace->records - records);
   if (!trace->name.empty()) text += ", " + printable(trace->name);
   return text + "\n";
+}
+
+/// The living, then those of whom only the trace is left.
+std::string thread_lines(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
+  std::string text;
+  std::set<std::uint32_t> alive;
+  for (const decoder::CoreThread& thread : core.threads()) {
+    alive.insert(thread.tid);
+    text += fmt::format("  {:<8} pc {:#x}", thread.tid, thread.user.pc().value()) +
+            trace_text(archive.find(thread.tid));
+  }
+  for (const auto& [tid, trace] : archive.threads()) {
+    if (!alive.contains(tid)) text += fmt::format("  {:<8} ended", tid) + trace_text(&trace);
+  }
+  return text;
 }
 
 }  // namespace
@@ -110,7 +123,7 @@ std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
 
   const decoder::TraceArchive archive{core};
   text += line("threads", std::to_string(core.threads().size()));
-  for (const decoder::CoreThread& thread : core.threads()) text += thread_line(thread, archive);
+  text += thread_lines(core, archive);
   if (core.newer_format()) text += "  the traces are of a newer format\n";
   if (archive.unreadable_bytes() != 0) {
     text += fmt::format("  {} bytes of the traces are damaged\n", archive.unreadable_bytes());

@@ -41,11 +41,12 @@ Result<void> write_ring(std::uint32_t tid, const decoder::RecordRing& ring,
 }
 
 /// The trace of each thread that has one; the dying thread's first.
-std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first) {
+std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, TraceSpool* spool) {
   std::vector<tracee::CoreTrace> out;
   for (const auto& thread : process.threads()) {
     if (!thread->trace()) continue;
     thread->trace()->source().flush();
+    if (spool != nullptr) continue;
     const decoder::BtsHistory* history = thread->trace()->bts();
     if (history == nullptr) continue;
     const decoder::RecordRing& ring = history->records();
@@ -58,6 +59,7 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first) 
                      return write_ring(tid, ring, sink);
                    }});
   }
+  if (spool != nullptr) out = spool->traces(process.pid());
   std::stable_partition(out.begin(), out.end(), [first](const tracee::CoreTrace& trace) {
     return trace.tid == static_cast<std::uint32_t>(first);
   });
@@ -153,7 +155,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   // Nobody reads the heaps of a hundred children that were expected to die.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
-  const auto traces = traces_of(process, thread.tid());
+  const auto traces = traces_of(process, thread.tid(), options_.spool);
   const auto written = tracee::write_core(process, cause, traces, kept.path, core);
   if (!written) {
     failures_ +=

@@ -10,6 +10,7 @@
 #include "ptrace/core/core_writer.hpp"
 #include "server/record/ending.hpp"
 #include "server/record/recorder.hpp"
+#include "server/record/trace_spool.hpp"
 
 namespace backtrail::server {
 
@@ -18,6 +19,8 @@ struct CrashFileOptions {
   std::string pattern;
   KeepPolicy keep;
   tracee::CoreOptions core;
+  /// Where all the records are; null: threads' histories are what there is. Borrowed.
+  TraceSpool* spool = nullptr;
 };
 
 /// The name that a pattern stands for. Slashes in the process's name become exclamation marks.

@@ -77,7 +77,7 @@ void Recorder::begin_thread(ThreadId id) {
   if (!options_.traced) return;
   tracee::TraceConfig config{.format = tracee::TraceFormat::kBts,
                              .size_bytes = options_.ring_bytes,
-                             .log_bytes = options_.ring_bytes};
+                             .log_bytes = options_.flush_every ? 0 : options_.ring_bytes};
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
@@ -175,6 +175,15 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   }
 }
 
+void Recorder::flush_all() {
+  for (const tracee::Process* process : engine_.processes()) {
+    for (const auto& thread : process->threads()) {
+      if (thread->trace()) thread->trace()->source().flush();
+    }
+  }
+  flush_clock_.set(*options_.flush_every);
+}
+
 void Recorder::end_the_run() {
   constexpr std::chrono::seconds kGrace{2};
   const int signal = timed_out_ ? SIGKILL : SIGTERM;
@@ -232,16 +241,18 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   begin_thread(main);
   go_on(main);
   if (options_.limit) clock_.set(*options_.limit);
+  if (options_.flush_every) flush_clock_.set(*options_.flush_every);
   const auto terminated = [this] {
     look_at_all({.reason = EndReason::kTerminated, .signal = SIGTERM});
   };
   while (!end_) {
-    engine_.pump(clock_.fd());
+    engine_.pump(flush_clock_.fd());
     while (const auto event = engine_.take_event()) handle(*event);
     signals_.forward(program_, terminated);
     if (end_) break;
     if (clock_.is_up()) end_the_run();
-    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {clock_.fd(), POLLIN, 0}};
+    if (flush_clock_.is_up()) flush_all();
+    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {flush_clock_.fd(), POLLIN, 0}};
     // A leader that ended before its threads is found by looking now and then.
     constexpr int kLookAgainMs = 1000;
     ::poll(waited, 2, kLookAgainMs);

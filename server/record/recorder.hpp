@@ -50,6 +50,9 @@ struct RecorderOptions {
   bool traced = true;                      ///< false: follow everything, record nothing.
   std::uint64_t ring_bytes = 64ULL << 20;  ///< History of each thread.
   bool statistics = false;
+  /// Observers who listen to threads' records get them this often, none left out; else nobody
+  /// decodes what the histories do not need.
+  std::optional<std::chrono::milliseconds> flush_every;
   /// The run is ended then: SIGTERM, and SIGKILL a little later.
   std::optional<std::chrono::milliseconds> limit;
 };
@@ -88,12 +91,14 @@ class Recorder {
   void look(tracee::ThreadId id, const Ending& ending);
   void look_at_all(const Ending& ending);
   void end_the_run();
+  void flush_all();
   void go_on(tracee::ThreadId id, int signal = 0);
   void let_go_of_the_rest();
 
   RecorderOptions options_;
   ForwardedSignals signals_;
   RunClock clock_{signals_.fd()};
+  RunClock flush_clock_{clock_.fd()};
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;

@@ -16,6 +16,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -218,6 +219,42 @@ TEST(EndingsKept, KilledAlone) {
   EXPECT_EQ(ran.status, 1000 + SIGKILL);
   EXPECT_THAT(ran.output, HasSubstr("SIGKILL in crashes"));
   EXPECT_THAT(folder.names(), ElementsAre("core"));
+}
+
+TEST(EndingsKept, AtAnyMomentOfSixteenThreads) {
+  const TemporaryFolder folder;
+  constexpr int kRuns = 5;
+  for (int i = 0; i < kRuns; ++i) {
+    const std::string seed = std::to_string(i);
+    const Ran ran =
+        record({"-o", folder / seed, "--", inferior("random_crash"), seed, "and crash"});
+    EXPECT_EQ(ran.status, 1000 + SIGSEGV) << ran.output;
+    EXPECT_THAT(run({BT_BACKTRAIL, "info", folder / seed}).output,
+                AllOf(HasSubstr("SIGSEGV in thread"), Not(HasSubstr("damaged")),
+                      Not(HasSubstr("cut off"))));
+    const Ran passed = record({"-o", folder / "none", "--", inferior("random_crash"), seed});
+    EXPECT_EQ(passed.output, "all right\n");
+  }
+  EXPECT_THAT(folder.names(), SizeIs(kRuns));
+}
+
+/// Branches of the thread that `info` lists first.
+long branches_of(const std::string& file) {
+  const std::string text = run({BT_BACKTRAIL, "info", file}).output;
+  std::smatch found;
+  return std::regex_search(text, found, std::regex{"([0-9]+) branches in"}) ? std::stol(found[1])
+                                                                            : 0;
+}
+
+TEST(EndingsKept, AllOfTheTraceWhereAskedFor) {
+  const TemporaryFolder folder;
+  const Words words{"--", inferior("random_crash"), "5", "and crash"};
+  (void)record(with({"-o", folder / "last", "--ring", "64k"}, words));
+  (void)record(with({"-o", folder / "all", "--ring", "64k", "--all"}, words));
+  EXPECT_GT(branches_of(folder / "all"), 2 * branches_of(folder / "last"));
+  EXPECT_EQ(record({"-o", folder / "none", "--all", "--", "true"}).output, "");
+  EXPECT_THAT(folder.names(), ElementsAre("all", "last"));
+  EXPECT_EQ(record({"--all", "--", "true"}).status, 1);
 }
 
 }  // namespace
