@@ -190,7 +190,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   serve.prefix_command();
   app.add_subcommand("record", "Run a program, and its children, recorded and without gdb");
   app.add_subcommand("replay", "Serve a crash file to gdb");
-  app.add_subcommand("report", "Say what a crash file tells: text, Markdown, JSON");
+  app.add_subcommand("report", "Say what a crash file tells: text, a page, for viewers");
   app.add_subcommand("info", "Say what is in a crash file");
   app.add_subcommand("pack", "Put a crash file, its programs and their sources into one archive");
   CLI::App& doctor = *app.add_subcommand(

@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "decoder/export/exports.hpp"
+#include "decoder/export/html_page.hpp"
 #include "decoder/report/report_builder.hpp"
 #include "decoder/report/report_text.hpp"
 #include "decoder/symbols/core_modules.hpp"
@@ -25,31 +28,75 @@ int say(const std::string& about, const std::string& what) {
   return 1;
 }
 
-int write(const ReportCommand& command, const std::string& text) {
-  std::unique_ptr<std::FILE, CloseFile> opened;
-  std::FILE* out = stdout;
-  if (!command.output.empty()) {
-    opened.reset(std::fopen(command.output.c_str(), "wb"));
-    if (!opened) return say(command.output, std::strerror(errno));
-    out = opened.get();
+/// Standard output or a file; remembers the first error.
+class Output {
+ public:
+  explicit Output(const std::string& path) {
+    if (path.empty()) return;
+    opened_.reset(std::fopen(path.c_str(), "wb"));
+    file_ = opened_.get();
+    if (file_ == nullptr) error_ = errno;
   }
-  const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  if (!written || std::fflush(out) != 0) {
-    return say(command.output.empty() ? "standard output" : command.output, std::strerror(errno));
+  void put(std::string_view text) {
+    if (error_ != 0) return;
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) error_ = errno;
   }
-  return 0;
+  /// 0: everything was written.
+  [[nodiscard]] int finish() {
+    if (error_ == 0 && std::fflush(file_) != 0) error_ = errno;
+    return error_;
+  }
+  [[nodiscard]] bool failed() const { return error_ != 0; }
+
+ private:
+  std::unique_ptr<std::FILE, CloseFile> opened_;
+  std::FILE* file_ = stdout;
+  int error_ = 0;
+};
+
+/// Branches of each thread that are exported if nobody says how many: what viewers bear.
+std::uint64_t usual_branches(ReportForm form) {
+  switch (form) {
+    case ReportForm::kFolded:
+      return 10'000'000;
+    case ReportForm::kSpeedscope:
+    case ReportForm::kPerfetto:
+      return 1'000'000;
+    default:
+      return 0;
+  }
 }
 
-std::string form_text(const decoder::Report& report, ReportForm form) {
-  switch (form) {
+void write_report(const decoder::ExportSource& source, const decoder::Report& report,
+                  const ReportCommand& command, const decoder::TextSink& sink) {
+  switch (command.form) {
     case ReportForm::kMarkdown:
-      return decoder::report_markdown(report);
+      sink(decoder::report_markdown(report));
+      return;
     case ReportForm::kJson:
-      return decoder::report_json(report);
+      sink(decoder::report_json(report));
+      return;
+    case ReportForm::kHtml:
+      decoder::write_page(source, report, {command.roots}, sink);
+      return;
+    case ReportForm::kFolded:
+      decoder::write_folded(source, sink);
+      return;
+    case ReportForm::kSpeedscope:
+      decoder::write_speedscope(source, sink);
+      return;
+    case ReportForm::kPerfetto:
+      decoder::write_trace_events(source, sink);
+      return;
     case ReportForm::kText:
-      break;
+      sink(decoder::report_text(report));
+      return;
   }
-  return decoder::report_text(report);
+}
+
+bool needs_report(ReportForm form) {
+  return form == ReportForm::kText || form == ReportForm::kMarkdown || form == ReportForm::kJson ||
+         form == ReportForm::kHtml;
 }
 
 }  // namespace
@@ -67,9 +114,19 @@ int run_report(const ReportCommand& command) {
   decoder::ReportOptions options;
   if (command.calls != 0) options.calls = options.other_calls = command.calls;
   options.branches = command.branches;
-  decoder::Report report = decoder::build_report(*core, archive, memory, *symbols, options);
+  Output output{command.output};
+  const std::string place = command.output.empty() ? "standard output" : command.output;
+  if (output.failed()) return say(place, std::strerror(output.finish()));
+  decoder::Report report;
+  if (needs_report(command.form)) {
+    report = decoder::build_report(*core, archive, memory, *symbols, options);
+  }
   for (const std::string& problem : memory.problems()) report.notes.push_back(problem);
-  return write(command, form_text(report, command.form));
+  decoder::ExportSource source{*core, archive, memory, *symbols, command.branches};
+  if (source.branches == 0) source.branches = usual_branches(command.form);
+  write_report(source, report, command, [&output](std::string_view text) { output.put(text); });
+  if (const int error = output.finish(); error != 0) return say(place, std::strerror(error));
+  return 0;
 }
 
 }  // namespace backtrail::server

@@ -8,7 +8,15 @@
 
 namespace backtrail::server {
 
-enum class ReportForm : std::uint8_t { kText, kMarkdown, kJson };
+enum class ReportForm : std::uint8_t {
+  kText,
+  kMarkdown,
+  kJson,
+  kHtml,
+  kFolded,
+  kSpeedscope,
+  kPerfetto,
+};
 
 struct ReportCommand {
   std::string file;

@@ -30,7 +30,11 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
   auto* form = app.add_option_group("Form", "Text unless one of these is given");
   const std::map<std::string, std::pair<ReportForm, std::string>> forms{
       {"--markdown", {ReportForm::kMarkdown, "For the page of a CI job, below 1 MiB"}},
-      {"--json", {ReportForm::kJson, "For programs; docs/report-format.md"}}};
+      {"--json", {ReportForm::kJson, "For programs; docs/report-format.md"}},
+      {"--html", {ReportForm::kHtml, "One page to look around in, for a browser"}},
+      {"--folded", {ReportForm::kFolded, "Stacks for flame graphs"}},
+      {"--speedscope", {ReportForm::kSpeedscope, "For speedscope"}},
+      {"--perfetto", {ReportForm::kPerfetto, "For Perfetto: Chrome's trace events"}}};
   for (const auto& [name, what] : forms) {
     const ReportForm chosen = what.first;
     form->add_flag_callback(

@@ -1,0 +1,230 @@
+#include "decoder/export/html_page.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <boost/json.hpp>
+
+#include "decoder/export/page_data.hpp"
+#include "decoder/export/page_parts.hpp"
+#include "decoder/export/thread_lanes.hpp"
+#include "decoder/report/clean_text.hpp"
+#include "decoder/report/report_text.hpp"
+#include "decoder/report/thread_calls.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+namespace json = boost::json;
+
+/// What a page holds if nobody says how much.
+constexpr std::uint64_t kPageBranches = 5'000'000;
+/// All source text together.
+constexpr std::size_t kMostSource = 16U << 20U;
+
+constexpr std::string_view kKeys =
+    "w s + -        zoom (or the wheel)\n"
+    "a d, arrows    move (or drag; shift and wheel; alt and wheel: up and down)\n"
+    "click          select a call; double click: zoom to it\n"
+    "[  ]           step to the line before, to the line after\n"
+    "{              step back over calls\n"
+    "a line's count: to its run before the present place\n"
+    "/  n  N        find a function; its call before, its call after\n"
+    "f  0  End      the selected call; the whole trace; the end of the thread\n";
+
+json::string text(std::string_view bytes) {
+  return json::string{valid_utf8(bytes)};
+}
+
+/// JSON in which nothing can end a script element.
+std::string island(const json::value& value) {
+  std::string out;
+  for (const char c : json::serialize(value)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string html_escaped(std::string_view raw) {
+  std::string out;
+  for (const char c : raw) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+/// Fixed-width numbers, the code before each record and before the end.
+struct BlockColumn {
+  std::vector<std::uint32_t> ids;
+
+  [[nodiscard]] bool wide() const {
+    return std::any_of(ids.begin(), ids.end(), [](std::uint32_t id) { return id > 0xffff; });
+  }
+  [[nodiscard]] std::vector<std::uint8_t> bytes() const {
+    const std::size_t width = wide() ? 4 : 2;
+    std::vector<std::uint8_t> out;
+    out.reserve(ids.size() * width);
+    for (const std::uint32_t id : ids) {
+      for (std::size_t i = 0; i < width; ++i) out.push_back(static_cast<std::uint8_t>(id >> 8 * i));
+    }
+    return out;
+  }
+};
+
+class PageWriter {
+ public:
+  PageWriter(const ExportSource& source, const Report& report, const PageOptions& options,
+             const TextSink& sink)
+      : source_{source},
+        report_{report},
+        options_{options},
+        sink_{sink},
+        insns_{source.code},
+        names_{source.symbols},
+        code_{insns_, source.symbols} {}
+
+  void write() {
+    const std::string report = report_text(report_);
+    sink_(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+        "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<title>Backtrail</title>\n<style>\n");
+    sink_(page_style);
+    sink_("</style></head>\n<body>\n<noscript><pre>");
+    sink_(html_escaped(report));
+    sink_("</pre></noscript>\n");
+    sink_(page_body);
+    json::array threads;
+    for (const ThreadLane& lane : thread_lanes(source_)) {
+      threads.push_back(write_thread(lane, threads.size()));
+    }
+    put_block("code", packed_base64(code_.write()));
+    sink_("<script type=\"application/json\" id=\"meta\">");
+    sink_(island(meta(std::move(threads), report)));
+    sink_("</script>\n<script>\n'use strict';\n(() => {\n");
+    sink_(page_script);
+    sink_("})();\n</script>\n</body></html>\n");
+  }
+
+ private:
+  void put_block(const std::string& id, const std::string& content) {
+    sink_(fmt::format("<script type=\"application/octet-stream\" id=\"{}\">", id));
+    sink_(content);
+    sink_("</script>\n");
+  }
+
+  /// The thread that died has the most room.
+  [[nodiscard]] std::uint64_t room(const ThreadLane& lane) const {
+    if (source_.branches != 0) return source_.branches;
+    const std::size_t count = source_.core.threads().size();
+    if (count == 1) return kPageBranches;
+    return lane.died ? kPageBranches / 2 : kPageBranches / 2 / (count - 1) + 1;
+  }
+
+  json::object write_thread(const ThreadLane& lane, std::size_t number) {
+    const std::uint64_t most = room(lane);
+    const ThreadCalls traced =
+        rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
+    const BlockColumn blocks = blocks_of(lane, most);
+    put_block(fmt::format("calls{}", number),
+              packed_base64(page_calls(traced.calls, names_, code_)));
+    put_block(fmt::format("blocks{}", number), packed_base64(blocks.bytes()));
+    json::object out;
+    const TraceArchive::Thread& trace = *source_.archive.find(lane.tid);
+    std::string title = lane.title;
+    if (traced.records < trace.records || trace.lost != 0) {
+      title +=
+          fmt::format("  (the last {} of {} branches)", traced.records, trace.records + trace.lost);
+    }
+    out["title"] = text(title);
+    out["died"] = lane.died;
+    out["wide"] = blocks.wide();
+    return out;
+  }
+
+  BlockColumn blocks_of(const ThreadLane& lane, std::uint64_t most) {
+    BlockColumn out;
+    TraceeAddr begin;
+    source_.archive.visit(lane.tid, most, [&](std::span<const Record> records) {
+      for (const Record& record : records) {
+        const bool known = begin != TraceeAddr{} && record.from != TraceeAddr{};
+        out.ids.push_back(
+            known ? code_.block(begin, record.from, record.kind == RecordKind::kBranch) : 0);
+        begin = record.to;
+      }
+    });
+    // Up to the end; the instruction that faulted belongs to it.
+    out.ids.push_back(begin == TraceeAddr{} ? 0 : code_.block(begin, lane.pc, true));
+    return out;
+  }
+
+  json::array sources() {
+    json::array out;
+    std::size_t total = 0;
+    for (const std::uint32_t id : code_.files()) {
+      const std::string& path = source_.symbols.text(id);
+      json::object file;
+      file["path"] = text(path);
+      if (total < kMostSource) {
+        const std::string content = read_source(path, options_.roots);
+        total += content.size();
+        if (!content.empty()) file["text"] = text(content);
+      }
+      out.push_back(std::move(file));
+    }
+    return out;
+  }
+
+  json::object meta(json::array threads, const std::string& report) {
+    json::object out;
+    out["title"] = text(fmt::format("{} ({})", report_.program, report_.pid));
+    out["cause"] =
+        text(report_.signal == 0 ? std::string{}
+                                 : fmt::format("{}: {}", report_.signal_name, report_.cause));
+    out["text"] = text(report);
+    out["keys"] = text(kKeys);
+    json::array names;
+    for (const CallNames::Function& function : names_.functions()) {
+      names.push_back(text(printable(function.name)));
+    }
+    out["names"] = std::move(names);
+    out["files"] = sources();
+    out["threads"] = std::move(threads);
+    return out;
+  }
+
+  const ExportSource& source_;
+  const Report& report_;
+  const PageOptions& options_;
+  const TextSink& sink_;
+  InsnCache insns_;
+  CallNames names_;
+  PageCode code_;
+};
+
+}  // namespace
+
+void write_page(const ExportSource& source, const Report& report, const PageOptions& options,
+                const TextSink& sink) {
+  PageWriter{source, report, options, sink}.write();
+}
+
+}  // namespace backtrail::decoder

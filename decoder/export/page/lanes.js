@@ -1,0 +1,249 @@
+// Lanes on a canvas. What is narrower than a pixel is drawn once a pixel, so a frame costs as much
+// as the screen is wide, however long the trace is.
+
+const ROW = 17, TITLE = 20, AXIS = 18, MOST_ROWS = 40;
+
+class Lanes {
+  constructor(page) {
+    this.page = page;
+    this.canvas = document.getElementById('canvas');
+    this.context = this.canvas.getContext('2d');
+    this.longest = Math.max(1, ...page.threads.map((thread) => thread.total));
+    this.left = -this.longest;
+    this.right = this.longest * 0.02;
+    this.top = 0;
+    this.colors = [[], [], [], []];
+    this.labels = new Map();
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    this.listen();
+  }
+  rows(thread) { return Math.min(thread.deepest + 1, MOST_ROWS); }
+  // The depth in the lane's first row: deep lanes follow the selected call.
+  firstDepth(thread) {
+    if (thread.deepest < MOST_ROWS) return 0;
+    const selected = this.page.selected;
+    const depth = selected && selected.thread === thread && selected.call !== NONE
+        ? thread.depth[selected.call] : thread.deepest;
+    return Math.max(0, Math.min(thread.deepest + 1 - MOST_ROWS, depth - (MOST_ROWS >> 1)));
+  }
+  draw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => { this.pending = false; this.paint(); });
+  }
+  color(name) {
+    const style = getComputedStyle(document.documentElement);
+    return style.getPropertyValue(name).trim();
+  }
+  paint() {
+    const ratio = window.devicePixelRatio || 1;
+    const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+    if (this.canvas.width !== width * ratio || this.canvas.height !== height * ratio) {
+      this.canvas.width = width * ratio;
+      this.canvas.height = height * ratio;
+    }
+    const context = this.context;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const back = this.color('--back'), text = this.color('--text');
+    this.dark = parseInt(back.slice(1, 3), 16) < 128;
+    this.textColor = text;
+    this.edge = this.color('--edge');
+    this.crashColor = this.color('--crash');
+    this.accent = this.color('--accent');
+    context.fillStyle = back;
+    context.fillRect(0, 0, width, height);
+    this.scale = width / (this.right - this.left);
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    let y = AXIS - this.top;
+    for (const thread of this.page.threads) {
+      const lane = TITLE + this.rows(thread) * ROW + 8;
+      if (y + lane > AXIS && y < height) this.paintLane(thread, y, width, height);
+      y += lane;
+    }
+    this.bottom = y + this.top;
+    this.paintAxis(width, height);
+  }
+  paintLane(thread, y, width, height) {
+    const context = this.context;
+    context.fillStyle = thread.died ? this.crashColor : this.textColor;
+    context.fillText(thread.title + (thread.died ? '  died' : ''), 6, y + TITLE / 2);
+    const first = this.firstDepth(thread);
+    for (let row = 0; row < this.rows(thread); ++row) {
+      const top = y + TITLE + row * ROW;
+      if (top + ROW < AXIS || top > height) continue;
+      this.paintRow(thread, first + row, top, width);
+    }
+    if (thread.died) {
+      context.fillStyle = this.crashColor;
+      context.fillRect((0 - this.left) * this.scale, y, 2, TITLE + this.rows(thread) * ROW);
+    }
+    const cursor = this.page.cursor;
+    if (cursor && cursor.thread === thread) {
+      const x = (cursor.p - thread.total - 0.5 - this.left) * this.scale;
+      context.fillStyle = this.accent;
+      context.fillRect(x - 1, y, 2, TITLE + this.rows(thread) * ROW);
+    }
+  }
+  paintRow(thread, depth, top, width) {
+    const context = this.context, scale = this.scale;
+    // Positions count from the thread's beginning; lanes end at 0.
+    const origin = thread.total + this.left;
+    const end = thread.levelStart[depth + 1];
+    const visible = thread.total + this.right;
+    let at = thread.firstAt(depth, origin);
+    while (at < end) {
+      const call = thread.level[at];
+      if (thread.begin[call] > visible) break;
+      const x = (thread.begin[call] - origin) * scale;
+      const x2 = (thread.end[call] - origin) * scale;
+      if (x2 - x < 1) {
+        const pixel = Math.floor(x);
+        context.fillStyle = this.fill(thread, call, true);
+        context.fillRect(pixel, top, 1, ROW - 1);
+        at = thread.firstAt(depth, origin + (pixel + 1) / scale, at + 1);
+        continue;
+      }
+      this.paintCall(thread, call, Math.max(x, -1), Math.min(x2, width + 1), top);
+      ++at;
+    }
+  }
+  fill(thread, call, small) {
+    const page = this.page;
+    if (page.matches && page.matches[thread.name[call]]) return this.dark ? '#b08800' : '#f2c94c';
+    const colors = this.colors[(this.dark ? 2 : 0) + (small ? 1 : 0)];
+    let color = colors[thread.name[call]];
+    if (color === undefined) {
+      const light = this.dark ? (small ? 40 : 30) : (small ? 70 : 82);
+      // The golden angle keeps neighbours apart.
+      color = 'hsl(' + (thread.name[call] * 137.508) % 360 + ' 45% ' + light + '%)';
+      colors[thread.name[call]] = color;
+    }
+    return color;
+  }
+  paintCall(thread, call, x, x2, top) {
+    const context = this.context;
+    context.fillStyle = this.fill(thread, call, false);
+    const wide = Math.max(1, x2 - x - 0.5);
+    context.fillRect(x, top, wide, ROW - 1);
+    if ((thread.how[call] & 7) === BEGIN_SIGNAL || (thread.how[call] >> 3) === 2) {
+      context.fillStyle = this.crashColor;
+      context.fillRect((thread.how[call] >> 3) === 2 ? x2 - 2 : x, top, 2, ROW - 1);
+    }
+    const selected = this.page.selected;
+    if (selected && selected.thread === thread && selected.call === call) {
+      context.strokeStyle = this.accent;
+      context.lineWidth = 2;
+      context.strokeRect(x + 1, top + 1, wide - 2, ROW - 3);
+    }
+    if (x2 - x < 30) return;
+    const label = this.label(thread.name[call], x2 - x - 6);
+    context.fillStyle = this.textColor;
+    context.fillText(label, x + 3, top + ROW / 2);
+  }
+  label(name, room) {
+    const text = this.page.meta.names[name];
+    let size = this.labels.get(name);
+    if (size === undefined) {
+      size = this.context.measureText(text).width / Math.max(1, text.length);
+      this.labels.set(name, size);
+    }
+    const count = Math.floor(room / size);
+    return count >= text.length ? text : text.slice(0, Math.max(1, count - 1)) + '\u2026';
+  }
+  paintAxis(width) {
+    const context = this.context;
+    context.fillStyle = this.color('--panel');
+    context.fillRect(0, 0, width, AXIS);
+    context.fillStyle = this.color('--dim');
+    const step = Math.pow(10, Math.ceil(Math.log10((this.right - this.left) / (width / 110))));
+    for (let at = Math.ceil(this.left / step) * step; at <= this.right; at += step) {
+      const x = (at - this.left) * this.scale;
+      context.fillRect(x, AXIS - 4, 1, 4);
+      context.fillText(at === 0 ? 'the end' : at > 0 ? '' : at.toLocaleString(), x + 3, AXIS / 2);
+    }
+  }
+  // What stands at a place of the canvas: {thread, call, p}.
+  find(x, y) {
+    let top = AXIS - this.top;
+    for (const thread of this.page.threads) {
+      const lane = TITLE + this.rows(thread) * ROW + 8;
+      if (y >= top && y < top + lane) {
+        const depth = this.firstDepth(thread) + Math.floor((y - top - TITLE) / ROW);
+        const p = this.left + x / this.scale + thread.total;
+        if (depth < 0 || depth > thread.deepest) return {thread, call: NONE, p};
+        const at = thread.firstAt(depth, p);
+        const call = at < thread.levelStart[depth + 1] ? thread.level[at] : NONE;
+        return {thread, call: call !== NONE && thread.begin[call] <= p ? call : NONE, p};
+      }
+      top += lane;
+    }
+    return null;
+  }
+  zoom(factor, x) {
+    const at = this.left + (x === undefined ? this.canvas.clientWidth / 2 : x) / this.scale;
+    const span = Math.min(this.longest * 4, Math.max(8, (this.right - this.left) * factor));
+    const share = (at - this.left) / (this.right - this.left);
+    this.left = at - span * share;
+    this.right = this.left + span;
+    this.draw();
+  }
+  pan(pixels, down) {
+    const move = pixels / this.scale;
+    this.left += move;
+    this.right += move;
+    this.top = Math.max(0, Math.min(this.top + down, (this.bottom || 0) - 60));
+    this.draw();
+  }
+  show(from, to) {
+    const room = Math.max(4, (to - from) * 0.1);
+    this.left = from - room;
+    this.right = to + room;
+    this.draw();
+  }
+  whole() { this.show(-this.longest, 0); }
+  // Moves only as far as is needed to have the position in sight.
+  reveal(p) {
+    const span = this.right - this.left;
+    if (p < this.left + span * 0.05 || p > this.right - span * 0.05) {
+      this.left = p - span * 0.7;
+      this.right = this.left + span;
+    }
+    this.draw();
+  }
+  listen() {
+    const canvas = this.canvas;
+    canvas.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      if (event.shiftKey) this.pan(event.deltaY || event.deltaX, 0);
+      else if (event.altKey) this.pan(0, event.deltaY);
+      else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX, 0);
+      else this.zoom(Math.exp(event.deltaY * 0.002), event.offsetX);
+    }, {passive: false});
+    let drag = null;
+    canvas.addEventListener('pointerdown', (event) => {
+      drag = {x: event.offsetX, y: event.offsetY, moved: 0};
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (!drag) return;
+      drag.moved += Math.abs(event.offsetX - drag.x) + Math.abs(event.offsetY - drag.y);
+      this.pan(drag.x - event.offsetX, drag.y - event.offsetY);
+      drag.x = event.offsetX;
+      drag.y = event.offsetY;
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const still = drag && drag.moved < 4;
+      drag = null;
+      if (!still) return;
+      const found = this.find(event.offsetX, event.offsetY);
+      if (found && found.call !== NONE) this.page.select(found.thread, found.call);
+    });
+    canvas.addEventListener('dblclick', (event) => {
+      const found = this.find(event.offsetX, event.offsetY);
+      if (!found || found.call === NONE) return;
+      const {thread, call} = found;
+      this.show(thread.begin[call] - thread.total, thread.end[call] - thread.total);
+    });
+  }
+}

@@ -1,0 +1,157 @@
+// The trace: columns of numbers, decoded from the blocks in the page.
+
+const NONE = 0xffffffff;
+const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3;
+const END_NAMES = ['returned', 'went on by a jump', 'left by an exception or longjmp',
+                   'its end was not recorded', 'had not returned'];
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const table = new Uint8Array(128);
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  for (let i = 0; i < 64; ++i) table[digits.charCodeAt(i)] = i;
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const out = new Uint8Array(text.length / 4 * 3 - padding);
+  for (let i = 0, at = 0; i < text.length; i += 4) {
+    const word = table[text.charCodeAt(i)] << 18 | table[text.charCodeAt(i + 1)] << 12 |
+                 table[text.charCodeAt(i + 2) & 127] << 6 | table[text.charCodeAt(i + 3) & 127];
+    out[at++] = word >> 16;
+    if (at < out.length) out[at++] = word >> 8;
+    if (at < out.length) out[at++] = word;
+  }
+  return out;
+}
+
+async function unpack(id) {
+  const bytes = fromBase64(document.getElementById(id).textContent.trim());
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+class Reader {
+  constructor(bytes) { this.bytes = bytes; this.at = 0; }
+  number() {
+    let value = 0, scale = 1;
+    for (;;) {
+      const byte = this.bytes[this.at++];
+      value += (byte & 127) * scale;
+      if (byte < 128 || byte === undefined) return value;
+      scale *= 128;
+    }
+  }
+  signed() {
+    const value = this.number();
+    return value % 2 ? -(value + 1) / 2 : value / 2;
+  }
+}
+
+// Lines, and the blocks of straight-line code made of them.
+class Code {
+  static async load(meta) {
+    const code = new Code();
+    const reader = new Reader(await unpack('code'));
+    code.files = meta.files;
+    const lines = reader.number();
+    code.lineFile = new Uint32Array(lines);
+    code.lineNumber = new Uint32Array(lines);
+    code.lineIds = new Map();
+    for (let i = 0; i < lines; ++i) {
+      code.lineFile[i] = reader.number();
+      code.lineNumber[i] = reader.number();
+      code.lineIds.set(code.lineFile[i] * 16777216 + code.lineNumber[i], i);
+    }
+    const blocks = reader.number();
+    code.blockStart = new Uint32Array(blocks + 1);
+    const entries = [];
+    for (let i = 0; i < blocks; ++i) {
+      const count = reader.number();
+      for (let k = 0; k < count; ++k) entries.push(reader.number());
+      code.blockStart[i + 1] = entries.length;
+    }
+    code.entries = Uint32Array.from(entries);
+    return code;
+  }
+  place(line) {
+    if (!line) return '';
+    const path = this.files[this.lineFile[line]].path;
+    return path.slice(path.lastIndexOf('/') + 1) + ':' + this.lineNumber[line];
+  }
+}
+
+// One thread. Position p is the p-th branch; block p is the code that ran before it.
+class Thread {
+  static async load(meta, index) {
+    const thread = new Thread();
+    Object.assign(thread, meta.threads[index]);
+    const reader = new Reader(await unpack('calls' + index));
+    const n = thread.n = reader.number();
+    for (const column of ['begin', 'end', 'name', 'site', 'parent', 'depth']) {
+      thread[column] = new Uint32Array(n);
+    }
+    thread.how = new Uint8Array(n);
+    const open = [];
+    let begin = 0, depth = 0, deepest = 0;
+    for (let i = 0; i < n; ++i) {
+      begin += reader.number();
+      depth += reader.signed();
+      thread.begin[i] = begin;
+      thread.end[i] = begin + reader.number();
+      thread.name[i] = reader.number();
+      thread.how[i] = reader.number();
+      thread.site[i] = reader.number();
+      thread.depth[i] = depth;
+      thread.parent[i] = depth ? open[depth - 1] : NONE;
+      open[depth] = i;
+      deepest = Math.max(deepest, depth);
+    }
+    thread.deepest = deepest;
+    const raw = await unpack('blocks' + index);
+    thread.blocks = thread.wide ? new Uint32Array(raw.buffer, 0, raw.length >> 2)
+                                : new Uint16Array(raw.buffer, 0, raw.length >> 1);
+    thread.total = thread.blocks.length;
+    thread.sortByDepth();
+    return thread;
+  }
+  sortByDepth() {
+    this.levelStart = new Uint32Array(this.deepest + 2);
+    for (let i = 0; i < this.n; ++i) ++this.levelStart[this.depth[i] + 1];
+    for (let d = 0; d <= this.deepest; ++d) this.levelStart[d + 1] += this.levelStart[d];
+    const next = this.levelStart.slice();
+    this.level = new Uint32Array(this.n);
+    for (let i = 0; i < this.n; ++i) this.level[next[this.depth[i]]++] = i;
+  }
+  // Where in `level` the first call of this depth stands that ends behind `position`.
+  firstAt(depth, position, from) {
+    let low = from === undefined ? this.levelStart[depth] : from;
+    let high = this.levelStart[depth + 1];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.end[this.level[middle]] > position) high = middle; else low = middle + 1;
+    }
+    return low;
+  }
+  // The innermost call that block p is of; NONE: no call is known there.
+  callAt(p, most = this.deepest) {
+    let found = NONE;
+    for (let depth = 0; depth <= most; ++depth) {
+      const at = this.firstAt(depth, p - 1);
+      if (at === this.levelStart[depth + 1]) break;
+      const call = this.level[at];
+      if (this.begin[call] >= p) break;
+      found = call;
+    }
+    return found;
+  }
+  // Calls visit(p) for each block of the call's own code, without what it called.
+  own(call, visit) {
+    let p = this.begin[call] + 1;
+    const depth = this.depth[call];
+    for (let i = call + 1; i < this.n && this.depth[i] > depth; ++i) {
+      if (this.depth[i] !== depth + 1) continue;
+      for (; p <= this.begin[i]; ++p) visit(p);
+      p = Math.max(p, this.end[i] + 1);
+    }
+    for (; p <= this.end[call] && p <= this.total; ++p) visit(p);
+  }
+  block(p) { return this.blocks[p - 1]; }
+}

@@ -1,0 +1,172 @@
+// The selected call in words: its callers, and its source with how often each line ran.
+
+const AROUND = 12, MOST_LINES = 3000, KEPT_COUNTS = 64;
+
+function element(tag, text, click) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (click) made.addEventListener('click', click);
+  return made;
+}
+
+class Panel {
+  constructor(page) {
+    this.page = page;
+    this.call = document.getElementById('call');
+    this.file = document.getElementById('file');
+    this.source = document.getElementById('source');
+    this.texts = new Map();
+    this.counted = new Map();
+    this.file.addEventListener('change', () => this.showFile(Number(this.file.value)));
+  }
+  show(thread, call) {
+    const page = this.page;
+    this.call.replaceChildren();
+    if (call === NONE) {
+      this.call.append(element('h2', 'No call is known here'));
+      return;
+    }
+    this.call.append(element('h2', page.meta.names[thread.name[call]]));
+    this.call.append(element('div', this.describe(thread, call)));
+    const list = element('ol');
+    let at = thread.parent[call];
+    for (let i = 0; at !== NONE && i < 100; ++i, at = thread.parent[at]) {
+      const target = at;
+      const item = element('li');
+      item.append(element('button', page.meta.names[thread.name[at]],
+                          () => page.select(thread, target)));
+      list.append(item);
+    }
+    this.call.append(list);
+    this.count(thread, call);
+  }
+  describe(thread, call) {
+    const how = thread.how[call];
+    const begin = ['called', 'jumped to (tail call)', 'a signal handler',
+                   'running when the trace begins'][how & 7];
+    const site = this.page.code.place(thread.site[call]);
+    return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
+        (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches';
+  }
+  // How often each line of the call's own code ran. Stepping comes back to the same few calls.
+  linesOf(thread, call) {
+    const key = thread.title + ' ' + call;
+    let counts = this.counted.get(key);
+    if (counts === undefined) {
+      counts = this.countLines(thread, call);
+      if (this.counted.size >= KEPT_COUNTS) this.counted.delete(this.counted.keys().next().value);
+      this.counted.set(key, counts);
+    }
+    return counts;
+  }
+  countLines(thread, call) {
+    const code = this.page.code;
+    const blocks = new Map();
+    thread.own(call, (p) => {
+      const block = thread.block(p);
+      blocks.set(block, (blocks.get(block) || 0) + 1);
+    });
+    const counts = new Map();
+    for (const [block, times] of blocks) {
+      for (let k = code.blockStart[block]; k < code.blockStart[block + 1]; ++k) {
+        const line = code.entries[k];
+        if (line) counts.set(line, (counts.get(line) || 0) + times);
+      }
+    }
+    return counts;
+  }
+  count(thread, call) {
+    const code = this.page.code;
+    this.counts = this.linesOf(thread, call);
+    const files = new Map();
+    for (const [line, times] of this.counts) {
+      const file = code.lineFile[line];
+      files.set(file, (files.get(file) || 0) + times);
+    }
+    const order = [...files].sort((a, b) => b[1] - a[1]).map((entry) => entry[0]);
+    this.file.replaceChildren();
+    for (const file of order) {
+      const option = element('option', code.files[file].path);
+      option.value = file;
+      this.file.append(option);
+    }
+    if (order.length) this.showFile(order[0]);
+    else this.source.replaceChildren(element('pre', 'No lines are known of this call.'));
+  }
+  lines(file) {
+    let lines = this.texts.get(file);
+    if (lines === undefined) {
+      const text = this.page.code.files[file].text;
+      lines = text === undefined ? null : text.split('\n');
+      this.texts.set(file, lines);
+    }
+    return lines;
+  }
+  showFile(file) {
+    const code = this.page.code;
+    this.shown = file;
+    this.file.value = file;
+    const lines = this.lines(file);
+    const ran = new Map();
+    let first = Infinity, last = 0;
+    for (const [line, times] of this.counts || []) {
+      if (code.lineFile[line] !== file) continue;
+      ran.set(code.lineNumber[line], times);
+      first = Math.min(first, code.lineNumber[line]);
+      last = Math.max(last, code.lineNumber[line]);
+    }
+    const now = this.currentLine(file);
+    if (now) {
+      first = Math.min(first, now);
+      last = Math.max(last, now);
+    }
+    first = Math.max(1, first - AROUND);
+    last = Math.min(last + AROUND, lines ? lines.length : last, first + MOST_LINES);
+    const table = element('table');
+    for (let number = first; number <= last; ++number) {
+      if (!lines && !ran.has(number) && number !== now) continue;
+      table.append(this.row(file, number, ran.get(number), lines ? lines[number - 1] : ''));
+    }
+    this.source.replaceChildren(table);
+    if (!lines) this.source.prepend(element('pre', 'The source file is not in this page.'));
+    this.mark();
+  }
+  row(file, number, times, text) {
+    const row = element('tr');
+    row.dataset.line = number;
+    const count = element('td');
+    count.className = 'count';
+    if (times) {
+      const button = element('button', times.toLocaleString(), () => this.page.goToLine(file, number));
+      button.title = 'The run of this line before the present place';
+      count.append(button);
+    }
+    const numberCell = element('td', String(number));
+    numberCell.className = 'number';
+    row.append(count, numberCell, element('td', text));
+    return row;
+  }
+  currentLine(file) {
+    const {cursor, code} = this.page;
+    const line = cursor ? this.page.lineAt(cursor) : 0;
+    return line && code.lineFile[line] === file ? code.lineNumber[line] : 0;
+  }
+  // Shows the line that the cursor stands on.
+  follow() {
+    const line = this.page.lineAt(this.page.cursor);
+    if (!line) return;
+    const file = this.page.code.lineFile[line];
+    const has = this.source.querySelector(
+        'tr[data-line="' + this.page.code.lineNumber[line] + '"]');
+    if (this.shown !== file || !has) this.showFile(file); else this.mark();
+  }
+  mark() {
+    for (const row of this.source.querySelectorAll('tr.now')) row.className = '';
+    const now = this.currentLine(this.shown);
+    const row = now && this.source.querySelector('tr[data-line="' + now + '"]');
+    if (!row) return;
+    const {cursor} = this.page;
+    row.className = cursor.p === cursor.thread.total && cursor.thread.died ? 'now crash' : 'now';
+    row.scrollIntoView({block: 'nearest'});
+  }
+}

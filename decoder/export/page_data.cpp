@@ -1,0 +1,124 @@
+#include "decoder/export/page_data.hpp"
+
+#include <string_view>
+#include <utility>
+
+#include <zlib.h>
+
+#include "decoder/trace/block_walker.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+std::string base64(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t word = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      word = word << 8U | (i + k < bytes.size() ? bytes[i + k] : 0U);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      const bool there = i + k <= bytes.size();
+      out += there ? kDigits[word >> (18U - 6U * k) & 63U] : '=';
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void NumberWriter::put(std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) bytes_.push_back(static_cast<std::uint8_t>(value | 0x80U));
+  bytes_.push_back(static_cast<std::uint8_t>(value));
+}
+
+void NumberWriter::put_signed(std::int64_t value) {
+  const auto folded = static_cast<std::uint64_t>(value < 0 ? -(value + 1) : value);
+  put(folded << 1U | (value < 0 ? 1U : 0U));
+}
+
+std::size_t PageCode::HashStretch::operator()(const Stretch& stretch) const {
+  const std::uint64_t mixed = stretch.begin.value() * 0x9e3779b97f4a7c15U ^
+                              (stretch.last.value() << 1U | (stretch.with_last ? 1U : 0U));
+  return mixed * 0xff51afd7ed558ccdU >> 8U;
+}
+
+std::uint32_t PageCode::line(TraceeAddr address) {
+  const SourceLine at = symbols_.line_at(address);
+  if (at.file == 0 || at.line == 0) return 0;
+  const auto [file, new_file] =
+      file_numbers_.try_emplace(at.file, static_cast<std::uint32_t>(files_.size()));
+  if (new_file) files_.push_back(at.file);
+  const std::pair key{file->second, at.line};
+  const auto [place, is_new] =
+      line_ids_.try_emplace(key, static_cast<std::uint32_t>(lines_.size()));
+  if (is_new) lines_.push_back(key);
+  return place->second;
+}
+
+std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last) {
+  const auto [place, is_new] = ids_.try_emplace({begin, last, with_last}, 0U);
+  if (!is_new) return place->second;
+  std::vector<std::uint32_t> lines;
+  const auto add = [&](TraceeAddr at) {
+    const std::uint32_t id = line(at);
+    if (id != 0 && (lines.empty() || lines.back() != id)) lines.push_back(id);
+  };
+  const Walk walk =
+      walk_block(insns_, begin, last, [&](TraceeAddr pc, const arch::InsnFacts&) { add(pc); });
+  if (with_last && walk.reached()) add(last);
+  if (lines.empty()) return 0;
+  place->second = static_cast<std::uint32_t>(blocks_.size());
+  blocks_.push_back(std::move(lines));
+  return place->second;
+}
+
+std::vector<std::uint8_t> PageCode::write() const {
+  NumberWriter out;
+  out.put(lines_.size());
+  for (const auto& [file, number] : lines_) {
+    out.put(file);
+    out.put(number);
+  }
+  out.put(blocks_.size());
+  for (const auto& lines : blocks_) {
+    out.put(lines.size());
+    for (const std::uint32_t id : lines) out.put(id);
+  }
+  return out.bytes();
+}
+
+std::vector<std::uint8_t> page_calls(std::span<const Call> calls, CallNames& names,
+                                     PageCode& code) {
+  NumberWriter out;
+  out.put(calls.size());
+  std::uint64_t begin = 0;
+  std::int64_t depth = 0;
+  for (const Call& call : calls) {
+    constexpr unsigned kBeginBits = 3;
+    out.put(call.begin_position - begin);
+    out.put_signed(std::int64_t{call.depth} - depth);
+    out.put(call.end_position - call.begin_position);
+    out.put(names.of(call));
+    out.put(static_cast<std::uint64_t>(call.begin) | static_cast<std::uint64_t>(call.end)
+                                                         << kBeginBits);
+    out.put(call.site == TraceeAddr{} ? 0 : code.line(call.site));
+    begin = call.begin_position;
+    depth = call.depth;
+  }
+  return out.bytes();
+}
+
+std::string packed_base64(std::span<const std::uint8_t> bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::vector<std::uint8_t> packed(size);
+  if (compress2(packed.data(), &size, bytes.data(), bytes.size(), Z_DEFAULT_COMPRESSION) != Z_OK) {
+    return {};
+  }
+  return base64(std::span{packed}.first(size));
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,73 @@
+#pragma once
+/// @file
+/// A trace as the page reads it: columns of small numbers, packed.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/export/call_names.hpp"
+#include "decoder/symbols/symbols.hpp"
+#include "decoder/trace/insn_cache.hpp"
+
+namespace backtrail::decoder {
+
+/// Numbers as LEB128.
+class NumberWriter {
+ public:
+  void put(std::uint64_t value);
+  void put_signed(std::int64_t value);
+  [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// Stretches of straight-line code, each once, as the lines that they pass.
+class PageCode {
+ public:
+  /// Both are borrowed.
+  PageCode(InsnCache& insns, Symbols& symbols) : insns_{insns}, symbols_{symbols} {}
+
+  /// The block from `begin` to the instruction at `last`, with it or up to it. 0: none.
+  std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
+  /// 0: not known.
+  std::uint32_t line(TraceeAddr address);
+  /// Symbols' ids of the files that occur, in the page's order.
+  [[nodiscard]] const std::vector<std::uint32_t>& files() const { return files_; }
+  /// Lines and blocks: count, (file, line) each; count, (count, line ids) each.
+  [[nodiscard]] std::vector<std::uint8_t> write() const;
+
+ private:
+  struct Stretch {
+    TraceeAddr begin;
+    TraceeAddr last;
+    bool with_last = false;
+    bool operator==(const Stretch&) const = default;
+  };
+  struct HashStretch {
+    std::size_t operator()(const Stretch& stretch) const;
+  };
+
+  InsnCache& insns_;
+  Symbols& symbols_;
+  std::unordered_map<Stretch, std::uint32_t, HashStretch> ids_;
+  std::vector<std::vector<std::uint32_t>> blocks_{{}};
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> line_ids_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lines_{{}};  ///< File number, line.
+  std::map<std::uint32_t, std::uint32_t> file_numbers_;
+  std::vector<std::uint32_t> files_{0};
+};
+
+/// Columns of calls; see page/model.js.
+[[nodiscard]] std::vector<std::uint8_t> page_calls(std::span<const Call> calls, CallNames& names,
+                                                   PageCode& code);
+
+/// zlib's format in base64; empty when there is no memory.
+[[nodiscard]] std::string packed_base64(std::span<const std::uint8_t> bytes);
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+
+#include "decoder/export/call_names.hpp"
+#include "decoder/export/call_walk.hpp"
+#include "decoder/export/exports.hpp"
+#include "decoder/export/thread_lanes.hpp"
+#include "decoder/report/clean_text.hpp"
+#include "decoder/report/report.hpp"
+#include "decoder/report/thread_calls.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+std::string quoted(std::string_view text) {
+  return boost::json::serialize(boost::json::string{valid_utf8(text)});
+}
+
+/// Collects small pieces.
+class Pieces {
+ public:
+  explicit Pieces(const TextSink& sink) : sink_{sink} {}
+  ~Pieces() { flush(); }
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  void put(std::string_view text) {
+    text_ += text;
+    constexpr std::size_t kMost = 1U << 16U;
+    if (text_.size() >= kMost) flush();
+  }
+
+ private:
+  void flush() {
+    sink_(text_);
+    text_.clear();
+  }
+  const TextSink& sink_;
+  std::string text_;
+};
+
+}  // namespace
+
+void write_speedscope(const ExportSource& source, const TextSink& sink) {
+  InsnCache insns{source.code};
+  CallNames names{source.symbols};
+  Pieces out{sink};
+  out.put(fmt::format(R"({{"$schema":"https://www.speedscope.app/file-format-schema.json",)"
+                      R"("exporter":"backtrail","name":{},"profiles":[)",
+                      quoted(process_title(source, "the unit is branches"))));
+  bool first_thread = true;
+  for (const ThreadLane& lane : thread_lanes(source)) {
+    const ThreadCalls traced =
+        rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
+    out.put(fmt::format(
+        R"({}{{"type":"evented","name":{},"unit":"none","startValue":0,"endValue":{},"events":[)",
+        first_thread ? "" : ",", quoted(lane.title), traced.records + 1));
+    first_thread = false;
+    bool first = true;
+    const auto event = [&](char type, const Call& call, std::uint64_t at) {
+      out.put(fmt::format(R"({}{{"type":"{}","frame":{},"at":{}}})", first ? "" : ",", type,
+                          names.of(call), at));
+      first = false;
+    };
+    walk_calls(
+        traced.calls,
+        [&](std::size_t i) { event('O', traced.calls[i], traced.calls[i].begin_position); },
+        [&](std::size_t i) { event('C', traced.calls[i], traced.calls[i].end_position); });
+    out.put("]}");
+  }
+  out.put(R"(],"shared":{"frames":[)");
+  bool first = true;
+  for (const CallNames::Function& function : names.functions()) {
+    out.put(fmt::format(R"({}{{"name":{})", first ? "" : ",", quoted(function.name)));
+    if (function.line.file != 0) {
+      out.put(fmt::format(R"(,"file":{},"line":{})",
+                          quoted(source.symbols.text(function.line.file)), function.line.line));
+    }
+    out.put("}");
+    first = false;
+  }
+  out.put("]}}\n");
+}
+
+void write_trace_events(const ExportSource& source, const TextSink& sink) {
+  InsnCache insns{source.code};
+  CallNames names{source.symbols};
+  std::vector<std::string> quoted_names;
+  Pieces out{sink};
+  const std::uint32_t pid = source.core.process().pid;
+  const std::vector<ThreadLane> lanes = thread_lanes(source);
+  // Every thread's trace ends when the process died; where they begin need not be the same time.
+  std::uint64_t end = 0;
+  for (const ThreadLane& lane : lanes) {
+    const TraceArchive::Thread& trace = *source.archive.find(lane.tid);
+    end = std::max(
+        end, std::min(trace.records, source.branches + kBlockRecords) + trace.blocks.size() + 1);
+  }
+  out.put(fmt::format(R"({{"displayTimeUnit":"ns","otherData":{{"unit":"1 us = 1 branch"}},)"
+                      R"("traceEvents":[{{"ph":"M","pid":{},"name":"process_name",)"
+                      R"("args":{{"name":{}}}}})",
+                      pid, quoted(process_title(source, "1 us = 1 branch"))));
+  for (const ThreadLane& lane : lanes) {
+    const ThreadCalls traced =
+        rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
+    const std::uint64_t shift = end - (traced.records + 1);
+    out.put(
+        fmt::format(R"(,{{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
+                    pid, lane.tid, quoted(lane.title)));
+    const auto name_of = [&](const Call& call) -> const std::string& {
+      const std::uint32_t number = names.of(call);
+      for (std::size_t i = quoted_names.size(); i <= number; ++i) {
+        quoted_names.push_back(quoted(names.functions()[i].name));
+      }
+      return quoted_names[number];
+    };
+    walk_calls(
+        traced.calls,
+        [&](std::size_t i) {
+          const Call& call = traced.calls[i];
+          out.put(fmt::format(R"(,{{"ph":"B","pid":{},"tid":{},"ts":{},"name":{}}})", pid, lane.tid,
+                              call.begin_position + shift, name_of(call)));
+        },
+        [&](std::size_t i) {
+          out.put(fmt::format(R"(,{{"ph":"E","pid":{},"tid":{},"ts":{}}})", pid, lane.tid,
+                              traced.calls[i].end_position + shift));
+        });
+    if (lane.died) {
+      out.put(fmt::format(R"(,{{"ph":"i","s":"t","pid":{},"tid":{},"ts":{},"name":{}}})", pid,
+                          lane.tid, end,
+                          quoted(signal_name(source.core.threads().front().signal))));
+    }
+  }
+  out.put("]}\n");
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,15 @@
+// Names that would be markup, if somebody took them for it.
+int* volatile nowhere;
+volatile int sink;
+
+#line 1 "/tmp/<img src=x onerror=alert(2)>.c"
+__attribute__((noinline)) void evil(void) __asm__(
+    "\"</script><img src=x onerror=document.body.dataset.state='taken'>\"");
+void evil(void) {
+  sink = *nowhere;
+}
+
+int main(void) {
+  evil();
+  return 0;
+}

@@ -1,0 +1,156 @@
+// What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
+#include <chrono>
+#include <map>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <boost/json.hpp>
+
+#include "core_fixture.hpp"
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ReportExport : public ::testing::Test {
+ protected:
+  std::string run(const std::vector<std::string>& words) {
+    test::SpawnOptions options;
+    options.arguments = words;
+    options.environment = test::test_environment();
+    if (words.front() == "chromium") options.environment.push_back("HOME=" + folder.path());
+    options.working_directory = folder.path();
+    test::Subprocess program{options};
+    status = program.wait(test::deadline_in(std::chrono::seconds{240})).value_or(-1);
+    return program.output().text();
+  }
+  void record(const std::string& name, const std::vector<std::string>& arguments = {}) {
+    std::vector<std::string> words{BT_SERVER, "record", "--source", "cache", "-o", "x.core", "--"};
+    words.push_back(std::string{BT_INFERIOR_DIR} + "/" + name);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    run(words);
+  }
+  std::string report(const std::string& form) {
+    std::string text = run({BT_SERVER, "report", "x.core", form});
+    EXPECT_EQ(status, 0) << text;
+    return text;
+  }
+  bool has(const std::string& program) {
+    return !run({"sh", "-c", "command -v " + program}).empty();
+  }
+
+  TemporaryFolder folder;
+  int status = 0;
+};
+
+TEST_F(ReportExport, FoldedStacksAddUp) {
+  record("smash");
+  std::istringstream lines{report("--folded")};
+  std::size_t found = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.rfind(' ');
+    ASSERT_NE(space, std::string::npos) << line;
+    EXPECT_GT(std::stoll(line.substr(space + 1)), 0) << line;
+    if (line.find(";work(char const*);set_customer(Order&, char const*);") != std::string::npos) {
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 0U);
+}
+
+TEST_F(ReportExport, SpeedscopeEventsNest) {
+  record("smash");
+  const auto file = boost::json::parse(report("--speedscope"));
+  const auto& frames = file.at("shared").at("frames").as_array();
+  for (const auto& profile : file.at("profiles").as_array()) {
+    std::vector<std::int64_t> stack;
+    std::int64_t time = 0;
+    for (const auto& event : profile.at("events").as_array()) {
+      const std::int64_t frame = event.at("frame").as_int64();
+      EXPECT_LT(static_cast<std::size_t>(frame), frames.size());
+      EXPECT_GE(event.at("at").as_int64(), time);
+      time = event.at("at").as_int64();
+      if (event.at("type").as_string() == "O") {
+        stack.push_back(frame);
+      } else {
+        ASSERT_FALSE(stack.empty());
+        EXPECT_EQ(stack.back(), frame);
+        stack.pop_back();
+      }
+    }
+    EXPECT_TRUE(stack.empty());
+    EXPECT_LE(time, profile.at("endValue").as_int64());
+  }
+}
+
+TEST_F(ReportExport, TraceEventsNestAndEndTogether) {
+  record("smash");
+  const auto file = boost::json::parse(report("--perfetto"));
+  std::map<std::int64_t, std::vector<std::string>> stacks;
+  std::map<std::int64_t, std::int64_t> last;
+  bool died = false;
+  for (const auto& event : file.at("traceEvents").as_array()) {
+    const auto& kind = event.at("ph").as_string();
+    if (kind == "M") continue;
+    const std::int64_t tid = event.at("tid").as_int64();
+    const std::int64_t time = event.at("ts").as_int64();
+    EXPECT_GE(time, last[tid]);
+    last[tid] = time;
+    if (kind == "B") stacks[tid].emplace_back(event.at("name").as_string());
+    if (kind == "E") {
+      ASSERT_FALSE(stacks[tid].empty());
+      stacks[tid].pop_back();
+    }
+    died = died || (kind == "i" && event.at("name").as_string() == "SIGSEGV");
+  }
+  EXPECT_TRUE(died);
+  EXPECT_EQ(last.size(), 2U);
+  EXPECT_EQ(last.begin()->second, last.rbegin()->second);
+}
+
+TEST_F(ReportExport, APageWalksTheTraceInNode) {
+  if (!has("node")) GTEST_SKIP() << "no node";
+  record("smash");
+  run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"});
+  EXPECT_EQ(status, 0) << text;
+  // From the smashed pointer back over the loop that smashed it.
+  EXPECT_THAT(text, AllOf(ContainsRegex("stack [^\n]*< run_order\\(Order&\\) < work"),
+                          HasSubstr("steps smash.cpp:39 smash.cpp:38 smash.cpp:47 smash.cpp:36 "
+                                    "smash.cpp:33 "),
+                          Not(HasSubstr("sources 0"))));
+}
+
+TEST_F(ReportExport, HostileNamesStayNames) {
+  record("hostile");
+  const std::string page = report("--html");
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), HasSubstr("\\u003cimg src=x")));
+  EXPECT_THAT(report("--folded"), HasSubstr("</script><img src=x onerror"));
+  boost::json::parse(report("--speedscope"));
+  boost::json::parse(report("--perfetto"));
+  if (!has("node")) GTEST_SKIP() << "no node";
+  run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"});
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_THAT(text, HasSubstr("stack </script><img"));
+}
+
+TEST_F(ReportExport, APageOpensInABrowser) {
+  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  record("hostile");
+  run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
+  const std::string dom =
+      run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+           "--user-data-dir=" + folder.path() + "/profile", "--virtual-time-budget=20000",
+           "--dump-dom", "file://" + (folder / "x.html")});
+  EXPECT_THAT(dom, AllOf(HasSubstr("data-state=\"ready\""), HasSubstr("&lt;/script&gt;&lt;img"),
+                         Not(HasSubstr("data-state=\"taken\""))));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee

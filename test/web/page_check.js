@@ -1,0 +1,60 @@
+// Reads a page of `backtrail report --html` as a browser would and walks its trace.
+// usage: node page_check.js PAGE     prints what it found, one fact a line
+'use strict';
+const fs = require('fs');
+const vm = require('vm');
+
+const page = fs.readFileSync(process.argv[2], 'utf8');
+const scripts = [...page.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g)];
+const islands = new Map();
+let code = null;
+for (const [, attributes, content] of scripts) {
+  const id = /id="([^"]*)"/.exec(attributes);
+  if (id) islands.set(id[1], content);
+  else code = content;
+}
+if (code === null) throw new Error('no script');
+if (page.split(/<\/?script/i).length - 1 !== 2 * scripts.length) throw new Error('a stray script tag');
+const meta = JSON.parse(islands.get('meta'));
+const body = page.slice(page.indexOf('<body>'), page.indexOf('<script'));
+if (/<img|onerror|javascript:/i.test(body.replace(/<noscript>[\s\S]*?<\/noscript>/, ''))) {
+  throw new Error('hostile text in the body');
+}
+
+// Everything but the page's own start.
+const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)[\s\S]*$/, '');
+const sandbox = {
+  Blob, Response, DecompressionStream, Uint8Array, Uint16Array, Uint32Array, Map, Math, Object,
+  document: {getElementById: (id) => ({textContent: islands.get(id)})},
+};
+vm.createContext(sandbox);
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, NONE};', sandbox);
+const {Code, Thread, Page, NONE} = sandbox.model;
+
+(async () => {
+  const walker = new Page();
+  walker.code = await Code.load(meta);
+  walker.arrive = () => {};
+  console.log('title ' + meta.title);
+  for (let i = 0; i < meta.threads.length; ++i) {
+    const thread = await Thread.load(meta, i);
+    console.log('thread ' + thread.title + (thread.died ? ' died' : ''));
+    const stack = [];
+    for (let at = thread.callAt(thread.total); at !== NONE; at = thread.parent[at]) {
+      stack.push(meta.names[thread.name[at]]);
+    }
+    console.log('stack ' + stack.join(' < '));
+    walker.toEnd(thread);
+    const steps = [walker.code.place(walker.lineAt(walker.cursor))];
+    for (let k = 0; k < 20 && walker.move(-1); ++k) {
+      steps.push(walker.code.place(walker.lineAt(walker.cursor)));
+    }
+    console.log('steps ' + steps.join(' '));
+    // Each block belongs to one call, or to none.
+    let counted = 0;
+    for (let call = 0; call < thread.n; ++call) thread.own(call, () => ++counted);
+    if (counted > thread.total) throw new Error('blocks counted twice');
+    console.log('blocks ' + thread.total + ' counted ' + counted);
+  }
+  console.log('sources ' + meta.files.filter((file) => file.text !== undefined).length);
+})().catch((error) => { console.error(error); process.exit(1); });
