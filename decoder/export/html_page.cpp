@@ -29,6 +29,7 @@ constexpr std::string_view kKeys =
     "[  ]           step to the line before, to the line after\n"
     "{              step back over calls\n"
     "a line's count: to its run before the present place\n"
+    "i              its instructions, or its lines\n"
     "/  n  N        find a function; its call before, its call after\n"
     "f  0  End      the selected call; the whole trace; the end of the thread\n";
 
@@ -117,6 +118,12 @@ class PageWriter {
       threads.push_back(write_thread(lane, threads.size()));
     }
     put_block("code", packed_base64(code_.write()));
+    put_block("insns", packed_base64(code_.write_instructions()));
+    json::array texts;
+    for (const std::string& instruction : code_.texts()) texts.push_back(text(instruction));
+    sink_("<script type=\"application/json\" id=\"texts\">");
+    sink_(island(std::move(texts)));
+    sink_("</script>\n");
     sink_("<script type=\"application/json\" id=\"meta\">");
     sink_(island(meta(std::move(threads), report)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");

@@ -1,10 +1,12 @@
 #include "decoder/export/page_data.hpp"
 
+#include <array>
 #include <string_view>
 #include <utility>
 
 #include <zlib.h>
 
+#include "arch/disassemble.hpp"
 #include "decoder/trace/block_walker.hpp"
 
 namespace backtrail::decoder {
@@ -62,17 +64,33 @@ std::uint32_t PageCode::line(TraceeAddr address) {
 std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last) {
   const auto [place, is_new] = ids_.try_emplace({begin, last, with_last}, 0U);
   if (!is_new) return place->second;
-  std::vector<std::uint32_t> lines;
+  Block block;
   const auto add = [&](TraceeAddr at) {
+    block.instructions.push_back(instruction(at));
     const std::uint32_t id = line(at);
-    if (id != 0 && (lines.empty() || lines.back() != id)) lines.push_back(id);
+    if (id != 0 && (block.lines.empty() || block.lines.back() != id)) block.lines.push_back(id);
   };
   const Walk walk =
       walk_block(insns_, begin, last, [&](TraceeAddr pc, const arch::InsnFacts&) { add(pc); });
-  if (with_last && walk.reached()) add(last);
-  if (lines.empty()) return 0;
+  if (with_last && walk.reached() && insns_.at(last).known()) add(last);
+  if (block.instructions.empty()) return 0;
   place->second = static_cast<std::uint32_t>(blocks_.size());
-  blocks_.push_back(std::move(lines));
+  blocks_.push_back(std::move(block));
+  return place->second;
+}
+
+std::uint32_t PageCode::instruction(TraceeAddr address) {
+  const auto [place, is_new] =
+      instruction_ids_.try_emplace(address, static_cast<std::uint32_t>(instructions_.size()));
+  if (!is_new) return place->second;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t count = insns_.code().read_code(address, bytes);
+  const std::string text =
+      arch::disassemble(insns_.code().isa(), address, std::span{bytes}.first(count));
+  const auto [known, new_text] =
+      text_ids_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
+  if (new_text) texts_.push_back(text);
+  instructions_.push_back({address, known->second});
   return place->second;
 }
 
@@ -84,9 +102,29 @@ std::vector<std::uint8_t> PageCode::write() const {
     out.put(number);
   }
   out.put(blocks_.size());
-  for (const auto& lines : blocks_) {
-    out.put(lines.size());
-    for (const std::uint32_t id : lines) out.put(id);
+  for (const Block& block : blocks_) {
+    out.put(block.lines.size());
+    for (const std::uint32_t id : block.lines) out.put(id);
+  }
+  return out.bytes();
+}
+
+std::vector<std::uint8_t> PageCode::write_instructions() const {
+  NumberWriter out;
+  out.put(instructions_.size());
+  TraceeAddr before;
+  for (const Instruction& instruction : instructions_) {
+    out.put_signed(static_cast<std::int64_t>(instruction.address - before));
+    out.put(instruction.text);
+    before = instruction.address;
+  }
+  for (const Block& block : blocks_) {
+    out.put(block.instructions.size());
+    std::int64_t last = 0;
+    for (const std::uint32_t id : block.instructions) {
+      out.put_signed(std::int64_t{id} - last);
+      last = id;
+    }
   }
   return out.bytes();
 }

@@ -41,6 +41,11 @@ class PageCode {
   [[nodiscard]] const std::vector<std::uint32_t>& files() const { return files_; }
   /// Lines and blocks: count, (file, line) each; count, (count, line ids) each.
   [[nodiscard]] std::vector<std::uint8_t> write() const;
+  /// Instructions: count, (distance of the address from the one before, text number) each; then of
+  /// each block: count, distances of their numbers.
+  [[nodiscard]] std::vector<std::uint8_t> write_instructions() const;
+  /// Instructions' texts by number.
+  [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
 
  private:
   struct Stretch {
@@ -56,7 +61,21 @@ class PageCode {
   InsnCache& insns_;
   Symbols& symbols_;
   std::unordered_map<Stretch, std::uint32_t, HashStretch> ids_;
-  std::vector<std::vector<std::uint32_t>> blocks_{{}};
+  struct Instruction {
+    TraceeAddr address;
+    std::uint32_t text = 0;
+  };
+  struct Block {
+    std::vector<std::uint32_t> lines;
+    std::vector<std::uint32_t> instructions;
+  };
+  std::uint32_t instruction(TraceeAddr address);
+
+  std::vector<Block> blocks_{Block{}};
+  std::unordered_map<TraceeAddr, std::uint32_t> instruction_ids_;
+  std::vector<Instruction> instructions_;
+  std::unordered_map<std::string, std::uint32_t> text_ids_;
+  std::vector<std::string> texts_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> line_ids_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lines_{{}};  ///< File number, line.
   std::map<std::uint32_t, std::uint32_t> file_numbers_;

@@ -26,8 +26,8 @@ bool looks_like_source(const std::filesystem::path& path) {
 
 std::string read_source(const std::string& path, const std::vector<std::string>& roots) {
   if (!path.starts_with('/')) return {};
-  std::vector<std::string> places;
-  for (const std::string& root : roots) places.push_back(root + path);
+  std::vector<std::string> places = roots;
+  for (std::string& place : places) place += path;
   places.push_back(path);
   for (const std::string& place : places) {
     std::error_code error;

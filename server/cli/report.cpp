@@ -15,6 +15,8 @@
 #include "decoder/symbols/core_modules.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
+#include "server/crash/archive.hpp"
+#include "server/crash/pack.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -99,9 +101,7 @@ bool needs_report(ReportForm form) {
          form == ReportForm::kHtml;
 }
 
-}  // namespace
-
-int run_report(const ReportCommand& command) {
+int report_core(const ReportCommand& command) {
   const auto file = tracee::MappedFile::open(command.file);
   if (!file) return say(command.file, file.error().message());
   const auto core = decoder::CoreFile::parse(file->bytes());
@@ -127,6 +127,18 @@ int run_report(const ReportCommand& command) {
   write_report(source, report, command, [&output](std::string_view text) { output.put(text); });
   if (const int error = output.finish(); error != 0) return say(place, std::strerror(error));
   return 0;
+}
+
+}  // namespace
+
+int run_report(const ReportCommand& given) {
+  if (!looks_like_archive(given.file)) return report_core(given);
+  const auto unpacked = UnpackedCrash::open(given.file);
+  if (!unpacked) return say(given.file, unpacked.error());
+  ReportCommand command = given;
+  command.file = unpacked->core_file();
+  command.roots.insert(command.roots.begin(), unpacked->files());
+  return report_core(command);
 }
 
 }  // namespace backtrail::server

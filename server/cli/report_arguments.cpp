@@ -12,7 +12,7 @@ namespace backtrail::server {
 Command parse_report_arguments(std::span<const std::string> arguments) {
   ReportCommand command;
   CLI::App app{"Say what a crash file tells", "backtrail report"};
-  app.add_option("FILE", command.file, "The crash file")->required();
+  app.add_option("FILE", command.file, "The crash file, or an archive of `pack`")->required();
   app.add_option("-o,--output", command.output, "Write to this file, not to standard output")
       ->type_name("FILE");
   app.add_option("--files", command.roots, "Look for the program's files below this folder first")

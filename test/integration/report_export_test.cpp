@@ -123,6 +123,7 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
   EXPECT_THAT(text, AllOf(ContainsRegex("stack [^\n]*< run_order\\(Order&\\) < work"),
                           HasSubstr("steps smash.cpp:39 smash.cpp:38 smash.cpp:47 smash.cpp:36 "
                                     "smash.cpp:33 "),
+                          ContainsRegex("instructions [0-9]+ [^\n]*callq? \\*%rdx"),
                           Not(HasSubstr("sources 0"))));
 }
 

@@ -120,6 +120,16 @@ TEST_F(Report, AMissingProgramIsNamedByItsFile) {
   EXPECT_THAT(report({"--files", "files"}), HasSubstr("=> SIGSEGV at fault"));
 }
 
+TEST_F(Report, APackedFileNeedsNothingElse) {
+  const std::string program = folder / "packed";
+  std::filesystem::copy_file(std::string{BT_INFERIOR_DIR} + "/crashes", program);
+  run({BT_SERVER, "record", "--source", "cache", "-o", "x.core", "--", program, "null"}, -1);
+  run({BT_SERVER, "pack", "x.core"});
+  std::filesystem::remove(program);
+  std::filesystem::remove(folder / "x.core");
+  EXPECT_THAT(run({BT_SERVER, "report", "x.core.tar.zst"}), HasSubstr("=> SIGSEGV at fault"));
+}
+
 TEST_F(Report, BadFilesAreErrors) {
   EXPECT_THAT(run({BT_SERVER, "report", "nothing.core"}, 1), HasSubstr("nothing.core"));
   EXPECT_THAT(run({BT_SERVER, "report", "/etc/hostname"}, 1), HasSubstr("/etc/hostname"));

@@ -24,7 +24,7 @@ if (/<img|onerror|javascript:/i.test(body.replace(/<noscript>[\s\S]*?<\/noscript
 // Everything but the page's own start.
 const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)[\s\S]*$/, '');
 const sandbox = {
-  Blob, Response, DecompressionStream, Uint8Array, Uint16Array, Uint32Array, Map, Math, Object,
+  Blob, Response, DecompressionStream, Uint8Array, Uint16Array, Uint32Array, Map, Math, Object, JSON, Float64Array,
   document: {getElementById: (id) => ({textContent: islands.get(id)})},
 };
 vm.createContext(sandbox);
@@ -56,5 +56,8 @@ const {Code, Thread, Page, NONE} = sandbox.model;
     if (counted > thread.total) throw new Error('blocks counted twice');
     console.log('blocks ' + thread.total + ' counted ' + counted);
   }
+  await walker.code.loadInstructions();
+  const texts = new Set(Array.from(walker.code.insns, (id) => walker.code.insnTexts[walker.code.insnText[id]]));
+  console.log('instructions ' + walker.code.insnAt.length + ' ' + [...texts].filter((text) => /^callq? \*/.test(text)));
   console.log('sources ' + meta.files.filter((file) => file.text !== undefined).length);
 })().catch((error) => { console.error(error); process.exit(1); });

@@ -194,6 +194,7 @@ class Page {
       'ArrowUp': () => this.lanes.pan(0, -60), 'ArrowDown': () => this.lanes.pan(0, 60),
       '[': () => this.step(-1), ']': () => this.step(1), '{': () => this.stepOver(),
       '0': () => this.lanes.whole(), 'End': () => this.toEnd(thread()),
+      'i': () => this.selected && this.selected.call !== NONE && this.panel.toggle(),
       'f': () => this.fit(), 'n': () => this.next(-1), 'N': () => this.next(1),
       '/': () => document.getElementById('search').focus(),
       '?': () => this.dialog(this.meta.keys),
@@ -206,6 +207,7 @@ class Page {
     on('help', keys['?']);
     on('text', () => this.dialog(this.meta.text));
     on('theme', () => this.theme());
+    on('assembly', keys.i);
     const search = document.getElementById('search');
     search.addEventListener('input', () => this.search(search.value));
     document.addEventListener('keydown', (event) => {

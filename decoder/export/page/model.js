@@ -71,6 +71,33 @@ class Code {
     code.entries = Uint32Array.from(entries);
     return code;
   }
+  // Instructions take room; they are unpacked when somebody wants to see them.
+  async loadInstructions() {
+    if (this.insns) return;
+    const reader = new Reader(await unpack('insns'));
+    const count = reader.number();
+    this.insnAt = new Float64Array(count);
+    this.insnText = new Uint32Array(count);
+    let at = 0;
+    for (let i = 0; i < count; ++i) {
+      at += reader.signed();
+      this.insnAt[i] = at;
+      this.insnText[i] = reader.number();
+    }
+    const blocks = this.blockStart.length - 1;
+    this.insnStart = new Uint32Array(blocks + 1);
+    const ids = [];
+    for (let i = 0; i < blocks; ++i) {
+      let id = 0;
+      for (let k = reader.number(); k > 0; --k) {
+        id += reader.signed();
+        ids.push(id);
+      }
+      this.insnStart[i + 1] = ids.length;
+    }
+    this.insnTexts = JSON.parse(document.getElementById('texts').textContent);
+    this.insns = Uint32Array.from(ids);
+  }
   place(line) {
     if (!line) return '';
     const path = this.files[this.lineFile[line]].path;

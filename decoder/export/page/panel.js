@@ -17,7 +17,11 @@ class Panel {
     this.source = document.getElementById('source');
     this.texts = new Map();
     this.counted = new Map();
-    this.file.addEventListener('change', () => this.showFile(Number(this.file.value)));
+    this.instructions = false;
+    this.file.addEventListener('change', () => {
+      this.instructions = false;
+      this.showFile(Number(this.file.value));
+    });
   }
   show(thread, call) {
     const page = this.page;
@@ -48,36 +52,35 @@ class Panel {
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
         (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches';
   }
-  // How often each line of the call's own code ran. Stepping comes back to the same few calls.
-  linesOf(thread, call) {
+  // The blocks of the call's own code, each with how often it ran. Stepping comes back to the same
+  // few calls.
+  blocksOf(thread, call) {
     const key = thread.title + ' ' + call;
-    let counts = this.counted.get(key);
-    if (counts === undefined) {
-      counts = this.countLines(thread, call);
+    let blocks = this.counted.get(key);
+    if (blocks === undefined) {
+      blocks = new Map();
+      thread.own(call, (p) => {
+        const block = thread.block(p);
+        blocks.set(block, (blocks.get(block) || 0) + 1);
+      });
       if (this.counted.size >= KEPT_COUNTS) this.counted.delete(this.counted.keys().next().value);
-      this.counted.set(key, counts);
+      this.counted.set(key, blocks);
     }
-    return counts;
+    return blocks;
   }
-  countLines(thread, call) {
-    const code = this.page.code;
-    const blocks = new Map();
-    thread.own(call, (p) => {
-      const block = thread.block(p);
-      blocks.set(block, (blocks.get(block) || 0) + 1);
-    });
+  // How often each of what the blocks hold ran.
+  timesOf(blocks, start, held) {
     const counts = new Map();
     for (const [block, times] of blocks) {
-      for (let k = code.blockStart[block]; k < code.blockStart[block + 1]; ++k) {
-        const line = code.entries[k];
-        if (line) counts.set(line, (counts.get(line) || 0) + times);
+      for (let k = start[block]; k < start[block + 1]; ++k) {
+        counts.set(held[k], (counts.get(held[k]) || 0) + times);
       }
     }
     return counts;
   }
   count(thread, call) {
     const code = this.page.code;
-    this.counts = this.linesOf(thread, call);
+    this.counts = this.timesOf(this.blocksOf(thread, call), code.blockStart, code.entries);
     const files = new Map();
     for (const [line, times] of this.counts) {
       const file = code.lineFile[line];
@@ -90,8 +93,34 @@ class Panel {
       option.value = file;
       this.file.append(option);
     }
-    if (order.length) this.showFile(order[0]);
+    if (this.instructions) this.showInstructions();
+    else if (order.length) this.showFile(order[0]);
     else this.source.replaceChildren(element('pre', 'No lines are known of this call.'));
+  }
+  toggle() {
+    this.instructions = !this.instructions;
+    const {thread, call} = this.page.selected;
+    this.show(thread, call);
+  }
+  async showInstructions() {
+    const {selected, code} = this.page;
+    await code.loadInstructions();
+    if (this.page.selected !== selected || !this.instructions) return;
+    const counts = this.timesOf(this.blocksOf(selected.thread, selected.call), code.insnStart,
+                                code.insns);
+    const order = [...counts.keys()].sort((a, b) => code.insnAt[a] - code.insnAt[b]);
+    const table = element('table');
+    for (const insn of order.slice(0, MOST_LINES)) {
+      const row = element('tr');
+      const count = element('td', counts.get(insn).toLocaleString());
+      count.className = 'count';
+      const address = element('td', '0x' + code.insnAt[insn].toString(16));
+      address.className = 'number';
+      row.append(count, address, element('td', code.insnTexts[code.insnText[insn]]));
+      table.append(row);
+    }
+    this.shown = -1;
+    this.source.replaceChildren(table);
   }
   lines(file) {
     let lines = this.texts.get(file);
@@ -153,6 +182,7 @@ class Panel {
   }
   // Shows the line that the cursor stands on.
   follow() {
+    if (this.instructions) return;
     const line = this.page.lineAt(this.page.cursor);
     if (!line) return;
     const file = this.page.code.lineFile[line];
