@@ -29,6 +29,8 @@ constexpr std::uint64_t kThreadsBytes = kThreadBytes * kMaxThreads;
 constexpr std::uint64_t kTotalBytes = kCodeBytes + kTableBytes + kThreadsBytes;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
+/// The rest of a program's kept code has one to itself from here on.
+constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
 /// Room that is left below an executable for whatever it maps there itself.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
@@ -103,7 +105,7 @@ std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   // One page there, then the big one in its place.
-  for (; settled_ + kBigPageBytes <= code.size(); settled_ += kBigPageBytes) {
+  for (; settled_ + kWorthABigPage <= code.size(); settled_ += kBigPageBytes) {
     host_[settled_] = 0;
     if (::madvise(host_ + settled_, kBigPageBytes, kCollapse) != 0) break;
   }
