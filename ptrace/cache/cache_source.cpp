@@ -31,6 +31,8 @@ constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 constexpr std::uint64_t kSyscallInsnBytes = 2;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+/// At least as many as a superblock that checks itself is made of.
+constexpr std::uint64_t kMostCheckedBytes = 128;
 
 bool raised_by_instruction(Thread& thread, int signal) {
   switch (signal) {
@@ -165,10 +167,14 @@ bool CacheSource::enter(Thread& thread) {
   if (!before || !may_enter(thread, *before)) return false;
   if (!set_up(thread) || !space_->refresh()) return false;
   if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
+  if (space_->room_wanted() && !space_->make_room()) {
+    call_out();
+    return false;
+  }
+  look_for_sections(thread);
   const auto body = space_->code().body(before->pc());
   if (const auto* special = std::get_if<Special>(&body)) {
-    ++special_[static_cast<std::size_t>(*special)];
-    if (*special == Special::kNone) give_up("the memory for translations is used up");
+    no_body(*special);
     return false;
   }
   const auto mask = request::read_signal_mask(thread.tid());
@@ -182,7 +188,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kGsBase] = memory_->page().value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
-  in_cache_ = true;
+  set_inside(true);
   ++entries_;
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
@@ -212,8 +218,8 @@ void CacheSource::note_system_call(Thread& thread) {
       break;
     case cache::SyscallEffect::kMappings:
       // Before the call, for other threads; and after it, for what they have seen meanwhile.
-      space.mappings_changed();
-      mappings_pending_ = true;
+      mappings_pending_ = cache::mapping_change_of(*regs);
+      space.change_mappings(*mappings_pending_);
       break;
     case cache::SyscallEffect::kSandbox:
       space.forbid("the program restricts or redirects system calls");
@@ -232,8 +238,8 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
-  if (std::exchange(mappings_pending_, false) && process_.cache_space) {
-    process_.cache_space->mappings_changed();
+  if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
+    if (process_.cache_space) process_.cache_space->change_mappings(*change);
   }
   if (stop_signal_due_ && own_stop_signal(thread)) {
     stop_signal_due_ = false;
@@ -241,6 +247,30 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StopVerdict::kResumed;
   }
   return StepSource::on_stop(thread, status);
+}
+
+void CacheSource::no_body(Special why) {
+  ++special_[static_cast<std::size_t>(why)];
+  if (why == Special::kNone) space_->want_room();
+}
+
+void CacheSource::set_inside(bool inside) {
+  in_cache_ = inside;
+  space_->set_inside(slot_, inside);
+}
+
+void CacheSource::call_out() {
+  for (const auto& other : process_.threads()) {
+    if (!other->stopped() && other->trace()) (void)other->interrupt();
+  }
+}
+
+void CacheSource::look_for_sections(Thread& thread) {
+  if (const auto area = rseq_area(thread)) space_->look_for_section_of(*area);
+}
+
+void CacheSource::ran_unseen() {
+  if (process_.cache_space) process_.cache_space->mappings_changed();
 }
 
 bool CacheSource::own_stop_signal(Thread& thread) const {
@@ -324,9 +354,11 @@ StopVerdict CacheSource::miss(Thread& thread) {
     return step_natively(thread);
   };
   auto regs = thread.user_regs();
-  if (!target || !regs || space_->forbidden() || !everybody_recorded() || !space_->refresh()) {
+  if (!target || !regs || space_->forbidden() || space_->room_wanted() || !everybody_recorded() ||
+      !space_->refresh()) {
     return give_way();
   }
+  look_for_sections(thread);
   const std::uint32_t number = memory_->entries(log).back();
   const translate::Exit exit = *space_->code().exit(number);
   if (exit.kind == translate::ExitKind::kSpecial) {
@@ -334,16 +366,17 @@ StopVerdict CacheSource::miss(Thread& thread) {
     return give_way();
   }
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
-  const auto body = space_->code().body(*target);
+  const bool stale = exit.kind == translate::ExitKind::kStale;
+  if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
+  const auto body = stale ? space_->code().renew(number) : space_->code().body(*target);
   if (const auto* special = std::get_if<Special>(&body)) {
-    ++special_[static_cast<std::size_t>(*special)];
-    if (*special == Special::kNone) give_up("the memory for translations is used up");
+    no_body(*special);
     return give_way();
   }
   const TraceeAddr next = std::get<TraceeAddr>(body);
   if (indirect) {
     space_->code().publish(*target, next);
-  } else {
+  } else if (!stale) {
     space_->code().link(number, next);
   }
   (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);
@@ -395,7 +428,7 @@ void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
 
 Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
-  in_cache_ = false;
+  set_inside(false);
   const auto place = space_->code().locate(stopped_at.pc());
   Native native;
   native.regs = stopped_at;
@@ -477,6 +510,8 @@ std::string CacheSource::statistics() const {
     const cache::CodeCache& code = space_->code();
     text += fmt::format("; {} superblocks of {} instructions in {} bytes", code.blocks(),
                         code.instructions(), code.bytes_used());
+    if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
+    if (code.cleared() != 0) text += fmt::format("; memory used up {} times", code.cleared());
   }
   for (std::size_t i = 0; i < special_.size(); ++i) {
     if (special_[i] == 0) continue;

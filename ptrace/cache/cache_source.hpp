@@ -12,6 +12,7 @@
 #include "arch/x86/raw_registers.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/step_source.hpp"
 
@@ -39,6 +40,7 @@ class CacheSource final : public StepSource {
 
  protected:
   void push(const decoder::Record& record) override;
+  void ran_unseen() override;
 
  private:
   /// Sets the thread going in the cache; false when it has to be stepped.
@@ -49,8 +51,14 @@ class CacheSource final : public StepSource {
   void drop_space();
   void take_log(TraceeAddr log);
   void add_statistics() const;
+  /// There is no translation, for that reason.
+  void no_body(arch::x86::translate::Special why);
+  void set_inside(bool inside);
+  /// Makes the other threads leave translated code.
+  void call_out();
   [[nodiscard]] bool everybody_recorded() const;
   void note_system_call(Thread& thread);
+  void look_for_sections(Thread& thread);
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
@@ -78,7 +86,7 @@ class CacheSource final : public StepSource {
   std::size_t slot_ = 0;
   std::unique_ptr<decoder::CacheLog> log_;
   bool in_cache_ = false;
-  bool mappings_pending_ = false;  ///< A call that changes mappings was begun.
+  std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;
   std::uint64_t mask_ = 0;  ///< Signal mask when the cache was entered.

@@ -18,6 +18,10 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kSigsetBytes = 8;
+/// Of struct rseq_cs.
+constexpr std::uint64_t kSectionAlignment = 32;
+/// Nothing is mapped below (vm.mmap_min_addr).
+constexpr std::uint64_t kFirstAddress = 65536;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
 bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {
@@ -62,10 +66,25 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   BT_TRY(space->memory_, CacheMemory::create(thread));
   space->code_ = std::make_unique<CodeCache>(
       *space->memory_,
-      [raw = space.get()](TraceeAddr at, std::span<std::uint8_t> out) {
-        return raw->pages_.read(at, out);
-      },
-      [raw = space.get()](TraceeAddr at) { return raw->left_to_cpu(at); }, inline_system_calls());
+      translate::CodeSource{
+          .read = [raw = space.get()](
+                      TraceeAddr at,
+                      std::span<std::uint8_t> out) { return raw->pages_.read(at, out); },
+          .stop_before = {},
+          .named = [raw = space.get()](TraceeAddr at) { raw->look_for_section(at); },
+          .section_at =
+              [&process](TraceeAddr at) {
+                return process.restartable.beginning_at(at) != nullptr;
+              }},
+      CodeCache::CodeFacts{
+          .left_to_cpu = [raw = space.get()](TraceeAddr at) { return raw->left_to_cpu(at); },
+          .may_change =
+              [raw = space.get()](TraceeAddr at) {
+                const auto* range = raw->executable_.find(at);
+                return range != nullptr && range->may_change;
+              },
+          .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
+      inline_system_calls());
   space->take_actions();
   space->begin_keeping(std::move(store));
   process.cache_space = space;
@@ -83,12 +102,27 @@ void CacheSpace::take_actions() {
 }
 
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
+  if (process_.restartable.containing(address) != nullptr) return translate::Special::kSection;
   if (!executable_.contains(address)) return translate::Special::kMemory;
   if (process_.breakpoints().contains(address) ||
       is_code_breakpoint(process_.debug_registers(), address)) {
     return translate::Special::kBreakpoint;
   }
   return translate::Special::kNone;
+}
+
+void CacheSpace::look_for_section(TraceeAddr descriptor) {
+  if (descriptor.value() % kSectionAlignment != 0 || descriptor.value() < kFirstAddress) return;
+  if (const auto* found = process_.restartable.learn(process_, descriptor)) leave_section(*found);
+}
+
+void CacheSpace::look_for_section_of(TraceeAddr area) {
+  if (const auto* found = process_.restartable.learn_from(process_, area)) leave_section(*found);
+}
+
+void CacheSpace::leave_section(const RestartableSection& section) {
+  // With the end of the instruction that makes it known to the kernel.
+  code_->drop(section.begin - 1, section.end);
 }
 
 Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
@@ -117,6 +151,23 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
 
 void CacheSpace::give_slot_back(std::size_t slot) {
   slots_.reset(slot);
+  inside_.reset(slot);
+}
+
+void CacheSpace::change_mappings(const MappingChange& change) {
+  if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
+    pages_.forget();
+    code_->drop(change.begin, change.end);
+    mappings_current_ = false;
+  }
+  if (change.new_code) mappings_current_ = false;
+}
+
+bool CacheSpace::make_room() {
+  if (inside_.any()) return false;
+  code_->clear();
+  room_wanted_ = false;
+  return true;
 }
 
 void CacheSpace::forbid(std::string why) {
@@ -125,9 +176,9 @@ void CacheSpace::forbid(std::string why) {
 
 Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
-  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid()));
+  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->code()));
   pages_.forget();
-  if (!executable_.kept_by(now)) code_->drop_all();
+  for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);
   write_policy(executable_, memory_->policy());
   use_kept_modules();

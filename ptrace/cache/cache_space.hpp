@@ -14,6 +14,8 @@
 #include "ptrace/cache/code_pages.hpp"
 #include "ptrace/cache/executable_map.hpp"
 #include "ptrace/cache/kept_store.hpp"
+#include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/trap_guard.hpp"
 
@@ -44,12 +46,24 @@ class CacheSpace {
   void give_slot_back(std::size_t slot);
   [[nodiscard]] bool used() const { return slots_.any(); }
 
+  /// The thread whose area for restartable sequences is there may have named one.
+  void look_for_section_of(TraceeAddr area);
   /// The debugger has written code.
   void code_written(TraceeAddr begin, TraceeAddr end);
-  /// Executable memory may have changed.
+  /// Executable memory changes so, or has.
+  void change_mappings(const MappingChange& change);
+  /// It may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
   /// Looks at it again if it may have; drops what is not true any more.
   Result<void> refresh();
+
+  /// The memory for translations is used up: every thread has to leave them.
+  void want_room() { room_wanted_ = true; }
+  [[nodiscard]] bool room_wanted() const { return room_wanted_; }
+  /// Forgets all translations, if no thread is in them.
+  bool make_room();
+  /// A thread goes into translated code, or has left it.
+  void set_inside(std::size_t slot, bool inside) { inside_.set(slot, inside); }
 
   /// From now on nothing may be run from here. The first reason stays.
   void forbid(std::string why);
@@ -70,6 +84,8 @@ class CacheSpace {
   void use_kept_modules();
   void keep();
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
+  void look_for_section(TraceeAddr descriptor);
+  void leave_section(const RestartableSection& section);
 
   Process& process_;
   std::shared_ptr<SourceStatistics> sums_;
@@ -80,6 +96,8 @@ class CacheSpace {
   std::bitset<kMaxThreads> slots_;
   std::bitset<kMaxThreads> guarded_{1};
   bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
+  std::bitset<kMaxThreads> inside_;
+  bool room_wanted_ = false;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;

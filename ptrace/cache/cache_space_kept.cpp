@@ -1,11 +1,13 @@
 // Translations taken over from earlier processes of the same program, and left to later ones.
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/section_search.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/process.hpp"
 
@@ -32,6 +34,16 @@ std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range)
   return module;
 }
 
+bool has_sections(pid_t pid, const ExecutableMap::Range& range) {
+  if (range.inode == 0) return false;
+  return file_has_abort_signature(fmt::format("/proc/{}/root{}", pid, range.path), range.offset,
+                                  range.end - range.begin);
+}
+
+bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
+  return std::find(modules.begin(), modules.end(), module) != modules.end();
+}
+
 }  // namespace
 
 void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
@@ -52,18 +64,20 @@ void CacheSpace::use_kept_modules() {
     const bool known = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
       return module.begin == range.begin && module.end == range.end;
     });
-    if (known) continue;
+    if (known || range.may_change || (range.inode == 0 && range.path != "[vdso]")) continue;
     const auto module = identify(process_.pid(), range);
     if (!module) {
       store_.reset();  // what is translated there means nothing to others
       return;
     }
-    modules_.push_back(*module);
-    if (!adopted) continue;
-    const auto& kept = adopted->parts().modules;
-    if (std::find(kept.begin(), kept.end(), *module) != kept.end()) {
-      code_->activate(module->begin, module->end);
+    const bool kept = adopted && is_in(adopted->parts().modules, *module);
+    // Which parts of such code may be translated is found out while it runs.
+    if (!kept && has_sections(process_.pid(), range)) {
+      store_.reset();
+      return;
     }
+    modules_.push_back(*module);
+    if (kept) code_->activate(module->begin, module->end);
   }
 }
 

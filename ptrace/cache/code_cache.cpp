@@ -7,6 +7,7 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
+constexpr std::uint64_t kPageBytes = 4096;
 /// More than any superblock takes.
 constexpr std::uint32_t kLargestBlock = 16 * 1024;
 constexpr std::uint32_t kLargestPad = 128;
@@ -19,19 +20,18 @@ std::size_t table_index(TraceeAddr head) {
 
 }  // namespace
 
-CodeCache::CodeCache(CacheMemory& memory,
-                     std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read,
-                     LeftToCpu left_to_cpu, const translate::InlineSystemCalls& inline_calls)
+CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
+                     const translate::InlineSystemCalls& inline_calls)
     : memory_{memory},
-      left_to_cpu_{std::move(left_to_cpu)},
-      source_{.read = std::move(read),
-              .stop_before =
-                  [this](TraceeAddr at) {
-                    return splits_.contains(at) || left_to_cpu_(at) != translate::Special::kNone;
-                  }},
+      facts_{std::move(facts)},
+      source_{std::move(source)},
       inline_calls_{inline_calls},
       miss_{translate::make_miss_routine(memory.code())},
       exits_{std::make_shared<decoder::ExitTable>()} {
+  source_.stop_before = [this](TraceeAddr at) {
+    return splits_.contains(at) || facts_.left_to_cpu(at) != translate::Special::kNone ||
+           facts_.may_change(at) != making_checked_;
+  };
   std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
   memory_.fill_table(miss());
@@ -39,14 +39,14 @@ CodeCache::CodeCache(CacheMemory& memory,
 
 std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
   used_ = (used_ + kAlignment - 1) / kAlignment * kAlignment;
-  if (used_ + bytes > kCodeBytes) return std::nullopt;
+  if (used_ + bytes > limit_) return std::nullopt;
   memory_.settle_code(used_);
   return used_;
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
   if (const auto known = find_body(head)) return memory_.code() + *known;
-  if (const auto why = left_to_cpu_(head); why != translate::Special::kNone) return why;
+  if (const auto why = facts_.left_to_cpu(head); why != translate::Special::kNone) return why;
   Successors work;
   const auto wanted = make(head, work);
   std::size_t made = 1;
@@ -57,7 +57,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
       const auto& list = returned ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      if (find_body(next) || left_to_cpu_(next) != translate::Special::kNone) continue;
+      if (find_body(next) || facts_.left_to_cpu(next) != translate::Special::kNone) continue;
       const auto body = make(next, work);
       ++made;
       const auto* address = std::get_if<TraceeAddr>(&body);
@@ -71,11 +71,14 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
                                                              Successors& successors) {
   const auto offset = reserve(kLargestBlock);
   if (!offset) return translate::Special::kNone;
+  making_checked_ = facts_.may_change(head);
+  if (making_checked_) facts_.look_again(head);
   const translate::TranslateOptions options{.address = memory_.code() + *offset,
                                             .table = memory_.table(),
                                             .miss = miss(),
                                             .first_exit = exits_->next_number(),
-                                            .inline_system_calls = &inline_calls_};
+                                            .inline_system_calls = &inline_calls_,
+                                            .checked = making_checked_};
   auto translated = translate::translate(source_, head, options);
   if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
   auto& made = std::get<translate::Superblock>(translated);
@@ -91,6 +94,8 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
   block->rows.shrink_to_fit();
   block->ranges = std::move(made.ranges);
   block->logged = &logged;
+  block->checked = options.checked;
+  note_pages(*block);
   by_head_[head] = block.get();
   blocks_.push_back(std::move(block));
   used_ = *offset + made.code.size();
@@ -100,7 +105,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
     waiting_.erase(waiting);
   }
   for (const translate::Exit& exit : made.exits) {
-    if (exit.link_offset == 0) continue;
+    if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
     if (const auto known = find_body(exit.to)) {
       link(exit.number, memory_.code() + *known);
     } else {
@@ -194,7 +199,7 @@ void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
 void CodeCache::drop_block(Block& block) {
   if (block.dropped || block.is_pad) return;
   block.dropped = true;
-  complete_ = false;
+  complete_ &= block.checked;
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   for (const std::uint64_t link : block.incoming) point(link, miss());
   block.incoming.clear();
@@ -208,12 +213,70 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
       })) {
     drop_adopted();
   }
-  for (const auto& block : blocks_) {
-    const bool overlaps = std::any_of(
-        block->ranges.begin(), block->ranges.end(),
-        [=](const translate::Branch& range) { return range.first < end && begin < range.second; });
-    if (overlaps) drop_block(*block);
+  const std::uint64_t first = begin.value() / kPageBytes;
+  const std::uint64_t last = (end.value() - 1) / kPageBytes;
+  const auto drop_in = [&](const std::vector<Block*>& blocks) {
+    for (Block* block : blocks) {
+      const bool overlaps =
+          std::any_of(block->ranges.begin(), block->ranges.end(),
+                      [=](const auto& range) { return range.first < end && begin < range.second; });
+      if (overlaps) drop_block(*block);
+    }
+  };
+  if (last - first < by_page_.size()) {
+    for (std::uint64_t page = first; page <= last; ++page) {
+      if (const auto found = by_page_.find(page); found != by_page_.end()) drop_in(found->second);
+    }
+  } else {
+    for (const auto& [page, blocks] : by_page_) drop_in(blocks);
   }
+}
+
+void CodeCache::note_pages(Block& block) {
+  std::uint64_t last = ~std::uint64_t{0};
+  for (const auto& [begin, end] : block.ranges) {
+    for (std::uint64_t page = begin.value() / kPageBytes; page <= (end.value() - 1) / kPageBytes;
+         ++page) {
+      if (page != last) by_page_[page].push_back(&block);
+      last = page;
+    }
+  }
+}
+
+std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
+  const translate::Exit stale = *exit(exit_number);
+  std::vector<std::uint64_t> incoming;
+  Block* old =
+      exit_number < kept_exits_ ? nullptr : block_at(memory_.code() + link_of(exit_number));
+  if (old != nullptr && !old->dropped) {
+    incoming = old->incoming;
+    drop_block(*old);
+    for (const auto& [begin, end] : old->ranges) {
+      const auto blocks = by_page_.find(begin.value() / kPageBytes);
+      if (blocks != by_page_.end()) std::erase(blocks->second, old);
+    }
+  }
+  ++renewed_;
+  auto made = body(stale.to);
+  if (const auto* address = std::get_if<TraceeAddr>(&made)) {
+    // Whoever came here is meant to come here.
+    for (const std::uint64_t from : incoming) (void)lead(from, *address);
+    if (const auto pad = pads_.find(stale.to); pad != pads_.end()) pad->second.body = *address;
+  }
+  return made;
+}
+
+void CodeCache::clear() {
+  drop_adopted();
+  blocks_.clear();
+  by_head_.clear();
+  by_page_.clear();
+  pads_.clear();
+  waiting_.clear();
+  kept_bytes_ = 0;
+  used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
+  for (std::size_t i = 0; i < translate::kTableEntries; ++i) memory_.store_entry(i, miss());
+  ++cleared_;
 }
 
 void CodeCache::drop_all() {

@@ -2,6 +2,7 @@
 /// @file
 /// The translations of one address space: finding, making, linking and dropping them.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,13 +33,19 @@ struct CodePlace {
 
 class CodeCache {
  public:
-  /// Why the instruction at an address is to be left to the CPU; kNone for most.
-  using LeftToCpu = std::function<translate::Special(TraceeAddr)>;
+  /// What is known of the program's code.
+  struct CodeFacts {
+    /// Why the instruction at an address is to be left to the CPU; kNone for most.
+    std::function<translate::Special(TraceeAddr)> left_to_cpu;
+    /// The program may write it at any time.
+    std::function<bool(TraceeAddr)> may_change;
+    /// Is about to be translated, after it may have changed.
+    std::function<void(TraceeAddr)> look_again;
+  };
 
-  /// `memory` and `inline_calls` are borrowed. `read` is as that of translate::CodeSource.
-  CodeCache(CacheMemory& memory,
-            std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read,
-            LeftToCpu left_to_cpu, const translate::InlineSystemCalls& inline_calls);
+  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`.
+  CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
+            const translate::InlineSystemCalls& inline_calls);
 
   /// Takes over translations made at the same addresses; before anything else is made. They are
   /// used once their module is there.
@@ -52,6 +59,13 @@ class CodeCache {
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
   std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
+
+  /// The same for the target of an exit of kind kStale, whose superblock is not true any more.
+  std::variant<TraceeAddr, translate::Special> renew(std::uint32_t exit_number);
+  /// Forgets all translations, at once. No thread may be in one, or get there by itself.
+  void clear();
+  /// Uses no more memory than that from now on.
+  void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kCodeBytes); }
 
   /// Lets an exit lead to the translation of its target from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
@@ -72,6 +86,10 @@ class CodeCache {
   [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+  /// Superblocks made again because the program had written their code.
+  [[nodiscard]] std::uint64_t renewed() const { return renewed_; }
+  /// How often everything was forgotten for want of memory.
+  [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
   struct Block {
@@ -79,6 +97,7 @@ class CodeCache {
     std::uint64_t offset = 0;
     std::uint32_t size = 0;
     bool is_pad = false;
+    bool checked = false;
     bool dropped = false;
     std::vector<translate::PcRow> rows;
     std::vector<translate::Branch> ranges;
@@ -108,6 +127,7 @@ class CodeCache {
   Block* block_at(TraceeAddr body);
   /// nullptr: none that may be used.
   Pad* find_pad(TraceeAddr head);
+  void note_pages(Block& block);
   void drop_block(Block& block);
   void drop_adopted();
   /// Lets the rel32 lead to a translation; false when there is none.
@@ -120,7 +140,7 @@ class CodeCache {
   [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
 
   CacheMemory& memory_;
-  LeftToCpu left_to_cpu_;
+  CodeFacts facts_;
   translate::CodeSource source_;
   const translate::InlineSystemCalls& inline_calls_;
   translate::MissRoutine miss_;
@@ -129,6 +149,8 @@ class CodeCache {
   std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
   std::unordered_map<TraceeAddr, Block*> by_head_;
   std::unordered_map<TraceeAddr, Pad> pads_;  ///< Ours, and those adopted that were asked for.
+  /// Superblocks made of code in a page, by its number.
+  std::unordered_map<std::uint64_t, std::vector<Block*>> by_page_;
   /// Exits whose target has no translation yet, by target.
   std::unordered_map<TraceeAddr, std::vector<std::uint32_t>> waiting_;
   std::set<TraceeAddr> splits_;
@@ -141,7 +163,11 @@ class CodeCache {
   std::vector<std::uint64_t> links_to_adopted_;
   mutable translate::PcRow adopted_row_;  ///< What locate() pointed to last.
   mutable decoder::LoggedBlock adopted_block_;
-  bool complete_ = true;  ///< Nothing was ever dropped.
+  bool complete_ = true;  ///< Nothing was ever dropped but code that may change.
+  bool making_checked_ = false;
+  std::uint64_t limit_ = kCodeBytes;
+  std::uint64_t renewed_ = 0;
+  std::uint64_t cleared_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t instructions_ = 0;
 };

@@ -1,6 +1,7 @@
 // Translations that were kept from earlier processes, and keeping one's own.
 
 #include <algorithm>
+#include <cstring>
 
 #include "ptrace/cache/code_cache.hpp"
 
@@ -9,6 +10,12 @@ namespace {
 
 std::uint32_t narrow(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
+}
+
+/// Lets the rel32 lead to the miss routine, which the code begins with.
+void unlink(std::vector<std::uint8_t>& code, std::uint64_t link) {
+  const auto distance = narrow(0 - (link + sizeof(std::uint32_t)));
+  std::memcpy(&code[link], &distance, sizeof distance);
 }
 
 /// Modules that another one has taken the place of are forgotten, and how to find their code.
@@ -129,6 +136,15 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
   merge_modules(parts, std::move(modules));
   parts.code.assign(memory_.host_code().begin(),
                     memory_.host_code().begin() + static_cast<std::ptrdiff_t>(used_));
+  const auto is_kept = [&](TraceeAddr head) {
+    return std::any_of(parts.modules.begin(), parts.modules.end(), [=](const CodeModule& module) {
+      return module.begin <= head && head < module.end;
+    });
+  };
+  for (const auto& block : blocks_) {
+    if (block->is_pad || is_kept(block->head)) continue;
+    for (const std::uint64_t link : block->incoming) unlink(parts.code, link);
+  }
   std::unordered_map<const decoder::LoggedBlock*, std::uint32_t> index;
   for (const auto& block : blocks_) {
     KeptBlock made{.head = block->head,
@@ -161,12 +177,14 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
     parts.exits.push_back(*kept);
   }
   for (const auto& block : blocks_) {
-    if (!block->is_pad) continue;
+    if (!block->is_pad || !is_kept(block->head)) continue;
     const Pad& pad = pads_.at(block->head);
     parts.pads.push_back(
         {block->head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
   }
-  for (const auto& [head, block] : by_head_) parts.bodies.emplace_back(head, narrow(block->offset));
+  for (const auto& [head, block] : by_head_) {
+    if (is_kept(head)) parts.bodies.emplace_back(head, narrow(block->offset));
+  }
   std::sort(parts.bodies.begin(), parts.bodies.end());
   return KeptCode::make(std::move(parts));
 }

@@ -9,6 +9,12 @@ constexpr std::size_t kMostPages = 256;
 
 }  // namespace
 
+void CodePages::forget(TraceeAddr at) {
+  const std::uint64_t start = at.value() & ~(kPageBytes - 1);
+  pages_.erase(start);
+  pages_.erase(start + kPageBytes);
+}
+
 std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {

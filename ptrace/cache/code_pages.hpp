@@ -20,6 +20,8 @@ class CodePages {
   std::size_t read(TraceeAddr at, std::span<std::uint8_t> out);
   /// Code may have changed.
   void forget() { pages_.clear(); }
+  /// The one that `at` is in, and the next, may have.
+  void forget(TraceeAddr at);
 
  private:
   static constexpr std::uint64_t kPageBytes = 4096;

@@ -5,23 +5,36 @@
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee::cache {
+namespace {
 
-Result<ExecutableMap> ExecutableMap::read(pid_t pid) {
+/// Where both are, they are the same memory.
+bool same_kind(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
+  if (a.inode != b.inode || a.path != b.path || a.may_change != b.may_change) return false;
+  return a.inode == 0 || a.offset - a.begin.value() == b.offset - b.begin.value();
+}
+
+}  // namespace
+
+Result<ExecutableMap> ExecutableMap::read(pid_t pid, TraceeAddr ours) {
   BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(pid));
   ExecutableMap result;
   for (const MapEntry& map : maps) {
-    if (map.execute) {
-      result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
-    }
-    if (!map.execute || !map.read || map.write || map.shared) continue;
-    result.ranges_.push_back(
-        {TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode, map.path});
+    if (!map.execute) continue;
+    result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
+    if (!map.read || map.start == ours.value()) continue;
+    result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode,
+                              map.path, map.write || map.shared});
   }
   return result;
 }
 
-bool ExecutableMap::contains(TraceeAddr address) const {
-  return overlaps(address, address + 1);
+const ExecutableMap::Range* ExecutableMap::find(TraceeAddr address) const {
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](TraceeAddr value, const Range& range) { return value < range.begin; });
+  if (after == ranges_.begin()) return nullptr;
+  const Range& range = *std::prev(after);
+  return address < range.end ? &range : nullptr;
 }
 
 bool ExecutableMap::overlaps(TraceeAddr begin, TraceeAddr end) const {
@@ -29,10 +42,19 @@ bool ExecutableMap::overlaps(TraceeAddr begin, TraceeAddr end) const {
                      [=](const Range& range) { return begin < range.end && range.begin < end; });
 }
 
-bool ExecutableMap::kept_by(const ExecutableMap& newer) const {
-  return std::all_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {
-    return std::find(newer.ranges_.begin(), newer.ranges_.end(), range) != newer.ranges_.end();
-  });
+std::vector<std::pair<TraceeAddr, TraceeAddr>> ExecutableMap::lost_in(
+    const ExecutableMap& newer) const {
+  std::vector<std::pair<TraceeAddr, TraceeAddr>> lost;
+  for (const Range& old : ranges_) {
+    TraceeAddr from = old.begin;
+    for (const Range& now : newer.ranges_) {
+      if (now.end <= from || now.begin >= old.end || !same_kind(old, now)) continue;
+      if (now.begin > from) lost.emplace_back(from, now.begin);
+      from = std::min(now.end, old.end);
+    }
+    if (from < old.end) lost.emplace_back(from, old.end);
+  }
+  return lost;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Which of a program's pages may be translated.
+/// A program's code, and what may happen to it.
 
 #include <sys/types.h>
 
@@ -13,17 +13,11 @@
 
 namespace backtrail::tracee::cache {
 
-/// Executable memory that cannot change without a mapping call: readable, private, not writable.
-/// Code elsewhere (writable, shared, execute-only) is not translated.
+/// Executable memory that can be read.
 class ExecutableMap {
  public:
-  static Result<ExecutableMap> read(pid_t pid);
-
-  [[nodiscard]] bool contains(TraceeAddr address) const;
-  /// Some of [begin, end) is in it.
-  [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
-  /// Everything in this map is in `newer` as it is here.
-  [[nodiscard]] bool kept_by(const ExecutableMap& newer) const;
+  /// `ours` begins a mapping that is not the program's.
+  static Result<ExecutableMap> read(pid_t pid, TraceeAddr ours);
 
   struct Range {
     TraceeAddr begin;
@@ -31,8 +25,17 @@ class ExecutableMap {
     std::uint64_t offset = 0;
     std::uint64_t inode = 0;
     std::string path;
-    bool operator==(const Range&) const = default;
+    /// It can be written, here or through another mapping, without a call that we would see.
+    bool may_change = false;
   };
+
+  [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }
+  [[nodiscard]] const Range* find(TraceeAddr address) const;
+  /// Some of [begin, end) is in it.
+  [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
+  /// What is here and not, or not the same, in `newer`.
+  [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> lost_in(
+      const ExecutableMap& newer) const;
   [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
   /// All executable memory, ours too.
   [[nodiscard]] const std::vector<std::pair<TraceeAddr, TraceeAddr>>& everything() const {

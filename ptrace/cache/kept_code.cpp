@@ -36,8 +36,8 @@ std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
 }
 
 constexpr std::size_t kFileAlignment = 8;
-constexpr auto kLastExitKind = static_cast<std::uint8_t>(translate::ExitKind::kSpecial);
-constexpr auto kLastSpecial = static_cast<std::uint8_t>(translate::Special::kMemory);
+constexpr auto kLastExitKind = static_cast<std::uint8_t>(translate::ExitKind::kStale);
+constexpr auto kLastSpecial = static_cast<std::uint8_t>(translate::Special::kSection);
 constexpr std::int64_t kNoPc = std::numeric_limits<std::int32_t>::min();
 
 class Writer {

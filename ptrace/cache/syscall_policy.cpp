@@ -142,7 +142,46 @@ constexpr std::array kInline{
 
 constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 
+/// The end of user space, and a page more.
+constexpr TraceeAddr kEnd{1ULL << 57};
+
+MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
+  constexpr std::uint64_t kPageMask = 4095;
+  const std::uint64_t end = begin + bytes;
+  if (end < begin || end > kEnd.value() - kPageMask) return {TraceeAddr{}, kEnd, true};
+  return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
+}
+
 }  // namespace
+
+MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
+  const std::uint64_t address = regs[UserReg::kRdi];
+  const std::uint64_t bytes = regs[UserReg::kRsi];
+  const bool executable = (regs[UserReg::kRdx] & PROT_EXEC) != 0;
+  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+    case SYS_mmap: {
+      const std::uint64_t flags = regs[UserReg::kR10];
+      const bool placed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN)) != 0;
+      return placed ? pages(address, bytes, executable) : MappingChange{{}, {}, executable};
+    }
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+      return pages(address, bytes, executable);
+    case SYS_munmap:
+    case SYS_madvise:
+    case SYS_remap_file_pages:
+      return pages(address, bytes, false);
+    case SYS_mremap:
+      if ((regs[UserReg::kR10] & MREMAP_FIXED) == 0) return pages(address, bytes, false);
+      break;
+    case SYS_arch_prctl:
+    case SYS_personality:
+      return {{}, {}, true};
+    default:
+      break;
+  }
+  return {TraceeAddr{}, kEnd, true};
+}
 
 const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
   static const arch::x86::translate::InlineSystemCalls calls = [] {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "arch/base/address.hpp"
 #include "arch/x86/raw_registers.hpp"
 #include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
@@ -25,6 +26,14 @@ enum class SyscallEffect : unsigned char {
   kSandbox,     ///< The program restricts its system calls, also those that we would make.
   kSegvAction,  ///< Sets the action of SIGSEGV; the new one is at the second argument.
 };
+
+/// What a call of effect kMappings does, at most.
+struct MappingChange {
+  TraceeAddr begin;  ///< Mapped anew, or not any more, or otherwise: [begin, end).
+  TraceeAddr end;
+  bool new_code = false;  ///< There may be executable memory that was not there before.
+};
+[[nodiscard]] MappingChange mapping_change_of(const arch::x86::UserRegs& regs);
 
 /// Of the call that the thread is about to make.
 [[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);

@@ -95,6 +95,10 @@ Result<SyscallInfo> syscall_info(pid_t tid);
 Result<std::uint64_t> peek_data(pid_t tid, TraceeAddr address);
 Result<void> poke_data(pid_t tid, TraceeAddr address, std::uint64_t word);
 
+/// Where the thread's area for restartable sequences is (PTRACE_GET_RSEQ_CONFIGURATION,
+/// Linux 5.13); 0: it has none. Error on older kernels.
+Result<TraceeAddr> rseq_area(pid_t tid);
+
 /// Base of a 32-bit TLS segment by GDT index (PTRACE_GET_THREAD_AREA).
 Result<std::uint64_t> thread_area_base(pid_t tid, int gdt_index);
 

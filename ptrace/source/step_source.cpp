@@ -81,6 +81,13 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
+  if (!how.step && !delivering_ && process_.isa() == arch::Isa::kAmd64) {
+    if (const RestartableSection* section = section_ahead(thread)) {
+      section_from_ = *pc_;
+      return run_section(thread, *section);
+    }
+  }
+  if (insn_.kind == InsnKind::kSystemCall) forget_area_before_rseq(thread);
   if (!delivering_) guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
   const bool watch_syscall =
       how.syscalls && !how.step && !delivering_ && insn_.kind == InsnKind::kSystemCall;
@@ -88,7 +95,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
 }
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
-  const StopVerdict verdict = stepped(thread, status);
+  const StopVerdict verdict = section_ ? section_stop(thread, status) : stepped(thread, status);
   if (verdict == StopVerdict::kReport) TrapGuard::repair(thread);
   return verdict;
 }
@@ -157,6 +164,7 @@ void StepSource::retire(TraceeAddr now) {
   if (explains(insn_, now)) {
     push(decoder::branch(from, now));
   } else {
+    process_.restartable.suspect(from);
     push(decoder::gap(decoder::GapReason::kNotRecorded, from, now));
   }
 }
@@ -177,6 +185,7 @@ void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, Tr
     push(decoder::gap(decoder::GapReason::kExec, TraceeAddr{}, now));
     flush();
     seen_.clear();
+    rseq_area_.reset();
     pc_ = now;
     return;
   }

@@ -13,6 +13,7 @@
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/trap_guard.hpp"
 
 namespace backtrail::tracee {
@@ -49,6 +50,10 @@ class StepSource : public BranchSource {
   /// The thread is at `pc` without this source having seen how.
   void moved_to(TraceeAddr pc) { pc_ = pc; }
   [[nodiscard]] std::uint64_t instructions_stepped() const { return instructions_; }
+  /// The thread has run natively, and may have made system calls.
+  virtual void ran_unseen() {}
+  /// Where the kernel and the thread talk about restartable sequences.
+  [[nodiscard]] std::optional<TraceeAddr> rseq_area(Thread& thread);
   void note_resumed(const SourceResume& how) { how_ = how; }
   /// As the engine last resumed it, the signal aside.
   [[nodiscard]] SourceResume last_resume() const {
@@ -63,6 +68,14 @@ class StepSource : public BranchSource {
   };
 
   StopVerdict stepped(Thread& thread, const WaitStatus& status);
+  // step_source_sections.cpp
+  /// The restartable sequence that begins behind the instruction at pc_.
+  const RestartableSection* section_ahead(Thread& thread);
+  Result<void> run_section(Thread& thread, const RestartableSection& section);
+  StopVerdict section_stop(Thread& thread, const WaitStatus& status);
+  void forget_area_before_rseq(Thread& thread);
+  void account_section(const RestartableSection& section, TraceeAddr now);
+
   /// Facts of the instruction at pc_, its bytes checked against memory.
   const arch::InsnFacts& fetch();
   /// One instruction, the one at pc_, was executed and control is at `now`.
@@ -79,6 +92,9 @@ class StepSource : public BranchSource {
   arch::InsnFacts insn_;          ///< Facts of the instruction at pc_ when it was resumed.
   SourceResume how_;
   bool delivering_ = false;
+  std::optional<RestartableSection> section_;  ///< Is being run.
+  TraceeAddr section_from_;
+  std::optional<TraceeAddr> rseq_area_;  ///< 0: it has none.
   TrapGuard guard_;
   std::uint64_t instructions_ = 0;
   std::uint64_t records_ = 0;

@@ -106,6 +106,7 @@ Result<void> Process::become_new_image(Thread& survivor) {
   debug_generation_ = 0;
   insns_.invalidate_all();
   trap_action = {};
+  restartable = {};
   lifted_for_vfork = false;
   BT_CHECKED(memory_.reopen(survivor.tid()));
   return identify(survivor.tid());
@@ -113,6 +114,7 @@ Result<void> Process::become_new_image(Thread& survivor) {
 
 void Process::inherit_breakpoints(Process& parent) {
   breakpoints_ = parent.breakpoints_.copy_for(memory_);
+  restartable = parent.restartable;
 }
 
 }  // namespace backtrail::tracee

@@ -14,6 +14,7 @@
 #include "arch/x86/gdb_registers.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
@@ -74,6 +75,7 @@ class Process final : public decoder::CodeReader {
   std::optional<std::set<std::int64_t>> catch_syscalls;
   /// For the sources that step.
   TrapAction trap_action;
+  RestartableSections restartable;
   /// What recorded threads share while they run translated code.
   std::shared_ptr<cache::CacheSpace> cache_space;
   /// A forked child that the client has not been told of.

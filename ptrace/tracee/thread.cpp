@@ -54,7 +54,11 @@ void Thread::note_stop(const WaitStatus& status) {
   // Any trap takes a pending one of PTRACE_INTERRUPT with it (ptrace_stop() in kernel/signal.c);
   // one that was sent during the trap comes later, and is swallowed then.
   control_.interrupt_pending = false;
-  if (status.is_event(PTRACE_EVENT_EXEC)) debug_generation_ = 0;
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    debug_generation_ = 0;
+    own_debug_.reset();
+    own_debug_changed_ = false;
+  }
 }
 
 Result<TraceeAddr> Thread::pc() {
@@ -172,9 +176,22 @@ bool Thread::at_signal_delivery() const {
          !(status_.signal == SIGTRAP && cause_ == TrapCause::kHandlerEntry);
 }
 
+std::size_t Thread::set_own_breakpoints(std::span<const TraceeAddr> addresses) {
+  if (addresses.empty() && !own_debug_) return 0;
+  own_debug_changed_ = true;
+  own_debug_.reset();
+  if (addresses.empty()) return 0;
+  own_debug_ = process_.debug_registers();
+  std::size_t placed = 0;
+  for (const TraceeAddr address : addresses) {
+    if (own_debug_->insert(address, 1, arch::x86::DebugAccess::kExecute)) ++placed;
+  }
+  return placed;
+}
+
 Result<void> Thread::sync_debug_registers() {
-  if (debug_generation_ == process_.debug_generation()) return {};
-  const auto& wanted = process_.debug_registers();
+  if (debug_generation_ == process_.debug_generation() && !own_debug_changed_) return {};
+  const auto& wanted = own_debug_ ? *own_debug_ : process_.debug_registers();
   BT_CHECKED(request::write_debug_register(tid_, kDebugControl, 0));
   for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
     if ((wanted.control() >> (2 * slot) & 3) == 0) continue;
@@ -184,6 +201,7 @@ Result<void> Thread::sync_debug_registers() {
     BT_CHECKED(request::write_debug_register(tid_, kDebugControl, wanted.control()));
   }
   debug_generation_ = process_.debug_generation();
+  own_debug_changed_ = false;
   return {};
 }
 

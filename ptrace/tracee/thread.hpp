@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "arch/base/result.hpp"
+#include "arch/x86/debug_registers.hpp"
 #include "arch/x86/raw_registers.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/tracee/resume_action.hpp"
@@ -91,6 +93,10 @@ class Thread {
   [[nodiscard]] TrapCause trap_cause();
   /// DR6 as the present stop found it.
   [[nodiscard]] std::uint64_t debug_status();
+  /// Instruction breakpoints of the recorder's own, in the debug registers that the debugger
+  /// leaves; in force from the next run() on, until others take their place. How many found a
+  /// register.
+  std::size_t set_own_breakpoints(std::span<const TraceeAddr> addresses);
   /// Stopped at a system call's entry (and not its exit).
   [[nodiscard]] bool in_syscall() const { return in_syscall_; }
   /// The system call before pc was interrupted and the kernel will make it again.
@@ -118,6 +124,9 @@ class Thread {
   std::optional<TrapCause> cause_;
   std::optional<std::uint64_t> debug_status_;
   std::uint64_t debug_generation_ = 0;
+  /// The process's debug registers with the recorder's own breakpoints.
+  std::optional<arch::x86::DebugRegisters> own_debug_;
+  bool own_debug_changed_ = false;
   ThreadControl control_;
   std::unique_ptr<ThreadTrace> trace_;
 };

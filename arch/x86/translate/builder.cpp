@@ -30,18 +30,30 @@ SourceInsn Builder::fetch(TraceeAddr pc) const {
   return decode_source(pc, std::span{bytes}.first(available));
 }
 
+SourceInsn Builder::examine(TraceeAddr pc) const {
+  SourceInsn insn = fetch(pc);
+  if (insn.names && source_.named) source_.named(*insn.names);
+  // The store that makes a sequence known to the kernel belongs to it.
+  if (source_.section_at && source_.section_at(insn.next())) {
+    insn.kind = InsnClass::kSpecial;
+    insn.special = Special::kSection;
+  }
+  return insn;
+}
+
 bool Builder::limits_reached() const {
   return block_.instructions >= options_.max_instructions ||
          side_exits_.size() + 1 >= options_.max_exits || emit_.offset() >= options_.max_bytes;
 }
 
 bool Builder::may_follow(TraceeAddr target) const {
-  return !limits_reached() && !source_.stop_before(target) &&
+  return !options_.checked && !limits_reached() && !source_.stop_before(target) &&
          std::count(seen_.begin(), seen_.end(), target) < copies_;
 }
 
 bool Builder::may_turn(const SourceInsn& insn) const {
-  if (insn.target > insn.pc || limits_reached() || copies_ >= kMostCopies) return false;
+  if (options_.checked || insn.target > insn.pc || limits_reached() || copies_ >= kMostCopies)
+    return false;
   const auto last = std::find(seen_.rbegin(), seen_.rend(), insn.target);
   if (last == seen_.rend() || source_.stop_before(insn.target)) return false;
   const auto body = static_cast<std::uint32_t>(last - seen_.rbegin()) + 1;
@@ -50,13 +62,17 @@ bool Builder::may_turn(const SourceInsn& insn) const {
 }
 
 std::variant<Superblock, Special> Builder::build() {
+  if (options_.checked) {
+    if (const Special why = scan(); why != Special::kNone) return why;
+    emit_check();
+  }
   for (;;) {
     const bool first = block_.instructions == 0;
-    if (!first && (limits_reached() || source_.stop_before(pc_))) {
+    if (!first && (scanned_all() || limits_reached() || source_.stop_before(pc_))) {
       emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);
       break;
     }
-    SourceInsn insn = fetch(pc_);
+    const SourceInsn insn = options_.checked ? scanned_[block_.instructions] : examine(pc_);
     if (insn.kind == InsnClass::kSpecial && first) return insn.special;
     if (insn.kind == InsnClass::kSpecial) {
       emit_exit({.kind = ExitKind::kSpecial, .special = insn.special, .to = pc_}, pc_);
@@ -69,6 +85,7 @@ std::variant<Superblock, Special> Builder::build() {
     if (!goes_on) break;
   }
   emit_side_exits();
+  emit_stale_exit();
   emit_.finish();
   block_.code = emit_.take();
   return std::move(block_);
@@ -361,7 +378,7 @@ bool Builder::follow(const SourceInsn& insn) {
 void Builder::log(Exit& exit) {
   exit.number = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
   if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
-  if (exit.executed == 0) {
+  if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
     const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));
   }

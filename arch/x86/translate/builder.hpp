@@ -30,6 +30,16 @@ class Builder {
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
+  /// The same, as far as it may be translated.
+  [[nodiscard]] SourceInsn examine(TraceeAddr pc) const;
+  // builder_check.cpp
+  /// Reads what a checked superblock will consist of; says why there can be none.
+  Special scan();
+  void emit_check();
+  void emit_stale_exit();
+  [[nodiscard]] bool scanned_all() const {
+    return options_.checked && block_.instructions == scanned_.size();
+  }
   [[nodiscard]] bool limits_reached() const;
   [[nodiscard]] bool may_follow(TraceeAddr target) const;
   /// Emits one instruction; false when the superblock ends with it.
@@ -87,6 +97,8 @@ class Builder {
   std::ptrdiff_t copies_ = 1;      ///< Of a loop's body; nothing is followed more often.
   std::vector<TraceeAddr> calls_;  ///< Where the calls that were followed are to return to.
   std::vector<SideExit> side_exits_;
+  std::vector<SourceInsn> scanned_;
+  std::vector<std::uint32_t> stale_jumps_;
 };
 
 }  // namespace backtrail::arch::x86::translate

@@ -84,6 +84,10 @@ Special note_operands(SourceInsn& insn, const ZydisDecodedInstruction& z,
     const bool accesses = operand.mem.type != ZYDIS_MEMOP_TYPE_AGEN;
     if (accesses && operand.mem.segment == ZYDIS_REGISTER_GS) verdict = Special::kSegment;
     if (accesses && operand.mem.segment == ZYDIS_REGISTER_FS) insn.reads_fs = true;
+    const bool own = operand.mem.base == ZYDIS_REGISTER_RSP ||
+                     operand.mem.base == ZYDIS_REGISTER_RBP ||
+                     operand.mem.segment == ZYDIS_REGISTER_FS;
+    if (accesses && written && !own) insn.stores = true;
     if (operand.mem.base == ZYDIS_REGISTER_EIP) verdict = Special::kAddressSize;
     if (operand.mem.base == ZYDIS_REGISTER_RIP && z.raw.disp.size == 32) {
       insn.relative = true;
@@ -131,6 +135,13 @@ Special special_reason(const ZydisDecodedInstruction& z) {
     default:
       return Special::kNone;
   }
+}
+
+/// MOV of a constant as wide as an address may be.
+void note_constant(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
+  if (z.mnemonic != ZYDIS_MNEMONIC_MOV || z.operand_width < 32) return;
+  if (operands[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return;
+  insn.names = TraceeAddr{operands[1].imm.value.u};
 }
 
 void note_eax(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
@@ -200,6 +211,7 @@ void classify_load_address(SourceInsn& insn, const Operands& operands) {
   insn.kind = InsnClass::kLoadAddress;
   insn.destination = static_cast<std::uint8_t>(ZydisRegisterGetId(operands[0].reg.value));
   insn.destination_bits = static_cast<std::uint8_t>(operands[0].size);
+  insn.names = insn.target;
 }
 
 void note_encoding(SourceInsn& insn, const ZydisDecodedInstruction& z) {
@@ -254,6 +266,8 @@ std::string_view to_string(Special special) {
       return "breakpoint";
     case Special::kMemory:
       return "code outside files";
+    case Special::kSection:
+      return "restartable sequence";
   }
   return "unknown";
 }
@@ -276,6 +290,7 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   note_encoding(insn, z);
   const Special operand_verdict = note_operands(insn, z, operands);
   note_eax(insn, z, operands);
+  note_constant(insn, z, operands);
   if (const Special why = special_reason(z); why != Special::kNone) {
     give_to_cpu(insn, why);
   } else if (z.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {

@@ -28,6 +28,7 @@ enum class Special : std::uint8_t {
   kRegisters,    ///< Uses both registers that translated code needs, at an address out of reach.
   kBreakpoint,   ///< The debugger wants to stop there.
   kMemory,       ///< In memory that is not translated.
+  kSection,      ///< Leads to or is in a restartable sequence.
 };
 [[nodiscard]] std::string_view to_string(Special special);
 
@@ -71,7 +72,9 @@ struct SourceInsn {
   bool names_high_byte = false;  ///< ah, bh, ch or dh: takes no REX.
   bool reads_fs = false;
   bool writes_rax = false;
+  bool stores = false;  ///< Writes memory other than its thread's stack and static block.
   std::optional<std::uint32_t> sets_eax_to;
+  std::optional<TraceeAddr> names;    ///< An address that it puts into a register or memory.
   std::uint8_t destination = 0;       ///< Register of kLoadAddress.
   std::uint8_t destination_bits = 0;  ///< Of kLoadAddress: 32 or 64.
 

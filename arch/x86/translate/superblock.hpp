@@ -37,6 +37,7 @@ enum class ExitKind : std::uint8_t {
   kIndirect,  ///< A taken branch from `from`; the target is in the target slot.
   kContinue,  ///< Falls through to `to`.
   kSpecial,   ///< The instruction at `to` is left to the CPU.
+  kStale,     ///< The program's code is not what it was; nothing of the superblock was run.
 };
 
 /// A way out of a superblock, which logs `number`.

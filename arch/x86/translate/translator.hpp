@@ -25,6 +25,10 @@ struct CodeSource {
   /// The instruction at this address must not be translated along (a breakpoint is there, or
   /// pages that are not to be translated begin).
   std::function<bool(TraceeAddr)> stop_before;
+  /// Code uses this address; what is there may change what the other functions say. May be empty.
+  std::function<void(TraceeAddr)> named = {};
+  /// A restartable sequence begins at this address. May be empty.
+  std::function<bool(TraceeAddr)> section_at = {};
 };
 
 /// When a system call is made by translated code.
@@ -46,6 +50,9 @@ struct TranslateOptions {
   TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
   const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.
+  /// The program may change this code at any time: the superblock compares the few bytes that it
+  /// was made of each time it is entered, and ends behind an instruction that might change them.
+  bool checked = false;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;

@@ -1,0 +1,99 @@
+// Superblocks of code that may change at any time.
+
+#include <algorithm>
+#include <cstring>
+
+#include "arch/x86/translate/builder.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+/// What is compared at every entry is kept short.
+constexpr std::size_t kMostCheckedBytes = 96;
+constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kJumpBytes = 5;
+constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+
+/// Control goes elsewhere behind it, or its effects reach the code.
+bool ends_check(const SourceInsn& insn) {
+  switch (insn.kind) {
+    case InsnClass::kJump:
+    case InsnClass::kCall:
+    case InsnClass::kIndirectJump:
+    case InsnClass::kIndirectCall:
+    case InsnClass::kReturn:
+    case InsnClass::kSystemCall:
+      return true;
+    default:
+      return insn.stores;
+  }
+}
+
+}  // namespace
+
+Special Builder::scan() {
+  std::size_t bytes = 0;
+  for (TraceeAddr pc = pc_; bytes < kMostCheckedBytes;) {
+    if (!scanned_.empty() && source_.stop_before(pc)) break;
+    const SourceInsn insn = examine(pc);
+    if (insn.kind == InsnClass::kSpecial) {
+      if (scanned_.empty()) return insn.special;
+      break;
+    }
+    scanned_.push_back(insn);
+    bytes += insn.length;
+    pc = insn.next();
+    if (ends_check(insn)) break;
+  }
+  return Special::kNone;
+}
+
+void Builder::emit_check() {
+  std::vector<std::uint8_t> code;
+  for (const SourceInsn& insn : scanned_) {
+    code.insert(code.end(), insn.view().begin(), insn.view().end());
+  }
+  const TraceeAddr head = block_.head;
+  mark(head);
+  emit_.store(Slot::kScratch, Gpr::kRcx);
+  mark(head, kRcxInSlot);
+  for (std::size_t at = 0; at < code.size();) {
+    std::size_t width = sizeof(std::uint64_t);
+    while (width > code.size() - at) width /= 2;
+    std::uint64_t value = 0;
+    std::memcpy(&value, &code[at], width);
+    emit_.move(Gpr::kRcx, (head + at).value());
+    switch (width) {  // (r)cx = what is at [rcx], the rest of it 0
+      case 8:
+        emit_.bytes({0x48, 0x8b, 0x09});
+        break;
+      case 4:
+        emit_.bytes({0x8b, 0x09});
+        break;
+      case 2:
+        emit_.bytes({0x0f, 0xb7, 0x09});
+        break;
+      default:
+        emit_.bytes({0x0f, 0xb6, 0x09});
+    }
+    emit_.move(Gpr::kR10, 0 - value);
+    emit_.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
+    emit_.bytes({kJumpIfRcxZero, kJumpBytes, kJump});
+    stale_jumps_.push_back(emit_.open_rel32());
+    at += width;
+  }
+  emit_.load(Gpr::kRcx, Slot::kScratch);
+}
+
+void Builder::emit_stale_exit() {
+  if (stale_jumps_.empty()) return;
+  for (const std::uint32_t jump : stale_jumps_) emit_.bind(jump);
+  r10_live_ = false;
+  r11_live_ = false;
+  log_in_slot_ = false;
+  mark(block_.head, kRcxInSlot);
+  emit_.load(Gpr::kRcx, Slot::kScratch);
+  emit_exit({.kind = ExitKind::kStale, .to = block_.head}, block_.head);
+}
+
+}  // namespace backtrail::arch::x86::translate
