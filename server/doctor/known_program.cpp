@@ -16,10 +16,10 @@ namespace backtrail::server {
 namespace {
 
 // Empty functions that no compiler may fold together or leave out.
-[[gnu::noinline, gnu::noclone]] void known_begin() {
+[[gnu::noinline]] void known_begin() {
   asm volatile("nop");
 }
-[[gnu::noinline, gnu::noclone]] void known_end() {
+[[gnu::noinline]] void known_end() {
   asm volatile("nop; nop");
 }
 
