@@ -138,7 +138,8 @@ TEST_F(ReportExport, HostileNamesStayNames) {
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
   const std::string text = run({"node", BT_PAGE_CHECK, "x.html"});
   EXPECT_EQ(status, 0) << text;
-  EXPECT_THAT(text, HasSubstr("stack </script><img"));
+  // clang's names keep the quotes.
+  EXPECT_THAT(text, ContainsRegex("stack \"?</script><img"));
 }
 
 TEST_F(ReportExport, APageOpensInABrowser) {
