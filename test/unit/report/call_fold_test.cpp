@@ -21,7 +21,7 @@ std::vector<Call> calls(const std::vector<std::string>& lines) {
     const std::size_t depth = line.find_first_not_of('-');
     const auto id = static_cast<std::uint32_t>(line[depth] - 'a' + 1);
     Call call;
-    call.function = {id, TraceeAddr{id * 0x100U}, false};
+    call.function = {id, TraceeAddr{std::uint64_t{id} * 0x100U}, false};
     call.site = TraceeAddr{id};
     call.end = CallEnd::kReturned;
     call.depth = static_cast<std::uint32_t>(depth);
