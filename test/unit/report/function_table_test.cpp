@@ -14,10 +14,10 @@ std::string name_at(const FunctionTable& table, std::uint64_t address) {
   return entry->name.empty() ? "nameless" : entry->name;
 }
 
-const std::vector<CodeRange> kCode{{0x1000, 0x2000}};
+const std::vector<CodeRange> code{{0x1000, 0x2000}};
 
 TEST(FunctionTable, SizesBoundFunctions) {
-  const FunctionTable table{{{0x1000, 0x10, "a"}, {0x1020, 0x10, "b"}}, {}, kCode};
+  const FunctionTable table{{{0x1000, 0x10, "a"}, {0x1020, 0x10, "b"}}, {}, code};
   EXPECT_EQ(name_at(table, 0xfff), "none");
   EXPECT_EQ(name_at(table, 0x100f), "a");
   EXPECT_EQ(name_at(table, 0x1010), "none");
@@ -25,30 +25,30 @@ TEST(FunctionTable, SizesBoundFunctions) {
 }
 
 TEST(FunctionTable, WithoutSizeAFunctionReachesTheNextOne) {
-  const FunctionTable table{{{0x1000, 0, "a"}, {0x1020, 0, "b"}}, {}, kCode};
+  const FunctionTable table{{{0x1000, 0, "a"}, {0x1020, 0, "b"}}, {}, code};
   EXPECT_EQ(name_at(table, 0x101f), "a");
   EXPECT_EQ(name_at(table, 0x1fff), "b");
   EXPECT_EQ(name_at(table, 0x2000), "none");
 }
 
 TEST(FunctionTable, LabelsWithinAFunctionAreNone) {
-  const FunctionTable table{{{0x1000, 0x40, "a"}, {0x1010, 0, "label"}}, {}, kCode};
+  const FunctionTable table{{{0x1000, 0x40, "a"}, {0x1010, 0, "label"}}, {}, code};
   EXPECT_EQ(name_at(table, 0x1018), "a");
 }
 
 TEST(FunctionTable, TheNameThatPeopleKnowIsTaken) {
   const FunctionTable table{
-      {{0x1000, 8, "__open", 6}, {0x1000, 8, "open", 6}, {0x1000, 8, "local", 4}}, {}, kCode};
+      {{0x1000, 8, "__open", 6}, {0x1000, 8, "open", 6}, {0x1000, 8, "local", 4}}, {}, code};
   EXPECT_EQ(name_at(table, 0x1000), "open");
 }
 
 TEST(FunctionTable, SymbolsOfDataAreNoFunctions) {
-  const FunctionTable table{{{0x3000, 8, "data"}}, {}, kCode};
+  const FunctionTable table{{{0x3000, 8, "data"}}, {}, code};
   EXPECT_EQ(name_at(table, 0x3000), "none");
 }
 
 TEST(FunctionTable, UnwindTablesBoundWhatHasNoSymbol) {
-  const FunctionTable table{{{0x1000, 0x10, "a"}}, {0x1000, 0x1010, 0x1030, 0x5000}, kCode};
+  const FunctionTable table{{{0x1000, 0x10, "a"}}, {0x1000, 0x1010, 0x1030, 0x5000}, code};
   EXPECT_EQ(name_at(table, 0x1008), "a");
   EXPECT_EQ(name_at(table, 0x102f), "nameless");
   EXPECT_EQ(table.find(0x102f)->start, 0x1010U);
@@ -56,13 +56,13 @@ TEST(FunctionTable, UnwindTablesBoundWhatHasNoSymbol) {
 }
 
 TEST(FunctionTable, TheColdPartBelongsToItsFunction) {
-  const FunctionTable table{{{0x1000, 0x10, "f"}, {0x1800, 0x10, "f.cold"}}, {}, kCode};
+  const FunctionTable table{{{0x1000, 0x10, "f"}, {0x1800, 0x10, "f.cold"}}, {}, code};
   EXPECT_EQ(table.entries()[table.find(0x1800)->owner].name, "f");
 }
 
 TEST(FunctionTable, OfTwoFunctionsOfThatNameNeither) {
   const FunctionTable table{
-      {{0x1000, 0x10, "f"}, {0x1100, 0x10, "f"}, {0x1800, 0x10, "f.cold"}}, {}, kCode};
+      {{0x1000, 0x10, "f"}, {0x1100, 0x10, "f"}, {0x1800, 0x10, "f.cold"}}, {}, code};
   EXPECT_EQ(table.entries()[table.find(0x1800)->owner].name, "f.cold");
 }
 
