@@ -58,6 +58,17 @@ class TailTest : public testing::Test {
     return out;
   }
 
+  /// Lets the client that has connected listen, and sends more than memory holds for it, numbered
+  /// from 0 on. @return How many records.
+  std::uint64_t overrun(decoder::TraceHub& hub) {
+    constexpr std::uint64_t kBatch = 4096;
+    constexpr std::uint64_t kAll = 400 * kBatch;
+    server_->poll();
+    server_->attach(1, hub);
+    for (std::uint64_t sent = 0; sent < kAll; sent += kBatch) hub.consume(branches(sent, kBatch));
+    return kAll;
+  }
+
   std::string path_;
   std::unique_ptr<TailServer> server_;
 };
@@ -90,11 +101,7 @@ TEST_F(TailTest, ClientsGetEveryRecordOfEveryThread) {
 TEST_F(TailTest, ASlowClientLosesItsOwnRecordsAndKnowsHowMany) {
   decoder::TraceHub hub;
   const auto slow = connect();
-  server_->poll();
-  server_->attach(1, hub);
-  constexpr std::uint64_t kBatch = 4096;
-  std::uint64_t sent = 0;
-  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  const std::uint64_t sent = overrun(hub);
   TailReader reader;
   std::uint64_t seen = read_all(slow, reader).size();
   ASSERT_LT(seen, sent);
@@ -109,11 +116,7 @@ TEST_F(TailTest, ASlowClientLosesNothingWithASpool) {
   listen({.path = path_, .spool_folder = testing::TempDir(), .spool_bytes = 1ULL << 30U});
   decoder::TraceHub hub;
   const auto slow = connect();
-  server_->poll();
-  server_->attach(1, hub);
-  constexpr std::uint64_t kBatch = 4096;
-  std::uint64_t sent = 0;
-  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  const std::uint64_t sent = overrun(hub);
   TailReader reader;
   std::uint64_t seen = 0;
   for (const auto& item : read_all(slow, reader)) {
@@ -130,11 +133,7 @@ TEST_F(TailTest, AFullSpoolLosesAndCounts) {
   listen({.path = path_, .spool_folder = testing::TempDir(), .spool_bytes = 4ULL << 20U});
   decoder::TraceHub hub;
   const auto slow = connect();
-  server_->poll();
-  server_->attach(1, hub);
-  constexpr std::uint64_t kBatch = 4096;
-  std::uint64_t sent = 0;
-  for (; sent < 400 * kBatch; sent += kBatch) hub.consume(branches(sent, kBatch));
+  const std::uint64_t sent = overrun(hub);
   TailReader reader;
   const std::uint64_t seen = read_all(slow, reader).size();
   ASSERT_LT(seen, sent);
