@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ptrace/cache/call_batch.hpp"
+#include "ptrace/cache/program_file.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/trap_guard.hpp"
@@ -25,18 +26,21 @@ namespace {
 
 using arch::x86::translate::Slot;
 
-constexpr std::uint64_t kThreadsBytes = kThreadBytes * kMaxThreads;
 constexpr std::uint64_t kTotalBytes = kCodeBytes + kTableBytes + kThreadsBytes;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's kept code has one to itself from here on.
 constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
+/// Guard pages that are made at once: as many as there are, times this, and no more than that.
+constexpr std::size_t kGuardGrowth = 8;
+constexpr std::size_t kMostGuards = kThreadsAtOnce;
+constexpr std::size_t kMostGuardCallBytes = 48;
+static_assert(kMostGuards * kMostGuardCallBytes + 128 <= kBatchBytes);
 /// Room that is left below an executable for whatever it maps there itself.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
 constexpr std::uint64_t kTableStep = 1ULL << 20;
-constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kSigsetBytes = 8;
 
 /// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right
@@ -55,30 +59,6 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
   places.push_back(0);
   return places;
 }
-
-/// memfd_create() needs a name in the program's memory: its stack, below the red zone, lends some.
-class BorrowedStack {
- public:
-  BorrowedStack(Process& process, TraceeAddr sp, std::span<const std::uint8_t> bytes)
-      : process_{process}, at_{TraceeAddr{(sp.value() - kRedZoneBytes - bytes.size()) & ~15ULL}} {
-    saved_.resize(bytes.size());
-    saved_.resize(process_.read_memory(at_, saved_));
-    ok_ = saved_.size() == bytes.size() && process_.write_memory(at_, bytes).has_value();
-  }
-  ~BorrowedStack() {
-    if (ok_) (void)process_.write_memory(at_, saved_);
-  }
-  BorrowedStack(const BorrowedStack&) = delete;
-  BorrowedStack& operator=(const BorrowedStack&) = delete;
-  [[nodiscard]] bool ok() const { return ok_; }
-  [[nodiscard]] TraceeAddr at() const { return at_; }
-
- private:
-  Process& process_;
-  TraceeAddr at_;
-  std::vector<std::uint8_t> saved_;
-  bool ok_ = false;
-};
 
 }  // namespace
 
@@ -129,6 +109,7 @@ void CacheMemory::fill_table(TraceeAddr target) {
 
 CacheMemory::~CacheMemory() {
   if (host_ != nullptr) ::munmap(host_, kTotalBytes);
+  for (std::size_t i = 1; i < chunks_.size(); ++i) ::munmap(chunks_[i].host, kThreadsBytes);
 }
 
 Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
@@ -138,30 +119,19 @@ Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
 }
 
 Result<void> CacheMemory::map(Thread& thread) {
-  constexpr std::array<std::uint8_t, 16> kName{'b', 'a', 'c', 'k', 't', 'r', 'a', 'i', 'l'};
   Process& process = thread.process();
   const ProcFs proc;
-  BT_TRY(const arch::x86::UserRegs regs, thread.user_regs());
   BT_TRY(const std::vector<MapEntry> maps, proc.maps(process.pid()));
-  const BorrowedStack name{process, regs.sp(), kName};
-  if (!name.ok()) return fail(TraceErrc::kUnreadable, "borrow stack", regs.sp().value());
+  BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  // Kernels set to refuse executable memfds still let such a mapping be executed.
-  auto created = remote.call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
-  BT_TRY(const std::uint64_t fd, created);
-  const UniqueFd here{
-      ::open(proc.path(process.pid(), "fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC)};
+  BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kTotalBytes));
   const auto set_up = [&]() -> Result<void> {
-    if (!here) return fail_errno("open the program's memfd");
-    if (::ftruncate(here.get(), static_cast<off_t>(kTotalBytes)) != 0) {
-      return fail_errno("ftruncate");
-    }
-    BT_CHECKED(map_here(here.get()));
-    BT_CHECKED(map_code(remote, fd, maps, proc.exe(process.pid()).value_or("")));
-    return map_rest(remote, fd, maps);
+    BT_CHECKED(map_here(file.here()));
+    BT_CHECKED(map_code(remote, file.there(), maps, proc.exe(process.pid()).value_or("")));
+    return map_rest(remote, file.there(), maps);
   };
   auto done = set_up();
-  if (!done) (void)remote.call(SYS_close, {fd});
+  if (!done) (void)remote.call(SYS_close, {file.there()});
   return done;
 }
 
@@ -217,28 +187,29 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   while (table > kTableStep && !is_free(table, kTableBytes)) table -= kTableStep;
   if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
   table_ = TraceeAddr{table};
-  threads_ = code_ - kThreadsBytes;
-  const bool free_there = is_free(threads_.value(), kThreadsBytes);
+  TraceeAddr threads = code_ - kThreadsBytes;
+  const bool free_there = is_free(threads.value(), kThreadsBytes);
   if (!free_there) {
-    BT_TRY(const std::uint64_t threads,
+    BT_TRY(const std::uint64_t anywhere,
            remote.call(SYS_mmap, {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                                   kCodeBytes + kTableBytes}));
-    threads_ = TraceeAddr{threads};
+    threads = TraceeAddr{anywhere};
   }
+  chunks_.push_back({host_ + kCodeBytes + kTableBytes, threads});
   CallBatch batch{code_};
   constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
   batch.call(SYS_mmap, {table, kTableBytes, PROT_READ, kFixed, fd, kCodeBytes}, table);
   if (free_there) {
     batch.call(SYS_mmap,
-               {threads_.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd,
+               {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd,
                 kCodeBytes + kTableBytes},
-               threads_.value());
+               threads.value());
   }
   for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
     const auto how = static_cast<std::uint64_t>(advice);
     batch.call(SYS_madvise, {code_.value(), kCodeBytes, how});
     batch.call(SYS_madvise, {table, kTableBytes, how});
-    batch.call(SYS_madvise, {threads_.value(), kThreadsBytes, how});
+    batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
   }
   const TraceeAddr page = thread(0).page();
   batch.call(SYS_mprotect, {thread(0).ring_end().value(), kGuardBytes, PROT_NONE});
@@ -258,7 +229,9 @@ Result<void> CacheMemory::remove(Thread& thread) {
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_CHECKED(remote.call(SYS_munmap, {code_.value(), kCodeBytes}));
   BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableBytes}));
-  BT_CHECKED(remote.call(SYS_munmap, {threads_.value(), kThreadsBytes}));
+  for (const ThreadChunk& chunk : chunks_) {
+    BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
+  }
   return {};
 }
 
@@ -278,13 +251,57 @@ TraceeAddr CacheMemory::entry(std::size_t index) const {
 }
 
 ThreadMemory CacheMemory::thread(std::size_t index) const {
-  return {host_ + kCodeBytes + kTableBytes + index * kThreadBytes, threads_ + index * kThreadBytes};
+  const ThreadChunk& chunk = chunks_.at(index / kThreadsAtOnce);
+  const std::uint64_t offset = index % kThreadsAtOnce * kThreadBytes;
+  return {chunk.host + offset, chunk.base + offset};
 }
 
-Result<void> CacheMemory::protect_guard(Thread& thread, std::size_t index) {
+Result<void> CacheMemory::add_chunk(Thread& thread) {
+  BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  BT_CHECKED(
-      remote.call(SYS_mprotect, {this->thread(index).ring_end().value(), kGuardBytes, PROT_NONE}));
+  BT_TRY(const ProgramFile file, ProgramFile::make(thread.process(), remote, name, kThreadsBytes));
+  void* here = ::mmap(nullptr, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.here(), 0);
+  auto done = here != MAP_FAILED ? map_chunk(remote, file.there()) : fail_errno("mmap");
+  if (done) {
+    chunks_.back().host = static_cast<std::uint8_t*>(here);
+  } else if (here != MAP_FAILED) {
+    ::munmap(here, kThreadsBytes);
+  }
+  (void)remote.call(SYS_close, {file.there()});
+  return done;
+}
+
+Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
+  // Below the last ones, if that is free, else anywhere.
+  const std::uint64_t below = (chunks_.back().base - kThreadsBytes).value();
+  const auto map = [&](std::uint64_t at, std::uint64_t flags) {
+    return remote.call(SYS_mmap, {at, kThreadsBytes, PROT_READ | PROT_WRITE, flags, fd, 0});
+  };
+  auto got = map(below, MAP_SHARED | MAP_FIXED_NOREPLACE);
+  if (!got) got = map(0, MAP_SHARED);
+  BT_TRY(const std::uint64_t at, got);
+  for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
+    BT_CHECKED(remote.call(SYS_madvise, {at, kThreadsBytes, static_cast<std::uint64_t>(advice)}));
+  }
+  chunks_.push_back({nullptr, TraceeAddr{at}});
+  return {};
+}
+
+Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
+  if (index < guarded_) return {};
+  if (index >= chunks_.size() * kThreadsAtOnce) BT_CHECKED(add_chunk(thread));
+  // More each time: every stop of a thread costs as much as many calls.
+  const std::size_t end =
+      std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});
+  CallBatch batch{code_ + kTranslationBytes};
+  for (std::size_t i = guarded_; i < end; ++i) {
+    batch.call(SYS_mprotect, {this->thread(i).ring_end().value(), kGuardBytes, PROT_NONE});
+  }
+  const CallBatch::Code code = batch.finish();
+  std::copy(code.bytes.begin(), code.bytes.end(), host_ + kTranslationBytes);
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_CHECKED(remote.run(code.begin, code.end));
+  guarded_ = end;
   return {};
 }
 

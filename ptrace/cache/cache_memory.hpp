@@ -6,8 +6,8 @@
 ///     memfd:   | code (r-x) | table (r--) | thread 0: page, ring, guard | thread 1: ... |
 ///
 /// In the program each part is a mapping of its own: the code near the executable, the table below
-/// 2 GiB, the threads anywhere. No page is writable and executable, no forked child inherits
-/// them, and no core file holds them.
+/// 2 GiB, the threads anywhere. Further memfds hold further threads. No page is writable and
+/// executable, no forked child inherits them, and no core file holds them.
 
 #include <array>
 #include <atomic>
@@ -33,6 +33,9 @@ namespace backtrail::tracee::cache {
 class RemoteCalls;
 
 inline constexpr std::uint64_t kCodeBytes = 64ULL << 20;
+/// The end of it is for calls that threads make for us; translations use what is before.
+inline constexpr std::uint64_t kBatchBytes = 16ULL << 10;
+inline constexpr std::uint64_t kTranslationBytes = kCodeBytes - kBatchBytes;
 /// The look-up table and what tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
     (arch::x86::translate::kEntryTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 *
@@ -41,7 +44,10 @@ inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
     arch::x86::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
-inline constexpr std::size_t kMaxThreads = 256;
+/// Memory is mapped for so many at a time.
+inline constexpr std::size_t kThreadsAtOnce = 256;
+inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
+inline constexpr std::size_t kMaxThreads = 32 * kThreadsAtOnce;
 
 /// A thread's part as the server sees it.
 class ThreadMemory {
@@ -103,13 +109,21 @@ class CacheMemory {
   /// In a thread's page, behind the slots: for the arguments of calls made on our behalf. What
   /// create() leaves in that of the first thread are the actions of SIGSEGV and of SIGTRAP.
   static constexpr std::uint64_t kScratchOffset = 2048;
+  /// `index` has been prepared.
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
-  /// Makes the guard page behind the thread's ring a guard.
-  Result<void> protect_guard(Thread& thread, std::size_t index);
+  /// Sees that the part may be used: there is a guard page behind its ring. Errors as create().
+  Result<void> prepare_thread(Thread& thread, std::size_t index);
 
  private:
+  /// The parts of kThreadsAtOnce threads.
+  struct ThreadChunk {
+    std::uint8_t* host = nullptr;
+    TraceeAddr base;
+  };
   CacheMemory() = default;
   Result<void> map(Thread& thread);
+  Result<void> add_chunk(Thread& thread);
+  Result<void> map_chunk(RemoteCalls& remote, std::uint64_t fd);
   Result<void> map_here(int fd);
   Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
                         const std::string& exe);
@@ -119,7 +133,8 @@ class CacheMemory {
   std::uint64_t settled_ = 0;
   TraceeAddr code_;
   TraceeAddr table_;
-  TraceeAddr threads_;
+  std::vector<ThreadChunk> chunks_;
+  std::size_t guarded_ = 1;  ///< So many parts have their guard page.
 };
 
 }  // namespace backtrail::tracee::cache

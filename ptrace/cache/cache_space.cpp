@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "ptrace/cache/remote_calls.hpp"
@@ -31,6 +32,14 @@ bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr a
     if (enabled && executes && registers.address(slot) == address.value()) return true;
   }
   return false;
+}
+
+bool shares_id_namespace(pid_t pid) {
+  struct stat theirs {};
+  struct stat ours {};
+  return ::stat(ProcFs{}.path(pid, "ns/pid").c_str(), &theirs) == 0 &&
+         ::stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_dev == ours.st_dev &&
+         theirs.st_ino == ours.st_ino;
 }
 
 }  // namespace
@@ -133,20 +142,24 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
     slots_.set(slot);
     return slot;
   }
-  if (!guarded_.test(slot)) {
-    BT_CHECKED(memory_->protect_guard(thread, slot));
-    guarded_.set(slot);
-  }
-  {
-    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_TRY(const std::uint64_t pid, remote.call(SYS_getpid, {}));
-    BT_TRY(const std::uint64_t tid, remote.call(SYS_gettid, {}));
-    ThreadMemory memory = memory_->thread(slot);
-    memory.write32(translate::Slot::kProcessId, static_cast<std::uint32_t>(pid));
-    memory.write32(translate::Slot::kThreadId, static_cast<std::uint32_t>(tid));
-  }
+  BT_CHECKED(memory_->prepare_thread(thread, slot));
+  BT_CHECKED(write_ids(thread, memory_->thread(slot)));
   slots_.set(slot);
   return slot;
+}
+
+Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
+  auto pid = static_cast<std::uint64_t>(process_.pid());
+  auto tid = static_cast<std::uint64_t>(thread.tid());
+  if (!same_ids_) same_ids_ = shares_id_namespace(process_.pid());
+  if (&thread.process() != &process_ || !*same_ids_) {
+    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+    BT_TRY(pid, remote.call(SYS_getpid, {}));
+    BT_TRY(tid, remote.call(SYS_gettid, {}));
+  }
+  memory.write32(translate::Slot::kProcessId, static_cast<std::uint32_t>(pid));
+  memory.write32(translate::Slot::kThreadId, static_cast<std::uint32_t>(tid));
+  return {};
 }
 
 void CacheSpace::give_slot_back(std::size_t slot) {

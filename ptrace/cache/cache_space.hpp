@@ -83,6 +83,8 @@ class CacheSpace {
   void begin_keeping(std::shared_ptr<KeptStore> store);
   void use_kept_modules();
   void keep();
+  /// Ids as the program sees them, for the signals that it sends itself.
+  Result<void> write_ids(Thread& thread, ThreadMemory memory);
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
   void look_for_section(TraceeAddr descriptor);
   void leave_section(const RestartableSection& section);
@@ -94,7 +96,7 @@ class CacheSpace {
   CodePages pages_;
   ExecutableMap executable_;
   std::bitset<kMaxThreads> slots_;
-  std::bitset<kMaxThreads> guarded_{1};
+  std::optional<bool> same_ids_;    ///< The program sees the ids that we see.
   bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
   std::bitset<kMaxThreads> inside_;
   bool room_wanted_ = false;

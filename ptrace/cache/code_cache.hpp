@@ -65,7 +65,7 @@ class CodeCache {
   /// Forgets all translations, at once. No thread may be in one, or get there by itself.
   void clear();
   /// Uses no more memory than that from now on.
-  void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kCodeBytes); }
+  void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kTranslationBytes); }
 
   /// Lets an exit lead to the translation of its target from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
@@ -165,7 +165,7 @@ class CodeCache {
   mutable decoder::LoggedBlock adopted_block_;
   bool complete_ = true;  ///< Nothing was ever dropped but code that may change.
   bool making_checked_ = false;
-  std::uint64_t limit_ = kCodeBytes;
+  std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t renewed_ = 0;
   std::uint64_t cleared_ = 0;
   std::uint64_t used_ = 0;

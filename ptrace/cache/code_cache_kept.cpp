@@ -41,7 +41,7 @@ void merge_modules(KeptParts& parts, std::vector<CodeModule> present) {
 void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
   const KeptView& parts = kept->parts();
   // It begins with a miss routine like ours.
-  if (parts.code.size() < miss_.code.size() || parts.code.size() > kCodeBytes ||
+  if (parts.code.size() < miss_.code.size() || parts.code.size() > kTranslationBytes ||
       !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
     return;
   }

@@ -35,6 +35,22 @@ TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
   EXPECT_EQ(outcome.statistics.find(" 0 full logs"), std::string::npos) << outcome.statistics;
 }
 
+TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
+  std::size_t threads = 0;
+  const Outcome outcome = run_recorded(
+      {.program = "crowd", .threads = true, .at_stop = [&](EngineDriver&, Thread& first) {
+         for (const auto& thread : first.process().threads()) {
+           if (!thread->stopped() || !thread->trace()) continue;
+           const std::string text = thread->trace()->source().statistics();
+           EXPECT_EQ(text.find("stepping: "), std::string::npos) << text;
+           ++threads;
+         }
+       }});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+  EXPECT_GT(outcome.threads.size(), 256U);
+  EXPECT_GT(threads, 0U);
+}
+
 TEST(CacheSource, StopsAtBreakpointsWhereverTheyAre) {
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("calls_no_pie");
