@@ -153,11 +153,11 @@ bool KeptCode::consistent() const {
 }
 
 std::shared_ptr<const KeptCode> KeptCode::over(const KeptView& view,
-                                               std::shared_ptr<const void> owner) {
+                                               std::shared_ptr<const void> owner, bool whole) {
   std::shared_ptr<KeptCode> kept{new KeptCode};
   kept->view_ = view;
   kept->owner_ = std::move(owner);
-  if (!kept->consistent()) return nullptr;
+  if (!whole && !kept->consistent()) return nullptr;
   return kept;
 }
 
@@ -165,7 +165,7 @@ std::shared_ptr<const KeptCode> KeptCode::make(KeptParts parts) {
   const auto owned = std::make_shared<const KeptParts>(std::move(parts));
   return over({owned->modules, owned->code, owned->blocks, owned->rows, owned->branches,
                owned->exits, owned->pads, owned->bodies},
-              owned);
+              owned, false);
 }
 
 KeptParts KeptCode::copy() const {
@@ -285,7 +285,8 @@ std::vector<std::uint8_t> KeptCode::to_bytes(const std::string& key) const {
 
 std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,
                                                      const std::string& key,
-                                                     std::shared_ptr<const void> owner) {
+                                                     std::shared_ptr<const void> owner,
+                                                     bool whole) {
   Reader reader{bytes};
   std::uint64_t magic = 0;
   std::uint64_t sum = 0;
@@ -293,13 +294,13 @@ std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_
   std::span<const char> their_key;
   KeptView parts;
   if (bytes.size() > kMostBytes || !reader.value(magic) || magic != kMagic || !reader.value(sum) ||
-      sum != checksum(bytes.subspan(2 * sizeof magic)) || !reader.array(build) ||
+      (!whole && sum != checksum(bytes.subspan(2 * sizeof magic))) || !reader.array(build) ||
       std::string(build.begin(), build.end()) != build_identity() || !reader.array(their_key) ||
       std::string(their_key.begin(), their_key.end()) != key ||
       !for_each_part([&](auto& part) { return reader.array(part); }, parts) || !reader.at_end()) {
     return nullptr;
   }
-  return over(parts, std::move(owner));
+  return over(parts, std::move(owner), whole);
 }
 
 }  // namespace backtrail::tracee::cache

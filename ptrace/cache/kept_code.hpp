@@ -126,17 +126,18 @@ class KeptCode {
                                                                std::uint64_t within) const;
   [[nodiscard]] decoder::LoggedBlock logged(const KeptBlock& block) const;
 
-  /// As a file's content, and back; nothing for anything damaged, or made by another build. The
-  /// bytes stay where they are, which is `owner`'s business.
+  /// As a file's content, and back; nothing for anything damaged, or made by another build. Bytes
+  /// that are known to be whole are not looked through. They stay where they are, which is
+  /// `owner`'s business.
   [[nodiscard]] std::vector<std::uint8_t> to_bytes(const std::string& key) const;
   static std::shared_ptr<const KeptCode> from_bytes(std::span<const std::uint8_t> bytes,
                                                     const std::string& key,
-                                                    std::shared_ptr<const void> owner);
+                                                    std::shared_ptr<const void> owner, bool whole);
 
  private:
   KeptCode() = default;
   static std::shared_ptr<const KeptCode> over(const KeptView& view,
-                                              std::shared_ptr<const void> owner);
+                                              std::shared_ptr<const void> owner, bool whole);
   [[nodiscard]] bool consistent() const;
 
   KeptView view_;

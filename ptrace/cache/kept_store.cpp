@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/cache/kept_seal.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -38,12 +39,15 @@ class FileView {
  public:
   explicit FileView(const fs::path& path) {
     const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-    struct stat facts {};
-    if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || !is_ours(facts)) return;
-    const auto size = static_cast<std::uint64_t>(facts.st_size);
+    if (!fd || ::fstat(fd.get(), &facts_) != 0 || !S_ISREG(facts_.st_mode) || !is_ours(facts_)) {
+      return;
+    }
+    const auto size = static_cast<std::uint64_t>(facts_.st_size);
     if (size == 0 || size > kMostFileBytes) return;
-    // Files are replaced, never written to, so what is mapped stays.
-    void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd.get(), 0);
+    sealed_ = is_sealed(path, facts_);
+    // Files are replaced, never written to, so what is mapped stays. All of it is read to check it.
+    const int flags = MAP_PRIVATE | (sealed_ ? 0 : MAP_POPULATE);
+    void* mapped = ::mmap(nullptr, size, PROT_READ, flags, fd.get(), 0);
     if (mapped == MAP_FAILED) return;
     bytes_ = {static_cast<const std::uint8_t*>(mapped), size};
   }
@@ -54,9 +58,13 @@ class FileView {
   FileView(const FileView&) = delete;
   FileView& operator=(const FileView&) = delete;
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
+  [[nodiscard]] const struct stat& facts() const { return facts_; }
+  [[nodiscard]] bool sealed() const { return sealed_; }
 
  private:
   std::span<const std::uint8_t> bytes_;
+  struct stat facts_ {};
+  bool sealed_ = false;
 };
 
 bool write_all(int fd, std::span<const std::uint8_t> bytes) {
@@ -111,10 +119,12 @@ std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
   if (const auto known = entries_.find(key); known != entries_.end()) return known->second.code;
   Entry& entry = entries_[key];
   if (folder_.empty() || !folder_is_private(false)) return nullptr;
-  const auto file = std::make_shared<const FileView>(file_of(key));
+  const fs::path path = file_of(key);
+  const auto file = std::make_shared<const FileView>(path);
   if (file->bytes().empty()) return nullptr;
-  entry.code = KeptCode::from_bytes(file->bytes(), key, file);
+  entry.code = KeptCode::from_bytes(file->bytes(), key, file, file->sealed());
   if (!entry.code) log::ptrace().debug("kept code of {} is of no use", key);
+  if (entry.code && !file->sealed()) seal(path, file->facts());
   return entry.code;
 }
 
@@ -156,6 +166,7 @@ void KeptStore::remove_oldest() const {
   for (const File& file : files) {
     if (total <= kMostFolderBytes) break;
     fs::remove(file.path, error);
+    fs::remove(seal_of(file.path), error);
     total -= file.size;
   }
 }
