@@ -10,6 +10,9 @@ namespace {
 constexpr std::size_t kNoFrame = std::numeric_limits<std::size_t>::max();
 /// How far down a return or an unwinding is looked for.
 constexpr std::size_t kMostUnwound = 4096;
+/// Stacks that are remembered while others run, and how much of each.
+constexpr std::size_t kMostParked = 64;
+constexpr std::size_t kMostParkedFrames = 256;
 
 /// Parents can stand behind their children (callers that showed only when one returned to them).
 void set_depths(std::vector<Call>& calls) {
@@ -25,15 +28,16 @@ void set_depths(std::vector<Call>& calls) {
 }
 
 /// Callers first.
-std::vector<Call> in_order(const std::vector<Call>& calls) {
-  std::vector<std::size_t> order(calls.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Call& x = calls[a];
-    const Call& y = calls[b];
+std::vector<Call> in_order(std::vector<Call> calls) {
+  const auto earlier = [](const Call& x, const Call& y) {
     if (x.begin_position != y.begin_position) return x.begin_position < y.begin_position;
     return x.depth < y.depth;
-  });
+  };
+  if (std::is_sorted(calls.begin(), calls.end(), earlier)) return calls;
+  std::vector<std::size_t> order(calls.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return earlier(calls[a], calls[b]); });
   std::vector<std::size_t> place(calls.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<Call> out;
@@ -58,8 +62,8 @@ std::vector<Call> CallRebuilder::finish() {
   ++position_;
   while (!stack_.empty()) pop(CallEnd::kOpen);
   set_depths(calls_);
-  std::vector<Call> out = in_order(calls_);
-  calls_.clear();
+  std::vector<Call> out = in_order(std::exchange(calls_, {}));
+  parked_.clear();
   roots_.clear();
   position_ = 0;
   return out;
@@ -129,13 +133,23 @@ void CallRebuilder::take_return(const Record& record) {
   const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
   for (std::size_t i = stack_.size(); i-- > last;) {
     if (stack_[i].return_address != record.to || stack_[i].signal) continue;
+    if (i + 1 < stack_.size() && code_.at(record.from).id != stack_[i].function.id) {
+      // Not this call's own return: somebody put another stack under the return address.
+      park(i);
+      pop_above(i, CallEnd::kSwitched);
+      pop(CallEnd::kSwitched);
+      return;
+    }
     pop_above(i, CallEnd::kUnwound);
     pop(CallEnd::kReturned);
     return;
   }
   const FunctionRef function = code_.at(record.to);
-  if (function.known() && function.entry == record.to) {
-    replace_top(record, function);  // A return used as a jump: lazy binding, retpolines.
+  // A return used as a jump: lazy binding, retpolines.
+  const bool is_jump = function.known() && function.entry == record.to;
+  if (!is_jump && resume(record)) return;
+  if (is_jump || (!function.known() && stack_.size() > 1)) {
+    replace_top(record, function);  // Or the return address was overwritten.
   } else if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
     pop_above(frame, CallEnd::kUnwound);  // Into a landing pad.
   } else {
@@ -171,10 +185,45 @@ void CallRebuilder::take_jump(const Record& record) {
 /// In the middle of a function, without a call or a return that fits.
 void CallRebuilder::arrive(const Record& record, const FunctionRef& function) {
   if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
+    park(frame + 1);
     pop_above(frame, CallEnd::kUnwound);
-  } else {
+  } else if (!resume(record)) {
     replace_top(record, function);
   }
+}
+
+/// Remembers the frames from `frame` on: they may be on a stack that is only left for a while.
+void CallRebuilder::park(std::size_t frame) {
+  if (frame + 1 >= stack_.size()) return;  // One frame is nothing to come back to.
+  const std::size_t count = std::min(stack_.size() - frame, kMostParkedFrames);
+  if (parked_.size() == kMostParked) parked_.erase(parked_.begin());
+  parked_.emplace_back(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+}
+
+/// Goes on where a parked stack was left, when control goes to where a call of its should return.
+bool CallRebuilder::resume(const Record& record) {
+  for (std::size_t p = parked_.size(); p-- > 0;) {
+    std::vector<Frame>& frames = parked_[p];
+    std::size_t callee = frames.size();
+    while (--callee > 0 && frames[callee].return_address != record.to) continue;
+    if (callee == 0) continue;
+    const std::vector<Frame> back{frames.begin(),
+                                  frames.begin() + static_cast<std::ptrdiff_t>(callee)};
+    frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee));
+    // What is left of it had been switched to from there, and may be gone back to too.
+    if (frames.size() < 2) parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
+    const Frame old = stack_.back();
+    pop(CallEnd::kSwitched);
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      push(record, CallBegin::kResumed, i == 0 ? old.return_address : back[i].return_address);
+      stack_.back().function = back[i].function;
+      stack_.back().signal = i == 0 ? old.signal : back[i].signal;
+      calls_.back().function = back[i].function;
+      if (i != 0) calls_.back().site = TraceeAddr{};
+    }
+    return true;
+  }
+  return false;
 }
 
 std::size_t CallRebuilder::frame_of(const FunctionRef& function) const {

@@ -23,6 +23,7 @@ enum class CallBegin : std::uint8_t {
   kTailCalled,  ///< Jumped to, in place of the call before it.
   kSignal,      ///< A handler; `site` is the instruction that was interrupted.
   kUnseen,      ///< It was running when the trace, or what is behind a gap, began.
+  kResumed,     ///< It goes on: somebody switched (back) to its stack.
 };
 enum class CallEnd : std::uint8_t {
   kReturned,
@@ -30,6 +31,7 @@ enum class CallEnd : std::uint8_t {
   kUnwound,     ///< Left by an exception or longjmp, from here or from deeper.
   kGap,         ///< Recording stopped, or went on in code that cannot be read.
   kOpen,        ///< Still running at the end of the trace.
+  kSwitched,    ///< Somebody switched to another stack; a call that begins by kResumed goes on.
 };
 
 inline constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
@@ -79,12 +81,17 @@ class CallRebuilder {
   void grow(const Record& record);
   void pop(CallEnd end);
   void pop_above(std::size_t frame, CallEnd end);
+  void park(std::size_t frame);
+  bool resume(const Record& record);
   [[nodiscard]] std::size_t frame_of(const FunctionRef& function) const;
 
   InsnCache& insns_;
   CodeMap& code_;
   std::vector<Call> calls_;
   std::vector<Frame> stack_;
+  /// What was on other stacks when they were left, the newest last. Guessed from returns that do not
+  /// fit, so it is looked at only when a transfer fits nothing else.
+  std::vector<std::vector<Frame>> parked_;
   // Of the stretch since the last gap.
   std::vector<std::size_t> roots_;  ///< Calls that nothing is known above.
   std::uint64_t stretch_begin_ = 0;

@@ -67,6 +67,8 @@ const char* name_of(CallBegin begin) {
       return "tail-called";
     case CallBegin::kSignal:
       return "signal";
+    case CallBegin::kResumed:
+      return "resumed";
     case CallBegin::kUnseen:
       return "unseen";
   }
@@ -83,6 +85,8 @@ const char* name_of(CallEnd end) {
       return "unwound";
     case CallEnd::kGap:
       return "gap";
+    case CallEnd::kSwitched:
+      return "switched";
     case CallEnd::kOpen:
       return "open";
   }

@@ -55,7 +55,9 @@ std::string call_text(const ReportRow& row) {
   if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
   if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
   if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
+  if (row.begin == CallBegin::kResumed) out += "  (goes on: back on its stack)";
   if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
+  if (row.end == CallEnd::kSwitched) out += "  (until the stack was switched)";
   if (row.end == CallEnd::kGap) out += "  (its end was not recorded)";
   return out;
 }

@@ -5,22 +5,20 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Takes out what the dynamic linker called to find a function, below its one outermost call: it
-/// is no work of the program.
+/// Takes out what the dynamic linker called to find a function: it is no work of the program.
 void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
   constexpr std::size_t kDropped = kNoCall - 1;
   std::vector<std::size_t> place(calls.size());
-  std::vector<bool> binding(calls.size());
   std::size_t kept = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     Call call = calls[i];
     const std::size_t parent = call.parent;
-    if (parent != kNoCall && (place[parent] == kDropped || binding[parent])) {
+    const bool binding = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
+                         code.at(call.site).stub;
+    if (binding || (parent != kNoCall && place[parent] == kDropped)) {
       place[i] = kDropped;
       continue;
     }
-    binding[i] = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
-                 code.at(call.site).stub;
     if (parent != kNoCall) call.parent = place[parent];
     place[i] = kept;
     calls[kept++] = call;

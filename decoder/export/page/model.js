@@ -3,7 +3,8 @@
 const NONE = 0xffffffff;
 const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3;
 const END_NAMES = ['returned', 'went on by a jump', 'left by an exception or longjmp',
-                   'its end was not recorded', 'had not returned'];
+                   'its end was not recorded', 'had not returned',
+                   'left by a switch of stacks'];
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);

@@ -47,7 +47,7 @@ class Panel {
   describe(thread, call) {
     const how = thread.how[call];
     const begin = ['called', 'jumped to (tail call)', 'a signal handler',
-                   'running when the trace begins'][how & 7];
+                   'running when the trace begins', 'going on, back on its stack'][how & 7];
     const site = this.page.code.place(thread.site[call]);
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
         (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches';

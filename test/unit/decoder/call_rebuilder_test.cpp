@@ -59,8 +59,8 @@ TraceeAddr in(char name, std::uint64_t offset = 0) {
 }
 
 std::string show(const Call& call) {
-  constexpr std::string_view kBegin = "(~!?";
-  constexpr std::string_view kEnd = ")~^#.";
+  constexpr std::string_view kBegin = "(~!?+";
+  constexpr std::string_view kEnd = ")~^#.|";
   const char name = call.function.known() ? static_cast<char>('a' + call.function.id - 1) : '?';
   return std::string(call.depth, '-') + kBegin[static_cast<std::size_t>(call.begin)] + name +
          kEnd[static_cast<std::size_t>(call.end)];
@@ -129,6 +129,34 @@ TEST(CallRebuilder, AReturnToALandingPadToo) {
   EXPECT_THAT(calls({start('a'), call('a', 'b'), call('b', 'c'),
                      branch(in('c', 0x40), in('a', 0x60)), call('a', 'd')}),
               ElementsAre("?a.", "-(b^", "--(c^", "-(d."));
+}
+
+/// Function b switches stacks, as swapcontext does.
+TEST(CallRebuilder, AStackThatIsSwitchedBackToGoesOn) {
+  EXPECT_THAT(calls({start('a'), call('a', 'b'), branch(in('b', 0x40), in('c')), call('c', 'd'),
+                     call('d', 'b'), ret('b', 'a'), call('a', 'b'), ret('b', 'd'), ret('d', 'c')}),
+              ElementsAre("?a.", "-(b~", "-~c|", "--(d|", "---(b|", "-(b|", "-+c.", "--+d)"));
+}
+
+TEST(CallRebuilder, TwoStacksTakeTurns) {
+  std::vector<Record> records{start('a'),
+                              call('a', 'b'),
+                              branch(in('b', 0x40), in('c')),
+                              call('c', 'b'),
+                              branch(in('b', 0x40), in('d')),
+                              call('d', 'b')};
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<Record> turn{ret('b', 'c'), call('c', 'b'), ret('b', 'd'), call('d', 'b')};
+    records.insert(records.end(), turn.begin(), turn.end());
+  }
+  records.push_back(ret('b', 'a'));
+  EXPECT_EQ(calls(records).back().substr(0, 2), "--") << "a is all that is left";
+  EXPECT_EQ(calls(records).front(), "?a.");
+}
+
+TEST(CallRebuilder, AnOverwrittenReturnAddressHidesNoCaller) {
+  EXPECT_THAT(calls({start('a'), call('a', 'b'), branch(in('b', 0x40), TraceeAddr{0xb000})}),
+              ElementsAre("?a.", "-(b~", "-~?."));
 }
 
 TEST(CallRebuilder, CodeThatCannotBeReadInventsNothing) {
