@@ -8,6 +8,7 @@
 #include <capstone/capstone.h>
 
 #include "arch/insn.hpp"
+#include "arch/x86/insn_length.hpp"
 
 namespace backtrail::arch {
 namespace {
@@ -39,6 +40,7 @@ std::string disassemble(Isa isa, TraceeAddr pc, std::span<const std::uint8_t> by
   if (facts.known()) {
     bytes = bytes.first(facts.length);
     if (std::string text = capstone_text(isa, pc, bytes); !text.empty()) return text;
+    if (std::string text = x86::zydis_text(isa, pc, bytes); !text.empty()) return text;
   }
   bytes = bytes.first(std::min(bytes.size(), kMaxInsnBytes));
   return fmt::format(".byte {:#04x}", fmt::join(bytes, ", "));

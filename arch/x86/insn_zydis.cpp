@@ -1,3 +1,5 @@
+#include <array>
+
 #include <Zydis/Zydis.h>
 
 #include "arch/x86/insn_length.hpp"
@@ -37,6 +39,23 @@ std::uint8_t zydis_length(Isa isa, NearBranchRule rule, std::span<const std::uin
     return 0;
   }
   return insn.length;
+}
+
+std::string zydis_text(Isa isa, TraceeAddr pc, std::span<const std::uint8_t> bytes) {
+  const ZydisDecoder decoder = make_decoder(isa, NearBranchRule::kIntel);
+  ZydisDecodedInstruction insn;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  ZydisFormatter formatter;
+  std::array<char, 256> text{};
+  if (!ZYAN_SUCCESS(
+          ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &insn, operands.data())) ||
+      !ZYAN_SUCCESS(ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT)) ||
+      !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn, operands.data(),
+                                                    insn.operand_count_visible, text.data(),
+                                                    text.size(), pc.value(), nullptr))) {
+    return {};
+  }
+  return text.data();
 }
 
 }  // namespace backtrail::arch::x86
