@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <boost/json.hpp>
 
+#include "arch/base/markup.hpp"
 #include "decoder/export/page_data.hpp"
 #include "decoder/export/page_parts.hpp"
 #include "decoder/export/thread_lanes.hpp"
@@ -53,18 +54,10 @@ std::string island(const json::value& value) {
 std::string html_escaped(std::string_view raw) {
   std::string out;
   for (const char c : raw) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
+    if (const std::string_view entity = entity_of(c); !entity.empty()) {
+      out += entity;
+    } else {
+      out += c;
     }
   }
   return out;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "arch/base/markup.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
@@ -73,20 +75,12 @@ std::string printable(std::string_view text) {
 std::string markdown_escaped(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        if (std::string_view{"\\`*_{}[]()#+-.!|~@:"}.find(c) != std::string_view::npos) out += '\\';
-        out += c;
+    if (const std::string_view entity = entity_of(c); !entity.empty()) {
+      out += entity;
+      continue;
     }
+    if (std::string_view{"\\`*_{}[]()#+-.!|~@:"}.find(c) != std::string_view::npos) out += '\\';
+    out += c;
   }
   return out;
 }

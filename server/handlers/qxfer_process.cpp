@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "arch/base/markup.hpp"
 #include "server/handlers/qxfer_objects.hpp"
 #include "server/rsp/hex.hpp"
 #include "server/session/events.hpp"
@@ -20,31 +21,13 @@ std::string xml_escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&apos;";
-        break;
-      case '\n':
-      case '\t':
-        out += c;
-        break;
-      default: {
-        const auto byte = static_cast<unsigned char>(c);
-        out += byte < 0x20 || byte == 0x7f ? '?' : c;
-        break;
-      }
+    const std::string_view entity = entity_of(c);
+    const bool control =
+        (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+    if (entity.empty()) {
+      out += control ? '?' : c;
+    } else {
+      out += entity;
     }
   }
   return out;
