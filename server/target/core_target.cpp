@@ -16,6 +16,7 @@
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/tracee/thread_db.hpp"
 #include "server/session/gdb_signals.hpp"
+#include "server/target/core_maps.hpp"
 #include "server/target/core_traces.hpp"
 
 namespace backtrail::server {
@@ -167,6 +168,7 @@ class CoreTarget final : public Target,
   std::vector<std::string> roots_;
   tracee::CoreMemory memory_;
   CoreTraces traces_;
+  CoreProcFiles proc_files_{core_};
   arch::x86::GdbRegisterSet registers_;
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
@@ -242,6 +244,7 @@ Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
 
 /// The linker knows a file by another name than the kernel where /lib is a link to /usr/lib.
 std::string CoreTarget::file_path(const std::string& path) {
+  if (path.starts_with("/proc/")) return proc_files_.path_of(path);
   std::error_code error;
   for (const std::string& root : roots_) {
     for (const std::string& below : {path, "/usr" + path}) {
