@@ -2,11 +2,16 @@
 
 A gdb script: `gdb -batch -x native_steps.py -ex 'native-steps BEGIN END' PROGRAM`. BEGIN and END are
 locations as `break` takes them. Prints the stack pointer at BEGIN, then one line an instruction and
-one line a stretch of a function, in the way of `record function-call-history /i`:
+one line a stretch of a function, in the way of `record function-call-history /i`, one a function
+that is begun (with the stack pointer in it), and one a frame at the end:
 
     S 0x7fffffffe000
     I 0x555555555131
     F main 1 9
+    C main 0x7fffffffdff8
+    B main
+
+END may be a signal (SIGSEGV): up to the instruction that causes it.
 """
 
 import re
@@ -32,10 +37,13 @@ class Instruction:
         self.is_call = bool(ENDS_IN_CALL.search(code))
         self.is_return = bool(ENDS_IN_RETURN.search(code))
         self.is_jump = bool(ENDS_IN_JUMP.search(code)) and not self.is_call
-        block = gdb.block_for_pc(pc)
-        while block is not None and block.function is None:
-            block = block.superblock
-        function = block.function if block is not None else None
+        # The outermost: those within are inlined into it. (A lambda's block lies elsewhere than that
+        # of the function it is written in.)
+        block, inner, function = None, gdb.block_for_pc(pc), None
+        while inner is not None and inner.start <= pc < inner.end:
+            if inner.function is not None:
+                block, function = inner, inner.function
+            inner = inner.superblock
         start = None
         found = re.match(r"(.+?)(?: \+ (\d+))? in section ",
                          gdb.execute("info symbol %#x" % pc, to_string=True))
@@ -99,24 +107,36 @@ class NativeSteps(gdb.Command):
 
     def invoke(self, argument, from_tty):
         begin, end = gdb.string_to_argv(argument)
+        ends_by_signal = end.startswith("SIG")
         # Signals that stop are stepped into; those that do not are stepped over.
         gdb.execute("handle all stop print pass", to_string=True)
         gdb.execute("tbreak " + begin, to_string=True)
         gdb.execute("run", to_string=True)
-        end_pc = location_address(end)
+        end_pc = None if ends_by_signal else location_address(end)
 
         by_signal = []
         gdb.events.stop.connect(lambda event: by_signal.append(
-            isinstance(event, gdb.SignalEvent)))
-        known, stretches, steps = {}, Stretches(), []
+            event.stop_signal if isinstance(event, gdb.SignalEvent) else ""))
+        known, stretches, steps, calls = {}, Stretches(), [], []
         print("S %#x" % int(gdb.parse_and_eval("(unsigned long)$sp")))
         pc = int(gdb.parse_and_eval("(unsigned long)$pc"))
         while pc != end_pc and len(steps) < LIMIT:
             if pc not in known:
-                known[pc] = Instruction(pc)
-            now, signalled = known[pc], by_signal[-1:] == [True]
+                try:
+                    known[pc] = Instruction(pc)
+                except gdb.MemoryError:
+                    if not ends_by_signal:
+                        raise
+                    end_pc = pc     # Nothing is there: the next step would end by the signal.
+                    break
+            now, signalled = known[pc], by_signal[-1:] not in ([], [""])
+            if now.is_start:
+                calls.append((now.name, int(gdb.parse_and_eval("(unsigned long)$sp"))))
             gdb.execute("stepi", to_string=True)
             after = int(gdb.parse_and_eval("(unsigned long)$pc"))
+            if ends_by_signal and by_signal[-1:] == [end]:
+                end_pc = pc     # It was not executed.
+                break
             if now.was_executed(after, signalled):
                 steps.append(pc)
                 stretches.add(now)
@@ -127,6 +147,12 @@ class NativeSteps(gdb.Command):
             print("I %#x" % step)
         for name, first, last in stretches.list:
             print("F %s %d %d" % (name.replace(" ", ""), first, last))
+        for name, stack_pointer in calls:
+            print("C %s %#x" % (name.replace(" ", ""), stack_pointer))
+        frame = gdb.selected_frame()
+        while frame is not None:
+            print("B %s" % (frame.name() or "??").replace(" ", ""))
+            frame = frame.older()
 
 
 NativeSteps()

@@ -36,6 +36,12 @@ Steps parse_native(const std::string& output) {
       words >> stretch.first >> stretch.last;
       steps.stretches.push_back(stretch);
     }
+    if (kind == "B") steps.backtrace.push_back(name);
+    if (kind == "C") {
+      std::string stack_pointer;
+      words >> stack_pointer;
+      steps.entries.push_back({name, hex(stack_pointer)});
+    }
   }
   return steps;
 }

@@ -23,14 +23,23 @@ struct Stretch {
 /// "name first,last", for messages.
 void PrintTo(const Stretch& stretch, std::ostream* out);
 
+/// A function begins.
+struct Entry {
+  std::string function;
+  std::uint64_t stack_pointer = 0;
+};
+
 struct Steps {
   std::uint64_t stack_pointer = 0;  ///< At the beginning.
   std::vector<std::uint64_t> instructions;
   std::vector<Stretch> stretches;
+  // Of native steps only:
+  std::vector<Entry> entries;
+  std::vector<std::string> backtrace;  ///< At the end, the innermost first.
 };
 
-/// Steps `program` from `begin` to `end` (locations as `break` takes them; `end` is not executed)
-/// with gdb alone. Fails the test when that does not work.
+/// Steps `program` from `begin` to `end` (locations as `break` takes them; `end` is not executed, and
+/// may be a signal) with gdb alone. Fails the test when that does not work.
 Steps native_steps(const std::vector<std::string>& program, const std::string& begin,
                    const std::string& end);
 

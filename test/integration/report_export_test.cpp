@@ -1,13 +1,11 @@
 // What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
-#include <chrono>
 #include <map>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <boost/json.hpp>
 
-#include "core_fixture.hpp"
-#include "test/support/subprocess.hpp"
+#include "report_fixture.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -17,40 +15,11 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ReportExport : public ::testing::Test {
- protected:
-  std::string run(const std::vector<std::string>& words) {
-    test::SpawnOptions options;
-    options.arguments = words;
-    options.environment = test::test_environment();
-    if (words.front() == "chromium") options.environment.push_back("HOME=" + folder.path());
-    options.working_directory = folder.path();
-    test::Subprocess program{options};
-    status = program.wait(test::deadline_in(std::chrono::seconds{240})).value_or(-1);
-    return program.output().text();
-  }
-  void record(const std::string& name, const std::vector<std::string>& arguments = {}) {
-    std::vector<std::string> words{BT_SERVER, "record", "--source", "cache", "-o", "x.core", "--"};
-    words.push_back(std::string{BT_INFERIOR_DIR} + "/" + name);
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    run(words);
-  }
-  std::string report(const std::string& form) {
-    std::string text = run({BT_SERVER, "report", "x.core", form});
-    EXPECT_EQ(status, 0) << text;
-    return text;
-  }
-  bool has(const std::string& program) {
-    return !run({"sh", "-c", "command -v " + program}).empty();
-  }
-
-  TemporaryFolder folder;
-  int status = 0;
-};
+using ReportExport = test::ReportFixture;
 
 TEST_F(ReportExport, FoldedStacksAddUp) {
   record("smash");
-  std::istringstream lines{report("--folded")};
+  std::istringstream lines{report({"--folded"})};
   std::size_t found = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = line.rfind(' ');
@@ -65,7 +34,7 @@ TEST_F(ReportExport, FoldedStacksAddUp) {
 
 TEST_F(ReportExport, SpeedscopeEventsNest) {
   record("smash");
-  const auto file = boost::json::parse(report("--speedscope"));
+  const auto file = boost::json::parse(report({"--speedscope"}));
   const auto& frames = file.at("shared").at("frames").as_array();
   for (const auto& profile : file.at("profiles").as_array()) {
     std::vector<std::int64_t> stack;
@@ -90,7 +59,7 @@ TEST_F(ReportExport, SpeedscopeEventsNest) {
 
 TEST_F(ReportExport, TraceEventsNestAndEndTogether) {
   record("smash");
-  const auto file = boost::json::parse(report("--perfetto"));
+  const auto file = boost::json::parse(report({"--perfetto"}));
   std::map<std::int64_t, std::vector<std::string>> stacks;
   std::map<std::int64_t, std::int64_t> last;
   bool died = false;
@@ -117,7 +86,7 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
   if (!has("node")) GTEST_SKIP() << "no node";
   record("smash");
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
-  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"}, -1);
   EXPECT_EQ(status, 0) << text;
   // From the smashed pointer back over the loop that smashed it.
   EXPECT_THAT(text, AllOf(ContainsRegex("stack [^\n]*< run_order\\(Order&\\) < work"),
@@ -129,14 +98,14 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
 
 TEST_F(ReportExport, HostileNamesStayNames) {
   record("hostile");
-  const std::string page = report("--html");
+  const std::string page = report({"--html"});
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), HasSubstr("\\u003cimg src=x")));
-  EXPECT_THAT(report("--folded"), HasSubstr("</script><img src=x onerror"));
-  boost::json::parse(report("--speedscope"));
-  boost::json::parse(report("--perfetto"));
+  EXPECT_THAT(report({"--folded"}), HasSubstr("</script><img src=x onerror"));
+  boost::json::parse(report({"--speedscope"}));
+  boost::json::parse(report({"--perfetto"}));
   if (!has("node")) GTEST_SKIP() << "no node";
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
-  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"}, -1);
   EXPECT_EQ(status, 0) << text;
   // clang's names keep the quotes.
   EXPECT_THAT(text, ContainsRegex("stack \"?</script><img"));

@@ -1,13 +1,9 @@
-// `backtrail report` on programs that die, and on files that are none.
-#include <chrono>
-#include <fstream>
-
+// `backtrail report` on programs that die.
 #include <gmock/gmock.h>
 
-#include "core_fixture.hpp"
 #include "decoder/symbols/symbols.hpp"
 #include "elf_symbols.hpp"
-#include "test/support/subprocess.hpp"
+#include "report_fixture.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -17,35 +13,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Report : public ::testing::Test {
- protected:
-  std::string run(const std::vector<std::string>& words, int wanted = 0) {
-    test::SpawnOptions options;
-    options.arguments = words;
-    options.environment = test::test_environment();
-    options.working_directory = folder.path();
-    test::Subprocess program{options};
-    status = program.wait(test::deadline_in(std::chrono::seconds{240})).value_or(-1);
-    if (wanted >= 0) {
-      EXPECT_EQ(status, wanted << 8) << program.output().text();
-    }
-    return program.output().text();
-  }
-  void record(const std::string& name, const std::vector<std::string>& arguments,
-              const std::string& source = "cache") {
-    std::vector<std::string> words{BT_SERVER, "record", "--source", source, "-o", "x.core", "--"};
-    words.push_back(std::string{BT_INFERIOR_DIR} + "/" + name);
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    run(words, -1);
-  }
-  std::string report(std::vector<std::string> options = {}) {
-    options.insert(options.begin(), {BT_SERVER, "report", "x.core"});
-    return run(options);
-  }
-
-  TemporaryFolder folder;
-  int status = 0;
-};
+using Report = test::ReportFixture;
 
 TEST_F(Report, TellsWhatWasCalledBeforeTheFault) {
   record("crashes", {"null"});
@@ -128,32 +96,6 @@ TEST_F(Report, APackedFileNeedsNothingElse) {
   std::filesystem::remove(program);
   std::filesystem::remove(folder / "x.core");
   EXPECT_THAT(run({BT_SERVER, "report", "x.core.tar.zst"}), HasSubstr("=> SIGSEGV at fault"));
-}
-
-TEST_F(Report, BadFilesAreErrors) {
-  EXPECT_THAT(run({BT_SERVER, "report", "nothing.core"}, 1), HasSubstr("nothing.core"));
-  EXPECT_THAT(run({BT_SERVER, "report", "/etc/hostname"}, 1), HasSubstr("/etc/hostname"));
-  EXPECT_THAT(run({BT_SERVER, "report"}, 1), HasSubstr("FILE"));
-}
-
-TEST_F(Report, DamagedFilesAreErrorsOrShorterReports) {
-  record("crashes", {"null"});
-  const std::vector<std::uint8_t> file = bytes_of(folder / "x.core");
-  std::uint32_t seed = 1;
-  for (int round = 0; round < 12; ++round) {
-    std::vector<std::uint8_t> damaged = file;
-    if (round % 3 == 0) damaged.resize(file.size() * static_cast<std::size_t>(round) / 12);
-    for (int i = 0; i < 20 && !damaged.empty(); ++i) {
-      seed = seed * 1664525U + 1013904223U;
-      damaged[(seed >> 8U) % std::min<std::size_t>(damaged.size(), 1U << 16U)] ^=
-          static_cast<std::uint8_t>(1U << (seed & 7U));
-    }
-    std::ofstream{folder / "bad.core", std::ios::binary}.write(
-        reinterpret_cast<const char*>(damaged.data()),
-        static_cast<std::streamsize>(damaged.size()));
-    run({BT_SERVER, "report", "bad.core"}, -1);
-    EXPECT_TRUE(status == 0 || status == 1 << 8) << round;
-  }
 }
 
 TEST(ElfSymbols, NamesLinesAndStubs) {

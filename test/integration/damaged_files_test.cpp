@@ -1,0 +1,138 @@
+// Crash files that are cut off, flipped here and there, or lie: whoever reads them ends with an
+// error or with less.
+#include <csignal>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "core_fixture.hpp"
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "report_fixture.hpp"
+#include "server/rsp/frame_writer.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using ::testing::HasSubstr;
+using Bytes = std::vector<std::uint8_t>;
+
+/// Where files say what lies where.
+constexpr std::size_t kHeaderBytes = 64U << 10U;
+
+/// The same damage in each run.
+class Damage {
+ public:
+  explicit Damage(Bytes file) : file_{std::move(file)} {}
+
+  /// Kinds by turns: cut off, bits flipped among the headers or anywhere, numbers made very large.
+  Bytes next() {
+    Bytes bytes = file_;
+    const std::size_t among = std::min(bytes.size(), round_ % 2 == 0 ? kHeaderBytes : bytes.size());
+    switch (round_++ % 4) {
+      case 0:
+        bytes.resize(random() % bytes.size());
+        break;
+      case 1:
+        bytes.resize(random() % std::min(bytes.size(), kHeaderBytes));
+        break;
+      case 2:
+        for (int i = 0; i < 4; ++i) {
+          const std::size_t at = random() % (among / 8 - 1) * 8;
+          std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), 4 + random() % 5, 0xff);
+        }
+        break;
+      default:
+        for (int i = 0; i < 20; ++i) {
+          bytes[random() % among] ^= static_cast<std::uint8_t>(1U << (random() & 7U));
+        }
+    }
+    return bytes;
+  }
+
+ private:
+  std::uint32_t random() {
+    seed_ = seed_ * 1664525U + 1013904223U;
+    return seed_ >> 8U;
+  }
+
+  Bytes file_;
+  std::size_t round_ = 0;
+  std::uint32_t seed_ = 1;
+};
+
+void write_file(const std::string& path, const Bytes& bytes) {
+  std::ofstream{path, std::ios::binary}.write(reinterpret_cast<const char*>(bytes.data()),
+                                              static_cast<std::streamsize>(bytes.size()));
+}
+
+/// What a debugger asks first of all.
+std::string conversation() {
+  std::string out = "+";
+  for (const char* packet :
+       {"qSupported:multiprocess+;xmlRegisters=i386", "?", "qXfer:features:read:target.xml:0,fff",
+        "qXfer:threads:read::0,fff", "qXfer:auxv:read::0,fff", "qXfer:libraries-svr4:read::0,fff",
+        "qXfer:siginfo:read::0,fff", "g", "m400000,1000", "m7fffffffe000,1000", "Qbtrace:bts",
+        "qXfer:btrace:read:all:0,fff", "Qbtrace:off", "Qbtrace:pt", "qXfer:btrace:read:all:0,fff",
+        "vFile:open:2f70726f632f312f6d617073,0,0", "vCont;c"}) {
+    out += server::rsp::frame_packet(packet) + "+";
+  }
+  return out;
+}
+
+class DamagedFiles : public test::ReportFixture {
+ protected:
+  void expect_an_end(int round) {
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) <= 1) << round << ": " << status;
+  }
+};
+
+TEST_F(DamagedFiles, TracesAreShorter) {
+  record("crashes", {"null"});
+  Damage damage{bytes_of(folder / "x.core")};
+  int readable = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Bytes bytes = damage.next();
+    const auto core = decoder::CoreFile::parse(bytes);
+    if (!core) continue;
+    ++readable;
+    const decoder::TraceArchive archive{*core};
+    for (const auto& [tid, thread] : archive.threads()) (void)archive.load(tid);
+  }
+  EXPECT_GT(readable, 20);
+}
+
+TEST_F(DamagedFiles, ToolsEnd) {
+  record("crashes", {"null"});
+  Damage damage{bytes_of(folder / "x.core")};
+  for (int round = 0; round < 20; ++round) {
+    write_file(folder / "x.core", damage.next());
+    run({BT_SERVER, "info", "x.core"}, -1);
+    expect_an_end(round);
+    run({BT_SERVER, "report", "x.core", round % 2 == 0 ? "--json" : "--html", "-o", "out"}, -1);
+    expect_an_end(round);
+    run({BT_SERVER, "replay", "-", "x.core"}, -1, conversation());
+    expect_an_end(round);
+  }
+}
+
+TEST_F(DamagedFiles, ArchivesToo) {
+  record("crashes", {"null"});
+  run({BT_SERVER, "pack", "x.core"});
+  Damage damage{bytes_of(folder / "x.core.tar.zst")};
+  for (int round = 0; round < 8; ++round) {
+    write_file(folder / "x.core.tar.zst", damage.next());
+    run({BT_SERVER, round % 2 == 0 ? "info" : "report", "x.core.tar.zst"}, -1);
+    expect_an_end(round);
+  }
+}
+
+TEST_F(DamagedFiles, WhatIsNoCrashFileIsSaid) {
+  EXPECT_THAT(run({BT_SERVER, "replay", "-", "/etc/hostname"}, 1), HasSubstr("/etc/hostname"));
+  EXPECT_THAT(run({BT_SERVER, "report", "nothing.core"}, 1), HasSubstr("nothing.core"));
+  EXPECT_THAT(run({BT_SERVER, "report", "/etc/hostname"}, 1), HasSubstr("/etc/hostname"));
+  EXPECT_THAT(run({BT_SERVER, "report"}, 1), HasSubstr("FILE"));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee

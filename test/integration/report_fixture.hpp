@@ -1,0 +1,57 @@
+#pragma once
+/// @file
+/// Crash files made by `backtrail record`, in a folder of their own, and what is made of them.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "temporary_folder.hpp"
+#include "test/support/subprocess.hpp"
+
+namespace backtrail::test {
+
+class ReportFixture : public ::testing::Test {
+ protected:
+  /// What a program prints; `status` is its wait status.
+  /// @param input   What it reads.
+  /// @param wanted  The exit status that it must have; -1: any.
+  std::string run(const std::vector<std::string>& words, int wanted = 0,
+                  const std::string& input = {}) {
+    SpawnOptions options;
+    options.arguments = words;
+    options.environment = test_environment();
+    if (words.front() == "chromium") options.environment.push_back("HOME=" + folder.path());
+    options.working_directory = folder.path();
+    Subprocess program{options};
+    program.write(input);
+    program.close_input();
+    status = program.wait(deadline_in(std::chrono::seconds{240})).value_or(-1);
+    if (wanted >= 0) {
+      EXPECT_EQ(status, wanted << 8) << program.output().text();
+    }
+    return program.output().text();
+  }
+  /// Leaves x.core.
+  void record(const std::string& name, const std::vector<std::string>& arguments = {},
+              const std::string& source = "cache") {
+    std::vector<std::string> words{BT_SERVER, "record", "--source", source, "-o", "x.core", "--"};
+    words.push_back(std::string{BT_INFERIOR_DIR} + "/" + name);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    run(words, -1);
+  }
+  std::string report(std::vector<std::string> options = {}) {
+    options.insert(options.begin(), {BT_SERVER, "report", "x.core"});
+    return run(options);
+  }
+  bool has(const std::string& program) {
+    return !run({"sh", "-c", "command -v " + program}, -1).empty();
+  }
+
+  TemporaryFolder folder;
+  int status = 0;
+};
+
+}  // namespace backtrail::test
