@@ -89,8 +89,8 @@ class CallRebuilder {
   CodeMap& code_;
   std::vector<Call> calls_;
   std::vector<Frame> stack_;
-  /// What was on other stacks when they were left, the newest last. Guessed from returns that do not
-  /// fit, so it is looked at only when a transfer fits nothing else.
+  /// What was on other stacks when they were left, the newest last. Guessed from returns that do
+  /// not fit, so it is looked at only when a transfer fits nothing else.
   std::vector<std::vector<Frame>> parked_;
   // Of the stretch since the last gap.
   std::vector<std::size_t> roots_;  ///< Calls that nothing is known above.

@@ -38,8 +38,8 @@ struct Steps {
   std::vector<std::string> backtrace;  ///< At the end, the innermost first.
 };
 
-/// Steps `program` from `begin` to `end` (locations as `break` takes them; `end` is not executed, and
-/// may be a signal) with gdb alone. Fails the test when that does not work.
+/// Steps `program` from `begin` to `end` (locations as `break` takes them; `end` is not executed,
+/// and may be a signal) with gdb alone. Fails the test when that does not work.
 Steps native_steps(const std::vector<std::string>& program, const std::string& begin,
                    const std::string& end);
 
