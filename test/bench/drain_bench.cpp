@@ -11,15 +11,12 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "arch/base/bytes.hpp"
 #include "decoder/perf/branch_assembler.hpp"
 #include "decoder/perf/continuity_filter.hpp"
 #include "decoder/perf/data_ring.hpp"
-#include "decoder/pt/pt_decoder.hpp"
 #include "decoder/pt/pt_encoder.hpp"
-#include "decoder/pt/pt_history.hpp"
 #include "decoder/pt/pt_scanner.hpp"
 #include "ptrace/os/disk_queue.hpp"
 #include "test/bench/synthetic_run.hpp"
@@ -53,29 +50,6 @@ void report(const char* what, std::size_t bytes, const std::function<void()>& ro
   std::nth_element(rates.begin(), rates.begin() + kRounds / 2, rates.end());
   fmt::print("  {:<52} {:8.0f} MB/s\n", what, rates[kRounds / 2]);
 }
-
-/// The run's code in a file, for decoders that want one.
-class CodeFile {
- public:
-  explicit CodeFile(SyntheticRun& run) {
-    std::vector<std::uint8_t> bytes(std::size_t{64} << 20U);
-    bytes.resize(run.read_code(run.base(), bytes));
-    size_ = bytes.size();
-    address_ = run.base();
-    const int fd = ::mkstemp(path_.data());
-    if (fd < 0 || ::write(fd, bytes.data(), bytes.size()) < 0) std::perror("drain_bench");
-    ::close(fd);
-  }
-  ~CodeFile() { ::unlink(path_.c_str()); }
-  CodeFile(const CodeFile&) = delete;
-  CodeFile& operator=(const CodeFile&) = delete;
-  [[nodiscard]] decoder::PtCodeFile file() const { return {path_, 0, size_, address_}; }
-
- private:
-  std::string path_ = "/tmp/drain_bench.XXXXXX";
-  std::size_t size_ = 0;
-  backtrail::TraceeAddr address_;
-};
 
 }  // namespace
 
@@ -130,25 +104,6 @@ int main(int argc, char** argv) {
     const auto counts = decoder::count_packets(packets);
     for (const std::uint64_t kind : counts.packets) packet_count += kind;
   });
-  const std::vector<std::uint8_t> stream = [&] {
-    decoder::PtHistory history{insns, std::uint64_t{1} << 30U};
-    history.consume(run.records());
-    return history.read_all(run.pc());
-  }();
-  const CodeFile code{run};
-  decoder::PtDecoder by_memory{insns};
-  decoder::PtDecoder by_file{insns};
-  by_file.set_files({code.file()});
-  std::vector<decoder::Record> decoded;
-  const auto decode = [&](const decoder::PtDecoder& decoder) {
-    decoded.clear();
-    decoder.decode(stream, decoded);
-  };
-  fmt::print("  ({} bytes of PT, {} branches taken, {} not)\n", stream.size(),
-             run.records().size() - 1, run.not_taken());
-  report("PT -> records, code from memory", stream.size(), [&] { decode(by_memory); });
-  report("PT -> records, code from a file", stream.size(), [&] { decode(by_file); });
-  if (decoded.size() != run.records().size()) fmt::print("WRONG: {} records\n", decoded.size());
   auto queue = backtrail::tracee::DiskQueue::create("/var/tmp", std::uint64_t{8} << 30U);
   if (queue) {
     std::vector<std::uint8_t> piece(std::size_t{1} << 20U);

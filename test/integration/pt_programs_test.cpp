@@ -1,6 +1,7 @@
 // Real programs, recorded by single steps and encoded as Intel PT: libipt reads exactly the
 // instructions that were stepped, thread by thread.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/pt/pt_decoder.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -176,8 +178,25 @@ class SteppedProgram {
       ++at;
     }
     ASSERT_EQ(at, stepped.size()) << "libipt sees less than was executed";
+    compare_decoders(packets, thread->process());
     judged_.insert(id.tid);
     weigh(packets.size(), stepped, thread->process());
+  }
+
+  /// Our decoder says what libipt says, and needs no help.
+  static void compare_decoders(std::span<const std::uint8_t> packets, Process& process) {
+    decoder::PtDecoder ours{process.insns()};
+    decoder::PtDecoder libipt{process.insns()};
+    libipt.use_libipt_alone();
+    std::vector<decoder::Record> by_us;
+    std::vector<decoder::Record> by_libipt;
+    EXPECT_TRUE(ours.decode(packets, by_us));
+    EXPECT_TRUE(libipt.decode(packets, by_libipt));
+    EXPECT_EQ(ours.times_helped(), 0U);
+    const auto [a, b] =
+        std::mismatch(by_us.begin(), by_us.end(), by_libipt.begin(), by_libipt.end());
+    EXPECT_TRUE(a == by_us.end() && b == by_libipt.end())
+        << "record " << a - by_us.begin() << " of " << by_us.size() << " and " << by_libipt.size();
   }
 
   /// The stream is small: what a taken branch costs, its share of branches not taken included.

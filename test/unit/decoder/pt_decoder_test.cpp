@@ -110,7 +110,7 @@ TEST_P(PtRecords, OfAFrontAreTheFrontOfTheRecords) {
       run.encode_new();
       run.encoder.synchronize(run.packets);
     }
-    const PtDecoder decoder{run.insns};
+    PtDecoder decoder{run.insns};
     for (std::size_t size = 0; size <= run.packets.size(); ++size) {
       std::vector<Record> front;
       decoder.decode(std::span{run.packets}.first(size), front);

@@ -1,0 +1,481 @@
+#include "decoder/pt/flow_decoder.hpp"
+
+#include <bit>
+#include <utility>
+
+namespace backtrail::decoder {
+namespace {
+
+using enum PtPlace::Kind;
+
+constexpr std::size_t kPsbBytes = 16;
+/// Direct jumps that are followed without a packet. Programs that wait in a loop of nothing but
+/// those, and code that was not what ran, are left to libipt.
+constexpr unsigned kMaxJumps = 1U << 12U;
+/// Instructions between the last branch and the address of a packet.
+constexpr unsigned kMaxSteps = 1U << 16U;
+
+/// A packet of TNT bits in one byte.
+constexpr bool is_tnt8(std::uint8_t byte) {
+  return (byte & 1U) == 0 && byte > 2;
+}
+
+/// The oldest of `count` bits, which is one less then.
+std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
+  --count;
+  return bits >> (count % 64) & 1U;
+}
+
+}  // namespace
+
+bool FlowDecoder::run(std::size_t offset, const PtPlace& place) {
+  at_ = offset;
+  place_ = place;
+  leg_ = nullptr;
+  at_end_ = false;
+  mode_known_ = false;
+  tnt_count_ = 0;
+  fup_.reset();
+  may_tma_ = false;
+  held_ = 0;
+  stack_.clear();
+  checkpoint_ = {offset, place, batch_.position()};
+  if (follow_packets()) return true;
+  give_up();
+  return false;
+}
+
+/// Nothing of code that nobody can read was executed.
+void FlowDecoder::give_up() {
+  if (held_ == 0 || !on()) return;
+  if (!graph_.insns().at(leg_->begin).known()) batch_.truncate(held_);
+}
+
+bool FlowDecoder::follow_packets() {
+  while (at_ < packets_.size()) {
+    const std::uint8_t byte = packets_[at_];
+    if (is_tnt8(byte)) {
+      if (!on() || !settled()) return false;
+      if (!follow()) return false;
+    } else if (byte == 0) {
+      ++at_;
+    } else if (!packet()) {
+      return false;
+    }
+  }
+  end();
+  return true;
+}
+
+void FlowDecoder::end() {
+  if (!on()) return;
+  batch_.truncate(held_);
+  place_ = {kAt, GapReason::kNone, leg_->begin, {}};
+}
+
+/// Packets that say nothing of where execution is: times. Returns whether it is one, at a place
+/// where it may be.
+bool FlowDecoder::is_aside(const PtPacket& packet) {
+  switch (packet.kind) {
+    case PtKind::kTsc:
+      may_tma_ = true;
+      return true;
+    case PtKind::kTma:
+      // Behind the crystal clock's count a byte is reserved, and all but 9 bits of the fast count.
+      return std::exchange(may_tma_, false) && (packet.payload & 0xfe'00ff'0000U) == 0;
+    case PtKind::kCbr:
+      return (packet.payload & 0xffU) != 0;
+    case PtKind::kPad:
+    case PtKind::kMtc:
+    case PtKind::kCyc:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Uses TNT bits while there are any, and those of the TNT packets that follow at once.
+bool FlowDecoder::follow() {
+  Leg* leg = leg_;
+  Record* out = batch_.end();
+  Record* known = out - held_;
+  std::uint64_t bits = tnt_bits_;
+  unsigned count = tnt_count_;
+  unsigned jumps = 0;
+  bool at_end = at_end_;
+  bool fits = true;
+  for (;;) {
+    if (count == 0) {
+      if (at_ == packets_.size() || !is_tnt8(packets_[at_])) break;
+      const std::uint8_t byte = packets_[at_++];
+      count = static_cast<unsigned>(std::bit_width(byte)) - 2;
+      bits = byte >> 1U;
+      jumps = 0;
+    }
+    if (!at_end) {
+      *out = branch(leg->jump_from, leg->jump_to);
+      out += leg->jumps;
+      stack_.push(leg->behind, leg->calls);
+    }
+    at_end = false;
+    if (leg->end == LegEnd::kConditional) [[likely]] {
+      const std::uint64_t bit = next_bit(bits, count);
+      known = out;
+      Leg* const next = leg->next[bit];
+      *out = branch(leg->last, next->begin);
+      out += bit;
+      leg = next;
+    } else if (leg->end == LegEnd::kReturn) {
+      if (next_bit(bits, count) == 0 || stack_.empty()) {
+        fits = false;
+        break;
+      }
+      known = out;
+      Leg* const next = stack_.pop();
+      *out++ = branch(leg->last, next->begin);
+      leg = next;
+    } else if (leg->end == LegEnd::kUnwalked) {
+      graph_.walk(*leg);
+      continue;
+    } else if (leg->end == LegEnd::kContinue) {
+      leg = leg->next[0];
+      if (++jumps > kMaxJumps) {
+        fits = false;
+        break;
+      }
+    } else if (leg->end == LegEnd::kSameWay) {
+      --count;
+      known = out;
+      leg = leg->next[0];
+    } else {
+      // A TIP is needed; CPUs may write the TNT bits of later branches before it.
+      fits = leg->end != LegEnd::kNowhere;
+      if (fits) known = out;
+      at_end = true;
+      break;
+    }
+    if (batch_.lacks_room(out)) {
+      const auto held = out - known;
+      batch_.set_end(out);
+      out = batch_.end();
+      known = out - held;
+    }
+  }
+  leg_ = leg;
+  at_end_ = at_end;
+  tnt_bits_ = bits;
+  tnt_count_ = count;
+  held_ = static_cast<unsigned>(out - known);
+  batch_.set_end(out);
+  return fits;
+}
+
+/// Follows the direct jumps on the way. Returns whether a packet decides at the end.
+bool FlowDecoder::go_to_end_of_leg() {
+  for (unsigned jumps = 0; !at_end_; ++jumps) {
+    if (leg_->end == LegEnd::kUnwalked) graph_.walk(*leg_);
+    if (leg_->end == LegEnd::kNowhere || jumps > kMaxJumps) return false;
+    if (leg_->jumps != 0) batch_.push(branch(leg_->jump_from, leg_->jump_to));
+    stack_.push(leg_->behind, leg_->calls);
+    if (leg_->end == LegEnd::kContinue) {
+      leg_ = leg_->next[0];
+    } else {
+      at_end_ = true;
+    }
+  }
+  held_ = 0;
+  return true;
+}
+
+/// The branch at the end of the leg goes to `to`.
+void FlowDecoder::depart(TraceeAddr to) {
+  const bool came_back = leg_->end == LegEnd::kFar && to == leg_->after_last();
+  held_ = came_back ? 0 : 1;
+  if (!came_back) batch_.push(branch(leg_->last, to));
+  auto& [newest, older] = leg_->next;
+  if (newest->begin != to) {
+    std::swap(newest, older);
+    if (newest->begin != to) newest = graph_.at(to);
+  }
+  leg_ = newest;
+  at_end_ = false;
+}
+
+bool FlowDecoder::tip(TraceeAddr to) {
+  if (!on()) return false;
+  if (fup_) {
+    if (!walk_to(*fup_)) return false;
+    held_ = 0;
+    batch_.push(async_transfer(*fup_, to));
+    leg_ = graph_.at(to);
+    fup_.reset();
+    return true;
+  }
+  if (!go_to_end_of_leg()) return false;
+  switch (leg_->end) {
+    case LegEnd::kIndirectCall:
+      stack_.push(leg_->behind);
+      break;
+    case LegEnd::kIndirect:
+    case LegEnd::kReturn:
+    case LegEnd::kFar:
+      break;
+    default:
+      return false;
+  }
+  depart(to);
+  return tnt_count_ == 0 || follow();
+}
+
+/// Execution reaches `stop` without a packet. Returns whether that can be.
+bool FlowDecoder::walk_to(TraceeAddr stop) {
+  if (tnt_count_ != 0 || at_end_) return false;
+  TraceeAddr pc = leg_->begin;
+  for (unsigned steps = 0; pc != stop; ++steps) {
+    const arch::InsnFacts& insn = graph_.insns().at(pc);
+    const TraceeAddr behind = pc + insn.length;
+    if (!insn.known() || steps > kMaxSteps) return false;
+    switch (insn.kind) {
+      case arch::InsnKind::kOther:
+        pc = behind;
+        held_ = 0;
+        break;
+      case arch::InsnKind::kCall:
+        if (insn.target != behind) stack_.push(graph_.at(behind));
+        [[fallthrough]];
+      case arch::InsnKind::kJump:
+        batch_.push(branch(pc, insn.target));
+        pc = insn.target;
+        held_ = 1;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Tracing is on, and execution at `at`.
+void FlowDecoder::begin(TraceeAddr at) {
+  PtPlace place = place_;
+  batch_.push(*place.arrive(at, graph_.insns()));
+  held_ = 1;
+  leg_ = graph_.at(at);
+  at_end_ = false;
+}
+
+bool FlowDecoder::packet() {
+  const PtPacket packet = scan();
+  bool fits = false;
+  switch (packet.kind) {
+    case PtKind::kTip: {
+      const auto to = last_ip_.update(packet);
+      at_ += packet.size;
+      return to && tip(TraceeAddr{*to});
+    }
+    case PtKind::kTnt64:
+      if (!on() || !settled() || packet.payload <= 1) return false;
+      tnt_bits_ = packet.payload;
+      tnt_count_ = static_cast<unsigned>(std::bit_width(packet.payload)) - 1;
+      at_ += packet.size;
+      return follow();
+    case PtKind::kPsb:
+      return psb();
+    case PtKind::kOvf:
+      return ovf();
+    case PtKind::kTipPge:
+      fits = tip_pge(packet);
+      break;
+    case PtKind::kTipPgd:
+      fits = tip_pgd(packet);
+      break;
+    case PtKind::kFup:
+      fits = fup(packet);
+      break;
+    case PtKind::kMode:
+      fits = mode(packet);
+      break;
+    default:
+      // A CBR is an event to libipt; it has none while bits are left.
+      fits = is_aside(packet) && (packet.kind != PtKind::kCbr || tnt_count_ == 0);
+      break;
+  }
+  at_ += packet.size;
+  return fits;
+}
+
+bool FlowDecoder::mode_fits(const PtPacket& packet) const {
+  // The leaf in the upper three bits: 0 is MODE.Exec. Then CS.D and CS.L.
+  return packet.payload == (graph_.isa() == arch::Isa::kAmd64 ? 1U : 2U);
+}
+
+bool FlowDecoder::mode(const PtPacket& packet) {
+  if (on() || !mode_fits(packet)) return false;
+  mode_known_ = true;
+  return true;
+}
+
+bool FlowDecoder::fup(const PtPacket& packet) {
+  if (!on() || !settled() || at_end_) return false;
+  const auto at = last_ip_.update(packet);
+  if (!at) return false;
+  fup_ = TraceeAddr{*at};
+  return true;
+}
+
+bool FlowDecoder::tip_pge(const PtPacket& packet) {
+  const auto at = last_ip_.update(packet);
+  if (on() || !mode_known_ || !at) return false;
+  if (const auto record = place_.arrive(TraceeAddr{*at}, graph_.insns())) batch_.push(*record);
+  held_ = 0;
+  leg_ = graph_.at(TraceeAddr{*at});
+  return true;
+}
+
+bool FlowDecoder::tip_pgd(const PtPacket& packet) {
+  const auto to = last_ip_.update(packet);
+  if (!on() || tnt_count_ != 0) return false;
+  if (fup_) {
+    if (!walk_to(*fup_)) return false;
+    held_ = 0;
+    place_ = {kStopped, GapReason::kNone, *fup_, {}};
+    fup_.reset();
+  } else {
+    // With an address it is not the next branch that left the traced code.
+    if (to || !go_to_end_of_leg()) return false;
+    if (leg_->end == LegEnd::kIndirectCall) stack_.push(leg_->behind);
+    place_ = {kLeft, GapReason::kNone, {}, leg_->last};
+  }
+  leg_ = nullptr;
+  at_end_ = false;
+  return true;
+}
+
+bool FlowDecoder::ovf() {
+  if (errata_.overflow || !settled() || at_end_) return false;
+  at_ += 2;
+  if (on()) {
+    batch_.truncate(held_);
+    // If nothing was known to have run, what was missing before is missing still.
+    const bool unknown = held_ != 0 && batch_.end()->kind == RecordKind::kGap;
+    if (!unknown) place_ = {kUnknown, GapReason::kOverflow, {}, {}};
+  } else {
+    place_.interrupted_by(GapReason::kOverflow);
+  }
+  held_ = 0;
+  leg_ = nullptr;
+  last_ip_.reset();
+  for (; at_ < packets_.size(); at_ += scan().size) {
+    const PtPacket packet = scan();
+    if (is_aside(packet)) continue;
+    switch (packet.kind) {
+      case PtKind::kFup: {
+        const auto at = last_ip_.update(packet);
+        if (!at || !mode_known_) return false;
+        at_ += packet.size;
+        begin(TraceeAddr{*at});
+        return true;
+      }
+      case PtKind::kTipPge:
+      case PtKind::kPsb:
+      case PtKind::kMode:
+      case PtKind::kOvf:
+        return true;  // It was off when the overflow ended.
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+/// A TIP.PGE is the next packet that matters.
+bool FlowDecoder::tip_pge_follows() const {
+  std::size_t at = at_;
+  while (at < packets_.size()) {
+    const PtPacket packet = scan_packet(packets_.subspan(at));
+    switch (packet.kind) {
+      case PtKind::kTipPge:
+        return true;
+      case PtKind::kPad:
+      case PtKind::kTsc:
+      case PtKind::kCbr:
+      case PtKind::kPsbEnd:
+      case PtKind::kPip:
+      case PtKind::kMode:
+      case PtKind::kVmcs:
+      case PtKind::kTma:
+      case PtKind::kMtc:
+      case PtKind::kCyc:
+      case PtKind::kMnt:
+        break;
+      default:
+        return false;
+    }
+    at += packet.size;
+  }
+  return false;
+}
+
+std::optional<FlowDecoder::Header> FlowDecoder::header() {
+  Header header;
+  at_ += kPsbBytes;
+  last_ip_.reset();
+  for (;;) {
+    const PtPacket packet = scan();
+    at_ += packet.size;
+    switch (packet.kind) {
+      case PtKind::kPsbEnd:
+        return header;
+      case PtKind::kFup:
+        if (errata_.bdm70 && !on() && tip_pge_follows()) break;
+        if (const auto at = last_ip_.update(packet)) header.at = TraceeAddr{*at};
+        break;
+      case PtKind::kMode:
+        if (packet.payload >> 5U == 1) break;  // MODE.TSX
+        if (!mode_fits(packet)) return std::nullopt;
+        header.mode = true;
+        break;
+      case PtKind::kPip:
+      case PtKind::kVmcs:
+        break;
+      default:
+        if (!is_aside(packet)) return std::nullopt;
+        break;
+    }
+  }
+}
+
+bool FlowDecoder::psb() {
+  if (!settled() || at_end_) return false;
+  const bool first = at_ == checkpoint_.offset;
+  const std::size_t offset = at_;
+  const auto said = header();
+  if (!said) return false;
+  mode_known_ = mode_known_ || said->mode;
+  if (first) {
+    if (!said->at) return true;
+    if (!mode_known_) return false;
+    begin(*said->at);
+    return true;
+  }
+  PtPlace place = place_;
+  if (on()) {
+    // Without them nobody can begin here.
+    if (!said->at || !said->mode) return false;
+    if (!walk_to(*said->at)) return false;
+    leg_ = graph_.at(*said->at);
+    place = {kAt, GapReason::kNone, *said->at, {}};
+    if (held_ != 0) {
+      const Record& newest = batch_.back();
+      place = newest.kind == RecordKind::kGap ? PtPlace{kUnknown, newest.reason, {}, {}}
+                                              : PtPlace{kBehind, GapReason::kNone, {}, newest.from};
+    }
+  } else if (said->at) {
+    return false;
+  }
+  batch_.hand_on(held_);
+  checkpoint_ = {offset, place, batch_.position() - held_};
+  return true;
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,95 @@
+#pragma once
+/// @file
+/// The code as Intel PT sees it: from one place where a packet decides to the next.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "decoder/pt/code_pages.hpp"
+#include "decoder/trace/insn_cache.hpp"
+
+namespace backtrail::decoder {
+
+/// How a leg ends: which packet says how execution goes on.
+enum class LegEnd : std::uint8_t {
+  kConditional,   ///< A TNT bit: to next[bit].
+  kReturn,        ///< A TNT bit, and the call stack; or a TIP.
+  kContinue,      ///< None: to next[0].
+  kSameWay,       ///< A TNT bit that changes nothing: to next[0].
+  kIndirect,      ///< A TIP.
+  kIndirectCall,  ///< A TIP; it returns to `behind`.
+  kFar,           ///< A TIP, or tracing stops: system calls and other far transfers.
+  kNowhere,       ///< The code there is unreadable, or no instruction.
+  kUnwalked,      ///< Not known yet.
+};
+
+/// What execution does from `begin` on until a packet decides. One cache line: following a trace
+/// is little else but following `next`.
+struct alignas(64) Leg {
+  TraceeAddr begin;
+  TraceeAddr last;  ///< The instruction that ends it; not of kContinue, kNowhere, kUnwalked.
+  /// Where `last` leads; of legs that end with a TIP, where it led last.
+  std::array<Leg*, 2> next{};
+  TraceeAddr jump_from;  ///< Of the direct jump or call on the way, if there is one.
+  TraceeAddr jump_to;
+  Leg* behind = nullptr;  ///< Where that call, or the one at the end, returns to.
+  LegEnd end = LegEnd::kUnwalked;
+  std::uint8_t jumps = 0;  ///< Direct jumps and calls on the way: 0 or 1.
+  std::uint8_t calls = 0;  ///< Calls among them.
+  std::uint8_t last_length = 0;
+
+  [[nodiscard]] TraceeAddr after_last() const { return last + last_length; }
+};
+static_assert(sizeof(Leg) == 64);
+
+/// The legs of one address space, made as they are needed.
+class FlowGraph {
+ public:
+  /// `code` is borrowed.
+  explicit FlowGraph(CodeReader& code);
+  FlowGraph(const FlowGraph&) = delete;
+  FlowGraph& operator=(const FlowGraph&) = delete;
+
+  /// Forgets everything if the code is no longer what it was, or if there is too much of it. Legs
+  /// are valid until then.
+  void refresh();
+  /// The leg that begins at `address`, perhaps not walked yet.
+  [[nodiscard]] Leg* at(TraceeAddr address) {
+    for (std::size_t slot = slot_of(address);; ++slot) {
+      const Slot& found = slots_[slot & mask_];
+      if (found.leg == nullptr) return make(address);
+      if (found.begin == address) return found.leg;
+    }
+  }
+  /// Follows the code of a leg that is kUnwalked.
+  void walk(Leg& leg);
+  [[nodiscard]] InsnCache& insns() { return insns_; }
+  [[nodiscard]] arch::Isa isa() const { return pages_.isa(); }
+  [[nodiscard]] std::size_t size() const { return legs_.size(); }
+
+ private:
+  struct Slot {
+    TraceeAddr begin;
+    Leg* leg = nullptr;
+  };
+
+  [[nodiscard]] std::size_t slot_of(TraceeAddr address) const {
+    // Fibonacci hashing: the high bits of a product with 2^64 / phi.
+    return (address.value() * 0x9e37'79b9'7f4a'7c15U) >> shift_;
+  }
+  Leg* make(TraceeAddr address);
+  void insert(Leg* leg);
+  void forget();
+  bool end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts);
+
+  CodePages pages_;
+  InsnCache insns_{pages_};
+  std::deque<Leg> legs_;  // where they stay
+  std::vector<Slot> slots_;
+  std::size_t mask_ = 0;
+  unsigned shift_ = 0;
+};
+
+}  // namespace backtrail::decoder

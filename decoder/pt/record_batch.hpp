@@ -1,0 +1,76 @@
+#pragma once
+/// @file
+/// Records on their way to a consumer, some of which may have to be taken back.
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "decoder/trace/trace_consumer.hpp"
+
+namespace backtrail::decoder {
+
+/// Room at the end is always there to be written to; how much of it counts is said afterwards.
+class RecordBatch {
+ public:
+  /// Records that can be written behind end() without asking.
+  static constexpr std::size_t kRoom = 256;
+
+  /// `consumer` is borrowed.
+  explicit RecordBatch(TraceConsumer& consumer)
+      : records_(2 * kWorthHandingOn), consumer_{consumer} {}
+
+  [[nodiscard]] Record* end() { return records_.data() + size_; }
+  /// Everything before `end` counts from now on. Makes room. Invalidates pointers.
+  void set_end(const Record* end) {
+    size_ = static_cast<std::size_t>(end - records_.data());
+    if (records_.size() - size_ < kRoom) records_.resize(2 * records_.size());
+  }
+  /// It is time for set_end().
+  [[nodiscard]] bool lacks_room(const Record* end) const {
+    return records_.data() + records_.size() - end < static_cast<std::ptrdiff_t>(kRoom / 2);
+  }
+  void push(const Record& record) {
+    *end() = record;
+    set_end(end() + 1);
+  }
+  void append(std::span<const Record> records) {
+    for (const Record& record : records) push(record);
+  }
+  /// How many records there were, those that were handed on included.
+  [[nodiscard]] std::size_t position() const { return handed_on_ + size_; }
+  /// Takes back the newest `count`.
+  void truncate(std::size_t count) { size_ -= count; }
+  /// Takes back everything behind `position`, as far as it was not handed on. Returns it.
+  [[nodiscard]] std::vector<Record> take_back(std::size_t position) {
+    const std::size_t kept = position > handed_on_ ? position - handed_on_ : 0;
+    std::vector<Record> taken{records_.data() + kept, records_.data() + size_};
+    size_ = kept;
+    return taken;
+  }
+  [[nodiscard]] const Record& back() const { return records_[size_ - 1]; }
+
+  /// Hands on all but the last `kept`, if that is worth a call.
+  void hand_on(std::size_t kept) {
+    if (size_ - kept >= kWorthHandingOn) flush(kept);
+  }
+  void flush(std::size_t kept = 0) {
+    const std::size_t count = size_ - kept;
+    if (count == 0) return;
+    consumer_.consume(std::span{records_}.first(count));
+    std::copy_n(records_.begin() + static_cast<std::ptrdiff_t>(count), kept, records_.begin());
+    size_ = kept;
+    handed_on_ += count;
+  }
+
+ private:
+  /// Fits the CPU's second cache.
+  static constexpr std::size_t kWorthHandingOn = 4096;
+
+  std::vector<Record> records_;
+  std::size_t size_ = 0;
+  std::size_t handed_on_ = 0;
+  TraceConsumer& consumer_;
+};
+
+}  // namespace backtrail::decoder
