@@ -497,7 +497,7 @@ void CacheSource::detach(Thread& thread) {
   const auto& space = process_.cache_space;
   if (!space || space->used()) return;
   if (auto removed = space->memory().remove(thread); !removed) {
-    log::ptrace().debug("tid={}: {}", thread.tid(), removed.error().message());
+    log::ptrace().warn("tid={}: {}", thread.tid(), removed.error().message());
   }
   process_.cache_space.reset();
 }

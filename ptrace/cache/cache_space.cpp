@@ -104,10 +104,9 @@ void CacheSpace::take_actions() {
   const std::uint8_t* at = memory_->thread(0).scratch(CacheMemory::kScratchOffset);
   std::memcpy(&segv_action_, at, sizeof segv_action_);
   segv_action_current_ = true;
-  TrapAction& trap = process_.trap_action;
-  if (trap.action || trap.damaged) return;
-  std::memcpy(&trap.action.emplace(), at + sizeof segv_action_, sizeof segv_action_);
-  trap.ignored = trap.action->handler == std::bit_cast<std::uint64_t>(SIG_IGN);
+  KernelSigaction trap;
+  std::memcpy(&trap, at + sizeof segv_action_, sizeof trap);
+  process_.trap_action.learn(trap);
 }
 
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {

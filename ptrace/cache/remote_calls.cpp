@@ -50,6 +50,21 @@ bool is_signal_stop(Thread& thread) {
   return thread.status().signal != SIGTRAP || thread.trap_cause() == TrapCause::kOther;
 }
 
+/// Fork, clone and exec are reported in the middle of the call. It has to end before others begin:
+/// its result would be taken for theirs.
+Result<void> end_call(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  if (status.kind != WaitKind::kEvent || status.event == PTRACE_EVENT_STOP) return {};
+  const bool ends = status.event == PTRACE_EVENT_FORK || status.event == PTRACE_EVENT_CLONE ||
+                    status.event == PTRACE_EVENT_EXEC || status.event == PTRACE_EVENT_VFORK_DONE;
+  if (!ends) return fail(TraceErrc::kBusy, "remote call", static_cast<unsigned>(status.event));
+  BT_CHECKED(request::cont_syscall(thread.tid()));
+  BT_TRY(const WaitStatus end, next_stop(thread.tid()));
+  if (end.kind != WaitKind::kSyscall) return fail(TraceErrc::kBusy, "end of a system call");
+  BT_TRY(const arch::x86::UserRegs behind, request::read_user_regs(thread.tid()));
+  return thread.set_user_regs(behind);
+}
+
 bool has_syscall_at(Process& process, TraceeAddr at) {
   std::array<std::uint8_t, 2> bytes{};
   return process.read_code(at, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
@@ -131,6 +146,7 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
 
 Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
+  BT_CHECKED(end_call(thread));
   BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
   BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
   BT_CHECKED(request::write_signal_mask(thread.tid(), kEveryMaskableSignal));

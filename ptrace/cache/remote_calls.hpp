@@ -24,9 +24,10 @@ namespace backtrail::tracee::cache {
 /// calls are made from a SYSCALL instruction that it has anyway.
 class RemoteCalls {
  public:
-  /// The thread must be in a stop outside system calls; that may be a signal's delivery, which the
-  /// thread is back at afterwards. Errors: kTraceeGone, kUnsupported (no SYSCALL instruction was
-  /// found), those of ptrace.
+  /// The thread must be in a stop outside system calls, which may be a signal's delivery, and is
+  /// back there afterwards; or in that of a fork, clone or exec, which is done then. Errors:
+  /// kTraceeGone, kUnsupported (no SYSCALL instruction was found), kBusy (of other stops inside a
+  /// call), those of ptrace.
   static Result<RemoteCalls> begin(Thread& thread);
   RemoteCalls(RemoteCalls&& other) noexcept;
   RemoteCalls& operator=(RemoteCalls&&) = delete;

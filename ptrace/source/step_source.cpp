@@ -88,7 +88,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
     }
   }
   if (insn_.kind == InsnKind::kSystemCall) forget_area_before_rseq(thread);
-  if (!delivering_) guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
+  guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
   const bool watch_syscall =
       how.syscalls && !how.step && !delivering_ && insn_.kind == InsnKind::kSystemCall;
   return thread.run(watch_syscall ? RunRequest::kSyscall : RunRequest::kStep, how.signal);
@@ -108,15 +108,18 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
     return StopVerdict::kReport;
   }
   if (status.kind != WaitKind::kStopped || status.signal != SIGTRAP) {
+    if (status.is_event(PTRACE_EVENT_STOP)) guard_.after_other_stop(thread, *now != *pc_);
     account_other_stop(thread, status, *now);
     return StopVerdict::kReport;
   }
   switch (thread.trap_cause()) {
     case TrapCause::kBreakpointInsn:
+      guard_.after_step(thread);
       // Ours: nothing was executed, the engine moves the pc back. The program's own: it was.
       if (!process_.breakpoints().contains(*now - 1)) retire(*now);
       return StopVerdict::kReport;
     case TrapCause::kHandlerEntry:
+      guard_.disarm();
       handler_entered(thread, *now);
       break;
     case TrapCause::kStep:
@@ -125,6 +128,7 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
       clear_trap_flag_leak(thread);
       break;
     case TrapCause::kHardware:
+      guard_.after_step(thread);
       retire(*now);
       return StopVerdict::kReport;
     case TrapCause::kOther:
@@ -244,7 +248,9 @@ void StepSource::flush() {
 }
 
 void StepSource::detach(Thread& thread) {
-  TrapGuard::repair(thread);
+  TrapGuard::repair_from_any_stop(thread);
+  // What the program does with SIGTRAP while nobody looks is not known afterwards.
+  if (!process_.trap_action.damaged) process_.trap_action = {};
   flush();
 }
 

@@ -76,7 +76,9 @@ void learn(Thread& thread, TrapAction& known) {
   auto remote = cache::RemoteCalls::begin(thread);
   if (!remote) return;
   if (remote->call(SYS_rt_sigaction, {SIGTRAP, 0, slot.at().value(), kSigsetBytes})) {
-    known.action = read_value<KernelSigaction>(thread.process(), slot.at());
+    if (const auto found = read_value<KernelSigaction>(thread.process(), slot.at())) {
+      known.learn(*found);
+    }
   }
 }
 
@@ -111,16 +113,27 @@ bool shows_action(const arch::x86::UserRegs& regs) {
 
 }  // namespace
 
+void TrapAction::learn(const KernelSigaction& found) {
+  if (action || damaged) return;
+  const auto ignore = std::bit_cast<std::uint64_t>(SIG_IGN);
+  action = found;
+  // Another thread's step has changed it already, and will be seen to have ended later.
+  damaged = ignored.value_or(false) && found.handler == 0;
+  if (damaged) action->handler = ignore;
+  ignored = action->handler == ignore;
+}
+
 std::uint64_t TrapGuard::mask_behind_call(Thread& thread, std::uint64_t mask) {
   const auto regs = thread.user_regs();
   if (!regs) return mask;
   Process& process = thread.process();
   if (shows_action(*regs)) {
     repair(thread);
+    if ((*regs)[UserReg::kRax] != SYS_rt_sigaction) return mask;
     const TraceeAddr action{(*regs)[UserReg::kRsi]};
-    if ((*regs)[UserReg::kRax] == SYS_rt_sigaction && action != TraceeAddr{}) {
-      new_action_ = read_value<KernelSigaction>(process, action);
-    }
+    const TraceeAddr old_action{(*regs)[UserReg::kRdx]};
+    if (action != TraceeAddr{}) new_action_ = read_value<KernelSigaction>(process, action);
+    if (old_action != TraceeAddr{}) old_action_at_ = old_action;
     return mask;
   }
   if ((*regs)[UserReg::kRax] == SYS_rt_sigreturn) {
@@ -145,6 +158,7 @@ std::uint64_t TrapGuard::mask_behind_call(Thread& thread, std::uint64_t mask) {
 void TrapGuard::before_step(Thread& thread, bool syscall) {
   armed_ = false;
   new_action_.reset();
+  old_action_at_.reset();
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return;
   before_ = *mask;
@@ -158,15 +172,37 @@ void TrapGuard::before_step(Thread& thread, bool syscall) {
   if (armed_ && !new_action_) learn(thread, known);
 }
 
-void TrapGuard::after_step(Thread& thread) {
+void TrapGuard::correct_old_action(Thread& thread) const {
+  // Another thread's step may have come in between.
+  const TrapAction& known = thread.process().trap_action;
+  if (!old_action_at_) return;
+  std::uint64_t handler = 0;
+  if (known.action) {
+    handler = known.action->handler;
+  } else if (known.ignored.value_or(false)) {
+    handler = std::bit_cast<std::uint64_t>(SIG_IGN);
+  }
+  const auto result = request::peek_user_reg(thread.tid(), UserReg::kRax);
+  if (handler == 0 || result.value_or(1) != 0) return;
+  const auto shown = read_value<std::uint64_t>(thread.process(), *old_action_at_);
+  if (shown.value_or(1) != 0) return;
+  const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof handler>>(handler);
+  (void)thread.process().write_memory(*old_action_at_, bytes);
+}
+
+void TrapGuard::settle(Thread& thread, bool executed) {
   TrapAction& known = thread.process().trap_action;
-  if (new_action_) {
-    known.action = new_action_;
-    known.ignored = new_action_->handler == std::bit_cast<std::uint64_t>(SIG_IGN);
+  if (executed) {
+    correct_old_action(thread);
+    if (new_action_) {
+      known.action = new_action_;
+      known.ignored = new_action_->handler == std::bit_cast<std::uint64_t>(SIG_IGN);
+    }
   }
   if (!std::exchange(armed_, false)) return;
-  if (known.action && known.action->handler != 0) known.damaged = true;
-  if ((wanted_ & kTrapBit) != 0) {
+  const bool has_action = known.action ? known.action->handler != 0 : known.ignored.value_or(false);
+  if (has_action) known.damaged = true;
+  if (((executed ? wanted_ : before_) & kTrapBit) != 0) {
     // Within a call that has a mask of its own the kernel shows the one that comes back, unharmed;
     // writing it would end the other one too early.
     const auto now = request::read_signal_mask(thread.tid());
@@ -186,14 +222,26 @@ bool TrapGuard::swallowed_by_pending(Thread& thread) {
 }
 
 void TrapGuard::repair(Thread& thread) {
+  if (can_call(thread)) repair_from_any_stop(thread);
+}
+
+void TrapGuard::repair_from_any_stop(Thread& thread) {
   TrapAction& known = thread.process().trap_action;
-  if (!known.damaged || !known.action || !can_call(thread)) return;
+  if (!known.damaged) return;
   const StackSlot slot{thread};
-  const auto bytes =
-      std::bit_cast<std::array<std::uint8_t, sizeof(KernelSigaction)>>(*known.action);
-  if (!slot.ok() || !thread.process().write_memory(slot.at(), bytes)) return;
+  if (!slot.ok()) return;
   auto remote = cache::RemoteCalls::begin(thread);
   if (!remote) return;
+  if (!known.action) {
+    // Ignored all along, and never looked at: its flags are as they were.
+    if (!remote->call(SYS_rt_sigaction, {SIGTRAP, 0, slot.at().value(), kSigsetBytes})) return;
+    known.action = read_value<KernelSigaction>(thread.process(), slot.at());
+    if (!known.action) return;
+    known.action->handler = std::bit_cast<std::uint64_t>(SIG_IGN);
+  }
+  const auto bytes =
+      std::bit_cast<std::array<std::uint8_t, sizeof(KernelSigaction)>>(*known.action);
+  if (!thread.process().write_memory(slot.at(), bytes)) return;
   if (remote->call(SYS_rt_sigaction, {SIGTRAP, slot.at().value(), 0, kSigsetBytes})) {
     known.damaged = false;
   }

@@ -28,6 +28,9 @@ struct TrapAction {
   std::optional<KernelSigaction> action;
   std::optional<bool> ignored;
   bool damaged = false;  ///< The kernel's is another than `action`.
+
+  /// The kernel said so; nothing when that was known.
+  void learn(const KernelSigaction& found);
 };
 
 /// One thread's steps. The mask is put back at once, the action before anybody can notice.
@@ -36,20 +39,31 @@ class TrapGuard {
   /// The thread is about to be stepped from a stop. `syscall`: over a SYSCALL instruction.
   void before_step(Thread& thread, bool syscall);
   /// The step has ended in its trap.
-  void after_step(Thread& thread);
+  void after_step(Thread& thread) { settle(thread, true); }
+  /// Something else was reported first; the trap may be there all the same. `moved`: the
+  /// instruction was executed.
+  void after_other_stop(Thread& thread, bool moved) { settle(thread, moved); }
+  /// It has ended before its instruction, in a signal's handler.
+  void disarm() { armed_ = false; }
   /// The step has ended in a SIGTRAP that is no trap. True when that signal was pending, blocked,
   /// and the trap was merged into it: it is pending again, and the step has ended.
   bool swallowed_by_pending(Thread& thread);
   /// Puts the action back. The thread is in a stop from which it can make system calls.
   static void repair(Thread& thread);
+  /// Dearer, when there may be no other occasion.
+  static void repair_from_any_stop(Thread& thread);
 
  private:
   [[nodiscard]] std::uint64_t mask_behind_call(Thread& thread, std::uint64_t mask);
+  void settle(Thread& thread, bool executed);
+  void correct_old_action(Thread& thread) const;
 
   bool armed_ = false;
   std::uint64_t before_ = 0;  ///< Signal mask.
   std::uint64_t wanted_ = 0;
   std::optional<KernelSigaction> new_action_;
+  /// Where the program wants to see what the action was.
+  std::optional<TraceeAddr> old_action_at_;
 };
 
 }  // namespace backtrail::tracee

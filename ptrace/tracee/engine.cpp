@@ -133,8 +133,8 @@ Result<void> Engine::seize_tasks(Process& process) {
       auto seized = request::seize(tid, kAttachOptions);
       if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
         const auto status = proc.status(tid);
-        if (status && status->tracer_pid != 0 && tid != process.pid()) continue;  // a clone of ours
-        if (status && status->state == 'Z') continue;
+        if (!status || status->state == 'Z' || status->state == 'X') continue;  // it is ending
+        if (status->tracer_pid != 0 && tid != process.pid()) continue;  // a clone of ours
       }
       if (!seized && seized.error().is(TraceErrc::kTraceeGone)) continue;
       BT_CHECKED(seized);
@@ -207,7 +207,7 @@ Result<void> Engine::detach(pid_t pid) {
     }
     const int signal = detach_signal(*thread);
     if (auto done = request::detach(thread->tid(), signal); !done) {
-      log::ptrace().debug("tid={}: {}", thread->tid(), done.error().message());
+      log::ptrace().warn("tid={}: {}", thread->tid(), done.error().message());
     }
   }
   forget_process(pid);

@@ -139,6 +139,8 @@ class Engine {
   void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
   void record_from_birth(Thread& thread);
   void record_beside(Process& process);
+  /// If the last thread that was asked for has ended.
+  void end_trace_beside(Thread& thread);
   /// Acts on each of them, those that ran being stopped for as long.
   void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
 

@@ -28,6 +28,16 @@ bool input_waits(int fd) {
   return ::poll(&request, 1, 0) > 0;
 }
 
+/// Of an instruction, or of data.
+bool has_debug_register(const Process& process, TraceeAddr address) {
+  const arch::x86::DebugRegisters& registers = process.debug_registers();
+  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+    const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
+    if (enabled && registers.address(slot) == address.value()) return true;
+  }
+  return false;
+}
+
 /// A stop inside a system call, whose rest a single step completes without running an instruction.
 bool inside_syscall(const WaitStatus& status) {
   return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP;
@@ -61,6 +71,7 @@ void Engine::set_going(Thread& thread) {
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
   const bool syscalls = thread.process().catch_syscalls.has_value();
+  if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
   Result<void> done;
   if (thread.trace()) {
     done = thread.trace()->source().resume(
@@ -84,6 +95,12 @@ void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {
       break;
     case StopKind::kStep:
       if (action.kind != ResumeKind::kContinue) return;
+      break;
+    case StopKind::kHardwareBreakpoint:
+      if (pc && has_debug_register(thread.process(), *pc)) return;
+      break;
+    case StopKind::kWatchpoint:
+      if (has_debug_register(thread.process(), control.pending->address)) return;
       break;
     case StopKind::kStopped:
       break;
@@ -218,7 +235,13 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
         return all;
       },
       kStopLimit);
-  if (!stopped) log::ptrace().error("some threads do not stop; going on without them");
+  if (stopped) return;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (!still_runs(*thread)) continue;
+    const auto stat = ProcFs{}.status(tid);
+    log::ptrace().error("tid={} does not stop (state {}); going on without it", tid,
+                        stat ? stat->state : '?');
+  }
 }
 
 void Engine::stop_all() {

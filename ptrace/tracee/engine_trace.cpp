@@ -79,6 +79,12 @@ void Engine::record_beside(Process& process) {
   });
 }
 
+void Engine::end_trace_beside(Thread& thread) {
+  if (cache_trace_of(thread.process()) != nullptr) return;
+  thread.trace()->source().detach(thread);
+  thread.trace().reset();
+}
+
 Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
   Thread* thread = find(id);
   if (thread == nullptr) return fail(TraceErrc::kNotFound, "enable trace", as_detail(id.tid));
