@@ -82,7 +82,11 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   }
   const bool report = reported.threads && thread.control().resumed;
   if (thread.control().resumed) resumed_one_ended_ = true;
+  // A Ctrl-C is for the program: another thread answers it.
+  const bool asked_to_stop =
+      thread.control().client_stop && thread.control().client_stop_signal != 0;
   forget_thread(thread);
+  if (asked_to_stop) interrupt();
   if (!report) return;
   event.kind = StopKind::kThreadExited;
   ended_.emplace_back(next_order_++, event);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 
 #include <poll.h>
 #include <sys/ptrace.h>
@@ -168,13 +169,19 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
 }
 
 void Engine::interrupt() {
+  // Leaders stay to the end, as a rule; of several processes the first.
+  const auto comes_first = [](const Thread& a, const Thread& b) {
+    const auto rank = [](const ThreadId& id) {
+      return std::tuple{id.pid, id.tid != id.pid, id.tid};
+    };
+    return rank(a.id()) < rank(b.id());
+  };
   Thread* chosen = nullptr;
   for (const auto& [tid, thread] : by_tid_) {
     const ThreadControl& control = thread->control();
     if (!control.resumed || control.pending || thread->process().hidden) continue;
     if (control.vfork_parent && !thread->stopped()) continue;
-    // Prefer the oldest thread: leaders have the smallest ids, as a rule.
-    if (chosen == nullptr || thread->id() < chosen->id()) chosen = thread;
+    if (chosen == nullptr || comes_first(*thread, *chosen)) chosen = thread;
   }
   if (chosen == nullptr) return;
   chosen->control().client_stop = true;
