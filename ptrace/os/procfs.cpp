@@ -112,9 +112,15 @@ Result<std::vector<pid_t>> ProcFs::tasks(pid_t pid) const {
 }
 
 Result<pid_t> ProcFs::live_task(pid_t pid) const {
+  const auto lives = [this](pid_t id) {
+    const auto facts = stat(id);
+    return facts && !facts->zombie();
+  };
+  // The leader stays, as a rule; others may be gone the next moment.
+  if (lives(pid)) return pid;
   BT_TRY(const std::vector<pid_t> ids, tasks(pid));
   for (const pid_t id : ids)
-    if (const auto facts = stat(id); facts && !facts->zombie()) return id;
+    if (lives(id)) return id;
   return fail(TraceErrc::kTraceeGone, "look for a live thread", static_cast<unsigned>(pid));
 }
 

@@ -134,7 +134,7 @@ Result<void> Engine::seize_tasks(Process& process) {
       if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
         const auto status = proc.status(tid);
         if (!status || status->state == 'Z' || status->state == 'X') continue;  // it is ending
-        if (status->tracer_pid != 0 && tid != process.pid()) continue;  // a clone of ours
+        if (status->tracer_pid != 0 && tid != process.pid()) continue;          // a clone of ours
       }
       if (!seized && seized.error().is(TraceErrc::kTraceeGone)) continue;
       BT_CHECKED(seized);

@@ -65,8 +65,8 @@ static void compute(long turn) {
   __asm__ volatile(
       "mov %[a], %%r10\n mov %[b], %%r11\n cmp %%r10, %%r10\n call 1f\n 1: pop %[pushed]\n"
       "lea 1b(%%rip), %[here]\n pushf\n pop %[flags]\n mov %%r10, %[a]\n mov %%r11, %[b]\n"
-      : [a] "+r"(r10), [b] "+r"(r11), [flags] "=&r"(flags), [pushed] "=&r"(pushed),
-        [here] "=&r"(here)
+      :
+      [a] "+r"(r10), [b] "+r"(r11), [flags] "=&r"(flags), [pushed] "=&r"(pushed), [here] "=&r"(here)
       :
       : "r10", "r11", "cc", "memory");
   expect(r10 == turn && r11 == ~turn && pushed == here, __LINE__);
