@@ -50,8 +50,9 @@ class Page {
     this.panel.follow();
     this.lanes.reveal(p - thread.total);
     const name = call === NONE ? '' : this.meta.names[thread.name[call]];
+    const left = thread.total - p;
     this.say(this.code.place(this.lineAt(this.cursor)) + ' ' + name + ', ' +
-             (thread.total - p).toLocaleString() + ' branches before the end');
+             left.toLocaleString() + (left === 1 ? ' branch' : ' branches') + ' before the end');
   }
   // To the next (1) or previous (-1) entry of a line that is another one.
   move(way) {

@@ -197,6 +197,11 @@ class Panel {
     if (!row) return;
     const {cursor} = this.page;
     row.className = cursor.p === cursor.thread.total && cursor.thread.died ? 'now crash' : 'now';
-    row.scrollIntoView({block: 'nearest'});
+    // Not scrollIntoView: on a narrow screen that moves the whole page.
+    const box = this.source.getBoundingClientRect();
+    const at = row.getBoundingClientRect();
+    if (at.top < box.top || at.bottom > box.bottom) {
+      this.source.scrollTop += at.top - box.top - box.height / 2;
+    }
   }
 }
