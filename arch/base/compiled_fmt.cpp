@@ -1,0 +1,17 @@
+// fmt as part of the program. Debian has it as a shared library only; its headers hold all of it.
+// What they declare as instantiated elsewhere and we use is instantiated here.
+
+#include <fmt/format-inl.h>
+
+namespace fmt::detail {
+
+template dragonbox::decimal_fp<float> dragonbox::to_decimal(float value) noexcept;
+template dragonbox::decimal_fp<double> dragonbox::to_decimal(double value) noexcept;
+template locale_ref::locale_ref(const std::locale& locale);
+template std::locale locale_ref::get<std::locale>() const;
+template thousands_sep_result<char> thousands_sep_impl(locale_ref locale);
+template char decimal_point_impl(locale_ref locale);
+template void vformat_to(buffer<char>& out, string_view format,
+                         basic_format_args<buffer_context<char>> arguments, locale_ref locale);
+
+}  // namespace fmt::detail

@@ -1,0 +1,40 @@
+// Zydis, as far as it is called: who runs translations that were kept needs none of it.
+
+#include <Zydis/Zydis.h>
+
+#include "arch/base/lazy_library.hpp"
+
+using backtrail::call_lazily;
+
+extern "C" {
+
+ZyanStatus ZydisDecoderInit(ZydisDecoder* decoder, ZydisMachineMode mode, ZydisStackWidth width) {
+  return call_lazily<&ZydisDecoderInit>(BT_ZYDIS, "ZydisDecoderInit", decoder, mode, width);
+}
+ZyanStatus ZydisDecoderEnableMode(ZydisDecoder* decoder, ZydisDecoderMode mode, ZyanBool on) {
+  return call_lazily<&ZydisDecoderEnableMode>(BT_ZYDIS, "ZydisDecoderEnableMode", decoder, mode,
+                                              on);
+}
+ZyanStatus ZydisDecoderDecodeFull(const ZydisDecoder* decoder, const void* bytes, ZyanUSize count,
+                                  ZydisDecodedInstruction* insn, ZydisDecodedOperand* operands) {
+  return call_lazily<&ZydisDecoderDecodeFull>(BT_ZYDIS, "ZydisDecoderDecodeFull", decoder, bytes,
+                                              count, insn, operands);
+}
+ZyanStatus ZydisDecoderDecodeInstruction(const ZydisDecoder* decoder, ZydisDecoderContext* context,
+                                         const void* bytes, ZyanUSize count,
+                                         ZydisDecodedInstruction* insn) {
+  return call_lazily<&ZydisDecoderDecodeInstruction>(BT_ZYDIS, "ZydisDecoderDecodeInstruction",
+                                                     decoder, context, bytes, count, insn);
+}
+ZydisRegisterClass ZydisRegisterGetClass(ZydisRegister reg) {
+  return call_lazily<&ZydisRegisterGetClass>(BT_ZYDIS, "ZydisRegisterGetClass", reg);
+}
+ZyanI8 ZydisRegisterGetId(ZydisRegister reg) {
+  return call_lazily<&ZydisRegisterGetId>(BT_ZYDIS, "ZydisRegisterGetId", reg);
+}
+ZydisRegister ZydisRegisterGetLargestEnclosing(ZydisMachineMode mode, ZydisRegister reg) {
+  return call_lazily<&ZydisRegisterGetLargestEnclosing>(
+      BT_ZYDIS, "ZydisRegisterGetLargestEnclosing", mode, reg);
+}
+
+}  // extern "C"
