@@ -29,6 +29,12 @@ void pt_blk_free_decoder(pt_block_decoder* decoder) {
 int pt_blk_sync_forward(pt_block_decoder* decoder) {
   return call_lazily<&pt_blk_sync_forward>(BT_LIBIPT, "pt_blk_sync_forward", decoder);
 }
+int pt_blk_sync_set(pt_block_decoder* decoder, uint64_t offset) {
+  return call_lazily<&pt_blk_sync_set>(BT_LIBIPT, "pt_blk_sync_set", decoder, offset);
+}
+int pt_blk_get_sync_offset(const pt_block_decoder* decoder, uint64_t* offset) {
+  return call_lazily<&pt_blk_get_sync_offset>(BT_LIBIPT, "pt_blk_get_sync_offset", decoder, offset);
+}
 int pt_blk_get_offset(const pt_block_decoder* decoder, uint64_t* offset) {
   return call_lazily<&pt_blk_get_offset>(BT_LIBIPT, "pt_blk_get_offset", decoder, offset);
 }
