@@ -36,5 +36,17 @@ ZydisRegister ZydisRegisterGetLargestEnclosing(ZydisMachineMode mode, ZydisRegis
   return call_lazily<&ZydisRegisterGetLargestEnclosing>(
       BT_ZYDIS, "ZydisRegisterGetLargestEnclosing", mode, reg);
 }
+ZyanStatus ZydisFormatterInit(ZydisFormatter* formatter, ZydisFormatterStyle style) {
+  return call_lazily<&ZydisFormatterInit>(BT_ZYDIS, "ZydisFormatterInit", formatter, style);
+}
+ZyanStatus ZydisFormatterFormatInstruction(const ZydisFormatter* formatter,
+                                           const ZydisDecodedInstruction* insn,
+                                           const ZydisDecodedOperand* operands, ZyanU8 count,
+                                           char* text, ZyanUSize bytes, ZyanU64 address,
+                                           void* user) {
+  return call_lazily<&ZydisFormatterFormatInstruction>(BT_ZYDIS, "ZydisFormatterFormatInstruction",
+                                                       formatter, insn, operands, count, text,
+                                                       bytes, address, user);
+}
 
 }  // extern "C"
