@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace backtrail {
 
@@ -58,8 +58,5 @@ struct std::hash<backtrail::TraceeAddr> {
 template <>
 struct fmt::formatter<backtrail::TraceeAddr> {
   constexpr auto parse(format_parse_context& ctx) { return ctx.begin(); }
-  template <typename Context>
-  auto format(backtrail::TraceeAddr a, Context& ctx) const {
-    return fmt::format_to(ctx.out(), "{:#x}", a.value());
-  }
+  static format_context::iterator format(backtrail::TraceeAddr a, format_context& ctx);
 };

@@ -2,56 +2,80 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 namespace backtrail::log {
 namespace {
 
-struct Loggers {
-  std::shared_ptr<spdlog::sinks::dist_sink_mt> sink =
-      std::make_shared<spdlog::sinks::dist_sink_mt>();
-  std::array<std::shared_ptr<spdlog::logger>, 5> all;
+constinit std::array<Logger, 5> all{Logger{"arch"}, Logger{"decoder"}, Logger{"ptrace"},
+                                    Logger{"server"}, Logger{"rsp"}};
 
-  Loggers() {
-    sink->add_sink(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    constexpr std::array kNames{"arch", "decoder", "ptrace", "server", "rsp"};
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i] = std::make_shared<spdlog::logger>(kNames[i], sink);
-      all[i]->set_level(spdlog::level::warn);
-      all[i]->set_pattern("%H:%M:%S.%e %n %l: %v");
-      all[i]->flush_on(spdlog::level::trace);
-    }
-  }
-};
-
-Loggers& loggers() {
-  static Loggers instance;
+/// Where all of them write to.
+std::shared_ptr<spdlog::sinks::sink>& sink() {
+  static std::shared_ptr<spdlog::sinks::sink> instance =
+      std::make_shared<spdlog::sinks::stderr_sink_mt>();
   return instance;
 }
 
-bool is_level(std::string_view name) {
-  return name == "off" || spdlog::level::from_str(std::string{name}) != spdlog::level::off;
+constexpr std::array kLevels{std::pair{"trace", Level::kTrace},  std::pair{"debug", Level::kDebug},
+                             std::pair{"info", Level::kInfo},    std::pair{"warn", Level::kWarn},
+                             std::pair{"warning", Level::kWarn}, std::pair{"error", Level::kError},
+                             std::pair{"err", Level::kError},    std::pair{"off", Level::kOff}};
+
+std::optional<Level> level_named(std::string_view name) {
+  for (const auto& [word, level] : kLevels) {
+    if (word == name) return level;
+  }
+  return std::nullopt;
+}
+
+spdlog::level::level_enum in_spdlog(Level level) {
+  switch (level) {
+    case Level::kTrace:
+      return spdlog::level::trace;
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kError:
+      return spdlog::level::err;
+    case Level::kOff:
+      break;
+  }
+  return spdlog::level::off;
 }
 
 }  // namespace
 
-spdlog::logger& arch() {
-  return *loggers().all[0];
+void Logger::write(Level level, const std::string& text) const {
+  spdlog::logger logger{name_, sink()};
+  logger.set_level(spdlog::level::trace);
+  logger.set_pattern("%H:%M:%S.%e %n %l: %v");
+  logger.flush_on(spdlog::level::trace);
+  logger.log(in_spdlog(level), text);
 }
-spdlog::logger& decoder() {
-  return *loggers().all[1];
+
+Logger& arch() {
+  return all[0];
 }
-spdlog::logger& ptrace() {
-  return *loggers().all[2];
+Logger& decoder() {
+  return all[1];
 }
-spdlog::logger& server() {
-  return *loggers().all[3];
+Logger& ptrace() {
+  return all[2];
 }
-spdlog::logger& rsp() {
-  return *loggers().all[4];
+Logger& server() {
+  return all[3];
+}
+Logger& rsp() {
+  return all[4];
 }
 
 Result<void> configure(std::string_view specification) {
@@ -62,11 +86,12 @@ Result<void> configure(std::string_view specification) {
     const std::size_t colon = item.find(':');
     const std::string_view module = colon == std::string_view::npos ? "" : item.substr(0, colon);
     const std::string_view level = colon == std::string_view::npos ? item : item.substr(colon + 1);
-    if (!is_level(level)) return fail(TraceErrc::kInvalidArgument, "log level");
+    const std::optional<Level> wanted = level_named(level);
+    if (!wanted) return fail(TraceErrc::kInvalidArgument, "log level");
     bool found = false;
-    for (auto& logger : loggers().all) {
-      if (!module.empty() && logger->name() != module) continue;
-      logger->set_level(spdlog::level::from_str(std::string{level}));
+    for (Logger& logger : all) {
+      if (!module.empty() && logger.name() != module) continue;
+      logger.set_level(*wanted);
       found = true;
     }
     if (!found) return fail(TraceErrc::kInvalidArgument, "log module");
@@ -76,9 +101,7 @@ Result<void> configure(std::string_view specification) {
 
 Result<void> to_file(const std::string& path) {
   try {
-    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-    file->set_pattern("%H:%M:%S.%e %n %l: %v");
-    loggers().sink->set_sinks({std::move(file)});
+    sink() = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
   } catch (const spdlog::spdlog_ex&) {
     return fail_errno("open log file");
   }

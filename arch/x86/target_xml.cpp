@@ -80,7 +80,7 @@ class Document {
  public:
   template <typename... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::vformat(format, fmt::make_format_args(args...));
     text_ += '\n';
   }
 

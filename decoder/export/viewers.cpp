@@ -15,7 +15,7 @@
 namespace backtrail::decoder {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   return boost::json::serialize(boost::json::string{valid_utf8(text)});
 }
 
@@ -49,14 +49,14 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
   Pieces out{sink};
   out.put(fmt::format(R"({{"$schema":"https://www.speedscope.app/file-format-schema.json",)"
                       R"("exporter":"backtrail","name":{},"profiles":[)",
-                      quoted(process_title(source, "the unit is branches"))));
+                      json_quoted(process_title(source, "the unit is branches"))));
   bool first_thread = true;
   for (const ThreadLane& lane : thread_lanes(source)) {
     const ThreadCalls traced =
         rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
     out.put(fmt::format(
         R"({}{{"type":"evented","name":{},"unit":"none","startValue":0,"endValue":{},"events":[)",
-        first_thread ? "" : ",", quoted(lane.title), traced.records + 1));
+        first_thread ? "" : ",", json_quoted(lane.title), traced.records + 1));
     first_thread = false;
     bool first = true;
     const auto event = [&](char type, const Call& call, std::uint64_t at) {
@@ -73,10 +73,10 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
   out.put(R"(],"shared":{"frames":[)");
   bool first = true;
   for (const CallNames::Function& function : names.functions()) {
-    out.put(fmt::format(R"({}{{"name":{})", first ? "" : ",", quoted(function.name)));
+    out.put(fmt::format(R"({}{{"name":{})", first ? "" : ",", json_quoted(function.name)));
     if (function.line.file != 0) {
       out.put(fmt::format(R"(,"file":{},"line":{})",
-                          quoted(source.symbols.text(function.line.file)), function.line.line));
+                          json_quoted(source.symbols.text(function.line.file)), function.line.line));
     }
     out.put("}");
     first = false;
@@ -101,18 +101,18 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
   out.put(fmt::format(R"({{"displayTimeUnit":"ns","otherData":{{"unit":"1 us = 1 branch"}},)"
                       R"("traceEvents":[{{"ph":"M","pid":{},"name":"process_name",)"
                       R"("args":{{"name":{}}}}})",
-                      pid, quoted(process_title(source, "1 us = 1 branch"))));
+                      pid, json_quoted(process_title(source, "1 us = 1 branch"))));
   for (const ThreadLane& lane : lanes) {
     const ThreadCalls traced =
         rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
     const std::uint64_t shift = end - (traced.records + 1);
     out.put(
         fmt::format(R"(,{{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
-                    pid, lane.tid, quoted(lane.title)));
+                    pid, lane.tid, json_quoted(lane.title)));
     const auto name_of = [&](const Call& call) -> const std::string& {
       const std::uint32_t number = names.of(call);
       for (std::size_t i = quoted_names.size(); i <= number; ++i) {
-        quoted_names.push_back(quoted(names.functions()[i].name));
+        quoted_names.push_back(json_quoted(names.functions()[i].name));
       }
       return quoted_names[number];
     };
@@ -130,7 +130,7 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
     if (lane.died) {
       out.put(fmt::format(R"(,{{"ph":"i","s":"t","pid":{},"tid":{},"ts":{},"name":{}}})", pid,
                           lane.tid, end,
-                          quoted(signal_name(source.core.threads().front().signal))));
+                          json_quoted(signal_name(source.core.threads().front().signal))));
     }
   }
   out.put("]}\n");

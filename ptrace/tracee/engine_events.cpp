@@ -59,9 +59,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     return;
   }
   Thread& thread = *found->second;
-  if (auto& logger = log::ptrace(); logger.should_log(spdlog::level::trace)) {
+  if (auto& logger = log::ptrace(); logger.writes(log::Level::kTrace))
     logger.trace("tid={} {}", tid, status.describe());
-  }
   if (status.ended()) {
     handle_end(thread, status);
   } else if (status.stopped()) {

@@ -21,19 +21,18 @@ using arch::x86::BtsQualifier;
 using Bytes = std::span<const std::uint8_t>;
 
 void append_entry(const BtsEntry& entry, std::string& out) {
-  auto to = std::back_inserter(out);
   switch (entry.qualifier) {
     case BtsQualifier::kBranch:
-      fmt::format_to(to, "branch  {:#x} -> {:#x}{}\n", entry.from, entry.to,
-                     !entry.predicted   ? ""
-                     : *entry.predicted ? "  predicted"
-                                        : "  mispredicted");
+      out += fmt::format("branch  {:#x} -> {:#x}{}\n", entry.from, entry.to,
+                         !entry.predicted   ? ""
+                         : *entry.predicted ? "  predicted"
+                                            : "  mispredicted");
       return;
     case BtsQualifier::kTaskArrives:
-      fmt::format_to(to, "arrives at {}\n", entry.timestamp);
+      out += fmt::format("arrives at {}\n", entry.timestamp);
       return;
     case BtsQualifier::kTaskDeparts:
-      fmt::format_to(to, "departs at {}\n", entry.timestamp);
+      out += fmt::format("departs at {}\n", entry.timestamp);
       return;
     case BtsQualifier::kInvalid:
       out += "invalid record\n";
@@ -59,17 +58,16 @@ Result<std::string> ds_text(Bytes bytes, const DecodeOptions& options) {
 }
 
 void append_counts(const decoder::PtCounts& counts, std::string& out) {
-  auto to = std::back_inserter(out);
   for (std::size_t i = 0; i < decoder::kPtKinds; ++i) {
     if (counts.packets[i] == 0) continue;
-    fmt::format_to(to, "  {:<8} {}\n", to_string(static_cast<decoder::PtKind>(i)),
-                   counts.packets[i]);
+    out +=
+        fmt::format("  {:<8} {}\n", to_string(static_cast<decoder::PtKind>(i)), counts.packets[i]);
   }
   if (counts.errors != 0)
-    fmt::format_to(to, "  {} places are no packets; decoding went on at the next PSB\n",
-                   counts.errors);
+    out += fmt::format("  {} places are no packets; decoding went on at the next PSB\n",
+                       counts.errors);
   if (counts.skipped_bytes != 0)
-    fmt::format_to(to, "  {} bytes skipped before a PSB\n", counts.skipped_bytes);
+    out += fmt::format("  {} bytes skipped before a PSB\n", counts.skipped_bytes);
 }
 
 void append_records(Bytes bytes, std::string& out) {
@@ -77,8 +75,7 @@ void append_records(Bytes bytes, std::string& out) {
        bytes = bytes.subspan(decoder::perf::kBtsRecordBytes)) {
     const auto from = load_le<std::uint64_t>(bytes, 0);
     const auto target = load_le<std::uint64_t>(bytes, 8);
-    if (from != 0)
-      fmt::format_to(std::back_inserter(out), "branch  {:#x} -> {:#x}\n", from, target);
+    if (from != 0) out += fmt::format("branch  {:#x} -> {:#x}\n", from, target);
   }
 }
 

@@ -68,22 +68,21 @@ bool apply(std::string_view word, StoreConfig& config) {
 }
 
 void append_entry(const BranchStore::Entry& entry, std::string& out) {
-  auto to = std::back_inserter(out);
   switch (entry.qualifier) {
     case BtsQualifier::kBranch:
-      fmt::format_to(to, "branch  {:#x} -> {:#x}\n", entry.from, entry.to);
+      out += fmt::format("branch  {:#x} -> {:#x}\n", entry.from, entry.to);
       return;
     case BtsQualifier::kTaskArrives:
-      fmt::format_to(to, "arrives at {} ns\n", entry.timestamp);
+      out += fmt::format("arrives at {} ns\n", entry.timestamp);
       return;
     case BtsQualifier::kTaskDeparts:
-      fmt::format_to(to, "departs at {} ns\n", entry.timestamp);
+      out += fmt::format("departs at {} ns\n", entry.timestamp);
       return;
     case BtsQualifier::kInvalid:
       if (entry.timestamp == 0) {
         out += "gap\n";
       } else {
-        fmt::format_to(to, "gap of {} records\n", entry.timestamp);
+        out += fmt::format("gap of {} records\n", entry.timestamp);
       }
       return;
   }

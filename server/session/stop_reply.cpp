@@ -60,7 +60,7 @@ void append_registers(const SessionContext& context, ThreadId thread, std::strin
   if (!raw) return;
   for (const std::size_t number : (*set)->expedited()) {
     const auto value = (*set)->read_one(number, *raw);
-    if (value) fmt::format_to(std::back_inserter(out), "{:02x}:{};", number, rsp::to_hex(*value));
+    if (value) out += fmt::format("{:02x}:{};", number, rsp::to_hex(*value));
   }
 }
 
@@ -93,9 +93,9 @@ std::string stop_reply(const SessionContext& context, const StopEvent& event) {
   out += event_field(context, event);
   append_registers(context, event.thread, out);
   if (!context.disabled("Tthread")) {
-    fmt::format_to(std::back_inserter(out), "thread:{};", context.format(event.thread));
+    out += fmt::format("thread:{};", context.format(event.thread));
     const int core = context.target.core(event.thread);
-    if (core >= 0) fmt::format_to(std::back_inserter(out), "core:{:x};", core);
+    if (core >= 0) out += fmt::format("core:{:x};", core);
   }
   return out;
 }

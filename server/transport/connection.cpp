@@ -34,7 +34,7 @@ constexpr std::size_t kLogBytes = 200;
 
 /// The beginning of a payload for the log, without control characters; empty when nobody reads it.
 std::string loggable(std::string_view payload) {
-  if (!log::rsp().should_log(spdlog::level::debug)) return {};
+  if (!log::rsp().writes(log::Level::kDebug)) return {};
   std::string text{payload.substr(0, kLogBytes)};
   for (char& c : text) {
     if (c < ' ' || c > '~') c = '.';
@@ -83,8 +83,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void linger();
   void close();
   /// A client that makes mistake after mistake does not fill the log.
-  spdlog::level::level_enum complaint_level() {
-    return std::exchange(complained, true) ? spdlog::level::debug : spdlog::level::warn;
+  log::Level complaint_level() {
+    return std::exchange(complained, true) ? log::Level::kDebug : log::Level::kWarn;
   }
   [[nodiscard]] asio::posix::stream_descriptor& output() {
     return separate_output.is_open() ? separate_output : input;

@@ -3,6 +3,10 @@
 
 usage: tidy.py BUILD_DIR FILE...
 
+What clang-tidy reads of a file is mostly the headers of libraries. Files with equal options are
+therefore checked several at a time, as one text; those whose internal names collide go to different
+texts, and one that does not compile is split.
+
 A header is checked through the translation unit that includes nothing else (the clang preset makes
 one a header). Files that the build does not compile are left out.
 """
@@ -10,59 +14,175 @@ one a header). Files that the build does not compile are left out.
 import concurrent.futures
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
 
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
+FILES_AT_ONCE = 8
 
 
-def translation_units(build, files):
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as database:
-        compiled = {os.path.realpath(entry["file"]) for entry in json.load(database)}
-    units, skipped = [], []
-    for name in files:
-        if name.endswith(".hpp"):
-            generated = name.replace("/", "__") + ".cpp"
-            unit = os.path.realpath(os.path.join(build, "header_checks", generated))
+class Unit:
+    """A file of ours with how it is compiled."""
+
+    def __init__(self, entry):
+        self.path = os.path.realpath(os.path.join(entry["directory"], entry["file"]))
+        self.directory = entry["directory"]
+        words = entry.get("arguments") or shlex.split(entry["command"])
+        self.options = []
+        rest = iter(words)
+        for word in rest:
+            if word == "-o":
+                next(rest)
+            elif word == "-Xclang":
+                # Of precompiled headers: ["-Xclang", "-include", "-Xclang", path].
+                next(rest), next(rest), next(rest)
+            elif (word not in ("-c", "-Winvalid-pch") and
+                  os.path.realpath(os.path.join(self.directory, word)) != self.path):
+                self.options.append(word)
+        self.size = os.path.getsize(self.path)
+
+    def is_test(self):
+        return os.path.relpath(self.path).startswith("test/")
+
+    def kind(self):
+        return (self.is_test(), self.directory, tuple(self.options))
+
+
+def internal_names(path):
+    """What a file defines for itself, by name: an alias with its text, else its path.
+
+    clang-format puts what a namespace holds into the first column.
+    """
+    names, unnamed = {}, False
+    with open(path, encoding="utf-8") as text:
+        for line in text:
+            if line.startswith("namespace {"):
+                unnamed = True
+            elif line.startswith("}  // namespace\n"):
+                unnamed = False
+            alias = re.match(r"(?:using|namespace) (\w+) =", line)
+            macro = re.match(r"#\s*define (\w+)", line)
+            if alias:
+                names[alias.group(1)] = line
+            elif macro:
+                names[macro.group(1)] = path
+            elif (unnamed or line.startswith("static ")) and re.match(r"[A-Za-z_:]", line):
+                if re.match(r"using |namespace |TEST(_[FP])?\(|INSTANTIATE_TEST_SUITE_P", line):
+                    continue
+                name = (re.match(r"(?:class|struct|union|enum(?: class)?) (\w+)", line) or
+                        re.search(r"(\w+)\s*(?:\(|=|\{|;|\[)", line))
+                if name:
+                    names[name.group(1)] = path
+    return names
+
+
+def collide(some, others):
+    return any(others.get(name, text) != text for name, text in some.items())
+
+
+def groups(units):
+    """Units in lists that may be one translation unit."""
+    result = []
+    for unit in sorted(units, key=lambda unit: unit.path):
+        names = internal_names(unit.path)
+        for kind, members, taken in result:
+            if (kind == unit.kind() and len(members) < FILES_AT_ONCE and
+                    not collide(names, taken)):
+                members.append(unit)
+                taken.update(names)
+                break
         else:
-            unit = os.path.realpath(name)
-        (units if unit in compiled else skipped).append(unit if unit in compiled else name)
-    return units, skipped
+            result.append((unit.kind(), [unit], names))
+    return [members for _, members, _ in result]
 
 
-def check(build, unit):
-    start = time.monotonic()
-    command = [TIDY, "-quiet", "-p", build]
+def run_tidy(members, folder):
+    """@return status and what clang-tidy said."""
+    # Inside the build folder: clang-tidy looks for its configuration in the folders above. One text,
+    # for the path-sensitive checks pass over what is included.
+    source = os.path.join(folder, "unit.cpp")
+    begins, line = [], 1
+    with open(source, "w", encoding="utf-8") as out:
+        for unit in members:
+            with open(unit.path, encoding="utf-8") as text:
+                lines = text.readlines()
+            begins.append((line, unit.path))
+            out.writelines(lines)
+            line += len(lines)
+    entry = {"directory": members[0].directory, "file": source,
+             "arguments": members[0].options + ["-c", source]}
+    with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as database:
+        json.dump([entry], database)
+    command = [TIDY, "-quiet", "-p", folder]
     # The slow half of the checks is for the product; in tests it sees little but GoogleTest.
-    if os.path.relpath(unit).startswith("test/"):
+    if members[0].is_test():
         command.append("--checks=-clang-analyzer-*,-bugprone-*,bugprone-use-after-move")
-    done = subprocess.run(command + [unit], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run(command + [source], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=False)
     output = done.stdout.strip()
     if done.returncode and not output:
         output = done.stderr.strip()
-    return unit, done.returncode, output, time.monotonic() - start
+
+    def original(match):
+        number = int(match.group(1))
+        begin, path = max(place for place in begins if place[0] <= number)
+        return "%s:%d:" % (os.path.relpath(path), number - begin + 1)
+
+    return done.returncode, re.sub(re.escape(source) + r":(\d+):", original, output)
+
+
+def check(build, members):
+    """@return (paths, status, output, seconds) of each translation unit that it took."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tidy.", dir=build) as folder:
+        status, output = run_tidy(members, folder)
+    if "clang-diagnostic-error" in output and len(members) > 1:
+        half = len(members) // 2
+        return check(build, members[:half]) + check(build, members[half:])
+    paths = [os.path.relpath(unit.path) for unit in members]
+    return [(paths, status, output, time.monotonic() - start)]
+
+
+def compiled_units(build, files):
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as database:
+        compiled = {unit.path: unit for unit in map(Unit, json.load(database))}
+    units, skipped = [], []
+    for name in files:
+        path = os.path.realpath(name)
+        if name.endswith(".hpp"):
+            path = os.path.realpath(
+                os.path.join(build, "header_checks", name.replace("/", "__") + ".cpp"))
+        if path in compiled:
+            units.append(compiled[path])
+        else:
+            skipped.append(name)
+    return units, skipped
 
 
 def main():
-    build, files = sys.argv[1], sys.argv[2:]
-    units, skipped = translation_units(build, files)
+    build, files = os.path.realpath(sys.argv[1]), sys.argv[2:]
+    units, skipped = compiled_units(build, files)
     # Big ones first: the last job to begin should be a short one.
-    units.sort(key=lambda unit: -os.path.getsize(unit))
+    work = sorted(groups(units), key=lambda members: -sum(unit.size for unit in members))
     start, failed, times = time.monotonic(), 0, []
     jobs = int(os.environ.get("TIDY_JOBS") or len(os.sched_getaffinity(0)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for unit, status, output, seconds in pool.map(lambda u: check(build, u), units):
-            times.append((seconds, os.path.relpath(unit)))
-            if status or output:
-                print(output, flush=True)
-            failed += status != 0
-    for seconds, unit in sorted(times, reverse=True)[:5]:
-        print("tidy: %5.1f s  %s" % (seconds, unit))
+        for results in pool.map(lambda members: check(build, members), work):
+            for paths, status, output, seconds in results:
+                times.append((seconds, " ".join(paths)))
+                if status or output:
+                    print(output, flush=True)
+                failed += status != 0
+    for seconds, paths in sorted(times, reverse=True)[:5]:
+        print("tidy: %5.1f s  %s" % (seconds, paths))
     if skipped:
         print("tidy: not compiled, left out: %s" % " ".join(skipped))
-    print("tidy: %d files, %d failed, %.0f s" % (len(units), failed, time.monotonic() - start))
+    print("tidy: %d files in %d units, %d units failed, %.0f s" %
+          (len(units), len(times), failed, time.monotonic() - start))
     return 1 if failed else 0
 
 

@@ -49,13 +49,13 @@ TEST_F(MonitorTest, RefusesOddHex) {
 
 TEST_F(MonitorTest, SwitchesDebugging) {
   EXPECT_EQ(monitor("set debug 1"), "Debug output enabled.\n");
-  EXPECT_TRUE(log::ptrace().should_log(spdlog::level::debug));
+  EXPECT_TRUE(log::ptrace().writes(log::Level::kDebug));
   EXPECT_EQ(monitor("set debug 0"), "Debug output disabled.\n");
-  EXPECT_FALSE(log::ptrace().should_log(spdlog::level::debug));
+  EXPECT_FALSE(log::ptrace().writes(log::Level::kDebug));
   EXPECT_EQ(monitor("set remote-debug 1"), "Protocol debug output enabled.\n");
-  EXPECT_TRUE(log::rsp().should_log(spdlog::level::debug));
+  EXPECT_TRUE(log::rsp().writes(log::Level::kDebug));
   monitor("set remote-debug 0");
-  EXPECT_FALSE(log::rsp().should_log(spdlog::level::debug));
+  EXPECT_FALSE(log::rsp().writes(log::Level::kDebug));
   EXPECT_EQ(monitor("set debug-hw-points 0"), "H/W point debugging output disabled.\n");
   EXPECT_EQ(monitor("set event-loop-debug 0"), "Event loop debug output disabled.\n");
   EXPECT_EQ(reply, "OK");
