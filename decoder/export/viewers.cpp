@@ -76,7 +76,8 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
     out.put(fmt::format(R"({}{{"name":{})", first ? "" : ",", json_quoted(function.name)));
     if (function.line.file != 0) {
       out.put(fmt::format(R"(,"file":{},"line":{})",
-                          json_quoted(source.symbols.text(function.line.file)), function.line.line));
+                          json_quoted(source.symbols.text(function.line.file)),
+                          function.line.line));
     }
     out.put("}");
     first = false;
