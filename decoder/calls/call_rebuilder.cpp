@@ -1,7 +1,6 @@
 #include "decoder/calls/call_rebuilder.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace backtrail::decoder {
@@ -27,17 +26,33 @@ void set_depths(std::vector<Call>& calls) {
   }
 }
 
-/// Callers first.
-std::vector<Call> in_order(std::vector<Call> calls) {
-  const auto earlier = [](const Call& x, const Call& y) {
-    if (x.begin_position != y.begin_position) return x.begin_position < y.begin_position;
-    return x.depth < y.depth;
+bool is_earlier(const Call& x, const Call& y) {
+  if (x.begin_position != y.begin_position) return x.begin_position < y.begin_position;
+  return x.depth < y.depth;
+}
+
+/// Indices of all, callers first. Only callers that showed late, which are few, stand elsewhere.
+std::vector<std::size_t> callers_first(const std::vector<Call>& calls) {
+  std::vector<std::size_t> in_place;
+  std::vector<std::size_t> late;
+  in_place.reserve(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const bool fits = in_place.empty() || !is_earlier(calls[i], calls[in_place.back()]);
+    (fits ? in_place : late).push_back(i);
+  }
+  const auto by_begin = [&](std::size_t a, std::size_t b) {
+    return is_earlier(calls[a], calls[b]);
   };
-  if (std::is_sorted(calls.begin(), calls.end(), earlier)) return calls;
+  std::stable_sort(late.begin(), late.end(), by_begin);
+  if (late.empty()) return in_place;
   std::vector<std::size_t> order(calls.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return earlier(calls[a], calls[b]); });
+  std::merge(in_place.begin(), in_place.end(), late.begin(), late.end(), order.begin(), by_begin);
+  return order;
+}
+
+std::vector<Call> in_order(std::vector<Call> calls) {
+  const std::vector<std::size_t> order = callers_first(calls);
+  if (std::is_sorted(order.begin(), order.end())) return calls;
   std::vector<std::size_t> place(calls.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<Call> out;

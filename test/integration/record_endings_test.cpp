@@ -1,6 +1,10 @@
 // `backtrail record -o FILE --on LIST`: which ends keep a file, and that none is changed by it.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <regex>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -229,6 +233,41 @@ TEST(EndingsKept, KilledAlone) {
   EXPECT_EQ(ran.status, 1000 + SIGKILL);
   EXPECT_THAT(ran.output, HasSubstr("SIGKILL in crashes"));
   EXPECT_THAT(folder.names(), ElementsAre("core"));
+}
+
+/// A control group for memory (version 1), with nothing in it but what a test puts there.
+class MemoryGroup {
+ public:
+  MemoryGroup() : path_{"/sys/fs/cgroup/memory/backtrail-test-" + std::to_string(::getpid())} {
+    std::error_code error;
+    if (!std::filesystem::create_directory(path_, error)) path_.clear();
+  }
+  ~MemoryGroup() {
+    if (!path_.empty()) ::rmdir(path_.c_str());
+  }
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+  [[nodiscard]] bool limit(std::size_t bytes) const {
+    std::ofstream file{path_ + "/memory.limit_in_bytes"};
+    return !path_.empty() && file << bytes << std::flush;
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(EndingsKept, KilledForItsMemory) {
+  const MemoryGroup group;
+  if (!group.limit(128U << 20U)) GTEST_SKIP() << "no control group for memory can be made here";
+  const TemporaryFolder folder;
+  const Ran ran = record(with(
+      {"-o", folder / "core", "--"},
+      shell("echo $$ > " + group.path() + "/cgroup.procs; exec " + inferior("crashes") + " grow")));
+  EXPECT_EQ(ran.status, 1000 + SIGKILL);
+  EXPECT_THAT(ran.output, HasSubstr("SIGKILL in crashes"));
+  EXPECT_THAT(run({BT_BACKTRAIL, "report", folder / "core"}).output,
+              AllOf(HasSubstr("grow  crashes.c:"), HasSubstr("=> SIGKILL at ")));
 }
 
 TEST(EndingsKept, AtAnyMomentOfSixteenThreads) {

@@ -119,6 +119,14 @@ static void say_and_leave(int number) {
   _exit(7);
 }
 
+/// Touches a gigabyte.
+static void grow(void) {
+  for (int i = 0; i < 1024; ++i) {
+    volatile char* piece = malloc(1U << 20U);
+    for (unsigned at = 0; piece && at < 1U << 20U; at += 1024) piece[at] = 1;
+  }
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   const long number = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
@@ -176,6 +184,7 @@ int main(int argc, char** argv) {
     fflush(stdout);
     for (;;) pause();
   }
+  if (!strcmp(how, "grow")) grow();
   if (!strcmp(how, "hang")) {
     for (;;) pause();
   }
