@@ -508,8 +508,8 @@ std::string CacheSource::statistics() const {
       numbers_ + (log_ ? log_->numbers_seen() : 0), entries_, misses_, rings_, native_steps_);
   if (space_) {
     const cache::CodeCache& code = space_->code();
-    text += fmt::format("; {} superblocks of {} instructions in {} bytes", code.blocks(),
-                        code.instructions(), code.bytes_used());
+    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
+                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
     if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
     if (code.cleared() != 0) text += fmt::format("; memory used up {} times", code.cleared());
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ptrace/cache/packed_rows.hpp"
+
 namespace backtrail::tracee::cache {
 namespace {
 
@@ -86,18 +88,14 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
             memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
   const auto& logged = exits_->add_block({head, made.branches});
   register_exits(made, logged);
-  auto block = std::make_unique<Block>();
-  block->head = head;
-  block->offset = *offset;
-  block->size = static_cast<std::uint32_t>(made.code.size());
-  block->rows = std::move(made.rows);
-  block->rows.shrink_to_fit();
-  block->ranges = std::move(made.ranges);
-  block->logged = &logged;
-  block->checked = options.checked;
-  note_pages(*block);
-  by_head_[head] = block.get();
-  blocks_.push_back(std::move(block));
+  Block& block = add_block(head, *offset, made.code.size(), made.rows);
+  block.first_range = static_cast<std::uint32_t>(ranges_.size());
+  block.ranges = static_cast<std::uint32_t>(made.ranges.size());
+  ranges_.insert(ranges_.end(), made.ranges.begin(), made.ranges.end());
+  block.logged = &logged;
+  block.checked = options.checked;
+  note_pages(block);
+  by_head_[head] = &block;
   used_ = *offset + made.code.size();
   instructions_ += made.instructions;
   if (const auto waiting = waiting_.find(head); waiting != waiting_.end()) {
@@ -123,25 +121,44 @@ void CodeCache::register_exits(const translate::Superblock& block,
   for (const translate::Exit& exit : block.exits) {
     exits_->add_exit(
         {&logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
-    exit_places_.push_back({exit, exit.link_offset == 0 ? 0 : offset + exit.link_offset});
+    const std::uint64_t link = exit.link_offset == 0 ? 0 : offset + exit.link_offset;
+    exit_places_.push_back({static_cast<std::uint32_t>(link), exit.kind, exit.special});
   }
 }
 
 std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
   if (number < kept_exits_) return kept_->exit(number);
-  number -= kept_exits_;
-  if (number >= exit_places_.size()) return std::nullopt;
-  return exit_places_[number].exit;
+  if (number - kept_exits_ >= exit_places_.size()) return std::nullopt;
+  const ExitPlace& place = exit_places_[number - kept_exits_];
+  const decoder::LoggedExit& logged = *exits_->find(number);
+  return translate::Exit{.number = number,
+                         .kind = place.kind,
+                         .special = place.special,
+                         .passed = logged.passed,
+                         .executed = logged.executed,
+                         .from = logged.from,
+                         .to = logged.to};
 }
 
-CodeCache::Block* CodeCache::block_at(TraceeAddr body) {
-  const std::uint64_t offset = body - memory_.code();
+CodeCache::Block* CodeCache::block_at(std::uint64_t offset) const {
   const auto after = std::upper_bound(
       blocks_.begin(), blocks_.end(), offset,
       [](std::uint64_t value, const auto& block) { return value < block->offset; });
   if (after == blocks_.begin()) return nullptr;
   Block* found = std::prev(after)->get();
-  return offset < found->offset + found->size ? found : nullptr;
+  return offset < std::uint64_t{found->offset} + found->size ? found : nullptr;
+}
+
+CodeCache::Block& CodeCache::add_block(TraceeAddr head, std::uint64_t offset, std::size_t size,
+                                       std::span<const translate::PcRow> rows) {
+  Block& block = *blocks_.emplace_back(std::make_unique<Block>());
+  block.head = head;
+  block.offset = static_cast<std::uint32_t>(offset);
+  block.size = static_cast<std::uint32_t>(size);
+  block.first_row = static_cast<std::uint32_t>(rows_.size());
+  pack_rows(rows, head, rows_);
+  block.row_bytes = static_cast<std::uint32_t>(rows_.size()) - block.first_row;
+  return block;
 }
 
 void CodeCache::point(std::uint64_t link, TraceeAddr target) {
@@ -153,9 +170,9 @@ bool CodeCache::lead(std::uint64_t link, TraceeAddr body) {
   if (body - memory_.code() < kept_bytes_) {
     links_to_adopted_.push_back(link);
   } else {
-    Block* target = block_at(body);
+    Block* target = block_at(body - memory_.code());
     if (target == nullptr || target->dropped) return false;
-    target->incoming.push_back(link);
+    target->incoming.push_back(static_cast<std::uint32_t>(link));
   }
   point(link, body);
   return true;
@@ -180,13 +197,7 @@ void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
   auto pad = translate::make_landing_pad(address, head, body, memory_.entry(index));
   std::copy(pad.code.begin(), pad.code.end(),
             memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
-  auto block = std::make_unique<Block>();
-  block->head = head;
-  block->offset = *offset;
-  block->size = static_cast<std::uint32_t>(pad.code.size());
-  block->is_pad = true;
-  block->rows = std::move(pad.rows);
-  blocks_.push_back(std::move(block));
+  add_block(head, *offset, pad.code.size(), pad.rows).is_pad = true;
   used_ = *offset + pad.code.size();
   if (!lead(*offset + pad.body_link, body)) return;
   pads_[head] = {.address = *offset,
@@ -201,8 +212,8 @@ void CodeCache::drop_block(Block& block) {
   block.dropped = true;
   complete_ &= block.checked;
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
-  for (const std::uint64_t link : block.incoming) point(link, miss());
-  block.incoming.clear();
+  for (const std::uint32_t link : block.incoming) point(link, miss());
+  block.incoming = {};
   by_head_.erase(block.head);
   if (Pad* pad = find_pad(block.head)) pad->body = miss();
 }
@@ -217,9 +228,10 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
   const std::uint64_t last = (end.value() - 1) / kPageBytes;
   const auto drop_in = [&](const std::vector<Block*>& blocks) {
     for (Block* block : blocks) {
-      const bool overlaps =
-          std::any_of(block->ranges.begin(), block->ranges.end(),
-                      [=](const auto& range) { return range.first < end && begin < range.second; });
+      const auto ranges = ranges_of(*block);
+      const bool overlaps = std::any_of(ranges.begin(), ranges.end(), [=](const auto& range) {
+        return range.first < end && begin < range.second;
+      });
       if (overlaps) drop_block(*block);
     }
   };
@@ -234,7 +246,7 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
 
 void CodeCache::note_pages(Block& block) {
   std::uint64_t last = ~std::uint64_t{0};
-  for (const auto& [begin, end] : block.ranges) {
+  for (const auto& [begin, end] : ranges_of(block)) {
     for (std::uint64_t page = begin.value() / kPageBytes; page <= (end.value() - 1) / kPageBytes;
          ++page) {
       if (page != last) by_page_[page].push_back(&block);
@@ -245,13 +257,12 @@ void CodeCache::note_pages(Block& block) {
 
 std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
   const translate::Exit stale = *exit(exit_number);
-  std::vector<std::uint64_t> incoming;
-  Block* old =
-      exit_number < kept_exits_ ? nullptr : block_at(memory_.code() + link_of(exit_number));
+  std::vector<std::uint32_t> incoming;
+  Block* old = exit_number < kept_exits_ ? nullptr : block_at(link_of(exit_number));
   if (old != nullptr && !old->dropped) {
     incoming = old->incoming;
     drop_block(*old);
-    for (const auto& [begin, end] : old->ranges) {
+    for (const auto& [begin, end] : ranges_of(*old)) {
       const auto blocks = by_page_.find(begin.value() / kPageBytes);
       if (blocks != by_page_.end()) std::erase(blocks->second, old);
     }
@@ -260,15 +271,30 @@ std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit
   auto made = body(stale.to);
   if (const auto* address = std::get_if<TraceeAddr>(&made)) {
     // Whoever came here is meant to come here.
-    for (const std::uint64_t from : incoming) (void)lead(from, *address);
+    for (const std::uint32_t from : incoming) (void)lead(from, *address);
     if (const auto pad = pads_.find(stale.to); pad != pads_.end()) pad->second.body = *address;
   }
   return made;
 }
 
+std::uint64_t CodeCache::source_bytes() const {
+  std::vector<translate::Branch> ranges = ranges_;
+  std::sort(ranges.begin(), ranges.end());
+  std::uint64_t bytes = 0;
+  TraceeAddr counted;
+  for (const auto& [begin, end] : ranges) {
+    if (end <= counted) continue;
+    bytes += end - std::max(begin, counted);
+    counted = end;
+  }
+  return bytes;
+}
+
 void CodeCache::clear() {
   drop_adopted();
   blocks_.clear();
+  rows_.clear();
+  ranges_.clear();
   by_head_.clear();
   by_page_.clear();
   pads_.clear();
@@ -297,19 +323,13 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
     return CodePlace{CodePlace::Kind::kMiss, nullptr, nullptr, offset >= miss_.saved_at};
   }
   if (offset < kept_bytes_) return locate_adopted(offset);
-  const auto after = std::upper_bound(
-      blocks_.begin(), blocks_.end(), offset,
-      [](std::uint64_t value, const auto& block) { return value < block->offset; });
-  if (after == blocks_.begin()) return std::nullopt;
-  const Block& block = **std::prev(after);
-  if (offset >= block.offset + block.size) return std::nullopt;
-  const auto within = static_cast<std::uint32_t>(offset - block.offset);
-  const auto next_row = std::upper_bound(
-      block.rows.begin(), block.rows.end(), within,
-      [](std::uint32_t value, const translate::PcRow& row) { return value < row.offset; });
-  if (next_row == block.rows.begin()) return std::nullopt;
-  return CodePlace{block.is_pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock,
-                   &*std::prev(next_row), block.logged, false};
+  const Block* block = block_at(offset);
+  if (block == nullptr) return std::nullopt;
+  const auto row = row_at(rows_of(*block), block->head, offset - block->offset);
+  if (!row) return std::nullopt;
+  located_row_ = *row;
+  return CodePlace{block->is_pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &located_row_,
+                   block->logged, false};
 }
 
 }  // namespace backtrail::tracee::cache

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -86,27 +87,34 @@ class CodeCache {
   [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+  /// Bytes of the program that superblocks were made of, each counted once.
+  [[nodiscard]] std::uint64_t source_bytes() const;
   /// Superblocks made again because the program had written their code.
   [[nodiscard]] std::uint64_t renewed() const { return renewed_; }
   /// How often everything was forgotten for want of memory.
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
+  /// As small as it can be: there are tens of thousands of them.
   struct Block {
     TraceeAddr head;
-    std::uint64_t offset = 0;
+    const decoder::LoggedBlock* logged = nullptr;
+    std::uint32_t offset = 0;
     std::uint32_t size = 0;
+    std::uint32_t first_row = 0;  ///< In rows_.
+    std::uint32_t row_bytes = 0;
+    std::uint32_t first_range = 0;  ///< In ranges_.
+    std::uint32_t ranges = 0;
     bool is_pad = false;
     bool checked = false;
     bool dropped = false;
-    std::vector<translate::PcRow> rows;
-    std::vector<translate::Branch> ranges;
-    const decoder::LoggedBlock* logged = nullptr;
-    std::vector<std::uint64_t> incoming;  ///< Code offsets of rel32 that lead here.
+    std::vector<std::uint32_t> incoming;  ///< Code offsets of rel32 that lead here.
   };
+  /// What ExitTable does not know of an exit.
   struct ExitPlace {
-    translate::Exit exit;
-    std::uint64_t link = 0;  ///< Code offset of the rel32; 0 = cannot be linked.
+    std::uint32_t link = 0;  ///< Code offset of the rel32; 0 = cannot be linked.
+    translate::ExitKind kind = translate::ExitKind::kDirect;
+    translate::Special special = translate::Special::kNone;
   };
   struct Pad {
     std::uint64_t address = 0;  ///< Code offsets.
@@ -124,7 +132,16 @@ class CodeCache {
   std::optional<std::uint64_t> reserve(std::uint32_t bytes);
   void point(std::uint64_t link, TraceeAddr target);
   void register_exits(const translate::Superblock& block, const decoder::LoggedBlock& logged);
-  Block* block_at(TraceeAddr body);
+  /// The block or pad that a code offset lies in.
+  [[nodiscard]] Block* block_at(std::uint64_t offset) const;
+  Block& add_block(TraceeAddr head, std::uint64_t offset, std::size_t size,
+                   std::span<const translate::PcRow> rows);
+  [[nodiscard]] std::span<const translate::Branch> ranges_of(const Block& block) const {
+    return std::span{ranges_}.subspan(block.first_range, block.ranges);
+  }
+  [[nodiscard]] std::span<const std::uint8_t> rows_of(const Block& block) const {
+    return std::span{rows_}.subspan(block.first_row, block.row_bytes);
+  }
   /// nullptr: none that may be used.
   Pad* find_pad(TraceeAddr head);
   void note_pages(Block& block);
@@ -147,6 +164,8 @@ class CodeCache {
   std::shared_ptr<decoder::ExitTable> exits_;
   std::vector<ExitPlace> exit_places_;
   std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
+  std::vector<std::uint8_t> rows_;              ///< Packed, block by block.
+  std::vector<translate::Branch> ranges_;       ///< Native [begin, end) that blocks were made of.
   std::unordered_map<TraceeAddr, Block*> by_head_;
   std::unordered_map<TraceeAddr, Pad> pads_;  ///< Ours, and those adopted that were asked for.
   /// Superblocks made of code in a page, by its number.
@@ -161,7 +180,7 @@ class CodeCache {
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
   bool adopted_current_ = true;
   std::vector<std::uint64_t> links_to_adopted_;
-  mutable translate::PcRow adopted_row_;  ///< What locate() pointed to last.
+  mutable translate::PcRow located_row_;  ///< What locate() pointed to last.
   mutable decoder::LoggedBlock adopted_block_;
   bool complete_ = true;  ///< Nothing was ever dropped but code that may change.
   bool making_checked_ = false;

@@ -102,10 +102,10 @@ std::optional<CodePlace> CodeCache::locate_adopted(std::uint64_t offset) const {
   if (block == nullptr) return std::nullopt;
   const auto row = kept_->row(*block, offset - block->offset);
   if (!row) return std::nullopt;
-  adopted_row_ = *row;
+  located_row_ = *row;
   adopted_block_ = kept_->logged(*block);
   const bool pad = block->is_pad != 0;
-  return CodePlace{pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &adopted_row_,
+  return CodePlace{pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &located_row_,
                    pad ? nullptr : &adopted_block_, false};
 }
 
@@ -143,22 +143,22 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
   };
   for (const auto& block : blocks_) {
     if (block->is_pad || is_kept(block->head)) continue;
-    for (const std::uint64_t link : block->incoming) unlink(parts.code, link);
+    for (const std::uint32_t link : block->incoming) unlink(parts.code, link);
   }
+  parts.blocks.reserve(parts.blocks.size() + blocks_.size());
+  parts.exits.reserve(parts.exits.size() + exit_places_.size());
+  parts.bodies.reserve(parts.bodies.size() + by_head_.size());
+  const std::size_t old_rows = parts.rows.size();
+  parts.rows.insert(parts.rows.end(), rows_.begin(), rows_.end());
   std::unordered_map<const decoder::LoggedBlock*, std::uint32_t> index;
   for (const auto& block : blocks_) {
     KeptBlock made{.head = block->head,
-                   .offset = narrow(block->offset),
+                   .offset = block->offset,
                    .size = block->size,
-                   .first_row = narrow(parts.rows.size()),
-                   .rows = narrow(block->rows.size()),
+                   .first_row = narrow(old_rows + block->first_row),
+                   .row_bytes = block->row_bytes,
                    .first_branch = narrow(parts.branches.size()),
                    .is_pad = block->is_pad ? 1U : 0U};
-    for (const translate::PcRow& row : block->rows) {
-      const auto kept = KeptRow::of(row, block->head);
-      if (!kept) return nullptr;
-      parts.rows.push_back(*kept);
-    }
     if (block->logged != nullptr) {
       const auto taken = block->logged->branches;
       made.branches = narrow(taken.size());
@@ -170,9 +170,9 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
   for (std::size_t i = 0; i < exit_places_.size(); ++i) {
     const auto number = kept_exits_ + narrow(i);
     const decoder::LoggedExit& logged = *exits_->find(number);
-    auto kept = KeptExit::of(exit_places_[i].exit, logged.block->head);
+    auto kept = KeptExit::of(*exit(number), logged.block->head);
     if (!kept) return nullptr;
-    kept->link = narrow(exit_places_[i].link);
+    kept->link = exit_places_[i].link;
     kept->block = index.at(logged.block);
     parts.exits.push_back(*kept);
   }
@@ -183,7 +183,7 @@ std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules)
         {block->head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
   }
   for (const auto& [head, block] : by_head_) {
-    if (is_kept(head)) parts.bodies.emplace_back(head, narrow(block->offset));
+    if (is_kept(head)) parts.bodies.emplace_back(head, block->offset);
   }
   std::sort(parts.bodies.begin(), parts.bodies.end());
   return KeptCode::make(std::move(parts));

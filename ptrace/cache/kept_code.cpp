@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "ptrace/cache/build_identity.hpp"
+#include "ptrace/cache/packed_rows.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
@@ -125,10 +126,10 @@ bool KeptCode::consistent() const {
   const std::uint64_t code = view_.code.size();
   std::uint64_t behind = 0;
   for (const KeptBlock& block : view_.blocks) {
-    if (block.offset < behind || block.size == 0 || block.rows == 0) return false;
+    if (block.offset < behind || block.size == 0 || block.row_bytes == 0) return false;
     behind = std::uint64_t{block.offset} + block.size;
     if (behind > code) return false;
-    if (std::uint64_t{block.first_row} + block.rows > view_.rows.size()) return false;
+    if (std::uint64_t{block.first_row} + block.row_bytes > view_.rows.size()) return false;
     if (std::uint64_t{block.first_branch} + block.branches > view_.branches.size()) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
@@ -207,28 +208,6 @@ const KeptBlock* KeptCode::block_at(std::uint64_t offset) const {
   return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
 }
 
-std::optional<KeptRow> KeptRow::of(const translate::PcRow& row, TraceeAddr head) {
-  const auto pc = distance_from(head, row.pc);
-  if (!pc) return std::nullopt;
-  KeptRow kept{.pc = *pc,
-               .offset = static_cast<std::uint16_t>(row.offset),
-               .stack_add = static_cast<std::int16_t>(row.stack_add),
-               .passed = static_cast<std::uint8_t>(row.passed),
-               .flags = row.flags};
-  const bool same =
-      kept.offset == row.offset && kept.stack_add == row.stack_add && kept.passed == row.passed;
-  if (!same) return std::nullopt;
-  return kept;
-}
-
-translate::PcRow KeptRow::row(TraceeAddr head) const {
-  return {.offset = offset,
-          .pc = at_distance(head, pc),
-          .stack_add = stack_add,
-          .passed = passed,
-          .flags = flags};
-}
-
 std::optional<KeptExit> KeptExit::of(const translate::Exit& exit, TraceeAddr head) {
   const auto from = distance_from(head, exit.from);
   const auto to = distance_from(head, exit.to);
@@ -254,12 +233,7 @@ translate::Exit KeptCode::exit(std::uint32_t number) const {
 }
 
 std::optional<translate::PcRow> KeptCode::row(const KeptBlock& block, std::uint64_t within) const {
-  const auto rows = view_.rows.subspan(block.first_row, block.rows);
-  const auto next =
-      std::upper_bound(rows.begin(), rows.end(), within,
-                       [](std::uint64_t value, const KeptRow& row) { return value < row.offset; });
-  if (next == rows.begin()) return std::nullopt;
-  return std::prev(next)->row(block.head);
+  return row_at(view_.rows.subspan(block.first_row, block.row_bytes), block.head, within);
 }
 
 decoder::LoggedBlock KeptCode::logged(const KeptBlock& block) const {

@@ -38,26 +38,12 @@ struct KeptBlock {
   TraceeAddr head;
   std::uint32_t offset = 0;  ///< In the code.
   std::uint32_t size = 0;
-  std::uint32_t first_row = 0;
-  std::uint32_t rows = 0;
+  std::uint32_t first_row = 0;  ///< Among the bytes of all packed rows.
+  std::uint32_t row_bytes = 0;
   std::uint32_t first_branch = 0;
   std::uint32_t branches = 0;
   std::uint32_t is_pad = 0;
   std::uint32_t unused = 0;
-};
-
-/// A PcRow in half the memory.
-struct KeptRow {
-  std::int32_t pc = 0;  ///< Counted from the block's head.
-  std::uint16_t offset = 0;
-  std::int16_t stack_add = 0;
-  std::uint8_t passed = 0;
-  std::uint8_t flags = 0;
-  std::uint16_t unused = 0;
-
-  /// Nothing for values that no superblock has.
-  static std::optional<KeptRow> of(const arch::x86::translate::PcRow& row, TraceeAddr head);
-  [[nodiscard]] arch::x86::translate::PcRow row(TraceeAddr head) const;
 };
 
 /// An Exit in less memory; its number is its place among all.
@@ -91,8 +77,8 @@ template <template <typename> class Array>
 struct KeptArrays {
   Array<CodeModule> modules;
   Array<std::uint8_t> code;
-  Array<KeptBlock> blocks;  ///< Ascending by offset.
-  Array<KeptRow> rows;
+  Array<KeptBlock> blocks;   ///< Ascending by offset.
+  Array<std::uint8_t> rows;  ///< Packed (packed_rows.hpp), block by block.
   Array<decoder::TakenBranch> branches;
   Array<KeptExit> exits;   ///< By number.
   Array<KeptPad> pads;     ///< In the order they were made.
