@@ -138,10 +138,6 @@ constexpr std::array kInline{
     SYS_getsid,
     SYS_alarm,
     SYS_setitimer,
-    SYS_rseq,
-    // What is left of the thread stops once more, and where it was is known.
-    SYS_exit,
-    SYS_exit_group,
 };
 
 constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
