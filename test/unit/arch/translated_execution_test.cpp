@@ -1,0 +1,133 @@
+// Translated code against the same code: what it leaves in registers, flags, vectors, the stack
+// with its red zone, and memory. BACKTRAIL_CODE_SEED names the first of the programs, for a
+// repetition.
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "random_code.hpp"
+#include "translated_run.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr unsigned kPrograms = 4000;
+constexpr std::size_t kProgramBytes = 64UL * 1024;
+constexpr std::size_t kStackBytes = 4096;
+constexpr std::size_t kRsp = 4;
+/// CF, PF, AF, ZF, SF, OF.
+constexpr std::uint64_t kFlags = 0x8d5;
+constexpr std::uint64_t kFixedFlags = 0x202;
+
+struct Place {
+  const char* name;
+  bool low;  ///< Near the translations: their RIP-relative operands reach.
+  TranslatedRun::Shape shape;
+};
+
+class TranslatedExecution : public testing::TestWithParam<Place> {
+ protected:
+  void make(unsigned seed) {
+    random_.seed(seed);
+    code_ = RandomCode{seed}.make(2 + seed % 12);
+    ASSERT_LT(code_.size() + kFarJumpBytes, static_cast<std::size_t>(RandomCode::kDataOffset));
+    std::memcpy(program_.bytes().data(), code_.data(), code_.size());
+    write_far_jump(program_.bytes().subspan(code_.size()),
+                   std::bit_cast<std::uintptr_t>(&bt_test_leave));
+    for (std::uint64_t& value : before_.general) value = random_value();
+    for (auto& vector : before_.vectors) vector = {random_value(), random_value()};
+    before_.general[kRsp] = stack_.address().value() + kStackBytes / 2;
+    before_.flags = (random_() & kFlags) | kFixedFlags;
+  }
+  /// Often one of those where flags change.
+  std::uint64_t random_value() {
+    constexpr std::array<std::uint64_t, 6> kSpecial{
+        0, 1, ~std::uint64_t{0}, 0x8000'0000, 0x7fff'ffff, 0x8000'0000'0000'0000};
+    const std::uint64_t kind = random_() % 12;
+    return kind < kSpecial.size() ? kSpecial.at(kind) : random_();
+  }
+  void reset_memory() const {
+    std::minstd_rand bytes{7};
+    const auto fill = [&](std::span<std::uint8_t> out) {
+      std::generate(out.begin(), out.end(), [&] { return static_cast<std::uint8_t>(bytes()); });
+    };
+    fill(program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes));
+    fill(stack_.bytes());
+  }
+  [[nodiscard]] std::vector<std::uint8_t> memory() const {
+    const auto data = program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes);
+    std::vector<std::uint8_t> out{data.begin(), data.end()};
+    out.insert(out.end(), stack_.bytes().begin(), stack_.bytes().end());
+    return out;
+  }
+  [[nodiscard]] CodeSource source() const {
+    return {.read = [this](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
+              const std::uint64_t offset = at - program_.address();
+              if (offset >= code_.size()) return 0;
+              const auto rest = std::span{code_}.subspan(offset);
+              const std::size_t count = std::min(out.size(), rest.size());
+              std::copy_n(rest.begin(), count, out.begin());
+              return count;
+            },
+            .stop_before = [this](TraceeAddr at) { return at == end(); }};
+  }
+  [[nodiscard]] TraceeAddr end() const { return program_.address() + code_.size(); }
+
+  Pages program_{kProgramBytes, GetParam().low};
+  Pages stack_{kStackBytes, false};
+  std::mt19937_64 random_;
+  std::vector<std::uint8_t> code_;
+  MachineState before_;
+};
+
+std::string differences(const MachineState& translated, const MachineState& native) {
+  std::string out;
+  for (std::size_t i = 0; i < native.general.size(); ++i) {
+    if (translated.general[i] != native.general[i]) out += " r" + std::to_string(i);
+    if (translated.vectors[i] != native.vectors[i]) out += " xmm" + std::to_string(i);
+  }
+  if (translated.flags != native.flags) out += " flags";
+  return out;
+}
+
+TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
+  const char* given = std::getenv("BACKTRAIL_CODE_SEED");
+  const auto first =
+      given == nullptr ? 0U : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
+  TranslatedRun translated;
+  unsigned compared = 0;
+  for (unsigned seed = first; seed < first + kPrograms; ++seed) {
+    SCOPED_TRACE(testing::Message() << "BACKTRAIL_CODE_SEED=" << seed);
+    make(seed);
+    if (HasFatalFailure()) return;
+    reset_memory();
+    const MachineState expected = TranslatedRun::run_natively(program_.address(), before_);
+    const auto expected_memory = memory();
+    reset_memory();
+    const auto found =
+        translated.run(source(), program_.address(), end(), before_, GetParam().shape);
+    ASSERT_FALSE(HasFailure());
+    if (!found) continue;
+    ++compared;
+    ASSERT_EQ(differences(*found, expected), "");
+    ASSERT_EQ(memory(), expected_memory);
+  }
+  EXPECT_GT(translated.superblocks(), kPrograms);
+  EXPECT_GT(compared, kPrograms * 9 / 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, TranslatedExecution,
+                         testing::Values(Place{"Near", true, {}}, Place{"Far", false, {}},
+                                         Place{"NearInSmallPieces", true, {.max_instructions = 2}},
+                                         Place{"FarInSmallPieces", false, {.max_instructions = 2}},
+                                         Place{"Checked", true, {.checked = true}}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,84 @@
+#pragma once
+/// @file
+/// Runs code in this process from a state to a state: as it is, or translated.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "arch/x86/translate/layout.hpp"
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// What instructions can see and change, memory aside. In the order of encodings.
+struct MachineState {
+  std::array<std::uint64_t, 16> general{};
+  std::array<std::array<std::uint64_t, 2>, 16> vectors{};
+  std::uint64_t flags = 0;
+  bool operator==(const MachineState&) const = default;
+};
+
+/// One thread's page, as layout.hpp has it, with the state of the program behind the slots.
+struct alignas(16) ThreadPage {
+  std::array<std::uint64_t, 64> slots{};
+  MachineState state;
+  std::uint64_t host_stack = 0;
+  std::uint64_t target = 0;
+};
+
+/// Goes to the page's target with the page's state; gs points to the page. Comes back when control
+/// reaches bt_test_leave, with the state as it is then.
+extern "C" void bt_test_enter();
+extern "C" void bt_test_leave();
+
+/// A jump to anywhere, flags and registers untouched.
+inline constexpr std::size_t kFarJumpBytes = 14;
+void write_far_jump(std::span<std::uint8_t> out, std::uint64_t target);
+
+/// Pages of this process, below 2 GiB or wherever; given back at the end.
+class Pages {
+ public:
+  Pages(std::size_t bytes, bool low);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  [[nodiscard]] std::span<std::uint8_t> bytes() const { return bytes_; }
+  [[nodiscard]] TraceeAddr address() const;
+
+ private:
+  std::span<std::uint8_t> bytes_;
+};
+
+/// Executes code that lies in this process from `begin` to `end`, translated.
+class TranslatedRun {
+ public:
+  TranslatedRun();
+  /// Options as a recorder would give them, but for the sizes of superblocks.
+  struct Shape {
+    bool checked = false;
+    std::uint32_t max_instructions = 96;
+  };
+  /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
+  /// sees of the program.
+  std::optional<MachineState> run(const CodeSource& code, TraceeAddr begin, TraceeAddr end,
+                                  const MachineState& state, Shape shape);
+  /// The same by the CPU alone; a jump to bt_test_leave has to be at the end.
+  static MachineState run_natively(TraceeAddr begin, const MachineState& state);
+  [[nodiscard]] std::size_t superblocks() const { return superblocks_; }
+
+ private:
+  std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape);
+
+  Pages code_;
+  Pages table_;
+  std::size_t used_ = 0;
+  std::size_t superblocks_ = 0;
+  std::vector<Exit> exits_;
+  std::vector<std::uint32_t> log_;
+};
+
+}  // namespace backtrail::arch::x86::translate
