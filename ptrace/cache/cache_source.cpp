@@ -487,12 +487,9 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CacheSource::detach(Thread& thread) {
+  // Nobody else may see it.
+  if (std::exchange(stop_signal_due_, false)) (void)cache::RemoteCalls::take_stop_signal(thread);
   StepSource::detach(thread);
-  if (std::exchange(stop_signal_due_, false)) {
-    // It comes before anything else can happen, and nobody else may see it.
-    (void)request::cont(thread.tid());
-    (void)cache::next_stop(thread.tid());
-  }
   drop_space();
   const auto& space = process_.cache_space;
   if (!space || space->used()) return;
@@ -518,6 +515,7 @@ std::string CacheSource::statistics() const {
     text += fmt::format("; {} {}", special_[i], to_string(static_cast<Special>(i)));
   }
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
   if (space_ && space_->forbidden()) text += "; stepping: " + space_->why_forbidden();
   return text;
 }

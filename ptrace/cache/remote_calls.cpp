@@ -1,9 +1,11 @@
 #include "ptrace/cache/remote_calls.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@ constexpr std::chrono::seconds kLimit{5};
 /// Most stops come within kSoon.
 constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::microseconds kNap{50};
+constexpr std::uint64_t kStopBit = 1ULL << (SIGSTOP - 1);
 constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
@@ -113,6 +116,18 @@ Result<WaitStatus> next_stop(pid_t tid) {
   }
 }
 
+std::uint64_t signal_set(pid_t tid, std::string_view name) {
+  const auto status = ProcFs{}.read(tid, "status");
+  if (!status) return 0;
+  const std::string field = std::string{"\n"}.append(name).append(":\t");
+  const std::size_t at = status->find(field);
+  if (at == std::string::npos) return 0;
+  std::uint64_t set = 0;
+  const char* begin = status->data() + at + field.size();
+  std::from_chars(begin, status->data() + status->size(), set, 16);
+  return set;
+}
+
 Result<TraceeAddr> find_syscall_insn(Process& process) {
   static std::uint64_t last_in_vdso = 0;  // only the tracing thread comes here
   const auto vdso = vdso_of(process);
@@ -189,6 +204,19 @@ void RemoteCalls::stop_for_signal_again() {
     }
     (void)request::write_siginfo(thread_->tid(), *signal_);
     return;
+  }
+}
+
+Result<void> RemoteCalls::take_stop_signal(Thread& thread) {
+  if ((signal_set(thread.tid(), "SigPnd") & kStopBit) == 0) return {};
+  BT_TRY(RemoteCalls masked, begin(thread));
+  // The way back to a signal's delivery takes it along.
+  if (masked.signal_) return {};
+  for (;;) {
+    BT_CHECKED(request::cont(thread.tid()));
+    BT_TRY(const WaitStatus status, next_stop(thread.tid()));
+    if (!status.is_event(PTRACE_EVENT_STOP)) return {};
+    masked.interrupted_ = true;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "arch/base/result.hpp"
 #include "arch/x86/raw_registers.hpp"
@@ -29,6 +30,8 @@ class RemoteCalls {
   /// kTraceeGone, kUnsupported (no SYSCALL instruction was found), kBusy (of other stops inside a
   /// call), those of ptrace.
   static Result<RemoteCalls> begin(Thread& thread);
+  /// A SIGSTOP may be pending that only we know of: takes it away, and leaves the thread as it is.
+  static Result<void> take_stop_signal(Thread& thread);
   RemoteCalls(RemoteCalls&& other) noexcept;
   RemoteCalls& operator=(RemoteCalls&&) = delete;
   RemoteCalls(const RemoteCalls&) = delete;
@@ -58,6 +61,9 @@ class RemoteCalls {
 /// The next stop of a thread that has just been resumed and stops soon. Ends of threads are left
 /// for the engine to see. Errors: kTraceeGone, kBusy (it does not stop).
 Result<WaitStatus> next_stop(pid_t tid);
+
+/// One of the sets in /proc/TID/status, by its name there; empty for a thread that is gone.
+std::uint64_t signal_set(pid_t tid, std::string_view name);
 
 /// Where the process has a SYSCALL instruction in executable memory. Error kUnsupported.
 Result<TraceeAddr> find_syscall_insn(Process& process);

@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <csignal>
 #include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/remote_calls.hpp"
-#include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -83,15 +78,7 @@ void learn(Thread& thread, TrapAction& known) {
 }
 
 bool ignored_now(Thread& thread) {
-  constexpr std::string_view kField{"SigIgn:\t"};
-  const auto status = ProcFs{}.read(thread.tid(), "status");
-  if (!status) return false;
-  const std::size_t at = status->find(kField);
-  if (at == std::string::npos) return false;
-  std::uint64_t mask = 0;
-  const char* begin = status->data() + at + kField.size();
-  std::from_chars(begin, status->data() + status->size(), mask, 16);
-  return (mask & kTrapBit) != 0;
+  return (cache::signal_set(thread.tid(), "SigIgn") & kTrapBit) != 0;
 }
 
 /// Calls after which the action is looked at by the program, or by a child.
