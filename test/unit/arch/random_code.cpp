@@ -1,6 +1,7 @@
 #include "random_code.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace backtrail::arch::x86::translate {
 namespace {
@@ -34,7 +35,7 @@ void RandomCode::put_operand(unsigned field, bool memory, unsigned rm, unsigned 
   const unsigned reg_bits = (field & 7) << 3;
   if (!memory) {
     put({0xc0 | reg_bits | (rm & 7)});
-  } else if (below(2) == 0) {
+  } else if (!in_function_ && below(2) == 0) {
     // Around rsp, the red zone included.
     put({0x40 | reg_bits | kSib, 0x24, below(240) + 136});
     code_.back() = static_cast<std::uint8_t>(static_cast<int>(below(15)) * 16 - 120);
@@ -237,7 +238,10 @@ void RandomCode::call() {
   std::size_t function = 0;
   skip({0xe9}, [&] {
     function = code_.size();
+    // Its way back is on the stack.
+    const bool outer = std::exchange(in_function_, true);
     straight(below(4));
+    in_function_ = outer;
     if (below(4) == 0) {
       // lea rsp, [rsp+8]; push what came from there: still a return to the call.
       put({0x41, 0x5a, 0x41, 0x52});  // pop r10; push r10

@@ -70,6 +70,7 @@ class RandomCode {
   std::vector<std::uint8_t> code_;
   unsigned depth_ = 0;
   bool rcx_counts_ = false;
+  bool in_function_ = false;
 };
 
 }  // namespace backtrail::arch::x86::translate

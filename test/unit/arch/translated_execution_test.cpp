@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -30,6 +31,10 @@ struct Place {
   bool low;  ///< Near the translations: their RIP-relative operands reach.
   TranslatedRun::Shape shape;
 };
+
+void PrintTo(const Place& place, std::ostream* out) {
+  *out << place.name;
+}
 
 class TranslatedExecution : public testing::TestWithParam<Place> {
  protected:
