@@ -50,6 +50,8 @@ class FlowDecoder {
     std::optional<TraceeAddr> at;
   };
 
+  class MemoWriter;
+
   bool follow_packets();
   void give_up();
   bool is_aside(const PtPacket& packet);

@@ -24,6 +24,7 @@ void FlowGraph::refresh() {
 void FlowGraph::forget() {
   insns_.invalidate_all();
   legs_.clear();
+  memos_.assign(std::size_t{1} << kMemoBits, {});
   slots_.assign(std::size_t{1} << kFirstSlotBits, {});
   mask_ = slots_.size() - 1;
   shift_ = 64 - kFirstSlotBits;

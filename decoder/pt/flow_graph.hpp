@@ -9,6 +9,7 @@
 
 #include "decoder/pt/code_pages.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "decoder/trace/record.hpp"
 
 namespace backtrail::decoder {
 
@@ -44,6 +45,25 @@ struct alignas(64) Leg {
 };
 static_assert(sizeof(Leg) == 64);
 
+/// Where the bits of one TNT packet lead from a leg, and the records on the way. For paths whose
+/// only use of the call stack is one return, one call, or the one and then the other.
+struct alignas(64) TntMemo {
+  static constexpr std::size_t kMaxRecords = 8;
+
+  const Leg* from = nullptr;
+  Leg* to = nullptr;
+  Leg* returned_to = nullptr;  ///< What the return found, if there was one.
+  Leg* called_from = nullptr;  ///< Where the call returns to, if there was one.
+  std::uint8_t packet = 0;
+  bool filled = false;     ///< Not at the first time: few paths are taken twice.
+  std::uint8_t tries = 0;  ///< So many others may come before this one gives its place up.
+  std::uint8_t calls = 0;
+  std::uint8_t held = 0;   ///< FlowDecoder's, at the end.
+  std::uint8_t count = 0;  ///< Of the records.
+  std::array<Record, kMaxRecords> records;
+};
+static_assert(sizeof(TntMemo) == 256);
+
 /// The legs of one address space, made as they are needed.
 class FlowGraph {
  public:
@@ -65,6 +85,11 @@ class FlowGraph {
   }
   /// Follows the code of a leg that is kUnwalked.
   void walk(Leg& leg);
+  /// The place for what is known of `packet` at `leg`; perhaps it is taken by another.
+  [[nodiscard]] TntMemo& memo(const Leg* leg, std::uint8_t packet) {
+    const std::uint64_t key = leg->begin.value() + (std::uint64_t{packet} << 32U);
+    return memos_[(key * 0x9e37'79b9'7f4a'7c15U) >> (64U - kMemoBits)];
+  }
   [[nodiscard]] InsnCache& insns() { return insns_; }
   [[nodiscard]] arch::Isa isa() const { return pages_.isa(); }
   [[nodiscard]] std::size_t size() const { return legs_.size(); }
@@ -84,10 +109,13 @@ class FlowGraph {
   void forget();
   bool end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts);
 
+  static constexpr unsigned kMemoBits = 10;  // a quarter of a CPU's second cache
+
   CodePages pages_;
   InsnCache insns_{pages_};
   std::deque<Leg> legs_;  // where they stay
   std::vector<Slot> slots_;
+  std::vector<TntMemo> memos_;
   std::size_t mask_ = 0;
   unsigned shift_ = 0;
 };

@@ -22,6 +22,8 @@ class LegStack {
     bottom_ = std::max(bottom_, lost);
   }
   [[nodiscard]] bool empty() const { return top_ == bottom_; }
+  /// Null if there is none.
+  [[nodiscard]] const Leg* newest() const { return empty() ? nullptr : legs_[(top_ - 1) % kSlots]; }
   Leg* pop() { return legs_[--top_ % kSlots]; }
   void clear() { top_ = bottom_ = 0; }
 

@@ -15,9 +15,6 @@ constexpr std::array<std::string_view, kPtKinds> kNames{
 constexpr std::array<std::uint8_t, 16> kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
-/// How many bytes of an address follow, by its form; 0xff = no such form.
-constexpr std::array<std::uint8_t, 8> kIpBytes{0, 2, 4, 6, 6, 0xff, 8, 0xff};
-
 /// At most eight bytes, as a number.
 std::uint64_t number(std::span<const std::uint8_t> bytes) {
   std::uint64_t value = 0;
@@ -34,7 +31,7 @@ PtPacket fixed(PtKind kind, std::span<const std::uint8_t> bytes, std::uint8_t op
 
 PtPacket with_ip(PtKind kind, std::span<const std::uint8_t> bytes) {
   const auto form = static_cast<std::uint8_t>(bytes[0] >> 5U);
-  const std::uint8_t count = kIpBytes[form];
+  const std::uint8_t count = PtLastIp::kBytes[form];
   if (count == 0xff || bytes.size() < count + 1U) return {};
   return {kind, static_cast<std::uint8_t>(count + 1), form, number(bytes.subspan(1, count))};
 }
@@ -142,33 +139,6 @@ std::optional<std::size_t> find_psb(std::span<const std::uint8_t> bytes, std::si
   const auto at = std::search(rest.begin(), rest.end(), kPsb.begin(), kPsb.end());
   if (at == rest.end()) return std::nullopt;
   return static_cast<std::size_t>(at - rest.begin()) + bytes.size() - rest.size();
-}
-
-std::optional<std::uint64_t> PtLastIp::update(const PtPacket& packet) {
-  const auto keep_above = [&](unsigned bits) {
-    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
-    return (ip_ & ~mask) | (packet.payload & mask);
-  };
-  switch (packet.ip_form) {
-    case 1:
-      ip_ = keep_above(16);
-      break;
-    case 2:
-      ip_ = keep_above(32);
-      break;
-    case 3:  // 48 bits, the highest one is the sign
-      ip_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(packet.payload << 16U) >> 16U);
-      break;
-    case 4:
-      ip_ = keep_above(48);
-      break;
-    case 6:
-      ip_ = packet.payload;
-      break;
-    default:
-      return std::nullopt;
-  }
-  return ip_;
 }
 
 PtCounts count_packets(std::span<const std::uint8_t> bytes) {

@@ -68,8 +68,33 @@ struct PtPacket {
 class PtLastIp {
  public:
   /// The packet's address, joined with the last one; nothing when it has none ("suppressed").
-  std::optional<std::uint64_t> update(const PtPacket& packet);
+  std::optional<std::uint64_t> update(const PtPacket& packet) {
+    return update(packet.ip_form, packet.payload);
+  }
+  /// The same of the form and at least the bytes that belong to it; those above do not count.
+  std::optional<std::uint64_t> update(unsigned form, std::uint64_t payload) {
+    const auto keep_above = [&](unsigned bits) {
+      const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+      return (ip_ & ~mask) | (payload & mask);
+    };
+    switch (form) {
+      case 1:
+        return ip_ = keep_above(16);
+      case 2:
+        return ip_ = keep_above(32);
+      case 3:  // 48 bits, the highest one is the sign
+        return ip_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(payload << 16U) >> 16U);
+      case 4:
+        return ip_ = keep_above(48);
+      case 6:
+        return ip_ = payload;
+      default:
+        return std::nullopt;
+    }
+  }
   void reset() { ip_ = 0; }
+  /// How many bytes of an address follow, by its form; 0xff = no such form.
+  static constexpr std::array<std::uint8_t, 8> kBytes{0, 2, 4, 6, 6, 0xff, 8, 0xff};
 
  private:
   std::uint64_t ip_ = 0;

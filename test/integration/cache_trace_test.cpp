@@ -131,36 +131,48 @@ INSTANTIATE_TEST_SUITE_P(Programs, CacheUnderStops,
                                          ProgramCase{"corners"}, ProgramCase{"coroutines"}),
                          name_of);
 
-TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
-  Collector all;
-  decoder::BranchStore small;
-  decoder::BranchStore first_ones;
+/// One run of a program from its first instruction to its end, with a store of each kind.
+std::vector<std::vector<decoder::BranchStore::Entry>> run_with(
+    const std::vector<decoder::StoreConfig>& configs) {
+  std::vector<decoder::BranchStore> stores(configs.size());
   EngineDriver driver{SourceKind::kCache};
-  const pid_t pid = driver.launch("calls");
+  const pid_t pid = driver.launch("calls_static");
   const ThreadId id{pid, pid};
-  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
   Thread* thread = driver.engine.find(id);
-  ASSERT_TRUE(thread != nullptr && thread->trace());
-  ASSERT_TRUE(small.config({.size_bytes = 100 * 24}));
-  ASSERT_TRUE(
-      first_ones.config({.size_bytes = 50 * 24, .overflow = decoder::StoreOverflow::kSignal}));
-  thread->trace()->hub().add(all);
-  thread->trace()->hub().add(small);
-  thread->trace()->hub().add(first_ones);
-  driver.resume(id, ResumeAction{});
-  ASSERT_TRUE(driver.await());
-  decoder::BranchStore small_alone;
-  decoder::BranchStore first_alone;
-  ASSERT_TRUE(small_alone.config({.size_bytes = 100 * 24}));
-  ASSERT_TRUE(
-      first_alone.config({.size_bytes = 50 * 24, .overflow = decoder::StoreOverflow::kSignal}));
-  for (const decoder::Record& record : all.all) {
-    small_alone.consume({&record, 1});
-    first_alone.consume({&record, 1});
+  if (thread == nullptr || !thread->trace()) return {};
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    EXPECT_TRUE(stores[i].config(configs[i]));
+    thread->trace()->hub().add(stores[i]);
   }
-  ASSERT_GT(all.all.size(), 200U);
-  EXPECT_EQ(*small.drain(), *small_alone.drain());
-  EXPECT_EQ(*first_ones.drain(), *first_alone.drain());
+  driver.resume(id, ResumeAction{});
+  EXPECT_TRUE(driver.await());
+  std::vector<std::vector<decoder::BranchStore::Entry>> seen;
+  for (decoder::BranchStore& store : stores)
+    seen.push_back(store.drain().value_or(std::vector<decoder::BranchStore::Entry>{}));
+  return seen;
+}
+
+TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
+  using decoder::StoreOverflow;
+  const std::vector<decoder::StoreConfig> configs{
+      {.size_bytes = 100 * 24},                                       // the newest
+      {.size_bytes = 50 * 24, .overflow = StoreOverflow::kSignal},    // the first
+      {.size_bytes = 1 << 20, .sched = true, .kernel = true},         // everything
+      {.size_bytes = 10 * 24, .trace = false, .sched = true},         // no branches
+      {.size_bytes = 200 * 24, .overflow = StoreOverflow::kStream}};  // nobody drains it
+  const auto together = run_with(configs);
+  ASSERT_EQ(together.size(), configs.size());
+  EXPECT_EQ(together[0].size(), 100U);
+  EXPECT_EQ(together[1].size(), 50U);
+  EXPECT_GT(together[2].size(), 200U);
+  EXPECT_TRUE(together[3].empty());
+  EXPECT_EQ(together[4].size(), 200U);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const auto alone = run_with({configs[i]});
+    ASSERT_EQ(alone.size(), 1U);
+    EXPECT_EQ(together[i], alone[0]) << "consumer " << i;
+  }
 }
 
 /// The records that begin and end in the program's own code: libraries wait and contend.

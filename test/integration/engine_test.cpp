@@ -36,6 +36,19 @@ TEST(Engine, RunsAProgramToItsEnd) {
   EXPECT_EQ(driver.engine.find(pid), nullptr);
 }
 
+TEST(Engine, RecordsNothingUnlessAsked) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("plain_no_pie", {"a", "b"});
+  Thread* thread = driver.engine.find({pid, pid});
+  ASSERT_NE(thread, nullptr);
+  EXPECT_TRUE(thread->trace() == nullptr);
+  // One resumption, one event: nothing stops it on the way.
+  driver.resume({pid, pid}, {});
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+}
+
 TEST(Engine, ReportsAFatalSignalTwice) {
   EngineDriver driver;
   driver.launch("plain_no_pie", {"x"});

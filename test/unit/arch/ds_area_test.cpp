@@ -27,11 +27,21 @@ TEST(DsArea, BelongsToTheCpusThatHaveIt) {
   EXPECT_EQ(ds_format_of(5, 2, false), std::nullopt);
 }
 
-TEST(DsArea, HasTheWidthsAndBitsOfTheManual) {
+TEST(DsArea, HasTheFieldWidthsOfTheManual) {
+  EXPECT_EQ(ds_layout(DsFormat::kNetBurst).field_bytes, 4U);
+  EXPECT_EQ(ds_layout(DsFormat::kPentiumM).field_bytes, 4U);
+  EXPECT_EQ(ds_layout(DsFormat::kNetBurst64).field_bytes, 8U);
+  EXPECT_EQ(ds_layout(DsFormat::kCore2).field_bytes, 8U);
+}
+
+TEST(DsArea, HasRecordsOfThreeFields) {
   EXPECT_EQ(ds_layout(DsFormat::kNetBurst).record_bytes(), 12U);
   EXPECT_EQ(ds_layout(DsFormat::kPentiumM).record_bytes(), 12U);
   EXPECT_EQ(ds_layout(DsFormat::kNetBurst64).record_bytes(), 24U);
   EXPECT_EQ(ds_layout(DsFormat::kCore2).record_bytes(), 24U);
+}
+
+TEST(DsArea, HasTheEnableBitsOfTheManual) {
   const DebugCtlBits& netburst = ds_layout(DsFormat::kNetBurst).debugctl;
   EXPECT_EQ(netburst.trace, 1U << 2U);
   EXPECT_EQ(netburst.store, 1U << 3U);
@@ -101,6 +111,43 @@ TEST(DsArea, RecordsOfAllKindsComeBackAsWritten) {
       EXPECT_EQ(read_bts_entry(bytes, format), expected) << to_string(format);
     }
   }
+}
+
+TEST(DsArea, ABranchIsItsTwoAddressesInOrder) {
+  std::array<std::uint8_t, 24> bytes{};
+  store_le(bytes.data(), std::uint64_t{0x7fff'0000'1000});
+  store_le(bytes.data() + 8, std::uint64_t{0x7fff'0000'2000});
+  const BtsEntry wide = read_bts_entry(bytes, DsFormat::kCore2);
+  EXPECT_EQ(wide.qualifier, BtsQualifier::kBranch);
+  EXPECT_EQ(wide.from, 0x7fff'0000'1000U);
+  EXPECT_EQ(wide.to, 0x7fff'0000'2000U);
+}
+
+TEST(DsArea, BothWidthsGiveOneForm) {
+  std::array<std::uint8_t, 12> narrow{};
+  std::array<std::uint8_t, 24> wide{};
+  store_le(narrow.data(), std::uint32_t{0xbfff'1000});
+  store_le(narrow.data() + 4, std::uint32_t{0x8048'000});
+  store_le(wide.data(), std::uint64_t{0xbfff'1000});
+  store_le(wide.data() + 8, std::uint64_t{0x8048'000});
+  EXPECT_EQ(read_bts_entry(narrow, DsFormat::kPentiumM), read_bts_entry(wide, DsFormat::kCore2));
+}
+
+TEST(DsArea, AnEscapeRecordHoldsAQualifierAndATime) {
+  // From is 0; then 8 bits of qualifier below 56 of time.
+  const BtsEntry departs{BtsQualifier::kTaskDeparts, 0, 0, std::nullopt, 0x12'3456'789a'bcde};
+  std::array<std::uint8_t, 24> bytes{};
+  bytes.fill(0xaa);
+  write_bts_entry(departs, DsFormat::kCore2, bytes);
+  EXPECT_EQ(load_le<std::uint64_t>(bytes.data()), 0U);
+  EXPECT_EQ(read_bts_entry(bytes, DsFormat::kCore2), departs);
+}
+
+TEST(DsArea, QualifiersHaveTheNumbersOfTheFirstInterface) {
+  EXPECT_EQ(static_cast<int>(BtsQualifier::kInvalid), 0);
+  EXPECT_EQ(static_cast<int>(BtsQualifier::kBranch), 1);
+  EXPECT_EQ(static_cast<int>(BtsQualifier::kTaskArrives), 2);
+  EXPECT_EQ(static_cast<int>(BtsQualifier::kTaskDeparts), 3);
 }
 
 TEST(DsArea, FlagsMeanNothingWhereTheCpuLeavesThemUnused) {

@@ -1,5 +1,6 @@
 #include "decoder/bts/branch_store.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <gtest/gtest.h>
@@ -57,6 +58,73 @@ TEST(BranchStore, WrapsAtEverySizeAndCountsWhatItOverwrites) {
   }
 }
 
+TEST(BranchStore, ConfigAllocatesAndConfiguresAndZeroFrees) {
+  BranchStore store;
+  const StoreConfig config{.size_bytes = 240, .sched = true, .signal = 29};
+  ASSERT_TRUE(store.config(config));
+  store.consume(branches(1, 3));
+  ASSERT_TRUE(store.config(config));  // A new configuration empties it.
+  EXPECT_EQ(*store.size(), 0U);
+  ASSERT_TRUE(store.config({}));
+  EXPECT_EQ(code(store.size()), ENXIO);
+  store.consume(branches(1, 3));  // Nobody listens, nobody minds.
+}
+
+TEST(BranchStore, StatusIsTheConfigurationInForce) {
+  BranchStore store;
+  const StoreConfig config{
+      .size_bytes = 480, .sched = true, .overflow = StoreOverflow::kStream, .signal = 12};
+  ASSERT_TRUE(store.config(config));
+  EXPECT_EQ(store.status()->config, config);
+}
+
+TEST(BranchStore, SizeIsHowManyRecordsThereAreNow) {
+  BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 3 * 24}));
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(*store.size(), std::min<std::uint64_t>(i, 3));
+    store.consume(branches(i, 1));
+  }
+}
+
+TEST(BranchStore, GetCountsFromTheNewest) {
+  BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 3 * 24}));
+  store.consume(branches(1, 4));
+  EXPECT_EQ(store.get(0)->from, 4U);
+  EXPECT_EQ(store.get(2)->from, 2U);
+  EXPECT_EQ(code(store.get(3)), EINVAL);
+}
+
+TEST(BranchStore, ClearEmptiesIt) {
+  BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 240}));
+  store.consume(branches(1, 4));
+  ASSERT_TRUE(store.clear());
+  EXPECT_EQ(*store.size(), 0U);
+  EXPECT_EQ(store.status()->config.size_bytes, 240U);
+}
+
+TEST(BranchStore, HasNoLargestSizeButWhatTheMachineGives) {
+  BranchStore store;
+  for (const std::uint64_t size : {24ULL, 1ULL << 20U, 1ULL << 30U})
+    EXPECT_TRUE(store.config({.size_bytes = size})) << size;
+  EXPECT_EQ(code(store.config({.size_bytes = ~std::uint64_t{0}})), ENOMEM);
+  EXPECT_EQ(store.status()->config.size_bytes, 1ULL << 30U);  // As before.
+}
+
+TEST(BranchStore, NotifiesAsItIsAskedTo) {
+  for (const int signal : {0, 10, 29}) {
+    BranchStore store;
+    std::vector<int> told;
+    store.on_notify([&](const StoreConfig& config) { told.push_back(config.signal); });
+    ASSERT_TRUE(
+        store.config({.size_bytes = 24, .overflow = StoreOverflow::kSignal, .signal = signal}));
+    store.consume(branches(1, 3));
+    EXPECT_EQ(told, std::vector{signal});
+  }
+}
+
 TEST(BranchStore, DrainGivesAllOldestFirstAndEmpties) {
   BranchStore store;
   ASSERT_TRUE(store.config({.size_bytes = 5 * 24}));
@@ -68,8 +136,6 @@ TEST(BranchStore, DrainGivesAllOldestFirstAndEmpties) {
   EXPECT_EQ(*store.size(), 0U);
   store.consume(branches(30, 1));
   EXPECT_EQ(store.get(0)->from, 30U);
-  ASSERT_TRUE(store.clear());
-  EXPECT_EQ(*store.size(), 0U);
 }
 
 TEST(BranchStore, StopsAndNotifiesOnce) {

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""The check of tests named in docs finds what is missing, and nothing else."""
+
+import unittest
+
+from doc_tests import complaints
+
+
+class DocTests(unittest.TestCase):
+    def test_finds_what_is_missing(self):
+        page = "| fact | test |\n|---|---|\n| a | `Aa.One` |\n| b | `Aa.Two` |\n| c | none |\n"
+        wrong = complaints(page, {"Aa.One"})
+        self.assertEqual(len(wrong), 2)
+        self.assertIn("Aa.Two", wrong[0])
+        self.assertIn("line 5", wrong[1])
+
+    def test_a_wildcard_is_no_test(self):
+        self.assertEqual(len(complaints("| a | `Aa.*` |", {"Aa.One"})), 1)
+
+    def test_names_outside_of_tables_count_too(self):
+        self.assertEqual(len(complaints("shown by `Bb.Gone`", set())), 1)
+        self.assertEqual(complaints("`decoder::Record` and text", set()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
