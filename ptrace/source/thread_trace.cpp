@@ -56,19 +56,28 @@ std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
 
 ThreadTrace::ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets)
     : config_{config}, id_{thread.id()} {
-  Process& process = thread.process();
   config_.size_bytes = granted_buffer_size(config.size_bytes);
   if (raw_packets) {
     history_ = std::make_unique<decoder::PtRawHistory>(config_.size_bytes);
-  } else if (config_.format == TraceFormat::kBts) {
-    auto history = std::make_unique<decoder::BtsHistory>(process.insns(), config_.size_bytes);
-    hub_.add(*history);
-    history_ = std::move(history);
   } else {
-    auto history = std::make_unique<decoder::PtHistory>(process.insns(), config_.size_bytes);
-    hub_.add(*history);
-    history_ = std::move(history);
+    hub_.add(make_history(thread.process()));
   }
+}
+
+decoder::TraceConsumer& ThreadTrace::make_history(Process& process) {
+  if (config_.format == TraceFormat::kBts) {
+    history_ = std::make_unique<decoder::BtsHistory>(process.insns(), config_.size_bytes);
+    return *bts();
+  }
+  history_ = std::make_unique<decoder::PtHistory>(process.insns(), config_.size_bytes);
+  return *pt();
+}
+
+void ThreadTrace::begin_history(Process& process, TraceeAddr pc) {
+  flush();
+  if (decoder::BtsHistory* blocks = bts()) hub_.remove(*blocks);
+  if (decoder::PtHistory* packets = pt()) hub_.remove(*packets);
+  hub_.add(make_history(process), pc);
 }
 
 ThreadTrace::~ThreadTrace() = default;

@@ -44,6 +44,9 @@ class ThreadTrace {
   /// too, so that nothing they do to the code goes unseen.
   [[nodiscard]] bool asked_for() const { return asked_for_; }
   void set_asked_for(bool on) { asked_for_ = on; }
+  /// The client asks for what ran already for other threads' sake: its history begins at `pc`, the
+  /// thread's present one, as if recording did.
+  void begin_history(Process& process, TraceeAddr pc);
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
 
@@ -55,6 +58,8 @@ class ThreadTrace {
 
  private:
   ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets);
+  /// An empty one of the format in config_. It listens to nothing yet.
+  decoder::TraceConsumer& make_history(Process& process);
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
                                                              const TraceConfig& config);
 

@@ -141,6 +141,7 @@ class Engine {
   void record_beside(Process& process);
   /// If the last thread that was asked for has ended.
   void end_trace_beside(Thread& thread);
+  Result<void> hand_over_trace(ThreadId id);
   /// Acts on each of them, those that ran being stopped for as long.
   void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
 

@@ -94,8 +94,7 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
     }
     const TraceConfig& kept = thread->trace()->config();
     if (kept.format == config.format && kept.size_bytes == granted_buffer_size(config.size_bytes)) {
-      thread->trace()->set_asked_for(true);
-      return {};
+      return hand_over_trace(id);
     }
   }
   // A running thread is stopped for a moment, so that it goes on under the source.
@@ -114,6 +113,22 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
   if (thread == nullptr) return fail(TraceErrc::kTraceeGone, "enable trace", as_detail(id.tid));
   record_beside(thread->process());
   return {};
+}
+
+/// To the client a trace begins when it asks, wherever recording did.
+Result<void> Engine::hand_over_trace(ThreadId id) {
+  Result<void> done;
+  each_stopped({id}, [&](Thread& stopped) {
+    if (!stopped.trace()) return;
+    stopped.trace()->set_asked_for(true);
+    if (!stopped.stopped()) return;
+    if (const auto pc = stopped.pc()) {
+      stopped.trace()->begin_history(stopped.process(), *pc);
+    } else {
+      done = fail(pc.error());
+    }
+  });
+  return done;
 }
 
 Result<void> Engine::disable_trace(ThreadId id) {

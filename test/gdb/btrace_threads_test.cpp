@@ -62,6 +62,31 @@ TEST_P(BtraceThreads, NewThreadsAreRecordedToo) {
   EXPECT_EQ(total, 1 + 2 + 3 + 4);
 }
 
+/// The cache records threads from their birth; to gdb their history begins where it asks for one.
+TEST_P(BtraceThreads, NewThreadsFromTheCacheBeginWhereGdbAsks) {
+  GdbOptions options = on("threads");
+  options.server_options = {"--source", "cache"};
+  GdbSession gdb{options};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
+  int total = 0;
+  for (int thread = 2; thread <= 5; ++thread) {
+    gdb.run(fmt::format("thread {}", thread));
+    const RecordedCounts counts = recorded_counts(gdb);
+    EXPECT_EQ(counts.gaps, 0U);
+    EXPECT_LT(counts.instructions, 10000U) << "thread " << thread;
+    total += leaf_calls(gdb);
+    gdb.run("reverse-stepi");
+    gdb.run("record goto end");
+  }
+  EXPECT_EQ(total, 1 + 2 + 3 + 4);
+  ASSERT_THAT(gdb.run("record stop"), HasSubstr("stopped"));
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run("stepi");
+  EXPECT_LT(recorded_counts(gdb).instructions, 10U);
+}
+
 TEST_P(BtraceThreads, OneGoesBackWhileOthersStay) {
   GdbSession gdb{on("threads")};
   gdb.run_all({"break everyone_started", "continue"});
