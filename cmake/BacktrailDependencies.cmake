@@ -65,18 +65,20 @@ bt_soname(BT_LIBARCHIVE "${LIBARCHIVE_LIBRARY}")
 if(NOT BT_SANITIZE)
   set(BT_COMPILED_LIBRARIES base/compiled_fmt.cpp base/compiled_spdlog.cpp)
 endif()
-add_library(bt_fmt INTERFACE)
-foreach(target fmt::fmt spdlog::spdlog)
+foreach(library fmt spdlog)
+  add_library(bt_${library} INTERFACE)
   if(BT_COMPILED_LIBRARIES)
     target_compile_definitions(
-      bt_fmt INTERFACE $<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>)
+      bt_${library}
+      INTERFACE $<TARGET_PROPERTY:${library}::${library},INTERFACE_COMPILE_DEFINITIONS>)
     target_include_directories(
-      bt_fmt SYSTEM INTERFACE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+      bt_${library} SYSTEM
+      INTERFACE $<TARGET_PROPERTY:${library}::${library},INTERFACE_INCLUDE_DIRECTORIES>)
   else()
-    target_link_libraries(bt_fmt INTERFACE ${target})
+    target_link_libraries(bt_${library} INTERFACE ${library}::${library})
   endif()
 endforeach()
-target_link_libraries(bt_fmt INTERFACE Threads::Threads)
+target_link_libraries(bt_spdlog INTERFACE Threads::Threads)
 
 if(BT_TESTS)
   find_package(GTest REQUIRED)

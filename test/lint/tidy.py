@@ -113,8 +113,9 @@ def run_tidy(members, folder):
             begins.append((line, unit.path))
             out.writelines(lines)
             line += len(lines)
+    folders = sorted({"-I" + os.path.dirname(unit.path) for unit in members})
     entry = {"directory": members[0].directory, "file": source,
-             "arguments": members[0].options + ["-c", source]}
+             "arguments": members[0].options + folders + ["-c", source]}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as database:
         json.dump([entry], database)
     command = [TIDY, "-quiet", "-p", folder]
