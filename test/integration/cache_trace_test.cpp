@@ -148,6 +148,7 @@ std::vector<std::vector<decoder::BranchStore::Entry>> run_with(
   driver.resume(id, ResumeAction{});
   EXPECT_TRUE(driver.await());
   std::vector<std::vector<decoder::BranchStore::Entry>> seen;
+  seen.reserve(configs.size());
   for (decoder::BranchStore& store : stores)
     seen.push_back(store.drain().value_or(std::vector<decoder::BranchStore::Entry>{}));
   return seen;
