@@ -32,7 +32,7 @@ void PrintTo(const OwnCall& call, std::ostream* out) {
 
 /// Written in the program itself; no lambda, and no template that has one of its types in the name.
 bool is_own(const std::string& function) {
-  static const std::regex pattern{R"(ledger::[\w:~]+(\([^{}]*\)( ?const)?)?)"};
+  static const std::regex pattern{R"(ledger::[\w:~]+(\([^{}$]*\)( ?const)?)?)"};
   return std::regex_match(function, pattern);
 }
 
@@ -216,6 +216,9 @@ TEST_F(CrashAgreement, ReportCoreReplayAndNativeSteps) {
 }
 
 TEST_F(CrashAgreement, StepsBackToTheLineThatSmashed) {
+#ifdef __clang__
+  GTEST_SKIP() << "gdb has no lines behind the landing pads of clang's catch clauses";
+#endif
   for (const char* pointer : {"data", "call"}) {
     program[1] = pointer;
     run({backtrail, "record", "--source", "cache", "-o", core, "--", program[0], program[1]});

@@ -37,8 +37,11 @@ TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
 
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
   std::size_t threads = 0;
+  int looks = 0;
   const Outcome outcome = run_recorded(
       {.program = "crowd", .threads = true, .at_stop = [&](EngineDriver&, Thread& first) {
+         // When almost all are there; a look at each of them takes its time.
+         if (first.process().threads().size() < 290 || looks++ > 3) return;
          for (const auto& thread : first.process().threads()) {
            if (!thread->stopped() || !thread->trace()) continue;
            const std::string text = thread->trace()->source().statistics();
