@@ -1,6 +1,5 @@
-# Headers of libraries that many files include, compiled once for each kind of target. They halve
-# what a build from nothing costs. A compiler cache serves better where there is one, and without
-# them a file that forgot an include is found.
+# Headers of libraries that many files include, compiled once for each kind of target. A compiler
+# cache serves better where there is one, and without them a file that forgot an include is found.
 set(BT_OFTEN_INCLUDED
     <algorithm> <array> <cerrno> <charconv> <chrono> <csignal> <cstdint> <cstdio> <cstdlib>
     <cstring> <deque> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span>

@@ -20,14 +20,19 @@ std::string frame_name(const std::string& name) {
   return out.empty() ? "?" : out;
 }
 
-/// Stacks that occurred, each once.
+constexpr std::uint32_t kMostFolded = 1000;
+
+/// Stacks that occurred, each once. A line names every frame below it, so without a limit a deep
+/// recursion would take space by the square of its depth.
 class StackTree {
  public:
+  /// `parent` itself, when it is as deep as stacks are shown.
   std::uint32_t child(std::uint32_t parent, std::uint32_t name) {
+    if (nodes_[parent].depth == kMostFolded) return parent;
     const std::uint64_t key = std::uint64_t{parent} << 32U | name;
     const auto [place, is_new] =
         children_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
-    if (is_new) nodes_.push_back({parent, name, 0});
+    if (is_new) nodes_.push_back({parent, name, nodes_[parent].depth + 1, 0});
     return place->second;
   }
   void add(std::uint32_t node, std::int64_t count) { nodes_[node].count += count; }
@@ -53,6 +58,7 @@ class StackTree {
   struct Node {
     std::uint32_t parent = 0;
     std::uint32_t name = 0;
+    std::uint32_t depth = 0;
     std::int64_t count = 0;
   };
   std::vector<Node> nodes_{Node{}};

@@ -1,4 +1,5 @@
 // What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -30,6 +31,17 @@ TEST_F(ReportExport, FoldedStacksAddUp) {
     }
   }
   EXPECT_GT(found, 0U);
+}
+
+TEST_F(ReportExport, FoldedStacksOfADeepRecursionHaveALimit) {
+  record("crashes", {"overflow"});
+  const std::string text = report({"--folded"});
+  std::istringstream lines{text};
+  std::ptrdiff_t deepest = 0;
+  for (std::string line; std::getline(lines, line);)
+    deepest = std::max(deepest, std::count(line.begin(), line.end(), ';'));
+  EXPECT_EQ(deepest, 1000);
+  EXPECT_LT(text.size(), std::size_t{32} << 20);
 }
 
 TEST_F(ReportExport, SpeedscopeEventsNest) {
