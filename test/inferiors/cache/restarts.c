@@ -12,6 +12,7 @@
 
 static int wrong;
 static volatile int ticks, write_to = -1;
+static volatile long next_tick;
 
 static void expect(int ok, int line) {
   if (!ok) {
@@ -20,15 +21,24 @@ static void expect(int ok, int line) {
   }
 }
 
+// Each tick is twice as far away as the one before: with a fixed interval a tracer that takes
+// longer for a signal than the interval is would find the next one pending whenever a handler
+// returns, and the program would never go on.
+static void tick_in(long microseconds) {
+  struct itimerval timer = {{0, 0}, {0, microseconds}};
+  next_tick = microseconds;
+  setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 static void tick(int number) {
   (void)number;
   ++ticks;
   if (ticks == 3 && write_to >= 0 && write(write_to, "x", 1) != 1) _exit(9);
+  if (next_tick > 0) tick_in(next_tick < 200000 ? next_tick * 2 : next_tick);
 }
 
 static void set_timer(int on) {
-  struct itimerval timer = {{0, on ? 2000 : 0}, {0, on ? 2000 : 0}};
-  setitimer(ITIMER_REAL, &timer, NULL);
+  tick_in(on ? 2000 : 0);
 }
 
 static void handle(int flags) {
