@@ -2,6 +2,7 @@
 /// @file
 /// The code as Intel PT sees it: from one place where a packet decides to the next.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -61,6 +62,19 @@ struct alignas(64) TntMemo {
   std::uint8_t held = 0;   ///< FlowDecoder's, at the end.
   std::uint8_t count = 0;  ///< Of the records.
   std::array<Record, kMaxRecords> records;
+
+  /// What the packet `bits` does at `leg` is noted here.
+  [[nodiscard]] bool knows(const Leg* leg, std::uint8_t bits) const {
+    return from == leg && packet == bits && filled;
+  }
+  /// Appends the records at `out`, which has room for all that there could be: copies of a fixed
+  /// size are the fastest.
+  Record* repeat(Record* out) const {
+    constexpr std::size_t kHalf = kMaxRecords / 2;
+    std::copy_n(records.begin(), kHalf, out);
+    if (count > kHalf) std::copy_n(records.begin() + kHalf, kHalf, out + kHalf);
+    return out + count;
+  }
 };
 static_assert(sizeof(TntMemo) == 256);
 

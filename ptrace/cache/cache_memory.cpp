@@ -281,7 +281,11 @@ Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
   if (!got) got = map(0, MAP_SHARED);
   BT_TRY(const std::uint64_t at, got);
   for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
-    BT_CHECKED(remote.call(SYS_madvise, {at, kThreadsBytes, static_cast<std::uint64_t>(advice)}));
+    const auto advised =
+        remote.call(SYS_madvise, {at, kThreadsBytes, static_cast<std::uint64_t>(advice)});
+    if (advised) continue;
+    (void)remote.call(SYS_munmap, {at, kThreadsBytes});
+    BT_CHECKED(advised);
   }
   chunks_.push_back({nullptr, TraceeAddr{at}});
   return {};

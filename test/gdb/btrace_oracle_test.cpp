@@ -33,8 +33,9 @@ std::vector<std::string> program_of(const Passage& passage) {
 }
 
 /// A session that has recorded the passage.
-std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& buffer_bytes) {
-  GdbOptions options;
+std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& buffer_bytes,
+                                   std::string_view source = "auto") {
+  GdbOptions options = by(source, {});
   options.program = program_of(passage);
   auto gdb = std::make_unique<GdbSession>(std::move(options));
   gdb->run_all({"handle SIGUSR1 nostop noprint pass",
@@ -50,16 +51,19 @@ class BtraceOracle : public ::testing::TestWithParam<Passage> {};
 
 TEST_P(BtraceOracle, AgreesWithNativeSteps) {
   const Steps expected = native_steps(program_of(GetParam()), GetParam().begin, GetParam().end);
-  auto gdb = record(GetParam(), "unlimited");
-  const RecordedCounts counts = recorded_counts(*gdb);
-  EXPECT_EQ(counts.instructions, expected.instructions.size());
-  EXPECT_EQ(counts.gaps, 0U);
-  const Steps actual = recorded_steps(*gdb);
-  EXPECT_EQ(difference(expected.instructions, actual.instructions), "");
-  std::vector<Stretch> stretches = actual.stretches;
-  // gdb lists the function it stands in though nothing of it ran yet.
-  if (stretches.size() == expected.stretches.size() + 1) stretches.pop_back();
-  EXPECT_EQ(stretches, expected.stretches);
+  for (const char* source : {"step", "cache"}) {
+    SCOPED_TRACE(source);
+    auto gdb = record(GetParam(), "unlimited", source);
+    const RecordedCounts counts = recorded_counts(*gdb);
+    EXPECT_EQ(counts.instructions, expected.instructions.size());
+    EXPECT_EQ(counts.gaps, 0U);
+    const Steps actual = recorded_steps(*gdb);
+    EXPECT_EQ(difference(expected.instructions, actual.instructions), "");
+    std::vector<Stretch> stretches = actual.stretches;
+    // gdb lists the function it stands in though nothing of it ran yet.
+    if (stretches.size() == expected.stretches.size() + 1) stretches.pop_back();
+    EXPECT_EQ(stretches, expected.stretches);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -15,25 +15,25 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class Btrace : public ::testing::TestWithParam<const char*> {
+class Btrace : public ::testing::TestWithParam<Recording> {
  protected:
   /// calls, recorded from touch_global to all_done.
   void record_calls() {
     gdb.run_all({"break touch_global", "continue", "delete"});
-    ASSERT_THAT(gdb.run(std::string{"record btrace "} + GetParam()), IsEmpty());
+    ASSERT_THAT(gdb.run(GetParam().command()), IsEmpty());
     gdb.run("break all_done");
     ASSERT_THAT(gdb.run("continue"), HasSubstr("all_done"));
   }
 
-  GdbSession gdb{on("calls")};
+  GdbSession gdb{by(GetParam().source, on("calls"))};
 };
 
-INSTANTIATE_TEST_SUITE_P(Gdb, Btrace, ::testing::Values("bts", "pt"),
-                         [](const auto& test) { return std::string{test.param}; });
+INSTANTIATE_TEST_SUITE_P(Gdb, Btrace, recordings(),
+                         [](const auto& test) { return std::string{test.param.name}; });
 
 TEST_P(Btrace, InfoRecordNamesFormatAndSize) {
   record_calls();
-  const bool bts = std::string_view{GetParam()} == "bts";
+  const bool bts = std::string_view{GetParam().format} == "bts";
   EXPECT_THAT(gdb.run("info record"),
               AllOf(HasSubstr("Active record target: record-btrace"),
                     HasSubstr(bts ? "Recording format: Branch Trace Store."
@@ -135,7 +135,7 @@ TEST_P(Btrace, StopAndStartAgain) {
   record_calls();
   EXPECT_THAT(gdb.run("record stop"), HasSubstr("Process record is stopped"));
   EXPECT_THAT(gdb.run("info record"), HasSubstr("No recording is currently active"));
-  EXPECT_THAT(gdb.run(std::string{"record btrace "} + GetParam()), IsEmpty());
+  EXPECT_THAT(gdb.run(GetParam().command()), IsEmpty());
   EXPECT_THAT(gdb.run("record btrace"), HasSubstr("already being recorded"));
   gdb.run("next");
   EXPECT_GT(recorded_counts(gdb).instructions, 0U);
@@ -169,7 +169,7 @@ TEST_P(Btrace, CallsMadeByGdbDoNotBreakIt) {
 }
 
 TEST_P(Btrace, WatchpointsStopWhileRecording) {
-  gdb.run_all({"break main", "continue", std::string{"record btrace "} + GetParam()});
+  gdb.run_all({"break main", "continue", GetParam().command()});
   gdb.run("watch global");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 8"));
   EXPECT_THAT(gdb.run("record function-call-history -,+3"), Not(HasSubstr("rror")));
@@ -178,7 +178,7 @@ TEST_P(Btrace, WatchpointsStopWhileRecording) {
 
 TEST_P(Btrace, BuffersOfAskedSizes) {
   gdb.run_all({"break main", "continue"});
-  const std::string format = GetParam();
+  const std::string format = GetParam().format;
   for (const char* size : {"1", "8192", "1048576"}) {
     gdb.run("set record btrace " + format + " buffer-size " + size);
     EXPECT_THAT(gdb.run("record btrace " + format), IsEmpty());

@@ -21,16 +21,20 @@ int leaf_calls(GdbSession& gdb) {
                "\tleaf\n");
 }
 
-class BtraceThreads : public ::testing::TestWithParam<const char*> {
+class BtraceThreads : public ::testing::TestWithParam<Recording> {
  protected:
-  std::string record() const { return std::string{"record btrace "} + GetParam(); }
+  static std::string record() { return GetParam().command(); }
+  static GdbOptions recorded(std::string_view name,
+                             const std::vector<std::string>& arguments = {}) {
+    return by(GetParam().source, on(name, arguments));
+  }
 };
 
-INSTANTIATE_TEST_SUITE_P(Gdb, BtraceThreads, ::testing::Values("bts", "pt"),
-                         [](const auto& test) { return std::string{test.param}; });
+INSTANTIATE_TEST_SUITE_P(Gdb, BtraceThreads, recordings(),
+                         [](const auto& test) { return std::string{test.param.name}; });
 
 TEST_P(BtraceThreads, EachHasAHistoryOfItsOwn) {
-  GdbSession gdb{on("threads")};
+  GdbSession gdb{recorded("threads")};
   gdb.run_all({"break everyone_started", "continue"});
   ASSERT_THAT(gdb.run(record()), IsEmpty());
   gdb.run_all({"break everyone_worked", "continue"});
@@ -49,24 +53,9 @@ TEST_P(BtraceThreads, EachHasAHistoryOfItsOwn) {
   EXPECT_TRUE(gdb.wait_for_server("1 5 13 25 joined"));
 }
 
+/// To gdb a thread's history begins where it asks for one; the cache records from the birth on.
 TEST_P(BtraceThreads, NewThreadsAreRecordedToo) {
-  GdbSession gdb{on("threads")};
-  gdb.run_all({"break main", "continue"});
-  ASSERT_THAT(gdb.run(record()), IsEmpty());
-  gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
-  int total = 0;
-  for (int thread = 2; thread <= 5; ++thread) {
-    gdb.run(fmt::format("thread {}", thread));
-    total += leaf_calls(gdb);
-  }
-  EXPECT_EQ(total, 1 + 2 + 3 + 4);
-}
-
-/// The cache records threads from their birth; to gdb their history begins where it asks for one.
-TEST_P(BtraceThreads, NewThreadsFromTheCacheBeginWhereGdbAsks) {
-  GdbOptions options = on("threads");
-  options.server_options = {"--source", "cache"};
-  GdbSession gdb{options};
+  GdbSession gdb{recorded("threads")};
   gdb.run_all({"break main", "continue"});
   ASSERT_THAT(gdb.run(record()), IsEmpty());
   gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
@@ -77,8 +66,7 @@ TEST_P(BtraceThreads, NewThreadsFromTheCacheBeginWhereGdbAsks) {
     EXPECT_EQ(counts.gaps, 0U);
     EXPECT_LT(counts.instructions, 10000U) << "thread " << thread;
     total += leaf_calls(gdb);
-    gdb.run("reverse-stepi");
-    gdb.run("record goto end");
+    gdb.run_all({"reverse-stepi", "record goto end"});
   }
   EXPECT_EQ(total, 1 + 2 + 3 + 4);
   ASSERT_THAT(gdb.run("record stop"), HasSubstr("stopped"));
@@ -88,7 +76,7 @@ TEST_P(BtraceThreads, NewThreadsFromTheCacheBeginWhereGdbAsks) {
 }
 
 TEST_P(BtraceThreads, OneGoesBackWhileOthersStay) {
-  GdbSession gdb{on("threads")};
+  GdbSession gdb{recorded("threads")};
   gdb.run_all({"break everyone_started", "continue"});
   ASSERT_THAT(gdb.run(record()), IsEmpty());
   gdb.run_all({"break work_done if number == 3", "continue"});
@@ -101,7 +89,7 @@ TEST_P(BtraceThreads, OneGoesBackWhileOthersStay) {
 }
 
 TEST_P(BtraceThreads, ComingAndGoingIsNoTrouble) {
-  GdbSession gdb{on("churn", {"5"})};
+  GdbSession gdb{recorded("churn", {"5"})};
   gdb.run_all({"break main", "continue"});
   ASSERT_THAT(gdb.run(record()), IsEmpty());
   gdb.run("break between_rounds");

@@ -216,9 +216,6 @@ TEST_F(CrashAgreement, ReportCoreReplayAndNativeSteps) {
 }
 
 TEST_F(CrashAgreement, StepsBackToTheLineThatSmashed) {
-#ifdef __clang__
-  GTEST_SKIP() << "gdb has no lines behind the landing pads of clang's catch clauses";
-#endif
   for (const char* pointer : {"data", "call"}) {
     program[1] = pointer;
     run({backtrail, "record", "--source", "cache", "-o", core, "--", program[0], program[1]});

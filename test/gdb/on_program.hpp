@@ -2,10 +2,13 @@
 /// @file
 /// Short words for sessions of gdb on the programs of test/inferiors.
 
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "test/support/gdb_session.hpp"
 
@@ -16,6 +19,32 @@ inline GdbOptions on(std::string_view name, const std::vector<std::string>& argu
   GdbOptions options;
   options.program = {inferior(name)};
   options.program.insert(options.program.end(), arguments.begin(), arguments.end());
+  return options;
+}
+
+/// A way to record: gdb's format, the server's source.
+struct Recording {
+  const char* name;
+  const char* format;
+  const char* source;
+
+  [[nodiscard]] std::string command() const { return std::string{"record btrace "} + format; }
+};
+
+inline void PrintTo(const Recording& recording, std::ostream* out) {
+  *out << recording.name;
+}
+
+/// Both formats, by each source that every machine has.
+inline auto recordings() {
+  return ::testing::Values(
+      Recording{"BtsByStep", "bts", "step"}, Recording{"PtByStep", "pt", "step"},
+      Recording{"BtsByCache", "bts", "cache"}, Recording{"PtByCache", "pt", "cache"});
+}
+
+/// Likewise, by one source.
+inline GdbOptions by(std::string_view source, GdbOptions options) {
+  options.server_options.insert(options.server_options.end(), {"--source", std::string{source}});
   return options;
 }
 

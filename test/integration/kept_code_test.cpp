@@ -92,6 +92,12 @@ void expect_same(const Outcome& one, const Outcome& other) {
   }
 }
 
+void damage(const fs::path& file) {
+  std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
+  stream.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
+  stream.put('x').put('y').put('z');
+}
+
 class KeptCodeOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(KeptCodeOf, RunsTheSameWithFewerMisses) {
@@ -112,11 +118,7 @@ TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
     return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "calls");
   };
   const Outcome first = run();
-  for (const auto& file : folder.files()) {
-    std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
-    stream.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
-    stream.put('x').put('y').put('z');
-  }
+  for (const auto& file : folder.files()) damage(file);
   const Outcome damaged = run();
   expect_same(first, damaged);
   EXPECT_EQ(damaged.misses, first.misses);
@@ -140,10 +142,7 @@ TEST(KeptCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
   expect_same(first, good);
   EXPECT_LT(good.misses, first.misses);
   for (const auto& file : folder.files()) {
-    if (file.extension() != ".code") continue;
-    std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
-    stream.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
-    stream.put('x').put('y').put('z');
+    if (file.extension() == ".code") damage(file);
   }
   const Outcome damaged = run();
   expect_same(first, damaged);

@@ -11,7 +11,7 @@
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_scanner.hpp"
 #include "test/support/ipt_oracle.hpp"
-#include "test/unit/decoder/flat_code.hpp"
+#include "test/unit/decoder/packets_from.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
 
 namespace backtrail::test {
@@ -119,26 +119,25 @@ TEST_P(FlowDecoder, AgreesWithLibiptWithoutItsHelp) {
   }
 }
 
-TEST_P(FlowDecoder, AgreesWhereverTheTraceEnds) {
+/// What `part` makes of a run's packets and each of many places in them.
+template <typename Part>
+void agree_wherever(const Case& tested, std::uint32_t widest_step, Part part) {
   for (unsigned seed = 0; seed < kPrograms / 10; ++seed) {
-    ToyRun run{seed, GetParam().isa, GetParam().habits};
-    for (std::size_t size = 0; size < run.packets.size();
-         size += 1 + run.packets.size() / 300 + pick(run.random, 4)) {
-      ASSERT_TRUE(agree(run.program, std::span{run.packets}.first(size)))
-          << "seed " << seed << " size " << size;
+    ToyRun run{seed, tested.isa, tested.habits};
+    const std::span<const std::uint8_t> packets{run.packets};
+    for (std::size_t at = 0; at < packets.size();
+         at += 1 + packets.size() / 300 + pick(run.random, widest_step)) {
+      ASSERT_TRUE(agree(run.program, part(packets, at))) << "seed " << seed << " at " << at;
     }
   }
 }
 
+TEST_P(FlowDecoder, AgreesWhereverTheTraceEnds) {
+  agree_wherever(GetParam(), 4, [](auto packets, std::size_t at) { return packets.first(at); });
+}
+
 TEST_P(FlowDecoder, AgreesWhereverTheTraceBegins) {
-  for (unsigned seed = 0; seed < kPrograms / 10; ++seed) {
-    ToyRun run{seed, GetParam().isa, GetParam().habits};
-    for (std::size_t begin = 0; begin < run.packets.size();
-         begin += 1 + run.packets.size() / 300 + pick(run.random, 9)) {
-      ASSERT_TRUE(agree(run.program, std::span{run.packets}.subspan(begin)))
-          << "seed " << seed << " begin " << begin;
-    }
-  }
+  agree_wherever(GetParam(), 9, [](auto packets, std::size_t at) { return packets.subspan(at); });
 }
 
 /// The stream's packets, one by one, through `change`, which writes what it wants instead.
@@ -334,20 +333,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"WildReturns", {.wild_returns = 2}},
                     Case{"I386", {.signals = 60, .gaps = 50}, arch::Isa::kI386}),
     [](const auto& tested) { return std::string{tested.param.name}; });
-
-/// Packets of a trace that begins at 0x1000.
-Bytes from_0x1000(const std::function<void(PacketWriter&)>& write) {
-  Bytes packets;
-  decoder::PacketState state;
-  PacketWriter writer{state, packets};
-  writer.psb();
-  writer.mode_exec(arch::Isa::kAmd64);
-  writer.fup(0x1000_ta);
-  writer.psbend();
-  write(writer);
-  writer.flush();
-  return packets;
-}
 
 TEST(FlowDecoderCases, SystemCallsStopTracing) {
   // 1000: jz 1003; 1002: nop; 1003: syscall; 1005: jmp 1008; 1007: nop; 1008: ret

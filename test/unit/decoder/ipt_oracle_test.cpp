@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "decoder/pt/pt_packets.hpp"
-#include "test/unit/decoder/flat_code.hpp"
+#include "test/unit/decoder/packets_from.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -16,18 +15,7 @@ using decoder::PacketWriter;
 
 /// What libipt makes of packets behind a start at 0x1000.
 std::vector<IptItem> said(FlatCode& code, const std::function<void(PacketWriter&)>& write) {
-  std::vector<std::uint8_t> packets;
-  decoder::PacketState state;
-  {
-    PacketWriter writer{state, packets};
-    writer.psb();
-    writer.mode_exec(arch::Isa::kAmd64);
-    writer.fup(0x1000_ta);
-    writer.psbend();
-    write(writer);
-    writer.flush();
-  }
-  return decode_ipt(packets, code);
+  return decode_ipt(from_0x1000(write), code);
 }
 
 /// 1000: jz 1003; 1002: nop; 1003: jmp rax; 1005: nop

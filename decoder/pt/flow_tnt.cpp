@@ -1,0 +1,178 @@
+// The TNT packets of Intel PT: bits that say how branches went, most of a trace.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "decoder/pt/flow_decoder.hpp"
+#include "decoder/pt/flow_limits.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+/// The oldest of `count` bits, which is one less then.
+std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
+  --count;
+  return bits >> (count % 64) & 1U;
+}
+
+}  // namespace
+
+/// Notes what the bits of a packet do, for the next time that they come at the same leg.
+class FlowDecoder::MemoWriter {
+ public:
+  /// The packet's bits follow. `memo` is the place for them, whoever has it now.
+  void begin(TntMemo& memo, const Leg* from, std::uint8_t packet, const Record* out) {
+    memo_ = nullptr;
+    if (memo.from == from && memo.packet == packet) {
+      if (memo.filled && memo.returned_to == nullptr) return;
+    } else if (memo.tries != 0) {
+      --memo.tries;
+      return;
+    } else {
+      memo.from = from;
+      memo.packet = packet;
+      memo.filled = false;
+      return;
+    }
+    memo_ = &memo;
+    begin_ = out;
+    operations_ = 0;
+    returned_to_ = nullptr;
+    called_from_ = nullptr;
+  }
+  void calls(Leg* behind, unsigned count) {
+    if (count == 0) return;
+    operations_ = operations_ << 2U | kCall;
+    called_from_ = behind;
+  }
+  void returns(Leg* to) {
+    operations_ = operations_ << 2U | kReturn;
+    returned_to_ = to;
+  }
+  /// No bit is left, and execution at `to`.
+  void end(Leg* to, const Record* known, const Record* out) {
+    if (memo_ == nullptr) return;
+    TntMemo& memo = *std::exchange(memo_, nullptr);
+    const auto count = static_cast<std::size_t>(out - begin_);
+    const bool plain = operations_ == 0 || operations_ == kCall || operations_ == kReturn ||
+                       operations_ == (kReturn << 2U | kCall);
+    if (!plain || count > TntMemo::kMaxRecords) return;
+    memo.to = to;
+    memo.returned_to = returned_to_;
+    memo.called_from = called_from_;
+    memo.calls = called_from_ == nullptr ? 0 : 1;
+    memo.held = static_cast<std::uint8_t>(out - known);
+    memo.count = static_cast<std::uint8_t>(count);
+    std::copy_n(begin_, count, memo.records.begin());
+    memo.tries = 3;
+    memo.filled = true;
+  }
+  /// The records have moved, or it took another turn.
+  void cancel() { memo_ = nullptr; }
+
+ private:
+  static constexpr unsigned kCall = 1;
+  static constexpr unsigned kReturn = 2;
+
+  TntMemo* memo_ = nullptr;
+  const Record* begin_ = nullptr;
+  unsigned operations_ = 0;  ///< Of the call stack, two bits each, the newest lowest.
+  Leg* returned_to_ = nullptr;
+  Leg* called_from_ = nullptr;
+};
+
+/// Uses TNT bits while there are any, and those of the TNT packets that follow at once.
+bool FlowDecoder::follow() {
+  Leg* leg = leg_;
+  Record* out = batch_.end();
+  Record* known = out - held_;
+  std::uint64_t bits = tnt_bits_;
+  unsigned count = tnt_count_;
+  unsigned jumps = 0;
+  bool at_end = at_end_;
+  bool fits = true;
+  MemoWriter writer;
+  const auto make_room = [&] {
+    const auto held = out - known;
+    batch_.set_end(out);
+    out = batch_.end();
+    known = out - held;
+    writer.cancel();
+  };
+  for (;;) {
+    if (count == 0) {
+      writer.end(leg, known, out);
+      if (at_ == packets_.size() || !is_tnt8(packets_[at_])) break;
+      const std::uint8_t byte = packets_[at_++];
+      TntMemo& memo = graph_.memo(leg, byte);
+      if (memo.knows(leg, byte) &&
+          (memo.returned_to == nullptr || stack_.newest() == memo.returned_to)) {
+        if (memo.returned_to != nullptr) stack_.pop();
+        stack_.push(memo.called_from, memo.calls);
+        out = memo.repeat(out);
+        known = out - memo.held;
+        leg = memo.to;
+        if (batch_.lacks_room(out)) make_room();
+        continue;
+      }
+      writer.begin(memo, leg, byte, out);
+      count = static_cast<unsigned>(std::bit_width(byte)) - 2;
+      bits = byte >> 1U;
+      jumps = 0;
+    }
+    if (!at_end) {
+      *out = branch(leg->jump_from, leg->jump_to);
+      out += leg->jumps;
+      stack_.push(leg->behind, leg->calls);
+      writer.calls(leg->behind, leg->calls);
+    }
+    at_end = false;
+    if (leg->end == LegEnd::kConditional) [[likely]] {
+      const std::uint64_t bit = next_bit(bits, count);
+      known = out;
+      Leg* const next = leg->next[bit];
+      *out = branch(leg->last, next->begin);
+      out += bit;
+      leg = next;
+    } else if (leg->end == LegEnd::kReturn) {
+      if (next_bit(bits, count) == 0 || stack_.empty()) {
+        fits = false;
+        break;
+      }
+      known = out;
+      Leg* const next = stack_.pop();
+      writer.returns(next);
+      *out++ = branch(leg->last, next->begin);
+      leg = next;
+    } else if (leg->end == LegEnd::kUnwalked) {
+      graph_.walk(*leg);
+      continue;
+    } else if (leg->end == LegEnd::kContinue) {
+      leg = leg->next[0];
+      if (++jumps > kMaxDirectJumps) {
+        fits = false;
+        break;
+      }
+    } else if (leg->end == LegEnd::kSameWay) {
+      --count;
+      known = out;
+      leg = leg->next[0];
+    } else {
+      // A TIP is needed; CPUs may write the TNT bits of later branches before it.
+      fits = leg->end != LegEnd::kNowhere;
+      if (fits) known = out;
+      at_end = true;
+      break;
+    }
+    if (batch_.lacks_room(out)) make_room();
+  }
+  leg_ = leg;
+  at_end_ = at_end;
+  tnt_bits_ = bits;
+  tnt_count_ = count;
+  held_ = static_cast<unsigned>(out - known);
+  batch_.set_end(out);
+  return fits;
+}
+
+}  // namespace backtrail::decoder
