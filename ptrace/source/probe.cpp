@@ -25,9 +25,9 @@ namespace {
 constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kCache,
                             SourceKind::kStep, SourceKind::kLbr};
 
-// The last branches alone are no trace; the cache is young.
+// The last branches alone are no trace.
 constexpr bool only_when_asked_for(SourceKind kind) {
-  return kind == SourceKind::kLbr || kind == SourceKind::kCache;
+  return kind == SourceKind::kLbr;
 }
 
 perf_event_attr user_only() {
@@ -154,6 +154,7 @@ std::optional<std::string> cpu_obstacle(SourceKind kind, const MachineFacts& fac
 void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out) {
   if (const auto obstacle = cpu_obstacle(out.kind, facts)) {
     out.detail = *obstacle;
+    out.advice = "only a machine with another CPU can do it";
     return;
   }
   if (out.kind == SourceKind::kPerfPt && !intel_pt_type) {
@@ -215,12 +216,15 @@ Result<std::chrono::nanoseconds> step_child(pid_t pid, unsigned steps) {
   return spent / std::max(done, 1U);
 }
 
-void judge_step(const MachineFacts& facts, SourceProbe& out) {
-  const auto time = measure_step();
+// What traces in software needs nothing but ptrace.
+void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanoseconds>& time,
+                  SourceProbe& out) {
   if (time) {
     out.available = true;
-    out.detail = fmt::format("ptrace works; one step takes {:.1f} us",
-                             static_cast<double>(time->count()) / 1000.0);
+    out.detail = out.kind == SourceKind::kCache
+                     ? "ptrace works; translated code logs its branches"
+                     : fmt::format("ptrace works; one step takes {:.1f} us",
+                                   static_cast<double>(time->count()) / 1000.0);
     return;
   }
   out.errno_value = time.error().code.value();
@@ -238,12 +242,7 @@ SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_er
   out.kind = kind;
   out.only_asked = only_when_asked_for(kind);
   out.errno_value = open_errno;
-  if (kind != SourceKind::kCache) {
-    judge_perf(facts, intel_pt_type, out);
-    return out;
-  }
-  out.available = true;
-  out.detail = "translated code that logs its branches; taken by record, and when asked for";
+  judge_perf(facts, intel_pt_type, out);
   return out;
 }
 
@@ -256,7 +255,6 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
     case SourceKind::kLbr:
       return judge_source(kind, facts, try_branch_stack(), false);
     case SourceKind::kCache:
-      return judge_source(kind, facts, 0, false);
     case SourceKind::kStep:
       break;
     case SourceKind::kAuto:
@@ -265,7 +263,8 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
       return probe_source(SourceKind::kStep, facts);
   }
   SourceProbe out;
-  judge_step(facts, out);
+  out.kind = kind;
+  judge_ptrace(facts, measure_step(), out);
   return out;
 }
 

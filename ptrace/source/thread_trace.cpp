@@ -94,7 +94,9 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKind source,
                                                         const TraceConfig& config) {
   if (is_hardware(source)) return start_hardware(thread, source, config);
-  if (source == SourceKind::kAuto && thread.stopped()) {
+  // Hardware would record translated code.
+  const bool translated = thread.process().cache_space != nullptr;
+  if (source == SourceKind::kAuto && thread.stopped() && !translated) {
     // PT gives records, too, but at the price of decoding.
     auto candidates = std::array{SourceKind::kPerfPt, SourceKind::kPerfBts};
     if (config.format != TraceFormat::kPt) std::reverse(candidates.begin(), candidates.end());
@@ -104,7 +106,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   }
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, false}};
   std::unique_ptr<StepSource> step;
-  if (source == SourceKind::kCache) {
+  if (source != SourceKind::kStep) {
     step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
                                          log_bytes_for(trace->config()), trace->config());
   } else {

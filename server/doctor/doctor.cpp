@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,14 +38,10 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
                                    yes_no(facts.capability_ptrace), facts.seccomp));
 }
 
-/// One line: what was found, the kernel's own words, and who could change it.
+/// One line: what was found, and who could change it.
 std::string source_row(const tracee::SourceProbe& source) {
   std::string text = fmt::format("{:<10} {:<6} {}", to_string(source.kind),
                                  yes_no(source.available), source.detail);
-  if (source.errno_value != 0) {
-    text += fmt::format(" (errno {}: {})", source.errno_value,
-                        std::generic_category().message(source.errno_value));
-  }
   if (!source.advice.empty()) text += "; " + source.advice;
   return text + "\n";
 }
@@ -87,7 +82,6 @@ std::string doctor_report(const tracee::MachineFacts& facts,
   std::string text = backtrail_version() + "\n" + facts_rows(facts) + "\n";
   text += fmt::format("{:<10} {:<6} {}\n", "source", "works", "what was found");
   for (const tracee::SourceProbe& source : sources) text += source_row(source);
-  // The last branches alone are no trace: lbr is taken only when asked for.
   const auto first = std::find_if(sources.begin(), sources.end(),
                                   [](const auto& source) { return source.taken_unasked(); });
   text += "\n" + row("auto takes", first == sources.end() ? "none: no source works here"

@@ -64,6 +64,8 @@ TEST(SourceProbe, NeedsTheUnitForPt) {
   const SourceProbe absent = judge_source(SourceKind::kPerfPt, intel(), ENOENT, false);
   EXPECT_FALSE(absent.available);
   EXPECT_THAT(absent.detail, HasSubstr("intel_pt"));
+  const SourceProbe amd = judge_source(SourceKind::kPerfPt, MachineFacts{}, ENOENT, false);
+  EXPECT_THAT(amd.advice, HasSubstr("another CPU"));
 }
 
 TEST(SourceProbe, SaysWhoCanChangeIt) {
@@ -85,11 +87,10 @@ TEST(SourceProbe, SaysWhoCanChangeIt) {
   }
 }
 
-TEST(SourceProbe, LeavesTheCacheToThoseWhoAskForIt) {
-  const SourceProbe cache = judge_source(SourceKind::kCache, intel(), 0, false);
-  EXPECT_TRUE(cache.available);
-  EXPECT_FALSE(cache.taken_unasked());
-  EXPECT_THAT(cache.detail, HasSubstr("when asked for"));
+TEST(SourceProbe, LeavesTheLastBranchesToThoseWhoAskForThem) {
+  const SourceProbe lbr = judge_source(SourceKind::kLbr, intel(), 0, false);
+  EXPECT_TRUE(lbr.available);
+  EXPECT_FALSE(lbr.taken_unasked());
 }
 
 }  // namespace
