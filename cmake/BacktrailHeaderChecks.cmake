@@ -15,4 +15,4 @@ add_library(bt_header_checks OBJECT ${bt_header_units})
 target_link_libraries(bt_header_checks PRIVATE bt::server Boost::headers GTest::gtest GTest::gmock)
 target_compile_definitions(bt_header_checks PRIVATE BOOST_ASIO_NO_DEPRECATED)
 # Only whether they compile counts.
-target_compile_options(bt_header_checks PRIVATE -g0 -fno-sanitize=all)
+target_compile_options(bt_header_checks PRIVATE -O0 -g0 -fno-sanitize=all)

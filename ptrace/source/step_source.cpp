@@ -75,7 +75,7 @@ const arch::InsnFacts& StepSource::fetch() {
 
 Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   if (!pc_) {
-    BT_TRY(const TraceeAddr pc, thread.pc());
+    BT_TRY(const TraceeAddr pc, thread.next_pc());
     start_at(pc);
   }
   how_ = how;
@@ -104,7 +104,7 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
   const auto now = thread.pc();
   if (!now) return StopVerdict::kReport;
   if (!pc_) {
-    start_at(*now);
+    start_at(thread.next_pc().value_or(*now));
     return StopVerdict::kReport;
   }
   if (status.kind != WaitKind::kStopped || status.signal != SIGTRAP) {

@@ -113,7 +113,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
     step = std::make_unique<StepSource>(thread.process(), trace->hub_);
   }
   if (thread.stopped()) {
-    BT_TRY(const TraceeAddr pc, thread.pc());
+    BT_TRY(const TraceeAddr pc, thread.next_pc());
     step->start_at(pc);
   }
   trace->source_ = std::move(step);

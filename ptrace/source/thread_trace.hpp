@@ -45,7 +45,7 @@ class ThreadTrace {
   [[nodiscard]] bool asked_for() const { return asked_for_; }
   void set_asked_for(bool on) { asked_for_ = on; }
   /// The client asks for what ran already for other threads' sake: its history begins at `pc`, the
-  /// thread's present one, as if recording did.
+  /// thread's next_pc(), as if recording did.
   void begin_history(Process& process, TraceeAddr pc);
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }

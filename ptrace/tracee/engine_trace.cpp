@@ -122,7 +122,7 @@ Result<void> Engine::hand_over_trace(ThreadId id) {
     if (!stopped.trace()) return;
     stopped.trace()->set_asked_for(true);
     if (!stopped.stopped()) return;
-    if (const auto pc = stopped.pc()) {
+    if (const auto pc = stopped.next_pc()) {
       stopped.trace()->begin_history(stopped.process(), *pc);
     } else {
       done = fail(pc.error());

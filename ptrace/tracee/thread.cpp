@@ -160,6 +160,12 @@ bool Thread::syscall_will_restart() {
          result == kErestartRestartBlock;
 }
 
+Result<TraceeAddr> Thread::next_pc() {
+  constexpr std::uint64_t kSystemCallBytes = 2;  // SYSCALL, SYSENTER, INT 80h
+  BT_TRY(const TraceeAddr at, pc());
+  return syscall_will_restart() ? at - kSystemCallBytes : at;
+}
+
 bool Thread::fault_pending() const {
   const auto waiting = request::pending_signals(tid_);
   if (!waiting) return false;

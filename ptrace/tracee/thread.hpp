@@ -101,6 +101,8 @@ class Thread {
   [[nodiscard]] bool in_syscall() const { return in_syscall_; }
   /// The system call before pc was interrupted and the kernel will make it again.
   [[nodiscard]] bool syscall_will_restart();
+  /// Where it goes on: at pc, or at the system call before it that will be made again.
+  [[nodiscard]] Result<TraceeAddr> next_pc();
   /// An instruction has raised a signal that is not delivered yet: a stop that was asked for may
   /// come before it (get_signal() in kernel/signal.c). Set going, the thread stops with it at once.
   [[nodiscard]] bool fault_pending() const;

@@ -59,7 +59,7 @@ inline void collect(EngineDriver& driver, ThreadId id, Outcome& outcome) {
   thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace()) return;
   outcome.threads.push_back(std::make_unique<Collector>());
-  if (const auto pc = thread->pc()) thread->trace()->hub().add(*outcome.threads.back(), *pc);
+  if (const auto pc = thread->next_pc()) thread->trace()->hub().add(*outcome.threads.back(), *pc);
 }
 
 /// Signals are passed on to the program, except SIGINT.

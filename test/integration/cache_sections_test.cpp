@@ -1,5 +1,6 @@
 // Restartable sequences: software that executes a program must leave them whole.
 
+#include <ostream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,10 @@ struct SectionsCase {
   std::string program;
   std::string kind;
 };
+
+void PrintTo(const SectionsCase& tested, std::ostream* out) {
+  *out << to_string(tested.source) << ' ' << tested.program << ' ' << tested.kind;
+}
 
 class RestartableSequences : public testing::TestWithParam<SectionsCase> {};
 

@@ -166,7 +166,7 @@ class CacheSoak : public testing::Test {
   void judge_all() {
     for (const auto& thread : process().threads()) {
       if (!thread->trace() || !thread->stopped()) continue;
-      const auto pc = thread->pc();
+      const auto pc = thread->next_pc();
       if (!pc) continue;
       thread->trace()->flush();
       judged_.emplace_back(process(), judge_);

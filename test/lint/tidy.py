@@ -22,7 +22,7 @@ import tempfile
 import time
 
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
-FILES_AT_ONCE = 8
+FILES_AT_ONCE = 16
 # States after which the path-sensitive checks give a function up. With clang's own limit (225,000)
 # the few functions that reach it take three quarters of the time.
 MAX_STATES = 40000
