@@ -111,10 +111,12 @@ FunctionTable read_functions(Dwfl_Module* module) {
   GElf_Addr bias = 0;
   Elf* elf = dwfl_module_getelf(module, &bias);
   if (elf == nullptr) return {};
-  std::vector<CodeSymbol> stubs = plt_symbols(elf, bias, symbols);
-  symbols.insert(symbols.end(), std::make_move_iterator(stubs.begin()),
-                 std::make_move_iterator(stubs.end()));
-  return {std::move(symbols), unwind_starts(elf, bias), code_ranges(elf, bias)};
+  std::vector<std::uint64_t> starts = unwind_starts(elf, bias);
+  std::vector<CodeSymbol> resolvers = lazy_resolvers(elf, bias, symbols, starts);
+  for (auto& more : {plt_symbols(elf, bias, symbols), std::move(resolvers)}) {
+    symbols.insert(symbols.end(), more.begin(), more.end());
+  }
+  return {std::move(symbols), std::move(starts), code_ranges(elf, bias)};
 }
 
 }  // namespace backtrail::decoder

@@ -22,7 +22,12 @@ namespace backtrail::decoder {
 /// indirect functions are named by `symbols`.
 [[nodiscard]] std::vector<CodeSymbol> plt_symbols(Elf* elf, std::uint64_t bias,
                                                   const std::vector<CodeSymbol>& symbols);
-/// Where functions begin, from the search table of .eh_frame_hdr.
+/// The functions of glibc's dynamic linker that go on to what a lazily bound call is for, as far as
+/// `symbols` has no name at their starts: they are known by their shape.
+[[nodiscard]] std::vector<CodeSymbol> lazy_resolvers(Elf* elf, std::uint64_t bias,
+                                                     const std::vector<CodeSymbol>& symbols,
+                                                     const std::vector<std::uint64_t>& starts);
+/// Where functions begin, from the search table of .eh_frame_hdr; in ascending order.
 [[nodiscard]] std::vector<std::uint64_t> unwind_starts(Elf* elf, std::uint64_t bias);
 
 }  // namespace backtrail::decoder

@@ -36,7 +36,10 @@ bool take_place(PacketText& text, BreakpointSpec& spec) {
   return true;
 }
 
-Reply insert(SessionContext& context, std::string_view arguments) {
+/// Both packets begin with "TYPE,ADDR,KIND". @param action (control, pid, spec, rest of the
+/// packet).
+template <typename Action>
+Reply with_spec(SessionContext& context, std::string_view arguments, Action action) {
   BreakpointControl* control = context.target.breakpoint_control();
   PacketText text{arguments};
   const auto kind = take_kind(text);
@@ -45,24 +48,25 @@ Reply insert(SessionContext& context, std::string_view arguments) {
   spec.kind = *kind;
   const auto pid = context.selected_process();
   if (!take_place(text, spec) || !pid) return Reply::error();
-  auto program = parse_breakpoint_program(text);
-  if (!program) return Reply::error();
-  spec.condition = make_condition(context.target, std::move(*program));
-  const auto done = control->insert(*pid, std::move(spec));
-  if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
-  return Reply::from(done);
+  return action(*control, *pid, std::move(spec), text);
+}
+
+Reply insert(SessionContext& context, std::string_view arguments) {
+  return with_spec(context, arguments,
+                   [&](BreakpointControl& control, auto pid, BreakpointSpec spec, PacketText text) {
+                     auto program = parse_breakpoint_program(text);
+                     if (!program) return Reply::error();
+                     spec.condition = make_condition(context.target, std::move(*program));
+                     const auto done = control.insert(pid, std::move(spec));
+                     if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
+                     return Reply::from(done);
+                   });
 }
 
 Reply remove(SessionContext& context, std::string_view arguments) {
-  BreakpointControl* control = context.target.breakpoint_control();
-  PacketText text{arguments};
-  const auto kind = take_kind(text);
-  if (!kind || control == nullptr) return Reply::unknown();
-  BreakpointSpec spec;
-  spec.kind = *kind;
-  const auto pid = context.selected_process();
-  if (!take_place(text, spec) || !pid) return Reply::error();
-  return Reply::from(control->remove(*pid, spec));
+  return with_spec(context, arguments,
+                   [](BreakpointControl& control, auto pid, const BreakpointSpec& spec,
+                      const PacketText&) { return Reply::from(control.remove(pid, spec)); });
 }
 
 constexpr std::array kPackets = {

@@ -19,7 +19,7 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 run(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
-run(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/build"
+run(COMMAND "${CMAKE_COMMAND}" -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/build"
     "-DCMAKE_PREFIX_PATH=${WORK}/installed")
 run(COMMAND "${CMAKE_COMMAND}" --build "${WORK}/build")
 run(MAY_FAIL OUTPUT text COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}/build" -V)

@@ -22,7 +22,9 @@ TEST_F(Report, TellsWhatWasCalledBeforeTheFault) {
       AllOf(HasSubstr("died of SIGSEGV: an access to 0x0"),
             ContainsRegex(
                 "at fault crashes.c:[0-9]+ \\(0x[0-9a-f]+ = crashes\\+0x[0-9a-f]+\\): movl"),
-            ContainsRegex("> +main .*\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"),
+            ContainsRegex("> +main( .*)?\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"),
+            // What the dynamic linker did to find puts() and the like, whatever debug files exist.
+            Not(ContainsRegex("> +main( .*)?\n(.*\n)*.*(ld-linux|_dl_fixup)")),
             HasSubstr("=> SIGSEGV at fault crashes.c:")));
 }
 
@@ -33,7 +35,7 @@ TEST_F(Report, FollowsASmashedPointerAfterExceptionsInAThread) {
                     ContainsRegex("set_customer\\(Order&, char const\\*\\)  smash.cpp:46\n"),
                     ContainsRegex("check_name\\(char const\\*\\)  smash.cpp:[0-9]+  "
                                   "\\(left by an exception or longjmp\\)"),
-                    ContainsRegex("strlen[^ ]*  smash.cpp:33  x 32"),
+                    ContainsRegex("  smash.cpp:33  x 32"),
                     ContainsRegex("> +run_order\\(Order&\\)  smash.cpp:47\n")));
 }
 

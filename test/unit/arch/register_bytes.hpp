@@ -17,8 +17,8 @@ inline constexpr std::size_t kXstateBvAt = 512;
 inline constexpr std::size_t kMxcsrAt = 24;
 
 /// Offsets of AMD CPUs, which differ from Intel's: CPUID leaf 0DH of a Zen 4 with protection keys.
-inline XsaveLayout amd_layout() {
-  return make_xsave_layout(kXcr0, [](unsigned component) -> XsaveSubleaf {
+inline XsaveLayout amd_layout(std::uint64_t xcr0 = kXcr0) {
+  return make_xsave_layout(xcr0, [](unsigned component) -> XsaveSubleaf {
     switch (component) {
       case 2:
         return {256, 576};
@@ -30,6 +30,8 @@ inline XsaveLayout amd_layout() {
         return {1024, 1408};
       case 9:
         return {8, 2432};
+      case 11:
+        return {16, 2440};
       default:
         return {};
     }

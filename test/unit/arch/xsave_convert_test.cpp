@@ -6,34 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "arch/x86/xsave_area.hpp"
+#include "test/unit/arch/register_bytes.hpp"
 
 namespace backtrail::arch::x86 {
 namespace {
 
 constexpr std::uint64_t kAvx512 = 0xe7;
 constexpr std::uint64_t kPkru = 0x200;
-
-/// Zen 4's offsets.
-XsaveLayout amd(std::uint64_t xcr0) {
-  return make_xsave_layout(xcr0, [](unsigned component) -> XsaveSubleaf {
-    switch (component) {
-      case 2:
-        return {256, 576};
-      case 5:
-        return {64, 832};
-      case 6:
-        return {512, 896};
-      case 7:
-        return {1024, 1408};
-      case 9:
-        return {8, 2432};
-      case 11:
-        return {16, 2440};
-      default:
-        return {};
-    }
-  });
-}
 
 std::vector<std::uint8_t> filled_area(const XsaveLayout& layout) {
   std::vector<std::uint8_t> area(layout.size_bytes);
@@ -47,12 +26,14 @@ std::vector<std::uint8_t> filled_area(const XsaveLayout& layout) {
 }
 
 TEST(XsaveConvert, SizesAreThoseGdbKnows) {
-  EXPECT_EQ(to_intel_layout(amd(kAvx512), filled_area(amd(kAvx512))).size(), 2688U);
-  EXPECT_EQ(to_intel_layout(amd(kAvx512 | kPkru), filled_area(amd(kAvx512 | kPkru))).size(), 2696U);
+  EXPECT_EQ(to_intel_layout(amd_layout(kAvx512), filled_area(amd_layout(kAvx512))).size(), 2688U);
+  EXPECT_EQ(
+      to_intel_layout(amd_layout(kAvx512 | kPkru), filled_area(amd_layout(kAvx512 | kPkru))).size(),
+      2696U);
 }
 
 TEST(XsaveConvert, ComponentsMoveToIntelsPlaces) {
-  const XsaveLayout from = amd(kAvx512);
+  const XsaveLayout from = amd_layout(kAvx512);
   const std::vector<std::uint8_t> out = to_intel_layout(from, filled_area(from));
   const XsaveLayout to = core_xsave_layout(out);
   EXPECT_EQ(to.xcr0, kAvx512);
@@ -66,12 +47,12 @@ TEST(XsaveConvert, ComponentsMoveToIntelsPlaces) {
 }
 
 TEST(XsaveConvert, WhatTheTableDoesNotKnowIsNotClaimed) {
-  const XsaveLayout from = amd(kAvx512 | 0x800);
+  const XsaveLayout from = amd_layout(kAvx512 | 0x800);
   EXPECT_EQ(core_xsave_layout(to_intel_layout(from, filled_area(from))).xcr0, kAvx512);
 }
 
 TEST(XsaveConvert, TheKernelsOwnCoresAreReadByTheirSize) {
-  const XsaveLayout from = amd(kAvx512);
+  const XsaveLayout from = amd_layout(kAvx512);
   std::vector<std::uint8_t> area = filled_area(from);
   std::memcpy(area.data() + kXsaveXcr0Offset, &kAvx512, sizeof kAvx512);
   EXPECT_EQ(core_xsave_layout(area).at(XsaveComponent::kZmmHi256), 896U);

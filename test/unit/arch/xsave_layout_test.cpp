@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "test/unit/arch/register_bytes.hpp"
+
 namespace backtrail::arch::x86 {
 namespace {
 
@@ -36,20 +38,7 @@ TEST(XsaveLayout, LeavesOutComponentsTheTableDoesNotKnow) {
 }
 
 TEST(XsaveLayout, TakesOffsetsFromCpuid) {
-  const XsaveLayout amd = make_xsave_layout(0xe7, [](unsigned component) -> XsaveSubleaf {
-    switch (component) {
-      case 2:
-        return {256, 576};
-      case 5:
-        return {64, 832};
-      case 6:
-        return {512, 896};
-      case 7:
-        return {1024, 1408};
-      default:
-        return {};
-    }
-  });
+  const XsaveLayout amd = amd_layout(0xe7);
   EXPECT_EQ(amd.xcr0, 0xe7U);
   EXPECT_EQ(amd.at(XsaveComponent::kOpmask), 832U);
   EXPECT_EQ(amd.at(XsaveComponent::kHi16Zmm), 1408U);

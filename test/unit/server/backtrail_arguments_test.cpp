@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/cli/command_line.hpp"
+#include "test/unit/server/parsed_command.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -17,22 +17,11 @@ Command parse(Words words) {
 
 ServeOptions serve(Words words) {
   words.insert(words.begin(), "serve");
-  const Command command = parse(std::move(words));
-  if (const auto* exit = std::get_if<PrintAndExit>(&command)) {
-    ADD_FAILURE() << "refused: " << exit->text;
-    return {};
-  }
-  return std::get<ServeOptions>(command);
+  return accepted(parse(std::move(words)));
 }
 
 PrintAndExit refused(Words words) {
-  const Command command = parse(std::move(words));
-  const auto* exit = std::get_if<PrintAndExit>(&command);
-  if (exit == nullptr) {
-    ADD_FAILURE() << "accepted";
-    return {};
-  }
-  return *exit;
+  return refusal(parse(std::move(words)));
 }
 
 TEST(BacktrailArguments, ServesAProgram) {
