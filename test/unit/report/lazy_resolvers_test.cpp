@@ -43,22 +43,25 @@ class LazyResolvers : public testing::TestWithParam<const char*> {
   Elf* elf_ = nullptr;
 };
 
-const CodeSymbol kOfLinkers{.start = 1, .name = "__tls_get_addr"};
+/// What tells a dynamic linker.
+CodeSymbol of_linkers() {
+  return {.start = 1, .name = "__tls_get_addr"};
+}
 
 TEST_P(LazyResolvers, AreKnownByTheirShape) {
-  const auto found = find({kOfLinkers});
+  const auto found = find({of_linkers()});
   ASSERT_THAT(found, Not(IsEmpty()));
   EXPECT_THAT(found, Each(Field(&CodeSymbol::stub, true)));
   EXPECT_EQ(found[0].name, "_dl_runtime_resolve");
-  const auto moved = find({kOfLinkers}, 0x1000);
+  const auto moved = find({of_linkers()}, 0x1000);
   ASSERT_THAT(moved, SizeIs(found.size()));
   EXPECT_EQ(moved[0].start, found[0].start + 0x1000);
 }
 
 TEST_P(LazyResolvers, AreLeftToSymbolsWhereThereAreSome) {
-  const auto found = find({kOfLinkers});
+  const auto found = find({of_linkers()});
   ASSERT_THAT(found, Not(IsEmpty()));
-  EXPECT_THAT(find({kOfLinkers, found[0]}), SizeIs(found.size() - 1));
+  EXPECT_THAT(find({of_linkers(), found[0]}), SizeIs(found.size() - 1));
 }
 
 TEST_P(LazyResolvers, AreLookedForInLinkersOnly) {
