@@ -18,8 +18,10 @@ constexpr unsigned kMaxSteps = 1U << 16U;
 
 }  // namespace
 
-bool FlowDecoder::run(std::size_t offset, const PtPlace& place) {
+bool FlowDecoder::run(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop) {
   at_ = offset;
+  stop_ = stop;
+  stopped_ = false;
   place_ = place;
   leg_ = nullptr;
   at_end_ = false;
@@ -57,14 +59,15 @@ bool FlowDecoder::follow_packets() {
     } else if (!packet()) {
       return false;
     }
+    if (stopped_) return true;
   }
   end();
-  return true;
+  return !stop_;
 }
 
 void FlowDecoder::end() {
   if (!on()) return;
-  batch_.truncate(held_);
+  batch_.truncate(std::exchange(held_, 0));
   place_ = {kAt, GapReason::kNone, leg_->begin, {}};
 }
 
@@ -177,8 +180,9 @@ bool FlowDecoder::walk_to(TraceeAddr stop) {
 /// Tracing is on, and execution at `at`.
 void FlowDecoder::begin(TraceeAddr at) {
   PtPlace place = place_;
-  batch_.push(*place.arrive(at, graph_.insns()));
-  held_ = 1;
+  const auto record = place.arrive(at, graph_.insns());
+  if (record) batch_.push(*record);
+  held_ = record ? 1 : 0;
   leg_ = graph_.at(at);
   at_end_ = false;
 }
@@ -394,7 +398,10 @@ bool FlowDecoder::psb() {
   }
   batch_.hand_on(held_);
   checkpoint_ = {offset, place, batch_.position() - held_};
-  return true;
+  if (!stop_ || offset < *stop_) return true;
+  place_ = place;
+  stopped_ = true;
+  return on() && offset == *stop_;
 }
 
 }  // namespace backtrail::decoder

@@ -32,16 +32,22 @@ class FlowDecoder {
               RecordBatch& batch)
       : graph_{graph}, errata_{errata}, packets_{packets}, batch_{batch} {}
 
-  /// Decodes from the PSB at `offset` on. Returns whether it came to the end; else what it wrote
-  /// behind the checkpoint is to be taken back.
-  bool run(std::size_t offset, const PtPlace& place);
+  /// What is known at the end, or behind the PSB at which it was to stop.
+  struct Stop {
+    PtPlace place;
+    unsigned held = 0;  ///< Of the newest records: they count if what follows was executed. 0 or 1.
+  };
+
+  /// Decodes from the PSB at `offset` on, and up to the one at `stop` and the packets that belong
+  /// to it, if one is given. Returns whether it came to the end; else what it wrote behind the
+  /// checkpoint is to be taken back.
+  bool run(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop = {});
   [[nodiscard]] const Checkpoint& checkpoint() const { return checkpoint_; }
   /// Gives up without trying.
   void skip(const Checkpoint& checkpoint) { checkpoint_ = checkpoint; }
   /// The packet that was too much.
   [[nodiscard]] std::size_t at() const { return at_; }
-  /// At the end.
-  [[nodiscard]] const PtPlace& place() const { return place_; }
+  [[nodiscard]] Stop stop() const { return {place_, held_}; }
 
  private:
   /// What a PSB and the packets up to its PSBEND say.
@@ -82,9 +88,11 @@ class FlowDecoder {
   std::span<const std::uint8_t> packets_;
   RecordBatch& batch_;
   std::size_t at_ = 0;  ///< In the packets.
+  std::optional<std::size_t> stop_;
   PtLastIp last_ip_;
   bool mode_known_ = false;     ///< The code is what we take it for: 64-bit, or 32-bit.
   bool may_tma_ = false;        ///< A TSC came, and no TMA since.
+  bool stopped_ = false;        ///< Behind stop_.
   Leg* leg_ = nullptr;          ///< Execution is at its begin. Null while tracing is off.
   bool at_end_ = false;         ///< No, at its end.
   PtPlace place_;               ///< While tracing is off, or nothing is known.

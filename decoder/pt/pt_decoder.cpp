@@ -64,7 +64,14 @@ PtDecoder::PtDecoder(InsnCache& insns, std::optional<CpuIdentity> cpu)
     : insns_{insns},
       cpu_{cpu},
       errata_{cpu ? pt_errata_of(*cpu) : PtErrata{}},
-      graph_{std::make_unique<FlowGraph>(insns.code())} {}
+      code_{std::make_unique<LockedCode>(insns.code())},
+      graph_{std::make_unique<FlowGraph>(*code_)} {
+  use_threads(PtThreads::for_this_machine());
+}
+
+void PtDecoder::use_threads(PtThreads threads) {
+  team_ = std::make_unique<FlowTeam>(*code_, *graph_, errata_, threads);
+}
 
 bool PtDecoder::decode(std::span<const std::uint8_t> packets, std::vector<Record>& out) {
   Append append{out};
@@ -80,8 +87,16 @@ bool PtDecoder::decode(std::span<const std::uint8_t> packets, TraceConsumer& con
   auto at = find_psb(packets);
   while (at) {
     const FlowDecoder::Checkpoint begin{*at, place, batch.position()};
+    if (!alone_ && team_->is_for(packets.size() - *at)) {
+      batch.flush();
+      if (const auto end = team_->run(packets, *at, begin.place, batch)) {
+        place = *end;
+        break;
+      }
+      batch.go_back(begin.records);
+    }
     if (!alone_ && flow.run(*at, place)) {
-      place = flow.place();
+      place = flow.stop().place;
       break;
     }
     if (alone_) flow.skip(begin);

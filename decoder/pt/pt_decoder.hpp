@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "decoder/pt/flow_graph.hpp"
+#include "decoder/pt/flow_team.hpp"
 #include "decoder/pt/pt_code_file.hpp"
 #include "decoder/pt/pt_errata.hpp"
 #include "decoder/trace/trace_consumer.hpp"
@@ -39,6 +39,9 @@ class PtDecoder {
   /// The program's mappings now; until the next call. Files that cannot be read are left out. For
   /// libipt only: code comes from the code reader of the instruction cache else.
   void set_files(std::vector<PtCodeFile> files) { files_ = std::move(files); }
+  /// Long stretches are decoded by so many threads; all the machine's CPUs if nothing is said. The
+  /// code reader is never asked by two at once.
+  void use_threads(PtThreads threads);
   /// For comparison: libipt decodes everything.
   void use_libipt_alone() { alone_ = true; }
 
@@ -56,7 +59,9 @@ class PtDecoder {
   std::optional<CpuIdentity> cpu_;
   PtErrata errata_;
   std::vector<PtCodeFile> files_;
+  std::unique_ptr<LockedCode> code_;
   std::unique_ptr<FlowGraph> graph_;
+  std::unique_ptr<FlowTeam> team_;
   bool alone_ = false;
   std::uint64_t times_helped_ = 0;
 };

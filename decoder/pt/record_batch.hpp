@@ -3,6 +3,7 @@
 /// Records on their way to a consumer, some of which may have to be taken back.
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -16,9 +17,11 @@ class RecordBatch {
   /// Records that can be written behind end() without asking.
   static constexpr std::size_t kRoom = 256;
 
+  enum class HandsOn : std::uint8_t { kOften, kNever };
+
   /// `consumer` is borrowed.
-  explicit RecordBatch(TraceConsumer& consumer)
-      : records_(2 * kWorthHandingOn), consumer_{consumer} {}
+  explicit RecordBatch(TraceConsumer& consumer, HandsOn when = HandsOn::kOften)
+      : records_(2 * kWorthHandingOn), consumer_{consumer}, when_{when} {}
 
   [[nodiscard]] Record* end() { return records_.data() + size_; }
   /// Everything before `end` counts from now on. Makes room. Invalidates pointers.
@@ -52,25 +55,47 @@ class RecordBatch {
 
   /// Hands on all but the last `kept`, if that is worth a call.
   void hand_on(std::size_t kept) {
-    if (size_ - kept >= kWorthHandingOn) flush(kept);
+    if (when_ == HandsOn::kOften && size_ - kept >= kWorthHandingOn) flush(kept);
   }
+  /// Hands on what there is, and then `records` but for the last `kept` of them, which stay here.
+  void pass_on(std::span<const Record> records, std::size_t kept) {
+    flush();
+    hand_out(records.first(records.size() - kept));
+    append(records.last(kept));
+  }
+  /// Everything behind `position` will come again. What was handed on of it is not handed on twice.
+  void go_back(std::size_t position) {
+    repeated_ += handed_on_ - position;
+    handed_on_ = position;
+    size_ = 0;
+  }
+  [[nodiscard]] std::span<const Record> all() const { return std::span{records_}.first(size_); }
+  void clear() { size_ = 0; }
   void flush(std::size_t kept = 0) {
     const std::size_t count = size_ - kept;
     if (count == 0) return;
-    consumer_.consume(std::span{records_}.first(count));
+    hand_out(std::span{records_}.first(count));
     std::copy_n(records_.begin() + static_cast<std::ptrdiff_t>(count), kept, records_.begin());
     size_ = kept;
-    handed_on_ += count;
   }
 
  private:
+  void hand_out(std::span<const Record> records) {
+    handed_on_ += records.size();
+    const std::size_t known = std::min(repeated_, records.size());
+    repeated_ -= known;
+    if (known != records.size()) consumer_.consume(records.subspan(known));
+  }
+
   /// Fits the CPU's second cache.
   static constexpr std::size_t kWorthHandingOn = 4096;
 
   std::vector<Record> records_;
   std::size_t size_ = 0;
   std::size_t handed_on_ = 0;
+  std::size_t repeated_ = 0;  ///< So many that were handed on before will come again.
   TraceConsumer& consumer_;
+  HandsOn when_;
 };
 
 }  // namespace backtrail::decoder

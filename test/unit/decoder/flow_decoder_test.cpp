@@ -44,10 +44,12 @@ struct Decoded {
   std::uint64_t helped = 0;
 };
 
+/// @param threads More than one divide the stretch at every PSB where that can be.
 Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> packets, bool libipt_alone,
-               std::optional<decoder::CpuIdentity> cpu) {
+               std::optional<decoder::CpuIdentity> cpu, unsigned threads = 1) {
   InsnCache insns{code};
   PtDecoder decoder{insns, cpu};
+  decoder.use_threads({.count = threads, .piece_bytes = 1});
   if (libipt_alone) decoder.use_libipt_alone();
   Decoded out;
   out.finished = decoder.decode(packets, out.records);
@@ -57,12 +59,8 @@ Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
 
 /// Both say the same. At the end of a trace that was not switched off libipt leaves out what the
 /// last TNT packet says, and decoding that began at another PSB may leave out more.
-testing::AssertionResult agree(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
-                               std::uint64_t* helped = nullptr,
-                               std::optional<decoder::CpuIdentity> cpu = std::nullopt) {
-  const Decoded ours = decode(code, packets, false, cpu);
-  const Decoded libipt = decode(code, packets, true, cpu);
-  if (helped != nullptr) *helped += ours.helped;
+testing::AssertionResult same(const Decoded& ours, const Decoded& libipt,
+                              std::span<const std::uint8_t> packets) {
   const auto [a, b] = std::mismatch(ours.records.begin(), ours.records.end(),
                                     libipt.records.begin(), libipt.records.end());
   const auto at = static_cast<std::size_t>(a - ours.records.begin());
@@ -75,6 +73,19 @@ testing::AssertionResult agree(decoder::CodeReader& code, std::span<const std::u
            << "; ours" << text(ours.records, before, 6) << "; libipt's"
            << text(libipt.records, before, 6) << "; finished " << ours.finished << ' '
            << libipt.finished << " helped " << ours.helped << " " << packet_names(packets);
+  }
+  return testing::AssertionSuccess();
+}
+
+/// libipt, ours, and ours by two threads.
+testing::AssertionResult agree(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
+                               std::uint64_t* helped = nullptr,
+                               std::optional<decoder::CpuIdentity> cpu = std::nullopt) {
+  const Decoded libipt = decode(code, packets, true, cpu);
+  for (const unsigned threads : {1U, 2U}) {
+    const Decoded ours = decode(code, packets, false, cpu, threads);
+    if (helped != nullptr) *helped += ours.helped;
+    if (auto result = same(ours, libipt, packets); !result) return result << " threads " << threads;
   }
   return testing::AssertionSuccess();
 }
@@ -333,6 +344,32 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"WildReturns", {.wild_returns = 2}},
                     Case{"I386", {.signals = 60, .gaps = 50}, arch::Isa::kI386}),
     [](const auto& tested) { return std::string{tested.param.name}; });
+
+/// A long run with many PSBs: what several threads make of it is what one does, to the record.
+TEST(FlowTeam, JoinsWhatItsThreadsFound) {
+  for (unsigned seed = 0; seed < kPrograms / 6; ++seed) {
+    Random random{seed};
+    ToyProgram program{arch::Isa::kAmd64, random};
+    ToyMachine machine{program, random, {.signals = seed % 2 == 0 ? 0U : 400U}};
+    InsnCache insns{program};
+    decoder::PtEncoder encoder{insns};
+    Bytes packets;
+    for (int part = 0; part < 200; ++part) {
+      machine.run(pick(random, 300));
+      encoder.encode(machine.take_records(), packets);
+      encoder.synchronize(packets);
+    }
+    encoder.finish(machine.pc(), packets);
+    if (seed % 3 == 2) packets = damaged(packets, random);
+    const Decoded alone = decode(program, packets, false, std::nullopt);
+    for (const unsigned threads : {2U, 5U}) {
+      const Decoded team = decode(program, packets, false, std::nullopt, threads);
+      EXPECT_EQ(team.records, alone.records) << "seed " << seed << " threads " << threads;
+      EXPECT_EQ(team.finished, alone.finished);
+      EXPECT_EQ(team.helped, alone.helped);
+    }
+  }
+}
 
 TEST(FlowDecoderCases, SystemCallsStopTracing) {
   // 1000: jz 1003; 1002: nop; 1003: syscall; 1005: jmp 1008; 1007: nop; 1008: ret

@@ -1,0 +1,27 @@
+#pragma once
+/// @file
+/// Code that several threads read, one at a time.
+
+#include <mutex>
+
+#include "decoder/trace/code_reader.hpp"
+
+namespace backtrail::decoder {
+
+class LockedCode : public CodeReader {
+ public:
+  /// `code` is borrowed.
+  explicit LockedCode(CodeReader& code) : code_{code} {}
+
+  [[nodiscard]] arch::Isa isa() const override { return code_.isa(); }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
+    const std::lock_guard lock{mutex_};
+    return code_.read_code(address, out);
+  }
+
+ private:
+  CodeReader& code_;
+  std::mutex mutex_;
+};
+
+}  // namespace backtrail::decoder
