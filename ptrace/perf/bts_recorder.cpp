@@ -72,11 +72,15 @@ int weight(const Error& error) {
   }
 }
 
-Result<PerfEvent> open_mapped(PerfKernel& kernel, pid_t tid, const perf_event_attr& attributes,
-                              const BufferRequest& request) {
-  BT_TRY(PerfEvent event, PerfEvent::open(kernel, attributes, tid));
-  BT_CHECKED(event.map(request));
-  return event;
+/// By the data ring, or by the area of the intel_bts unit, whose number that is.
+Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOptions& options,
+                             std::optional<std::uint32_t> area_unit) {
+  if (area_unit) {
+    return PerfEvent::open_mapped(kernel, aux_attributes(options, *area_unit), tid,
+                                  {options.mode, kAuxRingBytes, options.size_bytes});
+  }
+  return PerfEvent::open_mapped(kernel, ring_attributes(options), tid,
+                                {options.mode, std::max(options.size_bytes, kLeastRingBytes), 0});
 }
 
 }  // namespace
@@ -89,39 +93,66 @@ Result<std::unique_ptr<BtsRecorder>> BtsRecorder::open(PerfKernel& kernel, pid_t
   if (!cpu_has_bts) return fail(TraceErrc::kUnsupported, "the CPU has no BTS");
   std::optional<Error> refusal;
   if (const auto type = pmu_type(kernel, "intel_bts")) {
-    auto event = open_mapped(kernel, tid, aux_attributes(options, *type),
-                             {options.mode, kAuxRingBytes, options.size_bytes});
+    auto event = open_event(kernel, tid, options, type);
     if (event)
       return std::unique_ptr<BtsRecorder>{
-          new BtsRecorder{std::move(*event), options, true, insns, sink}};
+          new BtsRecorder{std::move(*event), tid, options, true, insns, sink}};
     if (event.error().is(TraceErrc::kTraceeGone)) return fail(event.error());
     refusal = event.error();
   }
-  auto event = open_mapped(kernel, tid, ring_attributes(options),
-                           {options.mode, std::max(options.size_bytes, kLeastRingBytes), 0});
+  auto event = open_event(kernel, tid, options, std::nullopt);
   if (event)
     return std::unique_ptr<BtsRecorder>{
-        new BtsRecorder{std::move(*event), options, false, insns, sink}};
+        new BtsRecorder{std::move(*event), tid, options, false, insns, sink}};
   if (refusal && weight(*refusal) > weight(event.error())) return fail(*refusal);
   return fail(event.error());
 }
 
-BtsRecorder::BtsRecorder(PerfEvent event, const RecorderOptions& options, bool by_aux,
+BtsRecorder::BtsRecorder(PerfEvent event, pid_t tid, const RecorderOptions& options, bool by_aux,
                          decoder::InsnCache& insns, decoder::TraceConsumer& sink)
-    : event_{std::move(event)},
-      options_{options},
+    : tid_{tid},
       filter_{insns, sink},
       // The kernel's part is in AUX bytes only; the ring leaves it out without a trace.
-      assembler_{&insns, by_aux ? sink : static_cast<decoder::TraceConsumer&>(filter_)},
-      ring_{event_.data()} {
-  if (by_aux) aux_.emplace(event_.aux().size());
-  const perf_event_attr attributes = by_aux ? aux_attributes(options, 0) : ring_attributes(options);
+      assembler_{&insns, by_aux ? sink : static_cast<decoder::TraceConsumer&>(filter_)} {
+  if (by_aux) aux_.emplace(0);
+  use(std::move(event), options);
+}
+
+/// Everything that counts from the event's beginning begins anew.
+void BtsRecorder::use(PerfEvent event, const RecorderOptions& options) {
+  options_ = options;
+  event_.emplace(std::move(event));
+  ring_.emplace(event_->data());
+  if (aux_) aux_.emplace(event_->aux().size());
+  snapshot_ = perf::SnapshotReader{perf::kBtsRecordBytes};
+  tail_ = 0;
+  history_head_ = 0;
+  times_ = {};
+  lost_seen_ = 0;
+  const perf_event_attr attributes = aux_ ? aux_attributes(options, 0) : ring_attributes(options);
   layout_ = {attributes.sample_type, attributes.sample_id_all != 0, 0};
+}
+
+Result<void> BtsRecorder::stream() {
+  if (options_.mode == BufferMode::kStream || ended_) return {};
+  PerfKernel& kernel = event_->kernel();
+  const auto unit = aux_ ? pmu_type(kernel, "intel_bts") : std::nullopt;
+  auto other = reopen(event_, options_.mode, BufferMode::kStream, [&](BufferMode mode) {
+    RecorderOptions wanted = options_;
+    wanted.mode = mode;
+    return open_event(kernel, tid_, wanted, unit);
+  });
+  ended_ = !other.event;
+  if (ended_) return other.said;
+  options_.mode = other.mode;
+  use(std::move(*other.event), options_);
+  BT_CHECKED(event_->enable());
+  return other.said;
 }
 
 Result<void> BtsRecorder::start(TraceeAddr pc) {
   assembler_.start(pc);
-  return event_.enable();
+  return event_->enable();
 }
 
 void BtsRecorder::take_pair(std::uint64_t from, std::uint64_t to) {
@@ -172,7 +203,7 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
   } else if (const auto* dropped = std::get_if<perf::LostSamplesRecord>(&record.body)) {
     assembler_.lost({dropped->count, LossBound::kExact});
   } else if (const auto* aux = std::get_if<perf::AuxRecord>(&record.body)) {
-    if (aux_ && event_.mode() == BufferMode::kStream) aux_->add(*aux);
+    if (aux_ && event_->mode() == BufferMode::kStream) aux_->add(*aux);
   } else if (const auto* move = std::get_if<perf::SwitchRecord>(&record.body)) {
     take_switch(record, move->departs, move->preempted);
   } else if (std::holds_alternative<perf::ThrottleRecord>(record.body)) {
@@ -183,28 +214,28 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
 }
 
 void BtsRecorder::drain_ring() {
-  const std::uint64_t head = event_.data_head();
+  const std::uint64_t head = event_->data_head();
   const auto walk =
-      ring_.visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
+      ring_->visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
   if (walk.broken) {
     assembler_.lost({});
     if (aux_) aux_->ring_lost();
   }
   tail_ = head;
-  event_.set_data_tail(tail_);
+  event_->set_data_tail(tail_);
 }
 
 void BtsRecorder::drain_history() {
-  const bool paused = event_.pause_output(true).has_value();
-  const std::uint64_t head = event_.data_head();
-  std::vector<std::uint8_t> bytes = ring_.copy_backward(head);
+  const bool paused = event_->pause_output(true).has_value();
+  const std::uint64_t head = event_->data_head();
+  std::vector<std::uint8_t> bytes = ring_->copy_backward(head);
   // Backwards: the head goes down, through zero. Signed comparison would be wrong here.
   const std::uint64_t fresh = history_head_ - head;
-  const std::uint64_t moved = head - event_.data_head();
-  if (paused) (void)event_.pause_output(false);
+  const std::uint64_t moved = head - event_->data_head();
+  if (paused) (void)event_->pause_output(false);
   // Oldest first: what was read before, or overwritten while it was copied, is at the front.
   std::uint64_t surplus = bytes.size() > fresh ? bytes.size() - fresh : 0;
-  const std::uint64_t room = ring_.size() > moved ? ring_.size() - moved : 0;
+  const std::uint64_t room = ring_->size() > moved ? ring_->size() - moved : 0;
   surplus = std::max(surplus, bytes.size() > room ? bytes.size() - room : 0);
   const std::uint64_t record_bytes = options_.marks ? 32 : 24;
   // A record that was partly overwritten goes as a whole.
@@ -229,13 +260,13 @@ void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
     // Somewhere in these bytes is what a lost record told of, and perhaps padding. Records sit on a
     // grid that begins anew with the area.
     assembler_.lost({});
-    const std::uint64_t in_area = offset % event_.aux().size();
+    const std::uint64_t in_area = offset % event_->aux().size();
     const std::uint64_t skip =
         (perf::kBtsRecordBytes - in_area % perf::kBtsRecordBytes) % perf::kBtsRecordBytes;
     offset += std::min(skip, size);
     size -= std::min(skip, size);
   }
-  assembler_.raw_records(perf::copy_piece(event_.aux(), offset, size));
+  assembler_.raw_records(perf::copy_piece(event_->aux(), offset, size));
   if (piece.truncated()) {
     assembler_.lost({});
     restart_ = true;  // the kernel has disabled it
@@ -246,22 +277,22 @@ void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
 
 void BtsRecorder::drain_aux() {
   // Before the ring: then every record of bytes below this head is in the ring.
-  const std::uint64_t head = event_.aux_head();
+  const std::uint64_t head = event_->aux_head();
   const std::uint64_t unread = head - aux_->tail();
   drain_ring();
   for (const auto& piece : aux_->take(head)) take_piece(piece);
   // No room for one more record: the CPU stopped storing, and nobody says so.
-  if (unread + perf::kBtsRecordBytes > event_.aux().size() && !restart_) {
+  if (unread + perf::kBtsRecordBytes > event_->aux().size() && !restart_) {
     assembler_.lost({});
     restart_ = true;
   }
-  event_.set_aux_tail(aux_->tail());
+  event_->set_aux_tail(aux_->tail());
 }
 
 void BtsRecorder::drain_snapshot() {
-  (void)event_.disable();
+  (void)event_->disable();
   drain_ring();
-  const auto news = snapshot_.look(event_.aux(), event_.aux_head());
+  const auto news = snapshot_.look(event_->aux(), event_->aux_head());
   if (news.lost) assembler_.lost({});
   if (!news.bytes.empty()) news_ = true;
   assembler_.raw_records(news.bytes);
@@ -269,10 +300,9 @@ void BtsRecorder::drain_snapshot() {
 }
 
 void BtsRecorder::check_times() {
-  const auto now = event_.times();
+  const auto now = event_->times();
   if (!now) return;
-  const bool unseen = now->enabled - times_.enabled != now->running - times_.running;
-  if (now->in_error || unseen) assembler_.lost({});
+  if (now->in_error || now->unseen_since(times_)) assembler_.lost({});
   if (now->in_error) {
     restart_ = true;
     return;
@@ -288,26 +318,26 @@ void BtsRecorder::check_times() {
 
 void BtsRecorder::restart() {
   restart_ = false;
-  if (!ended_) (void)event_.enable();
+  if (!ended_) (void)event_->enable();
 }
 
 void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   if (ended_) return;
   news_ = false;
   // Asked first: what comes between the question and the reading is read.
-  const bool dead = event_.dead();
+  const bool dead = event_->dead();
   if (!aux_) {
-    event_.mode() == BufferMode::kStream ? drain_ring() : drain_history();
+    event_->mode() == BufferMode::kStream ? drain_ring() : drain_history();
   } else {
-    event_.mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
+    event_->mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
   }
   check_times();
   if (dead) {
     ended_ = true;
-    const bool full = event_.mode() == BufferMode::kStream && !aux_;
+    const bool full = event_->mode() == BufferMode::kStream && !aux_;
     if (times_.lost && *times_.lost > lost_seen_ && full) {
       assembler_.lost({*times_.lost - lost_seen_, LossBound::kBatches});
-    } else if (!event_.counts_lost() && full) {
+    } else if (!event_->counts_lost() && full) {
       assembler_.lost({});
     }
   } else if (restart_) {
@@ -321,7 +351,7 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
 std::string BtsRecorder::statistics() const {
   return fmt::format("perf-bts by {}, {} KiB, {} records, {} gaps, {} unseen signals{}",
                      aux_ ? "intel_bts" : "the data ring",
-                     (aux_ ? event_.aux().size() : event_.data().size()) / 1024,
+                     !event_ ? 0 : (aux_ ? event_->aux().size() : event_->data().size()) / 1024,
                      assembler_.records(), assembler_.gaps(), filter_.breaks(),
                      not_bts_ ? "; the kernel took the request for a plain sampler" : "");
 }

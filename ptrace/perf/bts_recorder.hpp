@@ -43,6 +43,11 @@ class BtsRecorder {
   /// Hands on what there is. `pc` when the thread is stopped *and* a ptrace request on it has
   /// succeeded since: only then it is off its CPU and the kernel has emptied the CPU's buffer.
   void drain(std::optional<TraceeAddr> pc = std::nullopt);
+  /// From now on nothing is overwritten (BufferMode::kStream). The thread is stopped and was
+  /// drained. Where that cannot be had it goes on as it was; the error says why.
+  Result<void> stream();
+  /// How much of the buffers waits to be read, if nothing may be overwritten.
+  [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   /// The thread is about to run: from now on the event must get on too.
   void resumed() { ran_ = true; }
   /// A gap of the debugger's making, between two drains.
@@ -52,13 +57,15 @@ class BtsRecorder {
   /// What was opened turned out to be no BTS.
   [[nodiscard]] bool not_bts() const { return not_bts_; }
   [[nodiscard]] bool uses_aux() const { return aux_.has_value(); }
-  [[nodiscard]] const PerfEvent& event() const { return event_; }
+  /// While it has not ended.
+  [[nodiscard]] const PerfEvent& event() const { return *event_; }
   [[nodiscard]] std::string statistics() const;
 
  private:
-  BtsRecorder(PerfEvent event, const RecorderOptions& options, bool by_aux,
+  BtsRecorder(PerfEvent event, pid_t tid, const RecorderOptions& options, bool by_aux,
               decoder::InsnCache& insns, decoder::TraceConsumer& sink);
 
+  void use(PerfEvent event, const RecorderOptions& options);
   void drain_ring();
   void drain_history();
   void drain_aux();
@@ -71,12 +78,13 @@ class BtsRecorder {
   void check_times();
   void restart();
 
-  PerfEvent event_;
+  std::optional<PerfEvent> event_;
+  pid_t tid_;
   RecorderOptions options_;
   decoder::perf::SampleLayout layout_;
   decoder::perf::ContinuityFilter filter_;
   decoder::perf::BranchAssembler assembler_;
-  decoder::perf::DataRing ring_;
+  std::optional<decoder::perf::DataRing> ring_;
   std::uint64_t tail_ = 0;
   std::uint64_t history_head_ = 0;
   std::optional<decoder::perf::AuxCursor> aux_;

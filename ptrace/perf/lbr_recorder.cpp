@@ -36,14 +36,12 @@ Result<std::unique_ptr<LbrRecorder>> LbrRecorder::open(PerfKernel& kernel, pid_t
                                                        decoder::TraceConsumer& sink) {
   Error last;
   for (const std::uint64_t period : kPeriods) {
-    auto event = PerfEvent::open(kernel, attributes_for(period), tid);
-    if (!event) {
-      last = event.error();
-      if (last.code.value() != EINVAL) break;
-      continue;
-    }
-    BT_CHECKED(event->map({BufferMode::kStream, ring_bytes, 0}));
-    return std::unique_ptr<LbrRecorder>{new LbrRecorder{std::move(*event), period, insns, sink}};
+    auto event = PerfEvent::open_mapped(kernel, attributes_for(period), tid,
+                                        {BufferMode::kStream, ring_bytes, 0});
+    if (event)
+      return std::unique_ptr<LbrRecorder>{new LbrRecorder{std::move(*event), period, insns, sink}};
+    last = event.error();
+    if (last.code.value() != EINVAL) break;
   }
   return fail(last);
 }

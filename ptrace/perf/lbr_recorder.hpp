@@ -33,6 +33,7 @@ class LbrRecorder {
   /// A gap of the debugger's making, between two drains.
   void insert(const decoder::Record& record) { assembler_.insert(record); }
   [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_.percent_full(); }
   [[nodiscard]] const PerfEvent& event() const { return event_; }
   [[nodiscard]] std::string statistics() const;
 

@@ -20,9 +20,20 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kFormatLost = 1U << 4U;
 constexpr std::uint64_t kFormat = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 
+/// Where the config of a generic event names its unit. Source: <linux/perf_event.h>.
+constexpr unsigned kUnitShift = 32;
+/// Nanoseconds.
+constexpr std::uint64_t kSlack = 100'000;
+
 std::uint64_t whole_pages(std::uint64_t bytes) {
   return std::bit_ceil(std::max<std::uint64_t>((bytes + kPageBytes - 1) / kPageBytes, 1)) *
          kPageBytes;
+}
+
+/// So much waits before we are woken; the rest is for what comes meanwhile.
+std::uint32_t watermark(std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30U;
+  return static_cast<std::uint32_t>(std::min(whole_pages(bytes) / 4, kMost));
 }
 
 /// A smaller buffer may be granted.
@@ -76,10 +87,80 @@ Result<PerfEvent> PerfEvent::open(PerfKernel& kernel, const perf_event_attr& wan
   return fail(last);
 }
 
+std::vector<std::uint32_t> core_units(PerfKernel& kernel) {
+  std::vector<std::uint32_t> out;
+  for (const char* name : {"cpu_core", "cpu_atom", "cpu_lowpower"}) {
+    if (const auto type = pmu_type(kernel, name)) out.push_back(*type);
+  }
+  return out;
+}
+
+Result<PerfEvent> PerfEvent::open_on_all_cores(PerfKernel& kernel, const perf_event_attr& wanted,
+                                               pid_t tid) {
+  const std::vector<std::uint32_t> units =
+      wanted.type == PERF_TYPE_HARDWARE ? core_units(kernel) : std::vector<std::uint32_t>{};
+  if (units.empty()) return open(kernel, wanted, tid);
+  std::optional<PerfEvent> out;
+  Error refused;
+  bool all = true;
+  for (const std::uint32_t unit : units) {
+    perf_event_attr attributes = wanted;
+    attributes.config |= std::uint64_t{unit} << kUnitShift;
+    auto event = open(kernel, attributes, tid);
+    if (!event) {
+      refused = event.error();
+      all = false;
+    } else if (!out) {
+      out.emplace(std::move(*event));
+    } else {
+      out->twins_.push_back(std::exchange(event->fd_, -1));
+      out->counts_lost_ = out->counts_lost_ && event->counts_lost_;
+    }
+  }
+  if (!out) return fail(refused);
+  out->all_cores_ = all;
+  return std::move(*out);
+}
+
+Result<PerfEvent> PerfEvent::open_mapped(PerfKernel& kernel, const perf_event_attr& wanted,
+                                         pid_t tid, const BufferRequest& request) {
+  BufferRequest asked = request;
+  for (bool again = false;; again = true) {
+    perf_event_attr attributes = wanted;
+    if (request.mode == BufferMode::kStream) {
+      attributes.watermark = 1;
+      attributes.wakeup_watermark = watermark(asked.data_bytes);
+      attributes.aux_watermark = asked.aux_bytes == 0 ? 0 : watermark(asked.aux_bytes);
+    }
+    BT_TRY(PerfEvent event, open_on_all_cores(kernel, attributes, tid));
+    BT_CHECKED(event.map(asked));
+    event.share_ring();
+    // What was granted may be less than what it was to wake us at.
+    const bool smaller = event.data_.size() < whole_pages(asked.data_bytes) ||
+                         (asked.aux_bytes != 0 && event.aux_.size() < whole_pages(asked.aux_bytes));
+    if (request.mode == BufferMode::kHistory || !smaller || again) return event;
+    asked.data_bytes = event.data_.size();
+    asked.aux_bytes = event.aux_.size();
+  }
+}
+
+/// Where the ring cannot be shared, that kind of core is not seen: the times tell.
+void PerfEvent::share_ring() {
+  const auto refused = [this](int twin) {
+    if (kernel_->control(twin, PERF_EVENT_IOC_SET_OUTPUT, static_cast<unsigned>(fd_))) return false;
+    kernel_->close(twin);
+    all_cores_ = false;
+    return true;
+  };
+  twins_.erase(std::remove_if(twins_.begin(), twins_.end(), refused), twins_.end());
+}
+
 PerfEvent::PerfEvent(PerfEvent&& other) noexcept
     : kernel_{other.kernel_},
       fd_{std::exchange(other.fd_, -1)},
       counts_lost_{other.counts_lost_},
+      all_cores_{other.all_cores_},
+      twins_{std::exchange(other.twins_, {})},
       mode_{other.mode_},
       page_{std::exchange(other.page_, nullptr)},
       mapping_{std::exchange(other.mapping_, {})},
@@ -89,6 +170,7 @@ PerfEvent::PerfEvent(PerfEvent&& other) noexcept
 PerfEvent::~PerfEvent() {
   if (!aux_.empty()) kernel_->unmap(aux_.data(), aux_.size());
   if (!mapping_.empty()) kernel_->unmap(mapping_.data(), mapping_.size());
+  for (const int twin : twins_) kernel_->close(twin);
   if (fd_ >= 0) kernel_->close(fd_);
 }
 
@@ -137,19 +219,53 @@ void PerfEvent::set_aux_tail(std::uint64_t tail) {
   kernel_->store(page_->aux_tail, tail);
 }
 
+unsigned PerfEvent::percent_full() const {
+  if (mode_ == BufferMode::kHistory) return 0;
+  constexpr std::uint64_t kAll = 100;
+  const auto part = [](std::uint64_t waits, std::uint64_t size) {
+    return static_cast<unsigned>(std::min(waits, size) * kAll / size);
+  };
+  const unsigned ring = part(data_head() - page_->data_tail, data_.size());
+  if (aux_.empty()) return ring;
+  return std::max(ring, part(aux_head() - page_->aux_tail, aux_.size()));
+}
+
+Result<void> PerfEvent::control_all(unsigned long request, std::uint64_t argument) {
+  for (const int twin : twins_) (void)kernel_->control(twin, request, argument);
+  return kernel_->control(fd_, request, argument);
+}
 Result<void> PerfEvent::enable() {
-  return kernel_->control(fd_, PERF_EVENT_IOC_ENABLE, 0);
+  return control_all(PERF_EVENT_IOC_ENABLE, 0);
 }
 Result<void> PerfEvent::disable() {
-  return kernel_->control(fd_, PERF_EVENT_IOC_DISABLE, 0);
+  return control_all(PERF_EVENT_IOC_DISABLE, 0);
 }
 Result<void> PerfEvent::pause_output(bool on) {
   return kernel_->control(fd_, PERF_EVENT_IOC_PAUSE_OUTPUT, on ? 1 : 0);
 }
 
+bool EventTimes::unseen_since(const EventTimes& before) const {
+  const std::uint64_t wanted = enabled - before.enabled;
+  const std::uint64_t ran = running - before.running;
+  return slack == 0 ? wanted != ran : wanted > ran + slack;
+}
+
 Result<EventTimes> PerfEvent::times() const {
+  BT_TRY(EventTimes out, times_of(fd_));
+  for (const int twin : twins_) {
+    BT_TRY(const EventTimes other, times_of(twin));
+    out.running += other.running;
+    out.in_error = out.in_error || other.in_error;
+    if (out.lost && other.lost) *out.lost += *other.lost;
+  }
+  // Of several events, of which one runs at a time, the times are not read at one moment.
+  if (!twins_.empty() && all_cores_) out.slack = kSlack;
+  return out;
+}
+
+Result<EventTimes> PerfEvent::times_of(int fd) const {
   std::array<std::uint64_t, 4> words{};
-  BT_TRY(const std::size_t count, kernel_->read(fd_, std::span{words}.first(counts_lost_ ? 4 : 3)));
+  BT_TRY(const std::size_t count, kernel_->read(fd, std::span{words}.first(counts_lost_ ? 4 : 3)));
   EventTimes out;
   out.in_error = count == 0;
   out.enabled = words[1];

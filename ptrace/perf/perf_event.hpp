@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "arch/base/result.hpp"
 #include "ptrace/perf/perf_kernel.hpp"
@@ -24,16 +26,29 @@ struct BufferRequest {
   std::uint64_t aux_bytes = 0;   ///< Of the AUX area; 0 = none.
 };
 
-/// How long an event was wanted and how long it ran; where they differ something ran unseen.
+/// How long an event was wanted and how long it ran.
 struct EventTimes {
   std::uint64_t enabled = 0;
   std::uint64_t running = 0;
   std::optional<std::uint64_t> lost;  ///< Records, ever; not told by kernels before 6.0.
   bool in_error = false;              ///< A pinned event that found its unit taken.
+  std::uint64_t slack = 0;            ///< Differences up to this say nothing.
+
+  /// Something ran unseen between the two readings.
+  [[nodiscard]] bool unseen_since(const EventTimes& before) const;
 };
+
+/// The CPU's own units for branch events, where it has several (cpu_core and cpu_atom of hybrid
+/// CPUs): an event of one sees nothing on the other's cores. Empty where there is one.
+[[nodiscard]] std::vector<std::uint32_t> core_units(PerfKernel& kernel);
 
 class PerfEvent {
  public:
+  /// open() and map(). A branch event gets one event for each kind of core, all of which write into
+  /// one ring. In kStream mode the descriptor becomes readable when a quarter of the ring or of the
+  /// area waits to be read.
+  static Result<PerfEvent> open_mapped(PerfKernel& kernel, const perf_event_attr& wanted, pid_t tid,
+                                       const BufferRequest& request);
   /// Opens and retries as the kernel's answers allow: interrupted, a smaller attribute (E2BIG),
   /// without the count of lost records (EINVAL), once more when the unit is busy (EBUSY).
   static Result<PerfEvent> open(PerfKernel& kernel, const perf_event_attr& wanted, pid_t tid);
@@ -53,6 +68,9 @@ class PerfEvent {
   [[nodiscard]] BufferMode mode() const { return mode_; }
   [[nodiscard]] std::span<const std::uint8_t> data() const { return data_; }
   [[nodiscard]] std::span<const std::uint8_t> aux() const { return aux_; }
+  /// How much of what the kernel may write waits to be read: of the ring or of the area, whichever
+  /// is fuller. 0 where the oldest are overwritten.
+  [[nodiscard]] unsigned percent_full() const;
   /// The kernel tells how many records were lost.
   [[nodiscard]] bool counts_lost() const { return counts_lost_; }
 
@@ -72,18 +90,50 @@ class PerfEvent {
  private:
   PerfEvent(PerfKernel& kernel, int fd, bool counts_lost)
       : kernel_{&kernel}, fd_{fd}, counts_lost_{counts_lost} {}
+  static Result<PerfEvent> open_on_all_cores(PerfKernel& kernel, const perf_event_attr& wanted,
+                                             pid_t tid);
+  void share_ring();
+  Result<void> control_all(unsigned long request, std::uint64_t argument);
+  [[nodiscard]] Result<EventTimes> times_of(int fd) const;
   Result<void> map_data(std::uint64_t bytes, bool writable);
   Result<void> map_aux(std::uint64_t bytes, bool writable);
 
   PerfKernel* kernel_;
   int fd_;
   bool counts_lost_;
+  bool all_cores_ = true;   ///< There is an event for each kind of core.
+  std::vector<int> twins_;  ///< The events of other kinds of cores.
   BufferMode mode_ = BufferMode::kHistory;
   perf_event_mmap_page* page_ = nullptr;
   std::span<std::uint8_t> mapping_;
   std::span<std::uint8_t> aux_;
   std::span<const std::uint8_t> data_;
 };
+
+/// An event instead of another one.
+struct Reopened {
+  std::optional<PerfEvent> event;  ///< Nothing if neither can be had any more.
+  BufferMode mode = BufferMode::kHistory;
+  Result<void> said;  ///< Why it is not the one that was wanted.
+};
+/// Closes `old` and opens one of mode `wanted`, or else one of mode `before` again. A unit may have
+/// one user only, so there are never two. `open` takes a mode and returns a Result<PerfEvent>.
+template <typename Open>
+Reopened reopen(std::optional<PerfEvent>& old, BufferMode before, BufferMode wanted,
+                const Open& open) {
+  old.reset();
+  Reopened out;
+  if (auto event = open(wanted)) {
+    out.event.emplace(std::move(*event));
+    out.mode = wanted;
+    return out;
+  } else {
+    out.said = fail(event.error());
+  }
+  out.mode = before;
+  if (auto event = open(before)) out.event.emplace(std::move(*event));
+  return out;
+}
 
 /// Why the kernel refused to open an event, and who could change that: one line.
 [[nodiscard]] std::string explain_perf_error(const Error& error);

@@ -16,11 +16,7 @@ constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
 /// not take them. Both only say what is so without them.
 constexpr std::array<std::uint64_t, 2> kConfigs{(1U << 0U) | (1U << 13U), 0};
 
-}  // namespace
-
-Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t tid,
-                                                     const RecorderOptions& options,
-                                                     decoder::PtPacketConsumer& packets) {
+Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOptions& options) {
   const auto type = pmu_type(kernel, "intel_pt");
   if (!type) return fail(TraceErrc::kUnsupported, "the kernel offers no intel_pt");
   perf_event_attr attributes{};
@@ -32,24 +28,56 @@ Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t t
   Error last;
   for (const std::uint64_t config : kConfigs) {
     attributes.config = config;
-    auto event = PerfEvent::open(kernel, attributes, tid);
-    if (!event) {
-      last = event.error();
-      if (last.code.value() != EINVAL) break;
-      continue;
-    }
-    BT_CHECKED(
-        event->map({options.mode, kAuxRingBytes, std::max<std::uint64_t>(options.size_bytes, 1)}));
-    return std::unique_ptr<PtRecorder>{new PtRecorder{std::move(*event), packets}};
+    auto event = PerfEvent::open_mapped(
+        kernel, attributes, tid,
+        {options.mode, kAuxRingBytes, std::max<std::uint64_t>(options.size_bytes, 1)});
+    if (event) return event;
+    last = event.error();
+    if (last.code.value() != EINVAL) break;
   }
   return fail(last);
 }
 
-PtRecorder::PtRecorder(PerfEvent event, decoder::PtPacketConsumer& packets)
-    : event_{std::move(event)},
-      packets_{packets},
-      ring_{event_.data()},
-      aux_{event_.aux().size()} {}
+}  // namespace
+
+Result<std::unique_ptr<PtRecorder>> PtRecorder::open(PerfKernel& kernel, pid_t tid,
+                                                     const RecorderOptions& options,
+                                                     decoder::PtPacketConsumer& packets) {
+  BT_TRY(PerfEvent event, open_event(kernel, tid, options));
+  return std::unique_ptr<PtRecorder>{new PtRecorder{std::move(event), tid, options, packets}};
+}
+
+PtRecorder::PtRecorder(PerfEvent event, pid_t tid, const RecorderOptions& options,
+                       decoder::PtPacketConsumer& packets)
+    : tid_{tid}, packets_{packets} {
+  use(std::move(event), options);
+}
+
+void PtRecorder::use(PerfEvent event, const RecorderOptions& options) {
+  options_ = options;
+  event_.emplace(std::move(event));
+  ring_.emplace(event_->data());
+  aux_ = perf::AuxCursor{event_->aux().size()};
+  snapshot_ = perf::SnapshotReader{1};
+  tail_ = 0;
+  times_ = {};
+}
+
+Result<void> PtRecorder::stream() {
+  if (options_.mode == BufferMode::kStream || ended_) return {};
+  PerfKernel& kernel = event_->kernel();
+  auto other = reopen(event_, options_.mode, BufferMode::kStream, [&](BufferMode mode) {
+    RecorderOptions wanted = options_;
+    wanted.mode = mode;
+    return open_event(kernel, tid_, wanted);
+  });
+  ended_ = !other.event;
+  if (ended_) return other.said;
+  options_.mode = other.mode;
+  use(std::move(*other.event), options_);
+  BT_CHECKED(event_->enable());
+  return other.said;
+}
 
 void PtRecorder::lose() {
   ++holes_;
@@ -57,41 +85,41 @@ void PtRecorder::lose() {
 }
 
 void PtRecorder::drain_ring() {
-  const std::uint64_t head = event_.data_head();
-  const auto walk = ring_.visit(tail_, head, [this](const perf::RecordView& view) {
+  const std::uint64_t head = event_->data_head();
+  const auto walk = ring_->visit(tail_, head, [this](const perf::RecordView& view) {
     const auto record = perf::parse_record(view, {});
     if (const auto* aux = std::get_if<perf::AuxRecord>(&record.body)) {
-      if (event_.mode() == BufferMode::kStream) aux_.add(*aux);
+      if (event_->mode() == BufferMode::kStream) aux_.add(*aux);
     } else if (std::holds_alternative<perf::LostRecord>(record.body)) {
       aux_.ring_lost();
     }
   });
   if (walk.broken) aux_.ring_lost();
   tail_ = head;
-  event_.set_data_tail(tail_);
+  event_->set_data_tail(tail_);
 }
 
 bool PtRecorder::drain_stream() {
-  const std::uint64_t head = event_.aux_head();
+  const std::uint64_t head = event_->aux_head();
   drain_ring();
   bool restart = false;
   for (const perf::AuxPiece& piece : aux_.take(head)) {
     // Bytes without a record may have been truncated before; packets say nothing of that.
     if (!piece.described) hole_ = true;
     if (std::exchange(hole_, false)) lose();
-    packets_.append(perf::copy_piece(event_.aux(), piece.offset, piece.size));
+    packets_.append(perf::copy_piece(event_->aux(), piece.offset, piece.size));
     bytes_ += piece.size;
     hole_ = piece.truncated() || piece.has_holes();
     restart = restart || piece.truncated();
   }
-  event_.set_aux_tail(aux_.tail());
+  event_->set_aux_tail(aux_.tail());
   return restart;
 }
 
 bool PtRecorder::drain_snapshot() {
-  (void)event_.disable();
+  (void)event_->disable();
   drain_ring();
-  const auto news = snapshot_.look(event_.aux(), event_.aux_head());
+  const auto news = snapshot_.look(event_->aux(), event_->aux_head());
   if (news.lost) {
     // Its begin is the middle of a packet; the bytes before it do not join.
     packets_.clear();
@@ -104,11 +132,11 @@ bool PtRecorder::drain_snapshot() {
 
 void PtRecorder::drain() {
   if (ended_) return;
-  const bool dead = event_.dead();
+  const bool dead = event_->dead();
   const std::uint64_t before = bytes_;
-  bool restart = event_.mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();
-  if (const auto now = event_.times()) {
-    const bool unseen = now->enabled - times_.enabled != now->running - times_.running;
+  bool restart = event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();
+  if (const auto now = event_->times()) {
+    const bool unseen = now->unseen_since(times_);
     const bool silent = ran_ && bytes_ == before && now->enabled == times_.enabled;
     if (unseen || now->in_error || (silent && !restart)) hole_ = true;
     restart = restart || silent || now->in_error;
@@ -118,12 +146,12 @@ void PtRecorder::drain() {
   // Told at once: the program may be looked at now.
   if (std::exchange(hole_, false)) lose();
   ended_ = dead;
-  if (restart && !ended_) (void)event_.enable();
+  if (restart && !ended_) (void)event_->enable();
 }
 
 std::string PtRecorder::statistics() const {
-  return fmt::format("perf-pt, {} KiB, {} bytes, {} gaps", event_.aux().size() / 1024, bytes_,
-                     holes_);
+  return fmt::format("perf-pt, {} KiB, {} bytes, {} gaps", event_ ? event_->aux().size() / 1024 : 0,
+                     bytes_, holes_);
 }
 
 }  // namespace backtrail::tracee

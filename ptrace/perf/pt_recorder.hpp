@@ -27,25 +27,33 @@ class PtRecorder {
   PtRecorder& operator=(const PtRecorder&) = delete;
   ~PtRecorder() = default;
 
-  Result<void> start() { return event_.enable(); }
+  Result<void> start() { return event_->enable(); }
+  /// As BtsRecorder's.
+  Result<void> stream();
+  [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   void resumed() { ran_ = true; }
   /// As BtsRecorder's.
   void drain();
   [[nodiscard]] bool ended() const { return ended_; }
-  [[nodiscard]] const PerfEvent& event() const { return event_; }
+  /// While it has not ended.
+  [[nodiscard]] const PerfEvent& event() const { return *event_; }
   [[nodiscard]] std::string statistics() const;
 
  private:
-  PtRecorder(PerfEvent event, decoder::PtPacketConsumer& packets);
+  PtRecorder(PerfEvent event, pid_t tid, const RecorderOptions& options,
+             decoder::PtPacketConsumer& packets);
+  void use(PerfEvent event, const RecorderOptions& options);
   void lose();
   void drain_ring();
   bool drain_stream();
   bool drain_snapshot();
 
-  PerfEvent event_;
+  std::optional<PerfEvent> event_;
+  pid_t tid_;
+  RecorderOptions options_;
   decoder::PtPacketConsumer& packets_;
-  decoder::perf::DataRing ring_;
-  decoder::perf::AuxCursor aux_;
+  std::optional<decoder::perf::DataRing> ring_;
+  decoder::perf::AuxCursor aux_{0};
   decoder::perf::SnapshotReader snapshot_{1};
   std::uint64_t tail_ = 0;
   std::uint64_t bytes_ = 0;

@@ -52,6 +52,15 @@ class BranchSource {
   virtual void on_breakpoint(TraceeAddr address) { (void)address; }
   /// Hands every record until now to the consumers. The thread may run.
   virtual void flush() = 0;
+  /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
+  /// overwritten that was not handed on. The thread is stopped. Errors: what the kernel said; it
+  /// goes on as before then.
+  virtual Result<void> stream() { return {}; }
+  /// Readable when much waits to be handed on while the thread runs; -1: that cannot be.
+  [[nodiscard]] virtual int wake_fd() const { return -1; }
+  /// Hands on what waits. Returns whether the thread is faster than we are: it should be stopped
+  /// for a flush(), or something will be lost.
+  virtual bool keep_up() { return false; }
   /// Undoes whatever the source did to the thread; it will run natively afterwards.
   virtual void detach(Thread& thread) = 0;
   /// Numbers for `monitor stats`, in one line.

@@ -2,7 +2,10 @@
 
 #include <sys/ptrace.h>
 
+#include <algorithm>
 #include <cerrno>
+
+#include <fmt/format.h>
 
 #include "arch/base/log.hpp"
 #include "decoder/pt/pt_record_stream.hpp"
@@ -48,20 +51,51 @@ class HardwareSource : public BranchSource {
   void on_code_written(TraceeAddr /*begin*/, TraceeAddr /*end*/) override {}
   void flush() override { drain(std::nullopt); }
   void detach(Thread& /*thread*/) override {}
+  bool keep_up() override {
+    constexpr unsigned kTooMuch = 50;
+    ++readings_;
+    fullest_ = std::max(fullest_, percent_full());
+    drain(std::nullopt);
+    const bool ahead = percent_full() >= kTooMuch;
+    if (ahead) ++holds_;
+    return ahead;
+  }
+  [[nodiscard]] std::string statistics() const override {
+    if (readings_ == 0) return recorder_statistics();
+    return fmt::format("{}; read {} times while it ran, at most {} % full, held back {} times",
+                       recorder_statistics(), readings_, fullest_, holds_);
+  }
 
  protected:
+  [[nodiscard]] virtual std::string recorder_statistics() const = 0;
+  [[nodiscard]] virtual unsigned percent_full() const = 0;
   virtual void resumed() = 0;
   virtual void drain(std::optional<TraceeAddr> pc) = 0;
   virtual void note_gap(const decoder::Record& record) = 0;
+
+ private:
+  std::uint64_t readings_ = 0;
+  std::uint64_t holds_ = 0;
+  unsigned fullest_ = 0;
 };
+
+/// The descriptor of a recorder that reads what may not be overwritten.
+template <typename Recorder>
+int wake_fd_of(const Recorder& recorder) {
+  if (recorder.ended() || recorder.event().mode() != BufferMode::kStream) return -1;
+  return recorder.event().fd();
+}
 
 class PerfBtsSource final : public HardwareSource {
  public:
   explicit PerfBtsSource(std::unique_ptr<BtsRecorder> recorder) : recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfBts; }
-  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+  Result<void> stream() override { return recorder_->stream(); }
+  [[nodiscard]] int wake_fd() const override { return wake_fd_of(*recorder_); }
 
  private:
+  [[nodiscard]] std::string recorder_statistics() const override { return recorder_->statistics(); }
+  [[nodiscard]] unsigned percent_full() const override { return recorder_->percent_full(); }
   void resumed() override { recorder_->resumed(); }
   void drain(std::optional<TraceeAddr> pc) override { recorder_->drain(pc); }
   void note_gap(const decoder::Record& record) override { recorder_->insert(record); }
@@ -128,9 +162,12 @@ class PerfPtSource final : public HardwareSource {
   PerfPtSource(std::unique_ptr<PtFork> packets, std::unique_ptr<PtRecorder> recorder)
       : packets_{std::move(packets)}, recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfPt; }
-  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+  Result<void> stream() override { return recorder_->stream(); }
+  [[nodiscard]] int wake_fd() const override { return wake_fd_of(*recorder_); }
 
  private:
+  [[nodiscard]] std::string recorder_statistics() const override { return recorder_->statistics(); }
+  [[nodiscard]] unsigned percent_full() const override { return recorder_->percent_full(); }
   void resumed() override { recorder_->resumed(); }
   void drain(std::optional<TraceeAddr> /*pc*/) override {
     recorder_->drain();
@@ -146,9 +183,11 @@ class LbrSource final : public HardwareSource {
  public:
   explicit LbrSource(std::unique_ptr<LbrRecorder> recorder) : recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kLbr; }
-  [[nodiscard]] std::string statistics() const override { return recorder_->statistics(); }
+  [[nodiscard]] int wake_fd() const override { return wake_fd_of(*recorder_); }
 
  private:
+  [[nodiscard]] std::string recorder_statistics() const override { return recorder_->statistics(); }
+  [[nodiscard]] unsigned percent_full() const override { return recorder_->percent_full(); }
   void resumed() override {}
   void drain(std::optional<TraceeAddr> pc) override { recorder_->drain(pc); }
   void note_gap(const decoder::Record& record) override { recorder_->insert(record); }

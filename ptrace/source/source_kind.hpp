@@ -18,6 +18,7 @@ enum class SourceKind : std::uint8_t { kAuto, kPerfPt, kPerfBts, kLbr, kCache, k
 /// The form a debugger asked for.
 enum class TraceFormat : std::uint8_t { kBts, kPt };
 
+class PerfKernel;
 struct SourceStatistics;
 namespace cache {
 class KeptStore;
@@ -31,6 +32,11 @@ struct TraceConfig {
   std::uint64_t log_bytes = 0;
   /// Sources add their numbers here; may be empty.
   std::shared_ptr<SourceStatistics> statistics = {};
+  /// Listeners get every record: sources with a buffer of the kernel's read it while the thread
+  /// runs, instead of having the oldest overwritten.
+  bool every_record = false;
+  /// The kernel's side of the hardware sources; null: the real one.
+  PerfKernel* perf = nullptr;
   /// Translations are taken from here and left here; may be empty.
   std::shared_ptr<cache::KeptStore> kept = {};
 };

@@ -29,6 +29,8 @@ bool is_hardware(SourceKind kind) {
 /// stays small; what it cannot hold between two stops is a gap.
 RecorderOptions recorder_options(const TraceConfig& config) {
   constexpr std::uint64_t kMost = 4ULL << 20;
+  if (config.every_record)
+    return {.mode = BufferMode::kStream, .size_bytes = kMost, .marks = false};
   // A byte of PT that we make holds a few branches, 24 bytes each in the hardware's records.
   const std::uint64_t wanted = config.format == TraceFormat::kPt
                                    ? std::min(config.size_bytes, kMost) * 16
@@ -86,8 +88,9 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
                                                                  const TraceConfig& config) {
   const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, raw}};
+  PerfKernel& kernel = config.perf == nullptr ? system_perf_kernel() : *config.perf;
   BT_TRY(trace->source_, make_hardware_source(source, thread, recorder_options(trace->config()),
-                                              {trace->hub_, trace->raw_pt()}));
+                                              {trace->hub_, trace->raw_pt()}, kernel));
   return trace;
 }
 

@@ -28,6 +28,7 @@
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
+#include "ptrace/tracee/wake_ups.hpp"
 
 namespace backtrail::tracee {
 
@@ -78,7 +79,7 @@ class Engine {
   [[nodiscard]] bool running() const;
   [[nodiscard]] bool is_running(ThreadId id) const;
   /// Becomes readable when pump() has something to do.
-  [[nodiscard]] int event_fd() const { return child_signal_.fd(); }
+  [[nodiscard]] int event_fd() const { return wake_ups_.fd(); }
 
   // What is reported. Linux signal numbers.
   std::set<int> pass_signals;
@@ -92,6 +93,9 @@ class Engine {
   // Branch tracing.
   Result<void> enable_trace(ThreadId id, const TraceConfig& config);
   Result<void> disable_trace(ThreadId id);
+  /// Listeners of the thread's trace want every record from now on (BranchSource::stream). Errors
+  /// kNotEnabled, kNotFound, and the source's.
+  Result<void> stream_trace(ThreadId id);
   [[nodiscard]] SourceKind source() const { return source_; }
 
  private:
@@ -136,6 +140,8 @@ class Engine {
   std::optional<StopEvent> take_thread_event();
 
   // engine_trace.cpp
+  void watch_buffer(Thread& thread);
+  void read_buffers();
   void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
   void record_from_birth(Thread& thread);
   void record_beside(Process& process);
@@ -155,6 +161,7 @@ class Engine {
 
   SourceKind source_;
   ChildSignal child_signal_;
+  WakeUps wake_ups_{child_signal_.fd()};
   std::map<pid_t, std::unique_ptr<Process>> processes_;
   std::unordered_map<pid_t, Thread*> by_tid_;
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.

@@ -325,6 +325,7 @@ Thread* Engine::oldest_pending() {
 void Engine::pump(int input_fd) {
   child_signal_.drain();
   for (;;) {
+    read_buffers();
     for (int i = 0; i < kPumpBatch && wait_one(); ++i) {
     }
     if (!ended_.empty() || oldest_pending() != nullptr) return;

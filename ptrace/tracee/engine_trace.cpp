@@ -58,6 +58,42 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
   }
 }
 
+void Engine::watch_buffer(Thread& thread) {
+  if (!thread.trace()) return;
+  const int fd = thread.trace()->source().wake_fd();
+  if (fd >= 0) wake_ups_.watch(thread.tid(), fd);
+}
+
+/// Of threads that run; those that stop are read then.
+void Engine::read_buffers() {
+  for (const pid_t tid : wake_ups_.take()) {
+    const auto found = by_tid_.find(tid);
+    Thread* thread = found == by_tid_.end() ? nullptr : found->second;
+    if (thread == nullptr || !thread->trace() || thread->trace()->source().wake_fd() < 0) {
+      wake_ups_.forget(tid);
+    } else if (!thread->stopped() && thread->trace()->source().keep_up()) {
+      each_stopped({thread->id()}, [](Thread& held) {
+        if (held.trace()) held.trace()->source().flush();
+      });
+    }
+  }
+}
+
+Result<void> Engine::stream_trace(ThreadId id) {
+  Thread* thread = find(id);
+  if (thread == nullptr) return fail(TraceErrc::kNotFound, "stream trace", as_detail(id.tid));
+  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "stream trace", as_detail(id.tid));
+  if (thread->trace()->source().wake_fd() >= 0) return {};
+  Result<void> done;
+  each_stopped({id}, [&](Thread& stopped) {
+    if (!stopped.trace() || !stopped.stopped()) return;
+    stopped.trace()->source().flush();
+    done = stopped.trace()->source().stream();
+    watch_buffer(stopped);
+  });
+  return done;
+}
+
 void Engine::record_from_birth(Thread& thread) {
   if (const ThreadTrace* trace = cache_trace_of(thread.process())) {
     start_beside(thread, SourceKind::kCache, trace->config());
@@ -104,6 +140,7 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
     auto started = ThreadTrace::start(stopped, source_, config);
     if (started) {
       stopped.trace() = std::move(*started);
+      watch_buffer(stopped);
     } else {
       done = fail(started.error());
     }

@@ -99,6 +99,11 @@ std::string status_text(const decoder::StoreStatus& status) {
   return text + "\n";
 }
 
+bool configures(std::span<const std::string_view> words, std::string_view word) {
+  return !words.empty() && words.front() == "config" &&
+         std::find(words.begin(), words.end(), word) != words.end();
+}
+
 Result<std::string> configure(BranchStore& store, std::span<const std::string_view> words) {
   StoreConfig config;
   bool sized = false;
@@ -123,8 +128,11 @@ Result<std::string> drain(BranchStore& store) {
 }  // namespace
 
 bool wants_sched(std::span<const std::string_view> words) {
-  return !words.empty() && words.front() == "config" &&
-         std::find(words.begin(), words.end(), "sched") != words.end();
+  return configures(words, "sched");
+}
+
+bool wants_stream(std::span<const std::string_view> words) {
+  return configures(words, "overflow=stream");
 }
 
 Result<std::string> run_bts_command(BranchStore& store, std::span<const std::string_view> words) {

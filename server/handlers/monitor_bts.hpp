@@ -18,5 +18,7 @@ namespace backtrail::server::handlers {
                                                   std::span<const std::string_view> words);
 /// Whether it is a configuration that asks for scheduling marks.
 [[nodiscard]] bool wants_sched(std::span<const std::string_view> words);
+/// Whether it is one of a store that wants every record.
+[[nodiscard]] bool wants_stream(std::span<const std::string_view> words);
 
 }  // namespace backtrail::server::handlers

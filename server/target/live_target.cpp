@@ -128,6 +128,7 @@ class LiveTarget final : public Target,
   }
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
   Result<decoder::BranchStore*> store(ThreadId thread) override;
+  Result<void> stream(ThreadId thread) override { return engine_.stream_trace(thread); }
   Result<void> mark_switches(ThreadId thread) override {
     BT_TRY(tracee::ThreadTrace * trace, trace_of(thread, "bts"));
     return trace->mark_switches();
@@ -228,10 +229,17 @@ class LiveTarget final : public Target,
   void attach_tails() {
     if (!tails_) return;
     (void)tails_->poll();
+    if (!tails_->has_clients()) return;
+    std::vector<ThreadId> recorded;
     for (Process* process : engine_.processes()) {
-      for (const auto& thread : process->threads())
-        if (thread->trace()) tails_->attach(thread->tid(), thread->trace()->hub());
+      for (const auto& thread : process->threads()) {
+        if (!thread->trace()) continue;
+        tails_->attach(thread->tid(), thread->trace()->hub());
+        recorded.push_back(thread->id());
+      }
     }
+    // Where the source cannot, its gaps say so.
+    for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
   }
   /// A thread whose files in /proc say what the process's would; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {

@@ -39,6 +39,7 @@ class TailServer {
   /// Takes whoever waits to be let in, and sends what clients could not take before.
   /// @return Whether there are new clients: all threads are to be attached again.
   bool poll();
+  [[nodiscard]] bool has_clients() const { return !clients_.empty(); }
   /// Every client listens to this thread from now on, once. The hub may end before the server.
   void attach(pid_t tid, decoder::TraceHub& hub);
 

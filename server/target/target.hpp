@@ -145,6 +145,8 @@ class BranchTracing {
   /// The thread's branch store (`monitor bts`), with every record until now. Errors: kNotEnabled,
   /// kUnsupported.
   virtual Result<decoder::BranchStore*> store(ThreadId thread);
+  /// Its listeners get every record from now on, as far as the source can. What it says otherwise.
+  virtual Result<void> stream(ThreadId thread);
   /// Its store hears of context switches. The errno.
   virtual Result<void> mark_switches(ThreadId thread);
   /// Lets others listen on a socket file. Error kUnsupported, or the errno.

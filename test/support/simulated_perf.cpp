@@ -4,8 +4,11 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <utility>
 
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "test/support/ring_writer.hpp"
 
@@ -59,7 +62,23 @@ bool SimulatedEvent::reserve(std::uint64_t bytes) {
   return true;
 }
 
+void SimulatedEvent::wrote(std::uint64_t ring, std::uint64_t area) {
+  const auto passes = [](std::uint64_t& sum, std::uint64_t more, std::uint64_t mark) {
+    sum += more;
+    return more != 0 && sum > mark && (sum = 0, true);
+  };
+  const std::uint64_t mark = attr.wakeup_watermark != 0 ? attr.wakeup_watermark : data_size / 2;
+  const std::uint64_t aux_mark = attr.aux_watermark != 0 ? attr.aux_watermark : aux_size / 2;
+  const bool by_ring = passes(unwoken_, ring, std::min(mark, data_size));
+  const bool by_area = passes(aux_unwoken_, area, std::min(aux_mark, aux_size));
+  if (!by_ring && !by_area) return;
+  readable = true;
+  const std::uint64_t one = 1;
+  (void)!::write(fd, &one, sizeof one);
+}
+
 void SimulatedEvent::put(std::span<const std::uint8_t> record) {
+  wrote(record.size(), 0);
   if (attr.write_backward != 0) {
     page().data_head -= record.size();
     put_at(ring(), page().data_head, record);
@@ -136,6 +155,7 @@ void SimulatedEvent::aux_bytes(const std::vector<std::uint8_t>& bytes, std::uint
     write(RecordType::kAux, 0, {offset, size, flags});
   }
   page().aux_head = offset + size;
+  wrote(0, size);
   if ((flags & decoder::perf::kAuxTruncated) != 0) enabled = false;
 }
 
@@ -180,12 +200,25 @@ Result<int> SimulatedPerf::open(perf_event_attr& attributes, pid_t tid) {
   }
   auto event = std::make_unique<SimulatedEvent>(attributes);
   event->enabled = attributes.disabled == 0;
-  events_.emplace(next_fd_, std::move(event));
-  return next_fd_++;
+  event->fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int fd = event->fd;
+  events_.emplace(opened_events_++, std::move(event));
+  return fd;
 }
 
 void SimulatedPerf::close(int fd) {
-  events_.erase(fd);
+  events_.erase(order_of(fd));
+  ::close(fd);
+}
+
+SimulatedPerf::~SimulatedPerf() {
+  for (const auto& [order, event] : events_) ::close(event->fd);
+}
+
+std::uint64_t SimulatedPerf::order_of(int fd) const {
+  const auto found = std::find_if(events_.begin(), events_.end(),
+                                  [&](const auto& entry) { return entry.second->fd == fd; });
+  return found == events_.end() ? ~std::uint64_t{0} : found->first;
 }
 
 Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writable,
@@ -193,7 +226,7 @@ Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writabl
   const auto refuse = [&](int value) {
     return fail(errno_error(value, "mmap of a perf event", bytes));
   };
-  SimulatedEvent& event = *events_.at(fd);
+  SimulatedEvent& event = by_fd(fd);
   if (map_errno != 0) return refuse(map_errno);
   if (offset == 0) {
     if (bytes > largest_ring) return refuse(EPERM);
@@ -214,7 +247,7 @@ Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writabl
 void SimulatedPerf::unmap(std::uint8_t* /*memory*/, std::size_t /*bytes*/) {}
 
 Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t argument) {
-  SimulatedEvent& event = *events_.at(fd);
+  SimulatedEvent& event = by_fd(fd);
   if (request == PERF_EVENT_IOC_ENABLE) {
     event.enabled = true;
     event.in_error = false;
@@ -224,12 +257,15 @@ Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t
   } else if (request == PERF_EVENT_IOC_PAUSE_OUTPUT) {
     if (!pause_works) return fail(errno_error(EINVAL, "ioctl of a perf event"));
     event.paused = argument != 0;
+  } else if (request == PERF_EVENT_IOC_SET_OUTPUT) {
+    if (!shared_rings_work) return fail(errno_error(EINVAL, "ioctl of a perf event"));
+    event.output_of = static_cast<int>(argument);
   }
   return {};
 }
 
 Result<std::size_t> SimulatedPerf::read(int fd, std::span<std::uint64_t> out) {
-  const SimulatedEvent& event = *events_.at(fd);
+  const SimulatedEvent& event = by_fd(fd);
   if (event.in_error) return std::size_t{0};
   const std::array<std::uint64_t, 4> words{0, event.time_enabled, event.time_running,
                                            event.lost_total};
@@ -238,9 +274,12 @@ Result<std::size_t> SimulatedPerf::read(int fd, std::span<std::uint64_t> out) {
 }
 
 Result<short> SimulatedPerf::poll(int fd) {
-  const SimulatedEvent& event = *events_.at(fd);
+  SimulatedEvent& event = by_fd(fd);
   if (event.memory.empty() || event.dead) return static_cast<short>(POLLHUP);
-  return static_cast<short>(POLLIN);
+  // Said once.
+  std::uint64_t count = 0;
+  (void)!::read(fd, &count, sizeof count);
+  return std::exchange(event.readable, false) ? static_cast<short>(POLLIN) : short{0};
 }
 
 std::uint64_t SimulatedPerf::load(const __u64& position) {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,12 +59,15 @@ class SimulatedEvent {
   bool dead = false;
   bool in_error = false;
   bool paused = false;
+  bool readable = false;          ///< POLLIN, until somebody polls.
+  std::optional<int> output_of;   ///< The event whose ring this one writes to.
   bool aux_records_fail = false;  ///< The ring has no room for AUX records.
   bool auto_times = true;         ///< enabled and running go on with every write.
   std::uint64_t time_enabled = 0;
   std::uint64_t time_running = 0;
   std::uint64_t lost_total = 0;
   std::uint64_t enables = 0;
+  int fd = -1;  ///< A real one, so that it can be waited for.
 
  private:
   void put(std::span<const std::uint8_t> record);
@@ -70,8 +75,12 @@ class SimulatedEvent {
   void tick();
   [[nodiscard]] std::span<std::uint8_t> ring();
   [[nodiscard]] std::span<std::uint8_t> area();
+  /// Wakes whoever polls where the watermarks want it.
+  void wrote(std::uint64_t ring, std::uint64_t area);
 
   std::uint64_t lost_pending_ = 0;
+  std::uint64_t unwoken_ = 0;  ///< Bytes of the ring since the last wakeup.
+  std::uint64_t aux_unwoken_ = 0;
 };
 
 class SimulatedPerf : public tracee::PerfKernel {
@@ -88,8 +97,15 @@ class SimulatedPerf : public tracee::PerfKernel {
   void store(__u64& position, std::uint64_t value) override;
   std::optional<std::string> device_file(std::string_view path) override;
 
+  ~SimulatedPerf() override;
+
+  /// In the order in which they were opened, those that are still open.
+  [[nodiscard]] SimulatedEvent& event(std::size_t index) {
+    return *std::next(events_.begin(), static_cast<std::ptrdiff_t>(index))->second;
+  }
   /// The event opened last.
   [[nodiscard]] SimulatedEvent& last() { return *events_.rbegin()->second; }
+  [[nodiscard]] SimulatedEvent& by_fd(int fd) { return *events_.at(order_of(fd)); }
   [[nodiscard]] std::size_t open_events() const { return events_.size(); }
 
   std::map<std::string, std::string, std::less<>> devices;
@@ -103,14 +119,17 @@ class SimulatedPerf : public tracee::PerfKernel {
   int area_errno = 0;
   int map_errno = 0;  ///< Every map fails so.
   bool pause_works = true;
+  bool shared_rings_work = true;
   std::uint64_t first_position = 0;  ///< Where rings and areas begin to count.
   /// Called with every load, before it: the kernel goes on while we read.
   std::function<void()> on_load;
   std::vector<perf_event_attr> opened;  ///< What was asked for, in order.
 
  private:
-  int next_fd_ = 1000;
-  std::map<int, std::unique_ptr<SimulatedEvent>> events_;
+  [[nodiscard]] std::uint64_t order_of(int fd) const;
+
+  std::uint64_t opened_events_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<SimulatedEvent>> events_;  ///< By order of opening.
 };
 
 }  // namespace backtrail::test

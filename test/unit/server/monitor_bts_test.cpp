@@ -57,6 +57,9 @@ TEST(MonitorBts, TakesTheFlagsOfAConfiguration) {
   const std::vector<std::string_view> sched{"config", "size=1", "sched"};
   EXPECT_TRUE(wants_sched(sched));
   EXPECT_FALSE(wants_sched(std::span{sched}.first(2)));
+  const std::vector<std::string_view> stream{"config", "size=1", "overflow=stream"};
+  EXPECT_TRUE(wants_stream(stream));
+  EXPECT_FALSE(wants_stream(sched));
 }
 
 TEST(MonitorBts, SaysWhatIsWrong) {

@@ -1,0 +1,173 @@
+// Real threads whose buffers a simulated kernel fills: the engine reads them while they run.
+
+#include <utility>
+
+#include <sys/eventfd.h>
+
+#include "ptrace/os/unique_fd.hpp"
+#include "ptrace/source/thread_trace.hpp"
+#include "test/integration/engine_driver.hpp"
+#include "test/support/simulated_perf.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using decoder::perf::RecordType;
+
+class Counter : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const decoder::Record> records) override {
+    for (const decoder::Record& record : records)
+      branches += record.kind == decoder::RecordKind::kBranch ? 1 : 0;
+  }
+  std::uint64_t branches = 0;
+};
+
+bool becomes_readable(int fd) {
+  pollfd waited{fd, POLLIN, 0};
+  constexpr int kMinute = 60'000;
+  return ::poll(&waited, 1, kMinute) == 1;
+}
+
+/// A program that sleeps, recorded by what the simulated kernel says.
+struct Sleeper {
+  test::SimulatedPerf kernel;
+  EngineDriver driver;
+  ThreadId id;
+  Counter counter;
+
+  explicit Sleeper(SourceKind source) : driver{source} {
+    kernel.devices["intel_pt/type"] = "9";
+    LaunchSpec spec;
+    spec.program = "/bin/sleep";
+    spec.arguments = {"1000"};
+    spec.through_shell = false;
+    const auto pid = driver.engine.launch(spec);
+    EXPECT_TRUE(pid);
+    id = {pid.value_or(0), pid.value_or(0)};
+  }
+  ~Sleeper() { EXPECT_TRUE(driver.engine.kill(id.pid)); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  void record(bool every_record, TraceFormat format = TraceFormat::kBts) {
+    const auto enabled = driver.engine.enable_trace(
+        id, {.format = format, .size_bytes = 65536, .every_record = every_record, .perf = &kernel});
+    ASSERT_TRUE(enabled) << enabled.error().message();
+    trace().hub().add(counter);
+    driver.resume_all();
+    // What is executed in software would go on for ever.
+    const UniqueFd input{::eventfd(1, EFD_CLOEXEC)};
+    driver.engine.pump(input.get());
+  }
+  [[nodiscard]] ThreadTrace& trace() { return *driver.engine.find(id)->trace(); }
+  /// A branch stack of one entry that joins none.
+  void sample() {
+    const std::uint64_t from = 0x1000 + 16 * next_++;
+    kernel.last().write(RecordType::kSample, 0, {from, 1, from, from + 16, 0});
+  }
+  void fill(unsigned percent) {
+    auto& event = kernel.last();
+    while (event.free_bytes() > event.ring_bytes() * (100 - percent) / 100) sample();
+  }
+
+ private:
+  std::uint64_t next_ = 0;
+};
+
+TEST(PerfStream, IsReadWhileTheThreadRuns) {
+  Sleeper sleeper{SourceKind::kLbr};
+  sleeper.record(true);
+  sleeper.fill(30);
+  EXPECT_TRUE(sleeper.kernel.last().readable);
+  ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
+  sleeper.driver.engine.pump(-1);
+  EXPECT_GT(sleeper.counter.branches, 10'000U);
+  EXPECT_FALSE(sleeper.driver.engine.take_event());
+  EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
+  EXPECT_NE(sleeper.trace().source().statistics().find("held back 0 times"), std::string::npos);
+  // What is less than a wake is seen in time, too.
+  const std::uint64_t before = sleeper.counter.branches;
+  sleeper.sample();
+  for (int i = 0; i < 1000 && sleeper.counter.branches == before; ++i) {
+    ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
+    sleeper.driver.engine.pump(-1);
+  }
+  EXPECT_EQ(sleeper.counter.branches, before + 1);
+}
+
+TEST(PerfStream, HoldsBackAThreadThatIsTooFast) {
+  Sleeper sleeper{SourceKind::kLbr};
+  sleeper.record(true);
+  bool once = true;
+  sleeper.kernel.on_load = [&] {
+    // While we read, as much comes again.
+    if (sleeper.kernel.last().page().data_tail == 0 || !std::exchange(once, false)) return;
+    sleeper.fill(60);
+  };
+  sleeper.fill(60);
+  for (int i = 0; i < 1000 && once; ++i) {
+    ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
+    sleeper.driver.engine.pump(-1);
+  }
+  sleeper.kernel.on_load = {};
+  const std::string said = sleeper.trace().source().statistics();
+  EXPECT_NE(said.find("held back 1 times"), std::string::npos) << said;
+  EXPECT_EQ(sleeper.kernel.last().lost_total, 0U);
+  EXPECT_FALSE(sleeper.driver.engine.take_event());
+  EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
+}
+
+TEST(PerfStream, BeginsWhenSomebodyAsksForEveryRecord) {
+  Sleeper sleeper{SourceKind::kPerfPt};
+  sleeper.record(false, TraceFormat::kPt);
+  EXPECT_TRUE(sleeper.kernel.last().snapshot);
+  EXPECT_LT(sleeper.trace().source().wake_fd(), 0);
+  ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));
+  EXPECT_EQ(sleeper.kernel.open_events(), 1U);
+  EXPECT_FALSE(sleeper.kernel.last().snapshot);
+  EXPECT_TRUE(sleeper.kernel.last().enabled);
+  EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
+  ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));  // Twice is once.
+  EXPECT_EQ(sleeper.kernel.opened.size(), 2U);
+  sleeper.kernel.last().aux_bytes(std::vector<std::uint8_t>(sleeper.kernel.last().aux_size / 2));
+  ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
+  sleeper.driver.engine.pump(-1);
+  EXPECT_EQ(sleeper.kernel.last().page().aux_tail, sleeper.kernel.last().aux_size / 2);
+}
+
+TEST(PerfStream, OfSoftwareNeedsNothing) {
+  Sleeper sleeper{SourceKind::kStep};
+  EXPECT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id).error().is(TraceErrc::kNotEnabled));
+  sleeper.record(true);
+  EXPECT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));
+}
+
+TEST(WakeUps, NameTheThreadsWhoseBuffersWantToBeRead) {
+  const UniqueFd child{::eventfd(0, EFD_CLOEXEC)};
+  const UniqueFd buffer{::eventfd(1, EFD_CLOEXEC)};
+  WakeUps wake_ups{child.get()};
+  EXPECT_TRUE(wake_ups.take().empty());
+  wake_ups.watch(7, buffer.get());
+  ASSERT_TRUE(becomes_readable(wake_ups.fd()));
+  EXPECT_EQ(wake_ups.take(), (std::vector<pid_t>{7}));
+  wake_ups.forget(7);
+  EXPECT_TRUE(wake_ups.take().empty());
+}
+
+TEST(WakeUps, ForgetWhoseBufferIsDead) {
+  const UniqueFd child{::eventfd(0, EFD_CLOEXEC)};
+  int ends[2]{};
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd reading{ends[0]};
+  WakeUps wake_ups{child.get()};
+  wake_ups.watch(7, reading.get());
+  ::close(ends[1]);
+  EXPECT_EQ(wake_ups.take(), (std::vector<pid_t>{7}));
+  pollfd waited{wake_ups.fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waited, 1, 0), 0);
+  EXPECT_TRUE(wake_ups.take().empty());
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
