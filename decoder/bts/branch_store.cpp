@@ -104,13 +104,25 @@ void BranchStore::push(const Slot& slot) {
   notify();
 }
 
+void BranchStore::keep(const Record& record) {
+  if (record.kind == RecordKind::kGap) {
+    if (record.reason != GapReason::kStart) push({0, record.payload, BtsQualifier::kInvalid});
+  } else {
+    push({record.from.value(), record.to.value(), BtsQualifier::kBranch});
+  }
+}
+
 void BranchStore::consume(std::span<const Record> records) {
-  if (capacity_ == 0 || !config_.trace) return;
+  if (capacity_ == 0 || !config_.trace || config_.level != StoreLevel::kUser) return;
+  for (const Record& record : records) keep(record);
+}
+
+void BranchStore::consume_whole(std::span<const Record> records) {
+  if (capacity_ == 0 || !config_.trace || config_.level == StoreLevel::kUser) return;
   for (const Record& record : records) {
-    if (record.kind == RecordKind::kGap) {
-      if (record.reason != GapReason::kStart) push({0, record.payload, BtsQualifier::kInvalid});
-    } else {
-      push({record.from.value(), record.to.value(), BtsQualifier::kBranch});
+    const bool kernel = ((record.from.value() | record.to.value()) >> 63U) != 0;
+    if (kernel || config_.level == StoreLevel::kBoth || record.kind == RecordKind::kGap) {
+      keep(record);
     }
   }
 }

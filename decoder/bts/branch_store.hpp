@@ -20,11 +20,19 @@ enum class StoreOverflow : std::uint8_t {
             ///< counted.
 };
 
+/// Whose branches are kept.
+enum class StoreLevel : std::uint8_t {
+  kUser,    ///< The program's.
+  kKernel,  ///< The kernel's, the ways in and out among them.
+  kBoth,
+};
+
 struct StoreConfig {
   std::uint64_t size_bytes = 0;  ///< 24 bytes an entry; 0 frees the store.
   bool trace = true;             ///< Branches are kept.
   bool sched = false;            ///< And when the thread gets and leaves a CPU.
   bool kernel = false;  ///< And when it enters the kernel and comes back, by pseudo address.
+  StoreLevel level = StoreLevel::kUser;
   StoreOverflow overflow = StoreOverflow::kWrap;
   int signal = 0;  ///< What notifying means, for whoever connects it; 0 = a line in the log.
   bool operator==(const StoreConfig&) const = default;
@@ -50,6 +58,8 @@ class BranchStore : public TraceConsumer {
 
   /// @param source_available  False: every call is EOPNOTSUPP.
   explicit BranchStore(bool source_available = true) : available_{source_available} {}
+  BranchStore(const BranchStore&) = delete;
+  BranchStore& operator=(const BranchStore&) = delete;
 
   /// Allocation and configuration are one. A new configuration empties the store. Memory is taken
   /// as it fills; none of it is locked.
@@ -66,8 +76,19 @@ class BranchStore : public TraceConsumer {
 
   void consume(std::span<const Record> records) override;
   void consume_mark(const TraceMark& mark) override;
+  /// For the kernel's branches: who listens to a stream of all levels. Such a store does not want
+  /// what consume() gets.
+  [[nodiscard]] TraceConsumer& whole() { return whole_; }
 
  private:
+  class Whole : public TraceConsumer {
+   public:
+    explicit Whole(BranchStore& store) : store_{store} {}
+    void consume(std::span<const Record> records) override { store_.consume_whole(records); }
+
+   private:
+    BranchStore& store_;
+  };
   struct Slot {
     std::uint64_t from;
     std::uint64_t to;
@@ -77,10 +98,13 @@ class BranchStore : public TraceConsumer {
 
   [[nodiscard]] Result<void> usable(const char* operation) const;
   [[nodiscard]] static Entry entry_of(const Slot& slot);
+  void keep(const Record& record);
+  void consume_whole(std::span<const Record> records);
   void push(const Slot& slot);
   void notify();
 
   bool available_;
+  Whole whole_{*this};
   StoreConfig config_;
   std::uint64_t capacity_ = 0;
   std::vector<Slot> slots_;   ///< A ring once it is full.

@@ -40,8 +40,8 @@ Loss operator+(const Loss& a, const Loss& b) {
   return {a.count + b.count, same ? a.bound : LossBound::kAtLeast, reason};
 }
 
-BranchAssembler::BranchAssembler(InsnCache* insns, TraceConsumer& sink)
-    : insns_{insns}, sink_{sink} {
+BranchAssembler::BranchAssembler(InsnCache* insns, TraceConsumer& sink, Levels levels)
+    : insns_{insns}, sink_{sink}, levels_{levels} {
   batch_.reserve(kBatch);
 }
 
@@ -83,6 +83,12 @@ void BranchAssembler::close_loss(TraceeAddr to) {
 }
 
 void BranchAssembler::unusual_pair(std::uint64_t from, std::uint64_t to) {
+  if (levels_ == Levels::kAll && from != 0) {
+    close_loss(TraceeAddr{from});
+    unusual_ = false;
+    push(branch(TraceeAddr{from}, TraceeAddr{to}));
+    return;
+  }
   if (from == 0 || (in_kernel(from) && in_kernel(to))) {
     ++dropped_;
     return;

@@ -23,7 +23,14 @@ struct Loss {
 /// Both together; the worse bound wins.
 [[nodiscard]] Loss operator+(const Loss& a, const Loss& b);
 
-/// Records of one thread, in order. Pairs with a kernel end never get out as addresses:
+/// Whose branches are told.
+enum class Levels : std::uint8_t {
+  kUser,  ///< The program's; of the kernel's only that it was entered and left.
+  kAll,   ///< Both, as they are.
+};
+
+/// Records of one thread, in order. With Levels::kAll a pair is a record. Else pairs with a kernel
+/// end never get out as addresses:
 ///
 ///     user -> kernel, kernel -> user behind the system call    nothing: straight-line code
 ///     ... to the place it left, no system call there           nothing: an interrupt or a fault
@@ -35,7 +42,7 @@ class BranchAssembler {
  public:
   /// Both are borrowed. Without `insns` nothing is known of what led into the kernel: it counts as
   /// asynchronous.
-  BranchAssembler(InsnCache* insns, TraceConsumer& sink);
+  BranchAssembler(InsnCache* insns, TraceConsumer& sink, Levels levels = Levels::kUser);
 
   /// Recording begins with the thread at `pc` (0 = unknown: the first pair says).
   void start(TraceeAddr pc);
@@ -86,6 +93,7 @@ class BranchAssembler {
 
   InsnCache* insns_;
   TraceConsumer& sink_;
+  Levels levels_;
   std::vector<Record> batch_;
   bool unusual_ = true;  ///< The next pair needs more than to be copied.
   bool started_ = false;

@@ -24,7 +24,7 @@ constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
 perf_event_attr attributes_for(const RecorderOptions& options) {
   perf_event_attr out{};
   out.disabled = 1;
-  out.exclude_kernel = 1;
+  out.exclude_kernel = options.kernel ? 0 : 1;
   out.exclude_hv = 1;
   // Two users of one unit take turns silently; a pinned event fails visibly.
   out.pinned = 1;
@@ -36,16 +36,6 @@ perf_event_attr attributes_for(const RecorderOptions& options) {
     out.use_clockid = 1;
     out.clockid = CLOCK_MONOTONIC;
   }
-  return out;
-}
-
-perf_event_attr ring_attributes(const RecorderOptions& options) {
-  perf_event_attr out = attributes_for(options);
-  out.type = PERF_TYPE_HARDWARE;
-  out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-  out.sample_period = 1;
-  out.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-  if (options.mode == BufferMode::kHistory) out.write_backward = 1;
   return out;
 }
 
@@ -79,11 +69,21 @@ Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOption
     return PerfEvent::open_mapped(kernel, aux_attributes(options, *area_unit), tid,
                                   {options.mode, kAuxRingBytes, options.size_bytes});
   }
-  return PerfEvent::open_mapped(kernel, ring_attributes(options), tid,
+  return PerfEvent::open_mapped(kernel, bts_ring_attributes(options), tid,
                                 {options.mode, std::max(options.size_bytes, kLeastRingBytes), 0});
 }
 
 }  // namespace
+
+perf_event_attr bts_ring_attributes(const RecorderOptions& options) {
+  perf_event_attr out = attributes_for(options);
+  out.type = PERF_TYPE_HARDWARE;
+  out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
+  out.sample_period = 1;
+  out.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
+  if (options.mode == BufferMode::kHistory) out.write_backward = 1;
+  return out;
+}
 
 Result<std::unique_ptr<BtsRecorder>> BtsRecorder::open(PerfKernel& kernel, pid_t tid,
                                                        bool cpu_has_bts,
@@ -129,25 +129,41 @@ void BtsRecorder::use(PerfEvent event, const RecorderOptions& options) {
   history_head_ = 0;
   times_ = {};
   lost_seen_ = 0;
-  const perf_event_attr attributes = aux_ ? aux_attributes(options, 0) : ring_attributes(options);
+  const perf_event_attr attributes =
+      aux_ ? aux_attributes(options, 0) : bts_ring_attributes(options);
   layout_ = {attributes.sample_type, attributes.sample_id_all != 0, 0};
+}
+
+Result<void> BtsRecorder::change(const RecorderOptions& wanted) {
+  PerfKernel& kernel = event_->kernel();
+  const auto unit = aux_ ? pmu_type(kernel, "intel_bts") : std::nullopt;
+  auto other = reopen(event_, options_, wanted, [&](const RecorderOptions& options) {
+    return open_event(kernel, tid_, options, unit);
+  });
+  ended_ = !other.event;
+  if (ended_) return other.said;
+  use(std::move(*other.event), other.options);
+  BT_CHECKED(event_->enable());
+  return other.said;
 }
 
 Result<void> BtsRecorder::stream() {
   if (options_.mode == BufferMode::kStream || ended_) return {};
-  PerfKernel& kernel = event_->kernel();
-  const auto unit = aux_ ? pmu_type(kernel, "intel_bts") : std::nullopt;
-  auto other = reopen(event_, options_.mode, BufferMode::kStream, [&](BufferMode mode) {
-    RecorderOptions wanted = options_;
-    wanted.mode = mode;
-    return open_event(kernel, tid_, wanted, unit);
-  });
-  ended_ = !other.event;
-  if (ended_) return other.said;
-  options_.mode = other.mode;
-  use(std::move(*other.event), options_);
-  BT_CHECKED(event_->enable());
-  return other.said;
+  RecorderOptions wanted = options_;
+  wanted.mode = BufferMode::kStream;
+  return change(wanted);
+}
+
+Result<void> BtsRecorder::see_kernel(decoder::TraceConsumer& whole) {
+  if (!aux_ || ended_) {
+    return fail(errno_error(EOPNOTSUPP, "the kernel's branches: only the intel_bts unit has them"));
+  }
+  if (options_.kernel) return {};
+  RecorderOptions wanted = options_;
+  wanted.kernel = true;
+  BT_CHECKED(change(wanted));
+  assembler_.add_whole(whole);
+  return {};
 }
 
 Result<void> BtsRecorder::start(TraceeAddr pc) {
@@ -158,6 +174,8 @@ Result<void> BtsRecorder::start(TraceeAddr pc) {
 void BtsRecorder::take_pair(std::uint64_t from, std::uint64_t to) {
   // A plain sampler knows no target.
   if (to == 0 && from != 0) not_bts_ = true;
+  if (not_bts_) return;
+  ++pairs_;
   assembler_.pair(from, to);
 }
 
@@ -344,15 +362,23 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
     restart();
   }
   if (pc || dead) hand_out_departure();
+  if (not_bts_) assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
   assembler_.flush(pc);
+  judge();
   ran_ = false;
+}
+
+/// Branches join but for signals. Samples here and there do not.
+void BtsRecorder::judge() {
+  constexpr std::uint64_t kEnough = 64;
+  if (!aux_ && pairs_ >= kEnough && filter_.breaks() > pairs_ - pairs_ / 4) not_bts_ = true;
 }
 
 std::string BtsRecorder::statistics() const {
   return fmt::format("perf-bts by {}, {} KiB, {} records, {} gaps, {} unseen signals{}",
                      aux_ ? "intel_bts" : "the data ring",
                      !event_ ? 0 : (aux_ ? event_->aux().size() : event_->data().size()) / 1024,
-                     assembler_.records(), assembler_.gaps(), filter_.breaks(),
+                     assembler_.user().records(), assembler_.user().gaps(), filter_.breaks(),
                      not_bts_ ? "; the kernel took the request for a plain sampler" : "");
 }
 

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "decoder/perf/aux_area.hpp"
-#include "decoder/perf/branch_assembler.hpp"
 #include "decoder/perf/continuity_filter.hpp"
 #include "decoder/perf/data_ring.hpp"
 #include "decoder/perf/snapshot_reader.hpp"
+#include "decoder/perf/split_assembler.hpp"
 #include "ptrace/perf/perf_event.hpp"
 
 namespace backtrail::tracee {
@@ -22,7 +22,12 @@ struct RecorderOptions {
   std::uint64_t size_bytes = 0;  ///< Of raw records; what is granted may be less.
   /// Also tell when the thread gets and leaves a CPU (costs 8 bytes a record in the ring).
   bool marks = false;
+  /// The kernel's branches too. Only the intel_bts unit records those.
+  bool kernel = false;
 };
+
+/// What asks the kernel for BTS by the data ring.
+[[nodiscard]] perf_event_attr bts_ring_attributes(const RecorderOptions& options);
 
 class BtsRecorder {
  public:
@@ -46,6 +51,10 @@ class BtsRecorder {
   /// From now on nothing is overwritten (BufferMode::kStream). The thread is stopped and was
   /// drained. Where that cannot be had it goes on as it was; the error says why.
   Result<void> stream();
+  /// From now on `whole` (borrowed) gets the kernel's branches, too, and all in their order. The
+  /// thread is stopped and was drained. Errors: EOPNOTSUPP where the kernel cannot, EACCES where we
+  /// may not; it goes on as it was then.
+  Result<void> see_kernel(decoder::TraceConsumer& whole);
   /// How much of the buffers waits to be read, if nothing may be overwritten.
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   /// The thread is about to run: from now on the event must get on too.
@@ -66,6 +75,8 @@ class BtsRecorder {
               decoder::InsnCache& insns, decoder::TraceConsumer& sink);
 
   void use(PerfEvent event, const RecorderOptions& options);
+  Result<void> change(const RecorderOptions& wanted);
+  void judge();
   void drain_ring();
   void drain_history();
   void drain_aux();
@@ -83,7 +94,7 @@ class BtsRecorder {
   RecorderOptions options_;
   decoder::perf::SampleLayout layout_;
   decoder::perf::ContinuityFilter filter_;
-  decoder::perf::BranchAssembler assembler_;
+  decoder::perf::SplitAssembler assembler_;
   std::optional<decoder::perf::DataRing> ring_;
   std::uint64_t tail_ = 0;
   std::uint64_t history_head_ = 0;
@@ -97,6 +108,7 @@ class BtsRecorder {
   bool restart_ = false;         ///< The kernel disabled the event.
   bool ended_ = false;
   bool not_bts_ = false;
+  std::uint64_t pairs_ = 0;  ///< Of the data ring.
 };
 
 }  // namespace backtrail::tracee

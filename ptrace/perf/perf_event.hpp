@@ -111,26 +111,26 @@ class PerfEvent {
 };
 
 /// An event instead of another one.
+template <typename Options>
 struct Reopened {
   std::optional<PerfEvent> event;  ///< Nothing if neither can be had any more.
-  BufferMode mode = BufferMode::kHistory;
+  Options options;
   Result<void> said;  ///< Why it is not the one that was wanted.
 };
-/// Closes `old` and opens one of mode `wanted`, or else one of mode `before` again. A unit may have
-/// one user only, so there are never two. `open` takes a mode and returns a Result<PerfEvent>.
-template <typename Open>
-Reopened reopen(std::optional<PerfEvent>& old, BufferMode before, BufferMode wanted,
-                const Open& open) {
+/// Closes `old` and opens one with `wanted`, or else one as `before` again. A unit may have one
+/// user only, so there are never two. `open` takes options and returns a Result<PerfEvent>.
+template <typename Options, typename Open>
+Reopened<Options> reopen(std::optional<PerfEvent>& old, const Options& before,
+                         const Options& wanted, const Open& open) {
   old.reset();
-  Reopened out;
+  Reopened<Options> out{{}, wanted, {}};
   if (auto event = open(wanted)) {
     out.event.emplace(std::move(*event));
-    out.mode = wanted;
     return out;
   } else {
     out.said = fail(event.error());
   }
-  out.mode = before;
+  out.options = before;
   if (auto event = open(before)) out.event.emplace(std::move(*event));
   return out;
 }

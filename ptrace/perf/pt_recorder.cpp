@@ -66,15 +66,14 @@ void PtRecorder::use(PerfEvent event, const RecorderOptions& options) {
 Result<void> PtRecorder::stream() {
   if (options_.mode == BufferMode::kStream || ended_) return {};
   PerfKernel& kernel = event_->kernel();
-  auto other = reopen(event_, options_.mode, BufferMode::kStream, [&](BufferMode mode) {
-    RecorderOptions wanted = options_;
-    wanted.mode = mode;
-    return open_event(kernel, tid_, wanted);
+  RecorderOptions wanted = options_;
+  wanted.mode = BufferMode::kStream;
+  auto other = reopen(event_, options_, wanted, [&](const RecorderOptions& options) {
+    return open_event(kernel, tid_, options);
   });
   ended_ = !other.event;
   if (ended_) return other.said;
-  options_.mode = other.mode;
-  use(std::move(*other.event), options_);
+  use(std::move(*other.event), other.options);
   BT_CHECKED(event_->enable());
   return other.said;
 }

@@ -2,6 +2,7 @@
 /// @file
 /// What every branch source is: the part that turns one thread's execution into branch records.
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -56,6 +57,12 @@ class BranchSource {
   /// overwritten that was not handed on. The thread is stopped. Errors: what the kernel said; it
   /// goes on as before then.
   virtual Result<void> stream() { return {}; }
+  /// From now on `whole` (borrowed) gets the kernel's branches too, all in their order; other
+  /// consumers get what they got. The thread is stopped. Errors: EOPNOTSUPP, or the kernel's.
+  virtual Result<void> see_kernel(decoder::TraceConsumer& whole) {
+    (void)whole;
+    return fail(errno_error(EOPNOTSUPP, "this source sees the program only"));
+  }
   /// Readable when much waits to be handed on while the thread runs; -1: that cannot be.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
   /// Hands on what waits. Returns whether the thread is faster than we are: it should be stopped

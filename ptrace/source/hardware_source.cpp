@@ -10,6 +10,7 @@
 #include "arch/base/log.hpp"
 #include "decoder/pt/pt_record_stream.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/perf/bts_trial.hpp"
 #include "ptrace/perf/lbr_recorder.hpp"
 #include "ptrace/perf/perf_holders.hpp"
 #include "ptrace/perf/pt_recorder.hpp"
@@ -91,6 +92,9 @@ class PerfBtsSource final : public HardwareSource {
   explicit PerfBtsSource(std::unique_ptr<BtsRecorder> recorder) : recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfBts; }
   Result<void> stream() override { return recorder_->stream(); }
+  Result<void> see_kernel(decoder::TraceConsumer& whole) override {
+    return recorder_->see_kernel(whole);
+  }
   [[nodiscard]] int wake_fd() const override { return wake_fd_of(*recorder_); }
 
  private:
@@ -195,6 +199,14 @@ class LbrSource final : public HardwareSource {
   std::unique_ptr<LbrRecorder> recorder_;
 };
 
+/// Tried once; a unit that was busy then may turn out later.
+bool is_bts(PerfKernel& kernel) {
+  static std::optional<BtsTrial> verdict;
+  if (pmu_type(kernel, "intel_bts")) return true;  // That is what it is.
+  if (!verdict || *verdict == BtsTrial::kRefused) verdict = try_bts(kernel);
+  return *verdict != BtsTrial::kSampler;
+}
+
 Result<std::unique_ptr<BranchSource>> open_source(SourceKind kind, Thread& thread, TraceeAddr pc,
                                                   const RecorderOptions& options,
                                                   const HardwareSink& sink, PerfKernel& kernel) {
@@ -202,7 +214,7 @@ Result<std::unique_ptr<BranchSource>> open_source(SourceKind kind, Thread& threa
   decoder::InsnCache& insns = thread.process().insns();
   switch (kind) {
     case SourceKind::kPerfBts: {
-      const bool bts = machine.intel() && machine.flag_bts && machine.flag_dtes64;
+      const bool bts = machine.intel() && machine.flag_bts && machine.flag_dtes64 && is_bts(kernel);
       BT_TRY(auto recorder,
              BtsRecorder::open(kernel, thread.tid(), bts, options, insns, sink.records));
       BT_CHECKED(recorder->start(pc));

@@ -18,6 +18,7 @@
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/perf/perf_holders.hpp"
+#include "ptrace/perf/perf_kernel.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -59,7 +60,7 @@ int try_pt() {
   return try_open(attributes);
 }
 
-int try_bts() {
+int open_bts() {
   perf_event_attr attributes = user_only();
   attributes.type = PERF_TYPE_HARDWARE;
   attributes.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
@@ -236,6 +237,14 @@ void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanosecon
 
 }  // namespace
 
+void judge_trial(BtsTrial trial, SourceProbe& out) {
+  // Where the event did not open for it, it was the intel_bts unit that did; that is what it is.
+  if (trial != BtsTrial::kSampler) return;
+  out.available = false;
+  out.detail = "perf_event_open succeeds, but not every turn of a known loop was recorded";
+  out.advice = "the kernel's driver takes the request for a plain sampler";
+}
+
 SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_errno,
                          bool intel_pt_type) {
   SourceProbe out;
@@ -250,8 +259,11 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
   switch (kind) {
     case SourceKind::kPerfPt:
       return judge_source(kind, facts, try_pt(), pmu_type("intel_pt").has_value());
-    case SourceKind::kPerfBts:
-      return judge_source(kind, facts, try_bts(), false);
+    case SourceKind::kPerfBts: {
+      SourceProbe probe = judge_source(kind, facts, open_bts(), false);
+      if (probe.available) judge_trial(try_bts(system_perf_kernel()), probe);
+      return probe;
+    }
     case SourceKind::kLbr:
       return judge_source(kind, facts, try_branch_stack(), false);
     case SourceKind::kCache:

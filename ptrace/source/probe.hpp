@@ -10,6 +10,7 @@
 
 #include "decoder/pt/cpu_identity.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/perf/bts_trial.hpp"
 #include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::tracee {
@@ -54,6 +55,8 @@ struct SourceProbe {
 [[nodiscard]] SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_errno,
                                        bool intel_pt_type);
 
+/// What a trial of the event says of perf-bts, of which the rest says that it is available.
+void judge_trial(BtsTrial trial, SourceProbe& out);
 /// Tries the source out on this thread or a small child; leaves nothing behind. kAuto = the first
 /// one that is taken unasked.
 [[nodiscard]] SourceProbe probe_source(SourceKind kind, const MachineFacts& facts);

@@ -135,6 +135,15 @@ Result<void> ThreadTrace::mark_switches() {
   return {};
 }
 
+Result<void> ThreadTrace::see_kernel() {
+  if (sees_kernel_) return {};
+  source_->flush();
+  BT_CHECKED(source_->see_kernel(whole_hub_));
+  whole_hub_.add(store().whole());
+  sees_kernel_ = true;
+  return {};
+}
+
 decoder::BranchStore& ThreadTrace::store() {
   if (!store_) {
     store_ = std::make_unique<decoder::BranchStore>();

@@ -38,6 +38,9 @@ class ThreadTrace {
   void flush();
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
+  /// From now on the store hears of the kernel's branches, if it wants them. The thread is stopped.
+  /// Errors: of BranchSource.
+  Result<void> see_kernel();
   /// A second consumer with a life of its own: made at the first call.
   [[nodiscard]] decoder::BranchStore& store();
   /// The client asked for it. Other threads of a process whose code runs from a cache run from it
@@ -67,6 +70,8 @@ class ThreadTrace {
   ThreadId id_;
   bool asked_for_ = true;
   decoder::TraceHub hub_;
+  decoder::TraceHub whole_hub_;  ///< The kernel's branches too.
+  bool sees_kernel_ = false;
   std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
                std::unique_ptr<decoder::PtRawHistory>>
       history_;

@@ -96,6 +96,9 @@ class Engine {
   /// Listeners of the thread's trace want every record from now on (BranchSource::stream). Errors
   /// kNotEnabled, kNotFound, and the source's.
   Result<void> stream_trace(ThreadId id);
+  /// The store of the thread's trace hears of the kernel's branches from now on. Errors
+  /// kNotEnabled, kNotFound, and the source's.
+  Result<void> see_kernel(ThreadId id);
   [[nodiscard]] SourceKind source() const { return source_; }
 
  private:
@@ -140,6 +143,7 @@ class Engine {
   std::optional<StopEvent> take_thread_event();
 
   // engine_trace.cpp
+  Result<void> change_trace(ThreadId id, const std::function<Result<void>(ThreadTrace&)>& change);
   void watch_buffer(Thread& thread);
   void read_buffers();
   void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);

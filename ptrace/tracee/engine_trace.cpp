@@ -79,19 +79,30 @@ void Engine::read_buffers() {
   }
 }
 
-Result<void> Engine::stream_trace(ThreadId id) {
+Result<void> Engine::change_trace(ThreadId id,
+                                  const std::function<Result<void>(ThreadTrace&)>& change) {
   Thread* thread = find(id);
-  if (thread == nullptr) return fail(TraceErrc::kNotFound, "stream trace", as_detail(id.tid));
-  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "stream trace", as_detail(id.tid));
-  if (thread->trace()->source().wake_fd() >= 0) return {};
+  if (thread == nullptr) return fail(TraceErrc::kNotFound, "change trace", as_detail(id.tid));
+  if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "change trace", as_detail(id.tid));
   Result<void> done;
   each_stopped({id}, [&](Thread& stopped) {
     if (!stopped.trace() || !stopped.stopped()) return;
     stopped.trace()->source().flush();
-    done = stopped.trace()->source().stream();
+    done = change(*stopped.trace());
+    // It may have another descriptor now.
     watch_buffer(stopped);
   });
   return done;
+}
+
+Result<void> Engine::stream_trace(ThreadId id) {
+  Thread* thread = find(id);
+  if (thread != nullptr && thread->trace() && thread->trace()->source().wake_fd() >= 0) return {};
+  return change_trace(id, [](ThreadTrace& trace) { return trace.source().stream(); });
+}
+
+Result<void> Engine::see_kernel(ThreadId id) {
+  return change_trace(id, [](ThreadTrace& trace) { return trace.see_kernel(); });
 }
 
 void Engine::record_from_birth(Thread& thread) {

@@ -217,6 +217,8 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
       ->required()
       ->type_name("PATH");
   tail.add_option("--thread", tail_options.thread, "Only this thread")->type_name("TID");
+  tail.add_option("--process", tail_options.process, "Only this process, with all its threads")
+      ->type_name("PID");
   tail.add_option("--records", tail_options.records, "End after so many")->type_name("N");
   app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};

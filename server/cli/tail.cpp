@@ -55,11 +55,12 @@ std::vector<TailReader::Item> TailReader::add(std::span<const std::uint8_t> byte
   }
   while (bytes_.size() - at >= kTailFrameBytes) {
     const std::uint8_t* header = bytes_.data() + at;
-    const std::size_t count = load_le<std::uint32_t>(header + 4);
+    const std::size_t count = load_le<std::uint32_t>(header + 8);
     if (bytes_.size() - at - kTailFrameBytes < count * kTailRecordBytes) break;
-    std::uint64_t lost = load_le<std::uint64_t>(header + 8);
+    std::uint64_t lost = load_le<std::uint64_t>(header + 16);
     for (std::size_t i = 0; i < count; ++i, lost = 0) {
-      out.push_back({static_cast<pid_t>(load_le<std::uint32_t>(header)), lost,
+      out.push_back({static_cast<pid_t>(load_le<std::uint32_t>(header)),
+                     static_cast<pid_t>(load_le<std::uint32_t>(header + 4)), lost,
                      read_record(header + kTailFrameBytes + i * kTailRecordBytes)});
     }
     at += kTailFrameBytes + count * kTailRecordBytes;
@@ -90,6 +91,11 @@ int run_tail(const TailOptions& options) {
     fmt::print(stderr, "backtrail: cannot connect to {}: {}\n", options.path, std::strerror(errno));
     return 1;
   }
+  // So that others cost us nothing. Until the server knows we get everybody's.
+  std::string wish;
+  if (options.process) wish += fmt::format("pid {}\n", *options.process);
+  if (options.thread) wish += fmt::format("tid {}\n", *options.thread);
+  if (!wish.empty()) (void)!::write(socket.get(), wish.data(), wish.size());
   TailReader reader;
   std::uint64_t printed = 0;
   std::array<std::uint8_t, 65536> buffer{};
@@ -99,6 +105,7 @@ int run_tail(const TailOptions& options) {
     if (count <= 0) break;
     for (const auto& item : reader.add(std::span{buffer}.first(static_cast<std::size_t>(count)))) {
       if (options.thread && *options.thread != item.tid) continue;
+      if (options.process && *options.process != item.pid) continue;
       const std::string line = tail_line(item);
       std::fwrite(line.data(), 1, line.size(), stdout);
       if (++printed == options.records) return 0;

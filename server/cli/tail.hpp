@@ -15,15 +15,17 @@
 namespace backtrail::server {
 
 struct TailOptions {
-  std::string path;             ///< The socket that `serve --tail` listens on.
-  std::optional<pid_t> thread;  ///< Only this one.
-  std::uint64_t records = 0;    ///< End after so many; 0 = with the server.
+  std::string path;              ///< The socket that `serve --tail` listens on.
+  std::optional<pid_t> thread;   ///< Only this one.
+  std::optional<pid_t> process;  ///< Only this one's threads.
+  std::uint64_t records = 0;     ///< End after so many; 0 = with the server.
 };
 
 /// Takes a tail server's bytes apart, in pieces of any size.
 class TailReader {
  public:
   struct Item {
+    pid_t pid = 0;
     pid_t tid = 0;
     std::uint64_t lost = 0;  ///< Before this record, because we were slow.
     decoder::Record record;

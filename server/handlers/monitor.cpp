@@ -132,6 +132,7 @@ Outcome run_bts(SessionContext& context, std::span<const std::string_view> words
     if (tracing == nullptr || !thread) return fail(TraceErrc::kNotEnabled, "bts");
     BT_TRY(decoder::BranchStore * store, tracing->store(*thread));
     if (wants_sched(words)) BT_CHECKED(tracing->mark_switches(*thread));
+    if (wants_kernel(words)) BT_CHECKED(tracing->see_kernel(*thread));
     if (wants_stream(words)) BT_CHECKED(tracing->stream(*thread));
     return run_bts_command(*store, words);
   }();

@@ -15,6 +15,7 @@ namespace {
 using arch::x86::BtsQualifier;
 using decoder::BranchStore;
 using decoder::StoreConfig;
+using decoder::StoreLevel;
 using decoder::StoreOverflow;
 
 constexpr std::array<std::pair<StoreOverflow, std::string_view>, 3> kOverflows{{
@@ -22,10 +23,28 @@ constexpr std::array<std::pair<StoreOverflow, std::string_view>, 3> kOverflows{{
     {StoreOverflow::kSignal, "signal"},
     {StoreOverflow::kStream, "stream"},
 }};
+constexpr std::array<std::pair<StoreLevel, std::string_view>, 3> kLevels{{
+    {StoreLevel::kUser, "user"},
+    {StoreLevel::kKernel, "kernel"},
+    {StoreLevel::kBoth, "both"},
+}};
 constexpr int kLastSignal = 64;
 
 std::string_view name_of(StoreOverflow overflow) {
   return kOverflows[static_cast<std::size_t>(overflow)].second;
+}
+std::string_view name_of(StoreLevel level) {
+  return kLevels[static_cast<std::size_t>(level)].second;
+}
+
+/// Takes what the table calls `name`. Returns whether there is such a thing.
+template <typename Table, typename Value>
+bool choose(const Table& table, std::string_view name, Value& out) {
+  const auto* found =
+      std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.second == name; });
+  if (found == table.end()) return false;
+  out = found->first;
+  return true;
 }
 
 template <typename T>
@@ -59,12 +78,8 @@ bool apply(std::string_view word, StoreConfig& config) {
     if (signal) config.signal = *signal;
     return signal && *signal > 0 && *signal <= kLastSignal;
   }
-  if (key != "overflow") return false;
-  const auto* found = std::find_if(kOverflows.begin(), kOverflows.end(),
-                                   [&](const auto& row) { return row.second == value; });
-  if (found == kOverflows.end()) return false;
-  config.overflow = found->first;
-  return true;
+  if (key == "level") return choose(kLevels, value, config.level);
+  return key == "overflow" && choose(kOverflows, value, config.overflow);
 }
 
 void append_entry(const BranchStore::Entry& entry, std::string& out) {
@@ -95,6 +110,7 @@ std::string status_text(const decoder::StoreStatus& status) {
   text += fmt::format("{}{}{}, overflow {}", config.trace ? "trace" : "notrace",
                       config.sched ? ", sched" : "", config.kernel ? ", kernel" : "",
                       name_of(config.overflow));
+  if (config.level != StoreLevel::kUser) text += fmt::format(", level {}", name_of(config.level));
   if (config.signal != 0) text += fmt::format(", signal {}", config.signal);
   return text + "\n";
 }
@@ -129,6 +145,10 @@ Result<std::string> drain(BranchStore& store) {
 
 bool wants_sched(std::span<const std::string_view> words) {
   return configures(words, "sched");
+}
+
+bool wants_kernel(std::span<const std::string_view> words) {
+  return configures(words, "level=kernel") || configures(words, "level=both");
 }
 
 bool wants_stream(std::span<const std::string_view> words) {

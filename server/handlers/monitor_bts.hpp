@@ -18,6 +18,8 @@ namespace backtrail::server::handlers {
                                                   std::span<const std::string_view> words);
 /// Whether it is a configuration that asks for scheduling marks.
 [[nodiscard]] bool wants_sched(std::span<const std::string_view> words);
+/// Whether it is one of a store that wants the kernel's branches.
+[[nodiscard]] bool wants_kernel(std::span<const std::string_view> words);
 /// Whether it is one of a store that wants every record.
 [[nodiscard]] bool wants_stream(std::span<const std::string_view> words);
 

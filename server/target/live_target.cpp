@@ -129,6 +129,7 @@ class LiveTarget final : public Target,
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
   Result<decoder::BranchStore*> store(ThreadId thread) override;
   Result<void> stream(ThreadId thread) override { return engine_.stream_trace(thread); }
+  Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override {
     BT_TRY(tracee::ThreadTrace * trace, trace_of(thread, "bts"));
     return trace->mark_switches();
@@ -234,7 +235,7 @@ class LiveTarget final : public Target,
     for (Process* process : engine_.processes()) {
       for (const auto& thread : process->threads()) {
         if (!thread->trace()) continue;
-        tails_->attach(thread->tid(), thread->trace()->hub());
+        tails_->attach(thread->id(), thread->trace()->hub());
         recorded.push_back(thread->id());
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -34,12 +35,13 @@ void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-void append_frame(pid_t tid, std::span<const decoder::Record> records, std::uint64_t lost,
+void append_frame(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost,
                   std::vector<std::uint8_t>& out) {
   std::array<std::uint8_t, kTailFrameBytes> header{};
-  store_le(header.data(), static_cast<std::uint32_t>(tid));
-  store_le(header.data() + 4, static_cast<std::uint32_t>(records.size()));
-  store_le(header.data() + 8, lost);
+  store_le(header.data(), static_cast<std::uint32_t>(thread.pid));
+  store_le(header.data() + 4, static_cast<std::uint32_t>(thread.tid));
+  store_le(header.data() + 8, static_cast<std::uint32_t>(records.size()));
+  store_le(header.data() + 16, lost);
   out.insert(out.end(), header.begin(), header.end());
   for (const decoder::Record& record : records) append_record(record, out);
 }
@@ -64,8 +66,8 @@ class TailServer::Client {
   }
 
   /// Whether the frame found room.
-  bool post(pid_t tid, std::span<const decoder::Record> records, std::uint64_t lost) {
-    if (!socket_) return true;  // Nobody misses them.
+  bool post(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost) {
+    if (!socket_ || !wants(thread)) return true;  // Nobody misses them.
     const std::size_t size = kTailFrameBytes + records.size() * kTailRecordBytes;
     const bool fits = waiting_.size() + size <= kMostWaiting && !spooling();
     if (!fits && !spool_) {
@@ -73,10 +75,10 @@ class TailServer::Client {
       return false;
     }
     if (fits) {
-      append_frame(tid, records, lost, waiting_);
+      append_frame(thread, records, lost, waiting_);
     } else {
       frame_.clear();
-      append_frame(tid, records, lost, frame_);
+      append_frame(thread, records, lost, frame_);
       if (!spool_->push(frame_)) return false;
     }
     send();
@@ -89,9 +91,35 @@ class TailServer::Client {
     } while (socket_ && waiting_.empty() && take_from_spool());
   }
 
-  std::map<std::pair<pid_t, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
+  /// What the client wishes may come at any time.
+  void read_wish() {
+    constexpr std::size_t kLongest = 32;
+    std::array<char, kLongest> text{};
+    if (!socket_ || wish_.size() > kLongest) return;
+    const ssize_t count = ::recv(socket_.get(), text.data(), text.size(), MSG_DONTWAIT);
+    if (count <= 0) return;
+    wish_.append(text.data(), static_cast<std::size_t>(count));
+    for (std::size_t end = wish_.find('\n'); end != std::string::npos; end = wish_.find('\n')) {
+      grant(std::string_view{wish_}.substr(0, end));
+      wish_.erase(0, end + 1);
+    }
+  }
+
+  std::map<std::pair<ThreadId, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
 
  private:
+  void grant(std::string_view wish) {
+    pid_t number = 0;
+    constexpr std::size_t kWord = 4;
+    const auto digits = wish.substr(std::min(kWord, wish.size()));
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (parsed.ec != std::errc{}) return;
+    if (wish.starts_with("pid ")) pid_ = number;
+    if (wish.starts_with("tid ")) tid_ = number;
+  }
+  [[nodiscard]] bool wants(ThreadId thread) const {
+    return (!pid_ || *pid_ == thread.pid) && (!tid_ || *tid_ == thread.tid);
+  }
   [[nodiscard]] bool spooling() const { return spool_ && spool_->waiting() != 0; }
 
   bool take_from_spool() {
@@ -124,18 +152,21 @@ class TailServer::Client {
   std::optional<tracee::DiskQueue> spool_;
   std::vector<std::uint8_t> waiting_;  ///< Older than all that is spooled.
   std::vector<std::uint8_t> frame_;
+  std::string wish_;
+  std::optional<pid_t> pid_;
+  std::optional<pid_t> tid_;
 };
 
 /// One thread, as one client sees it.
 class TailServer::Listener final : public decoder::TraceConsumer {
  public:
-  Listener(Client& client, pid_t tid) : client_{client}, tid_{tid} {}
+  Listener(Client& client, ThreadId thread) : client_{client}, thread_{thread} {}
 
   void consume(std::span<const decoder::Record> records) override {
     while (!records.empty()) {
       const auto part = records.first(std::min(kFrameRecords, records.size()));
       records = records.subspan(part.size());
-      if (client_.post(tid_, part, lost_)) {
+      if (client_.post(thread_, part, lost_)) {
         lost_ = 0;
       } else {
         lost_ += part.size();
@@ -145,7 +176,7 @@ class TailServer::Listener final : public decoder::TraceConsumer {
 
  private:
   Client& client_;
-  pid_t tid_;
+  ThreadId thread_;
   std::uint64_t lost_ = 0;
 };
 
@@ -197,14 +228,17 @@ bool TailServer::poll() {
     clients_.push_back(std::make_unique<Client>(std::move(client), std::move(spool)));
     news = true;
   }
-  for (const auto& client : clients_) client->send();
+  for (const auto& client : clients_) {
+    client->read_wish();
+    client->send();
+  }
   return news;
 }
 
-void TailServer::attach(pid_t tid, decoder::TraceHub& hub) {
+void TailServer::attach(ThreadId thread, decoder::TraceHub& hub) {
   for (const auto& client : clients_) {
-    auto& listener = client->listeners[{tid, &hub}];
-    if (!listener) listener = std::make_unique<Listener>(*client, tid);
+    auto& listener = client->listeners[{thread, &hub}];
+    if (!listener) listener = std::make_unique<Listener>(*client, thread);
     hub.add(*listener);
   }
 }

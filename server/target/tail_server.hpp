@@ -2,8 +2,10 @@
 /// @file
 /// A second listener on the recorded threads: whoever connects to a socket gets their records.
 ///
-///     greeting   "BTTAIL1\n"
-///     frame      tid (32 bits) | count (32) | lost before this frame (64) | count records
+///     wish       from the client, if it has one: "pid N\n" or "tid N\n"
+///     greeting   "BTTAIL2\n"
+///     frame      pid (32 bits) | tid (32) | count (32) | 0 (32) | lost before this frame (64) |
+///                count records
 ///     record     from (64) | to (64) | kind (8) | reason (8) | bound (8) | 0 (8) | payload (32)
 
 #include <cstdint>
@@ -21,8 +23,8 @@
 
 namespace backtrail::server {
 
-inline constexpr std::string_view kTailGreeting = "BTTAIL1\n";
-inline constexpr std::size_t kTailFrameBytes = 16;
+inline constexpr std::string_view kTailGreeting = "BTTAIL2\n";
+inline constexpr std::size_t kTailFrameBytes = 24;
 inline constexpr std::size_t kTailRecordBytes = 24;
 
 /// Never waits. A few megabytes of memory wait for each client; beyond them a client that does not
@@ -41,7 +43,7 @@ class TailServer {
   bool poll();
   [[nodiscard]] bool has_clients() const { return !clients_.empty(); }
   /// Every client listens to this thread from now on, once. The hub may end before the server.
-  void attach(pid_t tid, decoder::TraceHub& hub);
+  void attach(ThreadId thread, decoder::TraceHub& hub);
 
  private:
   class Client;

@@ -147,6 +147,8 @@ class BranchTracing {
   virtual Result<decoder::BranchStore*> store(ThreadId thread);
   /// Its listeners get every record from now on, as far as the source can. What it says otherwise.
   virtual Result<void> stream(ThreadId thread);
+  /// Its store hears of the kernel's branches, if it wants them. The errno.
+  virtual Result<void> see_kernel(ThreadId thread);
   /// Its store hears of context switches. The errno.
   virtual Result<void> mark_switches(ThreadId thread);
   /// Lets others listen on a socket file. Error kUnsupported, or the errno.

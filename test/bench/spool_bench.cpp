@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   }
   decoder::TraceHub hub;
   (*server)->poll();
-  (*server)->attach(1, hub);
+  (*server)->attach({1, 1}, hub);
   const auto all =
       static_cast<std::uint64_t>(length * rate / sizeof(decoder::Record)) / kBatch * kBatch;
   Taken taken;

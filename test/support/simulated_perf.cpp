@@ -253,6 +253,7 @@ Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t
     event.in_error = false;
     ++event.enables;
   } else if (request == PERF_EVENT_IOC_DISABLE) {
+    if (on_disable) on_disable(event);
     event.enabled = false;
   } else if (request == PERF_EVENT_IOC_PAUSE_OUTPUT) {
     if (!pause_works) return fail(errno_error(EINVAL, "ioctl of a perf event"));

@@ -123,6 +123,8 @@ class SimulatedPerf : public tracee::PerfKernel {
   std::uint64_t first_position = 0;  ///< Where rings and areas begin to count.
   /// Called with every load, before it: the kernel goes on while we read.
   std::function<void()> on_load;
+  /// Called before an event is disabled: what came meanwhile is written.
+  std::function<void(SimulatedEvent&)> on_disable;
   std::vector<perf_event_attr> opened;  ///< What was asked for, in order.
 
  private:

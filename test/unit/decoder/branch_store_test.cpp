@@ -204,6 +204,29 @@ TEST(BranchStore, KeepsWhatItIsAskedToKeep) {
   EXPECT_EQ(*only_marks.size(), 2U);
 }
 
+TEST(BranchStore, KeepsTheLevelItIsAskedToKeep) {
+  constexpr TraceeAddr kKernel{0xffff'ffff'8100'0000};
+  const std::vector<Record> user{branch(TraceeAddr{1}, TraceeAddr{2})};
+  const std::vector<Record> whole{branch(TraceeAddr{1}, TraceeAddr{2}),
+                                  branch(TraceeAddr{3}, kKernel), branch(kKernel, kKernel + 1),
+                                  branch(kKernel + 2, TraceeAddr{4})};
+  const auto kept = [&](StoreLevel level) {
+    BranchStore store;
+    EXPECT_TRUE(store.config({.size_bytes = 240, .level = level}));
+    store.consume(user);
+    store.whole().consume(whole);
+    std::vector<std::uint64_t> out;
+    const auto entries = store.drain();
+    for (const auto& entry : *entries) out.push_back(entry.from);
+    return out;
+  };
+  EXPECT_EQ(kept(StoreLevel::kUser), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(kept(StoreLevel::kKernel),
+            (std::vector<std::uint64_t>{3, kKernel.value(), kKernel.value() + 2}));
+  EXPECT_EQ(kept(StoreLevel::kBoth),
+            (std::vector<std::uint64_t>{1, 3, kKernel.value(), kKernel.value() + 2}));
+}
+
 TEST(BranchStore, ConsumersOfOneThreadDoNotKnowOfEachOther) {
   BranchStore alone;
   ASSERT_TRUE(alone.config({.size_bytes = 10 * 24}));

@@ -87,6 +87,17 @@ TEST(SourceProbe, SaysWhoCanChangeIt) {
   }
 }
 
+TEST(SourceProbe, BelievesATrialMoreThanTheKernelsYes) {
+  SourceProbe bts = judge_source(SourceKind::kPerfBts, intel(), 0, false);
+  for (const BtsTrial fine : {BtsTrial::kBts, BtsTrial::kRefused}) {
+    judge_trial(fine, bts);
+    EXPECT_TRUE(bts.available);
+  }
+  judge_trial(BtsTrial::kSampler, bts);
+  EXPECT_FALSE(bts.available);
+  EXPECT_THAT(bts.advice, HasSubstr("sampler"));
+}
+
 TEST(SourceProbe, LeavesTheLastBranchesToThoseWhoAskForThem) {
   const SourceProbe lbr = judge_source(SourceKind::kLbr, intel(), 0, false);
   EXPECT_TRUE(lbr.available);

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "ptrace/perf/bts_trial.hpp"
 #include "test/unit/ptrace/perf_fixture.hpp"
 
 namespace backtrail::tracee::simulated {
@@ -143,6 +144,103 @@ TEST(Streams, LeaveTheHistoryWhereTheyCannotBeHad) {
   pt.kernel.open_rule = [](const perf_event_attr&) { return EBUSY; };
   EXPECT_FALSE(pt.recorder->stream());
   EXPECT_TRUE(pt.recorder->ended());
+}
+
+/// What comes of the known loop: so many turns, or something else.
+BtsTrial tried(SimulatedPerf& kernel, std::uint64_t turns, bool elsewhere = false) {
+  const KnownLoop loop = known_loop();
+  kernel.on_disable = [=](test::SimulatedEvent& event) {
+    const std::uint64_t moved = elsewhere ? 4 : 0;
+    Pairs pairs{{5, 6}};
+    pairs.resize(turns + 1, {loop.from.value() + moved, loop.to.value()});
+    pairs.emplace_back(7, 8);
+    event.batch(pairs);
+  };
+  return try_bts(kernel);
+}
+
+TEST(BtsTrials, TellBtsFromASamplerByAKnownLoop) {
+  const std::uint64_t turns = known_loop().turns;
+  EXPECT_LT(known_loop().to, known_loop().from);
+  SimulatedPerf kernel;
+  EXPECT_EQ(tried(kernel, turns), BtsTrial::kBts);
+  EXPECT_EQ(kernel.opened.back().sample_period, 1U);
+  EXPECT_EQ(kernel.open_events(), 0U);
+  EXPECT_EQ(tried(kernel, turns / 100), BtsTrial::kSampler);
+  EXPECT_EQ(tried(kernel, turns - 1), BtsTrial::kSampler);
+  EXPECT_EQ(tried(kernel, turns, true), BtsTrial::kSampler);
+  EXPECT_EQ(tried(kernel, 0), BtsTrial::kSampler);
+  kernel.open_rule = [](const perf_event_attr&) { return EBUSY; };
+  EXPECT_EQ(tried(kernel, turns), BtsTrial::kRefused);
+}
+
+TEST(BtsTrials, SamplesThatDoNotJoinAreNoBts) {
+  Bts t;
+  ASSERT_TRUE(t.open());
+  Pairs apart;
+  for (std::uint64_t i = 100; i != 0; --i) apart.emplace_back(1000 * i, 1000 * i + 1);
+  t.event().batch(apart);
+  t.drain(1);
+  EXPECT_TRUE(t.recorder->not_bts());
+  const std::size_t before = t.sink.branches().size();
+  t.event().batch(apart);
+  t.drain(1);
+  EXPECT_EQ(t.sink.branches().size(), before);
+  EXPECT_EQ(t.sink.gaps().back(), "unrecorded");
+  // A storm of signals looks different: most branches join.
+  Bts storm;
+  ASSERT_TRUE(storm.open());
+  for (std::uint64_t i = 100; i != 0; --i) storm.event().batch(run_of(1000 * i, 3));
+  storm.drain(1003);
+  EXPECT_FALSE(storm.recorder->not_bts());
+}
+
+TEST(Levels, WhoSeesTheKernelSeesEverythingAndOthersWhatTheySaw) {
+  const Pairs before = run_of(1, 3);
+  const Pairs through{{4, kKernel}, {kKernel + 1, kKernel + 9}, {kKernel + 9, 4}, {4, 5}, {5, 6}};
+  Bts alone;
+  ASSERT_TRUE(alone.open_aux());
+  Bts t;
+  Sink whole;
+  ASSERT_TRUE(t.open_aux());
+  for (Bts* each : {&alone, &t}) {
+    each->event().aux_pairs(before);
+    each->drain(4);
+  }
+  ASSERT_TRUE(t.recorder->see_kernel(whole));
+  EXPECT_EQ(t.kernel.opened.front().exclude_kernel, 1U);
+  EXPECT_EQ(t.event().attr.exclude_kernel, 0U);
+  ASSERT_TRUE(t.recorder->see_kernel(whole));  // Twice is once.
+  for (Bts* each : {&alone, &t}) {
+    each->event().aux_pairs(through);
+    each->drain(6);
+  }
+  EXPECT_EQ(t.sink.records, alone.sink.records);
+  EXPECT_EQ(t.sink.order, alone.sink.order);
+  EXPECT_EQ(whole.branches(), (std::vector<std::uint64_t>{4, kKernel + 1, kKernel + 9, 4, 5}));
+  EXPECT_EQ(whole.records.front().reason, GapReason::kStart);
+  t.event().aux_pairs(run_of(6, 1), decoder::perf::kAuxTruncated);
+  t.drain(9);
+  EXPECT_EQ(whole.gaps(), (Texts{"?"}));
+  EXPECT_EQ(t.sink.gaps(), (Texts{"?"}));
+}
+
+TEST(Levels, AreNotToBeHadEverywhere) {
+  Sink whole;
+  Bts ring;
+  ASSERT_TRUE(ring.open());
+  EXPECT_EQ(ring.recorder->see_kernel(whole).error().code.value(), EOPNOTSUPP);
+  Bts plain;
+  plain.kernel.open_rule = [](const perf_event_attr& a) {
+    return a.exclude_kernel == 0 ? EACCES : 0;
+  };
+  ASSERT_TRUE(plain.open_aux());
+  EXPECT_EQ(plain.recorder->see_kernel(whole).error().code.value(), EACCES);
+  // It goes on as it was.
+  plain.event().aux_pairs(run_of(1, 3));
+  plain.drain(4);
+  plain.expect(numbers(1, 3), {});
+  EXPECT_TRUE(whole.records.empty());
 }
 
 /// A CPU with two kinds of cores.

@@ -57,6 +57,10 @@ TEST(MonitorBts, TakesTheFlagsOfAConfiguration) {
   const std::vector<std::string_view> sched{"config", "size=1", "sched"};
   EXPECT_TRUE(wants_sched(sched));
   EXPECT_FALSE(wants_sched(std::span{sched}.first(2)));
+  EXPECT_THAT(run(store, "config size=240 level=both"), HasSubstr("overflow wrap, level both"));
+  const std::vector<std::string_view> kernel{"config", "size=1", "level=kernel"};
+  EXPECT_TRUE(wants_kernel(kernel));
+  EXPECT_FALSE(wants_kernel(sched));
   const std::vector<std::string_view> stream{"config", "size=1", "overflow=stream"};
   EXPECT_TRUE(wants_stream(stream));
   EXPECT_FALSE(wants_stream(sched));
@@ -71,6 +75,7 @@ TEST(MonitorBts, SaysWhatIsWrong) {
   EXPECT_THAT(run(store, "config"), HasSubstr("size=BYTES is missing"));
   EXPECT_THAT(run(store, "config size=240 sideways"), HasSubstr("invalid argument"));
   EXPECT_THAT(run(store, "config size=240 overflow=no"), HasSubstr("invalid argument"));
+  EXPECT_THAT(run(store, "config size=240 level=none"), HasSubstr("invalid argument"));
   EXPECT_THAT(run(store, "config size=240 signal=0"), HasSubstr("invalid argument"));
   EXPECT_THAT(run(store, ""), HasSubstr("invalid argument"));
   EXPECT_THAT(run(store, "get"), HasSubstr("invalid argument"));

@@ -64,7 +64,7 @@ class TailTest : public testing::Test {
     constexpr std::uint64_t kBatch = 4096;
     constexpr std::uint64_t kAll = 400 * kBatch;
     server_->poll();
-    server_->attach(1, hub);
+    server_->attach({1, 1}, hub);
     for (std::uint64_t sent = 0; sent < kAll; sent += kBatch) hub.consume(branches(sent, kBatch));
     return kAll;
   }
@@ -80,9 +80,9 @@ TEST_F(TailTest, ClientsGetEveryRecordOfEveryThread) {
   const auto second = connect();
   EXPECT_TRUE(server_->poll());
   EXPECT_FALSE(server_->poll());
-  server_->attach(11, one);
-  server_->attach(22, two);
-  server_->attach(22, two);
+  server_->attach({10, 11}, one);
+  server_->attach({20, 22}, two);
+  server_->attach({20, 22}, two);
   one.consume(branches(100, 10'000));
   two.consume(branches(5, 1));
   for (const auto* socket : {&first, &second}) {
@@ -144,6 +144,40 @@ TEST_F(TailTest, AFullSpoolLosesAndCounts) {
   EXPECT_EQ(last[0].lost + seen, sent);
 }
 
+TEST_F(TailTest, AClientGetsWhatItWishes) {
+  decoder::TraceHub one;
+  decoder::TraceHub two;
+  decoder::TraceHub other;
+  const auto all = connect();
+  const auto process = connect();
+  const auto thread = connect();
+  for (const auto& [socket, wish] :
+       {std::pair{&process, std::string_view{"pid 10\n"}}, {&thread, "tid 12\npid 10\n"}}) {
+    ASSERT_EQ(::send(socket->get(), wish.data(), wish.size(), 0),
+              static_cast<ssize_t>(wish.size()));
+  }
+  server_->poll();
+  server_->poll();
+  server_->attach({10, 11}, one);
+  server_->attach({10, 12}, two);
+  server_->attach({20, 20}, other);
+  one.consume(branches(1, 3));
+  two.consume(branches(1, 2));
+  other.consume(branches(1, 7));
+  const auto seen = [&](const tracee::UniqueFd& socket) {
+    TailReader reader;
+    std::vector<pid_t> tids;
+    for (const auto& item : read_all(socket, reader)) {
+      EXPECT_EQ(item.pid, item.tid / 10 * 10);
+      tids.push_back(item.tid);
+    }
+    return tids;
+  };
+  EXPECT_EQ(seen(all).size(), 12U);
+  EXPECT_EQ(seen(process), (std::vector<pid_t>{11, 11, 11, 12, 12}));
+  EXPECT_EQ(seen(thread), (std::vector<pid_t>{12, 12}));
+}
+
 TEST_F(TailTest, AFolderThatCannotBeWrittenToIsSaidAtOnce) {
   EXPECT_FALSE(TailServer::listen(
       {.path = path_ + ".other", .spool_folder = "/proc/self/fdinfo", .spool_bytes = 1}));
@@ -154,13 +188,13 @@ TEST_F(TailTest, ClientsComeAndGo) {
   {
     const auto gone = connect();
     server_->poll();
-    server_->attach(1, hub);
+    server_->attach({1, 1}, hub);
   }
   hub.consume(branches(1, 10));
   hub.consume(branches(11, 10));
   const auto late = connect();
   EXPECT_TRUE(server_->poll());
-  server_->attach(1, hub);
+  server_->attach({1, 1}, hub);
   hub.consume(branches(21, 1));
   TailReader reader;
   const auto items = read_all(late, reader);
@@ -171,8 +205,8 @@ TEST_F(TailTest, ClientsComeAndGo) {
 TEST(TailReader, TakesBytesOneByOneAndRefusesOthers) {
   std::vector<std::uint8_t> bytes(kTailGreeting.begin(), kTailGreeting.end());
   bytes.resize(bytes.size() + kTailFrameBytes + kTailRecordBytes);
-  bytes[8] = 7;   // tid
-  bytes[12] = 1;  // count
+  bytes[12] = 7;  // tid
+  bytes[16] = 1;  // count
   TailReader reader;
   std::size_t items = 0;
   for (const std::uint8_t byte : bytes) items += reader.add({&byte, 1}).size();

@@ -1,0 +1,56 @@
+#pragma once
+/// @file
+/// One CPU's pairs for two kinds of listeners: who sees the program, and who sees the kernel too.
+
+#include <optional>
+
+#include "decoder/perf/branch_assembler.hpp"
+
+namespace backtrail::decoder::perf {
+
+/// A BranchAssembler for the program's side, and from add_whole() on one for both sides. What is
+/// said to this is said to both.
+class SplitAssembler {
+ public:
+  /// As BranchAssembler's.
+  SplitAssembler(InsnCache* insns, TraceConsumer& user) : user_{insns, user} {}
+
+  /// From now on `whole` gets every pair as it is. Borrowed.
+  void add_whole(TraceConsumer& whole) { whole_.emplace(nullptr, whole, Levels::kAll); }
+  void start(TraceeAddr pc) {
+    each([&](BranchAssembler& one) { one.start(pc); });
+  }
+  void raw_records(std::span<const std::uint8_t> bytes) {
+    each([&](BranchAssembler& one) { one.raw_records(bytes); });
+  }
+  void pair(std::uint64_t from, std::uint64_t to) {
+    user_.pair(from, to);
+    if (whole_) whole_->pair(from, to);
+  }
+  void lost(const Loss& loss) {
+    each([&](BranchAssembler& one) { one.lost(loss); });
+  }
+  void mark(const TraceMark& mark) {
+    each([&](BranchAssembler& one) { one.mark(mark); });
+  }
+  void insert(const Record& record) {
+    each([&](BranchAssembler& one) { one.insert(record); });
+  }
+  void flush(std::optional<TraceeAddr> pc) {
+    each([&](BranchAssembler& one) { one.flush(pc); });
+  }
+  /// Of the program's side.
+  [[nodiscard]] const BranchAssembler& user() const { return user_; }
+
+ private:
+  template <typename Action>
+  void each(const Action& action) {
+    action(user_);
+    if (whole_) action(*whole_);
+  }
+
+  BranchAssembler user_;
+  std::optional<BranchAssembler> whole_;
+};
+
+}  // namespace backtrail::decoder::perf
