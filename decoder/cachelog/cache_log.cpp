@@ -71,6 +71,8 @@ std::optional<CacheLog::Chunk> CacheLog::drop_old() {
     if (held_ < limit_numbers_ + size) break;
     held_ -= size;
     numbers_dropped_ += oldest.numbers.size();
+    numbers_done_ += oldest.numbers.size();
+    pins_.erase(pins_.begin(), pins_.lower_bound(numbers_done_));
     // Its memory is there already; fresh memory costs a page fault every 4 KiB.
     oldest.numbers.clear();
     oldest.events.clear();
@@ -100,18 +102,44 @@ void CacheLog::add_arrival(TraceeAddr at) {
 }
 
 void CacheLog::add_record(const Record& record) {
+  if (record.kind == kPinRecord && record.payload != 0) {
+    pins_.emplace(numbers_seen_ + record.payload, record);
+    return;
+  }
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.numbers.size(), record, TraceeAddr{}});
   ++held_;
 }
 
-void CacheLog::decode(const Chunk& chunk, std::vector<Record>& out) {
+void CacheLog::tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before) {
+  if (!before.empty()) consumer.consume(before);
+  before.clear();
+  consumer.consume_mark(pin_mark(pin, decoder_.arriving() ? 1 : 0));
+}
+
+void CacheLog::decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+                              std::vector<Record>& out) {
+  while (!pins_.empty() && pins_.begin()->first <= numbers_done_ + numbers.size()) {
+    const std::size_t before = pins_.begin()->first - numbers_done_;
+    decoder_.numbers(numbers.first(before), out);
+    numbers = numbers.subspan(before);
+    numbers_done_ += before;
+    tell(pins_.begin()->second, consumer, out);
+    pins_.erase(pins_.begin());
+  }
+  decoder_.numbers(numbers, out);
+  numbers_done_ += numbers.size();
+}
+
+void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out) {
   std::size_t done = 0;
   const std::span<const std::uint32_t> numbers{chunk.numbers};
   for (const Event& event : chunk.events) {
-    decoder_.numbers(numbers.subspan(done, event.before - done), out);
+    decode_numbers(numbers.subspan(done, event.before - done), consumer, out);
     done = event.before;
-    if (event.record) {
+    if (event.record && event.record->kind == kPinRecord) {
+      tell(*event.record, consumer, out);
+    } else if (event.record) {
       // Whatever is recorded on its own begins where the numbers before it ended.
       decoder_.arrive(event.record->from, out);
       out.push_back(*event.record);
@@ -119,7 +147,7 @@ void CacheLog::decode(const Chunk& chunk, std::vector<Record>& out) {
       decoder_.arrive(event.arrival, out);
     }
   }
-  decoder_.numbers(numbers.subspan(done), out);
+  decode_numbers(numbers.subspan(done), consumer, out);
 }
 
 void CacheLog::drain(TraceConsumer& consumer) {
@@ -130,7 +158,7 @@ void CacheLog::drain(TraceConsumer& consumer) {
   chunks.swap(chunks_);
   held_ = 0;
   for (const Chunk& chunk : chunks) {
-    decode(chunk, out);
+    decode(chunk, consumer, out);
     if (out.size() < kBatchRecords && &chunk != &chunks.back()) continue;
     if (!out.empty()) consumer.consume(out);
     out.clear();

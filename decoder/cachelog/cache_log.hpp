@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "arch/base/address.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "decoder/trace/record.hpp"
+#include "decoder/trace/stream_pin.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 
 namespace backtrail::decoder {
@@ -25,6 +27,8 @@ class CacheLogDecoder {
   void numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out);
   /// The thread is at `at` now: the target of an indirect branch that waits for one.
   void arrive(TraceeAddr at, std::vector<Record>& out);
+  /// An indirect branch waits for its target.
+  [[nodiscard]] bool arriving() const { return indirect_from_.has_value(); }
   /// Numbers are missing here.
   void lose(std::vector<Record>& out);
 
@@ -45,6 +49,7 @@ class CacheLog {
 
   void add_numbers(std::span<const std::uint32_t> numbers);
   void add_arrival(TraceeAddr at);
+  /// Pins, too: those with nothing ahead keep their place among what is no number.
   void add_record(const Record& record);
   /// Decodes everything, hands it on and forgets it.
   void drain(TraceConsumer& consumer);
@@ -66,7 +71,10 @@ class CacheLog {
   Chunk& open_chunk();
   /// Memory of a chunk that was dropped, to be used again.
   std::optional<Chunk> drop_old();
-  void decode(const Chunk& chunk, std::vector<Record>& out);
+  void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
+  void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
+  void decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+                      std::vector<Record>& out);
 
   std::shared_ptr<const ExitTable> exits_;
   CacheLogDecoder decoder_;
@@ -75,6 +83,8 @@ class CacheLog {
   std::uint64_t held_ = 0;
   std::uint64_t numbers_seen_ = 0;
   std::uint64_t numbers_dropped_ = 0;
+  std::uint64_t numbers_done_ = 0;             ///< Decoded or dropped.
+  std::multimap<std::uint64_t, Record> pins_;  ///< By the count of numbers that they stand behind.
   bool dropped_ = false;
 };
 

@@ -53,7 +53,25 @@ TraceArchive::TraceArchive(const CoreFile& core) {
   BlockScan scan = scan_blocks(core.trace_segment());
   unreadable_bytes_ = scan.unreadable_bytes;
   for (const TraceBlock& block : scan.blocks) threads_[block.tid].blocks.push_back(block);
+  for (const TraceBlock& block : scan.times) {
+    // Of a thread without records it would tell nothing.
+    if (const auto thread = threads_.find(block.tid); thread != threads_.end()) {
+      thread->second.times = block;
+    }
+  }
   for (auto& [tid, thread] : threads_) put_in_order(thread);
+}
+
+std::optional<TraceTimes> TraceArchive::times(std::uint32_t tid) const {
+  const Thread* thread = find(tid);
+  if (thread == nullptr || !thread->times || thread->blocks.empty()) return std::nullopt;
+  auto decoded = decode_times(*thread->times);
+  if (!decoded) {
+    log::decoder().debug("tid={} op=load_times {}", tid, decoded.error().message());
+    return std::nullopt;
+  }
+  const TraceBlock& newest = thread->blocks.back();
+  return TraceTimes{std::move(*decoded), newest.first + newest.records};
 }
 
 const TraceArchive::Thread* TraceArchive::find(std::uint32_t tid) const {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/thread_times.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/trace/record.hpp"
 
@@ -25,10 +27,14 @@ class TraceArchive {
     std::uint64_t records = 0;
     std::uint64_t lost = 0;  ///< Older than what was kept.
     std::string name;
+    std::optional<TraceBlock> times;
   };
   /// By thread id: every thread that has records or is in the index.
   [[nodiscard]] const std::map<std::uint32_t, Thread>& threads() const { return threads_; }
   [[nodiscard]] const Thread* find(std::uint32_t tid) const;
+  /// When it was where, if that was recorded. The numbers are those of blocks: `lost` records and
+  /// perhaps more stand before the first one.
+  [[nodiscard]] std::optional<TraceTimes> times(std::uint32_t tid) const;
   /// Bytes of the segment that belong to no block: damage.
   [[nodiscard]] std::uint64_t unreadable_bytes() const { return unreadable_bytes_; }
 

@@ -98,9 +98,9 @@ struct Compressor {
 };
 
 /// The block whose header `bytes` begin with.
-bool parse_block(std::span<const std::uint8_t> bytes, TraceBlock& block) {
+bool parse_block(std::span<const std::uint8_t> bytes, std::uint32_t magic, TraceBlock& block) {
   ByteReader in{bytes};
-  if (in.number<std::uint32_t>() != kBlockMagic) return false;
+  if (in.number<std::uint32_t>() != magic) return false;
   const auto crc = in.number<std::uint32_t>();
   if (in.rest().size() < kChecksummedHeaderBytes ||
       crc32(in.rest().first(kChecksummedHeaderBytes)) != crc) {
@@ -129,25 +129,32 @@ void append_block(std::uint32_t tid, std::uint64_t first, std::span<const Record
                   std::vector<std::uint8_t>& out) {
   BT_CHECK(!records.empty() && records.size() <= kBlockRecords);
   thread_local ByteWriter raw;
-  thread_local Compressor compressor;
   raw.clear();
   encode(records, raw);
+  append_packed({.tid = tid, .records = static_cast<std::uint32_t>(records.size()), .first = first},
+                raw.bytes(), out);
+}
+
+void append_packed(const BlockTitle& title, std::span<const std::uint8_t> raw,
+                   std::vector<std::uint8_t>& out) {
+  thread_local Compressor compressor;
+  BT_CHECK(raw.size() <= kMaxRawBlockBytes);
   const std::size_t at = out.size();
   out.resize(at + kBlockHeaderBytes + ZSTD_compressBound(raw.size()));
   const std::size_t stored =
       ZSTD_compress2(compressor.context, out.data() + at + kBlockHeaderBytes,
-                     out.size() - at - kBlockHeaderBytes, raw.bytes().data(), raw.size());
+                     out.size() - at - kBlockHeaderBytes, raw.data(), raw.size());
   BT_CHECK(ZSTD_isError(stored) == 0);
   out.resize(at + kBlockHeaderBytes + stored);
 
   ByteWriter rest;
-  rest.number(tid);
-  rest.number(static_cast<std::uint32_t>(records.size()));
-  rest.number(first);
+  rest.number(title.tid);
+  rest.number(title.records);
+  rest.number(title.first);
   rest.number(static_cast<std::uint32_t>(raw.size()));
   rest.number(static_cast<std::uint32_t>(stored));
   ByteWriter header;
-  header.number(kBlockMagic);
+  header.number(title.magic);
   header.number(crc32(rest.bytes()));
   header.put(rest.bytes());
   std::copy(header.bytes().begin(), header.bytes().end(),
@@ -158,8 +165,9 @@ BlockScan scan_blocks(std::span<const std::uint8_t> segment) {
   BlockScan scan;
   while (segment.size() >= kBlockHeaderBytes) {
     TraceBlock block;
-    if (parse_block(segment, block)) {
-      scan.blocks.push_back(block);
+    const bool records = parse_block(segment, kBlockMagic, block);
+    if (records || parse_block(segment, kTimesMagic, block)) {
+      (records ? scan.blocks : scan.times).push_back(block);
       segment = segment.subspan(kBlockHeaderBytes + block.stored.size());
     } else {
       ++scan.unreadable_bytes;
@@ -170,18 +178,23 @@ BlockScan scan_blocks(std::span<const std::uint8_t> segment) {
   return scan;
 }
 
-Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out) {
+Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block) {
   thread_local std::vector<std::uint8_t> raw;
   raw.resize(kMaxRawBlockBytes);
   const std::size_t got =
       ZSTD_decompress(raw.data(), std::min<std::size_t>(raw.size(), block.raw_bytes),
                       block.stored.data(), block.stored.size());
   if (ZSTD_isError(got) != 0 || got != block.raw_bytes) {
-    return fail(TraceErrc::kMalformed, "unpack a block of records", block.first);
+    return fail(TraceErrc::kMalformed, "unpack a block of a trace", block.first);
   }
+  return std::span<const std::uint8_t>{raw}.first(got);
+}
+
+Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out) {
+  BT_TRY(const auto raw, unpack_block(block));
   const std::size_t before = out.size();
   out.resize(before + block.records);
-  if (!decode(std::span{raw}.first(got), std::span{out}.subspan(before))) {
+  if (!decode(raw, std::span{out}.subspan(before))) {
     out.resize(before);
     return fail(TraceErrc::kMalformed, "decode a block of records", block.first);
   }

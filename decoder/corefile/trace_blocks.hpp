@@ -5,7 +5,8 @@
 ///   magic(4) crc32 of the rest of the header(4) tid(4) records(4) number of the first(8)
 ///   raw bytes(4) stored bytes(4)      then a zstd frame with its checksum
 ///
-/// A damaged block costs its own records and no more.
+/// A damaged block costs its own records and no more. Blocks with the other magic hold times, and a
+/// version where others count records.
 
 #include <cstdint>
 #include <span>
@@ -17,6 +18,7 @@
 namespace backtrail::decoder {
 
 inline constexpr std::uint32_t kBlockMagic = 0x42525442;  // "BTRB"
+inline constexpr std::uint32_t kTimesMagic = 0x54525442;  // "BTRT"
 inline constexpr std::size_t kBlockHeaderBytes = 32;
 /// Most records in a block, and most bytes that it may unpack to.
 inline constexpr std::uint32_t kBlockRecords = 32768;
@@ -36,8 +38,22 @@ struct TraceBlock {
 void append_block(std::uint32_t tid, std::uint64_t first, std::span<const Record> records,
                   std::vector<std::uint8_t>& out);
 
+/// What stands in a block's header before its sizes.
+struct BlockTitle {
+  std::uint32_t magic = kBlockMagic;
+  std::uint32_t tid = 0;
+  std::uint32_t records = 0;
+  std::uint64_t first = 0;
+};
+/// Appends a block of any contents, of at most kMaxRawBlockBytes.
+void append_packed(const BlockTitle& title, std::span<const std::uint8_t> raw,
+                   std::vector<std::uint8_t>& out);
+/// The contents, until the thread asks for the next ones. Error kMalformed.
+Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block);
+
 struct BlockScan {
   std::vector<TraceBlock> blocks;      ///< In the segment's order.
+  std::vector<TraceBlock> times;       ///< Those that hold times.
   std::uint64_t unreadable_bytes = 0;  ///< Passed over in search of the next block.
 };
 /// Finds the blocks of a segment by their headers. They point into `segment`.

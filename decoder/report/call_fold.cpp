@@ -1,6 +1,8 @@
 #include "decoder/report/call_fold.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <unordered_map>
 
 namespace backtrail::decoder {
 namespace {
@@ -78,11 +80,15 @@ std::vector<Item> fold_sequences(std::span<const Item> items) {
   return out;
 }
 
-/// Nodes are calls; behind them come gaps, and last the root of all.
+/// Nodes are calls; behind them come gaps, then times off the CPU, and last the root of all.
 class Folder {
  public:
-  Folder(std::span<const Call> calls, std::span<const GapMark> gaps)
-      : calls_{calls}, gaps_{gaps}, root_{calls.size() + gaps.size()} {}
+  Folder(std::span<const Call> calls, std::span<const GapMark> gaps, std::span<const OffMark> offs)
+      : calls_{calls},
+        gaps_{gaps},
+        offs_{offs},
+        first_off_{calls.size() + gaps.size()},
+        root_{first_off_ + offs.size()} {}
 
   std::vector<FoldedRow> fold() {
     link();
@@ -90,6 +96,10 @@ class Folder {
     nested_.assign(root_ + 1, 1);
     lists_.resize(root_ + 1);
     for (std::size_t i = 0; i < gaps_.size(); ++i) hashes_[calls_.size() + i] = mix(i, 0x6a70U);
+    for (std::size_t i = 0; i < offs_.size(); ++i) {
+      const auto length = static_cast<std::uint64_t>(std::bit_width(offs_[i].ns));
+      hashes_[first_off_ + i] = mix(length, offs_[i].preempted ? 0x6f66U : 0x6f67U);
+    }
     for (std::size_t i = calls_.size(); i-- > 0;) fold_node(i);
     fold_node(root_);
     return rows();
@@ -118,6 +128,40 @@ class Folder {
       (before == kNoCall ? first_[root_] : next_[before]) = node;
       before = node;
     }
+    link_offs();
+  }
+
+  /// Each below the innermost call that it happened in.
+  void link_offs() {
+    std::vector<std::size_t> open;  ///< Calls around the place, outermost first.
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < offs_.size(); ++i) {
+      const std::uint64_t position = offs_[i].position;
+      for (; next < calls_.size() && calls_[next].begin_position <= position; ++next) {
+        while (!open.empty() && open.back() != calls_[next].parent) open.pop_back();
+        open.push_back(next);
+      }
+      while (!open.empty() && calls_[open.back()].end_position <= position) open.pop_back();
+      insert(first_off_ + i, open.empty() ? root_ : open.back(), position);
+    }
+  }
+  void insert(std::size_t node, std::size_t parent, std::uint64_t position) {
+    std::size_t before = kNoCall;
+    std::size_t at = first_[parent];
+    // Marks come in order: what is there of this parent's is looked at from the last one on.
+    if (const auto last = last_off_.find(parent); last != last_off_.end()) {
+      before = last->second;
+      at = next_[before];
+    }
+    for (; at != kNoCall && begin_of(at) <= position; at = next_[at]) before = at;
+    next_[node] = at;
+    (before == kNoCall ? first_[parent] : next_[before]) = node;
+    last_off_[parent] = node;
+  }
+  [[nodiscard]] std::uint64_t begin_of(std::size_t node) const {
+    return node < calls_.size() ? calls_[node].begin_position
+           : node < first_off_  ? gaps_[node - calls_.size()].position
+                                : offs_[node - first_off_].position;
   }
 
   void fold_node(std::size_t node) {
@@ -176,9 +220,15 @@ class Folder {
         continue;
       }
       ++top.at;
-      const bool gap = item.node >= calls_.size();
-      out.push_back({gap ? FoldedRow::Kind::kGap : FoldedRow::Kind::kCall, top.level,
-                     gap ? item.node - calls_.size() : item.node, item.repeat, nested_[item.node]});
+      FoldedRow row{FoldedRow::Kind::kCall, top.level, item.node, item.repeat, nested_[item.node]};
+      if (item.node >= first_off_) {
+        row.kind = FoldedRow::Kind::kOff;
+        row.index -= first_off_;
+      } else if (item.node >= calls_.size()) {
+        row.kind = FoldedRow::Kind::kGap;
+        row.index -= calls_.size();
+      }
+      out.push_back(row);
       if (const auto& list = lists_[item.node]; !list.empty()) {
         const std::uint32_t level = top.level + 1;
         stack.push_back({&list, 0, list.size(), level, false});
@@ -189,7 +239,10 @@ class Folder {
 
   std::span<const Call> calls_;
   std::span<const GapMark> gaps_;
+  std::span<const OffMark> offs_;
+  std::size_t first_off_;
   std::size_t root_;
+  std::unordered_map<std::size_t, std::size_t> last_off_;  ///< By parent.
   std::vector<std::size_t> first_;
   std::vector<std::size_t> next_;
   std::vector<std::uint64_t> hashes_;
@@ -200,8 +253,9 @@ class Folder {
 
 }  // namespace
 
-std::vector<FoldedRow> fold_calls(std::span<const Call> calls, std::span<const GapMark> gaps) {
-  return Folder{calls, gaps}.fold();
+std::vector<FoldedRow> fold_calls(std::span<const Call> calls, std::span<const GapMark> gaps,
+                                  std::span<const OffMark> offs) {
+  return Folder{calls, gaps, offs}.fold();
 }
 
 }  // namespace backtrail::decoder

@@ -16,12 +16,20 @@ struct GapMark {
   std::uint64_t position = 0;  ///< As in Call.
 };
 
+/// The thread was off its CPU here.
+struct OffMark {
+  std::uint64_t position = 0;  ///< As in Call: that many records had been executed.
+  std::uint64_t ns = 0;
+  std::uint64_t before_end_ns = 0;  ///< It was back so long before the thread's last moment.
+  bool preempted = false;
+};
+
 /// A line of a folded call tree, callers before what they call.
 struct FoldedRow {
-  enum class Kind : std::uint8_t { kCall, kRepeat, kGap };
+  enum class Kind : std::uint8_t { kCall, kRepeat, kGap, kOff };
   Kind kind = Kind::kCall;
   std::uint32_t level = 0;
-  std::size_t index = 0;  ///< Of the call or gap. Of kRepeat: none.
+  std::size_t index = 0;  ///< Of the call, gap or mark. Of kRepeat: none.
   std::uint64_t repeat = 1;
   std::uint64_t nested = 1;  ///< Calls of itself that were folded into this one.
 };
@@ -29,7 +37,9 @@ struct FoldedRow {
 /// Calls with the same function, site, outcome and calls within, one behind the other, become one;
 /// so do sequences of a few that repeat, and functions that do nothing but call themselves.
 /// @param calls  As CallRebuilder::finish has them.
+/// @param offs   By position. They fold like calls; about the same length is the same.
 [[nodiscard]] std::vector<FoldedRow> fold_calls(std::span<const Call> calls,
-                                                std::span<const GapMark> gaps);
+                                                std::span<const GapMark> gaps,
+                                                std::span<const OffMark> offs = {});
 
 }  // namespace backtrail::decoder

@@ -3,11 +3,13 @@
 /// What a crash file tells people: made once, written as text, Markdown or JSON.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arch/base/address.hpp"
 #include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/report/off_marks.hpp"
 #include "decoder/trace/record.hpp"
 
 namespace backtrail::decoder {
@@ -30,6 +32,7 @@ enum class RowKind : std::uint8_t {
   kInlined,  ///< A function whose code is part of the one above; its calls stand below it.
   kRepeat,   ///< What stands below, one level deeper, happened `repeat` times in a row.
   kGap,
+  kOff,      ///< The thread was off its CPU for `off.ns`.
   kOmitted,  ///< Callers that are not shown; `repeat` says how many.
 };
 
@@ -45,6 +48,10 @@ struct ReportRow {
   CallEnd end = CallEnd::kReturned;
   bool context = false;  ///< Older than the calls asked for: shown because they lie within.
   std::string gap;       ///< A sentence.
+  OffMark off;
+  /// How long before the thread's last moment a call began, at least and at most; absent: not
+  /// known.
+  std::optional<TimeRange> began_before_end;
   std::uint64_t begin_position = 0;
   std::uint64_t end_position = 0;
 };
@@ -63,6 +70,7 @@ struct ReportThread {
   std::uint64_t looked_at = 0;
   std::uint64_t calls = 0;  ///< In those.
   std::uint64_t earlier_rows = 0;
+  std::optional<OffSums> times;
   std::vector<ReportRow> rows;
 };
 

@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t kFirstLook = 1U << 16U;
 constexpr std::uint64_t kLongestLook = 1U << 22U;
 constexpr std::uint64_t kLookGrowth = 8;
+/// Times off the CPU that are worth a line.
+constexpr std::uint64_t kShortestOff = 1'000'000;
 
 class Builder {
  public:
@@ -107,17 +109,22 @@ class Builder {
 
   void add_calls(const CoreThread& thread, std::size_t wanted, ReportThread& out) {
     const bool grows = options_.branches == 0;
+    const std::optional<TraceTimes> times = archive_.times(thread.tid);
+    if (times) out.times = off_sums(times->times());
     std::uint64_t look = grows ? kFirstLook : options_.branches;
     for (;; look *= kLookGrowth) {
       const ThreadCalls traced = rebuild_calls(archive_, thread.tid, look, insns_, symbols_);
-      const std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps);
+      std::vector<OffMark> offs;
+      if (times) offs = off_marks(*times, traced.first, traced.records, kShortestOff);
+      const std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
       const std::size_t calls = count_calls(rows);
       const bool enough = calls > wanted || traced.records >= out.recorded || !grows;
       if (!enough && look < kLongestLook) continue;
       out.looked_at = traced.records;
       out.calls = traced.calls.size();
       out.earlier_rows = calls - std::min(calls, wanted);
-      out.rows = report_rows({traced.calls, traced.gaps, rows}, symbols_, wanted);
+      out.rows = report_rows({traced.calls, traced.gaps, rows, offs}, symbols_, wanted);
+      if (times) add_times(*times, traced.first, out.rows);
       if (traced.last && traced.last->kind == RecordKind::kBranch &&
           traced.last->to == thread.user.pc()) {
         out.arrived = true;
@@ -125,6 +132,18 @@ class Builder {
         out.from_instruction = instruction(traced.last->from);
       }
       return;
+    }
+  }
+
+  static void add_times(const TraceTimes& times, std::uint64_t first,
+                        std::vector<ReportRow>& rows) {
+    const ThreadTimes& all = times.times();
+    for (ReportRow& row : rows) {
+      if (row.kind != RowKind::kCall) continue;
+      const TimeRange began = times.time_of(first + row.begin_position);
+      // Older than what is known of times.
+      if (began.earliest_ns <= all.since_ns) continue;
+      row.began_before_end = {all.until_ns - began.latest_ns, all.until_ns - began.earliest_ns};
     }
   }
 

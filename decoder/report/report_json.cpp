@@ -53,6 +53,8 @@ const char* name_of(RowKind kind) {
       return "repeat";
     case RowKind::kGap:
       return "gap";
+    case RowKind::kOff:
+      return "off-cpu";
     case RowKind::kOmitted:
       return "omitted";
   }
@@ -106,9 +108,31 @@ json::object row_json(const ReportRow& row) {
     out["end"] = name_of(row.end);
     out["from"] = row.begin_position;
     out["to"] = row.end_position;
+    if (row.began_before_end) {
+      out["began_before_end_ns"] =
+          json::array{row.began_before_end->earliest_ns, row.began_before_end->latest_ns};
+    }
+  }
+  if (row.kind == RowKind::kOff) {
+    out["why"] = row.off.preempted ? "preempted" : "waits";
+    out["ns"] = row.off.ns;
+    out["back_before_end_ns"] = row.off.before_end_ns;
   }
   if (row.context) out["context"] = true;
   if (row.kind == RowKind::kGap) out["gap"] = text(row.gap);
+  return out;
+}
+
+json::object times_json(const OffSums& times) {
+  json::object out;
+  out["known_ns"] = times.known_ns;
+  out["waits"] = times.waits;
+  out["waited_ns"] = times.waited_ns;
+  out["preemptions"] = times.preemptions;
+  out["preempted_ns"] = times.preempted_ns;
+  out["short"] = times.others;
+  out["short_ns"] = times.others_ns;
+  out["lost"] = times.lost;
   return out;
 }
 
@@ -126,6 +150,7 @@ json::object thread_json(const ReportThread& thread) {
   out["branches"] = std::move(branches);
   out["calls_examined"] = thread.calls;
   out["earlier_rows"] = thread.earlier_rows;
+  if (thread.times) out["times"] = times_json(*thread.times);
   json::array rows;
   for (const ReportRow& row : thread.rows) rows.push_back(row_json(row));
   out["calls"] = std::move(rows);

@@ -50,6 +50,14 @@ class RowWriter {
         put(std::move(out), row.level, context);
         return;
       }
+      case FoldedRow::Kind::kOff: {
+        ReportRow out;
+        out.kind = RowKind::kOff;
+        out.repeat = row.repeat;
+        out.off = source_.offs[row.index];
+        put(std::move(out), row.level, context);
+        return;
+      }
     }
   }
   void add_omitted(std::uint64_t count, std::uint32_t level) {

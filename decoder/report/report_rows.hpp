@@ -16,6 +16,7 @@ struct RowSource {
   std::span<const Call> calls;
   std::span<const GapMark> gaps;
   std::span<const FoldedRow> rows;
+  std::span<const OffMark> offs = {};
 };
 
 /// The last `most` calls and what they lie within.

@@ -62,6 +62,14 @@ std::string call_text(const ReportRow& row) {
   return out;
 }
 
+std::string off_text(const ReportRow& row) {
+  std::string out = fmt::format("... {} for {}", row.off.preempted ? "off the CPU" : "waited",
+                                duration_text(row.off.ns));
+  if (row.repeat > 1) out += fmt::format(", {} times", grouped(row.repeat));
+  if (row.off.preempted) out += ", others ran";
+  return out + fmt::format(", until {} before the end", duration_text(row.off.before_end_ns));
+}
+
 std::string row_text(const ReportRow& row) {
   const bool open = row.kind == RowKind::kCall && row.end == CallEnd::kOpen;
   std::string out = open ? "  > " : "    ";
@@ -75,6 +83,8 @@ std::string row_text(const ReportRow& row) {
       return out + fmt::format("{} times:\n", grouped(row.repeat));
     case RowKind::kGap:
       return out + "--- " + row.gap + " ---\n";
+    case RowKind::kOff:
+      return out + off_text(row) + "\n";
     case RowKind::kOmitted:
       return out + fmt::format("... {} more callers ...\n", grouped(row.repeat));
   }
@@ -91,6 +101,26 @@ std::string trace_line(const ReportThread& thread) {
     out += fmt::format("{} branches recorded", grouped(thread.recorded));
   }
   if (thread.lost != 0) out += fmt::format(", {} older ones were not kept", grouped(thread.lost));
+  return out + "\n";
+}
+
+std::string times_line(const ReportThread& thread) {
+  if (!thread.times) return {};
+  const OffSums& times = *thread.times;
+  const auto one = [](std::uint64_t count, std::uint64_t ns, const char* what) {
+    return count == 0 ? std::string{}
+                      : fmt::format(", {} {} times, {}", what, grouped(count), duration_text(ns));
+  };
+  std::string out = fmt::format("  its last {}", duration_text(times.known_ns));
+  const std::string waits = one(times.waits, times.waited_ns, "waited");
+  const std::string preemptions =
+      one(times.preemptions, times.preempted_ns, "had to leave the CPU to others");
+  out += waits + preemptions + (waits.empty() && preemptions.empty() ? ", on its CPU" : "");
+  if (times.others != 0) {
+    out += fmt::format(", and {} moments off it, {}", grouped(times.others),
+                       duration_text(times.others_ns));
+  }
+  if (times.lost != 0) out += fmt::format("; {} marks were lost", grouped(times.lost));
   return out + "\n";
 }
 
@@ -116,7 +146,7 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  out += trace_line(thread);
+  out += times_line(thread) + trace_line(thread);
   if (thread.earlier_rows != 0) {
     out += fmt::format("    ... {} earlier ...\n", grouped(thread.earlier_rows));
   }

@@ -1,5 +1,6 @@
 #include "decoder/report/thread_calls.hpp"
 
+#include <algorithm>
 #include <span>
 
 namespace backtrail::decoder {
@@ -42,6 +43,12 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
     rebuilder.feed(records);
     if (!records.empty()) out.last = records.back();
   });
+  if (const TraceArchive::Thread* thread = archive.find(tid); out.records != 0) {
+    // Counted from the end: missing blocks stand as single gaps.
+    const TraceBlock& newest = thread->blocks.back();
+    const std::uint64_t end = newest.first + newest.records;
+    out.first = end - std::min(end, out.records);
+  }
   out.calls = rebuilder.finish();
   drop_lazy_binding(out.calls, code);
   return out;

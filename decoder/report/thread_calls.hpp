@@ -16,6 +16,7 @@ struct ThreadCalls {
   std::vector<Call> calls;
   std::vector<GapMark> gaps;  ///< Without the one that a trace begins with.
   std::uint64_t records = 0;
+  std::uint64_t first = 0;     ///< Number of the oldest one in the thread's whole trace.
   std::optional<Record> last;  ///< The newest.
 };
 

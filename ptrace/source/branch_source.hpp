@@ -51,6 +51,11 @@ class BranchSource {
   virtual void on_code_written(TraceeAddr begin, TraceeAddr end) = 0;
   /// The debugger wants execution to stop at `address`. Threads may run.
   virtual void on_breakpoint(TraceeAddr address) { (void)address; }
+  /// The consumers hear of the place in the stream that is `ahead` numbers of a log, or records,
+  /// behind what has been taken until now, when it has been handed on
+  /// (decoder/trace/stream_pin.hpp). Nothing happens where the stream is not made here. The thread
+  /// may run.
+  virtual void pin(std::uint64_t id, std::uint32_t ahead) { (void)id, (void)ahead; }
   /// Hands every record until now to the consumers. The thread may run.
   virtual void flush() = 0;
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/ptrace.h>
 
 #include "arch/base/log.hpp"
+#include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/signal_frame.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -149,9 +151,27 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
 }
 
 void StepSource::push(const decoder::Record& record) {
+  if (record.kind == decoder::kPinRecord) {
+    // A step may be under way: what is ahead is at most one record.
+    pins_.push_back(record);
+    if (record.payload == 0) tell_pins();
+    return;
+  }
   pending_.push_back(record);
   ++records_;
+  if (!pins_.empty()) tell_pins();
   if (pending_.size() >= kBatchRecords) flush();
+}
+
+void StepSource::pin(std::uint64_t id, std::uint32_t ahead) {
+  push(decoder::pin_record(id, ahead));
+}
+
+void StepSource::tell_pins() {
+  StepSource::flush();
+  for (const decoder::Record& pin : std::exchange(pins_, {})) {
+    sink_.consume_mark(decoder::pin_mark(pin));
+  }
 }
 
 void StepSource::retire(TraceeAddr now) {

@@ -37,6 +37,7 @@ class StepSource : public BranchSource {
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override;
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
+  void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
   void detach(Thread& thread) override;
   [[nodiscard]] std::string statistics() const override;
@@ -83,13 +84,15 @@ class StepSource : public BranchSource {
   void handler_entered(Thread& thread, TraceeAddr handler);
   void account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now);
   void clear_trap_flag_leak(Thread& thread);
+  void tell_pins();
 
   Process& process_;
   decoder::TraceConsumer& sink_;
   std::unordered_map<TraceeAddr, Seen> seen_;
   std::vector<decoder::Record> pending_;
-  std::optional<TraceeAddr> pc_;  ///< Next instruction to account for.
-  arch::InsnFacts insn_;          ///< Facts of the instruction at pc_ when it was resumed.
+  std::vector<decoder::Record> pins_;  ///< Behind the next record.
+  std::optional<TraceeAddr> pc_;       ///< Next instruction to account for.
+  arch::InsnFacts insn_;               ///< Facts of the instruction at pc_ when it was resumed.
   SourceResume how_;
   bool delivering_ = false;
   std::optional<RestartableSection> section_;  ///< Is being run.

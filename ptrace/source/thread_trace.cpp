@@ -144,6 +144,15 @@ Result<void> ThreadTrace::see_kernel() {
   return {};
 }
 
+Result<void> ThreadTrace::start_clock() {
+  const decoder::BtsHistory* history = bts();
+  if (history == nullptr) return fail(TraceErrc::kUnsupported, "times of packets");
+  BT_TRY(clock_, ThreadClock::open(system_perf_kernel(), id_.tid,
+                                   [history] { return history->records().end(); }));
+  hub_.add(*clock_);
+  return {};
+}
+
 decoder::BranchStore& ThreadTrace::store() {
   if (!store_) {
     store_ = std::make_unique<decoder::BranchStore>();

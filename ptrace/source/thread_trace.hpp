@@ -15,6 +15,7 @@
 #include "ptrace/perf/sched_marks.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/source_kind.hpp"
+#include "ptrace/source/thread_clock.hpp"
 #include "ptrace/tracee/thread_id.hpp"
 
 namespace backtrail::tracee {
@@ -41,6 +42,16 @@ class ThreadTrace {
   /// From now on the store hears of the kernel's branches, if it wants them. The thread is stopped.
   /// Errors: of BranchSource.
   Result<void> see_kernel();
+  /// From now on it is known when the thread is on a CPU, and where in the records about, if
+  /// somebody looks now and then. Once; only with a history of blocks. Errors: of SchedMarks,
+  /// kUnsupported.
+  Result<void> start_clock();
+  /// Null where there is none.
+  [[nodiscard]] ThreadClock* clock() { return clock_.get(); }
+  /// The thread has stopped.
+  void note_stop() {
+    if (clock_) clock_->note_stop();
+  }
   /// A second consumer with a life of its own: made at the first call.
   [[nodiscard]] decoder::BranchStore& store();
   /// The client asked for it. Other threads of a process whose code runs from a cache run from it
@@ -77,6 +88,7 @@ class ThreadTrace {
       history_;
   std::unique_ptr<decoder::BranchStore> store_;
   std::unique_ptr<SchedMarks> marks_;
+  std::unique_ptr<ThreadClock> clock_;
   std::unique_ptr<BranchSource> source_;
 };
 

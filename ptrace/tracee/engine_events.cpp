@@ -100,6 +100,7 @@ void Engine::post(Thread& thread, StopEvent event) {
 
 void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   thread.note_stop(status);
+  if (thread.trace()) thread.trace()->note_stop();
   if (status.is_event(PTRACE_EVENT_EXIT)) thread.control().starting = false;
   if (thread.control().starting) {
     handle_first_stop(thread);

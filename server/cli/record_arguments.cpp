@@ -64,6 +64,7 @@ struct Values {
   std::string max_disk;
   bool full = false;
   bool all = false;
+  bool times = true;
   bool statistics = false;
   std::string log;
 };
@@ -103,6 +104,9 @@ void add_options(CLI::App& app, Values& values) {
                  "Bytes that a crash file may take on disk, and those of --all before it (default "
                  "for these: 2G)")
       ->type_name("SIZE");
+  app.add_flag(
+      "--times,!--no-times", values.times,
+      "Crash files tell when threads were on a CPU, where the kernel lets us know (default)");
   app.add_flag("--stats", values.statistics, "Say on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
 }
@@ -159,6 +163,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
     options.recorder.ring_bytes = 16ULL << 20;
     options.recorder.flush_every = std::chrono::milliseconds{10};
   }
+  options.recorder.times = values.times && !values.output.empty();
   options.recorder.statistics = values.statistics;
   options.recorder.traced = values.source != "none";
   options.recorder.source =

@@ -40,6 +40,17 @@ Result<void> write_ring(std::uint32_t tid, const decoder::RecordRing& ring,
   return {};
 }
 
+/// Lets the trace have the thread's times behind its records.
+void add_times(tracee::CoreTrace& trace, decoder::ThreadTimes times) {
+  trace.write = [tid = trace.tid, records = std::move(trace.write),
+                 times = std::move(times)](const tracee::CoreTrace::Sink& sink) -> Result<void> {
+    BT_CHECKED(records(sink));
+    std::vector<std::uint8_t> block;
+    decoder::append_times(tid, times, block);
+    return sink(block);
+  };
+}
+
 /// The trace of each thread that has one; the dying thread's first.
 std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, TraceSpool* spool) {
   std::vector<tracee::CoreTrace> out;
@@ -60,6 +71,11 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
                    }});
   }
   if (spool != nullptr) out = spool->traces(process.pid());
+  for (tracee::CoreTrace& trace : out) {
+    tracee::Thread* thread = process.find(static_cast<pid_t>(trace.tid));
+    if (thread == nullptr || !thread->trace()) continue;
+    if (tracee::ThreadClock* clock = thread->trace()->clock()) add_times(trace, clock->read());
+  }
   std::stable_partition(out.begin(), out.end(), [first](const tracee::CoreTrace& trace) {
     return trace.tid == static_cast<std::uint32_t>(first);
   });

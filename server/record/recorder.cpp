@@ -55,6 +55,11 @@ bool will_end_the_process(ThreadId id, int signal) {
   return ((status->signals_caught | status->signals_ignored) & bit) == 0;
 }
 
+/// How often threads are looked at: times are known that exactly.
+constexpr std::chrono::milliseconds kLookEvery{10};
+/// A descriptor each, and crash files need some, too.
+constexpr std::size_t kMostClocks = 256;
+
 }  // namespace
 
 Recorder::Recorder(const RecorderOptions& options)
@@ -185,6 +190,27 @@ void Recorder::flush_all() {
   flush_clock_.set(*options_.flush_every);
 }
 
+void Recorder::look_at_clocks() {
+  std::size_t open = 0;
+  for (const tracee::Process* process : engine_.processes()) {
+    for (const auto& thread : process->threads()) {
+      tracee::ThreadTrace* trace = thread->trace().get();
+      if (trace == nullptr) continue;
+      if (tracee::ThreadClock* clock = trace->clock()) {
+        clock->look(*thread, trace->source());
+      } else if (open < kMostClocks) {
+        const auto started = trace->start_clock();
+        if (!started && !started.error().is(TraceErrc::kTraceeGone)) {
+          log::server().debug("no times: {}", started.error().message());
+          return;
+        }
+      }
+      ++open;
+    }
+  }
+  look_clock_.set(kLookEvery);
+}
+
 void Recorder::end_the_run() {
   constexpr std::chrono::seconds kGrace{2};
   const int signal = timed_out_ ? SIGKILL : SIGTERM;
@@ -243,17 +269,19 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   go_on(main);
   if (options_.limit) clock_.set(*options_.limit);
   if (options_.flush_every) flush_clock_.set(*options_.flush_every);
+  if (options_.times) look_clock_.set(kLookEvery);
   const auto terminated = [this] {
     look_at_all({.reason = EndReason::kTerminated, .signal = SIGTERM});
   };
   while (!end_) {
-    engine_.pump(flush_clock_.fd());
+    engine_.pump(look_clock_.fd());
     while (const auto event = engine_.take_event()) handle(*event);
     signals_.forward(program_, terminated);
     if (end_) break;
     if (clock_.is_up()) end_the_run();
     if (flush_clock_.is_up()) flush_all();
-    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {flush_clock_.fd(), POLLIN, 0}};
+    if (look_clock_.is_up()) look_at_clocks();
+    pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {look_clock_.fd(), POLLIN, 0}};
     // A leader that ended before its threads is found by looking now and then.
     constexpr int kLookAgainMs = 1000;
     ::poll(waited, 2, kLookAgainMs);

@@ -53,6 +53,8 @@ struct RecorderOptions {
   /// Observers who listen to threads' records get them this often, none left out; else nobody
   /// decodes what the histories do not need.
   std::optional<std::chrono::milliseconds> flush_every;
+  /// Keep when threads were on a CPU, and where in their traces, where the kernel tells.
+  bool times = false;
   /// The run is ended then: SIGTERM, and SIGKILL a little later.
   std::optional<std::chrono::milliseconds> limit;
 };
@@ -92,6 +94,7 @@ class Recorder {
   void look_at_all(const Ending& ending);
   void end_the_run();
   void flush_all();
+  void look_at_clocks();
   void go_on(tracee::ThreadId id, int signal = 0);
   void let_go_of_the_rest();
 
@@ -99,6 +102,7 @@ class Recorder {
   ForwardedSignals signals_;
   RunClock clock_{signals_.fd()};
   RunClock flush_clock_{clock_.fd()};
+  RunClock look_clock_{flush_clock_.fd()};
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,7 +17,11 @@ class Collector : public TraceConsumer {
   void consume(std::span<const Record> records) override {
     all.insert(all.end(), records.begin(), records.end());
   }
+  void consume_mark(const TraceMark& mark) override {
+    pins.emplace_back(pin_id(mark), all.size() + static_cast<std::size_t>(mark.cpu));
+  }
   std::vector<Record> all;
+  std::vector<std::pair<std::uint64_t, std::size_t>> pins;  ///< With the records before them.
 };
 
 /// Block A at 0x100 jumps to 0x200 inside and leaves by a call (0) or a return (1); block B at
@@ -43,6 +48,38 @@ TEST_F(CacheLogTest, AnExitStandsForAllBranchesOnItsWay) {
   log.add_numbers(std::array<std::uint32_t, 1>{0});
   const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
+  using Pin = std::pair<std::uint64_t, std::size_t>;
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_record(pin_record(1, 0));  // here
+  log.add_record(pin_record(2, 1));  // behind the next number, a return that has not arrived
+  log.add_record(pin_record(3, 9));
+  log.add_record(async_transfer(0x300_ta, 0x999_ta));
+  log.add_record(pin_record(4, 0));
+  log.add_numbers(std::array<std::uint32_t, 2>{1, 2});
+  Collector collector;
+  log.drain(collector);
+  EXPECT_EQ(collector.pins, (std::vector<Pin>{{1, 2}, {4, 3}, {2, 5}}));
+  EXPECT_EQ(collector.all.size(), 5U);
+  log.add_numbers(std::array<std::uint32_t, 8>{2, 2, 2, 2, 2, 2, 2, 2});
+  log.drain(collector);
+  EXPECT_EQ(collector.pins.back(), (Pin{3, 5}));
+}
+
+TEST_F(CacheLogTest, PinsInWhatIsDroppedAreGone) {
+  CacheLog log{exits_, 4};
+  log.add_record(pin_record(1, 5));
+  log.add_record(pin_record(2, 0));
+  const std::vector<std::uint32_t> many(64UL * 1024, 2);
+  for (int i = 0; i < 4; ++i) log.add_numbers(many);
+  log.add_record(pin_record(3, 0));
+  Collector collector;
+  log.drain(collector);
+  ASSERT_EQ(collector.pins.size(), 1U);
+  EXPECT_EQ(collector.pins[0].first, 3U);
 }
 
 TEST_F(CacheLogTest, AnIndirectBranchGoesToTheNextHead) {

@@ -35,9 +35,10 @@ std::vector<Call> calls(const std::vector<std::string>& lines) {
 }
 
 std::vector<std::string> folded(const std::vector<Call>& calls,
-                                const std::vector<GapMark>& gaps = {}) {
+                                const std::vector<GapMark>& gaps = {},
+                                const std::vector<OffMark>& offs = {}) {
   std::vector<std::string> out;
-  for (const FoldedRow& row : fold_calls(calls, gaps)) {
+  for (const FoldedRow& row : fold_calls(calls, gaps, offs)) {
     std::string line(row.level, '-');
     switch (row.kind) {
       case FoldedRow::Kind::kCall:
@@ -49,12 +50,30 @@ std::vector<std::string> folded(const std::vector<Call>& calls,
       case FoldedRow::Kind::kGap:
         line += "gap";
         break;
+      case FoldedRow::Kind::kOff:
+        line += "off";
+        break;
     }
     if (row.repeat != 1) line += fmt::format(" x{}", row.repeat);
     if (row.nested != 1) line += fmt::format(" deep{}", row.nested);
     out.push_back(line);
   }
   return out;
+}
+
+TEST(CallFold, TimesOffTheCpuStandInTheCallTheyHappenedIn) {
+  auto tree = calls({"a", "-b", "--c", "-b", "--c", "-d"});
+  const std::vector<std::uint64_t> ends{20, 4, 4, 6, 6, 10};
+  for (std::size_t i = 0; i < ends.size(); ++i) tree[i].end_position = ends[i];
+  // In the first c, behind it in a, in d (which begins at 6), behind everything.
+  const std::vector<OffMark> offs{{.position = 3, .ns = 10},
+                                  {.position = 4, .ns = 10},
+                                  {.position = 7, .ns = 10},
+                                  {.position = 30, .ns = 10}};
+  EXPECT_THAT(folded(tree, {}, offs),
+              ElementsAre("a", "-b", "--c", "---off", "-b", "--off", "--c", "-d", "--off", "off"));
+  EXPECT_THAT(folded({}, {}, {{.position = 1, .ns = 1000}, {.position = 1, .ns = 1001}}),
+              ElementsAre("off x2"));
 }
 
 TEST(CallFold, NothingFoldsWhereNothingRepeats) {

@@ -50,6 +50,32 @@ TEST(ReportText, LinesBeginWithWordsOfOurs) {
   EXPECT_THAT(text, HasSubstr("died of SIGSEGV: a cause\n"));
 }
 
+TEST(ReportText, TimesAreSaidInWords) {
+  Report report = hostile();
+  ReportThread& thread = report.threads[0];
+  thread.times = OffSums{.known_ns = 2'500'000'000,
+                         .waits = 1200,
+                         .waited_ns = 12'000'000,
+                         .preemptions = 1,
+                         .preempted_ns = 340'000,
+                         .others = 3,
+                         .others_ns = 999,
+                         .lost = 4};
+  ReportRow row;
+  row.kind = RowKind::kOff;
+  row.level = 1;
+  row.repeat = 2;
+  row.off = {.position = 5, .ns = 12'345'678, .before_end_ns = 3'000, .preempted = false};
+  thread.rows.push_back(row);
+  const std::string text = report_text(report);
+  EXPECT_THAT(text,
+              HasSubstr("  its last 2.5 s, waited 1,200 times, 12 ms, had to leave the CPU to "
+                        "others 1 times, 340 us, and 3 moments off it, 999 ns; 4 marks were "
+                        "lost\n"));
+  EXPECT_THAT(text,
+              HasSubstr("      ... waited for 12 ms, 2 times, until 3.0 us before the end\n"));
+}
+
 TEST(ReportText, JsonIsReadBackAsItWas) {
   const auto value = boost::json::parse(report_json(hostile()));
   EXPECT_EQ(value.at("program").as_string(), "::error::\x1b[2J</script>");

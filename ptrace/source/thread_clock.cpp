@@ -1,0 +1,227 @@
+#include "ptrace/source/thread_clock.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include "arch/x86/translate/layout.hpp"
+#include "decoder/trace/stream_pin.hpp"
+#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/source/branch_source.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::translate::Slot;
+using decoder::MarkKind;
+
+/// Room for the marks between two looks.
+constexpr std::uint64_t kRingBytes = 8UL * 4096;
+/// Shorter times off the CPU are only counted.
+constexpr std::uint64_t kShortestOff = 100'000;
+/// What a running thread can have logged since its log was last taken.
+constexpr std::uint32_t kMostAhead =
+    static_cast<std::uint32_t>(cache::kRingBytes / arch::x86::translate::kLogEntryBytes);
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// Where a thread is that waits in a system call; nothing when it does anything else.
+std::optional<TraceeAddr> pc_in_system_call(pid_t tid) {
+  // "NUMBER six arguments SP PC"; "-1 SP PC" outside of calls; "running".
+  const auto text = ProcFs{}.read(tid, "syscall");
+  if (!text || text->empty() || text->front() < '0' || text->front() > '9') return std::nullopt;
+  const std::size_t at = text->rfind("0x");
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t pc = 0;
+  constexpr int kHexadecimal = 16;
+  std::from_chars(text->data() + at + 2, text->data() + text->size(), pc, kHexadecimal);
+  return TraceeAddr{pc};
+}
+
+/// The place of a thread that waits, from what has been taken of its log on.
+struct Ahead {
+  std::uint32_t numbers = 0;
+  std::uint64_t records = 0;  ///< Behind these.
+};
+
+/// How many numbers a thread that waits in a system call of translated code has logged since its
+/// log was taken. The code saves its log pointer before each call.
+std::optional<std::uint32_t> logged_ahead(cache::CacheSpace& space, pid_t tid) {
+  // The first part that has the id is the thread's: a thread takes the first part that is free.
+  const std::size_t most = std::min(space.process().threads().size() + 8, cache::kThreadsAtOnce);
+  for (std::size_t slot = 0; slot < most; ++slot) {
+    const cache::ThreadMemory memory = space.memory().thread(slot);
+    const std::uint64_t ids = memory.read(Slot::kProcessId);
+    constexpr unsigned kIdBits = 32;
+    if (ids >> kIdBits != static_cast<std::uint64_t>(tid)) continue;
+    const TraceeAddr log{memory.read(Slot::kLog)};
+    if (log < memory.ring() || log > memory.ring_end()) return std::nullopt;
+    return static_cast<std::uint32_t>(memory.entries(log).size());
+  }
+  return std::nullopt;
+}
+
+std::optional<Ahead> place_of_waiting(Thread& thread, TraceeAddr pc) {
+  const auto& space = thread.process().cache_space;
+  if (!space || !space->memory().has_code(pc)) return Ahead{};
+  const auto numbers = logged_ahead(*space, thread.tid());
+  const auto place = space->code().locate(pc);
+  if (!numbers || !place || place->kind != cache::CodePlace::Kind::kBlock) return std::nullopt;
+  const bool logged = (place->row->flags & arch::x86::translate::kCommitted) != 0;
+  return Ahead{*numbers, logged ? 0U : place->row->passed};
+}
+
+/// Pins come in pairs, the even one is of the earliest place.
+constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
+  return number * 2 + (latest ? 1 : 0);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
+                                                       std::function<std::uint64_t()> records) {
+  BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
+  return std::unique_ptr<ThreadClock>{new ThreadClock{std::move(marks), std::move(records)}};
+}
+
+ThreadClock::ThreadClock(std::unique_ptr<SchedMarks> marks, std::function<std::uint64_t()> records)
+    : marks_{std::move(marks)}, records_{std::move(records)} {
+  sums_.since_ns = now_ns();
+}
+
+void ThreadClock::note_stop() {
+  last_stop_ = now_ns();
+  stops_.push_back(*last_stop_);
+  // Without its marks (the kernel had no room) a stop would wait for ever.
+  constexpr std::size_t kMostStops = 65536;
+  if (stops_.size() > kMostStops) stops_.pop_front();
+}
+
+bool ThreadClock::take_marks() {
+  const auto marks = marks_->take();
+  for (const decoder::TraceMark& mark : marks) take_mark(mark);
+  return !marks.empty();
+}
+
+void ThreadClock::take_mark(const decoder::TraceMark& mark) {
+  if (mark.kind != MarkKind::kArrives) {
+    left_ = mark;
+    left_is_pinned_ = false;
+    return;
+  }
+  if (!left_) return;
+  const decoder::TraceMark left = *std::exchange(left_, std::nullopt);
+  if (mark.time_ns < left.time_ns) return;
+  const bool preempted = left.kind == MarkKind::kPreempted;
+  if (!preempted) {
+    // We saw each stop after the thread had arrived for it the last time, and before it went on.
+    const auto later = std::find_if(stops_.begin(), stops_.end(),
+                                    [&](std::uint64_t stop) { return stop >= mark.time_ns; });
+    const bool ours = later != stops_.begin();
+    stops_.erase(stops_.begin(), later);
+    if (ours) return;
+  }
+  // It stayed where it was until now.
+  if (std::exchange(left_is_pinned_, false)) pins_.back().end_ns = mark.time_ns;
+  add_off({left.time_ns, mark.time_ns, preempted});
+}
+
+void ThreadClock::add_off(const decoder::OffCpu& off) {
+  const auto count = [this](const decoder::OffCpu& one) {
+    ++sums_.others;
+    sums_.others_ns += one.length_ns();
+  };
+  if (off.length_ns() < kShortestOff) {
+    count(off);
+    return;
+  }
+  off_.push_back(off);
+  if (off_.size() <= decoder::kMostOffCpu) return;
+  count(off_.front());
+  off_.pop_front();
+}
+
+void ThreadClock::look(Thread& thread, BranchSource& source) {
+  take_marks();
+  if (thread.stopped()) return;
+  const bool waits = left_ && left_->kind == MarkKind::kDeparts && stops_.empty();
+  if (!waits) {
+    look_at_running(source);
+  } else if (!left_is_pinned_) {
+    look_at_waiting(thread, source);
+  }
+}
+
+void ThreadClock::look_at_running(BranchSource& source) {
+  const std::uint64_t now = now_ns();
+  const std::uint64_t number = add_pin({.begin_ns = now, .end_ns = now});
+  source.pin(pair_of(number, false), 0);
+  source.pin(pair_of(number, true), kMostAhead);
+}
+
+void ThreadClock::look_at_waiting(Thread& thread, BranchSource& source) {
+  const std::uint64_t since = left_->time_ns;
+  const auto pc = pc_in_system_call(thread.tid());
+  if (!pc) return;  // a page that is read from disk, say: its log pointer is in a register
+  const auto place = place_of_waiting(thread, *pc);
+  const std::uint64_t now = now_ns();
+  // Nothing of it holds if the thread went on meanwhile.
+  if (!place || take_marks()) return;
+  const std::uint64_t number =
+      add_pin({.begin_ns = since, .end_ns = now, .exact = true, .passed = place->records});
+  left_is_pinned_ = true;
+  source.pin(pair_of(number, false), place->numbers);
+}
+
+std::uint64_t ThreadClock::add_pin(const Pin& pin) {
+  if (pins_.size() == decoder::kMostTimePins) {
+    pins_.pop_front();
+    ++first_pin_;
+  }
+  pins_.push_back(pin);
+  return first_pin_ + pins_.size() - 1;
+}
+
+void ThreadClock::consume_mark(const decoder::TraceMark& mark) {
+  if (mark.kind != decoder::kPinMark) return;
+  const std::uint64_t id = decoder::pin_id(mark);
+  const std::uint64_t number = id / 2;
+  if (number < first_pin_ || number >= first_pin_ + pins_.size()) return;
+  Pin& pin = pins_[static_cast<std::size_t>(number - first_pin_)];
+  const std::uint64_t place = records_() + static_cast<std::uint64_t>(mark.cpu) + pin.passed;
+  if (id == pair_of(number, true) || pin.exact) pin.latest = place;
+  if (id == pair_of(number, false)) pin.earliest = place;
+}
+
+decoder::ThreadTimes ThreadClock::read() {
+  take_marks();
+  decoder::ThreadTimes out = sums_;
+  const std::uint64_t now = now_ns();
+  const std::uint64_t end = records_();
+  out.until_ns = std::max(out.since_ns, last_stop_.value_or(now));
+  out.lost = marks_->lost();
+  for (const Pin& pin : pins_) {
+    // What was logged when it was looked at, and is not kept any more, has no place.
+    if (!pin.earliest || pin.begin_ns < out.since_ns) continue;
+    out.pins.push_back({pin.begin_ns, std::min(pin.end_ns, out.until_ns), *pin.earliest,
+                        pin.latest.value_or(end)});
+  }
+  out.pins.push_back({out.until_ns, out.until_ns, end, end});
+  out.off.assign(off_.begin(), off_.end());
+  std::erase_if(out.off, [&](const decoder::OffCpu& off) {
+    return off.begin_ns < out.since_ns || off.end_ns > out.until_ns;
+  });
+  return out;
+}
+
+}  // namespace backtrail::tracee

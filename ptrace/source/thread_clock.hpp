@@ -1,0 +1,75 @@
+#pragma once
+/// @file
+/// When a recorded thread was on a CPU, and about where in its trace.
+///
+/// The kernel's context-switch records say when; they know nothing of the trace. So somebody looks
+/// every few milliseconds: where a thread waits in a system call its place can be read from the log
+/// that it writes, while it runs the place lies within what a log holds.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "arch/base/result.hpp"
+#include "decoder/corefile/thread_times.hpp"
+#include "decoder/trace/trace_consumer.hpp"
+#include "ptrace/perf/sched_marks.hpp"
+
+namespace backtrail::tracee {
+
+class BranchSource;
+class Thread;
+
+class ThreadClock final : public decoder::TraceConsumer {
+ public:
+  /// @param records  How many records the listeners have got until now. We hear of marks after
+  ///                 those that count them.
+  /// Errors: of SchedMarks.
+  static Result<std::unique_ptr<ThreadClock>> open(PerfKernel& kernel, pid_t tid,
+                                                   std::function<std::uint64_t()> records);
+
+  /// The thread has stopped for its tracer: a departure that says nothing of the program.
+  void note_stop();
+  /// Looks where the thread is. It may run.
+  void look(Thread& thread, BranchSource& source);
+  /// What is known at a stop, when every record until then has been handed on.
+  [[nodiscard]] decoder::ThreadTimes read();
+
+  void consume(std::span<const decoder::Record> records) override { (void)records; }
+  void consume_mark(const decoder::TraceMark& mark) override;
+
+ private:
+  struct Pin {
+    std::uint64_t begin_ns = 0;
+    std::uint64_t end_ns = 0;
+    bool exact = false;        ///< Both places are the same.
+    std::uint64_t passed = 0;  ///< Records behind the place that the stream tells of.
+    std::optional<std::uint64_t> earliest = std::nullopt;
+    std::optional<std::uint64_t> latest = std::nullopt;
+  };
+
+  ThreadClock(std::unique_ptr<SchedMarks> marks, std::function<std::uint64_t()> records);
+  /// False: nothing new.
+  bool take_marks();
+  void take_mark(const decoder::TraceMark& mark);
+  void add_off(const decoder::OffCpu& off);
+  void look_at_running(BranchSource& source);
+  void look_at_waiting(Thread& thread, BranchSource& source);
+  /// Returns its number.
+  std::uint64_t add_pin(const Pin& pin);
+
+  std::unique_ptr<SchedMarks> marks_;
+  std::function<std::uint64_t()> records_;
+  std::deque<std::uint64_t> stops_;         ///< Not seen among the marks yet.
+  std::optional<decoder::TraceMark> left_;  ///< It is off its CPU since then.
+  std::optional<std::uint64_t> last_stop_;
+  bool left_is_pinned_ = false;  ///< The newest pin tells where it is meanwhile.
+  std::uint64_t first_pin_ = 0;  ///< Number of the oldest one that is kept.
+  std::deque<Pin> pins_;
+  std::deque<decoder::OffCpu> off_;
+  decoder::ThreadTimes sums_;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,54 @@
+// When a program that died was not running: from the kernel's context switches, if we may see them.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "ptrace/perf/sched_marks.hpp"
+#include "report_fixture.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ReportTimes : public test::ReportFixture {
+ protected:
+  void SetUp() override {
+    const auto opened = SchedMarks::open(system_perf_kernel(), ::getpid());
+    if (!opened) GTEST_SKIP() << explain_perf_error(opened.error());
+  }
+};
+
+constexpr const char* kWaitedInTheCall =
+    "wait_long  waits.c:[0-9]+\n"
+    "( .*nanosleep.*\n)+"
+    " +\\.\\.\\. waited for [0-9.]+ m?s, until .* before the end\n"
+    " +work  waits.c:[0-9]+\n";
+
+TEST_F(ReportTimes, AWaitStandsInTheCallThatWaited) {
+  record("waits");
+  EXPECT_THAT(report(), AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited 1 times, ")));
+  EXPECT_THAT(report({"--json"}),
+              AllOf(ContainsRegex("\"kind\":\"off-cpu\",\"depth\":[0-9]+,\"why\":\"waits\","
+                                  "\"ns\":[0-9]{9},"),
+                    HasSubstr("\"times\":{\"known_ns\":"),
+                    ContainsRegex("\"began_before_end_ns\":\\[[0-9]+,[0-9]+\\]")));
+}
+
+TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {
+  // One an instruction.
+  record("waits", {}, "step");
+  EXPECT_THAT(report(), AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited 1 times, ")));
+}
+
+TEST_F(ReportTimes, WhoWantsNoneGetsNone) {
+  run({BT_SERVER, "record", "--no-times", "-o", "x.core", "--",
+       std::string{BT_INFERIOR_DIR} + "/waits"},
+      -1);
+  EXPECT_THAT(report(), Not(HasSubstr("waited")));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
