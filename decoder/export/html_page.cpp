@@ -10,6 +10,7 @@
 #include "decoder/export/page_parts.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "decoder/report/off_marks.hpp"
 #include "decoder/report/report_text.hpp"
 #include "decoder/report/thread_calls.hpp"
 
@@ -20,6 +21,8 @@ namespace json = boost::json;
 
 /// What a page holds if nobody says how much.
 constexpr std::uint64_t kPageBranches = 5'000'000;
+/// Times off the CPU that lanes show.
+constexpr std::uint64_t kShortestOff = 100'000;
 /// All source text together.
 constexpr std::size_t kMostSource = 16U << 20U;
 
@@ -31,6 +34,7 @@ constexpr std::string_view kKeys =
     "{              step back over calls\n"
     "a line's count: to its run before the present place\n"
     "i              its instructions, or its lines\n"
+    "o              to the wait before the present place, where times were recorded\n"
     "/  n  N        find a function; its call before, its call after\n"
     "f  0  End      the selected call; the whole trace; the end of the thread\n";
 
@@ -157,7 +161,31 @@ class PageWriter {
     out["title"] = text(title);
     out["died"] = lane.died;
     out["wide"] = blocks.wide();
+    if (const auto times = source_.archive.times(lane.tid)) add_times(*times, traced, out);
     return out;
+  }
+
+  /// `off`: place, length, was it preempted, how long before the end it was back. `pins`: how long
+  /// before the end a look at the thread began and ended, and where it was at least and at most; -1
+  /// is before the page begins. All in nanoseconds and branches.
+  static void add_times(const TraceTimes& times, const ThreadCalls& traced, json::object& out) {
+    json::array off;
+    for (const OffMark& mark : off_marks(times, traced.first, traced.records, kShortestOff)) {
+      off.push_back({mark.position, mark.ns, mark.preempted ? 1 : 0, mark.before_end_ns});
+    }
+    out["off"] = std::move(off);
+    json::array pins;
+    const std::uint64_t end = times.times().until_ns;
+    for (const TimePin& pin : times.times().pins) {
+      if (pin.latest < traced.first) continue;
+      const auto place = [&](std::uint64_t records) {
+        return static_cast<std::int64_t>(records) - static_cast<std::int64_t>(traced.first);
+      };
+      pins.push_back({end - pin.begin_ns, end - pin.end_ns,
+                      std::max<std::int64_t>(-1, place(pin.earliest)), place(pin.latest)});
+    }
+    out["pins"] = std::move(pins);
+    out["since"] = end - times.times().since_ns;
   }
 
   BlockColumn blocks_of(const ThreadLane& lane, std::uint64_t most) {

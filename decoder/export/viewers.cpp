@@ -9,6 +9,7 @@
 #include "decoder/export/exports.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "decoder/report/off_marks.hpp"
 #include "decoder/report/report.hpp"
 #include "decoder/report/thread_calls.hpp"
 
@@ -40,6 +41,29 @@ class Pieces {
   const TextSink& sink_;
   std::string text_;
 };
+
+/// Waits as moments; and a counter that sinks, true from each step on.
+void put_times(const TraceTimes& times, const ThreadCalls& traced, std::uint64_t shift,
+               const std::string& ids, const std::string& title, Pieces& out) {
+  constexpr std::uint64_t kShortestOff = 100'000;
+  for (const OffMark& off : off_marks(times, traced.first, traced.records, kShortestOff)) {
+    out.put(fmt::format(
+        R"(,{{"ph":"i","s":"t",{},"ts":{},"name":"{} {}","args":{{"ns":{},"back_before_end_ns":{}}}}})",
+        ids, off.position + shift, off.preempted ? "preempted" : "waited", duration_text(off.ns),
+        off.ns, off.before_end_ns));
+  }
+  const std::string name = json_quoted("at most ms before the end, " + title);
+  const auto& pins = times.times().pins;
+  for (std::size_t i = 0; i < pins.size(); ++i) {
+    const TimePin& pin = pins[i];
+    if (i + 1 < pins.size() && pins[i + 1].latest == pin.latest) continue;
+    if (pin.latest < traced.first || pin.latest - traced.first > traced.records) continue;
+    constexpr double kMillisecond = 1e6;
+    out.put(fmt::format(R"(,{{"ph":"C",{},"ts":{},"name":{},"args":{{"ms":{:.6f}}}}})", ids,
+                        pin.latest - traced.first + shift, name,
+                        static_cast<double>(times.times().until_ns - pin.end_ns) / kMillisecond));
+  }
+}
 
 }  // namespace
 
@@ -128,6 +152,10 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
           out.put(fmt::format(R"(,{{"ph":"E","pid":{},"tid":{},"ts":{}}})", pid, lane.tid,
                               traced.calls[i].end_position + shift));
         });
+    if (const auto times = source.archive.times(lane.tid)) {
+      put_times(*times, traced, shift, fmt::format(R"("pid":{},"tid":{})", pid, lane.tid),
+                lane.title, out);
+    }
     if (lane.died) {
       out.put(fmt::format(R"(,{{"ph":"i","s":"t","pid":{},"tid":{},"ts":{},"name":{}}})", pid,
                           lane.tid, end,

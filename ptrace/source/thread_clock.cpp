@@ -110,6 +110,7 @@ void ThreadClock::note_stop() {
 bool ThreadClock::take_marks() {
   const auto marks = marks_->take();
   for (const decoder::TraceMark& mark : marks) take_mark(mark);
+  has_marks_ |= !marks.empty();
   return !marks.empty();
 }
 
@@ -153,13 +154,18 @@ void ThreadClock::add_off(const decoder::OffCpu& off) {
 
 void ThreadClock::look(Thread& thread, BranchSource& source) {
   take_marks();
-  if (thread.stopped()) return;
-  const bool waits = left_ && left_->kind == MarkKind::kDeparts && stops_.empty();
-  if (!waits) {
-    look_at_running(source);
-  } else if (!left_is_pinned_) {
-    look_at_waiting(thread, source);
+  if (thread.stopped() || left_is_pinned_) return;
+  if (left_ && left_->kind == MarkKind::kDeparts && stops_.empty()) {
+    look_at_waiting(thread, left_->time_ns, source);
+    return;
   }
+  // Perhaps it has been waiting since before its marks began.
+  if (!has_marks_ && look_at_waiting(thread, sums_.since_ns, source)) {
+    left_ = decoder::TraceMark{
+        .kind = MarkKind::kDeparts, .time_ns = sums_.since_ns, .cpu = -1, .at = {}};
+    return;
+  }
+  look_at_running(source);
 }
 
 void ThreadClock::look_at_running(BranchSource& source) {
@@ -169,18 +175,18 @@ void ThreadClock::look_at_running(BranchSource& source) {
   source.pin(pair_of(number, true), kMostAhead);
 }
 
-void ThreadClock::look_at_waiting(Thread& thread, BranchSource& source) {
-  const std::uint64_t since = left_->time_ns;
+bool ThreadClock::look_at_waiting(Thread& thread, std::uint64_t since, BranchSource& source) {
   const auto pc = pc_in_system_call(thread.tid());
-  if (!pc) return;  // a page that is read from disk, say: its log pointer is in a register
+  if (!pc) return false;  // a page that is read from disk, say: its log pointer is in a register
   const auto place = place_of_waiting(thread, *pc);
   const std::uint64_t now = now_ns();
   // Nothing of it holds if the thread went on meanwhile.
-  if (!place || take_marks()) return;
+  if (!place || take_marks()) return false;
   const std::uint64_t number =
       add_pin({.begin_ns = since, .end_ns = now, .exact = true, .passed = place->records});
   left_is_pinned_ = true;
   source.pin(pair_of(number, false), place->numbers);
+  return true;
 }
 
 std::uint64_t ThreadClock::add_pin(const Pin& pin) {

@@ -56,7 +56,8 @@ class ThreadClock final : public decoder::TraceConsumer {
   void take_mark(const decoder::TraceMark& mark);
   void add_off(const decoder::OffCpu& off);
   void look_at_running(BranchSource& source);
-  void look_at_waiting(Thread& thread, BranchSource& source);
+  /// It has been off its CPU since then. False: where it is cannot be told.
+  bool look_at_waiting(Thread& thread, std::uint64_t since, BranchSource& source);
   /// Returns its number.
   std::uint64_t add_pin(const Pin& pin);
 
@@ -65,6 +66,7 @@ class ThreadClock final : public decoder::TraceConsumer {
   std::deque<std::uint64_t> stops_;         ///< Not seen among the marks yet.
   std::optional<decoder::TraceMark> left_;  ///< It is off its CPU since then.
   std::optional<std::uint64_t> last_stop_;
+  bool has_marks_ = false;       ///< Some have come.
   bool left_is_pinned_ = false;  ///< The newest pin tells where it is meanwhile.
   std::uint64_t first_pin_ = 0;  ///< Number of the oldest one that is kept.
   std::deque<Pin> pins_;

@@ -77,7 +77,9 @@ TEST_F(ReportExport, TraceEventsNestAndEndTogether) {
   bool died = false;
   for (const auto& event : file.at("traceEvents").as_array()) {
     const auto& kind = event.at("ph").as_string();
-    if (kind == "M") continue;
+    const bool crash = kind == "i" && event.at("name").as_string() == "SIGSEGV";
+    // What is known of times stands behind the calls.
+    if (kind == "M" || kind == "C" || (kind == "i" && !crash)) continue;
     const std::int64_t tid = event.at("tid").as_int64();
     const std::int64_t time = event.at("ts").as_int64();
     EXPECT_GE(time, last[tid]);
@@ -87,7 +89,7 @@ TEST_F(ReportExport, TraceEventsNestAndEndTogether) {
       ASSERT_FALSE(stacks[tid].empty());
       stacks[tid].pop_back();
     }
-    died = died || (kind == "i" && event.at("name").as_string() == "SIGSEGV");
+    died = died || crash;
   }
   EXPECT_TRUE(died);
   EXPECT_EQ(last.size(), 2U);

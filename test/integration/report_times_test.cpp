@@ -43,6 +43,20 @@ TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {
   EXPECT_THAT(report(), AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited 1 times, ")));
 }
 
+TEST_F(ReportTimes, ViewersShowTheWait) {
+  record("waits");
+  EXPECT_THAT(report({"--perfetto"}),
+              AllOf(ContainsRegex("\"name\":\"waited [0-9.]+ m?s\",\"args\":.\"ns\":[0-9]+,"),
+                    ContainsRegex("\"name\":\"at most ms before the end, waits [0-9]+\",")));
+  if (!has("node")) GTEST_SKIP() << "no node";
+  run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"}, -1);
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_THAT(text, AllOf(ContainsRegex("waits [^\n]*nanosleep[^ ]* for [0-9]{9}"),
+                          ContainsRegex("began [0-9.]+ m?s to [0-9.]+ m?s\n"),
+                          ContainsRegex("at Waited for [0-9.]+ m?s, until .* before the end\n")));
+}
+
 TEST_F(ReportTimes, WhoWantsNoneGetsNone) {
   run({BT_SERVER, "record", "--no-times", "-o", "x.core", "--",
        std::string{BT_INFERIOR_DIR} + "/waits"},

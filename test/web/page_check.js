@@ -54,6 +54,14 @@ const {Code, Thread, Page, NONE} = sandbox.model;
     let counted = 0;
     for (let call = 0; call < thread.n; ++call) thread.own(call, () => ++counted);
     if (counted > thread.total) throw new Error('blocks counted twice');
+    if (thread.off) {
+      const inner = (off) => meta.names[thread.name[thread.callAt(off[0] + 1)]];
+      console.log('waits ' + thread.off.map((off) => inner(off) + ' for ' + off[1]).join(', '));
+      console.log('began ' + thread.timeText(thread.begin[thread.callAt(thread.total)]));
+      walker.toEnd(thread);
+      walker.say = (words) => console.log('at ' + words);
+      walker.toWait();
+    }
     console.log('blocks ' + thread.total + ' counted ' + counted);
   }
   await walker.code.loadInstructions();

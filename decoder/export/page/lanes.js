@@ -74,6 +74,7 @@ class Lanes {
       if (top + ROW < AXIS || top > height) continue;
       this.paintRow(thread, first + row, top, width);
     }
+    this.paintOff(thread, y, width);
     if (thread.died) {
       context.fillStyle = this.crashColor;
       context.fillRect((0 - this.left) * this.scale, y, 2, TITLE + this.rows(thread) * ROW);
@@ -83,6 +84,25 @@ class Lanes {
       const x = (cursor.p - thread.total - 0.5 - this.left) * this.scale;
       context.fillStyle = this.accent;
       context.fillRect(x - 1, y, 2, TITLE + this.rows(thread) * ROW);
+    }
+  }
+  // Times off the CPU: they take no room, branches are what the lane is long by.
+  paintOff(thread, y, width) {
+    const context = this.context;
+    context.fillStyle = this.color('--dim');
+    const titleEnd = 6 + context.measureText(thread.title + '  died').width + 12;
+    let line = -Infinity, label = titleEnd;
+    for (const [place, ns, preempted] of thread.off || []) {
+      const x = (place + 0.5 - thread.total - this.left) * this.scale;
+      if (x < 0 || x > width) continue;
+      if (x - line >= 2) {
+        context.fillRect(x, y + 4, 1, TITLE - 4 + this.rows(thread) * ROW);
+        line = x;
+      }
+      const text = (preempted ? 'preempted ' : 'waited ') + duration(ns);
+      if (x + 3 < label) continue;
+      context.fillText(text, x + 3, y + TITLE / 2);
+      label = x + 3 + context.measureText(text).width + 6;
     }
   }
   paintRow(thread, depth, top, width) {

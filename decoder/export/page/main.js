@@ -52,7 +52,27 @@ class Page {
     const name = call === NONE ? '' : this.meta.names[thread.name[call]];
     const left = thread.total - p;
     this.say(this.code.place(this.lineAt(this.cursor)) + ' ' + name + ', ' +
-             left.toLocaleString() + (left === 1 ? ' branch' : ' branches') + ' before the end');
+             left.toLocaleString() + (left === 1 ? ' branch' : ' branches') +
+             this.timeBefore(thread, p - 1) + ' before the end');
+  }
+  timeBefore(thread, p) {
+    const text = thread.timeText(p);
+    return text && ' and ' + text;
+  }
+  // To where it was off its CPU the last time.
+  toWait() {
+    if (!this.cursor) return;
+    const {thread, p} = this.cursor;
+    const off = thread.offBefore(p);
+    if (!off) {
+      this.say(thread.off ? 'No wait is known before' : 'No times were recorded');
+      return;
+    }
+    const [place, ns, preempted, back] = off;
+    this.cursor = {thread, p: place + 1, k: this.count(thread, place + 1) - 1};
+    this.arrive();
+    this.say((preempted ? 'Preempted for ' : 'Waited for ') + duration(ns) + ', until ' +
+             duration(back) + ' before the end');
   }
   // To the next (1) or previous (-1) entry of a line that is another one.
   move(way) {
@@ -195,6 +215,7 @@ class Page {
       'ArrowUp': () => this.lanes.pan(0, -60), 'ArrowDown': () => this.lanes.pan(0, 60),
       '[': () => this.step(-1), ']': () => this.step(1), '{': () => this.stepOver(),
       '0': () => this.lanes.whole(), 'End': () => this.toEnd(thread()),
+      'o': () => this.toWait(),
       'i': () => this.selected && this.selected.call !== NONE && this.panel.toggle(),
       'f': () => this.fit(), 'n': () => this.next(-1), 'N': () => this.next(1),
       '/': () => document.getElementById('search').focus(),

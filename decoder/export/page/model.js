@@ -29,6 +29,13 @@ async function unpack(id) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+function duration(ns) {
+  for (const [unit, name] of [[1e9, ' s'], [1e6, ' ms'], [1e3, ' us']]) {
+    if (ns >= unit) return (ns / unit).toFixed(ns < 9.95 * unit ? 1 : 0) + name;
+  }
+  return ns + ' ns';
+}
+
 class Reader {
   constructor(bytes) { this.bytes = bytes; this.at = 0; }
   number() {
@@ -180,6 +187,39 @@ class Thread {
       p = Math.max(p, this.end[i] + 1);
     }
     for (; p <= this.end[call] && p <= this.total; ++p) visit(p);
+  }
+  // Before the end, at least and at most, in ns: when p branches had run. null: not known.
+  timeOf(p) {
+    if (!this.pins || !this.pins.length) return null;
+    const count = (test) => {
+      let low = 0, high = this.pins.length;
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (test(this.pins[middle])) low = middle + 1; else high = middle;
+      }
+      return low;
+    };
+    const passed = count(([, , , latest]) => latest <= p);
+    let most = this.since;
+    if (passed) {
+      const [begin, end, earliest] = this.pins[passed - 1];
+      most = earliest === p ? begin : end;
+    }
+    const ahead = count(([, , earliest]) => earliest <= p);
+    const least = ahead < this.pins.length ? this.pins[ahead][0] : 0;
+    return [Math.min(least, most), most];
+  }
+  timeText(p) {
+    const time = this.timeOf(p);
+    if (!time) return '';
+    const [least, most] = time.map(duration);
+    return least === most ? least : least + ' to ' + most;
+  }
+  // The last time off the CPU before block p.
+  offBefore(p) {
+    let found = null;
+    for (const off of this.off || []) if (off[0] + 1 < p) found = off;
+    return found;
   }
   block(p) { return this.blocks[p - 1]; }
 }

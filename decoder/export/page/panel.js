@@ -50,7 +50,12 @@ class Panel {
                    'running when the trace begins', 'going on, back on its stack'][how & 7];
     const site = this.page.code.place(thread.site[call]);
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
-        (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches';
+        (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches' +
+        this.began(thread, call);
+  }
+  began(thread, call) {
+    const text = thread.timeText(thread.begin[call]);
+    return text && '; it began ' + text + ' before the end';
   }
   // The blocks of the call's own code, each with how often it ran. Stepping comes back to the same
   // few calls.
