@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
 #include "decoder/symbols/symbols.hpp"
 
 namespace backtrail::decoder {

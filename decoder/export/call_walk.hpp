@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
 
 namespace backtrail::decoder {
 

@@ -1,14 +1,15 @@
 #include <algorithm>
+#include <span>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "decoder/calls/call_follower.hpp"
 #include "decoder/export/call_names.hpp"
-#include "decoder/export/call_walk.hpp"
 #include "decoder/export/exports.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
-#include "decoder/report/thread_calls.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -22,82 +23,167 @@ std::string frame_name(const std::string& name) {
 
 constexpr std::uint32_t kMostFolded = 1000;
 
-/// Stacks that occurred, each once. A line names every frame below it, so without a limit a deep
-/// recursion would take space by the square of its depth.
+/// Stacks that occurred, each once.
 class StackTree {
  public:
-  /// `parent` itself, when it is as deep as stacks are shown.
+  struct Node {
+    std::uint32_t parent = 0;
+    std::uint32_t name = 0;
+    std::uint32_t depth = 0;
+    std::uint64_t count = 0;
+  };
+
+  /// `parent` itself, when it is as deep as stacks are shown: a line names every frame below it, so
+  /// without a limit a deep recursion would take space by the square of its depth.
   std::uint32_t child(std::uint32_t parent, std::uint32_t name) {
     if (nodes_[parent].depth == kMostFolded) return parent;
-    const std::uint64_t key = std::uint64_t{parent} << 32U | name;
     const auto [place, is_new] =
-        children_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
-    if (is_new) nodes_.push_back({parent, name, nodes_[parent].depth + 1, 0});
+        children_.try_emplace(key(parent, name), static_cast<std::uint32_t>(nodes_.size()));
+    if (is_new) {
+      nodes_.push_back({parent, name, nodes_[parent].depth + 1, 0});
+      if (parent == 0) outermost_.push_back(place->second);
+    }
     return place->second;
   }
-  void add(std::uint32_t node, std::int64_t count) { nodes_[node].count += count; }
+  void add(std::uint32_t node, std::uint64_t count) { nodes_[node].count += count; }
+  /// Everything until now was called by a new frame. Depths stay what they were.
+  std::uint32_t put_below_all(std::uint32_t name) {
+    const auto around = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back({0, name, 1, 0});
+    for (const std::uint32_t node : outermost_) {
+      children_.erase(key(0, nodes_[node].name));
+      children_.emplace(key(around, nodes_[node].name), node);
+      nodes_[node].parent = around;
+    }
+    children_.emplace(key(0, name), around);
+    outermost_ = {around};
+    return around;
+  }
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  void clear() {
+    nodes_.resize(1);
+    children_.clear();
+    outermost_.clear();
+  }
 
-  void write(const std::string& title, const std::vector<CallNames::Function>& names,
-             const TextSink& sink) const {
+ private:
+  static std::uint64_t key(std::uint32_t parent, std::uint32_t name) {
+    return std::uint64_t{parent} << 32U | name;
+  }
+
+  std::vector<Node> nodes_{Node{}};
+  std::unordered_map<std::uint64_t, std::uint32_t> children_;
+  std::vector<std::uint32_t> outermost_;
+};
+
+/// Adds the stacks of one tree to another. Callers that showed late stand behind what they called.
+void merge(const StackTree& from, StackTree& into) {
+  const auto& nodes = from.nodes();
+  constexpr std::uint32_t kNone = ~0U;
+  std::vector<std::uint32_t> place(nodes.size(), kNone);
+  place[0] = 0;
+  std::vector<std::uint32_t> path;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    for (std::uint32_t at = i; place[at] == kNone; at = nodes[at].parent) path.push_back(at);
+    for (; !path.empty(); path.pop_back()) {
+      const StackTree::Node& node = nodes[path.back()];
+      place[path.back()] = into.child(place[node.parent], node.name);
+    }
+    into.add(place[i], nodes[i].count);
+  }
+}
+
+/// Counts the branches of each stack while calls come: memory for the stacks that there are.
+class StackCounter final : public CallSink {
+ public:
+  explicit StackCounter(Symbols& symbols) : symbols_{symbols}, names_{symbols} {}
+
+  void stretch() override {
+    merge(stretch_, all_);
+    stretch_.clear();
+    open_.assign(1, Open{});
+  }
+  void begin(const Call& call) override {
+    const Open& above = open_.back();
+    // What the dynamic linker calls to find a function is no work of the program.
+    const bool dropped =
+        above.dropped || (call.begin == CallBegin::kCalled && symbols_.at(call.site).stub);
+    open_.push_back({dropped ? above.node : node_of(call, above.node), 0, dropped});
+  }
+  void rename(const Call& call) override {
+    Open& top = open_.back();
+    if (!top.dropped) top.node = node_of(call, open_[open_.size() - 2].node);
+  }
+  void end(const Call& call) override {
+    const Open top = open_.back();
+    open_.pop_back();
+    if (top.dropped) return;
+    const std::uint64_t length = call.end_position - call.begin_position;
+    stretch_.add(top.node, length - top.inner);
+    open_.back().inner += length;
+  }
+  void begin_around(const Call& call) override {
+    const std::uint64_t inner = std::exchange(open_.back().inner, 0);
+    open_.push_back({stretch_.put_below_all(names_.of(call)), inner, false});
+  }
+
+  void write(const std::string& title, const TextSink& sink) {
+    stretch();
+    const auto& nodes = all_.nodes();
     std::vector<std::uint32_t> path;
     std::string line;
-    for (std::size_t i = 1; i < nodes_.size(); ++i) {
-      if (nodes_[i].count <= 0) continue;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      if (nodes[i].count == 0) continue;
       path.clear();
-      for (auto at = static_cast<std::uint32_t>(i); at != 0; at = nodes_[at].parent) {
-        path.push_back(nodes_[at].name);
+      for (auto at = static_cast<std::uint32_t>(i); at != 0; at = nodes[at].parent) {
+        path.push_back(nodes[at].name);
       }
       line = title;
-      for (std::size_t k = path.size(); k-- > 0;) line += ';' + frame_name(names[path[k]].name);
-      line += fmt::format(" {}\n", nodes_[i].count);
+      for (std::size_t k = path.size(); k-- > 0;) {
+        line += ';' + frame_name(names_.functions()[path[k]].name);
+      }
+      line += fmt::format(" {}\n", nodes[i].count);
       sink(line);
     }
   }
 
  private:
-  struct Node {
-    std::uint32_t parent = 0;
-    std::uint32_t name = 0;
-    std::uint32_t depth = 0;
-    std::int64_t count = 0;
+  struct Open {
+    std::uint32_t node = 0;
+    std::uint64_t inner = 0;  ///< Branches of the calls that it made.
+    bool dropped = false;
   };
-  std::vector<Node> nodes_{Node{}};
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;
-};
 
-std::int64_t length_of(const Call& call) {
-  return static_cast<std::int64_t>(call.end_position - call.begin_position);
-}
+  std::uint32_t node_of(const Call& call, std::uint32_t caller) {
+    std::uint32_t node = caller;
+    if (call.begin == CallBegin::kCalled && call.site != TraceeAddr{}) {
+      // Functions inlined around the call; not the one that they are in.
+      const auto& frames = symbols_.frames_at(call.site);
+      for (std::size_t i = frames.size() - 1; i-- > 0;) {
+        node = stretch_.child(node, names_.of_text(symbols_.text(frames[i].name)));
+      }
+    }
+    return stretch_.child(node, names_.of(call));
+  }
+
+  Symbols& symbols_;
+  CallNames names_;
+  StackTree stretch_;
+  StackTree all_;
+  std::vector<Open> open_{Open{}};
+};
 
 }  // namespace
 
 void write_folded(const ExportSource& source, const TextSink& sink) {
   InsnCache insns{source.code};
   for (const ThreadLane& lane : thread_lanes(source)) {
-    const ThreadCalls traced =
-        rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
-    CallNames names{source.symbols};
-    StackTree tree;
-    std::vector<std::uint32_t> stack{0};
-    walk_calls(
-        traced.calls,
-        [&](std::size_t index) {
-          const Call& call = traced.calls[index];
-          std::uint32_t node = stack.back();
-          tree.add(node, -length_of(call));
-          if (call.begin == CallBegin::kCalled && call.site != TraceeAddr{}) {
-            // Functions inlined around the call; not the one that they are in.
-            const auto& frames = source.symbols.frames_at(call.site);
-            for (std::size_t i = frames.size() - 1; i-- > 0;) {
-              node = tree.child(node, names.of_text(source.symbols.text(frames[i].name)));
-            }
-          }
-          node = tree.child(node, names.of(call));
-          tree.add(node, length_of(call));
-          stack.push_back(node);
-        },
-        [&](std::size_t /*index*/) { stack.pop_back(); });
-    tree.write(frame_name(lane.title), names.functions(), sink);
+    StackCounter stacks{source.symbols};
+    CallFollower calls{insns, source.symbols, stacks};
+    source.archive.visit(lane.tid, source.branches,
+                         [&](std::span<const Record> records) { calls.feed(records); });
+    calls.finish();
+    stacks.write(frame_name(lane.title), sink);
   }
 }
 

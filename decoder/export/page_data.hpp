@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
 #include "decoder/export/call_names.hpp"
 #include "decoder/symbols/symbols.hpp"
 #include "decoder/trace/insn_cache.hpp"

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
+#include "decoder/trace/record.hpp"
 
 namespace backtrail::decoder {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/trace/record.hpp"
 

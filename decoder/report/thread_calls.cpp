@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "decoder/calls/call_rebuilder.hpp"
+
 namespace backtrail::decoder {
 namespace {
 

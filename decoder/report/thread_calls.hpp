@@ -6,9 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "decoder/calls/call_rebuilder.hpp"
+#include "decoder/calls/call.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/report/call_fold.hpp"
+#include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
 

@@ -1,0 +1,257 @@
+#include "decoder/calls/call_follower.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace backtrail::decoder {
+namespace {
+
+constexpr std::size_t kNoFrame = std::numeric_limits<std::size_t>::max();
+/// How far down a return or an unwinding is looked for.
+constexpr std::size_t kMostUnwound = 4096;
+/// Stacks that are remembered while others run, and how much of each.
+constexpr std::size_t kMostParked = 64;
+constexpr std::size_t kMostParkedFrames = 256;
+
+}  // namespace
+
+void CallFollower::feed(std::span<const Record> records) {
+  for (const Record& record : records) {
+    ++position_;
+    take(record);
+  }
+}
+
+void CallFollower::finish() {
+  ++position_;
+  while (!stack_.empty()) pop(CallEnd::kOpen);
+  parked_.clear();
+  position_ = 0;
+}
+
+void CallFollower::take(const Record& record) {
+  if (record.kind == RecordKind::kGap) {
+    while (!stack_.empty()) pop(CallEnd::kGap);
+    begin_anew(record.to);
+  } else if (stack_.empty()) {
+    begin_anew(record.to);
+  } else if (record.kind == RecordKind::kAsync) {
+    push(call_of(record, CallBegin::kSignal), record.from, true);
+  } else {
+    take_branch(record);
+  }
+}
+
+void CallFollower::take_branch(const Record& record) {
+  const arch::InsnFacts facts = insns_.at(record.from);
+  if (!facts.known()) {
+    take_unknown(record);
+    return;
+  }
+  switch (facts.kind) {
+    using enum arch::InsnKind;
+    case kCall:
+    case kIndirectCall:
+      take_call(record, facts);
+      break;
+    case kReturn:
+      take_return(record);
+      break;
+    case kSystemCall:
+    case kFarTransfer:
+      take_system_return(record);
+      break;
+    default:
+      take_jump(record);
+      break;
+  }
+}
+
+/// From code that cannot be read: a call, a jump or a return. Only a return to a caller that is
+/// known can be told.
+void CallFollower::take_unknown(const Record& record) {
+  const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
+  for (std::size_t i = stack_.size(); i-- > last;) {
+    if (stack_[i].signal || stack_[i].return_address != record.to) continue;
+    pop_above(i, CallEnd::kGap);
+    pop(CallEnd::kReturned);
+    return;
+  }
+  if (!stack_.back().call.function.known() && !code_.at(record.to).known()) return;
+  while (!stack_.empty()) pop(CallEnd::kGap);
+  begin_anew(record.to);
+}
+
+void CallFollower::take_call(const Record& record, const arch::InsnFacts& facts) {
+  const TraceeAddr next = record.from + facts.length;
+  // "call next; pop" reads the pc; nothing is called.
+  if (record.to != next) push(call_of(record, CallBegin::kCalled), next);
+}
+
+void CallFollower::take_return(const Record& record) {
+  const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
+  for (std::size_t i = stack_.size(); i-- > last;) {
+    if (stack_[i].return_address != record.to || stack_[i].signal) continue;
+    if (i + 1 < stack_.size() && code_.at(record.from).id != stack_[i].call.function.id) {
+      // Not this call's own return: somebody put another stack under the return address.
+      park(i);
+      pop_above(i, CallEnd::kSwitched);
+      pop(CallEnd::kSwitched);
+      return;
+    }
+    pop_above(i, CallEnd::kUnwound);
+    pop(CallEnd::kReturned);
+    return;
+  }
+  const FunctionRef function = code_.at(record.to);
+  // A return used as a jump: lazy binding, retpolines.
+  const bool is_jump = function.known() && function.entry == record.to;
+  if (!is_jump && resume(record)) return;
+  if (is_jump || (!function.known() && stack_.size() > 1)) {
+    replace_top(record, function);  // Or the return address was overwritten.
+  } else if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
+    pop_above(frame, CallEnd::kUnwound);  // Into a landing pad.
+  } else {
+    grow(record);
+  }
+}
+
+/// Back from a signal handler, wherever to.
+void CallFollower::take_system_return(const Record& record) {
+  for (std::size_t i = stack_.size(); i-- > 0;) {
+    if (!stack_[i].signal) continue;
+    pop_above(i, CallEnd::kUnwound);
+    pop(CallEnd::kReturned);
+    if (!stack_.empty() && code_.at(record.to).id != stack_.back().call.function.id) {
+      arrive(record, code_.at(record.to));  // The handler chose another place.
+    }
+    return;
+  }
+  take_jump(record);
+}
+
+void CallFollower::take_jump(const Record& record) {
+  const FunctionRef function = code_.at(record.to);
+  const FunctionRef& top = stack_.back().call.function;
+  if (function.id == top.id) return;
+  if (function.entry == record.to && function.known()) {
+    replace_top(record, function);
+  } else {
+    arrive(record, function);
+  }
+}
+
+/// In the middle of a function, without a call or a return that fits.
+void CallFollower::arrive(const Record& record, const FunctionRef& function) {
+  if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
+    park(frame + 1);
+    pop_above(frame, CallEnd::kUnwound);
+  } else if (!resume(record)) {
+    replace_top(record, function);
+  }
+}
+
+/// Remembers the frames from `frame` on: they may be on a stack that is only left for a while.
+void CallFollower::park(std::size_t frame) {
+  if (frame + 1 >= stack_.size()) return;  // One frame is nothing to come back to.
+  const std::size_t count = std::min(stack_.size() - frame, kMostParkedFrames);
+  if (parked_.size() == kMostParked) parked_.erase(parked_.begin());
+  parked_.emplace_back(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+}
+
+/// Goes on where a parked stack was left, when control goes to where a call of its should return.
+bool CallFollower::resume(const Record& record) {
+  for (std::size_t p = parked_.size(); p-- > 0;) {
+    std::vector<Frame>& frames = parked_[p];
+    std::size_t callee = frames.size();
+    while (--callee > 0 && frames[callee].return_address != record.to) continue;
+    if (callee == 0) continue;
+    const std::vector<Frame> back{frames.begin(),
+                                  frames.begin() + static_cast<std::ptrdiff_t>(callee)};
+    frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee));
+    // What is left of it had been switched to from there, and may be gone back to too.
+    if (frames.size() < 2) parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
+    const Frame old = stack_.back();
+    pop(CallEnd::kSwitched);
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      Call call = call_of(record, CallBegin::kResumed);
+      call.function = back[i].call.function;
+      if (i != 0) call.site = TraceeAddr{};
+      const Frame& from = i == 0 ? old : back[i];
+      push(call, from.return_address, from.signal);
+    }
+    return true;
+  }
+  return false;
+}
+
+std::size_t CallFollower::frame_of(const FunctionRef& function) const {
+  if (!function.known()) return kNoFrame;
+  const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
+  for (std::size_t i = stack_.size(); i-- > last;) {
+    if (stack_[i].call.function.id == function.id) return i;
+  }
+  return kNoFrame;
+}
+
+Call CallFollower::call_of(const Record& record, CallBegin begin) {
+  Call call;
+  call.function = code_.at(record.to);
+  call.first = record.to;
+  call.site = record.from;
+  call.begin = begin;
+  call.begin_position = position_;
+  return call;
+}
+
+void CallFollower::push(const Call& call, TraceeAddr return_address, bool signal) {
+  stack_.push_back({call, return_address, signal});
+  sink_.begin(call);
+}
+
+/// Execution goes on in `function` in place of the newest frame.
+void CallFollower::replace_top(const Record& record, const FunctionRef& function) {
+  Frame& top = stack_.back();
+  if (top.call.function.stub) {
+    // Who called the stub called this.
+    top.call.function = function;
+    top.call.first = record.to;
+    sink_.rename(top.call);
+    return;
+  }
+  const TraceeAddr return_address = top.return_address;
+  const bool signal = top.signal;
+  pop(CallEnd::kTailCalled);
+  push(call_of(record, CallBegin::kTailCalled), return_address, signal);
+}
+
+void CallFollower::begin_anew(TraceeAddr at) {
+  stretch_begin_ = position_;
+  sink_.stretch();
+  push(call_of({TraceeAddr{}, at}, CallBegin::kUnseen), TraceeAddr{});
+}
+
+/// A return to a caller that was running before anything was seen: everything since was called by
+/// it.
+void CallFollower::grow(const Record& record) {
+  pop_above(0, CallEnd::kUnwound);
+  pop(CallEnd::kReturned);
+  Call call = call_of({TraceeAddr{}, record.to}, CallBegin::kUnseen);
+  call.begin_position = stretch_begin_;
+  stack_.push_back({call, TraceeAddr{}, false});
+  sink_.begin_around(call);
+}
+
+void CallFollower::pop(CallEnd end) {
+  Call& call = stack_.back().call;
+  call.end = end;
+  call.end_position = position_;
+  sink_.end(call);
+  stack_.pop_back();
+}
+
+void CallFollower::pop_above(std::size_t frame, CallEnd end) {
+  while (stack_.size() > frame + 1) pop(end);
+}
+
+}  // namespace backtrail::decoder

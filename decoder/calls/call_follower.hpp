@@ -1,0 +1,68 @@
+#pragma once
+/// @file
+/// Branch records turned back into calls, as they come; memory for what is open only.
+///
+/// Returns are matched by return address, not by name, so recursion is no trouble. What leaves
+/// frames without returning (exceptions, longjmp) is recognised by where it arrives: in a function
+/// that is on the stack. Nothing is invented: a call whose begin or end was not seen says so.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "decoder/calls/call.hpp"
+#include "decoder/trace/insn_cache.hpp"
+#include "decoder/trace/record.hpp"
+
+namespace backtrail::decoder {
+
+class CallFollower {
+ public:
+  /// All are borrowed.
+  CallFollower(InsnCache& insns, CodeMap& code, CallSink& sink)
+      : insns_{insns}, code_{code}, sink_{sink} {}
+
+  /// Records of one thread, oldest first, in pieces of any size.
+  void feed(std::span<const Record> records);
+  /// Open calls end here; what is fed then is another thread's.
+  void finish();
+
+ private:
+  struct Frame {
+    Call call;
+    TraceeAddr return_address;  ///< 0 = unknown.
+    bool signal = false;
+  };
+
+  void take(const Record& record);
+  void take_branch(const Record& record);
+  void take_unknown(const Record& record);
+  void take_call(const Record& record, const arch::InsnFacts& facts);
+  void take_return(const Record& record);
+  void take_jump(const Record& record);
+  void take_system_return(const Record& record);
+  [[nodiscard]] Call call_of(const Record& record, CallBegin begin);
+  void push(const Call& call, TraceeAddr return_address, bool signal = false);
+  void replace_top(const Record& record, const FunctionRef& function);
+  void arrive(const Record& record, const FunctionRef& function);
+  void begin_anew(TraceeAddr at);
+  void grow(const Record& record);
+  void pop(CallEnd end);
+  void pop_above(std::size_t frame, CallEnd end);
+  void park(std::size_t frame);
+  bool resume(const Record& record);
+  [[nodiscard]] std::size_t frame_of(const FunctionRef& function) const;
+
+  InsnCache& insns_;
+  CodeMap& code_;
+  CallSink& sink_;
+  std::vector<Frame> stack_;
+  /// What was on other stacks when they were left, the newest last. Guessed from returns that do
+  /// not fit, so it is looked at only when a transfer fits nothing else.
+  std::vector<std::vector<Frame>> parked_;
+  std::uint64_t stretch_begin_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+}  // namespace backtrail::decoder
