@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
-#include <string_view>
 #include <utility>
 
 #include "arch/x86/translate/layout.hpp"
@@ -120,21 +119,23 @@ void ThreadClock::take_mark(const decoder::TraceMark& mark) {
     left_is_pinned_ = false;
     return;
   }
-  if (!left_) return;
-  const decoder::TraceMark left = *std::exchange(left_, std::nullopt);
-  if (mark.time_ns < left.time_ns) return;
-  const bool preempted = left.kind == MarkKind::kPreempted;
-  if (!preempted) {
-    // We saw each stop after the thread had arrived for it the last time, and before it went on.
-    const auto later = std::find_if(stops_.begin(), stops_.end(),
-                                    [&](std::uint64_t stop) { return stop >= mark.time_ns; });
-    const bool ours = later != stops_.begin();
-    stops_.erase(stops_.begin(), later);
-    if (ours) return;
-  }
+  const bool preempted = left_ && left_->kind == MarkKind::kPreempted;
+  // Each stop is seen after the thread has arrived for it the last time, and before it goes on.
+  if (!preempted && forget_stops_before(mark.time_ns)) left_.reset();
+  const bool pinned = std::exchange(left_is_pinned_, false);
+  if (!left_ || mark.time_ns < left_->time_ns) return;
   // It stayed where it was until now.
-  if (std::exchange(left_is_pinned_, false)) pins_.back().end_ns = mark.time_ns;
-  add_off({left.time_ns, mark.time_ns, preempted});
+  if (pinned) pins_.back().end_ns = mark.time_ns;
+  add_off({left_->time_ns, mark.time_ns, preempted});
+  left_.reset();
+}
+
+bool ThreadClock::forget_stops_before(std::uint64_t time_ns) {
+  const auto later = std::find_if(stops_.begin(), stops_.end(),
+                                  [=](std::uint64_t stop) { return stop >= time_ns; });
+  const bool any = later != stops_.begin();
+  stops_.erase(stops_.begin(), later);
+  return any;
 }
 
 void ThreadClock::add_off(const decoder::OffCpu& off) {

@@ -54,6 +54,7 @@ class ThreadClock final : public decoder::TraceConsumer {
   /// False: nothing new.
   bool take_marks();
   void take_mark(const decoder::TraceMark& mark);
+  bool forget_stops_before(std::uint64_t time_ns);
   void add_off(const decoder::OffCpu& off);
   void look_at_running(BranchSource& source);
   /// It has been off its CPU since then. False: where it is cannot be told.
