@@ -145,10 +145,10 @@ Result<void> ThreadTrace::see_kernel() {
 }
 
 Result<void> ThreadTrace::start_clock() {
-  const decoder::BtsHistory* history = bts();
-  if (history == nullptr) return fail(TraceErrc::kUnsupported, "times of packets");
-  BT_TRY(clock_, ThreadClock::open(system_perf_kernel(), id_.tid,
-                                   [history] { return history->records().end(); }));
+  if (bts() == nullptr) return fail(TraceErrc::kUnsupported, "times of packets");
+  BT_TRY(clock_, ThreadClock::open(system_perf_kernel(), id_.tid, [this] {
+           return bts() == nullptr ? 0 : bts()->records().end();
+         }));
   hub_.add(*clock_);
   return {};
 }

@@ -1,10 +1,9 @@
 // `backtrail serve|doctor`: our own command line.
 
-#include <sstream>
-
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "server/cli/cli_words.hpp"
 #include "server/cli/command_line.hpp"
 #include "server/cli/help_text.hpp"
 
@@ -19,10 +18,6 @@ struct Values {
   bool debug = false;
   ServeOptions serve;
 };
-
-PrintAndExit fail_with(const std::string& text) {
-  return {1, fmt::format("backtrail: {}\n'backtrail serve --help' shows how it is used.\n", text)};
-}
 
 class ServeFormatter final : public CLI::Formatter {
  public:
@@ -125,10 +120,10 @@ Command finish_decode(DecodeOptions options, const std::string& format, const st
   if (!base.empty()) {
     char* end = nullptr;
     options.base = std::strtoull(base.c_str(), &end, 0);
-    if (*end != '\0') return fail_with(base + " is no address");
+    if (*end != '\0') return wrong_words("decode", base + " is no address");
   }
   if (!options.ds_format && (options.base || options.all))
-    return fail_with("--base and --all go with --ds-format");
+    return wrong_words("decode", "--base and --all go with --ds-format");
   return options;
 }
 
@@ -137,17 +132,18 @@ Command finish_serve(const CLI::App& serve, Values& values) {
   options.source = *tracee::source_kind_from(values.source);
   if (values.debug) options.log = options.log.empty() ? "debug" : "debug," + options.log;
   auto names = parse_packet_names(values.disable_packet);
-  if (!names) return fail_with(names.error() + "\n" + packet_names_help());
+  if (!names) return wrong_words("serve", names.error() + "\n" + packet_names_help());
   options.disabled_packets = std::move(*names);
 
   const std::vector<std::string> words = serve.remaining();
   if (!words.empty() && words.front().size() > 1 && words.front().front() == '-') {
-    return fail_with("unknown option " + words.front());
+    return wrong_words("serve", "unknown option " + words.front());
   }
   if (const auto error = place_words(words, values.attach, options)) {
-    if (!error->usage) return fail_with(error->text);
-    return fail_with(values.attach ? "serve --attach needs COMM and a process id"
-                                   : "serve needs COMM and a program, --attach PID or --multi");
+    if (!error->usage) return wrong_words("serve", error->text);
+    return wrong_words("serve", values.attach
+                                    ? "serve --attach needs COMM and a process id"
+                                    : "serve needs COMM and a program, --attach PID or --multi");
   }
   return options;
 }
@@ -160,26 +156,20 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   if (!words.empty() && words.front() == "serve") {
     std::vector<std::string> rest{words.begin() + 1, words.end()};
     if (const auto error = extract_wrapper(rest, values.serve.launch.wrapper)) {
-      return fail_with(*error);
+      return wrong_words("serve", *error);
     }
     words.resize(1);
     words.insert(words.end(), rest.begin(), rest.end());
   }
 
-  if (!words.empty() && words.front() == "record") {
-    return parse_record_arguments(std::span{words}.subspan(1));
-  }
-  if (!words.empty() && words.front() == "replay") {
-    return parse_replay_arguments(std::span{words}.subspan(1));
-  }
-  if (!words.empty() && words.front() == "report") {
-    return parse_report_arguments(std::span{words}.subspan(1));
-  }
-  if (!words.empty() && words.front() == "info") {
-    return parse_info_arguments(std::span{words}.subspan(1));
-  }
-  if (!words.empty() && words.front() == "pack") {
-    return parse_pack_arguments(std::span{words}.subspan(1));
+  // Those that have a parser of their own.
+  constexpr std::pair<std::string_view, Command (*)(std::span<const std::string>)> kOthers[] = {
+      {"record", parse_record_arguments}, {"replay", parse_replay_arguments},
+      {"report", parse_report_arguments}, {"info", parse_info_arguments},
+      {"pack", parse_pack_arguments},
+  };
+  for (const auto& [name, parse] : kOthers) {
+    if (!words.empty() && words.front() == name) return parse(std::span{words}.subspan(1));
   }
 
   CLI::App app{"A branch trace in gdb, everywhere: a server for gdb like gdbserver", "backtrail"};
@@ -222,15 +212,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   tail.add_option("--records", tail_options.records, "End after so many")->type_name("N");
   app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
-  try {
-    // CLI11 takes the words from the back.
-    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
-    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
-  }
+  if (auto exit = parse_words(app, words)) return *exit;
   if (doctor.parsed()) return doctor_options;
   if (tail.parsed()) return tail_options;
   if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);

@@ -1,34 +1,11 @@
 // `backtrail replay`: what comes after it.
 
-#include <sstream>
-
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "server/cli/cli_words.hpp"
 #include "server/cli/command_line.hpp"
 
 namespace backtrail::server {
-namespace {
-
-PrintAndExit fail_with(const std::string& text) {
-  return {1, fmt::format("backtrail: {}\n'backtrail replay --help' shows how it is used.\n", text)};
-}
-
-/// nullopt: the options have been taken.
-std::optional<Command> parse(CLI::App& app, std::span<const std::string> words) {
-  try {
-    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
-    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 Command parse_replay_arguments(std::span<const std::string> words) {
   ReplayOptions options;
   std::vector<std::string> places;
@@ -38,15 +15,12 @@ Command parse_replay_arguments(std::span<const std::string> words) {
                  "an archive of pack")
       ->required()
       ->expected(1, 2);
-  app.add_option("--files", options.roots, "Look for the program's files below this folder first")
-      ->type_name("FOLDER")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  if (auto exit = parse(app, words)) return *exit;
+  add_roots_option(app, options.roots);
+  if (auto exit = parse_words(app, words)) return *exit;
   options.says_how = places.size() == 1;
   options.file = places.back();
   auto comm = parse_comm(options.says_how ? ":0" : places.front());
-  if (!comm) return fail_with(comm.error());
+  if (!comm) return wrong_words("replay", comm.error());
   options.comm = std::move(*comm);
   return options;
 }
@@ -56,7 +30,7 @@ Command parse_info_arguments(std::span<const std::string> words) {
   CLI::App app{"Say what is in a crash file", "backtrail info"};
   app.add_option("FILE", options.file, "The crash file, any core, or an archive of pack")
       ->required();
-  if (auto exit = parse(app, words)) return *exit;
+  if (auto exit = parse_words(app, words)) return *exit;
   return options;
 }
 
@@ -70,7 +44,7 @@ Command parse_pack_arguments(std::span<const std::string> words) {
   app.add_option("FILE", options.file, "The crash file")->required();
   app.add_option("-o,--output", options.output, "The archive (default: FILE.tar.zst)")
       ->type_name("ARCHIVE");
-  if (auto exit = parse(app, words)) return *exit;
+  if (auto exit = parse_words(app, words)) return *exit;
   return options;
 }
 

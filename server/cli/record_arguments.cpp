@@ -1,18 +1,17 @@
 // `backtrail record`'s command line.
 
 #include <limits>
-#include <sstream>
 
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "server/cli/cli_words.hpp"
 #include "server/cli/command_line.hpp"
 
 namespace backtrail::server {
 namespace {
 
 PrintAndExit fail_with(const std::string& text) {
-  return {1, fmt::format("backtrail: {}\n'backtrail record --help' shows how it is used.\n", text)};
+  return wrong_words("record", text);
 }
 
 /// "64M", "512k", "1G", "4096".
@@ -118,15 +117,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   CLI::App app{"Run a program, and its children, recorded and without gdb", "backtrail record"};
   add_options(app, values);
   app.prefix_command();
-  try {
-    // CLI11 takes the words from the back.
-    app.parse(std::vector<std::string>{arguments.rbegin(), arguments.rend()});
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
-    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
-  }
+  if (auto exit = parse_words(app, arguments)) return *exit;
   std::vector<std::string> words = app.remaining();
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());

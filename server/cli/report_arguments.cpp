@@ -1,10 +1,10 @@
 // `backtrail report`: what comes after it.
 
 #include <map>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
+#include "server/cli/cli_words.hpp"
 #include "server/cli/command_line.hpp"
 
 namespace backtrail::server {
@@ -15,10 +15,7 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
   app.add_option("FILE", command.file, "The crash file, or an archive of `pack`")->required();
   app.add_option("-o,--output", command.output, "Write to this file, not to standard output")
       ->type_name("FILE");
-  app.add_option("--files", command.roots, "Look for the program's files below this folder first")
-      ->type_name("FOLDER")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_roots_option(app, command.roots);
   app.add_option("--calls", command.calls,
                  "Calls shown of each thread (default: 50 of the one that died, 10 of others)")
       ->check(CLI::Range(1, 1000000))
@@ -41,15 +38,7 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
         name, [&command, chosen] { command.form = chosen; }, what.second);
   }
   form->require_option(0, 1);
-  try {
-    // CLI11 takes the words from the back.
-    app.parse(std::vector<std::string>{arguments.rbegin(), arguments.rend()});
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
-    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
-  }
+  if (auto exit = parse_words(app, arguments)) return *exit;
   return command;
 }
 

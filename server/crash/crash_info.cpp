@@ -54,8 +54,18 @@ std::string time_of(const decoder::CoreFile& core) {
   return line("when", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(time)));
 }
 
+/// "", or ", times of its last 2.5 s".
+std::string times_text(const decoder::TraceArchive& archive, std::uint32_t tid) {
+  const auto times = archive.times(tid);
+  if (!times) return {};
+  constexpr double kSecond = 1e9;
+  return fmt::format(
+      ", times of its last {:.1f} s",
+      static_cast<double>(times->times().until_ns - times->times().since_ns) / kSecond);
+}
+
 std::string trace_text(const decoder::TraceArchive::Thread* trace) {
-  if (trace == nullptr) return ", no trace\n";
+  if (trace == nullptr) return ", no trace";
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;
   for (const decoder::TraceBlock& block : trace->blocks) {
@@ -66,7 +76,7 @@ std::string trace_text(const decoder::TraceArchive::Thread* trace) {
   if (trace->lost != 0) text += fmt::format(", {} older ones not kept", trace->lost);
   if (records < trace->records) text += fmt::format(", {} damaged", trace->records - records);
   if (!trace->name.empty()) text += ", " + printable(trace->name);
-  return text + "\n";
+  return text;
 }
 
 /// The living, then those of whom only the trace is left.
@@ -76,10 +86,10 @@ std::string thread_lines(const decoder::CoreFile& core, const decoder::TraceArch
   for (const decoder::CoreThread& thread : core.threads()) {
     alive.insert(thread.tid);
     text += fmt::format("  {:<8} pc {:#x}", thread.tid, thread.user.pc().value()) +
-            trace_text(archive.find(thread.tid));
+            trace_text(archive.find(thread.tid)) + times_text(archive, thread.tid) + "\n";
   }
   for (const auto& [tid, trace] : archive.threads()) {
-    if (!alive.contains(tid)) text += fmt::format("  {:<8} ended", tid) + trace_text(&trace);
+    if (!alive.contains(tid)) text += fmt::format("  {:<8} ended", tid) + trace_text(&trace) + "\n";
   }
   return text;
 }

@@ -123,6 +123,14 @@ TEST(BacktrailArguments, MistakesAreExplained) {
   }
 }
 
+TEST(BacktrailArguments, HelpIsThatOfTheSubcommand) {
+  EXPECT_THAT(refused({"decode", "--base", "x", "--ds-format", "core2", "f"}).text,
+              HasSubstr("'backtrail decode --help'"));
+  EXPECT_THAT(refused({"replay", ":99999999", "f"}).text, HasSubstr("'backtrail replay --help'"));
+  EXPECT_THAT(refused({"record"}).text, HasSubstr("'backtrail record --help'"));
+  EXPECT_THAT(refused({"serve"}).text, HasSubstr("'backtrail serve --help'"));
+}
+
 TEST(BacktrailArguments, InformationGoesToStdout) {
   EXPECT_EQ(refused({"--help"}).status, 0);
   EXPECT_THAT(refused({"--help"}).text, HasSubstr("serve"));

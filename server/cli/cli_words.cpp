@@ -1,0 +1,35 @@
+#include "server/cli/cli_words.hpp"
+
+#include <sstream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace backtrail::server {
+
+std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::string> words) {
+  try {
+    // CLI11 takes the words from the back.
+    app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
+    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
+  }
+  return std::nullopt;
+}
+
+PrintAndExit wrong_words(std::string_view command, const std::string& text) {
+  return {1, fmt::format("backtrail: {}\n'backtrail {} --help' shows how it is used.\n", text,
+                         command)};
+}
+
+void add_roots_option(CLI::App& app, std::vector<std::string>& roots) {
+  app.add_option("--files", roots, "Look for the program's files below this folder first")
+      ->type_name("FOLDER")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace backtrail::server
