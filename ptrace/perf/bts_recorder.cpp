@@ -147,10 +147,11 @@ Result<void> BtsRecorder::change(const RecorderOptions& wanted) {
   return other.said;
 }
 
-Result<void> BtsRecorder::stream() {
+Result<void> BtsRecorder::stream(std::uint64_t size_bytes) {
   if (options_.mode == BufferMode::kStream || ended_) return {};
   RecorderOptions wanted = options_;
   wanted.mode = BufferMode::kStream;
+  wanted.size_bytes = std::max(wanted.size_bytes, size_bytes);
   return change(wanted);
 }
 

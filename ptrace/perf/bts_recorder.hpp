@@ -48,9 +48,10 @@ class BtsRecorder {
   /// Hands on what there is. `pc` when the thread is stopped *and* a ptrace request on it has
   /// succeeded since: only then it is off its CPU and the kernel has emptied the CPU's buffer.
   void drain(std::optional<TraceeAddr> pc = std::nullopt);
-  /// From now on nothing is overwritten (BufferMode::kStream). The thread is stopped and was
-  /// drained. Where that cannot be had it goes on as it was; the error says why.
-  Result<void> stream();
+  /// From now on nothing is overwritten (BufferMode::kStream), and the buffer has that size at
+  /// least, if it can be had. The thread is stopped and was drained. Where that cannot be had it
+  /// goes on as it was; the error says why.
+  Result<void> stream(std::uint64_t size_bytes = 0);
   /// From now on `whole` (borrowed) gets the kernel's branches, too, and all in their order. The
   /// thread is stopped and was drained. Errors: EOPNOTSUPP where the kernel cannot, EACCES where we
   /// may not; it goes on as it was then.

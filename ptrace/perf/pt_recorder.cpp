@@ -63,11 +63,12 @@ void PtRecorder::use(PerfEvent event, const RecorderOptions& options) {
   times_ = {};
 }
 
-Result<void> PtRecorder::stream() {
+Result<void> PtRecorder::stream(std::uint64_t size_bytes) {
   if (options_.mode == BufferMode::kStream || ended_) return {};
   PerfKernel& kernel = event_->kernel();
   RecorderOptions wanted = options_;
   wanted.mode = BufferMode::kStream;
+  wanted.size_bytes = std::max(wanted.size_bytes, size_bytes);
   auto other = reopen(event_, options_, wanted, [&](const RecorderOptions& options) {
     return open_event(kernel, tid_, options);
   });

@@ -29,7 +29,7 @@ class PtRecorder {
 
   Result<void> start() { return event_->enable(); }
   /// As BtsRecorder's.
-  Result<void> stream();
+  Result<void> stream(std::uint64_t size_bytes = 0);
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   void resumed() { ran_ = true; }
   /// As BtsRecorder's.

@@ -59,9 +59,12 @@ class BranchSource {
   /// Hands every record until now to the consumers. The thread may run.
   virtual void flush() = 0;
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
-  /// overwritten that was not handed on. The thread is stopped. Errors: what the kernel said; it
-  /// goes on as before then.
-  virtual Result<void> stream() { return {}; }
+  /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
+  /// The thread is stopped. Errors: what the kernel said; it goes on as before then.
+  virtual Result<void> stream(std::uint64_t size_bytes) {
+    (void)size_bytes;
+    return {};
+  }
   /// From now on `whole` (borrowed) gets the kernel's branches too, all in their order; other
   /// consumers get what they got. The thread is stopped. Errors: EOPNOTSUPP, or the kernel's.
   virtual Result<void> see_kernel(decoder::TraceConsumer& whole) {

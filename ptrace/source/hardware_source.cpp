@@ -91,7 +91,7 @@ class PerfBtsSource final : public HardwareSource {
  public:
   explicit PerfBtsSource(std::unique_ptr<BtsRecorder> recorder) : recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfBts; }
-  Result<void> stream() override { return recorder_->stream(); }
+  Result<void> stream(std::uint64_t size_bytes) override { return recorder_->stream(size_bytes); }
   Result<void> see_kernel(decoder::TraceConsumer& whole) override {
     return recorder_->see_kernel(whole);
   }
@@ -166,7 +166,7 @@ class PerfPtSource final : public HardwareSource {
   PerfPtSource(std::unique_ptr<PtFork> packets, std::unique_ptr<PtRecorder> recorder)
       : packets_{std::move(packets)}, recorder_{std::move(recorder)} {}
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kPerfPt; }
-  Result<void> stream() override { return recorder_->stream(); }
+  Result<void> stream(std::uint64_t size_bytes) override { return recorder_->stream(size_bytes); }
   [[nodiscard]] int wake_fd() const override { return wake_fd_of(*recorder_); }
 
  private:

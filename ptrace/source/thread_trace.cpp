@@ -21,16 +21,20 @@ constexpr std::uint64_t kPageBytes = 4096;
 /// gdb's "unlimited", and the largest size its protocol can name.
 constexpr std::uint64_t kUnlimited = 0xffffffff;
 
+/// Locked memory of one thread.
+constexpr std::uint64_t kMostLocked = 4ULL << 20;
+
 bool is_hardware(SourceKind kind) {
   return kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
 }
 
 /// The kernel's own buffer for a history of that size: locked memory that all threads share, so it
 /// stays small; what it cannot hold between two stops is a gap.
-RecorderOptions recorder_options(const TraceConfig& config) {
-  constexpr std::uint64_t kMost = 4ULL << 20;
-  if (config.every_record)
-    return {.mode = BufferMode::kStream, .size_bytes = kMost, .marks = false};
+RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads) {
+  if (config.every_record) {
+    return {.mode = BufferMode::kStream, .size_bytes = stream_buffer_size(threads), .marks = false};
+  }
+  constexpr std::uint64_t kMost = kMostLocked;
   // A byte of PT that we make holds a few branches, 24 bytes each in the hardware's records.
   const std::uint64_t wanted = config.format == TraceFormat::kPt
                                    ? std::min(config.size_bytes, kMost) * 16
@@ -50,6 +54,13 @@ std::uint64_t log_bytes_for(const TraceConfig& config) {
 }
 
 }  // namespace
+
+std::uint64_t stream_buffer_size(std::size_t threads) {
+  constexpr std::uint64_t kAllThreads = 64ULL << 20;
+  constexpr std::uint64_t kLeast = 128ULL << 10;
+  const std::uint64_t share = kAllThreads / std::max<std::size_t>(threads, 1);
+  return std::bit_floor(std::clamp(share, kLeast, kMostLocked));
+}
 
 std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
   if (wanted_bytes == 0 || wanted_bytes > kUnlimited / 2) return kUnlimited;
@@ -89,8 +100,10 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
   const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, raw}};
   PerfKernel& kernel = config.perf == nullptr ? system_perf_kernel() : *config.perf;
-  BT_TRY(trace->source_, make_hardware_source(source, thread, recorder_options(trace->config()),
-                                              {trace->hub_, trace->raw_pt()}, kernel));
+  const RecorderOptions options =
+      recorder_options(trace->config(), thread.process().threads().size());
+  BT_TRY(trace->source_,
+         make_hardware_source(source, thread, options, {trace->hub_, trace->raw_pt()}, kernel));
   return trace;
 }
 
@@ -123,8 +136,18 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   return trace;
 }
 
+bool ThreadTrace::keep_up() {
+  const bool ahead = source_->keep_up();
+  hand_on_marks();
+  return ahead;
+}
+
 void ThreadTrace::flush() {
   source_->flush();
+  hand_on_marks();
+}
+
+void ThreadTrace::hand_on_marks() {
   if (!marks_) return;
   for (const decoder::TraceMark& mark : marks_->take()) hub_.consume_mark(mark);
 }

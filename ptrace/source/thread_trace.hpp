@@ -37,6 +37,8 @@ class ThreadTrace {
   [[nodiscard]] const TraceConfig& config() const { return config_; }
   /// Hands every record until now to the listeners, and then the marks until now.
   void flush();
+  /// BranchSource::keep_up(), and the marks until now.
+  bool keep_up();
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
   /// From now on the store hears of the kernel's branches, if it wants them. The thread is stopped.
@@ -74,6 +76,7 @@ class ThreadTrace {
   ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets);
   /// An empty one of the format in config_. It listens to nothing yet.
   decoder::TraceConsumer& make_history(Process& process);
+  void hand_on_marks();
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
                                                              const TraceConfig& config);
 
@@ -92,6 +95,9 @@ class ThreadTrace {
   std::unique_ptr<BranchSource> source_;
 };
 
+/// Of the kernel's buffer of a thread of which every record is wanted, one of so many: they share
+/// what one process may reasonably lock.
+[[nodiscard]] std::uint64_t stream_buffer_size(std::size_t threads);
 /// Whole pages, a power of two of them, at least one; as the kernel's buffers are.
 [[nodiscard]] std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes);
 

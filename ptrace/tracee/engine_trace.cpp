@@ -71,7 +71,7 @@ void Engine::read_buffers() {
     Thread* thread = found == by_tid_.end() ? nullptr : found->second;
     if (thread == nullptr || !thread->trace() || thread->trace()->source().wake_fd() < 0) {
       wake_ups_.forget(tid);
-    } else if (!thread->stopped() && thread->trace()->source().keep_up()) {
+    } else if (!thread->stopped() && thread->trace()->keep_up()) {
       each_stopped({thread->id()}, [](Thread& held) {
         if (held.trace()) held.trace()->source().flush();
       });
@@ -98,7 +98,9 @@ Result<void> Engine::change_trace(ThreadId id,
 Result<void> Engine::stream_trace(ThreadId id) {
   Thread* thread = find(id);
   if (thread != nullptr && thread->trace() && thread->trace()->source().wake_fd() >= 0) return {};
-  return change_trace(id, [](ThreadTrace& trace) { return trace.source().stream(); });
+  const std::uint64_t size =
+      stream_buffer_size(thread == nullptr ? 0 : thread->process().threads().size());
+  return change_trace(id, [&](ThreadTrace& trace) { return trace.source().stream(size); });
 }
 
 Result<void> Engine::see_kernel(ThreadId id) {

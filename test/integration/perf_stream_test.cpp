@@ -126,6 +126,7 @@ TEST(PerfStream, BeginsWhenSomebodyAsksForEveryRecord) {
   ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));
   EXPECT_EQ(sleeper.kernel.open_events(), 1U);
   EXPECT_FALSE(sleeper.kernel.last().snapshot);
+  EXPECT_EQ(sleeper.kernel.last().aux_size, 4U << 20U);
   EXPECT_TRUE(sleeper.kernel.last().enabled);
   EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
   ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));  // Twice is once.
@@ -134,6 +135,13 @@ TEST(PerfStream, BeginsWhenSomebodyAsksForEveryRecord) {
   ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
   sleeper.driver.engine.pump(-1);
   EXPECT_EQ(sleeper.kernel.last().page().aux_tail, sleeper.kernel.last().aux_size / 2);
+}
+
+TEST(PerfStream, ManyThreadsShareWhatIsLocked) {
+  EXPECT_EQ(stream_buffer_size(1), 4U << 20U);
+  EXPECT_EQ(stream_buffer_size(0), 4U << 20U);
+  EXPECT_EQ(stream_buffer_size(100), 512U << 10U);
+  EXPECT_EQ(stream_buffer_size(1000), 128U << 10U);
 }
 
 TEST(PerfStream, OfSoftwareNeedsNothing) {

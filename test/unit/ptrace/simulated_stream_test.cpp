@@ -11,6 +11,8 @@
 namespace backtrail::tracee::simulated {
 namespace {
 
+constexpr std::uint64_t kPage = 4096;
+
 /// Wakes, as the kernel means them: something is to be read now.
 bool woken(SimulatedPerf& kernel, const PerfEvent& event) {
   const auto events = kernel.poll(event.fd());
@@ -74,13 +76,13 @@ TEST_P(Sizes, PacketsAllArriveIfEachWakeIsFollowed) {
 
 TEST(Streams, WatermarksFollowWhatIsGranted) {
   Bts t;
-  t.kernel.largest_ring = 65 * 4096;
+  t.kernel.largest_ring = 65 * kPage;
   ASSERT_TRUE(t.open(BufferMode::kStream, 4U << 20U));
   EXPECT_EQ(t.recorder->event().data().size(), 64 * 4096U);
   EXPECT_EQ(t.event().attr.wakeup_watermark, 16 * 4096U);
   EXPECT_EQ(t.kernel.open_events(), 1U);
   Pt pt;
-  pt.kernel.largest_area = 8 * 4096;
+  pt.kernel.largest_area = 8 * kPage;
   pt.kernel.area_errno = ENOMEM;
   ASSERT_TRUE(pt.open(BufferMode::kStream, 4U << 20U));
   EXPECT_EQ(pt.event().attr.aux_watermark, 2 * 4096U);
