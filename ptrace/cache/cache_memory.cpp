@@ -26,7 +26,7 @@ namespace {
 
 using arch::x86::translate::Slot;
 
-constexpr std::uint64_t kTotalBytes = kCodeBytes + kTableBytes + kThreadsBytes;
+constexpr std::uint64_t kTotalBytes = kSharedBytes + kThreadsBytes;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's kept code has one to itself from here on.
@@ -49,13 +49,13 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
   std::vector<std::uint64_t> places;
   for (const MapEntry& map : maps) {
     if (map.path != exe) continue;
-    if (map.start > kCodeBytes + kThreadsBytes + 2 * kGapBytes + kBigPageBytes) {
-      places.push_back((map.start - kCodeBytes - kGapBytes) & ~(kBigPageBytes - 1));
+    if (map.start > kTotalBytes + 2 * kGapBytes + kBigPageBytes) {
+      places.push_back((map.start - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
     }
     break;
   }
   // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
-  places.push_back((kTableTop - kTableBytes - kCodeBytes - kGapBytes) & ~(kBigPageBytes - 1));
+  places.push_back((kTableTop - kTableBytes - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
   places.push_back(0);
   return places;
 }
@@ -84,25 +84,39 @@ std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
 }
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
-  // One page there, then the big one in its place.
-  for (; settled_ + kWorthABigPage <= code.size(); settled_ += kBigPageBytes) {
-    host_[settled_] = 0;
-    if (::madvise(host_ + settled_, kBigPageBytes, kCollapse) != 0) break;
+  const std::uint64_t end = kTableBytes + code.size();
+  while (settled_ + kWorthABigPage <= end && settle_next()) {
   }
-  // In one go rather than by a page fault every 4 KiB; old kernels refuse and the faults come.
-  (void)::madvise(host_, (code.size() + kPageBytes - 1) & ~(kPageBytes - 1), MADV_POPULATE_WRITE);
-  std::copy(code.begin(), code.end(), host_);
+  populate(kTableBytes, end);
+  std::copy(code.begin(), code.end(), host_code().begin());
 }
 
 void CacheMemory::settle_code(std::uint64_t end) {
-  for (; settled_ + kBigPageBytes <= end; settled_ += kBigPageBytes) {
-    (void)::madvise(host_ + settled_, kBigPageBytes, kCollapse);
+  while (settled_ + kBigPageBytes <= kTableBytes + end) {
+    if (!settle_next()) settled_ += kBigPageBytes;
   }
 }
 
+bool CacheMemory::settle_next() {
+  // One page there, then the big one in its place.
+  std::uint8_t* begin = host_ + settled_;
+  __atomic_fetch_or(begin, std::uint8_t{0}, __ATOMIC_RELAXED);
+  if (::madvise(begin, kBigPageBytes, kCollapse) != 0) return false;
+  settled_ += kBigPageBytes;
+  return true;
+}
+
+void CacheMemory::populate(std::uint64_t begin, std::uint64_t end) {
+  // In one go rather than by a page fault every 4 KiB; old kernels refuse and the faults come.
+  const std::uint64_t first = begin & ~(kPageBytes - 1);
+  (void)::madvise(host_ + first, ((end + kPageBytes - 1) & ~(kPageBytes - 1)) - first,
+                  MADV_POPULATE_WRITE);
+}
+
 void CacheMemory::fill_table(TraceeAddr target) {
-  (void)::madvise(host_ + kCodeBytes, kTableBytes, MADV_POPULATE_WRITE);
-  void* table = host_ + kCodeBytes;
+  (void)settle_next();
+  populate(0, kTableBytes);
+  void* table = host_;
   std::fill_n(static_cast<std::uint64_t*>(table), arch::x86::translate::kTableEntries,
               target.value());
 }
@@ -161,14 +175,14 @@ Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
   for (const std::uint64_t place : code_places(maps, exe)) {
     const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
     const std::uint64_t at = place & ~(kPageBytes - 1);
-    const auto got = remote.call(SYS_mmap, {at, kCodeBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
+    const auto got = remote.call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
     if (!got) continue;
     // Old kernels take the address for a hint.
     if (place == 0 || *got == at) {
-      code_ = TraceeAddr{*got};
+      code_ = TraceeAddr{*got} + kTableBytes;
       return {};
     }
-    (void)remote.call(SYS_munmap, {*got, kCodeBytes});
+    (void)remote.call(SYS_munmap, {*got, kSharedBytes});
   }
   return fail(TraceErrc::kUnsupported, "map translated code");
 }
@@ -179,7 +193,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
     const auto apart = [&](std::uint64_t begin, std::uint64_t end) {
       return at + bytes <= begin || end <= at;
     };
-    return apart(code_.value(), code_.value() + kCodeBytes) &&
+    return apart(mapping().value(), mapping().value() + kSharedBytes) &&
            std::all_of(maps.begin(), maps.end(),
                        [&](const MapEntry& map) { return apart(map.start, map.end); });
   };
@@ -187,27 +201,26 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   while (table > kTableStep && !is_free(table, kTableBytes)) table -= kTableStep;
   if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
   table_ = TraceeAddr{table};
-  TraceeAddr threads = code_ - kThreadsBytes;
+  TraceeAddr threads = mapping() - kThreadsBytes;
   const bool free_there = is_free(threads.value(), kThreadsBytes);
   if (!free_there) {
     BT_TRY(const std::uint64_t anywhere,
-           remote.call(SYS_mmap, {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                                  kCodeBytes + kTableBytes}));
+           remote.call(SYS_mmap,
+                       {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kSharedBytes}));
     threads = TraceeAddr{anywhere};
   }
-  chunks_.push_back({host_ + kCodeBytes + kTableBytes, threads});
+  chunks_.push_back({host_ + kSharedBytes, threads});
   CallBatch batch{code_};
   constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
-  batch.call(SYS_mmap, {table, kTableBytes, PROT_READ, kFixed, fd, kCodeBytes}, table);
+  batch.call(SYS_mmap, {table, kTableBytes, PROT_READ, kFixed, fd, 0}, table);
   if (free_there) {
     batch.call(SYS_mmap,
-               {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd,
-                kCodeBytes + kTableBytes},
+               {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd, kSharedBytes},
                threads.value());
   }
   for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
     const auto how = static_cast<std::uint64_t>(advice);
-    batch.call(SYS_madvise, {code_.value(), kCodeBytes, how});
+    batch.call(SYS_madvise, {mapping().value(), kSharedBytes, how});
     batch.call(SYS_madvise, {table, kTableBytes, how});
     batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
   }
@@ -221,13 +234,13 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   batch.call(SYS_close, {fd});
   const CallBatch::Code code = batch.finish();
   // The first user of this memory; translations overwrite it.
-  std::copy(code.bytes.begin(), code.bytes.end(), host_);
+  std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin());
   return remote.run(code.begin, code.end);
 }
 
 Result<void> CacheMemory::remove(Thread& thread) {
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  BT_CHECKED(remote.call(SYS_munmap, {code_.value(), kCodeBytes}));
+  BT_CHECKED(remote.call(SYS_munmap, {mapping().value(), kSharedBytes}));
   BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableBytes}));
   for (const ThreadChunk& chunk : chunks_) {
     BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
@@ -237,17 +250,18 @@ Result<void> CacheMemory::remove(Thread& thread) {
 
 void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
   // Not always aligned, but within one cache line: one store of the CPU.
-  __atomic_store_n(static_cast<std::uint32_t*>(static_cast<void*>(host_ + code_offset)), value,
-                   __ATOMIC_RELEASE);
+  __atomic_store_n(
+      static_cast<std::uint32_t*>(static_cast<void*>(host_ + kTableBytes + code_offset)), value,
+      __ATOMIC_RELEASE);
 }
 
 void CacheMemory::store_entry(std::size_t index, TraceeAddr target) {
-  __atomic_store_n(static_cast<std::uint64_t*>(static_cast<void*>(host_ + kCodeBytes)) + index,
-                   target.value(), __ATOMIC_RELEASE);
+  __atomic_store_n(static_cast<std::uint64_t*>(static_cast<void*>(host_)) + index, target.value(),
+                   __ATOMIC_RELEASE);
 }
 
 TraceeAddr CacheMemory::entry(std::size_t index) const {
-  return TraceeAddr{*(static_cast<std::uint64_t*>(static_cast<void*>(host_ + kCodeBytes)) + index)};
+  return TraceeAddr{*(static_cast<std::uint64_t*>(static_cast<void*>(host_)) + index)};
 }
 
 ThreadMemory CacheMemory::thread(std::size_t index) const {
@@ -302,7 +316,7 @@ Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
     batch.call(SYS_mprotect, {this->thread(i).ring_end().value(), kGuardBytes, PROT_NONE});
   }
   const CallBatch::Code code = batch.finish();
-  std::copy(code.bytes.begin(), code.bytes.end(), host_ + kTranslationBytes);
+  std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin() + kTranslationBytes);
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_CHECKED(remote.run(code.begin, code.end));
   guarded_ = end;

@@ -3,10 +3,11 @@
 /// The memory that translated code, its table and the threads' logs live in: one memfd, mapped in
 /// the program and in the server.
 ///
-///     memfd:   | code (r-x) | table (r--) | thread 0: page, ring, guard | thread 1: ... |
+///     memfd:   | table | code | thread 0: page, ring, guard | thread 1: ... |
 ///
-/// In the program each part is a mapping of its own: the code near the executable, the table below
-/// 2 GiB, the threads anywhere. Further memfds hold further threads. No page is writable and
+/// In the program, table and code are one mapping that may be executed, near the executable; the
+/// table is mapped below 2 GiB too, and read there; the threads anywhere. So table and the code of
+/// a small program share a big page. Further memfds hold further threads. No page is writable and
 /// executable, no forked child inherits them, and no core file holds them.
 
 #include <array>
@@ -32,14 +33,16 @@ namespace backtrail::tracee::cache {
 
 class RemoteCalls;
 
-inline constexpr std::uint64_t kCodeBytes = 64ULL << 20;
-/// The end of it is for calls that threads make for us; translations use what is before.
-inline constexpr std::uint64_t kBatchBytes = 16ULL << 10;
-inline constexpr std::uint64_t kTranslationBytes = kCodeBytes - kBatchBytes;
 /// The look-up table and what tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
     (arch::x86::translate::kEntryTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 *
     4096;
+/// Table and code.
+inline constexpr std::uint64_t kSharedBytes = 64ULL << 20;
+inline constexpr std::uint64_t kCodeBytes = kSharedBytes - kTableBytes;
+/// The end of it is for calls that threads make for us; translations use what is before.
+inline constexpr std::uint64_t kBatchBytes = 16ULL << 10;
+inline constexpr std::uint64_t kTranslationBytes = kCodeBytes - kBatchBytes;
 inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
@@ -83,14 +86,18 @@ class CacheMemory {
   Result<void> remove(Thread& thread);
 
   [[nodiscard]] TraceeAddr code() const { return code_; }
+  /// Where the mapping that the code is in begins.
+  [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
   [[nodiscard]] TraceeAddr table() const { return table_; }
   [[nodiscard]] bool has_code(TraceeAddr address) const {
     return address >= code_ && address < code_ + kCodeBytes;
   }
-  [[nodiscard]] std::span<std::uint8_t> host_code() const { return {host_, kCodeBytes}; }
-  /// Puts code there at once, before the program runs any.
+  [[nodiscard]] std::span<std::uint8_t> host_code() const {
+    return {host_ + kTableBytes, kCodeBytes};
+  }
+  /// Puts code there at once, before the program runs any; after fill_table().
   void fill_code(std::span<const std::uint8_t> code);
-  /// The code below this offset is there to stay: big pages for it, which processors keep track of
+  /// The code before this offset is there to stay: big pages for it, which processors keep track of
   /// many fewer of. Where the kernel has none, nothing happens.
   void settle_code(std::uint64_t end);
   /// Lets every entry lead there, likewise.
@@ -102,8 +109,7 @@ class CacheMemory {
 
   /// What is behind the table: zero at first.
   [[nodiscard]] std::span<std::uint8_t> policy() const {
-    return {host_ + kCodeBytes + arch::x86::translate::kEntryTableBytes,
-            arch::x86::translate::kPolicyBytes};
+    return {host_ + arch::x86::translate::kEntryTableBytes, arch::x86::translate::kPolicyBytes};
   }
 
   /// In a thread's page, behind the slots: for the arguments of calls made on our behalf. What
@@ -129,8 +135,12 @@ class CacheMemory {
                         const std::string& exe);
   Result<void> map_rest(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps);
 
+  /// A big page in place of the next ones that are none; false where the kernel does not give it.
+  bool settle_next();
+  void populate(std::uint64_t begin, std::uint64_t end);
+
   std::uint8_t* host_ = nullptr;
-  std::uint64_t settled_ = 0;
+  std::uint64_t settled_ = 0;  ///< Of table and code.
   TraceeAddr code_;
   TraceeAddr table_;
   std::vector<ThreadChunk> chunks_;

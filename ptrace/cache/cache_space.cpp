@@ -188,7 +188,7 @@ void CacheSpace::forbid(std::string why) {
 
 Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
-  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->code()));
+  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->mapping()));
   pages_.forget();
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);

@@ -15,6 +15,7 @@ namespace {
 using arch::x86::UserReg;
 using translate::CallCheck;
 using translate::Policy;
+using translate::PolicyRange;
 
 constexpr std::array kInline{
     SYS_read,
@@ -152,6 +153,28 @@ MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
   return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
 }
 
+void store(std::uint64_t& where, std::uint64_t value) {
+  __atomic_store_n(&where, value, __ATOMIC_RELEASE);
+}
+
+/// Threads may look at them at any time. The first one is everything, while the others change or
+/// where they do not fit, and else nothing.
+void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
+  void* first = bytes.data();
+  const std::span ranges{static_cast<PolicyRange*>(first), translate::kPolicyRanges};
+  store(ranges[0].negated_end, 0 - kEnd.value());
+  store(ranges[0].negated_begin, ~std::uint64_t{0});
+  std::size_t count = 1;
+  for (const auto& [begin, end] : map.everything()) {
+    if (count + 1 == ranges.size()) return;
+    store(ranges[count].negated_end, 0 - end.value());
+    store(ranges[count].negated_begin, 0 - begin.value());
+    ++count;
+  }
+  store(ranges[count].negated_begin, 0);
+  store(ranges[0].negated_end, 0);
+}
+
 }  // namespace
 
 MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
@@ -209,18 +232,7 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
   }
-  const auto granules = part(Policy::kGranules, translate::kGranules);
-  std::fill(granules.begin(), granules.end(), std::uint8_t{0});
-  for (const auto& [begin, end] : map.everything()) {
-    // From the one before it on: a range that begins there may reach it.
-    const std::uint64_t first = (begin.value() >> translate::kGranuleShift) - 1;
-    const std::uint64_t last = (end.value() - 1) >> translate::kGranuleShift;
-    if (last - first >= translate::kGranules) {
-      std::fill(granules.begin(), granules.end(), std::uint8_t{1});
-      return;
-    }
-    for (std::uint64_t at = first; at <= last; ++at) granules[at % translate::kGranules] = 1;
-  }
+  write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {

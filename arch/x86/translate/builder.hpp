@@ -71,7 +71,7 @@ class Builder {
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   bool system_call(const SourceInsn& insn);
   void check_call(const SourceInsn& insn, CallCheck check);
-  void check_range(std::vector<std::uint32_t>& made);
+  void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made);
   void check_table(Policy part, std::vector<std::uint32_t>& made);
   void jump_if_rcx_zero_to(std::vector<std::uint32_t>& places);
 

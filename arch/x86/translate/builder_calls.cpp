@@ -54,24 +54,47 @@ void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
   jump_if_rcx_zero_to(made);
 }
 
-void Builder::check_range(std::vector<std::uint32_t>& made) {
-  // No longer than a granule, and none that has code, nor has the one behind it.
+void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made) {
+  // Of less than 4 GiB, and apart from all that is executable.
   emit_.store(Slot::kArgument, Gpr::kRsi);
-  emit_.load_rcx_from(Slot::kArgument, kGranuleShift / 8);
-  std::vector<std::uint32_t> is_short;
-  jump_if_rcx_zero_to(is_short);
-  emit_.bytes({kShortJump});
-  const std::uint32_t is_long = emit_.open_rel8();
-  for (const std::uint32_t place : is_short) emit_.bind(place);
-  emit_.store(Slot::kArgument, Gpr::kRdi);
-  emit_.load_rcx_word_from(Slot::kArgument, kGranuleShift / 8);
-  check_table(Policy::kGranules, made);
-  emit_.bind8(is_long);
+  emit_.load_rcx_high_half(Slot::kArgument);
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t is_short = emit_.open_rel8();
+  emit_.bytes({kJump});
+  const std::uint32_t is_long = emit_.open_rel32();
+  emit_.bind8(is_short);
+  r10_live_ = false;
+  mark(pc, kRcxInSlot);
+  emit_.move(Gpr::kR10, options_.table.value() + kEntryTableBytes +
+                            static_cast<std::uint32_t>(Policy::kRanges));
+  const std::uint32_t begin = emit_.offset();
+  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_begin));
+  jump_if_rcx_zero_to(made);
+  emit_.add_rdi_to_rcx();
+  emit_.add_rsi_less_one_to_rcx();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_high_byte(Slot::kArgument);
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t ends_behind_begin = emit_.open_rel8();
+  const std::uint32_t next = emit_.offset();
+  emit_.advance_r10(sizeof(PolicyRange));
+  emit_.jump_back(begin);
+  emit_.bind8(ends_behind_begin);
+  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_end));
+  emit_.add_rdi_to_rcx();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_high_byte(Slot::kArgument);
+  emit_.bytes({kJumpIfRcxZero, static_cast<std::uint8_t>(next - (emit_.offset() + 2))});
+  emit_.bind(is_long);
 }
 
 void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   std::vector<std::uint32_t> made;  // jumps to where the call is made; falling through leaves
   std::vector<std::uint32_t> left;
+  // From here on the slot holds it too.
+  mark(insn.pc);
+  if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
+  r10_dirty_ = false;
   mark(insn.pc);
   emit_.store(Slot::kScratch, Gpr::kRcx);
   mark(insn.pc, kRcxInSlot);
@@ -88,14 +111,14 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       unless_executable();
       emit_.move_byte_to_rcx(Gpr::kR10);
       check_table(Policy::kMapFlags, made);
-      check_range(made);
+      check_range(insn.pc, made);
       break;
     case CallCheck::kProtect:
       unless_executable();
-      check_range(made);
+      check_range(insn.pc, made);
       break;
     case CallCheck::kRange:
-      check_range(made);
+      check_range(insn.pc, made);
       break;
     case CallCheck::kAction:
       emit_.subtract_from_rdi_to_rcx(kSigTrap);
@@ -113,17 +136,20 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     case CallCheck::kAlways:
       break;
   }
+  r10_live_ = false;
+  mark(insn.pc, kRcxInSlot);
   for (const std::uint32_t place : left) emit_.bind(place);
   emit_.load(Gpr::kRcx, Slot::kScratch);
   const bool r11_live = r11_live_;
   const bool log_in_slot = log_in_slot_;
   emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
-  r10_live_ = true;
   r11_live_ = r11_live;
   log_in_slot_ = log_in_slot;
   for (const std::uint32_t place : made) emit_.bind(place);
   mark(insn.pc, kRcxInSlot);
+  emit_.load(Gpr::kR10, Slot::kR10);
   emit_.load(Gpr::kRcx, Slot::kScratch);
+  r10_live_ = true;
 }
 
 }  // namespace backtrail::arch::x86::translate

@@ -58,14 +58,30 @@ void Emitter::load32(Gpr reg, Slot slot) {
   gs_operand(0x8b, reg, slot, false);
 }
 
-void Emitter::load_rcx_from(Slot slot, std::uint32_t skip) {
-  bytes({0x65, 0x48, 0x8b, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + skip);
+void Emitter::load_rcx_high_half(Slot slot) {
+  bytes({0x65, 0x8b, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + 4);
 }
 
-void Emitter::load_rcx_word_from(Slot slot, std::uint32_t skip) {
-  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + skip);
+void Emitter::load_rcx_high_byte(Slot slot) {
+  bytes({0x65, 0x0f, 0xb6, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + 7);
+}
+
+void Emitter::load_rcx_at_r10(std::uint8_t skip) {
+  bytes({0x49, 0x8b, 0x4a, skip});
+}
+
+void Emitter::advance_r10(std::uint8_t by) {
+  bytes({0x4d, 0x8d, 0x52, by});
+}
+
+void Emitter::add_rdi_to_rcx() {
+  bytes({0x48, 0x8d, 0x0c, 0x39});
+}
+
+void Emitter::add_rsi_less_one_to_rcx() {
+  bytes({0x48, 0x8d, 0x4c, 0x31, 0xff});
 }
 
 void Emitter::move_byte_to_rcx(Gpr reg) {
@@ -155,6 +171,11 @@ std::uint32_t Emitter::open_rel8() {
 
 void Emitter::bind8(std::uint32_t at) {
   code_[at] = static_cast<std::uint8_t>(offset() - (at + 1));
+}
+
+void Emitter::jump_back(std::uint32_t to) {
+  constexpr std::uint32_t kJumpBytes = 2;
+  bytes({0xeb, static_cast<std::uint8_t>(to - (offset() + kJumpBytes))});
 }
 
 void Emitter::finish() {

@@ -51,9 +51,16 @@ class Emitter {
   void load(Gpr reg, Slot slot);
   /// mov r32, gs:[slot]
   void load32(Gpr reg, Slot slot);
-  /// mov rcx, gs:[slot+skip] / movzx ecx, word gs:[slot+skip]
-  void load_rcx_from(Slot slot, std::uint32_t skip);
-  void load_rcx_word_from(Slot slot, std::uint32_t skip);
+  /// The high half and the highest byte of what is there: mov ecx, gs:[slot+4] / movzx ecx, byte
+  /// gs:[slot+7]
+  void load_rcx_high_half(Slot slot);
+  void load_rcx_high_byte(Slot slot);
+  /// mov rcx, [r10+skip] / lea r10, [r10+by]
+  void load_rcx_at_r10(std::uint8_t skip);
+  void advance_r10(std::uint8_t by);
+  /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]
+  void add_rdi_to_rcx();
+  void add_rsi_less_one_to_rcx();
   /// movzx ecx, low byte of reg / movzx ecx, byte [rcx+table] / lea ecx, [rdi-value]
   void move_byte_to_rcx(Gpr reg);
   void look_up_rcx(std::uint64_t table);
@@ -77,6 +84,8 @@ class Emitter {
   void bind(std::uint32_t at);
   /// A rel8 likewise.
   std::uint32_t open_rel8();
+  /// jmp rel8 to an offset before this one.
+  void jump_back(std::uint32_t to);
   void bind8(std::uint32_t at);
   /// The constants of push().
   void finish();

@@ -24,7 +24,7 @@ enum class Slot : std::uint32_t {
   kRcx = 72,
   kProcessId = 80,  ///< Four bytes, as the program itself sees the id.
   kThreadId = 84,   ///< Four bytes.
-  kArgument = 88,   ///< Of a system call; the eight bytes behind it stay zero.
+  kArgument = 88,   ///< What is made of a system call's arguments.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
@@ -32,16 +32,21 @@ inline constexpr std::size_t kThreadPageBytes = 4096;
 inline constexpr std::size_t kTableEntries = 65536;
 inline constexpr std::size_t kEntryTableBytes = kTableEntries * 8;
 
-/// Behind the table: bytes that are not zero where a system call concerns executable memory.
-/// Offsets of the parts.
+/// Behind the table: what tells which system calls concern executable memory. Bytes that are not
+/// zero, or ranges. Offsets of the parts.
 enum class Policy : std::uint32_t {
   kProtections = 0,  ///< By the low byte of a protection.
   kMapFlags = 256,   ///< By the low byte of mmap()'s flags.
-  kGranules = 4096,  ///< By bits 16 to 31 of an address: of 64 KiB there, and of the 64 KiB behind.
+  kRanges = 512,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
-inline constexpr unsigned kGranuleShift = 16;
-inline constexpr std::size_t kGranules = 65536;
-inline constexpr std::size_t kPolicyBytes = static_cast<std::size_t>(Policy::kGranules) + kGranules;
+/// Executable memory. The negated addresses are what translated code adds arguments to.
+struct PolicyRange {
+  std::uint64_t negated_begin = 0;
+  std::uint64_t negated_end = 0;
+};
+inline constexpr std::size_t kPolicyBytes = 8192;
+inline constexpr std::size_t kPolicyRanges =
+    (kPolicyBytes - static_cast<std::size_t>(Policy::kRanges)) / sizeof(PolicyRange);
 
 /// Translated code and table must lie below this (32-bit displacements, sign-extended).
 inline constexpr std::uint64_t kTableLimit = 0x7fff'ffff;
