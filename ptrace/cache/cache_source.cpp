@@ -179,7 +179,7 @@ bool CacheSource::enter(Thread& thread) {
   }
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
-  mask_ = *mask;
+  memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
   arch::x86::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
@@ -315,15 +315,23 @@ bool CacheSource::is_guard_fault(Thread& thread) const {
   const auto regs = thread.user_regs();
   if (!info || !regs || (*regs)[UserReg::kR11] != memory_->ring_end().value()) return false;
   // A signal that was sent and is blocked can only be here because the fault was merged into it.
-  if (info->si_code <= 0) return (mask_ & kSegvBit) != 0;
+  if (info->si_code <= 0) return segv_blocked();
   return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->ring_end();
+}
+
+bool CacheSource::segv_blocked() const {
+  return memory_->read(Slot::kSegvBlocked) != 0;
 }
 
 bool CacheSource::guard_hit(Thread& thread) {
   auto regs = thread.user_regs();
   if (!regs) return false;
   const auto info = request::read_siginfo(thread.tid());
-  if (!space_->repair_segv(thread, slot_, mask_)) return false;
+  auto mask = request::read_signal_mask(thread.tid());
+  if (!mask) return false;
+  // A signal that is forced is unblocked.
+  if (segv_blocked()) *mask |= kSegvBit;
+  if (!space_->repair_segv(thread, slot_, *mask)) return false;
   if (info && info->si_code <= 0) {
     (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
   }

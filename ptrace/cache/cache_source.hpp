@@ -65,6 +65,7 @@ class CacheSource final : public StepSource {
   /// The ring is full.
   bool guard_hit(Thread& thread);
   [[nodiscard]] bool is_guard_fault(Thread& thread) const;
+  [[nodiscard]] bool segv_blocked() const;
   [[nodiscard]] bool own_stop_signal(Thread& thread) const;
   /// Native registers again; the log is taken over.
   Result<void> leave(Thread& thread);
@@ -89,7 +90,6 @@ class CacheSource final : public StepSource {
   std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;
-  std::uint64_t mask_ = 0;  ///< Signal mask when the cache was entered.
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;

@@ -148,10 +148,12 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
 }
 
 Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
-  auto pid = static_cast<std::uint64_t>(process_.pid());
+  auto pid = static_cast<std::uint64_t>(thread.process().pid());
   auto tid = static_cast<std::uint64_t>(thread.tid());
   if (!same_ids_) same_ids_ = shares_id_namespace(process_.pid());
-  if (&thread.process() != &process_ || !*same_ids_) {
+  // A child that shares the memory may be in a namespace of its own.
+  const pid_t of = thread.process().pid();
+  if (!(of == process_.pid() ? *same_ids_ : shares_id_namespace(of))) {
     BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
     BT_TRY(pid, remote.call(SYS_getpid, {}));
     BT_TRY(tid, remote.call(SYS_gettid, {}));

@@ -179,7 +179,7 @@ RemoteCalls::~RemoteCalls() {
   if (restored && signal_) stop_for_signal_again();
   (void)request::write_signal_mask(thread_->tid(), mask_);
   if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
-  if (restored && !signal_ && static_cast<std::int64_t>(saved_[UserReg::kOrigRax]) >= 0) {
+  if (restored && !signal_ && thread_->syscall_will_restart()) {
     // The kernel makes an interrupted call again on its way out of a stop like the one we found,
     // but not out of the end of our calls.
     (void)request::interrupt(thread_->tid());

@@ -216,6 +216,7 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_munmap] = CallCheck::kRange;
     made[SYS_madvise] = CallCheck::kRange;
     made[SYS_rt_sigaction] = CallCheck::kAction;
+    made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
     made[SYS_arch_prctl] = CallCheck::kThreadBase;
     return made;
   }();
@@ -228,9 +229,11 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   };
   const auto protections = part(Policy::kProtections, 256);
   const auto flags = part(Policy::kMapFlags, 256);
+  const auto segv = part(Policy::kSegvBit, 256);
   for (std::size_t i = 0; i < protections.size(); ++i) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
+    segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
   }
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }

@@ -127,6 +127,7 @@ std::uint64_t TrapGuard::mask_behind_call(Thread& thread, std::uint64_t mask) {
     return read_value<std::uint64_t>(process, regs->sp() + kFrameMaskOffset).value_or(mask);
   }
   if ((*regs)[UserReg::kRax] != SYS_rt_sigprocmask) return mask;
+  if ((*regs)[UserReg::kR10] != kSigsetBytes) return mask;  // fails
   const TraceeAddr set{(*regs)[UserReg::kRsi]};
   const auto bits = read_value<std::uint64_t>(process, set);
   if (set == TraceeAddr{} || !bits) return mask;

@@ -71,9 +71,14 @@ class Builder {
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   bool system_call(const SourceInsn& insn);
   void check_call(const SourceInsn& insn, CallCheck check);
-  void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made);
+  void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
+                   std::vector<std::uint32_t>& left);
   void check_table(Policy part, std::vector<std::uint32_t>& made);
+  void note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left);
+  void look_up(Policy part);
+  void jump_to(std::vector<std::uint32_t>& places);
   void jump_if_rcx_zero_to(std::vector<std::uint32_t>& places);
+  void unless_rcx_zero_to(std::vector<std::uint32_t>& places);
 
   void add_side_exit(const SourceInsn& insn, std::uint8_t more_flags = 0);
   void emit_side_exits();

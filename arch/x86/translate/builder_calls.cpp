@@ -9,10 +9,13 @@ constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
-// Facts of Linux (asm/signal.h, asm/prctl.h).
+// Facts of Linux (asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h).
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
 constexpr std::uint32_t kSetFs = 0x1002;
+constexpr std::uint32_t kBlock = 0;
+constexpr std::uint32_t kUnblock = 1;
+constexpr std::uint32_t kSetMask = 2;
 
 }  // namespace
 
@@ -44,25 +47,73 @@ void Builder::jump_if_rcx_zero_to(std::vector<std::uint32_t>& places) {
   emit_.bytes({kShortJump});
   const std::uint32_t other = emit_.open_rel8();
   emit_.bind8(zero);
-  emit_.bytes({kJump});
-  places.push_back(emit_.open_rel32());
+  jump_to(places);
   emit_.bind8(other);
 }
 
-void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
+void Builder::unless_rcx_zero_to(std::vector<std::uint32_t>& places) {
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t zero = emit_.open_rel8();
+  jump_to(places);
+  emit_.bind8(zero);
+}
+
+void Builder::jump_to(std::vector<std::uint32_t>& places) {
+  emit_.bytes({kJump});
+  places.push_back(emit_.open_rel32());
+}
+
+void Builder::look_up(Policy part) {
   emit_.look_up_rcx(options_.table.value() + kEntryTableBytes + static_cast<std::uint32_t>(part));
+}
+
+void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
+  look_up(part);
   jump_if_rcx_zero_to(made);
 }
 
-void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made) {
+void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left) {
+  constexpr std::uint8_t kSetBytes = 8;
+  emit_.subtract_from_r10_to_rcx(kSetBytes);
+  unless_rcx_zero_to(left);
+  emit_.move_rsi_to_rcx();
+  jump_if_rcx_zero_to(made);
+  // Faults where the call would fail.
+  emit_.load_rcx_at_rsi();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_second_byte(Slot::kArgument);
+  look_up(Policy::kSegvBit);
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  std::vector<std::uint32_t> sets;
+  std::vector<std::uint32_t> unblocks;
+  emit_.subtract_from_rdi_to_rcx(kSetMask);
+  jump_if_rcx_zero_to(sets);
+  emit_.subtract_from_rdi_to_rcx(kUnblock);
+  jump_if_rcx_zero_to(unblocks);
+  emit_.subtract_from_rdi_to_rcx(kBlock);
+  unless_rcx_zero_to(left);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  jump_if_rcx_zero_to(made);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  jump_to(made);
+  for (const std::uint32_t place : unblocks) emit_.bind(place);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  jump_if_rcx_zero_to(made);
+  emit_.move(Gpr::kRcx, 0);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  jump_to(made);
+  for (const std::uint32_t place : sets) emit_.bind(place);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  jump_to(made);
+}
+
+void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
+                          std::vector<std::uint32_t>& left) {
   // Of less than 4 GiB, and apart from all that is executable.
   emit_.store(Slot::kArgument, Gpr::kRsi);
   emit_.load_rcx_high_half(Slot::kArgument);
-  emit_.bytes({kJumpIfRcxZero});
-  const std::uint32_t is_short = emit_.open_rel8();
-  emit_.bytes({kJump});
-  const std::uint32_t is_long = emit_.open_rel32();
-  emit_.bind8(is_short);
+  unless_rcx_zero_to(left);
   r10_live_ = false;
   mark(pc, kRcxInSlot);
   emit_.move(Gpr::kR10, options_.table.value() + kEntryTableBytes +
@@ -85,7 +136,6 @@ void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made) {
   emit_.store(Slot::kArgument, Gpr::kRcx);
   emit_.load_rcx_high_byte(Slot::kArgument);
   emit_.bytes({kJumpIfRcxZero, static_cast<std::uint8_t>(next - (emit_.offset() + 2))});
-  emit_.bind(is_long);
 }
 
 void Builder::check_call(const SourceInsn& insn, CallCheck check) {
@@ -102,8 +152,7 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     std::vector<std::uint32_t> harmless;
     emit_.move_byte_to_rcx(Gpr::kRdx);
     check_table(Policy::kProtections, harmless);
-    emit_.bytes({kJump});
-    left.push_back(emit_.open_rel32());
+    jump_to(left);
     for (const std::uint32_t place : harmless) emit_.bind(place);
   };
   switch (check) {
@@ -111,26 +160,28 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       unless_executable();
       emit_.move_byte_to_rcx(Gpr::kR10);
       check_table(Policy::kMapFlags, made);
-      check_range(insn.pc, made);
+      check_range(insn.pc, made, left);
       break;
     case CallCheck::kProtect:
       unless_executable();
-      check_range(insn.pc, made);
+      check_range(insn.pc, made, left);
       break;
     case CallCheck::kRange:
-      check_range(insn.pc, made);
+      check_range(insn.pc, made, left);
       break;
     case CallCheck::kAction:
       emit_.subtract_from_rdi_to_rcx(kSigTrap);
       jump_if_rcx_zero_to(left);
       emit_.subtract_from_rdi_to_rcx(kSigSegv);
       jump_if_rcx_zero_to(left);
-      emit_.bytes({kJump});
-      made.push_back(emit_.open_rel32());
+      jump_to(made);
       break;
     case CallCheck::kThreadBase:
       emit_.subtract_from_rdi_to_rcx(kSetFs);
       jump_if_rcx_zero_to(made);
+      break;
+    case CallCheck::kSignalMask:
+      note_mask(made, left);
       break;
     case CallCheck::kNever:
     case CallCheck::kAlways:

@@ -76,6 +76,23 @@ void Emitter::advance_r10(std::uint8_t by) {
   bytes({0x4d, 0x8d, 0x52, by});
 }
 
+void Emitter::subtract_from_r10_to_rcx(std::uint8_t value) {
+  bytes({0x49, 0x8d, 0x4a, static_cast<std::uint8_t>(0 - value)});
+}
+
+void Emitter::move_rsi_to_rcx() {
+  bytes({0x48, 0x89, 0xf1});
+}
+
+void Emitter::load_rcx_at_rsi() {
+  bytes({0x48, 0x8b, 0x0e});
+}
+
+void Emitter::load_rcx_second_byte(Slot slot) {
+  bytes({0x65, 0x0f, 0xb6, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + 1);
+}
+
 void Emitter::add_rdi_to_rcx() {
   bytes({0x48, 0x8d, 0x0c, 0x39});
 }

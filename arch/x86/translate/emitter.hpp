@@ -58,6 +58,11 @@ class Emitter {
   /// mov rcx, [r10+skip] / lea r10, [r10+by]
   void load_rcx_at_r10(std::uint8_t skip);
   void advance_r10(std::uint8_t by);
+  /// lea rcx, [r10-value] / mov rcx, rsi / mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
+  void subtract_from_r10_to_rcx(std::uint8_t value);
+  void move_rsi_to_rcx();
+  void load_rcx_at_rsi();
+  void load_rcx_second_byte(Slot slot);
   /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]
   void add_rdi_to_rcx();
   void add_rsi_less_one_to_rcx();

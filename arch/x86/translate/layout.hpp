@@ -22,9 +22,10 @@ enum class Slot : std::uint32_t {
   kRsi = 56,
   kRdi = 64,
   kRcx = 72,
-  kProcessId = 80,  ///< Four bytes, as the program itself sees the id.
-  kThreadId = 84,   ///< Four bytes.
-  kArgument = 88,   ///< What is made of a system call's arguments.
+  kProcessId = 80,    ///< Four bytes, as the program itself sees the id.
+  kThreadId = 84,     ///< Four bytes.
+  kArgument = 88,     ///< What is made of a system call's arguments.
+  kSegvBlocked = 96,  ///< Not zero while SIGSEGV is blocked.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
@@ -37,7 +38,8 @@ inline constexpr std::size_t kEntryTableBytes = kTableEntries * 8;
 enum class Policy : std::uint32_t {
   kProtections = 0,  ///< By the low byte of a protection.
   kMapFlags = 256,   ///< By the low byte of mmap()'s flags.
-  kRanges = 512,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kSegvBit = 512,    ///< By the second byte of a signal set.
+  kRanges = 768,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

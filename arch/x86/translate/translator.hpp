@@ -40,6 +40,7 @@ enum class CallCheck : std::uint8_t {
   kRange,       ///< Its first two arguments name a range; when no executable memory is there.
   kAction,      ///< As rt_sigaction(), but for SIGSEGV and SIGTRAP.
   kThreadBase,  ///< As arch_prctl(), for the base of fs alone.
+  kSignalMask,  ///< As rt_sigprocmask(); Slot::kSegvBlocked is kept true.
 };
 /// By number.
 using InlineSystemCalls = std::array<CallCheck, 512>;

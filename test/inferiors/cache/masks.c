@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static volatile int trapped, wrong;
@@ -73,6 +74,21 @@ int main(int argc, char** argv) {
     check(number, SIG_IGN, 1, __LINE__);
     sigprocmask(SIG_UNBLOCK, &one, NULL);
     trapped = 0;
+    handled.sa_flags = 0;
+    sigaction(number, &handled, NULL);
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    if (argc > 1) fib(27);
+    check(number, on_trap, 1, __LINE__);
+    expect(sigprocmask(7, &old, NULL) == -1, __LINE__);
+    expect(syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &all, NULL, 4) == -1, __LINE__);
+    expect(syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, (void*)16, NULL, 8) == -1, __LINE__);
+    if (argc > 1) fib(27);
+    check(number, on_trap, 1, __LINE__);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (argc > 1) fib(27);
+    check(number, on_trap, 0, __LINE__);
   }
   printf("masks %s\n", wrong ? "wrong" : "right");
   return wrong != 0;

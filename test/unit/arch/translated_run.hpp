@@ -61,6 +61,7 @@ class TranslatedRun {
   struct Shape {
     bool checked = false;
     std::uint32_t max_instructions = 96;
+    const InlineSystemCalls* system_calls = nullptr;
   };
   /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
   /// sees of the program.
@@ -69,6 +70,11 @@ class TranslatedRun {
   /// The same by the CPU alone; a jump to bt_test_leave has to be at the end.
   static MachineState run_natively(TraceeAddr begin, const MachineState& state);
   [[nodiscard]] std::size_t superblocks() const { return superblocks_; }
+  /// What system calls are looked up in.
+  [[nodiscard]] std::span<std::uint8_t> policy() const {
+    return table_.bytes().subspan(kEntryTableBytes);
+  }
+  [[nodiscard]] static std::uint64_t& slot(Slot which);
 
  private:
   std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape);

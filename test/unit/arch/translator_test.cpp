@@ -170,8 +170,9 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
 TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
   // mov eax, 9; syscall; ret
   const Program program{0x1000, {0xb8, 9, 0, 0, 0, 0x0f, 0x05, 0xc3}};
-  for (const CallCheck check : {CallCheck::kMap, CallCheck::kProtect, CallCheck::kRange,
-                                CallCheck::kAction, CallCheck::kThreadBase}) {
+  for (const CallCheck check :
+       {CallCheck::kMap, CallCheck::kProtect, CallCheck::kRange, CallCheck::kAction,
+        CallCheck::kThreadBase, CallCheck::kSignalMask}) {
     InlineSystemCalls calls{};
     calls[9] = check;
     const Superblock block = program.translated(&calls);

@@ -1,0 +1,141 @@
+// System calls that translated code makes itself, or does not: run here, where it can be seen.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <ostream>
+
+#include <sys/syscall.h>
+
+#include <gtest/gtest.h>
+
+#include "translated_run.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+/// getpid() takes no notice of its arguments, whatever the check is told that they mean. Behind a
+/// mov to r10, so that its slot is behind: mov r10, r8 / mov eax, 39 / syscall.
+constexpr std::array<std::uint8_t, 10> kCall{0x4d, 0x89, 0xc2, 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kRsp = 4;
+constexpr std::size_t kRsi = 6;
+constexpr std::size_t kRdi = 7;
+constexpr std::size_t kR8 = 8;
+
+class TranslatedCalls : public testing::Test {
+ protected:
+  TranslatedCalls() {
+    std::memcpy(program_.bytes().data(), kCall.data(), kCall.size());
+    write_far_jump(program_.bytes().subspan(kCall.size()),
+                   std::bit_cast<std::uintptr_t>(&bt_test_leave));
+  }
+  void set_ranges(const std::vector<Branch>& ranges) {
+    auto part = run_.policy().subspan(static_cast<std::size_t>(Policy::kRanges));
+    for (const auto& [begin, end] : ranges) {
+      const PolicyRange range{0 - begin.value(), 0 - end.value()};
+      std::memcpy(part.data(), &range, sizeof range);
+      part = part.subspan(sizeof range);
+    }
+    std::fill_n(part.begin(), sizeof(PolicyRange), std::uint8_t{0});
+  }
+  /// Whether the call was made; then everything is as the CPU alone leaves it.
+  bool makes(CallCheck check, std::uint64_t rdi, std::uint64_t rsi, std::uint64_t r10 = 0) {
+    InlineSystemCalls calls{};
+    calls[SYS_getpid] = check;
+    MachineState before;
+    for (std::size_t i = 0; i < before.general.size(); ++i) before.general.at(i) = 0x1111 * i;
+    before.general[kRsp] = stack_.address().value() + kPageBytes / 2;
+    before.general[kRdi] = rdi;
+    before.general[kRsi] = rsi;
+    before.general[kR8] = r10;
+    before.flags = 0xad7;  // all of them set
+    const TraceeAddr end = program_.address() + kCall.size();
+    const CodeSource source{.read = [&](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
+                              const std::uint64_t offset = at - program_.address();
+                              if (offset >= kCall.size()) return 0;
+                              const std::size_t count = std::min(out.size(), kCall.size() - offset);
+                              std::copy_n(kCall.begin() + offset, count, out.begin());
+                              return count;
+                            },
+                            .stop_before = [&](TraceeAddr at) { return at == end; }};
+    const auto found = run_.run(source, program_.address(), end, before, {.system_calls = &calls});
+    if (!found) return false;
+    EXPECT_EQ(*found, TranslatedRun::run_natively(program_.address(), before));
+    return true;
+  }
+
+  Pages program_{kPageBytes, true};
+  Pages stack_{kPageBytes, false};
+  TranslatedRun run_;
+};
+
+TEST_F(TranslatedCalls, ChangeMemoryThatIsNotExecutable) {
+  constexpr std::uint64_t kNear = 0x40'0000;
+  constexpr std::uint64_t kFar = 0x7fff'f7dd'2000;
+  set_ranges({{TraceeAddr{kNear}, TraceeAddr{kNear + 0x3000}},
+              {TraceeAddr{kFar}, TraceeAddr{kFar + 0x1000}}});
+  for (const std::uint64_t begin : {kNear, kFar}) {
+    const std::uint64_t end = begin == kNear ? begin + 0x3000 : begin + 0x1000;
+    EXPECT_TRUE(makes(CallCheck::kRange, begin - 0x1000, 0x1000));
+    EXPECT_TRUE(makes(CallCheck::kRange, end, 0x1000));
+    EXPECT_TRUE(makes(CallCheck::kRange, end, 0xffff'f000));
+    EXPECT_FALSE(makes(CallCheck::kRange, begin - 0x1000, 0x1001));
+    EXPECT_FALSE(makes(CallCheck::kRange, begin - 0x10000, 0x20000));
+    EXPECT_FALSE(makes(CallCheck::kRange, begin, 1));
+    EXPECT_FALSE(makes(CallCheck::kRange, begin, 0x1000));
+    EXPECT_FALSE(makes(CallCheck::kRange, end - 0x1000, 0x2000));
+  }
+}
+
+TEST_F(TranslatedCalls, OfFourGigabytesAndMoreAreLeft) {
+  set_ranges({});
+  EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0xffff'ffff));
+  EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1'0000'0000));
+  EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, ~std::uint64_t{0}));
+}
+
+TEST_F(TranslatedCalls, WaitWhileTheRangesChange) {
+  constexpr std::uint64_t kEnd = 1ULL << 57;
+  set_ranges({{TraceeAddr{1}, TraceeAddr{kEnd}}});
+  EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1000));
+  EXPECT_FALSE(makes(CallCheck::kRange, 0x7fff'ffff'e000, 0x1000));
+  // As write_policy() leaves the first one.
+  set_ranges({{TraceeAddr{1}, TraceeAddr{0}}, {TraceeAddr{0x5000}, TraceeAddr{0x6000}}});
+  EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0x1000));
+  EXPECT_FALSE(makes(CallCheck::kRange, 0x5000, 0x1000));
+}
+
+TEST_F(TranslatedCalls, KeepTrackOfSigsegvInTheSignalMask) {
+  auto bits = run_.policy().subspan(static_cast<std::size_t>(Policy::kSegvBit), 256);
+  constexpr std::uint64_t kSegv = 1ULL << (SIGSEGV - 1);
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = (i << 8U & kSegv) != 0 ? 1 : 0;
+  const std::uint64_t with = kSegv | 0xff;
+  const std::uint64_t without = ~kSegv;
+  const auto blocked_after = [&](std::uint64_t before, int how, const std::uint64_t* set) {
+    TranslatedRun::slot(Slot::kSegvBlocked) = before;
+    EXPECT_TRUE(makes(CallCheck::kSignalMask, static_cast<std::uint64_t>(how),
+                      std::bit_cast<std::uintptr_t>(set), sizeof *set));
+    return TranslatedRun::slot(Slot::kSegvBlocked) != 0;
+  };
+  for (const std::uint64_t before : {0U, 1U}) {
+    EXPECT_TRUE(blocked_after(before, SIG_BLOCK, &with));
+    EXPECT_EQ(blocked_after(before, SIG_BLOCK, &without), before != 0);
+    EXPECT_FALSE(blocked_after(before, SIG_UNBLOCK, &with));
+    EXPECT_EQ(blocked_after(before, SIG_UNBLOCK, &without), before != 0);
+    EXPECT_TRUE(blocked_after(before, SIG_SETMASK, &with));
+    EXPECT_FALSE(blocked_after(before, SIG_SETMASK, &without));
+    EXPECT_EQ(blocked_after(before, SIG_SETMASK, nullptr), before != 0);
+  }
+  // What fails is left.
+  const auto set = std::bit_cast<std::uintptr_t>(&with);
+  EXPECT_FALSE(makes(CallCheck::kSignalMask, 3, set, sizeof with));
+  EXPECT_FALSE(makes(CallCheck::kSignalMask, SIG_BLOCK, set, 4));
+  EXPECT_FALSE(makes(CallCheck::kSignalMask, SIG_BLOCK, set, sizeof with + (1ULL << 32)));
+}
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate
