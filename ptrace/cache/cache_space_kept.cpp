@@ -16,7 +16,7 @@ namespace {
 
 /// Fewer new superblocks than this share of the old ones are not worth keeping.
 constexpr std::size_t kWorthKeepingShare = 64;
-constexpr std::uint64_t kMostKeptBytes = 40ULL << 20;
+constexpr std::uint64_t kMostKeptBytes = 64ULL << 20;
 
 /// The file behind the range; nothing where its content cannot be told from a file.
 std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {

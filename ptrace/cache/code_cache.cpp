@@ -16,6 +16,15 @@ constexpr std::uint32_t kLargestPad = 128;
 /// Superblocks made at once. A miss costs as much as several of them.
 constexpr std::size_t kBatchBlocks = 4;
 
+/// Superblocks of a small program are long, and the same instructions are in several of them. Where
+/// there is much code, most of it runs seldom, and processors' caches are what it is short of.
+std::uint32_t longest_block(std::uint64_t bytes_used) {
+  constexpr std::uint64_t kMuch = 4ULL << 20;
+  constexpr std::uint64_t kVeryMuch = 12ULL << 20;
+  if (bytes_used < kMuch) return 96;
+  return bytes_used < kVeryMuch ? 48 : 24;
+}
+
 std::size_t table_index(TraceeAddr head) {
   return head.value() % translate::kTableEntries;
 }
@@ -80,7 +89,8 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
                                             .miss = miss(),
                                             .first_exit = exits_->next_number(),
                                             .inline_system_calls = &inline_calls_,
-                                            .checked = making_checked_};
+                                            .checked = making_checked_,
+                                            .max_instructions = longest_block(used_)};
   auto translated = translate::translate(source_, head, options);
   if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
   auto& made = std::get<translate::Superblock>(translated);

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostFolderBytes = 512ULL << 20;
-constexpr std::uint64_t kMostFileBytes = 128ULL << 20;
+constexpr std::uint64_t kMostFolderBytes = 1024ULL << 20;
+constexpr std::uint64_t kMostFileBytes = 256ULL << 20;
 constexpr mode_t kOnlyOwner = 0700;
 constexpr mode_t kOwnerFile = 0600;
 
