@@ -24,6 +24,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+using arch::x86::translate::Request;
 using arch::x86::translate::Slot;
 
 constexpr std::uint64_t kTotalBytes = kSharedBytes + kThreadsBytes;
@@ -74,6 +75,30 @@ void ThreadMemory::write(Slot slot, std::uint64_t value) {
 
 void ThreadMemory::write32(Slot slot, std::uint32_t value) {
   std::memcpy(host_ + static_cast<std::uint32_t>(slot), &value, sizeof value);
+}
+
+bool ThreadMemory::take_request() {
+  void* slot = host_ + static_cast<std::uint32_t>(Slot::kRequest);
+  auto asked = static_cast<std::uint64_t>(Request::kAsked);
+  if (__atomic_load_n(static_cast<std::uint64_t*>(slot), __ATOMIC_ACQUIRE) != asked) return false;
+  return __atomic_compare_exchange_n(static_cast<std::uint64_t*>(slot), &asked,
+                                     static_cast<std::uint64_t>(Request::kTaken), false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+void ThreadMemory::answer(TraceeAddr next) {
+  write(Slot::kAnswer, next.value());
+  set_request(Request::kAnswered);
+}
+
+void ThreadMemory::refuse() {
+  set_request(Request::kRefused);
+}
+
+void ThreadMemory::set_request(Request state) {
+  void* slot = host_ + static_cast<std::uint32_t>(Slot::kRequest);
+  __atomic_store_n(static_cast<std::uint64_t*>(slot), static_cast<std::uint64_t>(state),
+                   __ATOMIC_RELEASE);
 }
 
 std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {

@@ -60,6 +60,10 @@ class ThreadMemory {
   [[nodiscard]] std::uint64_t read(arch::x86::translate::Slot slot) const;
   void write(arch::x86::translate::Slot slot, std::uint64_t value);
   void write32(arch::x86::translate::Slot slot, std::uint32_t value);
+  /// The thread, which runs, has asked, and waits for answer() or refuse() from now on.
+  bool take_request();
+  void answer(TraceeAddr next);
+  void refuse();
   /// The gs base.
   [[nodiscard]] TraceeAddr page() const { return base_; }
   [[nodiscard]] TraceeAddr ring() const { return base_ + arch::x86::translate::kThreadPageBytes; }
@@ -70,6 +74,8 @@ class ThreadMemory {
   [[nodiscard]] std::span<const std::uint32_t> entries(TraceeAddr log) const;
 
  private:
+  void set_request(arch::x86::translate::Request state);
+
   std::uint8_t* host_;
   TraceeAddr base_;
 };

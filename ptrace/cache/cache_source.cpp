@@ -188,6 +188,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kGsBase] = memory_->page().value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
+  let_wait();
   set_inside(true);
   ++entries_;
   (void)thread.run(RunRequest::kContinue, 0);
@@ -256,6 +257,7 @@ void CacheSource::no_body(Special why) {
 
 void CacheSource::set_inside(bool inside) {
   in_cache_ = inside;
+  if (!inside) let_wait();
   space_->set_inside(slot_, inside);
 }
 
@@ -352,40 +354,44 @@ std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
   return TraceeAddr{memory_->read(Slot::kTarget)};
 }
 
-StopVerdict CacheSource::miss(Thread& thread) {
-  ++misses_;
-  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
-  const TraceeAddr log{memory_->read(Slot::kLog)};
+CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const auto target = miss_target(log);
-  const auto give_way = [&]() -> StopVerdict {
-    if (!leave(thread)) return StopVerdict::kReport;
-    return step_natively(thread);
-  };
-  auto regs = thread.user_regs();
-  if (!target || !regs || space_->forbidden() || space_->room_wanted() || !everybody_recorded() ||
+  if (!target || space_->forbidden() || space_->room_wanted() || !everybody_recorded() ||
       !space_->refresh()) {
-    return give_way();
+    return {};
   }
   look_for_sections(thread);
   const std::uint32_t number = memory_->entries(log).back();
   const translate::Exit exit = *space_->code().exit(number);
-  if (exit.kind == translate::ExitKind::kSpecial) {
-    ++special_[static_cast<std::size_t>(exit.special)];
-    return give_way();
-  }
+  if (exit.kind == translate::ExitKind::kSpecial) return {{}, exit.special};
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
   const auto body = stale ? space_->code().renew(number) : space_->code().body(*target);
-  if (const auto* special = std::get_if<Special>(&body)) {
-    no_body(*special);
-    return give_way();
-  }
+  if (const auto* special = std::get_if<Special>(&body)) return {{}, *special};
   const TraceeAddr next = std::get<TraceeAddr>(body);
   if (indirect) {
     space_->code().publish(*target, next);
   } else if (!stale) {
     space_->code().link(number, next);
+  }
+  return {next, {}};
+}
+
+void CacheSource::count(const MissResult& result) {
+  ++misses_;
+  if (result.why) no_body(*result.why);
+}
+
+StopVerdict CacheSource::miss(Thread& thread) {
+  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const MissResult found = find_next(thread, log);
+  count(found);
+  auto regs = thread.user_regs();
+  if (!found.next || !regs) {
+    if (!leave(thread)) return StopVerdict::kReport;
+    return step_natively(thread);
   }
   (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);
   (*regs)[UserReg::kRcx] = memory_->read(Slot::kRcx);
@@ -393,11 +399,32 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRsi] = memory_->read(Slot::kRsi);
   (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
   (*regs)[UserReg::kR11] = log.value();
-  (*regs)[UserReg::kRip] = next.value();
+  (*regs)[UserReg::kRip] = found.next->value();
   (*regs)[UserReg::kOrigRax] = kNoSystemCall;
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
+  // Who misses once often misses again soon.
+  may_ask_ = rseq_area_known();
+  memory_->write(Slot::kServed, may_ask_ ? 1 : 0);
   (void)thread.run(RunRequest::kContinue, 0);
   return StopVerdict::kResumed;
+}
+
+bool CacheSource::serve(Thread& thread) {
+  if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
+  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
+  const MissResult found = find_next(thread, TraceeAddr{memory_->read(Slot::kLog)});
+  if (found.next) {
+    count(found);
+    memory_->answer(*found.next);
+  } else {
+    memory_->refuse();  // and it stops, for the same reason
+  }
+  return true;
+}
+
+void CacheSource::let_wait() {
+  may_ask_ = false;
+  if (memory_) memory_->write(Slot::kServed, 0);
 }
 
 void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {

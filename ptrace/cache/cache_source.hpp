@@ -32,6 +32,9 @@ class CacheSource final : public StepSource {
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
+  [[nodiscard]] bool may_ask() const override { return may_ask_; }
+  bool serve(Thread& thread) override;
+  void let_wait() override;
   void on_breakpoint(TraceeAddr address) override;
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
   void flush() override;
@@ -62,6 +65,13 @@ class CacheSource final : public StepSource {
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
+  /// Where the thread goes on that has no translation to go to; else why it has to leave.
+  struct MissResult {
+    std::optional<TraceeAddr> next;
+    std::optional<arch::x86::translate::Special> why;
+  };
+  MissResult find_next(Thread& thread, TraceeAddr log);
+  void count(const MissResult& result);
   /// The ring is full.
   bool guard_hit(Thread& thread);
   [[nodiscard]] bool is_guard_fault(Thread& thread) const;
@@ -87,6 +97,7 @@ class CacheSource final : public StepSource {
   std::size_t slot_ = 0;
   std::unique_ptr<decoder::CacheLog> log_;
   bool in_cache_ = false;
+  bool may_ask_ = false;
   std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;

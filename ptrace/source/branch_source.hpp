@@ -45,6 +45,15 @@ class BranchSource {
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;
   /// A stop of the thread. On kReport its registers are native ones.
   virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
+  /// The thread, which runs, may ask for something without stopping: until let_wait(), serve() is
+  /// to be called as often as can be.
+  [[nodiscard]] virtual bool may_ask() const { return false; }
+  /// Answers the thread, which runs; false when it has not asked.
+  virtual bool serve(Thread& thread) {
+    (void)thread;
+    return false;
+  }
+  virtual void let_wait() {}
   /// The debugger moved the pc.
   virtual void on_pc_written(TraceeAddr from, TraceeAddr to) = 0;
   /// Code of the program in [begin, end) was written by the debugger.

@@ -55,6 +55,8 @@ class StepSource : public BranchSource {
   virtual void ran_unseen() {}
   /// Where the kernel and the thread talk about restartable sequences.
   [[nodiscard]] std::optional<TraceeAddr> rseq_area(Thread& thread);
+  /// The same without asking the kernel, which the thread would have to stop for.
+  [[nodiscard]] bool rseq_area_known() const { return rseq_area_.has_value(); }
   void note_resumed(const SourceResume& how) { how_ = how; }
   /// As the engine last resumed it, the signal aside.
   [[nodiscard]] SourceResume last_resume() const {

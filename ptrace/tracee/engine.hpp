@@ -26,6 +26,7 @@
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 #include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/spare_cpu.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/wake_ups.hpp"
@@ -139,6 +140,9 @@ class Engine {
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   void bury_zombie_leaders();
   [[nodiscard]] bool executes_in_software() const;
+  /// For as long as that is likely to be of use, looks whether threads ask for something, or stop;
+  /// true once one has.
+  bool serve_asking();
   Thread* oldest_pending();
   std::optional<StopEvent> take_thread_event();
 
@@ -171,6 +175,8 @@ class Engine {
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
   std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
   std::set<pid_t> let_go_;
+  SpareCpu spare_cpu_;
+  std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.
   std::optional<pid_t> terminal_owner_;

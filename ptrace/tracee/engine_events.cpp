@@ -114,6 +114,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     // Its own stop may have swallowed the one that was asked for.
     const ThreadControl& control = thread.control();
     if (control.stop_wanted || control.client_stop) (void)thread.interrupt();
+    if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
     return;
   }
   switch (status.kind) {

@@ -22,6 +22,8 @@ constexpr std::chrono::milliseconds kWaitSlice{20};
 constexpr std::chrono::milliseconds kStepOverLimit{1'000};
 /// Stops handled before the client is listened to again.
 constexpr int kPumpBatch = 256;
+/// After a thread was served. To stop and to be woken takes both sides about as long.
+constexpr std::chrono::microseconds kServeFor{50};
 
 bool input_waits(int fd) {
   if (fd < 0) return false;
@@ -322,11 +324,35 @@ Thread* Engine::oldest_pending() {
   return oldest;
 }
 
+bool Engine::serve_asking() {
+  if (asking_.empty()) return false;
+  // Who looks all the time needs a CPU that nobody else does, least of all the thread.
+  const auto until = Clock::now() + (spare_cpu_.is_there() ? kServeFor : Clock::duration{});
+  do {
+    for (const pid_t tid : asking_) {
+      const auto found = by_tid_.find(tid);
+      if (found == by_tid_.end() || found->second->stopped()) continue;
+      if (found->second->trace() && found->second->trace()->source().serve(*found->second)) {
+        return true;
+      }
+    }
+    if (wait_one()) return true;
+  } while (Clock::now() < until);
+  for (const pid_t tid : asking_) {
+    const auto found = by_tid_.find(tid);
+    if (found != by_tid_.end() && found->second->trace()) {
+      found->second->trace()->source().let_wait();
+    }
+  }
+  asking_.clear();
+  return false;
+}
+
 void Engine::pump(int input_fd) {
   child_signal_.drain();
   for (;;) {
     read_buffers();
-    for (int i = 0; i < kPumpBatch && wait_one(); ++i) {
+    for (int i = 0; i < kPumpBatch && (wait_one() || serve_asking()); ++i) {
     }
     if (!ended_.empty() || oldest_pending() != nullptr) return;
     if (!executes_in_software() || input_waits(input_fd)) return;

@@ -58,6 +58,42 @@ void Emitter::load32(Gpr reg, Slot slot) {
   gs_operand(0x8b, reg, slot, false);
 }
 
+void Emitter::store_value(Slot slot, std::uint32_t value) {
+  bytes({0x65, 0x48, 0xc7, 0x04, 0x25});
+  word32(static_cast<std::uint32_t>(slot));
+  word32(value);
+}
+
+void Emitter::exchange_rcx(Slot slot) {
+  gs_operand(0x87, Gpr::kRcx, slot, true);
+}
+
+void Emitter::jump_through(Slot slot) {
+  bytes({0x65, 0xff, 0x24, 0x25});
+  word32(static_cast<std::uint32_t>(slot));
+}
+
+void Emitter::subtract_from_rcx(std::uint8_t value) {
+  bytes({0x48, 0x8d, 0x49, static_cast<std::uint8_t>(0 - value)});
+}
+
+void Emitter::count_rdx_down() {
+  bytes({0x48, 0x8d, 0x52, 0xff});
+}
+
+void Emitter::move_rdx_to_rcx() {
+  bytes({0x48, 0x89, 0xd1});
+}
+
+void Emitter::pause() {
+  bytes({0xf3, 0x90});
+}
+
+std::uint32_t Emitter::jump_if_rcx_zero() {
+  bytes({0xe3});
+  return open_rel8();
+}
+
 void Emitter::load_rcx_high_half(Slot slot) {
   bytes({0x65, 0x8b, 0x0c, 0x25});
   word32(static_cast<std::uint32_t>(slot) + 4);
@@ -177,6 +213,11 @@ std::uint32_t Emitter::open_rel32() {
 
 void Emitter::bind(std::uint32_t at) {
   const auto distance = static_cast<std::uint32_t>(offset() - (at + sizeof(std::uint32_t)));
+  std::memcpy(&code_[at], &distance, sizeof distance);
+}
+
+void Emitter::bind_back(std::uint32_t at, std::uint32_t to) {
+  const auto distance = static_cast<std::uint32_t>(to - (at + sizeof(std::uint32_t)));
   std::memcpy(&code_[at], &distance, sizeof distance);
 }
 

@@ -51,6 +51,17 @@ class Emitter {
   void load(Gpr reg, Slot slot);
   /// mov r32, gs:[slot]
   void load32(Gpr reg, Slot slot);
+  /// mov qword gs:[slot], value / xchg gs:[slot], rcx / jmp gs:[slot]
+  void store_value(Slot slot, std::uint32_t value);
+  void exchange_rcx(Slot slot);
+  void jump_through(Slot slot);
+  /// lea rcx, [rcx-value] / lea rdx, [rdx-1] / mov rcx, rdx / pause
+  void subtract_from_rcx(std::uint8_t value);
+  void count_rdx_down();
+  void move_rdx_to_rcx();
+  void pause();
+  /// jrcxz rel8, forwards.
+  std::uint32_t jump_if_rcx_zero();
   /// The high half and the highest byte of what is there: mov ecx, gs:[slot+4] / movzx ecx, byte
   /// gs:[slot+7]
   void load_rcx_high_half(Slot slot);
@@ -87,6 +98,8 @@ class Emitter {
   std::uint32_t open_rel32();
   /// Lets the rel32 at `at` point here.
   void bind(std::uint32_t at);
+  /// Lets it point to an offset before this one.
+  void bind_back(std::uint32_t at, std::uint32_t to);
   /// A rel8 likewise.
   std::uint32_t open_rel8();
   /// jmp rel8 to an offset before this one.

@@ -26,8 +26,20 @@ enum class Slot : std::uint32_t {
   kThreadId = 84,     ///< Four bytes.
   kArgument = 88,     ///< What is made of a system call's arguments.
   kSegvBlocked = 96,  ///< Not zero while SIGSEGV is blocked.
+  kServed = 104,      ///< Not zero while the tracer looks at requests.
+  kRequest = 112,     ///< A Request.
+  kAnswer = 120,      ///< Where the thread goes on.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
+
+/// A thread without a translation to go to asks for one, without stopping.
+enum class Request : std::uint64_t {
+  kNone = 0,
+  kAsked = 1,     ///< By the thread, which waits a little.
+  kAnswered = 2,  ///< By the tracer, with Slot::kAnswer.
+  kTaken = 3,     ///< The tracer is at it; the thread waits longer.
+  kRefused = 4,   ///< The thread is to stop.
+};
 
 /// Landing pads by the low 16 bits of the native address, eight bytes an entry.
 inline constexpr std::size_t kTableEntries = 65536;

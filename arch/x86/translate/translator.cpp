@@ -8,8 +8,76 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
+constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysTgkill = 234;
 constexpr std::uint32_t kSigStop = 19;
+constexpr std::uint8_t kJump = 0xe9;
+/// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
+constexpr std::uint32_t kPatience = 500;
+/// Turns that are left to others while the tracer works on an answer.
+constexpr std::uint32_t kYields = 400;
+
+/// Jumps to be bound where an answer is acted upon.
+struct Answers {
+  std::vector<std::uint32_t> answered;
+  std::vector<std::uint32_t> refused;
+};
+
+/// Looks once at the request that the tracer has, or may have, taken.
+void look_at_request(Emitter& emit, Answers& answers) {
+  emit.load(Gpr::kRcx, Slot::kRequest);
+  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAnswered));
+  answers.answered.push_back(emit.jump_if_rcx_zero());
+  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kRefused) -
+                         static_cast<std::uint8_t>(Request::kAnswered));
+  answers.refused.push_back(emit.jump_if_rcx_zero());
+}
+
+/// Asks, and acts on the answer; `stop` is an offset.
+void emit_request(Emitter& emit, std::uint32_t stop) {
+  Answers answers;
+  emit.store_value(Slot::kRequest, static_cast<std::uint32_t>(Request::kAsked));
+  emit.move(Gpr::kRdx, kPatience);
+  const std::uint32_t wait = emit.offset();
+  emit.pause();
+  look_at_request(emit, answers);
+  emit.count_rdx_down();
+  emit.move_rdx_to_rcx();
+  const std::uint32_t too_long = emit.jump_if_rcx_zero();
+  emit.jump_back(wait);
+  emit.bind8(too_long);
+  // Takes the request back, unless it is taken already.
+  emit.move(Gpr::kRcx, static_cast<std::uint64_t>(Request::kNone));
+  emit.exchange_rcx(Slot::kRequest);
+  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAsked));
+  answers.refused.push_back(emit.jump_if_rcx_zero());
+  emit.subtract_from_rcx(1);
+  answers.answered.push_back(emit.jump_if_rcx_zero());
+  emit.subtract_from_rcx(2);
+  answers.refused.push_back(emit.jump_if_rcx_zero());
+  // The tracer may need this very CPU, or wait for what does.
+  emit.move(Gpr::kRdx, kYields);
+  const std::uint32_t taken = emit.offset();
+  emit.move(Gpr::kRax, kSysSchedYield);
+  emit.bytes({0x0f, 0x05});
+  look_at_request(emit, answers);
+  emit.count_rdx_down();
+  emit.move_rdx_to_rcx();
+  answers.refused.push_back(emit.jump_if_rcx_zero());
+  emit.jump_back(taken);
+  for (const std::uint32_t place : answers.refused) emit.bind8(place);
+  emit.bytes({kJump});
+  const std::uint32_t to_stop = emit.open_rel32();
+  emit.bind_back(to_stop, stop);
+  for (const std::uint32_t place : answers.answered) emit.bind8(place);
+  emit.load(Gpr::kRax, Slot::kRax);
+  emit.load(Gpr::kRdx, Slot::kRdx);
+  emit.load(Gpr::kRsi, Slot::kRsi);
+  emit.load(Gpr::kRdi, Slot::kRdi);
+  emit.load(Gpr::kRcx, Slot::kRcx);
+  emit.load(Gpr::kR11, Slot::kLog);
+  emit.jump_through(Slot::kAnswer);
+}
 
 }  // namespace
 
@@ -65,6 +133,12 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   emit.store(Slot::kRdi, Gpr::kRdi);
   emit.store(Slot::kLog, Gpr::kR11);
   routine.saved_at = emit.offset();
+  emit.load(Gpr::kRcx, Slot::kServed);
+  const std::uint32_t unserved = emit.jump_if_rcx_zero();
+  emit.bytes({kJump});
+  const std::uint32_t ask = emit.open_rel32();
+  emit.bind8(unserved);
+  const std::uint32_t stop = emit.offset();
   emit.load32(Gpr::kRdi, Slot::kProcessId);
   emit.load32(Gpr::kRsi, Slot::kThreadId);
   emit.move(Gpr::kRdx, kSigStop);
@@ -72,10 +146,10 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   emit.bytes({0x0f, 0x05});
   routine.stopped_at = emit.offset();
   // Not reached as long as the tracer is there: try again.
-  emit.bytes({0xeb});
-  const std::uint32_t again = emit.open_rel8();
+  emit.jump_back(routine.saved_at);
+  emit.bind(ask);
+  emit_request(emit, stop);
   routine.code = emit.take();
-  routine.code[again] = static_cast<std::uint8_t>(routine.saved_at - (again + 1));
   return routine;
 }
 

@@ -74,8 +74,10 @@ struct LandingPad {
 [[nodiscard]] LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
                                           TraceeAddr conflict);
 
-/// The miss routine: keeps the registers it needs in their slots and sends the thread SIGSTOP,
-/// which can neither be blocked nor handled; the tracer finds the thread behind `stopped_at`.
+/// The miss routine: keeps the registers it needs in their slots. While the tracer looks at
+/// requests it asks for a translation and goes there. Otherwise, or refused, or not answered soon,
+/// it sends the thread SIGSTOP, which can neither be blocked nor handled; the tracer finds the
+/// thread behind `stopped_at`.
 struct MissRoutine {
   std::vector<std::uint8_t> code;
   std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.

@@ -1,0 +1,119 @@
+// A thread that asks for a translation, with a tracer at its side that answers, refuses, is slow,
+// or looks away: the thread goes where it is told with everything as it was.
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "translated_run.hpp"
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kRsp = 4;
+
+class MissRoutineTest : public testing::Test {
+ protected:
+  MissRoutineTest() {
+    const MissRoutine routine = make_miss_routine(code_.address());
+    std::memcpy(code_.bytes().data(), routine.code.data(), routine.code.size());
+    answer_ = code_.address() + kPageBytes / 2;
+    write_far_jump(code_.bytes().subspan(kPageBytes / 2),
+                   std::bit_cast<std::uintptr_t>(&bt_test_leave));
+    for (std::size_t i = 0; i < before_.general.size(); ++i) before_.general.at(i) = 0x1111 * i;
+    before_.general[kRsp] = stack_.address().value() + kPageBytes / 2;
+    before_.flags = 0xad7;  // all of them set
+    // Nobody has these ids: instead of stopping, it goes back to where it asks.
+    slot(Slot::kProcessId) = 0;
+    slot(Slot::kRequest) = 0;
+    slot(Slot::kAnswer) = 0;
+  }
+  static std::uint64_t& slot(Slot which) { return TranslatedRun::slot(which); }
+  static std::atomic_ref<std::uint64_t> shared(Slot which) {
+    return std::atomic_ref<std::uint64_t>{slot(which)};
+  }
+  static void wait_for(Request state) {
+    while (shared(Slot::kRequest) != static_cast<std::uint64_t>(state)) std::this_thread::yield();
+  }
+  static bool take() {
+    auto asked = static_cast<std::uint64_t>(Request::kAsked);
+    return shared(Slot::kRequest)
+        .compare_exchange_strong(asked, static_cast<std::uint64_t>(Request::kTaken));
+  }
+  static void take_next() {
+    while (!take()) std::this_thread::yield();
+  }
+  void answer() const {
+    shared(Slot::kAnswer) = answer_.value();
+    shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kAnswered);
+  }
+  template <typename Tracer>
+  void run_beside(Tracer tracer) {
+    slot(Slot::kServed) = 1;
+    std::thread other{tracer};
+    EXPECT_EQ(TranslatedRun::run_natively(code_.address(), before_), before_);
+    other.join();
+  }
+
+  Pages code_{kPageBytes, false};
+  Pages stack_{kPageBytes, false};
+  TraceeAddr answer_;
+  MachineState before_;
+};
+
+TEST_F(MissRoutineTest, GoesWhereItIsTold) {
+  run_beside([this] {
+    take_next();
+    answer();
+  });
+}
+
+TEST_F(MissRoutineTest, StopsWhenItIsRefused) {
+  run_beside([this] {
+    take_next();
+    shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
+    // It has asked again: so it was behind the system call that would have stopped it.
+    take_next();
+    answer();
+  });
+}
+
+TEST_F(MissRoutineTest, TakesBackWhatNobodyLooksAt) {
+  run_beside([this] {
+    wait_for(Request::kAsked);
+    wait_for(Request::kNone);
+    take_next();
+    answer();
+  });
+}
+
+TEST_F(MissRoutineTest, StopsWhenAnAnswerTakesLong) {
+  run_beside([this] {
+    take_next();
+    // Asked anew, although it was taken.
+    wait_for(Request::kAsked);
+    take_next();
+    answer();
+  });
+}
+
+TEST_F(MissRoutineTest, StopsWhileNobodyServes) {
+  run_beside([this] {
+    take_next();
+    shared(Slot::kServed) = 0;
+    shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_NE(shared(Slot::kRequest), static_cast<std::uint64_t>(Request::kAsked));
+    }
+    shared(Slot::kServed) = 1;
+    take_next();
+    answer();
+  });
+}
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate
