@@ -26,8 +26,8 @@
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/launch_spec.hpp"
 #include "ptrace/tracee/process.hpp"
-#include "ptrace/tracee/spare_cpu.hpp"
 #include "ptrace/tracee/resume_action.hpp"
+#include "ptrace/tracee/spare_cpu.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/wake_ups.hpp"
 
