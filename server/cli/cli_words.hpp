@@ -10,7 +10,7 @@
 
 #include "server/cli/command_line.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
 }
 

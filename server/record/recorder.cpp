@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -57,13 +58,19 @@ bool will_end_the_process(ThreadId id, int signal) {
 
 /// How often threads are looked at: times are known that exactly.
 constexpr std::chrono::milliseconds kLookEvery{10};
-/// A descriptor each, and crash files need some, too.
-constexpr std::size_t kMostClocks = 256;
+/// Threads that are looked at. Each takes a descriptor, and crash files need some, too.
+std::size_t most_clocks() {
+  constexpr rlim_t kMost = 256;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::size_t>(std::min(kMost, limit.rlim_cur / 4));
+}
 
 }  // namespace
 
 Recorder::Recorder(const RecorderOptions& options)
     : options_{options},
+      most_clocks_{options.times ? most_clocks() : 0},
       statistics_{std::make_shared<tracee::SourceStatistics>()},
       kept_{std::make_shared<tracee::cache::KeptStore>(tracee::cache::KeptStore::default_folder())},
       engine_{options.source} {
@@ -198,17 +205,17 @@ void Recorder::look_at_clocks() {
       if (trace == nullptr) continue;
       if (tracee::ThreadClock* clock = trace->clock()) {
         clock->look(*thread, trace->source());
-      } else if (open < kMostClocks) {
-        const auto started = trace->start_clock();
-        if (!started && !started.error().is(TraceErrc::kTraceeGone)) {
-          log::server().debug("no times: {}", started.error().message());
-          return;
-        }
+      } else if (open >= most_clocks_) {
+        continue;
+      } else if (const auto started = trace->start_clock();
+                 !started && !started.error().is(TraceErrc::kTraceeGone)) {
+        log::server().debug("no times: {}", started.error().message());
+        most_clocks_ = open;
       }
       ++open;
     }
   }
-  look_clock_.set(kLookEvery);
+  if (most_clocks_ != 0) look_clock_.set(kLookEvery);
 }
 
 void Recorder::end_the_run() {
@@ -269,7 +276,7 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   go_on(main);
   if (options_.limit) clock_.set(*options_.limit);
   if (options_.flush_every) flush_clock_.set(*options_.flush_every);
-  if (options_.times) look_clock_.set(kLookEvery);
+  if (most_clocks_ != 0) look_clock_.set(kLookEvery);
   const auto terminated = [this] {
     look_at_all({.reason = EndReason::kTerminated, .signal = SIGTERM});
   };

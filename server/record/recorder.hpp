@@ -103,6 +103,7 @@ class Recorder {
   RunClock clock_{signals_.fd()};
   RunClock flush_clock_{clock_.fd()};
   RunClock look_clock_{flush_clock_.fd()};
+  std::size_t most_clocks_;  ///< 0: the kernel lets us have none, or nobody wants them.
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;

@@ -1,7 +1,7 @@
 // Lanes on a canvas. What is narrower than a pixel is drawn once a pixel, so a frame costs as much
 // as the screen is wide, however long the trace is.
 
-const ROW = 17, TITLE = 20, AXIS = 18, MOST_ROWS = 40;
+const ROW = 17, TITLE = 20, AXIS = 18, WAITS = 14, MOST_ROWS = 40;
 
 class Lanes {
   constructor(page) {
@@ -18,6 +18,11 @@ class Lanes {
     this.listen();
   }
   rows(thread) { return Math.min(thread.deepest + 1, MOST_ROWS); }
+  // Without the line of what it waited for, which not every thread has.
+  barHeight(thread) { return TITLE + this.rows(thread) * ROW; }
+  laneHeight(thread) {
+    return this.barHeight(thread) + 8 + (thread.off && thread.off.length ? WAITS : 0);
+  }
   // The depth in the lane's first row: deep lanes follow the selected call.
   firstDepth(thread) {
     if (thread.deepest < MOST_ROWS) return 0;
@@ -57,7 +62,7 @@ class Lanes {
     context.textBaseline = 'middle';
     let y = AXIS - this.top;
     for (const thread of this.page.threads) {
-      const lane = TITLE + this.rows(thread) * ROW + 8;
+      const lane = this.laneHeight(thread);
       if (y + lane > AXIS && y < height) this.paintLane(thread, y, width, height);
       y += lane;
     }
@@ -77,31 +82,31 @@ class Lanes {
     this.paintOff(thread, y, width);
     if (thread.died) {
       context.fillStyle = this.crashColor;
-      context.fillRect((0 - this.left) * this.scale, y, 2, TITLE + this.rows(thread) * ROW);
+      context.fillRect((0 - this.left) * this.scale, y, 2, this.barHeight(thread));
     }
     const cursor = this.page.cursor;
     if (cursor && cursor.thread === thread) {
       const x = (cursor.p - thread.total - 0.5 - this.left) * this.scale;
       context.fillStyle = this.accent;
-      context.fillRect(x - 1, y, 2, TITLE + this.rows(thread) * ROW);
+      context.fillRect(x - 1, y, 2, this.barHeight(thread));
     }
   }
   // Times off the CPU: they take no room, branches are what the lane is long by.
   paintOff(thread, y, width) {
     const context = this.context;
     context.fillStyle = this.color('--dim');
-    const titleEnd = 6 + context.measureText(thread.title + '  died').width + 12;
-    let line = -Infinity, label = titleEnd;
+    const height = this.barHeight(thread);
+    let line = -Infinity, label = 0;
     for (const [place, ns, preempted] of thread.off || []) {
       const x = (place + 0.5 - thread.total - this.left) * this.scale;
       if (x < 0 || x > width) continue;
       if (x - line >= 2) {
-        context.fillRect(x, y + 4, 1, TITLE - 4 + this.rows(thread) * ROW);
+        context.fillRect(x, y + TITLE, 1, height - TITLE + WAITS);
         line = x;
       }
       const text = (preempted ? 'preempted ' : 'waited ') + duration(ns);
       if (x + 3 < label) continue;
-      context.fillText(text, x + 3, y + TITLE / 2);
+      context.fillText(text, x + 3, y + height + WAITS / 2);
       label = x + 3 + context.measureText(text).width + 6;
     }
   }
@@ -187,7 +192,7 @@ class Lanes {
   find(x, y) {
     let top = AXIS - this.top;
     for (const thread of this.page.threads) {
-      const lane = TITLE + this.rows(thread) * ROW + 8;
+      const lane = this.laneHeight(thread);
       if (y >= top && y < top + lane) {
         const depth = this.firstDepth(thread) + Math.floor((y - top - TITLE) / ROW);
         const p = this.left + x / this.scale + thread.total;

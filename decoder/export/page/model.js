@@ -212,6 +212,7 @@ class Thread {
   timeText(p) {
     const time = this.timeOf(p);
     if (!time) return '';
+    if (time[1] === 0) return '';
     const [least, most] = time.map(duration);
     return least === most ? least : least + ' to ' + most;
   }
