@@ -318,7 +318,7 @@ void BtsRecorder::drain_snapshot() {
   restart_ = true;
 }
 
-void BtsRecorder::check_times() {
+void BtsRecorder::check_times(bool stopped) {
   const auto now = event_->times();
   if (!now) return;
   if (now->in_error || now->unseen_since(times_)) assembler_.lost({});
@@ -327,11 +327,12 @@ void BtsRecorder::check_times() {
     return;
   }
   // The thread ran and the event did not: the kernel disabled it without a word because there was
-  // no room.
-  if (aux_ && ran_ && !news_ && !restart_ && now->enabled == times_.enabled) {
+  // no room. A thread that was only set going may be waiting for a CPU.
+  if (stopped && aux_ && ran_ && !news_ && !restart_ && now->enabled == times_.enabled) {
     assembler_.lost({});
     restart_ = true;
   }
+  if (now->enabled != times_.enabled) ran_ = false;
   times_ = *now;
 }
 
@@ -350,7 +351,7 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   } else {
     event_->mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
   }
-  check_times();
+  check_times(pc.has_value() || dead);
   if (dead) {
     ended_ = true;
     const bool full = event_->mode() == BufferMode::kStream && !aux_;
@@ -366,7 +367,7 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   if (not_bts_) assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
   assembler_.flush(pc);
   judge();
-  ran_ = false;
+  if (pc || news_) ran_ = false;
 }
 
 /// Branches join but for signals. Samples here and there do not.

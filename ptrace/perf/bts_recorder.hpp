@@ -87,7 +87,7 @@ class BtsRecorder {
   void take_piece(const decoder::perf::AuxPiece& piece);
   void take_switch(const decoder::perf::ParsedRecord& record, bool departs, bool preempted);
   void hand_out_departure();
-  void check_times();
+  void check_times(bool stopped);
   void restart();
 
   std::optional<PerfEvent> event_;

@@ -130,19 +130,21 @@ bool PtRecorder::drain_snapshot() {
   return true;
 }
 
-void PtRecorder::drain() {
+void PtRecorder::drain(bool stopped) {
   if (ended_) return;
   const bool dead = event_->dead();
   const std::uint64_t before = bytes_;
   bool restart = event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();
   if (const auto now = event_->times()) {
     const bool unseen = now->unseen_since(times_);
-    const bool silent = ran_ && bytes_ == before && now->enabled == times_.enabled;
+    // A thread that was only set going may be waiting for a CPU.
+    const bool silent = stopped && ran_ && bytes_ == before && now->enabled == times_.enabled;
     if (unseen || now->in_error || (silent && !restart)) hole_ = true;
     restart = restart || silent || now->in_error;
+    if (now->enabled != times_.enabled) ran_ = false;
     if (!now->in_error) times_ = *now;
   }
-  ran_ = false;
+  if (stopped || bytes_ != before) ran_ = false;
   // Told at once: the program may be looked at now.
   if (std::exchange(hole_, false)) lose();
   ended_ = dead;

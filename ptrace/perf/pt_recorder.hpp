@@ -32,8 +32,8 @@ class PtRecorder {
   Result<void> stream(std::uint64_t size_bytes = 0);
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   void resumed() { ran_ = true; }
-  /// As BtsRecorder's.
-  void drain();
+  /// As BtsRecorder's, `stopped` as there a pc.
+  void drain(bool stopped = true);
   [[nodiscard]] bool ended() const { return ended_; }
   /// While it has not ended.
   [[nodiscard]] const PerfEvent& event() const { return *event_; }

@@ -173,8 +173,8 @@ class PerfPtSource final : public HardwareSource {
   [[nodiscard]] std::string recorder_statistics() const override { return recorder_->statistics(); }
   [[nodiscard]] unsigned percent_full() const override { return recorder_->percent_full(); }
   void resumed() override { recorder_->resumed(); }
-  void drain(std::optional<TraceeAddr> /*pc*/) override {
-    recorder_->drain();
+  void drain(std::optional<TraceeAddr> pc) override {
+    recorder_->drain(pc.has_value());
     packets_->hand_on();
   }
   void note_gap(const decoder::Record& record) override { packets_->insert(record); }

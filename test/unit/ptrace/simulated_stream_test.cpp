@@ -47,7 +47,7 @@ TEST_P(Sizes, BytesOfTheAreaAllArriveIfEachWakeIsFollowed) {
   ASSERT_TRUE(t.open_aux(BufferMode::kStream, GetParam()));
   std::mt19937 random{8};
   std::uint64_t next = 1;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 120; ++i) {
     // A context switch, or as much as the hardware writes before it interrupts.
     const std::uint64_t count = 1 + random() % (GetParam() / 4 / 24);
     t.event().aux_pairs(run_of(next, count));
@@ -96,6 +96,30 @@ TEST(Streams, AreToldHowFullTheirBuffersAre) {
   EXPECT_EQ(t.recorder->percent_full(), 46U);
   t.recorder->drain();
   EXPECT_EQ(t.recorder->percent_full(), 0U);
+}
+
+TEST(Streams, SayNothingOfAThreadThatWaitsForACpu) {
+  Bts t;
+  ASSERT_TRUE(t.open_aux());
+  Pt pt;
+  ASSERT_TRUE(pt.open());
+  for (int i = 0; i < 3; ++i) {
+    t.recorder->drain();
+    pt.recorder->drain(false);
+  }
+  t.event().aux_pairs(run_of(1, 3));
+  pt.event().aux_bytes(psb_and(3));
+  t.drain(4);
+  pt.recorder->drain();
+  t.expect(numbers(1, 3), {});
+  EXPECT_EQ(ovfs(pt.history.read_all()), 0U);
+  // And where it ran and nothing came, it is found out at the stop.
+  t.recorder->resumed();
+  t.event().enabled = false;
+  t.recorder->drain();
+  EXPECT_TRUE(t.sink.gaps().empty());
+  t.drain(9);
+  t.expect(numbers(1, 3), {"?"});
 }
 
 TEST(Streams, BeginWhereAHistoryWasWithoutALoss) {
