@@ -151,11 +151,9 @@ std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
 }
 
 CodeCache::Block* CodeCache::block_at(std::uint64_t offset) const {
-  const auto after = std::upper_bound(
-      blocks_.begin(), blocks_.end(), offset,
-      [](std::uint64_t value, const auto& block) { return value < block->offset; });
-  if (after == blocks_.begin()) return nullptr;
-  Block* found = std::prev(after)->get();
+  const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), offset);
+  if (after == offsets_.begin()) return nullptr;
+  Block* found = blocks_[static_cast<std::size_t>(after - offsets_.begin()) - 1].get();
   return offset < std::uint64_t{found->offset} + found->size ? found : nullptr;
 }
 
@@ -164,6 +162,7 @@ CodeCache::Block& CodeCache::add_block(TraceeAddr head, std::uint64_t offset, st
   Block& block = *blocks_.emplace_back(std::make_unique<Block>());
   block.head = head;
   block.offset = static_cast<std::uint32_t>(offset);
+  offsets_.push_back(block.offset);
   block.size = static_cast<std::uint32_t>(size);
   block.first_row = static_cast<std::uint32_t>(rows_.size());
   pack_rows(rows, head, rows_);
@@ -303,6 +302,7 @@ std::uint64_t CodeCache::source_bytes() const {
 void CodeCache::clear() {
   drop_adopted();
   blocks_.clear();
+  offsets_.clear();
   rows_.clear();
   ranges_.clear();
   by_head_.clear();

@@ -164,6 +164,7 @@ class CodeCache {
   std::shared_ptr<decoder::ExitTable> exits_;
   std::vector<ExitPlace> exit_places_;
   std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
+  std::vector<std::uint32_t> offsets_;          ///< Of them.
   std::vector<std::uint8_t> rows_;              ///< Packed, block by block.
   std::vector<translate::Branch> ranges_;       ///< Native [begin, end) that blocks were made of.
   std::unordered_map<TraceeAddr, Block*> by_head_;

@@ -242,6 +242,16 @@ decoder::LoggedBlock KeptCode::logged(const KeptBlock& block) const {
 
 std::vector<std::uint8_t> KeptCode::to_bytes(const std::string& key) const {
   Writer writer;
+  // In one piece, which is tens of megabytes of a large program.
+  constexpr std::uint64_t kMostOfTheRest = 4096;
+  std::uint64_t size = kMostOfTheRest + key.size();
+  for_each_part(
+      [&](const auto& part) {
+        size += part.size_bytes() + sizeof(std::uint64_t) + kFileAlignment;
+        return true;
+      },
+      view_);
+  writer.bytes.reserve(size);
   writer.value(kMagic);
   writer.value(std::uint64_t{0});  // the checksum of what follows
   writer.array(std::span<const char>{build_identity()});

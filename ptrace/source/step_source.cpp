@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
 #include "decoder/trace/stream_pin.hpp"
@@ -26,6 +27,17 @@ constexpr std::uint64_t kTrapFlag = 0x100;
 bool returns_behind_itself(InsnKind kind) {
   return kind == InsnKind::kSystemCall || kind == InsnKind::kFarTransfer ||
          kind == InsnKind::kConditionalJump;
+}
+
+/// Of eflags in struct ucontext, which rsp points to at rt_sigreturn.
+constexpr std::uint64_t kFrameFlagsOffset = 176;
+
+/// POPF, with an operand size or a REX prefix.
+bool pops_flags(std::span<const std::uint8_t> insn) {
+  constexpr std::uint8_t kPopf = 0x9d;
+  if (insn.empty() || insn.back() != kPopf) return false;
+  return std::all_of(insn.begin(), insn.end() - 1,
+                     [](std::uint8_t prefix) { return prefix == 0x66 || (prefix & 0xf0) == 0x40; });
 }
 
 /// `now` is where `insn` at `from` can have gone, staying in place aside.
@@ -83,6 +95,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
+  note_trap_flag(thread);
   if (!how.step && !delivering_ && process_.isa() == arch::Isa::kAmd64) {
     if (const RestartableSection* section = section_ahead(thread)) {
       section_from_ = *pc_;
@@ -109,6 +122,7 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
     start_at(thread.next_pc().value_or(*now));
     return StopVerdict::kReport;
   }
+  hide_trap_flag(thread, *now);
   if (status.kind != WaitKind::kStopped || status.signal != SIGTRAP) {
     if (status.is_event(PTRACE_EVENT_STOP)) guard_.after_other_stop(thread, *now != *pc_);
     account_other_stop(thread, status, *now);
@@ -202,6 +216,7 @@ void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   const TraceeAddr from = saved.value_or(*pc_);
   push(decoder::async_transfer(from, handler));
   pc_ = handler;
+  own_trap_flag_ = false;  // until the handler returns
 }
 
 void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now) {
@@ -220,6 +235,34 @@ void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, Tr
     if (entered || thread.syscall_will_restart()) return;
   }
   retire(now);
+  // A request to stop overtakes the step's own trap.
+  if (status.is_event(PTRACE_EVENT_STOP)) clear_trap_flag_leak(thread);
+}
+
+void StepSource::note_trap_flag(Thread& thread) {
+  popped_trap_flag_.reset();
+  const auto& bytes = seen_[*pc_].bytes;
+  const bool pops = pops_flags(std::span{bytes}.first(insn_.length));
+  if (!pops && insn_.kind != InsnKind::kSystemCall) return;
+  const auto regs = thread.user_regs();
+  if (!regs) return;
+  const bool returns = (*regs)[UserReg::kRax] == SYS_rt_sigreturn;
+  if (!pops && (!returns || process_.isa() != arch::Isa::kAmd64)) return;
+  std::array<std::uint8_t, 2> image{};
+  const TraceeAddr at = regs->sp() + (pops ? 0 : kFrameFlagsOffset);
+  if (process_.read_memory(at, image) != image.size()) return;
+  popped_trap_flag_ = (image[1] & kTrapFlag >> 8) != 0;
+}
+
+void StepSource::hide_trap_flag(Thread& thread, TraceeAddr now) {
+  if (now != *pc_ && popped_trap_flag_) own_trap_flag_ = *popped_trap_flag_;
+  if (own_trap_flag_) return;
+  // From a step over POPF on, Linux takes the flag that it sets for us for the program's
+  // (arch/x86/kernel/step.c, enable_single_step).
+  auto regs = thread.user_regs();
+  if (!regs || ((*regs)[UserReg::kEflags] & kTrapFlag) == 0) return;
+  (*regs)[UserReg::kEflags] &= ~kTrapFlag;
+  (void)thread.set_user_regs(*regs);
 }
 
 void StepSource::clear_trap_flag_leak(Thread& thread) {
@@ -237,7 +280,7 @@ void StepSource::clear_trap_flag_leak(Thread& thread) {
     (void)thread.set_user_regs(*regs);
     return;
   }
-  if (((*regs)[UserReg::kEflags] & kTrapFlag) != 0) return;  // the program's own
+  if (own_trap_flag_) return;
   std::array<std::uint8_t, 1> byte{};
   const TraceeAddr image = regs->sp() + 1;
   if (process_.read_memory(image, byte) != 1) return;

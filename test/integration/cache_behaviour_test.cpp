@@ -24,10 +24,20 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
-                         testing::Values("coroutines", "faults", "masks", "mixed_threads",
+                         testing::Values("coroutines", "faults", "flags", "masks", "mixed_threads",
                                          "restarts", "rewritten", "sandbox", "sections", "segments",
                                          "spawns"),
                          [](const auto& test) { return std::string{test.param}; });
+
+TEST(StepSource, NoTrapFlagIsAmongFlagsThatArePushedWhileItIsInterrupted) {
+  // A request to stop may come right behind the step that pushed them.
+  const Outcome outcome = run_recorded({.source = SourceKind::kStep,
+                                        .program = "flags",
+                                        .arguments = {"alone"},
+                                        .stops = 600,
+                                        .from = "push_and_pop"});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+}
 
 TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
   const Outcome outcome = run_recorded({.program = "masks", .arguments = {"long"}});
