@@ -189,6 +189,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kOrigRax] = kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
+  counted_at_ = TraceeAddr{};
   set_inside(true);
   ++entries_;
   (void)thread.run(RunRequest::kContinue, 0);
@@ -338,6 +339,7 @@ bool CacheSource::guard_hit(Thread& thread) {
     (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
   }
   ++rings_;
+  counted_at_ = TraceeAddr{};
   take_log(memory_->ring_end());
   (*regs)[UserReg::kR11] = memory_->ring().value();
   if (!thread.set_user_regs(*regs)) return false;
@@ -378,8 +380,9 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   return {next, {}};
 }
 
-void CacheSource::count(const MissResult& result) {
-  ++misses_;
+void CacheSource::count(const MissResult& result, TraceeAddr log) {
+  // An answer may come too late: then the thread stops for the same miss.
+  if (std::exchange(counted_at_, log) != log) ++misses_;
   if (result.why) no_body(*result.why);
 }
 
@@ -387,7 +390,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
   const TraceeAddr log{memory_->read(Slot::kLog)};
   const MissResult found = find_next(thread, log);
-  count(found);
+  count(found, log);
   auto regs = thread.user_regs();
   if (!found.next || !regs) {
     if (!leave(thread)) return StopVerdict::kReport;
@@ -412,9 +415,10 @@ StopVerdict CacheSource::miss(Thread& thread) {
 bool CacheSource::serve(Thread& thread) {
   if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
   const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
-  const MissResult found = find_next(thread, TraceeAddr{memory_->read(Slot::kLog)});
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const MissResult found = find_next(thread, log);
   if (found.next) {
-    count(found);
+    count(found, log);
     memory_->answer(*found.next);
   } else {
     memory_->refuse();  // and it stops, for the same reason

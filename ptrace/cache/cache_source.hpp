@@ -71,7 +71,7 @@ class CacheSource final : public StepSource {
     std::optional<arch::x86::translate::Special> why;
   };
   MissResult find_next(Thread& thread, TraceeAddr log);
-  void count(const MissResult& result);
+  void count(const MissResult& result, TraceeAddr log);
   /// The ring is full.
   bool guard_hit(Thread& thread);
   [[nodiscard]] bool is_guard_fault(Thread& thread) const;
@@ -104,6 +104,7 @@ class CacheSource final : public StepSource {
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;
+  TraceeAddr counted_at_;  ///< Where the log was at the last miss.
   std::uint64_t rings_ = 0;
   std::uint64_t native_steps_ = 0;
   std::uint64_t numbers_ = 0;
