@@ -85,6 +85,10 @@ void Emitter::move_rdx_to_rcx() {
   bytes({0x48, 0x89, 0xd1});
 }
 
+void Emitter::load_rcx_at_rcx(std::uint8_t skip) {
+  bytes({0x48, 0x8b, 0x49, skip});
+}
+
 void Emitter::pause() {
   bytes({0xf3, 0x90});
 }

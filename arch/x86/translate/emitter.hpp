@@ -60,6 +60,8 @@ class Emitter {
   void count_rdx_down();
   void move_rdx_to_rcx();
   void pause();
+  /// mov rcx, [rcx+skip]
+  void load_rcx_at_rcx(std::uint8_t skip);
   /// jrcxz rel8, forwards.
   std::uint32_t jump_if_rcx_zero();
   /// The high half and the highest byte of what is there: mov ecx, gs:[slot+4] / movzx ecx, byte

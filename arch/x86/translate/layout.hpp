@@ -29,6 +29,7 @@ enum class Slot : std::uint32_t {
   kServed = 104,      ///< Not zero while the tracer looks at requests.
   kRequest = 112,     ///< A Request.
   kAnswer = 120,      ///< Where the thread goes on.
+  kRseqArea = 128,    ///< The thread's struct rseq, while it is served; 0: it has none.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 

@@ -12,6 +12,7 @@ constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysTgkill = 234;
 constexpr std::uint32_t kSigStop = 19;
 constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
 /// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
 constexpr std::uint32_t kPatience = 500;
 /// Turns that are left to others while the tracer works on an answer.
@@ -36,6 +37,17 @@ void look_at_request(Emitter& emit, Answers& answers) {
 /// Asks, and acts on the answer; `stop` is an offset.
 void emit_request(Emitter& emit, std::uint32_t stop) {
   Answers answers;
+  // In a restartable sequence the thread must stop: who waits may be preempted, and the kernel
+  // would not take it for one that is inside.
+  emit.load(Gpr::kRcx, Slot::kRseqArea);
+  const std::uint32_t no_area = emit.jump_if_rcx_zero();
+  emit.load_rcx_at_rcx(kRseqSection);
+  const std::uint32_t outside = emit.jump_if_rcx_zero();
+  emit.bytes({kJump});
+  const std::uint32_t inside = emit.open_rel32();
+  emit.bind_back(inside, stop);
+  emit.bind8(no_area);
+  emit.bind8(outside);
   emit.store_value(Slot::kRequest, static_cast<std::uint32_t>(Request::kAsked));
   emit.move(Gpr::kRdx, kPatience);
   const std::uint32_t wait = emit.offset();

@@ -1,6 +1,7 @@
 // A thread that asks for a translation, with a tracer at its side that answers, refuses, is slow,
 // or looks away: the thread goes where it is told with everything as it was.
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -31,6 +32,7 @@ class MissRoutineTest : public testing::Test {
     slot(Slot::kProcessId) = 0;
     slot(Slot::kRequest) = 0;
     slot(Slot::kAnswer) = 0;
+    slot(Slot::kRseqArea) = 0;
   }
   static std::uint64_t& slot(Slot which) { return TranslatedRun::slot(which); }
   static std::atomic_ref<std::uint64_t> shared(Slot which) {
@@ -96,6 +98,19 @@ TEST_F(MissRoutineTest, StopsWhenAnAnswerTakesLong) {
     take_next();
     // Asked anew, although it was taken.
     wait_for(Request::kAsked);
+    take_next();
+    answer();
+  });
+}
+
+TEST_F(MissRoutineTest, AsksOutsideRestartableSequencesAlone) {
+  std::array<std::uint64_t, 4> area{0, 0x1000, 0, 0};
+  slot(Slot::kRseqArea) = std::bit_cast<std::uintptr_t>(area.data());
+  run_beside([&] {
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_NE(shared(Slot::kRequest), static_cast<std::uint64_t>(Request::kAsked));
+    }
+    std::atomic_ref<std::uint64_t>{area[1]} = 0;
     take_next();
     answer();
   });
