@@ -33,6 +33,7 @@ class MissRoutineTest : public testing::Test {
     slot(Slot::kRequest) = 0;
     slot(Slot::kAnswer) = 0;
     slot(Slot::kRseqArea) = 0;
+    slot(Slot::kLog) = 0;
   }
   static std::uint64_t& slot(Slot which) { return TranslatedRun::slot(which); }
   static std::atomic_ref<std::uint64_t> shared(Slot which) {
@@ -40,6 +41,13 @@ class MissRoutineTest : public testing::Test {
   }
   static void wait_for(Request state) {
     while (shared(Slot::kRequest) != static_cast<std::uint64_t>(state)) std::this_thread::yield();
+  }
+  /// Once the routine runs, and long enough for it to ask.
+  static void expect_no_request() {
+    while (shared(Slot::kLog) == 0) std::this_thread::yield();
+    for (int i = 0; i < 100'000; ++i) {
+      ASSERT_NE(shared(Slot::kRequest), static_cast<std::uint64_t>(Request::kAsked));
+    }
   }
   static bool take() {
     auto asked = static_cast<std::uint64_t>(Request::kAsked);
@@ -107,9 +115,7 @@ TEST_F(MissRoutineTest, AsksOutsideRestartableSequencesAlone) {
   std::array<std::uint64_t, 4> area{0, 0x1000, 0, 0};
   slot(Slot::kRseqArea) = std::bit_cast<std::uintptr_t>(area.data());
   run_beside([&] {
-    for (int i = 0; i < 1000; ++i) {
-      EXPECT_NE(shared(Slot::kRequest), static_cast<std::uint64_t>(Request::kAsked));
-    }
+    expect_no_request();
     std::atomic_ref<std::uint64_t>{area[1]} = 0;
     take_next();
     answer();
@@ -121,9 +127,7 @@ TEST_F(MissRoutineTest, StopsWhileNobodyServes) {
     take_next();
     shared(Slot::kServed) = 0;
     shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
-    for (int i = 0; i < 1000; ++i) {
-      EXPECT_NE(shared(Slot::kRequest), static_cast<std::uint64_t>(Request::kAsked));
-    }
+    expect_no_request();
     shared(Slot::kServed) = 1;
     take_next();
     answer();
