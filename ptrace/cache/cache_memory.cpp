@@ -95,6 +95,10 @@ void ThreadMemory::refuse() {
   set_request(Request::kRefused);
 }
 
+void ThreadMemory::drop_request() {
+  set_request(Request::kNone);
+}
+
 void ThreadMemory::set_request(Request state) {
   void* slot = host_ + static_cast<std::uint32_t>(Slot::kRequest);
   __atomic_store_n(static_cast<std::uint64_t*>(slot), static_cast<std::uint64_t>(state),

@@ -64,6 +64,8 @@ class ThreadMemory {
   bool take_request();
   void answer(TraceeAddr next);
   void refuse();
+  /// The thread is stopped: who asked is not waiting any more.
+  void drop_request();
   /// The gs base.
   [[nodiscard]] TraceeAddr page() const { return base_; }
   [[nodiscard]] TraceeAddr ring() const { return base_ + arch::x86::translate::kThreadPageBytes; }

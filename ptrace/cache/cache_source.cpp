@@ -251,6 +251,8 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
 
 void CacheSource::set_inside(bool inside) {
   in_cache_ = inside;
+  // It may have been stopped while it waited; or who had the slot before was.
+  memory_->drop_request();
   if (!inside) let_wait();
   space_->set_inside(slot_, inside);
 }
