@@ -93,4 +93,24 @@ std::vector<Call> CallRebuilder::finish() {
   return in_order(std::exchange(calls_, {}));
 }
 
+void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
+  constexpr std::size_t kDropped = kNoCall - 1;
+  std::vector<std::size_t> place(calls.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Call call = calls[i];
+    const std::size_t parent = call.parent;
+    const bool binding = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
+                         code.at(call.site).stub;
+    if (binding || (parent != kNoCall && place[parent] == kDropped)) {
+      place[i] = kDropped;
+      continue;
+    }
+    if (parent != kNoCall) call.parent = place[parent];
+    place[i] = kept;
+    calls[kept++] = call;
+  }
+  calls.resize(kept);
+}
+
 }  // namespace backtrail::decoder

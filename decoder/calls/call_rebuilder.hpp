@@ -32,4 +32,7 @@ class CallRebuilder final : private CallSink {
   std::vector<std::size_t> roots_;  ///< Calls of the stretch that nothing is known above.
 };
 
+/// Takes out what the dynamic linker called to find a function: it is no work of the program.
+void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code);
+
 }  // namespace backtrail::decoder

@@ -5,13 +5,12 @@
 #include <boost/json.hpp>
 
 #include "decoder/export/call_names.hpp"
-#include "decoder/export/call_walk.hpp"
+#include "decoder/export/call_stream.hpp"
 #include "decoder/export/exports.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/report/report.hpp"
-#include "decoder/report/thread_calls.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -43,10 +42,10 @@ class Pieces {
 };
 
 /// Waits as moments; and a counter that sinks, true from each step on.
-void put_times(const TraceTimes& times, const ThreadCalls& traced, std::uint64_t shift,
+void put_times(const TraceTimes& times, const CallStream& traced, std::uint64_t shift,
                const std::string& ids, const std::string& title, Pieces& out) {
   constexpr std::uint64_t kShortestOff = 100'000;
-  for (const OffMark& off : off_marks(times, traced.first, traced.records, kShortestOff)) {
+  for (const OffMark& off : off_marks(times, traced.first(), traced.records(), kShortestOff)) {
     out.put(fmt::format(
         R"(,{{"ph":"i","s":"t",{},"ts":{},"name":"{} {}","args":{{"ns":{},"back_before_end_ns":{}}}}})",
         ids, off.position + shift, off.preempted ? "preempted" : "waited", duration_text(off.ns),
@@ -57,10 +56,10 @@ void put_times(const TraceTimes& times, const ThreadCalls& traced, std::uint64_t
   for (std::size_t i = 0; i < pins.size(); ++i) {
     const TimePin& pin = pins[i];
     if (i + 1 < pins.size() && pins[i + 1].latest == pin.latest) continue;
-    if (pin.latest < traced.first || pin.latest - traced.first > traced.records) continue;
+    if (pin.latest < traced.first() || pin.latest - traced.first() > traced.records()) continue;
     constexpr double kMillisecond = 1e6;
     out.put(fmt::format(R"(,{{"ph":"C",{},"ts":{},"name":{},"args":{{"ms":{:.6f}}}}})", ids,
-                        pin.latest - traced.first + shift, name,
+                        pin.latest - traced.first() + shift, name,
                         static_cast<double>(times.times().until_ns - pin.end_ns) / kMillisecond));
   }
 }
@@ -76,11 +75,10 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
                       json_quoted(process_title(source, "the unit is branches"))));
   bool first_thread = true;
   for (const ThreadLane& lane : thread_lanes(source)) {
-    const ThreadCalls traced =
-        rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
+    const CallStream traced{source, lane.tid, insns};
     out.put(fmt::format(
         R"({}{{"type":"evented","name":{},"unit":"none","startValue":0,"endValue":{},"events":[)",
-        first_thread ? "" : ",", json_quoted(lane.title), traced.records + 1));
+        first_thread ? "" : ",", json_quoted(lane.title), traced.records() + 1));
     first_thread = false;
     bool first = true;
     const auto event = [&](char type, const Call& call, std::uint64_t at) {
@@ -88,10 +86,8 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
                           names.of(call), at));
       first = false;
     };
-    walk_calls(
-        traced.calls,
-        [&](std::size_t i) { event('O', traced.calls[i], traced.calls[i].begin_position); },
-        [&](std::size_t i) { event('C', traced.calls[i], traced.calls[i].end_position); });
+    traced.tell([&](const Call& call) { event('O', call, call.begin_position); },
+                [&](const Call& call) { event('C', call, call.end_position); });
     out.put("]}");
   }
   out.put(R"(],"shared":{"frames":[)");
@@ -128,9 +124,8 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
                       R"("args":{{"name":{}}}}})",
                       pid, json_quoted(process_title(source, "1 us = 1 branch"))));
   for (const ThreadLane& lane : lanes) {
-    const ThreadCalls traced =
-        rebuild_calls(source.archive, lane.tid, source.branches, insns, source.symbols);
-    const std::uint64_t shift = end - (traced.records + 1);
+    const CallStream traced{source, lane.tid, insns};
+    const std::uint64_t shift = end - (traced.records() + 1);
     out.put(
         fmt::format(R"(,{{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
                     pid, lane.tid, json_quoted(lane.title)));
@@ -141,16 +136,14 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
       }
       return quoted_names[number];
     };
-    walk_calls(
-        traced.calls,
-        [&](std::size_t i) {
-          const Call& call = traced.calls[i];
+    traced.tell(
+        [&](const Call& call) {
           out.put(fmt::format(R"(,{{"ph":"B","pid":{},"tid":{},"ts":{},"name":{}}})", pid, lane.tid,
                               call.begin_position + shift, name_of(call)));
         },
-        [&](std::size_t i) {
+        [&](const Call& call) {
           out.put(fmt::format(R"(,{{"ph":"E","pid":{},"tid":{},"ts":{}}})", pid, lane.tid,
-                              traced.calls[i].end_position + shift));
+                              call.end_position + shift));
         });
     if (const auto times = source.archive.times(lane.tid)) {
       put_times(*times, traced, shift, fmt::format(R"("pid":{},"tid":{})", pid, lane.tid),

@@ -6,30 +6,15 @@
 #include "decoder/calls/call_rebuilder.hpp"
 
 namespace backtrail::decoder {
-namespace {
 
-/// Takes out what the dynamic linker called to find a function: it is no work of the program.
-void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
-  constexpr std::size_t kDropped = kNoCall - 1;
-  std::vector<std::size_t> place(calls.size());
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    Call call = calls[i];
-    const std::size_t parent = call.parent;
-    const bool binding = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
-                         code.at(call.site).stub;
-    if (binding || (parent != kNoCall && place[parent] == kDropped)) {
-      place[i] = kDropped;
-      continue;
-    }
-    if (parent != kNoCall) call.parent = place[parent];
-    place[i] = kept;
-    calls[kept++] = call;
-  }
-  calls.resize(kept);
+std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid, std::uint64_t records) {
+  const TraceArchive::Thread* thread = archive.find(tid);
+  if (thread == nullptr || thread->blocks.empty()) return 0;
+  // Counted from the end: missing blocks stand as single gaps.
+  const TraceBlock& newest = thread->blocks.back();
+  const std::uint64_t end = newest.first + newest.records;
+  return end - std::min(end, records);
 }
-
-}  // namespace
 
 ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,
                           InsnCache& insns, CodeMap& code) {
@@ -45,12 +30,7 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
     rebuilder.feed(records);
     if (!records.empty()) out.last = records.back();
   });
-  if (const TraceArchive::Thread* thread = archive.find(tid); out.records != 0) {
-    // Counted from the end: missing blocks stand as single gaps.
-    const TraceBlock& newest = thread->blocks.back();
-    const std::uint64_t end = newest.first + newest.records;
-    out.first = end - std::min(end, out.records);
-  }
+  if (out.records != 0) out.first = first_record(archive, tid, out.records);
   out.calls = rebuilder.finish();
   drop_lazy_binding(out.calls, code);
   return out;

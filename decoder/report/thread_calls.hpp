@@ -24,5 +24,8 @@ struct ThreadCalls {
 /// From the last `most` records or a few more.
 [[nodiscard]] ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid,
                                         std::uint64_t most, InsnCache& insns, CodeMap& code);
+/// Number of the oldest of so many that end the thread's trace.
+[[nodiscard]] std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid,
+                                         std::uint64_t records);
 
 }  // namespace backtrail::decoder

@@ -1,62 +1,23 @@
 // Calls from branch records, on a program of a few bytes.
 #include "decoder/calls/call_rebuilder.hpp"
 
-#include <map>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "letter_program.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
+using test::call;
+using test::in;
+using test::kBehindCall;
+using test::kCallAt;
+using test::ret;
+using test::start;
 using ::testing::ElementsAre;
-
-/// Functions of 0x100 bytes from 0x1000 on: a, b, c, ... In each the low byte of an address says
-/// what stands there: 0x1n a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system call.
-class Program final : public CodeReader, public CodeMap {
- public:
-  [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
-  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
-    constexpr std::array<std::uint8_t, 5> kCall{0xe8, 0, 0, 0, 0};
-    constexpr std::array<std::uint8_t, 2> kJump{0xff, 0xe0};
-    constexpr std::array<std::uint8_t, 1> kReturn{0xc3};
-    constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
-    if (address.value() >= 0xa000) return 0;
-    std::fill(out.begin(), out.end(), std::uint8_t{0x90});
-    const auto put = [&](std::span<const std::uint8_t> code) {
-      std::copy_n(code.begin(), std::min(code.size(), out.size()), out.begin());
-    };
-    switch (address.value() >> 4U & 0xfU) {
-      case 1:
-        put(kCall);
-        break;
-      case 3:
-        put(kJump);
-        break;
-      case 4:
-        put(kReturn);
-        break;
-      case 5:
-        put(kSystemCall);
-        break;
-      default:
-        break;
-    }
-    return out.size();
-  }
-  FunctionRef at(TraceeAddr address) override {
-    const std::uint64_t value = address.value();
-    if (value < 0x1000 || value >= 0x2a00) return {};
-    const auto id = static_cast<std::uint32_t>((value - 0x1000) / 0x100 + 1);
-    return {id, TraceeAddr{value & ~0xffULL}, id == 'p' - 'a' + 1};
-  }
-};
-
-/// The place `offset` of function `name`.
-TraceeAddr in(char name, std::uint64_t offset = 0) {
-  return TraceeAddr{0x1000 + static_cast<std::uint64_t>(name - 'a') * 0x100 + offset};
-}
 
 std::string show(const Call& call) {
   constexpr std::string_view kBegin = "(~!?+";
@@ -67,25 +28,13 @@ std::string show(const Call& call) {
 }
 
 std::vector<std::string> calls(const std::vector<Record>& records) {
-  Program program;
+  test::LetterProgram program;
   InsnCache insns{program};
   CallRebuilder rebuilder{insns, program};
   rebuilder.feed(records);
   std::vector<std::string> out;
   for (const Call& call : rebuilder.finish()) out.push_back(show(call));
   return out;
-}
-
-Record start(char name) {
-  return gap(GapReason::kStart, TraceeAddr{}, in(name, 1));
-}
-constexpr std::uint64_t kCallAt = 0x10;
-constexpr std::uint64_t kBehindCall = 0x15;
-Record call(char from, char to) {
-  return branch(in(from, kCallAt), in(to));
-}
-Record ret(char from, char to) {
-  return branch(in(from, 0x40), in(to, kBehindCall));
 }
 
 TEST(CallRebuilder, CallsNest) {
@@ -207,7 +156,7 @@ TEST(CallRebuilder, DeepStacksTakeNoRecursionOfOurs) {
   std::vector<Record> records{start('a')};
   for (int i = 0; i < 200'000; ++i) records.push_back(call('b', 'b'));
   EXPECT_EQ(calls({records.begin(), records.begin() + 3}).size(), 3U);
-  Program program;
+  test::LetterProgram program;
   InsnCache insns{program};
   CallRebuilder rebuilder{insns, program};
   rebuilder.feed(records);

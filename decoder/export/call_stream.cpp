@@ -1,0 +1,32 @@
+#include "decoder/export/call_stream.hpp"
+
+#include <span>
+
+#include "decoder/calls/call_follower.hpp"
+#include "decoder/report/thread_calls.hpp"
+
+namespace backtrail::decoder {
+
+CallStream::CallStream(const ExportSource& source, std::uint32_t tid, InsnCache& insns)
+    : source_{source}, tid_{tid}, insns_{insns}, outline_{source.symbols} {
+  CallFollower calls{insns_, source_.symbols, outline_};
+  source_.archive.visit(tid_, source_.branches, [&](std::span<const Record> records) {
+    records_ += records.size();
+    calls.feed(records);
+  });
+  calls.finish();
+}
+
+void CallStream::tell(const OrderedCalls::Tell& begins, const OrderedCalls::Tell& ends) const {
+  OrderedCalls ordered{outline_, source_.symbols, begins, ends};
+  CallFollower calls{insns_, source_.symbols, ordered};
+  source_.archive.visit(tid_, source_.branches,
+                        [&](std::span<const Record> records) { calls.feed(records); });
+  calls.finish();
+}
+
+std::uint64_t CallStream::first() const {
+  return first_record(source_.archive, tid_, records_);
+}
+
+}  // namespace backtrail::decoder
