@@ -9,6 +9,23 @@ namespace backtrail::decoder {
 
 using arch::x86::BtsQualifier;
 
+class BranchStore::OneOfMany final : public TraceConsumer {
+ public:
+  OneOfMany(BranchStore& store, std::uint32_t thread) : store_{store}, thread_{thread} {}
+  void consume(std::span<const Record> records) override { store_.consume_of(thread_, records); }
+  void consume_mark(const TraceMark& mark) override { store_.consume_mark_of(thread_, mark); }
+
+ private:
+  BranchStore& store_;
+  std::uint32_t thread_;
+};
+
+TraceConsumer& BranchStore::listen_to(std::uint32_t thread) {
+  auto& listener = threads_[thread];
+  if (!listener) listener = std::make_unique<OneOfMany>(*this, thread);
+  return *listener;
+}
+
 Result<void> BranchStore::usable(const char* operation) const {
   if (!available_) return fail(errno_error(EOPNOTSUPP, operation));
   if (capacity_ == 0) return fail(errno_error(ENXIO, operation));
@@ -48,6 +65,7 @@ Result<std::uint64_t> BranchStore::size() const {
 
 BranchStore::Entry BranchStore::entry_of(const Slot& slot) {
   Entry entry;
+  entry.thread = slot.thread;
   entry.qualifier = slot.qualifier;
   if (slot.qualifier == BtsQualifier::kBranch) {
     entry.from = slot.from;
@@ -104,17 +122,22 @@ void BranchStore::push(const Slot& slot) {
   notify();
 }
 
-void BranchStore::keep(const Record& record) {
+void BranchStore::keep(const Record& record, std::uint32_t thread) {
   if (record.kind == RecordKind::kGap) {
-    if (record.reason != GapReason::kStart) push({0, record.payload, BtsQualifier::kInvalid});
+    if (record.reason == GapReason::kStart) return;
+    push({0, record.payload, BtsQualifier::kInvalid, thread});
   } else {
-    push({record.from.value(), record.to.value(), BtsQualifier::kBranch});
+    push({record.from.value(), record.to.value(), BtsQualifier::kBranch, thread});
   }
 }
 
 void BranchStore::consume(std::span<const Record> records) {
+  consume_of(0, records);
+}
+
+void BranchStore::consume_of(std::uint32_t thread, std::span<const Record> records) {
   if (capacity_ == 0 || !config_.trace || config_.level != StoreLevel::kUser) return;
-  for (const Record& record : records) keep(record);
+  for (const Record& record : records) keep(record, thread);
 }
 
 void BranchStore::consume_whole(std::span<const Record> records) {
@@ -122,28 +145,31 @@ void BranchStore::consume_whole(std::span<const Record> records) {
   for (const Record& record : records) {
     const bool kernel = ((record.from.value() | record.to.value()) >> 63U) != 0;
     if (kernel || config_.level == StoreLevel::kBoth || record.kind == RecordKind::kGap) {
-      keep(record);
+      keep(record, 0);
     }
   }
 }
 
 void BranchStore::consume_mark(const TraceMark& mark) {
+  consume_mark_of(0, mark);
+}
+
+void BranchStore::consume_mark_of(std::uint32_t thread, const TraceMark& mark) {
   if (capacity_ == 0) return;
+  const std::uint64_t kernel = pseudo_address(mark.kind).value();
   switch (mark.kind) {
     case MarkKind::kArrives:
-      if (config_.sched) push({0, mark.time_ns, BtsQualifier::kTaskArrives});
+      if (config_.sched) push({0, mark.time_ns, BtsQualifier::kTaskArrives, thread});
       return;
     case MarkKind::kDeparts:
     case MarkKind::kPreempted:
-      if (config_.sched) push({0, mark.time_ns, BtsQualifier::kTaskDeparts});
+      if (config_.sched) push({0, mark.time_ns, BtsQualifier::kTaskDeparts, thread});
       return;
     case MarkKind::kCameBack:
-      if (config_.kernel)
-        push({pseudo_address(mark.kind).value(), mark.at.value(), BtsQualifier::kBranch});
+      if (config_.kernel) push({kernel, mark.at.value(), BtsQualifier::kBranch, thread});
       return;
     default:
-      if (config_.kernel)
-        push({mark.at.value(), pseudo_address(mark.kind).value(), BtsQualifier::kBranch});
+      if (config_.kernel) push({mark.at.value(), kernel, BtsQualifier::kBranch, thread});
       return;
   }
 }

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "arch/base/result.hpp"
@@ -54,7 +56,10 @@ struct StoreStatus {
 ///     ENOMEM      the size cannot be had
 class BranchStore : public TraceConsumer {
  public:
-  using Entry = arch::x86::BtsEntry;
+  struct Entry : arch::x86::BtsEntry {
+    std::uint32_t thread = 0;  ///< As listen_to() named it; 0 = the store is of one thread.
+    bool operator==(const Entry&) const = default;
+  };
 
   /// @param source_available  False: every call is EOPNOTSUPP.
   explicit BranchStore(bool source_available = true) : available_{source_available} {}
@@ -79,8 +84,12 @@ class BranchStore : public TraceConsumer {
   /// For the kernel's branches: who listens to a stream of all levels. Such a store does not want
   /// what consume() gets.
   [[nodiscard]] TraceConsumer& whole() { return whole_; }
+  /// For the records of one thread of several, whose entries have that number: one listener for
+  /// each number, as long as the store lives.
+  [[nodiscard]] TraceConsumer& listen_to(std::uint32_t thread);
 
  private:
+  class OneOfMany;
   class Whole : public TraceConsumer {
    public:
     explicit Whole(BranchStore& store) : store_{store} {}
@@ -93,18 +102,22 @@ class BranchStore : public TraceConsumer {
     std::uint64_t from;
     std::uint64_t to;
     arch::x86::BtsQualifier qualifier;
+    std::uint32_t thread = 0;
   };
   static_assert(sizeof(Slot) == 24);
 
   [[nodiscard]] Result<void> usable(const char* operation) const;
   [[nodiscard]] static Entry entry_of(const Slot& slot);
-  void keep(const Record& record);
+  void keep(const Record& record, std::uint32_t thread);
+  void consume_of(std::uint32_t thread, std::span<const Record> records);
+  void consume_mark_of(std::uint32_t thread, const TraceMark& mark);
   void consume_whole(std::span<const Record> records);
   void push(const Slot& slot);
   void notify();
 
   bool available_;
   Whole whole_{*this};
+  std::map<std::uint32_t, std::unique_ptr<TraceConsumer>> threads_;
   StoreConfig config_;
   std::uint64_t capacity_ = 0;
   std::vector<Slot> slots_;   ///< A ring once it is full.

@@ -25,6 +25,8 @@ class SchedMarks {
   /// missing; lost() counts them. A stop by the debugger is a departure like any other.
   [[nodiscard]] std::vector<decoder::TraceMark> take();
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  /// Readable when many wait.
+  [[nodiscard]] int fd() const { return event_.fd(); }
 
  private:
   explicit SchedMarks(PerfEvent event);

@@ -138,8 +138,16 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
 
 bool ThreadTrace::keep_up() {
   const bool ahead = source_->keep_up();
+  // Of what translated code logged the decoding waits for somebody who asks.
+  if (marks_ && !is_hardware(source_->kind())) source_->flush();
   hand_on_marks();
   return ahead;
+}
+
+int ThreadTrace::wake_fd() const {
+  // While that one is watched, the marks, which are few, are looked at often enough.
+  const int fd = source_->wake_fd();
+  return fd < 0 && marks_ ? marks_->fd() : fd;
 }
 
 void ThreadTrace::flush() {
@@ -154,7 +162,10 @@ void ThreadTrace::hand_on_marks() {
 
 Result<void> ThreadTrace::mark_switches() {
   if (marks_) return {};
-  BT_TRY(marks_, SchedMarks::open(system_perf_kernel(), id_.tid));
+  // Room for what happens in the 20 ms after which somebody looks at the latest.
+  constexpr std::uint64_t kRingBytes = 64 * kPageBytes;
+  PerfKernel& kernel = config_.perf == nullptr ? system_perf_kernel() : *config_.perf;
+  BT_TRY(marks_, SchedMarks::open(kernel, id_.tid, kRingBytes));
   return {};
 }
 

@@ -37,10 +37,14 @@ class ThreadTrace {
   [[nodiscard]] const TraceConfig& config() const { return config_; }
   /// Hands every record until now to the listeners, and then the marks until now.
   void flush();
-  /// BranchSource::keep_up(), and the marks until now.
+  /// BranchSource::keep_up(), and the marks until now behind the records until now.
   bool keep_up();
+  /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
+  [[nodiscard]] int wake_fd() const;
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
+  /// So many of them the kernel had no room for.
+  [[nodiscard]] std::uint64_t marks_lost() const { return marks_ ? marks_->lost() : 0; }
   /// From now on the store hears of the kernel's branches, if it wants them. The thread is stopped.
   /// Errors: of BranchSource.
   Result<void> see_kernel();

@@ -97,6 +97,9 @@ class Engine {
   /// Listeners of the thread's trace want every record from now on (BranchSource::stream). Errors
   /// kNotEnabled, kNotFound, and the source's.
   Result<void> stream_trace(ThreadId id);
+  /// Listeners of the thread's trace hear when it gets and leaves a CPU. Errors kNotEnabled,
+  /// kNotFound, and the kernel's.
+  Result<void> mark_switches(ThreadId id);
   /// The store of the thread's trace hears of the kernel's branches from now on. Errors
   /// kNotEnabled, kNotFound, and the source's.
   Result<void> see_kernel(ThreadId id);

@@ -60,7 +60,7 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
 
 void Engine::watch_buffer(Thread& thread) {
   if (!thread.trace()) return;
-  const int fd = thread.trace()->source().wake_fd();
+  const int fd = thread.trace()->wake_fd();
   if (fd >= 0) wake_ups_.watch(thread.tid(), fd);
 }
 
@@ -69,7 +69,7 @@ void Engine::read_buffers() {
   for (const pid_t tid : wake_ups_.take()) {
     const auto found = by_tid_.find(tid);
     Thread* thread = found == by_tid_.end() ? nullptr : found->second;
-    if (thread == nullptr || !thread->trace() || thread->trace()->source().wake_fd() < 0) {
+    if (thread == nullptr || !thread->trace() || thread->trace()->wake_fd() < 0) {
       wake_ups_.forget(tid);
     } else if (!thread->stopped() && thread->trace()->keep_up()) {
       each_stopped({thread->id()}, [](Thread& held) {
@@ -101,6 +101,10 @@ Result<void> Engine::stream_trace(ThreadId id) {
   const std::uint64_t size =
       stream_buffer_size(thread == nullptr ? 0 : thread->process().threads().size());
   return change_trace(id, [&](ThreadTrace& trace) { return trace.source().stream(size); });
+}
+
+Result<void> Engine::mark_switches(ThreadId id) {
+  return change_trace(id, [](ThreadTrace& trace) { return trace.mark_switches(); });
 }
 
 Result<void> Engine::see_kernel(ThreadId id) {

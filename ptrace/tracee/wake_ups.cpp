@@ -42,6 +42,8 @@ void WakeUps::set_timer() {
 }
 
 void WakeUps::watch(pid_t tid, int fd) {
+  const auto old = watched_.find(tid);
+  if (old != watched_.end()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, old->second, nullptr);
   add(epoll_.get(), fd, static_cast<std::uint64_t>(tid));
   watched_.insert_or_assign(tid, fd);
   if (watched_.size() == 1) set_timer();

@@ -1,6 +1,7 @@
 // qRcmd: gdb's `monitor` command.
 
 #include <array>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -125,17 +126,45 @@ Outcome run_set(SessionContext& context, std::string_view name, std::string_view
   return Outcome::kUnknown;
 }
 
+Result<void> prepare_for_store(BranchTracing& tracing, ThreadId thread,
+                               std::span<const std::string_view> words) {
+  if (wants_sched(words)) BT_CHECKED(tracing.mark_switches(thread));
+  if (wants_kernel(words)) BT_CHECKED(tracing.see_kernel(thread));
+  if (wants_stream(words)) BT_CHECKED(tracing.stream(thread));
+  return {};
+}
+
+Result<std::string> run_on_thread_store(BranchTracing& tracing, ThreadId thread,
+                                        std::span<const std::string_view> words) {
+  BT_TRY(decoder::BranchStore * store, tracing.store(thread));
+  BT_CHECKED(prepare_for_store(tracing, thread, words));
+  return run_bts_command(*store, words);
+}
+
+Result<std::string> run_on_process_store(const Target& target, BranchTracing& tracing, pid_t pid,
+                                         std::span<const std::string_view> words) {
+  BT_TRY(decoder::BranchStore * store, tracing.process_store(pid));
+  if (wants_kernel(words)) {
+    return fail(errno_error(EOPNOTSUPP, "the kernel's branches of a process"));
+  }
+  for (const ThreadId thread : target.thread_ids(pid)) {
+    const auto ready = prepare_for_store(tracing, thread, words);
+    if (!ready && !ready.error().is(TraceErrc::kNotEnabled)) return fail(ready.error());
+  }
+  return run_bts_command(*store, words);
+}
+
 Outcome run_bts(SessionContext& context, std::span<const std::string_view> words) {
   BranchTracing* tracing = context.target.branch_tracing();
   const auto thread = context.selected_thread();
-  const auto answer = [&]() -> Result<std::string> {
+  auto answer = [&]() -> Result<std::string> {
     if (tracing == nullptr || !thread) return fail(TraceErrc::kNotEnabled, "bts");
-    BT_TRY(decoder::BranchStore * store, tracing->store(*thread));
-    if (wants_sched(words)) BT_CHECKED(tracing->mark_switches(*thread));
-    if (wants_kernel(words)) BT_CHECKED(tracing->see_kernel(*thread));
-    if (wants_stream(words)) BT_CHECKED(tracing->stream(*thread));
-    return run_bts_command(*store, words);
+    if (!take_process(words)) return run_on_thread_store(*tracing, *thread, words);
+    return run_on_process_store(context.target, *tracing, thread->pid, words);
   }();
+  if (!answer && answer.error().is(TraceErrc::kNotEnabled)) {
+    answer = fail(errno_error(EOPNOTSUPP, "bts: branch tracing is not enabled"));
+  }
   print(context, answer ? *answer : answer.error().message() + "\n");
   return Outcome::kDone;
 }

@@ -82,25 +82,24 @@ bool apply(std::string_view word, StoreConfig& config) {
   return key == "overflow" && choose(kOverflows, value, config.overflow);
 }
 
-void append_entry(const BranchStore::Entry& entry, std::string& out) {
+std::string text_of(const BranchStore::Entry& entry) {
   switch (entry.qualifier) {
     case BtsQualifier::kBranch:
-      out += fmt::format("branch  {:#x} -> {:#x}\n", entry.from, entry.to);
-      return;
+      return fmt::format("branch  {:#x} -> {:#x}", entry.from, entry.to);
     case BtsQualifier::kTaskArrives:
-      out += fmt::format("arrives at {} ns\n", entry.timestamp);
-      return;
+      return fmt::format("arrives at {} ns", entry.timestamp);
     case BtsQualifier::kTaskDeparts:
-      out += fmt::format("departs at {} ns\n", entry.timestamp);
-      return;
+      return fmt::format("departs at {} ns", entry.timestamp);
     case BtsQualifier::kInvalid:
-      if (entry.timestamp == 0) {
-        out += "gap\n";
-      } else {
-        out += fmt::format("gap of {} records\n", entry.timestamp);
-      }
-      return;
+      break;
   }
+  return entry.timestamp == 0 ? "gap" : fmt::format("gap of {} records", entry.timestamp);
+}
+
+void append_entry(const BranchStore::Entry& entry, std::string& out) {
+  out += text_of(entry);
+  if (entry.thread != 0) out += fmt::format(", thread {}", entry.thread);
+  out += '\n';
 }
 
 std::string status_text(const decoder::StoreStatus& status) {
@@ -142,6 +141,12 @@ Result<std::string> drain(BranchStore& store) {
 }
 
 }  // namespace
+
+bool take_process(std::span<const std::string_view>& words) {
+  if (words.empty() || words.front() != "process") return false;
+  words = words.subspan(1);
+  return true;
+}
 
 bool wants_sched(std::span<const std::string_view> words) {
   return configures(words, "sched");

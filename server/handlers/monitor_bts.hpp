@@ -16,6 +16,8 @@ namespace backtrail::server::handlers {
 /// @return What is printed. Error kInvalidArgument for words that make no sense, else the store's.
 [[nodiscard]] Result<std::string> run_bts_command(decoder::BranchStore& store,
                                                   std::span<const std::string_view> words);
+/// Takes the word that says that the store is the process's. Returns whether it is there.
+[[nodiscard]] bool take_process(std::span<const std::string_view>& words);
 /// Whether it is a configuration that asks for scheduling marks.
 [[nodiscard]] bool wants_sched(std::span<const std::string_view> words);
 /// Whether it is one of a store that wants the kernel's branches.

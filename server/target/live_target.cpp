@@ -17,6 +17,7 @@
 #include "ptrace/tracee/engine.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "server/target/live_symbols.hpp"
+#include "server/target/process_stores.hpp"
 #include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
@@ -71,6 +72,7 @@ class LiveTarget final : public Target,
     if (tails_ && tails_->poll()) attach_tails();
     engine_.pump(input_fd);
     if (tails_) tails_->poll();
+    stores_.follow(engine_);
   }
   [[nodiscard]] int event_fd() const override { return engine_.event_fd(); }
   std::optional<tracee::StopEvent> take_event() override {
@@ -118,6 +120,7 @@ class LiveTarget final : public Target,
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override {
     BT_CHECKED(engine_.enable_trace(thread, config));
     attach_tails();
+    follow_with_stores(thread);
     return {};
   }
   Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
@@ -128,12 +131,10 @@ class LiveTarget final : public Target,
   }
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
   Result<decoder::BranchStore*> store(ThreadId thread) override;
+  Result<decoder::BranchStore*> process_store(pid_t pid) override;
   Result<void> stream(ThreadId thread) override { return engine_.stream_trace(thread); }
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
-  Result<void> mark_switches(ThreadId thread) override {
-    BT_TRY(tracee::ThreadTrace * trace, trace_of(thread, "bts"));
-    return trace->mark_switches();
-  }
+  Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
   Result<void> listen_for_tails(const TailListening& options) override {
     BT_TRY(tails_, TailServer::listen(options));
     return {};
@@ -242,6 +243,18 @@ class LiveTarget final : public Target,
     // Where the source cannot, its gaps say so.
     for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
   }
+  /// The process's store listens to what is recorded from now on, as it is configured.
+  void follow_with_stores(ThreadId thread) {
+    stores_.follow(engine_);
+    if (Process* process = engine_.find(thread.pid); process != nullptr) {
+      const auto status = stores_.of(*process).status();
+      if (!status) return;
+      if (status->config.sched) (void)engine_.mark_switches(thread);
+      if (status->config.overflow == decoder::StoreOverflow::kStream) {
+        (void)engine_.stream_trace(thread);
+      }
+    }
+  }
   /// A thread whose files in /proc say what the process's would; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {
     BT_TRY(Process * process, find(pid, "process"));
@@ -250,6 +263,7 @@ class LiveTarget final : public Target,
   }
 
   std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
+  ProcessStores stores_;               // so do these
   Engine engine_;
   mutable LiveSymbols symbols_;
 };
@@ -327,6 +341,18 @@ Result<decoder::BranchStore*> LiveTarget::store(ThreadId id) {
   return &store;
 }
 
+Result<decoder::BranchStore*> LiveTarget::process_store(pid_t pid) {
+  BT_TRY(Process * process, find(pid, "bts"));
+  bool recorded = false;
+  for (const auto& thread : process->threads()) {
+    if (!thread->trace()) continue;
+    recorded = true;
+    thread->trace()->flush();
+  }
+  if (!recorded) return fail(TraceErrc::kNotEnabled, "bts", as_detail(pid));
+  return &stores_.of(*process);
+}
+
 std::string LiveTarget::describe() {
   std::string text;
   for (const Process* process : engine_.processes()) {
@@ -334,6 +360,10 @@ std::string LiveTarget::describe() {
       if (!thread->trace()) continue;
       text += fmt::format("thread {}.{}: {}\n", thread->id().pid, thread->tid(),
                           thread->trace()->source().statistics());
+      if (const auto lost = thread->trace()->marks_lost(); lost != 0) {
+        text += fmt::format("thread {}.{}: {} scheduling marks lost\n", thread->id().pid,
+                            thread->tid(), lost);
+      }
     }
   }
   return text.empty() ? "no thread is being recorded\n" : text;

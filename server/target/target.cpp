@@ -6,6 +6,10 @@ Result<decoder::BranchStore*> BranchTracing::store(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }
 
+Result<decoder::BranchStore*> BranchTracing::process_store(pid_t pid) {
+  return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(pid));
+}
+
 Result<void> BranchTracing::stream(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }

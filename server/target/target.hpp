@@ -145,6 +145,8 @@ class BranchTracing {
   /// The thread's branch store (`monitor bts`), with every record until now. Errors: kNotEnabled,
   /// kUnsupported.
   virtual Result<decoder::BranchStore*> store(ThreadId thread);
+  /// The same for all threads of the process that are recorded, now or later.
+  virtual Result<decoder::BranchStore*> process_store(pid_t pid);
   /// Its listeners get every record from now on, as far as the source can. What it says otherwise.
   virtual Result<void> stream(ThreadId thread);
   /// Its store hears of the kernel's branches, if it wants them. The errno.

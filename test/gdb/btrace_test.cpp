@@ -193,7 +193,7 @@ TEST_P(Btrace, BuffersOfAskedSizes) {
 TEST(BtraceDefault, AStoreBesidesGdbsHistory) {
   GdbSession gdb{on("calls")};
   gdb.run_all({"break touch_global", "continue", "delete"});
-  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("not enabled"));
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("Operation not supported"));
   EXPECT_THAT(gdb.run("record btrace bts"), IsEmpty());
   EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("No such device or address"));
   EXPECT_THAT(gdb.run("monitor bts config size=48"), HasSubstr("size 48 bytes, 0 records"));
@@ -205,7 +205,8 @@ TEST(BtraceDefault, AStoreBesidesGdbsHistory) {
   EXPECT_THAT(gdb.run("monitor bts drain"), HasSubstr("2 records"));
   EXPECT_THAT(gdb.run("record function-call-history"), HasSubstr("all_done"));
   gdb.run("record stop");
-  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("not enabled"));
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("Operation not supported"));
+  EXPECT_THAT(gdb.run("monitor bts process size"), HasSubstr("Operation not supported"));
 }
 
 TEST(BtraceDefault, NeedsNoFormat) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <regex>
 #include <set>
 
 #include "test/gdb/on_program.hpp"
@@ -104,6 +106,32 @@ TEST(BtraceProcesses, GoesOnAcrossExec) {
   gdb.run_all(
       {"break before_exec", "continue", "record btrace bts", "break touch_global", "continue"});
   EXPECT_GT(recorded_counts(gdb).instructions, 100U);
+  gdb.run("delete");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
+TEST(BtraceProcesses, HaveAStoreOfAllThreads) {
+  GdbSession gdb{on("threads")};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run("record btrace"), IsEmpty());
+  ASSERT_THAT(gdb.run("monitor bts process config size=24000000"), HasSubstr("0 records"));
+  EXPECT_THAT(gdb.run("monitor bts process config size=2400 level=both"),
+              HasSubstr("Operation not supported"));
+  // Threads that come later belong to it.
+  gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
+  // That of one thread is another.
+  EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("No such device or address"));
+  const std::string leaf = fmt::format("{:#x}", std::stoull(gdb.value("(long)&leaf")));
+  const std::string drained = gdb.run("monitor bts process drain");
+  std::map<std::string, int> calls;
+  const std::regex call{fmt::format("branch  0x[0-9a-f]+ -> {}, thread ([0-9]+)", leaf)};
+  for (std::sregex_iterator at{drained.begin(), drained.end(), call}, end; at != end; ++at) {
+    ++calls[(*at)[1]];
+  }
+  std::multiset<int> counts;
+  for (const auto& [thread, count] : calls) counts.insert(count);
+  EXPECT_EQ(counts, (std::multiset<int>{1, 2, 3, 4}));
+  EXPECT_THAT(gdb.run("monitor bts process size"), HasSubstr("0 records"));
   gdb.run("delete");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
 }

@@ -20,7 +20,9 @@ class Counter : public decoder::TraceConsumer {
     for (const decoder::Record& record : records)
       branches += record.kind == decoder::RecordKind::kBranch ? 1 : 0;
   }
+  void consume_mark(const decoder::TraceMark& mark) override { marks.emplace_back(branches, mark); }
   std::uint64_t branches = 0;
+  std::vector<std::pair<std::uint64_t, decoder::TraceMark>> marks;  ///< Behind so many branches.
 };
 
 bool becomes_readable(int fd) {
@@ -64,11 +66,22 @@ struct Sleeper {
   /// A branch stack of one entry that joins none.
   void sample() {
     const std::uint64_t from = 0x1000 + 16 * next_++;
-    kernel.last().write(RecordType::kSample, 0, {from, 1, from, from + 16, 0});
+    branch_event().write(RecordType::kSample, 0, {from, 1, from, from + 16, 0});
   }
   void fill(unsigned percent) {
-    auto& event = kernel.last();
+    auto& event = branch_event();
     while (event.free_bytes() > event.ring_bytes() * (100 - percent) / 100) sample();
+  }
+
+  [[nodiscard]] test::SimulatedEvent& branch_event() { return kernel.event(0); }
+  /// Until the counter says so, or a minute is over.
+  template <typename Condition>
+  bool pump_until(Condition condition) {
+    for (int i = 0; i < 1000 && !condition(); ++i) {
+      if (!becomes_readable(driver.engine.event_fd())) return false;
+      driver.engine.pump(-1);
+    }
+    return condition();
   }
 
  private:
@@ -135,6 +148,71 @@ TEST(PerfStream, BeginsWhenSomebodyAsksForEveryRecord) {
   ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
   sleeper.driver.engine.pump(-1);
   EXPECT_EQ(sleeper.kernel.last().page().aux_tail, sleeper.kernel.last().aux_size / 2);
+}
+
+TEST(PerfStream, BringsSchedulingMarksWhileTheThreadRuns) {
+  Sleeper sleeper{SourceKind::kLbr};
+  sleeper.record(true);
+  ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));
+  ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));  // Twice is once.
+  ASSERT_EQ(sleeper.kernel.open_events(), 2U);
+  EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
+  test::SimulatedEvent& switches = sleeper.kernel.event(1);
+  EXPECT_EQ(switches.attr.context_switch, 1U);
+  EXPECT_FALSE(switches.overwrite);
+  // More than once around its ring, which is read by the way.
+  std::uint64_t time = 0;
+  std::uint64_t branches = 0;
+  const std::uint64_t rounds = 3 * switches.ring_bytes() / 64 / 1000;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    sleeper.sample();
+    ++branches;
+    for (int i = 0; i < 1000; ++i) {
+      switches.switched(true, ++time, i % 2 == 0);
+      switches.switched(false, ++time);
+    }
+    ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.counter.marks.size() == time; }));
+    ASSERT_EQ(sleeper.counter.branches, branches);
+    // They stand behind the branches that came before them.
+    ASSERT_EQ(sleeper.counter.marks.back().first, branches);
+  }
+  for (std::size_t i = 0; i < sleeper.counter.marks.size(); ++i) {
+    ASSERT_EQ(sleeper.counter.marks[i].second.time_ns, i + 1);
+  }
+  EXPECT_EQ(sleeper.trace().marks_lost(), 0U);
+  EXPECT_EQ(sleeper.counter.marks[0].second.kind, decoder::MarkKind::kPreempted);
+  EXPECT_EQ(sleeper.counter.marks[2].second.kind, decoder::MarkKind::kDeparts);
+  // What finds no room while nobody looks is counted, and the branches do not suffer.
+  const std::uint64_t room = switches.ring_bytes() / 64;
+  for (std::uint64_t i = 0; i < room + 3; ++i) {
+    switches.switched(true, ++time);
+    switches.switched(false, ++time);
+  }
+  sleeper.sample();
+  const std::size_t before = sleeper.counter.marks.size();
+  ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.counter.marks.size() != before; }));
+  switches.switched(true, ++time);
+  ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.trace().marks_lost() != 0; }));
+  EXPECT_EQ(sleeper.counter.branches, branches + 1);
+  EXPECT_EQ(sleeper.counter.marks.size() + sleeper.trace().marks_lost(), time);
+}
+
+TEST(PerfStream, MarksOfSoftwareAreReadWhileTheThreadRuns) {
+  Sleeper sleeper{SourceKind::kStep};
+  sleeper.record(false);
+  EXPECT_LT(sleeper.trace().wake_fd(), 0);
+  ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));
+  EXPECT_GE(sleeper.trace().wake_fd(), 0);
+  sleeper.driver.resume_all();
+  test::SimulatedEvent& switches = sleeper.kernel.event(0);
+  const std::uint64_t some = switches.ring_bytes() / 64;
+  for (std::uint64_t i = 1; i <= some; ++i) switches.switched(i % 2 != 0, i);
+  const UniqueFd input{::eventfd(1, EFD_CLOEXEC)};
+  constexpr int kMany = 1'000'000;
+  for (int i = 0; i < kMany && sleeper.counter.marks.size() != some; ++i) {
+    sleeper.driver.engine.pump(input.get());
+  }
+  EXPECT_EQ(sleeper.counter.marks.size(), some);
 }
 
 TEST(PerfStream, ManyThreadsShareWhatIsLocked) {

@@ -42,6 +42,25 @@ TEST(BranchStore, TellsTheErrorsOfItsFirstInterface) {
   EXPECT_EQ(code(store.size()), ENXIO);
 }
 
+TEST(BranchStore, KnowsTheThreadsOfAProcessApart) {
+  BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 4 * 24, .sched = true}));
+  TraceConsumer& seven = store.listen_to(7);
+  EXPECT_EQ(&store.listen_to(7), &seven);
+  store.listen_to(8).consume(branches(100, 2));
+  seven.consume(branches(200, 1));
+  seven.consume_mark({.kind = MarkKind::kDeparts, .time_ns = 5, .at = {}});
+  store.listen_to(8).consume(branches(102, 1));
+  EXPECT_EQ(store.status()->lost, 1U);
+  const auto entries = store.drain();
+  ASSERT_TRUE(entries);
+  ASSERT_EQ(entries->size(), 4U);
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> seen;
+  for (const BranchStore::Entry& entry : *entries) seen.emplace_back(entry.thread, entry.from);
+  EXPECT_EQ(seen, (decltype(seen){{8, 101}, {7, 200}, {7, 0}, {8, 102}}));
+  EXPECT_EQ((*entries)[2].qualifier, BtsQualifier::kTaskDeparts);
+}
+
 TEST(BranchStore, WrapsAtEverySizeAndCountsWhatItOverwrites) {
   for (std::uint64_t capacity = 1; capacity < 12; ++capacity) {
     BranchStore store;

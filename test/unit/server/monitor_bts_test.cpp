@@ -66,6 +66,21 @@ TEST(MonitorBts, TakesTheFlagsOfAConfiguration) {
   EXPECT_FALSE(wants_stream(sched));
 }
 
+TEST(MonitorBts, NamesTheThreadsOfAProcess) {
+  BranchStore store;
+  ASSERT_THAT(run(store, "config size=240 sched"), HasSubstr("sched"));
+  const decoder::Record record = decoder::branch(TraceeAddr{0x10}, TraceeAddr{0x20});
+  store.listen_to(41).consume({&record, 1});
+  store.listen_to(42).consume_mark({.kind = decoder::MarkKind::kArrives, .time_ns = 9, .at = {}});
+  EXPECT_EQ(run(store, "drain"),
+            "branch  0x10 -> 0x20, thread 41\narrives at 9 ns, thread 42\n2 records\n");
+  const std::vector<std::string_view> line{"process", "size"};
+  std::span<const std::string_view> words{line};
+  EXPECT_TRUE(take_process(words));
+  EXPECT_EQ(words.front(), "size");
+  EXPECT_FALSE(take_process(words));
+}
+
 TEST(MonitorBts, SaysWhatIsWrong) {
   BranchStore store;
   EXPECT_THAT(run(store, "size"), HasSubstr("No such device or address"));

@@ -1,0 +1,48 @@
+#include "server/target/process_stores.hpp"
+
+#include <csignal>
+
+#include "arch/base/log.hpp"
+#include "ptrace/source/thread_trace.hpp"
+
+namespace backtrail::server {
+namespace {
+
+/// Returns whether any thread is recorded.
+bool listen(decoder::BranchStore& store, tracee::Process& process) {
+  bool any = false;
+  const auto status = store.status();
+  for (const auto& thread : process.threads()) {
+    tracee::ThreadTrace* trace = thread->trace().get();
+    if (trace == nullptr) continue;
+    any = true;
+    trace->hub().add(store.listen_to(static_cast<std::uint32_t>(thread->tid())));
+    if (status && status->config.sched) (void)trace->mark_switches();
+  }
+  return any;
+}
+
+}  // namespace
+
+decoder::BranchStore& ProcessStores::of(tracee::Process& process) {
+  auto& store = stores_[process.pid()];
+  if (!store) {
+    store = std::make_unique<decoder::BranchStore>();
+    store->on_notify([pid = process.pid()](const decoder::StoreConfig& config) {
+      log::ptrace().info("pid={}: the branch store is full", pid);
+      if (config.signal != 0) ::kill(pid, config.signal);
+    });
+  }
+  listen(*store, process);
+  return *store;
+}
+
+void ProcessStores::follow(tracee::Engine& engine) {
+  for (const auto& [pid, store] : stores_) {
+    if (!store->status()) continue;
+    tracee::Process* process = engine.find(pid);
+    if (process == nullptr || !listen(*store, *process)) (void)store->config({});
+  }
+}
+
+}  // namespace backtrail::server
