@@ -53,51 +53,93 @@ CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_b
       decoder_{*exits_},
       limit_numbers_{std::max<std::uint64_t>(limit_bytes / sizeof(std::uint32_t), kChunkNumbers)} {}
 
+CacheLog::Chunk& CacheLog::new_chunk() {
+  std::optional<Chunk> spare = drop_old();
+  return chunks_.emplace_back(spare ? std::move(*spare) : Chunk{});
+}
+
 CacheLog::Chunk& CacheLog::open_chunk() {
-  if (chunks_.empty() || chunks_.back().numbers.size() >= kChunkNumbers ||
-      chunks_.back().events.size() >= kChunkNumbers) {
-    std::optional<Chunk> spare = drop_old();
-    chunks_.push_back(spare ? std::move(*spare) : Chunk{});
-    chunks_.back().numbers.reserve(kChunkNumbers);
+  if (!chunks_.empty() && chunks_.back().events.size() < kChunkNumbers) return chunks_.back();
+  return new_chunk();
+}
+
+CacheLog::Chunk& CacheLog::open_copied() {
+  Chunk& last = open_chunk();
+  if (last.held.empty() && last.copied.size() < kChunkNumbers) {
+    last.copied.reserve(kChunkNumbers);
+    return last;
   }
-  return chunks_.back();
+  Chunk& chunk = new_chunk();
+  chunk.copied.reserve(kChunkNumbers);
+  return chunk;
+}
+
+void CacheLog::count_dropped(std::uint64_t numbers) {
+  numbers_dropped_ += numbers;
+  numbers_done_ += numbers;
+  pins_.erase(pins_.begin(), pins_.lower_bound(numbers_done_));
+  dropped_ = true;
+}
+
+CacheLog::Chunk CacheLog::drop_oldest() {
+  Chunk oldest = std::move(chunks_.front());
+  chunks_.pop_front();
+  held_ -= oldest.size();
+  count_dropped(oldest.numbers().size());
+  return oldest;
 }
 
 std::optional<CacheLog::Chunk> CacheLog::drop_old() {
   std::optional<Chunk> spare;
-  while (!chunks_.empty()) {
-    Chunk& oldest = chunks_.front();
-    const std::uint64_t size = oldest.numbers.size() + oldest.events.size();
-    if (held_ < limit_numbers_ + size) break;
-    held_ -= size;
-    numbers_dropped_ += oldest.numbers.size();
-    numbers_done_ += oldest.numbers.size();
-    pins_.erase(pins_.begin(), pins_.lower_bound(numbers_done_));
+  while (!chunks_.empty() && held_ >= limit_numbers_ + chunks_.front().size()) {
     // Its memory is there already; fresh memory costs a page fault every 4 KiB.
-    oldest.numbers.clear();
-    oldest.events.clear();
-    spare = std::move(oldest);
-    chunks_.pop_front();
-    dropped_ = true;
+    spare = drop_oldest();
+    spare->copied.clear();
+    spare->held = {};
+    spare->events.clear();
   }
   return spare;
 }
 
 void CacheLog::add_numbers(std::span<const std::uint32_t> numbers) {
   numbers_seen_ += numbers.size();
+  if (const std::uint64_t most = limit_numbers_ + kChunkNumbers; numbers.size() > most) {
+    while (!chunks_.empty()) (void)drop_oldest();
+    count_dropped(numbers.size() - most);
+    numbers = numbers.last(most);
+  }
   while (!numbers.empty()) {
-    Chunk& chunk = open_chunk();
-    const std::size_t room = kChunkNumbers - chunk.numbers.size();
+    Chunk& chunk = open_copied();
+    const std::size_t room = kChunkNumbers - chunk.copied.size();
     const auto part = numbers.first(std::min(room, numbers.size()));
-    chunk.numbers.insert(chunk.numbers.end(), part.begin(), part.end());
+    chunk.copied.insert(chunk.copied.end(), part.begin(), part.end());
     held_ += part.size();
     numbers = numbers.subspan(part.size());
   }
 }
 
+void CacheLog::hold_numbers(std::span<const std::uint32_t> numbers) {
+  if (numbers.empty()) return;
+  numbers_seen_ += numbers.size();
+  Chunk* last = &open_chunk();
+  const bool goes_on =
+      !last->held.empty() && last->held.data() + last->held.size() == numbers.data();
+  if (!goes_on && (!last->held.empty() || !last->copied.empty())) last = &new_chunk();
+  last->held = goes_on ? std::span{last->held.data(), last->held.size() + numbers.size()} : numbers;
+  held_ += numbers.size();
+}
+
+void CacheLog::forget(std::span<const std::uint32_t> memory) {
+  const auto is_there = [&](const Chunk& chunk) {
+    return !chunk.held.empty() && chunk.held.data() < memory.data() + memory.size() &&
+           memory.data() < chunk.held.data() + chunk.held.size();
+  };
+  while (std::any_of(chunks_.begin(), chunks_.end(), is_there)) (void)drop_oldest();
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
-  chunk.events.push_back({chunk.numbers.size(), std::nullopt, at});
+  chunk.events.push_back({chunk.numbers().size(), std::nullopt, at});
   ++held_;
 }
 
@@ -107,7 +149,7 @@ void CacheLog::add_record(const Record& record) {
     return;
   }
   Chunk& chunk = open_chunk();
-  chunk.events.push_back({chunk.numbers.size(), record, TraceeAddr{}});
+  chunk.events.push_back({chunk.numbers().size(), record, TraceeAddr{}});
   ++held_;
 }
 
@@ -133,7 +175,7 @@ void CacheLog::decode_numbers(std::span<const std::uint32_t> numbers, TraceConsu
 
 void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out) {
   std::size_t done = 0;
-  const std::span<const std::uint32_t> numbers{chunk.numbers};
+  const std::span<const std::uint32_t> numbers = chunk.numbers();
   for (const Event& event : chunk.events) {
     decode_numbers(numbers.subspan(done, event.before - done), consumer, out);
     done = event.before;

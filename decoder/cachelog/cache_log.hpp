@@ -48,6 +48,10 @@ class CacheLog {
   CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes);
 
   void add_numbers(std::span<const std::uint32_t> numbers);
+  /// Without a copy: they stay where they are until they are drained, or forgotten.
+  void hold_numbers(std::span<const std::uint32_t> numbers);
+  /// That memory is going to be written again: nothing as old as what is held there is kept.
+  void forget(std::span<const std::uint32_t> memory);
   void add_arrival(TraceeAddr at);
   /// Pins, too: those with nothing ahead keep their place among what is no number.
   void add_record(const Record& record);
@@ -65,12 +69,24 @@ class CacheLog {
     TraceeAddr arrival;
   };
   struct Chunk {
-    std::vector<std::uint32_t> numbers;
+    std::vector<std::uint32_t> copied;
+    std::span<const std::uint32_t> held;  ///< If not empty, nothing is copied.
     std::vector<Event> events;
+
+    [[nodiscard]] std::span<const std::uint32_t> numbers() const {
+      return held.empty() ? std::span<const std::uint32_t>{copied} : held;
+    }
+    [[nodiscard]] std::uint64_t size() const { return numbers().size() + events.size(); }
   };
+  /// For events.
   Chunk& open_chunk();
+  /// With room for copies.
+  Chunk& open_copied();
+  Chunk& new_chunk();
   /// Memory of a chunk that was dropped, to be used again.
   std::optional<Chunk> drop_old();
+  Chunk drop_oldest();
+  void count_dropped(std::uint64_t numbers);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
   void decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,

@@ -106,10 +106,10 @@ void ThreadMemory::set_request(Request state) {
 }
 
 std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
-  if (log < ring() || log > ring_end()) return {};
-  // The ring begins at a page of a mapping and holds nothing but these.
-  const void* begin = host_ + arch::x86::translate::kThreadPageBytes;
-  return {static_cast<const std::uint32_t*>(begin), (log - ring()) / sizeof(std::uint32_t)};
+  if (log < log_.begin || log > log_.end) return {};
+  // A log begins at a page of a mapping and holds nothing but these.
+  const void* begin = log_.host;
+  return {static_cast<const std::uint32_t*>(begin), (log - log_.begin) / sizeof(std::uint32_t)};
 }
 
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
@@ -254,7 +254,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
     batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
   }
   const TraceeAddr page = thread(0).page();
-  batch.call(SYS_mprotect, {thread(0).ring_end().value(), kGuardBytes, PROT_NONE});
+  batch.call(SYS_mprotect, {thread(0).log_end().value(), kGuardBytes, PROT_NONE});
   const std::uint64_t actions = (page + kScratchOffset).value();
   batch.call(SYS_rt_sigaction, {SIGSEGV, 0, actions, kSigsetBytes});
   batch.call(SYS_rt_sigaction, {SIGTRAP, 0, actions + sizeof(KernelSigaction), kSigsetBytes});
@@ -293,10 +293,21 @@ TraceeAddr CacheMemory::entry(std::size_t index) const {
   return TraceeAddr{*(static_cast<std::uint64_t*>(static_cast<void*>(host_)) + index)};
 }
 
-ThreadMemory CacheMemory::thread(std::size_t index) const {
+ThreadMemory CacheMemory::part(std::size_t index) const {
   const ThreadChunk& chunk = chunks_.at(index / kThreadsAtOnce);
   const std::uint64_t offset = index % kThreadsAtOnce * kThreadBytes;
   return {chunk.host + offset, chunk.base + offset};
+}
+
+ThreadMemory CacheMemory::thread(std::size_t index) const {
+  ThreadMemory memory = part(index);
+  if (const auto log = logs_.find(index); log != logs_.end()) memory.set_log(log->second);
+  return memory;
+}
+
+void CacheMemory::set_log(std::size_t index, const std::optional<LogRange>& log) {
+  logs_.erase(index);
+  if (log) logs_.emplace(index, *log);
 }
 
 Result<void> CacheMemory::add_chunk(Thread& thread) {
@@ -337,19 +348,52 @@ Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
 Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
   if (index < guarded_) return {};
   if (index >= chunks_.size() * kThreadsAtOnce) BT_CHECKED(add_chunk(thread));
-  // More each time: every stop of a thread costs as much as many calls.
-  const std::size_t end =
+  if (index >= kThreadsAtOnce) guarded_ = std::max(guarded_, kThreadsAtOnce);
+  // More each time: every stop of a thread costs as much as many calls. But those that areas may be
+  // made of come last.
+  constexpr std::size_t kFirstOfAreas = kThreadsAtOnce - kMostAreas * kAreaParts;
+  std::size_t end =
       std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});
+  if (index < kFirstOfAreas) end = std::min(end, kFirstOfAreas);
+  if (index < first_area_part()) end = std::min(end, first_area_part());
   CallBatch batch{code_ + kTranslationBytes};
   for (std::size_t i = guarded_; i < end; ++i) {
-    batch.call(SYS_mprotect, {this->thread(i).ring_end().value(), kGuardBytes, PROT_NONE});
+    batch.call(SYS_mprotect, {part(i).log_end().value(), kGuardBytes, PROT_NONE});
   }
+  BT_CHECKED(run(thread, batch));
+  guarded_ = end;
+  return {};
+}
+
+Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {
   const CallBatch::Code code = batch.finish();
   std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin() + kTranslationBytes);
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  BT_CHECKED(remote.run(code.begin, code.end));
-  guarded_ = end;
-  return {};
+  return remote.run(code.begin, code.end);
+}
+
+Result<std::size_t> CacheMemory::add_area(Thread& thread) {
+  const std::size_t first = first_area_part() - kAreaParts;
+  if (areas_ == kMostAreas || guarded_ > first) {
+    return fail(TraceErrc::kBusy, "add a large log", areas_);
+  }
+  ++areas_;
+  CallBatch batch{code_ + kTranslationBytes};
+  for (std::size_t i = 0; i < kAreaSegments; ++i) {
+    batch.call(SYS_mprotect, {segment(areas_ - 1, i).end.value(), kGuardBytes, PROT_NONE});
+  }
+  if (auto done = run(thread, batch); !done) {
+    --areas_;
+    return tl::unexpected{done.error()};
+  }
+  return areas_ - 1;
+}
+
+LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
+  const std::uint64_t first = kThreadsAtOnce - (area + 1) * kAreaParts + index * kSegmentParts;
+  const std::uint64_t offset = first * kThreadBytes;
+  const TraceeAddr begin = chunks_.front().base + offset;
+  return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
 }
 
 }  // namespace backtrail::tracee::cache

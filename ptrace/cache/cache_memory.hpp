@@ -13,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
+class CallBatch;
 class RemoteCalls;
 
 /// The look-up table and what tells which system calls matter.
@@ -52,10 +55,34 @@ inline constexpr std::size_t kThreadsAtOnce = 256;
 inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
 inline constexpr std::size_t kMaxThreads = 32 * kThreadsAtOnce;
 
+/// Threads that log much get areas, each made of the parts of threads that do not exist: the last
+/// ones of the first memfd. A segment is some parts in a row, as one log with one guard.
+inline constexpr std::size_t kSegmentParts = 4;
+inline constexpr std::size_t kAreaSegments = 17;
+inline constexpr std::size_t kAreaParts = kSegmentParts * kAreaSegments;
+inline constexpr std::size_t kMostAreas = 3;
+inline constexpr std::uint64_t kSegmentBytes = kSegmentParts * kThreadBytes - kGuardBytes;
+static_assert(kMostAreas * kAreaParts < kThreadsAtOnce);
+
+/// Where a log is written, until a guard page.
+struct LogRange {
+  std::uint8_t* host = nullptr;  ///< As the server sees it.
+  TraceeAddr begin;
+  TraceeAddr end;
+
+  [[nodiscard]] std::uint64_t bytes() const { return end - begin; }
+};
+
 /// A thread's part as the server sees it.
 class ThreadMemory {
  public:
-  ThreadMemory(std::uint8_t* host, TraceeAddr base) : host_{host}, base_{base} {}
+  /// Its log is the ring in it.
+  ThreadMemory(std::uint8_t* host, TraceeAddr base)
+      : host_{host},
+        base_{base},
+        log_{host + arch::x86::translate::kThreadPageBytes,
+             base + arch::x86::translate::kThreadPageBytes,
+             base + arch::x86::translate::kThreadPageBytes + kRingBytes} {}
 
   [[nodiscard]] std::uint64_t read(arch::x86::translate::Slot slot) const;
   void write(arch::x86::translate::Slot slot, std::uint64_t value);
@@ -68,11 +95,13 @@ class ThreadMemory {
   void drop_request();
   /// The gs base.
   [[nodiscard]] TraceeAddr page() const { return base_; }
-  [[nodiscard]] TraceeAddr ring() const { return base_ + arch::x86::translate::kThreadPageBytes; }
-  [[nodiscard]] TraceeAddr ring_end() const { return ring() + kRingBytes; }
+  /// What has not been taken of the log begins here, and where it ends at the latest.
+  [[nodiscard]] TraceeAddr log_begin() const { return log_.begin; }
+  [[nodiscard]] TraceeAddr log_end() const { return log_.end; }
+  void set_log(const LogRange& log) { log_ = log; }
   /// Memory in the page, from an offset on, as the server sees it.
   [[nodiscard]] std::uint8_t* scratch(std::uint64_t offset) const { return host_ + offset; }
-  /// Log entries up to a log pointer; empty for one that is not in the ring.
+  /// Log entries up to a log pointer; empty for one that is not in the log.
   [[nodiscard]] std::span<const std::uint32_t> entries(TraceeAddr log) const;
 
  private:
@@ -80,6 +109,7 @@ class ThreadMemory {
 
   std::uint8_t* host_;
   TraceeAddr base_;
+  LogRange log_;
 };
 
 class CacheMemory {
@@ -127,6 +157,15 @@ class CacheMemory {
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
   /// Sees that the part may be used: there is a guard page behind its ring. Errors as create().
   Result<void> prepare_thread(Thread& thread, std::size_t index);
+  /// From now on thread() tells of this log for that part; nothing: of the ring in it.
+  void set_log(std::size_t index, const std::optional<LogRange>& log);
+
+  /// Makes a further area ready; its number. Errors: kBusy (there is no room for another), those of
+  /// create().
+  Result<std::size_t> add_area(Thread& thread);
+  /// The first part that belongs to an area.
+  [[nodiscard]] std::size_t first_area_part() const { return kThreadsAtOnce - areas_ * kAreaParts; }
+  [[nodiscard]] LogRange segment(std::size_t area, std::size_t index) const;
 
  private:
   /// The parts of kThreadsAtOnce threads.
@@ -138,6 +177,9 @@ class CacheMemory {
   Result<void> map(Thread& thread);
   Result<void> add_chunk(Thread& thread);
   Result<void> map_chunk(RemoteCalls& remote, std::uint64_t fd);
+  [[nodiscard]] ThreadMemory part(std::size_t index) const;
+  /// Has the thread make the calls.
+  Result<void> run(Thread& thread, CallBatch& batch);
   Result<void> map_here(int fd);
   Result<void> map_code(RemoteCalls& remote, std::uint64_t fd, const std::vector<MapEntry>& maps,
                         const std::string& exe);
@@ -153,6 +195,8 @@ class CacheMemory {
   TraceeAddr table_;
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< So many parts have their guard page.
+  std::size_t areas_ = 0;
+  std::map<std::size_t, LogRange> logs_;  ///< Those that are not the ring of the part.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -30,6 +30,8 @@ constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 constexpr std::uint64_t kSyscallInsnBytes = 2;
+/// After so many full logs the thread will fill some more.
+constexpr std::uint64_t kBusyAt = 4;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
 bool raised_by_instruction(Thread& thread, int signal) {
@@ -100,7 +102,29 @@ void CacheSource::take_log(TraceeAddr log) {
   const auto numbers = memory_->entries(log);
   const StatisticsTimer timer{counts_ ? &sums_->reading_logs : nullptr};
   if (counts_) space_->code().exits()->count(numbers, counted_);
-  log_->add_numbers(numbers);
+  if (!busy_log_) {
+    log_->add_numbers(numbers);
+    return;
+  }
+  log_->hold_numbers(numbers);
+  const bool begins_again = busy_log_->use_up(log);
+  set_log(busy_log_->rest());
+  if (begins_again) log_->forget(memory_->entries(memory_->log_end()));
+}
+
+void CacheSource::set_log(const cache::LogRange& log) {
+  space_->memory().set_log(slot_, log);
+  memory_->set_log(log);
+}
+
+void CacheSource::use_busy_log(Thread& thread) {
+  auto busy = cache::BusyLog::begin(*space_, thread, history_bytes_);
+  if (!busy) {
+    log::ptrace().debug("tid={}: {}", thread.tid(), busy.error().message());
+    return;
+  }
+  busy_log_ = std::move(*busy);
+  set_log(busy_log_->rest());
 }
 
 void CacheSource::drop_space() {
@@ -109,6 +133,7 @@ void CacheSource::drop_space() {
     numbers_ += log_->numbers_seen();
     log_.reset();
   }
+  busy_log_.reset();
   if (space_) space_->give_slot_back(slot_);
   memory_.reset();
   space_.reset();
@@ -181,7 +206,7 @@ bool CacheSource::enter(Thread& thread) {
   arch::x86::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
-  regs[UserReg::kR11] = memory_->ring().value();
+  regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
   regs[UserReg::kGsBase] = memory_->page().value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
@@ -307,10 +332,10 @@ StopVerdict CacheSource::step_natively(Thread& thread) {
 bool CacheSource::is_guard_fault(Thread& thread) const {
   const auto info = request::read_siginfo(thread.tid());
   const auto regs = thread.user_regs();
-  if (!info || !regs || (*regs)[UserReg::kR11] != memory_->ring_end().value()) return false;
+  if (!info || !regs || (*regs)[UserReg::kR11] != memory_->log_end().value()) return false;
   // A signal that was sent and is blocked can only be here because the fault was merged into it.
   if (info->si_code <= 0) return segv_blocked();
-  return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->ring_end();
+  return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->log_end();
 }
 
 bool CacheSource::segv_blocked() const {
@@ -331,8 +356,9 @@ bool CacheSource::guard_hit(Thread& thread) {
   }
   ++rings_;
   counted_at_ = TraceeAddr{};
-  take_log(memory_->ring_end());
-  (*regs)[UserReg::kR11] = memory_->ring().value();
+  take_log(memory_->log_end());
+  if (rings_ == kBusyAt) use_busy_log(thread);
+  (*regs)[UserReg::kR11] = memory_->log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
@@ -382,7 +408,7 @@ Result<void> CacheSource::leave(Thread& thread) {
     log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
     give_up("the thread left translated code by itself");
     native.pc = stopped_at.pc();
-    native.log = memory_->ring();
+    native.log = memory_->log_begin();
   } else if (place->kind == cache::CodePlace::Kind::kMiss) {
     leave_miss(*place, native);
     stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);

@@ -11,6 +11,7 @@
 
 #include "arch/x86/raw_registers.hpp"
 #include "decoder/cachelog/cache_log.hpp"
+#include "ptrace/cache/busy_log.hpp"
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -53,6 +54,9 @@ class CacheSource final : public StepSource {
   void give_up(std::string why);
   void drop_space();
   void take_log(TraceeAddr log);
+  /// The thread logs much: no more copies.
+  void use_busy_log(Thread& thread);
+  void set_log(const cache::LogRange& log);
   void add_statistics() const;
   /// There is no translation, for that reason.
   void no_body(arch::x86::translate::Special why);
@@ -95,6 +99,7 @@ class CacheSource final : public StepSource {
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
+  std::unique_ptr<cache::BusyLog> busy_log_;  ///< What log_ may hold is in there.
   std::unique_ptr<decoder::CacheLog> log_;
   bool in_cache_ = false;
   bool may_ask_ = false;

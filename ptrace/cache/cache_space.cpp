@@ -134,8 +134,11 @@ void CacheSpace::leave_section(const RestartableSection& section) {
 }
 
 Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
+  const auto is_area = [this](std::size_t slot) {
+    return slot >= memory_->first_area_part() && slot < kThreadsAtOnce;
+  };
   std::size_t slot = 0;
-  while (slot < kMaxThreads && slots_.test(slot)) ++slot;
+  while (slot < kMaxThreads && (slots_.test(slot) || is_area(slot))) ++slot;
   if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
   if (std::exchange(first_thread_ready_, false)) {
     slots_.set(slot);
@@ -163,7 +166,15 @@ Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
   return {};
 }
 
+Result<std::size_t> CacheSpace::take_area(Thread& thread) {
+  if (free_areas_.empty()) return memory_->add_area(thread);
+  const std::size_t area = free_areas_.back();
+  free_areas_.pop_back();
+  return area;
+}
+
 void CacheSpace::give_slot_back(std::size_t slot) {
+  memory_->set_log(slot, std::nullopt);
   slots_.reset(slot);
   inside_.reset(slot);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arch/base/result.hpp"
 #include "ptrace/cache/cache_memory.hpp"
@@ -45,6 +46,9 @@ class CacheSpace {
   Result<std::size_t> take_slot(Thread& thread);
   void give_slot_back(std::size_t slot);
   [[nodiscard]] bool used() const { return slots_.any(); }
+  /// An area for a log. Errors: CacheMemory::add_area().
+  Result<std::size_t> take_area(Thread& thread);
+  void give_area_back(std::size_t area) { free_areas_.push_back(area); }
 
   /// The thread whose area for restartable sequences is there may have named one.
   void look_for_section_of(TraceeAddr area);
@@ -96,6 +100,7 @@ class CacheSpace {
   CodePages pages_;
   ExecutableMap executable_;
   std::bitset<kMaxThreads> slots_;
+  std::vector<std::size_t> free_areas_;
   std::optional<bool> same_ids_;    ///< The program sees the ids that we see.
   bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
   std::bitset<kMaxThreads> inside_;

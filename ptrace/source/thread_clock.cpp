@@ -25,7 +25,8 @@ constexpr std::uint64_t kRingBytes = 8UL * 4096;
 constexpr std::uint64_t kShortestOff = 100'000;
 /// What a running thread can have logged since its log was last taken.
 constexpr std::uint32_t kMostAhead =
-    static_cast<std::uint32_t>(cache::kRingBytes / arch::x86::translate::kLogEntryBytes);
+    static_cast<std::uint32_t>(std::max(cache::kRingBytes, cache::kSegmentBytes) /
+                               arch::x86::translate::kLogEntryBytes);
 
 std::uint64_t now_ns() {
   timespec now{};
@@ -64,7 +65,7 @@ std::optional<std::uint32_t> logged_ahead(cache::CacheSpace& space, pid_t tid) {
     constexpr unsigned kIdBits = 32;
     if (ids >> kIdBits != static_cast<std::uint64_t>(tid)) continue;
     const TraceeAddr log{memory.read(Slot::kLog)};
-    if (log < memory.ring() || log > memory.ring_end()) return std::nullopt;
+    if (log < memory.log_begin() || log > memory.log_end()) return std::nullopt;
     return static_cast<std::uint32_t>(memory.entries(log).size());
   }
   return std::nullopt;

@@ -138,5 +138,49 @@ TEST_F(CacheLogTest, ANumberThatNoExitHasIsALoss) {
   EXPECT_EQ(records[0], gap(GapReason::kOverflow, TraceeAddr{}, 0x100_ta));
 }
 
+TEST_F(CacheLogTest, HeldNumbersAreReadWhereTheyAre) {
+  CacheLog log{exits_, 4};
+  std::array<std::uint32_t, 4> memory{0, 2, 1, 2};
+  log.hold_numbers(std::span{memory}.first(1));
+  log.hold_numbers(std::span{memory}.subspan(1, 1));
+  log.add_record(async_transfer(0x320_ta, 0x400_ta));
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.hold_numbers(std::span{memory}.last(2));
+  log.add_arrival(0x320_ta);
+  EXPECT_EQ(log.numbers_seen(), 5U);
+  const std::vector<Record> call{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
+  std::vector<Record> expected = call;
+  expected.push_back(async_transfer(0x320_ta, 0x400_ta));
+  expected.insert(expected.end(), call.begin(), call.end());
+  expected.push_back(branch(0x110_ta, 0x200_ta));
+  expected.push_back(branch(0x210_ta, 0x300_ta));
+  EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, WhatIsForgottenLeavesAGap) {
+  CacheLog log{exits_, 4};
+  std::array<std::uint32_t, 3> memory{0, 1, 2};
+  log.hold_numbers(std::span{memory}.first(1));
+  log.add_arrival(0x300_ta);
+  log.hold_numbers(std::span{memory}.subspan(1, 1));
+  log.add_numbers(std::array<std::uint32_t, 1>{2});
+  log.hold_numbers(std::span{memory}.last(1));
+  log.forget(std::span{memory}.first(2));
+  EXPECT_EQ(log.numbers_dropped(), 2U);
+  const std::vector<Record> expected{gap(GapReason::kOverflow, TraceeAddr{}, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, OnlyWhatIsKeptIsCopied) {
+  CacheLog log{exits_, 4};
+  const std::vector<std::uint32_t> many(1024UL * 1024, 2);
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_numbers(many);
+  EXPECT_EQ(log.numbers_seen(), many.size() + 1);
+  EXPECT_EQ(log.numbers_dropped(), many.size() + 1 - 128UL * 1024);
+  const std::vector<Record> expected{gap(GapReason::kOverflow, TraceeAddr{}, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
 }  // namespace
 }  // namespace backtrail::decoder

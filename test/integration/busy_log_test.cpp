@@ -1,0 +1,99 @@
+// Threads that log more than a ring holds, again and again.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cache_run.hpp"
+#include "ptrace/cache/cache_space.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+struct Busy {
+  std::vector<decoder::Record> newest;
+  std::size_t areas = 0;
+  bool exited = false;
+};
+
+/// Of the first thread, at done(). It stops at each mark().
+Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments) {
+  Busy out;
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("busy", arguments);
+  const ThreadId id{pid, pid};
+  const TraceConfig config{.log_bytes = log_bytes};
+  driver.engine.reported.threads = true;
+  EXPECT_TRUE(driver.engine.enable_trace(id, config));
+  const TraceeAddr done = symbol_of("busy", "done");
+  const BreakpointSpec mark{
+      .kind = BreakpointKind::kSoftware, .address = symbol_of("busy", "mark"), .length = 1};
+  const BreakpointSpec last{.kind = BreakpointKind::kSoftware, .address = done, .length = 1};
+  EXPECT_TRUE(driver.engine.insert(pid, mark));
+  EXPECT_TRUE(driver.engine.insert(pid, last));
+  for (;;) {
+    const auto event = driver.run();
+    if (!event || event->kind == StopKind::kProcessExited) {
+      out.exited = event && event->exit_code == 0;
+      return out;
+    }
+    Thread* at = driver.engine.find(event->thread);
+    if (at != nullptr && at->pc().value_or(TraceeAddr{}) == mark.address) {
+      EXPECT_TRUE(driver.engine.remove(pid, mark));
+      driver.resume(event->thread, {.kind = ResumeKind::kStep});
+      EXPECT_TRUE(driver.await());
+      EXPECT_TRUE(driver.engine.insert(pid, mark));
+      continue;
+    }
+    if (event->kind == StopKind::kThreadCreated) {
+      EXPECT_TRUE(driver.engine.enable_trace(event->thread, config));
+    }
+    Thread* first = driver.engine.find(id);
+    if (first == nullptr || first->pc().value_or(TraceeAddr{}) != done) continue;
+    if (const auto& space = first->process().cache_space) {
+      out.areas = (cache::kThreadsAtOnce - space->memory().first_area_part()) / cache::kAreaParts;
+    }
+    Collector collector;
+    first->trace()->hub().add(collector, done);
+    first->trace()->source().flush();
+    out.newest = std::move(collector.all);
+    first->trace()->hub().remove(collector);
+    EXPECT_TRUE(driver.engine.remove(pid, last));
+  }
+}
+
+constexpr std::uint64_t kSmall = 1ULL << 20;
+constexpr std::uint64_t kLarge = 16ULL << 20;
+
+void expect_same_end(const Busy& one, const Busy& other) {
+  const std::size_t count = std::min(one.newest.size(), other.newest.size());
+  ASSERT_GT(count, kSmall / arch::x86::translate::kLogEntryBytes);
+  // The older end may be in the middle of a superblock.
+  const auto tail = static_cast<std::ptrdiff_t>(count - 100);
+  EXPECT_TRUE(std::equal(one.newest.end() - tail, one.newest.end(), other.newest.end() - tail));
+}
+
+TEST(BusyLog, HoldsWhatCopiesWouldHold) {
+  const Busy copied = run_busy(kSmall, {});
+  EXPECT_TRUE(copied.exited);
+  EXPECT_EQ(copied.areas, 0U);
+  const Busy held = run_busy(kLarge, {});
+  EXPECT_TRUE(held.exited);
+  EXPECT_EQ(held.areas, 1U);
+  EXPECT_GT(held.newest.size(), kLarge / arch::x86::translate::kLogEntryBytes);
+  expect_same_end(held, copied);
+}
+
+TEST(BusyLog, IsForTheFirstOfManyThreads) {
+  const Busy alone = run_busy(kLarge, {});
+  const Busy crowded = run_busy(kLarge, {"5"});
+  EXPECT_TRUE(crowded.exited);
+  EXPECT_EQ(crowded.areas, cache::kMostAreas);
+  expect_same_end(crowded, alone);
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
