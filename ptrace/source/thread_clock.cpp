@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
 #include "arch/x86/translate/layout.hpp"
@@ -33,6 +34,21 @@ std::uint64_t now_ns() {
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   constexpr std::uint64_t kSecond = 1'000'000'000;
   return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// How often the thread has left a CPU.
+std::uint64_t switches_of(pid_t tid) {
+  const auto text = ProcFs{}.read(tid, "status");
+  if (!text) return 0;
+  constexpr std::string_view kName = "voluntary_ctxt_switches:\t";  // and "nonvoluntary..."
+  std::uint64_t out = 0;
+  for (std::size_t at = text->find(kName); at != std::string::npos; at = text->find(kName, at)) {
+    at += kName.size();
+    std::uint64_t count = 0;
+    std::from_chars(text->data() + at, text->data() + text->size(), count);
+    out += count;
+  }
+  return out;
 }
 
 /// Where a thread is that waits in a system call; nothing when it does anything else.
@@ -91,27 +107,79 @@ constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
 Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
                                                        std::function<std::uint64_t()> records) {
   BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
-  return std::unique_ptr<ThreadClock>{new ThreadClock{std::move(marks), std::move(records)}};
+  return std::unique_ptr<ThreadClock>{
+      new ThreadClock{kernel, tid, std::move(marks), std::move(records)}};
 }
 
-ThreadClock::ThreadClock(std::unique_ptr<SchedMarks> marks, std::function<std::uint64_t()> records)
-    : marks_{std::move(marks)}, records_{std::move(records)} {
+ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
+                         std::function<std::uint64_t()> records)
+    : kernel_{kernel},
+      tid_{tid},
+      marks_{std::move(marks)},
+      pace_{now_ns()},
+      records_{std::move(records)} {
   sums_.since_ns = now_ns();
 }
 
 void ThreadClock::note_stop() {
   last_stop_ = now_ns();
+  ++stops_since_look_;
   stops_.push_back(*last_stop_);
   // Without its marks (the kernel had no room) a stop would wait for ever.
   constexpr std::size_t kMostStops = 65536;
   if (stops_.size() > kMostStops) stops_.pop_front();
 }
 
-bool ThreadClock::take_marks() {
+std::size_t ThreadClock::take_marks() {
+  if (!marks_) return 0;
   const auto marks = marks_->take();
   for (const decoder::TraceMark& mark : marks) take_mark(mark);
   has_marks_ |= !marks.empty();
-  return !marks.empty();
+  return marks.size();
+}
+
+bool ThreadClock::too_many(std::size_t marks) {
+  const std::size_t ours = 2 * std::exchange(stops_since_look_, 0);
+  return pace_.too_many(marks - std::min(marks, ours), now_ns());
+}
+
+void ThreadClock::rest() {
+  lost_ += marks_->lost();
+  marks_.reset();
+  switches_ = switches_of(tid_);
+  left_.reset();
+  left_is_pinned_ = false;
+  waited_.reset();
+  stops_.clear();
+}
+
+void ThreadClock::look_at_resting(Thread& thread) {
+  const std::uint64_t before = std::exchange(looked_ns_, now_ns());
+  std::optional<Waits> waits;
+  if (const auto pc = pc_in_system_call(tid_); pc && thread.process().cache_space) {
+    const auto place = place_of_waiting(thread, *pc);
+    if (place && thread.process().cache_space->memory().has_code(*pc)) {
+      waits = Waits{*pc, records_() + place->numbers};
+    }
+  }
+  // A long wait is worth more than that it costs.
+  const bool long_wait = waits && waits == waited_ && stops_.empty();
+  waited_ = waits;
+  stops_.clear();
+  if (!pace_.rested(looked_ns_) && !long_wait) return;
+  auto marks = SchedMarks::open(kernel_, tid_, kRingBytes);
+  if (!marks) return;
+  lost_ = lost_marks();
+  marks_ = std::move(*marks);
+  if (long_wait) {
+    left_ = decoder::TraceMark{.kind = MarkKind::kDeparts, .time_ns = before, .cpu = -1, .at = {}};
+  }
+}
+
+std::uint64_t ThreadClock::lost_marks() const {
+  if (marks_) return lost_ + marks_->lost();
+  const std::uint64_t switches = switches_of(tid_);
+  return lost_ + 2 * (switches - std::min(switches, switches_));
 }
 
 void ThreadClock::take_mark(const decoder::TraceMark& mark) {
@@ -155,7 +223,11 @@ void ThreadClock::add_off(const decoder::OffCpu& off) {
 }
 
 void ThreadClock::look(Thread& thread, BranchSource& source) {
-  take_marks();
+  if (!marks_) {
+    if (!thread.stopped()) look_at_resting(thread);
+  } else if (too_many(take_marks())) {
+    rest();
+  }
   if (thread.stopped() || left_is_pinned_) return;
   if (left_ && left_->kind == MarkKind::kDeparts && stops_.empty()) {
     look_at_waiting(thread, left_->time_ns, source);
@@ -183,7 +255,7 @@ bool ThreadClock::look_at_waiting(Thread& thread, std::uint64_t since, BranchSou
   const auto place = place_of_waiting(thread, *pc);
   const std::uint64_t now = now_ns();
   // Nothing of it holds if the thread went on meanwhile.
-  if (!place || take_marks()) return false;
+  if (!place || take_marks() != 0) return false;
   const std::uint64_t number =
       add_pin({.begin_ns = since, .end_ns = now, .exact = true, .passed = place->records});
   left_is_pinned_ = true;
@@ -217,7 +289,7 @@ decoder::ThreadTimes ThreadClock::read() {
   const std::uint64_t now = now_ns();
   const std::uint64_t end = records_();
   out.until_ns = std::max(out.since_ns, last_stop_.value_or(now));
-  out.lost = marks_->lost();
+  out.lost = lost_marks();
   for (const Pin& pin : pins_) {
     // What was logged when it was looked at, and is not kept any more, has no place.
     if (!pin.earliest || pin.begin_ns < out.since_ns) continue;

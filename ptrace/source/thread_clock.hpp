@@ -16,6 +16,7 @@
 #include "decoder/corefile/thread_times.hpp"
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/perf/sched_marks.hpp"
+#include "ptrace/source/mark_pace.hpp"
 
 namespace backtrail::tracee {
 
@@ -50,9 +51,23 @@ class ThreadClock final : public decoder::TraceConsumer {
     std::optional<std::uint64_t> latest = std::nullopt;
   };
 
-  ThreadClock(std::unique_ptr<SchedMarks> marks, std::function<std::uint64_t()> records);
-  /// False: nothing new.
-  bool take_marks();
+  /// A place in the code cache where a thread waits.
+  struct Waits {
+    TraceeAddr pc;
+    std::uint64_t logged = 0;
+    bool operator==(const Waits&) const = default;
+  };
+
+  ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
+              std::function<std::uint64_t()> records);
+  /// Returns how many are new.
+  std::size_t take_marks();
+  /// So many marks since the last look; those of our stops cost nothing more than these do.
+  bool too_many(std::size_t marks);
+  /// Marks are not looked at for a while.
+  void rest();
+  void look_at_resting(Thread& thread);
+  [[nodiscard]] std::uint64_t lost_marks() const;
   void take_mark(const decoder::TraceMark& mark);
   bool forget_stops_before(std::uint64_t time_ns);
   void add_off(const decoder::OffCpu& off);
@@ -62,7 +77,15 @@ class ThreadClock final : public decoder::TraceConsumer {
   /// Returns its number.
   std::uint64_t add_pin(const Pin& pin);
 
-  std::unique_ptr<SchedMarks> marks_;
+  PerfKernel& kernel_;
+  pid_t tid_;
+  std::unique_ptr<SchedMarks> marks_;  ///< Null while it rests.
+  MarkPace pace_;
+  std::uint64_t lost_ = 0;       ///< Marks, without those of marks_.
+  std::uint64_t switches_ = 0;   ///< Of the thread, when rest began.
+  std::optional<Waits> waited_;  ///< At the last look, while it rests.
+  std::uint64_t looked_ns_ = 0;
+  std::size_t stops_since_look_ = 0;
   std::function<std::uint64_t()> records_;
   std::deque<std::uint64_t> stops_;         ///< Not seen among the marks yet.
   std::optional<decoder::TraceMark> left_;  ///< It is off its CPU since then.

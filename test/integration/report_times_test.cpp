@@ -23,8 +23,9 @@ class ReportTimes : public test::ReportFixture {
 
 constexpr const char* kWaitedInTheCall =
     "wait_long  waits.c:[0-9]+\n"
-    "( .*nanosleep.*\n)+"
+    "( .*(nanosleep|asynccancel).*\n)+"
     " +\\.\\.\\. waited for [0-9.]+ m?s, until .* before the end\n"
+    "( .*asynccancel.*\n)*"
     " +work  waits.c:[0-9]+\n";
 
 TEST_F(ReportTimes, AWaitStandsInTheCallThatWaited) {
@@ -35,6 +36,11 @@ TEST_F(ReportTimes, AWaitStandsInTheCallThatWaited) {
                                   "\"ns\":[0-9]{9},"),
                     HasSubstr("\"times\":{\"known_ns\":"),
                     ContainsRegex("\"began_before_end_ns\":\\[[0-9]+,[0-9]+\\]")));
+}
+
+TEST_F(ReportTimes, ALongWaitIsSeenBehindManyShortOnes) {
+  record("waits", {"often"});
+  EXPECT_THAT(report(), ContainsRegex(kWaitedInTheCall));
 }
 
 TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {

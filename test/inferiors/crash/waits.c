@@ -1,5 +1,7 @@
-/* Works, waits, works, dies. */
+/* Works, waits, works, dies; with an argument, waits very often before. */
+#include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile long sum;
 
@@ -15,7 +17,32 @@ static __attribute__((noinline)) void wait_long(void) {
   nanosleep(&time, 0);
 }
 
-int main(void) {
+static int there[2];
+static int back[2];
+
+static void* answer(void* unused) {
+  char byte;
+  while (read(there[0], &byte, 1) == 1) {
+    if (write(back[1], &byte, 1) != 1) return unused;
+  }
+  return unused;
+}
+
+/* Each round is a wait of this thread and one of the other. */
+static void wait_often(void) {
+  pthread_t other;
+  char byte = 0;
+  if (pipe(there) != 0 || pipe(back) != 0 || pthread_create(&other, 0, answer, 0) != 0) return;
+  for (int i = 0; i < 20000; ++i) {
+    if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1) return;
+  }
+  close(there[1]);
+  pthread_join(other, 0);
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
+  if (argc > 1) wait_often();
   work();
   wait_long();
   work();

@@ -1,0 +1,45 @@
+#pragma once
+/// @file
+/// Whether a thread's context switches are worth being seen: each that is costs it one to four
+/// microseconds. One that switches all the time is seen for a small part of it only.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace backtrail::tracee {
+
+class MarkPace {
+ public:
+  explicit MarkPace(std::uint64_t now_ns) : last_ns_{now_ns} {}
+
+  /// So many marks came since the last call. True: no more of them for a while.
+  bool too_many(std::size_t marks, std::uint64_t now_ns) {
+    const bool out = marks > kFewest && marks * kShortestNs > now_ns - last_ns_;
+    last_ns_ = now_ns;
+    if (out) rests_until_ns_ = now_ns + rest_ns_;
+    rest_ns_ = out ? std::min(rest_ns_ * 2, kLongestRestNs) : kRestNs;
+    return out;
+  }
+  /// True: that was long enough.
+  bool rested(std::uint64_t now_ns) {
+    last_ns_ = now_ns;
+    return now_ns >= rests_until_ns_;
+  }
+
+  static constexpr std::size_t kFewest = 50;
+  /// A mark in so long is too many: then they cost 2 % or more.
+  static constexpr std::uint64_t kShortestNs = 100'000;
+  /// Some thirty times what it takes to see that there are too many.
+  static constexpr std::uint64_t kRestNs = 320'000'000;
+  /// One rest after the other takes twice as long: the kernel itself slows switches a little for a
+  /// second after the last mark.
+  static constexpr std::uint64_t kLongestRestNs = 16 * kRestNs;
+
+ private:
+  std::uint64_t last_ns_;
+  std::uint64_t rest_ns_ = kRestNs;
+  std::uint64_t rests_until_ns_ = 0;
+};
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,55 @@
+// Threads that switch too often are seen now and then.
+#include "ptrace/source/mark_pace.hpp"
+
+#include <gtest/gtest.h>
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::uint64_t kLook = 10'000'000;
+/// As many as are not too many.
+constexpr std::size_t kMost = kLook / MarkPace::kShortestNs;
+
+TEST(MarkPace, SomeMarksAreFine) {
+  MarkPace pace{0};
+  for (std::uint64_t i = 1; i < 100; ++i) EXPECT_FALSE(pace.too_many(kMost, i * kLook));
+}
+
+TEST(MarkPace, FewMarksAreFineHoweverSoonTheyCome) {
+  MarkPace pace{0};
+  EXPECT_FALSE(pace.too_many(MarkPace::kFewest, 1));
+}
+
+TEST(MarkPace, MarksOfALongTimeAreNotTooMany) {
+  MarkPace pace{0};
+  EXPECT_FALSE(pace.too_many(10 * kMost, 10 * kLook));
+}
+
+TEST(MarkPace, ManyMarksNeedARest) {
+  MarkPace pace{0};
+  EXPECT_TRUE(pace.too_many(kMost + 1, kLook));
+  EXPECT_FALSE(pace.rested(2 * kLook));
+  EXPECT_TRUE(pace.rested(kLook + MarkPace::kRestNs));
+}
+
+TEST(MarkPace, RestsGetLongerUntilFewMarksCome) {
+  MarkPace pace{0};
+  std::uint64_t now = 0;
+  const auto rest = [&] {
+    now += kLook;
+    EXPECT_TRUE(pace.too_many(kMost + 1, now));
+    const std::uint64_t began = now;
+    while (!pace.rested(now)) now += kLook;
+    return now - began;
+  };
+  EXPECT_EQ(rest(), MarkPace::kRestNs);
+  EXPECT_EQ(rest(), 2 * MarkPace::kRestNs);
+  for (int i = 0; i < 8; ++i) rest();
+  EXPECT_EQ(rest(), MarkPace::kLongestRestNs);
+  now += kLook;
+  EXPECT_FALSE(pace.too_many(1, now));
+  EXPECT_EQ(rest(), MarkPace::kRestNs);
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
