@@ -25,9 +25,8 @@ constexpr std::uint64_t kRingBytes = 8UL * 4096;
 /// Shorter times off the CPU are only counted.
 constexpr std::uint64_t kShortestOff = 100'000;
 /// What a running thread can have logged since its log was last taken.
-constexpr std::uint32_t kMostAhead =
-    static_cast<std::uint32_t>(std::max(cache::kRingBytes, cache::kSegmentBytes) /
-                               arch::x86::translate::kLogEntryBytes);
+constexpr std::uint32_t kMostAhead = static_cast<std::uint32_t>(
+    std::max(cache::kRingBytes, cache::kSegmentBytes) / arch::x86::translate::kLogEntryBytes);
 
 std::uint64_t now_ns() {
   timespec now{};
