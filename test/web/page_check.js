@@ -28,16 +28,35 @@ const sandbox = {
   document: {getElementById: (id) => ({textContent: islands.get(id)})},
 };
 vm.createContext(sandbox);
-vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, NONE};', sandbox);
-const {Code, Thread, Page, NONE} = sandbox.model;
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, NONE};', sandbox);
+const {Code, Thread, Page, Lanes, NONE} = sandbox.model;
+
+// The selected call comes into sight from wherever the lanes had been moved.
+function checkRevealing(threads, thread) {
+  const call = thread.callAt(thread.total);
+  const page = {threads, selected: {thread, call}};
+  for (const away of [0, 1e6]) {
+    const lanes = Object.assign(Object.create(Lanes.prototype), {
+      page, canvas: {clientHeight: 60}, left: -9, right: 1, top: away, draw: () => {}});
+    lanes.reveal(0);
+    lanes.scale = 1;
+    const rows = [...Array(60).keys()].map((y) => lanes.find(-0.5 - lanes.left, y));
+    if (call !== NONE && !rows.some((at) => at && at.thread === thread && at.call === call)) {
+      throw new Error('a selected call is out of sight');
+    }
+  }
+}
 
 (async () => {
   const walker = new Page();
   walker.code = await Code.load(meta);
   walker.arrive = () => {};
   console.log('title ' + meta.title);
+  const threads = [];
   for (let i = 0; i < meta.threads.length; ++i) {
     const thread = await Thread.load(meta, i);
+    threads.push(thread);
+    checkRevealing(threads, thread);
     console.log('thread ' + thread.title + (thread.died ? ' died' : ''));
     const stack = [];
     for (let at = thread.callAt(thread.total); at !== NONE; at = thread.parent[at]) {

@@ -226,7 +226,10 @@ class Lanes {
     this.right = to + room;
     this.draw();
   }
-  whole() { this.show(-this.longest, 0); }
+  whole() {
+    this.top = 0;
+    this.show(-this.longest, 0);
+  }
   // Moves only as far as is needed to have the position in sight.
   reveal(p) {
     const span = this.right - this.left;
@@ -234,7 +237,20 @@ class Lanes {
       this.left = p - span * 0.7;
       this.right = this.left + span;
     }
+    this.revealRow();
     this.draw();
+  }
+  // Likewise the selected call, or its thread's title.
+  revealRow() {
+    const {thread, call} = this.page.selected;
+    let y = AXIS;
+    for (const other of this.page.threads) {
+      if (other === thread) break;
+      y += this.laneHeight(other);
+    }
+    if (call !== NONE) y += TITLE + (thread.depth[call] - this.firstDepth(thread)) * ROW;
+    const lowest = Math.max(0, y + ROW - this.canvas.clientHeight);
+    this.top = Math.max(lowest, Math.min(y - AXIS, this.top));
   }
   listen() {
     const canvas = this.canvas;
