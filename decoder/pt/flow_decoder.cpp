@@ -19,6 +19,12 @@ constexpr unsigned kMaxSteps = 1U << 16U;
 }  // namespace
 
 bool FlowDecoder::run(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop) {
+  start(offset, place, stop);
+  stay();
+  return advance() == Progress::kDone;
+}
+
+void FlowDecoder::start(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop) {
   at_ = offset;
   stop_ = stop;
   stopped_ = false;
@@ -32,9 +38,51 @@ bool FlowDecoder::run(std::size_t offset, const PtPlace& place, std::optional<st
   held_ = 0;
   stack_.clear();
   checkpoint_ = {offset, place, batch_.position()};
-  if (follow_packets()) return true;
+  yields_ = true;
+}
+
+FlowDecoder::Progress FlowDecoder::advance() {
+  ready_ = false;
+  from_ = at_;
+  bool fits = true;
+  if (tnt_count_ != 0 && !at_end_) {
+    from_ = packets_.size();
+    fits = follow();
+  }
+  if (fits && !ready_) fits = follow_packets();
+  if (fits) return ready_ ? Progress::kReady : Progress::kDone;
   give_up();
-  return false;
+  return Progress::kFailed;
+}
+
+/// Whether others may go on with the TNT packet that comes.
+bool FlowDecoder::yields_at(const std::uint8_t* at) {
+  if (at == packets_.data() + from_ || !stack_.can_lend()) return false;
+  const bool two = packets_.data() + packets_.size() - at >= 2;
+  ready_ = two && is_full_tnt8(at[0]) && is_full_tnt8(at[1]);
+  return ready_;
+}
+
+void FlowDecoder::lend(FlowLane& lane) {
+  lane = {.leg = leg_,
+          .out = batch_.end(),
+          .stack = stack_.lend(),
+          .full = batch_.full(),
+          .at = packets_.data() + at_,
+          .end = packets_.data() + packets_.size()};
+}
+
+void FlowDecoder::take_back(const FlowLane& lane) {
+  // Packets that were not begun are as if nobody had taken them.
+  const unsigned count = lane.count();
+  const unsigned rest = count % kFullTntBits;
+  at_ = static_cast<std::size_t>(lane.at - packets_.data()) - count / kFullTntBits;
+  tnt_count_ = rest;
+  tnt_bits_ = rest == 0 ? 0 : lane.bits >> (64 - rest);
+  leg_ = lane.leg;
+  held_ = 0;  // The next bit says.
+  stack_.take_back(lane.stack);
+  batch_.set_end(lane.out);
 }
 
 /// Nothing of code that nobody can read was executed.
@@ -48,6 +96,7 @@ bool FlowDecoder::follow_packets() {
     const std::uint8_t byte = packets_[at_];
     if (is_tnt8(byte)) {
       if (!on() || !settled()) return false;
+      if (yields_ && yields_at(&packets_[at_])) return true;
       if (!follow()) return false;
     } else if (byte == 0) {
       ++at_;
@@ -59,7 +108,7 @@ bool FlowDecoder::follow_packets() {
     } else if (!packet()) {
       return false;
     }
-    if (stopped_) return true;
+    if (stopped_ || ready_) return true;
   }
   end();
   return !stop_;
@@ -114,13 +163,17 @@ void FlowDecoder::depart(TraceeAddr to) {
   const bool came_back = leg_->end == LegEnd::kFar && to == leg_->after_last();
   held_ = came_back ? 0 : 1;
   if (!came_back) batch_.push(branch(leg_->last, to));
+  at_end_ = false;
+  if (leg_->end == LegEnd::kReturn) {
+    leg_ = graph_.at(to);
+    return;
+  }
   auto& [newest, older] = leg_->next;
   if (newest->begin != to) {
     std::swap(newest, older);
     if (newest->begin != to) newest = graph_.at(to);
   }
   leg_ = newest;
-  at_end_ = false;
 }
 
 bool FlowDecoder::tip(TraceeAddr to) {

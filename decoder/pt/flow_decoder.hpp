@@ -7,6 +7,7 @@
 #include <span>
 
 #include "decoder/pt/flow_graph.hpp"
+#include "decoder/pt/flow_lanes.hpp"
 #include "decoder/pt/leg_stack.hpp"
 #include "decoder/pt/pt_errata.hpp"
 #include "decoder/pt/pt_place.hpp"
@@ -42,6 +43,24 @@ class FlowDecoder {
   /// to it, if one is given. Returns whether it came to the end; else what it wrote behind the
   /// checkpoint is to be taken back.
   bool run(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop = {});
+
+  /// The same in parts, for who follows several runs at once: start(), then advance() until it is
+  /// not kReady. Between two parts TNT bits may be followed elsewhere, by what is lent, and what is
+  /// left of it taken back.
+  enum class Progress : std::uint8_t {
+    kReady,   ///< Packets full of TNT bits come.
+    kDone,    ///< It came to the end.
+    kFailed,  ///< It did not.
+  };
+  void start(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop);
+  Progress advance();
+  /// From now on nobody else goes on.
+  void stay() { yields_ = false; }
+  /// TNT packets that did not repeat what is known, those that were lent apart.
+  [[nodiscard]] std::size_t followed() const { return followed_; }
+  void lend(FlowLane& lane);
+  void take_back(const FlowLane& lane);
+
   [[nodiscard]] const Checkpoint& checkpoint() const { return checkpoint_; }
   /// Gives up without trying.
   void skip(const Checkpoint& checkpoint) { checkpoint_ = checkpoint; }
@@ -59,6 +78,7 @@ class FlowDecoder {
   class MemoWriter;
 
   bool follow_packets();
+  bool yields_at(const std::uint8_t* at);
   void give_up();
   bool is_aside(const PtPacket& packet);
   bool follow();
@@ -102,6 +122,10 @@ class FlowDecoder {
   /// The newest record says how execution came to the leg's begin; it counts when something is
   /// known to have run there. 0 or 1.
   unsigned held_ = 0;
+  bool yields_ = false;   ///< Others go on where TNT packets come.
+  bool ready_ = false;    ///< They came.
+  std::size_t from_ = 0;  ///< Where this part began.
+  std::size_t followed_ = 0;
   LegStack stack_;
   Checkpoint checkpoint_;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "decoder/pt/leg_stack.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
@@ -11,7 +13,26 @@ constexpr std::size_t kMaxLegs = std::size_t{1} << 21U;
 /// Longer code without a branch is no code.
 constexpr std::size_t kMaxInsns = std::size_t{1} << 16U;
 
+Leg::InLane in_lane(const Leg& leg) {
+  if (leg.end > LegEnd::kContinue) return {};
+  const bool returns = leg.end == LegEnd::kReturn;
+  return {.returns = static_cast<std::uint8_t>(returns ? 1 : 0),
+          .jumps = leg.jumps,
+          .bits = static_cast<std::uint8_t>(leg.end == LegEnd::kContinue ? 0 : 1),
+          .depth = static_cast<std::int8_t>(returns ? -1 : leg.calls)};
+}
+
 }  // namespace
+
+Leg& idle_leg() {
+  static Leg* const leg = [] {
+    static Leg made;
+    made.next = {&made, &made};
+    made.end = LegEnd::kNowhere;
+    return &made;
+  }();
+  return *leg;
+}
 
 FlowGraph::FlowGraph(CodeReader& code) : pages_{code} {
   forget();
@@ -24,7 +45,8 @@ void FlowGraph::refresh() {
 void FlowGraph::forget() {
   insns_.invalidate_all();
   legs_.clear();
-  memos_.assign(std::size_t{1} << kMemoBits, {});
+  ways_.assign(kMemos, {});
+  memos_.assign(kMemos, {});
   slots_.assign(std::size_t{1} << kFirstSlotBits, {});
   mask_ = slots_.size() - 1;
   shift_ = 64 - kFirstSlotBits;
@@ -85,6 +107,8 @@ bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
       leg.end = LegEnd::kIndirect;
       return true;
     case arch::InsnKind::kReturn:
+      if (leg.calls != 0) break;
+      leg.next = {&idle_leg(), &idle_leg()};  // Not without the call stack.
       leg.end = LegEnd::kReturn;
       return true;
     case arch::InsnKind::kSystemCall:
@@ -93,7 +117,7 @@ bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
       return true;
   }
   // More than one leg holds: what follows its jump is another.
-  leg.next[0] = at(leg.jump_to);
+  leg.next[0] = leg.next[1] = at(leg.jump_to);
   leg.end = LegEnd::kContinue;
   return true;
 }
@@ -108,6 +132,7 @@ void FlowGraph::walk(Leg& leg) {
       for (Leg*& next : leg.next) {
         if (next == nullptr) next = &leg;  // Never read before a TIP says otherwise.
       }
+      leg.in_lane = in_lane(leg);
       return;
     }
     pc = leg.jumps == jumps ? pc + facts.length : leg.jump_to;

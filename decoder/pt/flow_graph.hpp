@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -41,32 +42,39 @@ struct alignas(64) Leg {
   std::uint8_t jumps = 0;  ///< Direct jumps and calls on the way: 0 or 1.
   std::uint8_t calls = 0;  ///< Calls among them.
   std::uint8_t last_length = 0;
+  /// What FlowLanes counts of it; nothing where more than bits must say how it goes on.
+  struct InLane {
+    std::uint8_t returns = 0;
+    std::uint8_t jumps = 0;
+    std::uint8_t bits = 0;
+    std::int8_t depth = 0;  ///< What it adds to the call stack.
+  } in_lane;
 
   [[nodiscard]] TraceeAddr after_last() const { return last + last_length; }
 };
 static_assert(sizeof(Leg) == 64);
 
-/// Where the bits of one TNT packet lead from a leg, and the records on the way. For paths whose
-/// only use of the call stack is one return, one call, or the one and then the other.
+/// One TNT packet at one leg, and where its bits lead. Small, for the next packet waits for it.
+struct TntWay {
+  std::uint64_t packet_at = 0;  ///< FlowGraph::packet_at(); 0 = none.
+  Leg* to = nullptr;
+};
+
+/// The records on that way, and what else it does. For paths whose only use of the call stack is
+/// one return, one call, or the one and then the other.
 struct alignas(64) TntMemo {
   static constexpr std::size_t kMaxRecords = 8;
 
-  const Leg* from = nullptr;
-  Leg* to = nullptr;
+  /// Whose place this is. It has a way not at the first time: few paths are taken twice.
+  std::uint64_t packet_at = 0;
   Leg* returned_to = nullptr;  ///< What the return found, if there was one.
   Leg* called_from = nullptr;  ///< Where the call returns to, if there was one.
-  std::uint8_t packet = 0;
-  bool filled = false;     ///< Not at the first time: few paths are taken twice.
-  std::uint8_t tries = 0;  ///< So many others may come before this one gives its place up.
+  std::uint8_t tries = 0;      ///< So many others may come before this one gives its place up.
   std::uint8_t calls = 0;
   std::uint8_t held = 0;   ///< FlowDecoder's, at the end.
   std::uint8_t count = 0;  ///< Of the records.
   std::array<Record, kMaxRecords> records;
 
-  /// What the packet `bits` does at `leg` is noted here.
-  [[nodiscard]] bool knows(const Leg* leg, std::uint8_t bits) const {
-    return from == leg && packet == bits && filled;
-  }
   /// Appends the records at `out`, which has room for all that there could be: copies of a fixed
   /// size are the fastest.
   Record* repeat(Record* out) const {
@@ -99,11 +107,18 @@ class FlowGraph {
   }
   /// Follows the code of a leg that is kUnwalked.
   void walk(Leg& leg);
-  /// The place for what is known of `packet` at `leg`; perhaps it is taken by another.
-  [[nodiscard]] TntMemo& memo(const Leg* leg, std::uint8_t packet) {
-    const std::uint64_t key = leg->begin.value() + (std::uint64_t{packet} << 32U);
-    return memos_[(key * 0x9e37'79b9'7f4a'7c15U) >> (64U - kMemoBits)];
+  /// A number that no other packet or leg has.
+  [[nodiscard]] static std::uint64_t packet_at(const Leg* leg, std::uint8_t packet) {
+    return std::bit_cast<std::uintptr_t>(leg) ^ (std::uint64_t{packet} << 56U);
   }
+  /// The place for what is known of it; perhaps it is taken by another.
+  [[nodiscard]] static std::size_t memo_slot(const Leg* leg, std::uint8_t packet) {
+    // Without a product, which would come late.
+    constexpr std::size_t kSpread = 0x9e5;
+    return ((std::bit_cast<std::uintptr_t>(leg) >> 6U) ^ (packet * kSpread)) & (kMemos - 1);
+  }
+  [[nodiscard]] TntWay& way(std::size_t memo_slot) { return ways_[memo_slot]; }
+  [[nodiscard]] TntMemo& memo(std::size_t memo_slot) { return memos_[memo_slot]; }
   [[nodiscard]] InsnCache& insns() { return insns_; }
   [[nodiscard]] arch::Isa isa() const { return pages_.isa(); }
   [[nodiscard]] std::size_t size() const { return legs_.size(); }
@@ -123,12 +138,13 @@ class FlowGraph {
   void forget();
   bool end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts);
 
-  static constexpr unsigned kMemoBits = 10;  // a quarter of a CPU's second cache
+  static constexpr std::size_t kMemos = 1024;  // a quarter of a CPU's second cache
 
   CodePages pages_;
   InsnCache insns_{pages_};
   std::deque<Leg> legs_;  // where they stay
   std::vector<Slot> slots_;
+  std::vector<TntWay> ways_;
   std::vector<TntMemo> memos_;
   std::size_t mask_ = 0;
   unsigned shift_ = 0;

@@ -20,6 +20,8 @@ struct PtThreads {
   unsigned count = 1;  ///< The calling thread among them.
   /// Of packets, at least, in a piece. Records of several pieces wait in memory.
   std::size_t piece_bytes = std::size_t{8} << 10U;
+  /// Whether each thread decodes two pieces in turns; unless it is said, where that pays.
+  std::optional<bool> in_lanes = std::nullopt;
 
   /// As many as there are CPUs for us, within reason.
   static PtThreads for_this_machine();
@@ -37,10 +39,8 @@ class FlowTeam {
   FlowTeam& operator=(const FlowTeam&) = delete;
   ~FlowTeam();
 
-  /// Whether so much is worth starting threads.
-  [[nodiscard]] bool is_for(std::size_t bytes) const {
-    return threads_.count > 1 && bytes >= 4 * threads_.piece_bytes;
-  }
+  /// Whether so much is worth dividing.
+  [[nodiscard]] bool is_for(std::size_t bytes) const { return bytes >= 4 * threads_.piece_bytes; }
   /// Decodes from the PSB at `offset` on, where `place` is known. Returns what is known at the end;
   /// nothing if there was something that is not for FlowDecoder: somebody has to do it all again,
   /// in one go, for the call stack counts where packets are not as CPUs write them. All graphs but

@@ -21,19 +21,19 @@ std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
 class FlowDecoder::MemoWriter {
  public:
   /// The packet's bits follow. `memo` is the place for them, whoever has it now.
-  void begin(TntMemo& memo, const Leg* from, std::uint8_t packet, const Record* out) {
+  void begin(TntWay& way, TntMemo& memo, std::uint64_t packet_at, const Record* out) {
     memo_ = nullptr;
-    if (memo.from == from && memo.packet == packet) {
-      if (memo.filled && memo.returned_to == nullptr) return;
+    if (memo.packet_at == packet_at) {
+      if (way.packet_at == packet_at && memo.returned_to == nullptr) return;
     } else if (memo.tries != 0) {
       --memo.tries;
       return;
     } else {
-      memo.from = from;
-      memo.packet = packet;
-      memo.filled = false;
+      memo.packet_at = packet_at;
+      way.packet_at = 0;
       return;
     }
+    way_ = &way;
     memo_ = &memo;
     begin_ = out;
     operations_ = 0;
@@ -57,7 +57,7 @@ class FlowDecoder::MemoWriter {
     const bool plain = operations_ == 0 || operations_ == kCall || operations_ == kReturn ||
                        operations_ == (kReturn << 2U | kCall);
     if (!plain || count > TntMemo::kMaxRecords) return;
-    memo.to = to;
+    *way_ = {memo.packet_at, to};
     memo.returned_to = returned_to_;
     memo.called_from = called_from_;
     memo.calls = called_from_ == nullptr ? 0 : 1;
@@ -65,7 +65,6 @@ class FlowDecoder::MemoWriter {
     memo.count = static_cast<std::uint8_t>(count);
     std::copy_n(begin_, count, memo.records.begin());
     memo.tries = 3;
-    memo.filled = true;
   }
   /// The records have moved, or it took another turn.
   void cancel() { memo_ = nullptr; }
@@ -74,6 +73,7 @@ class FlowDecoder::MemoWriter {
   static constexpr unsigned kCall = 1;
   static constexpr unsigned kReturn = 2;
 
+  TntWay* way_ = nullptr;
   TntMemo* memo_ = nullptr;
   const Record* begin_ = nullptr;
   unsigned operations_ = 0;  ///< Of the call stack, two bits each, the newest lowest.
@@ -89,6 +89,9 @@ bool FlowDecoder::follow() {
   std::uint64_t bits = tnt_bits_;
   unsigned count = tnt_count_;
   unsigned jumps = 0;
+  const std::uint8_t* at = packets_.data() + at_;
+  const std::uint8_t* const end = packets_.data() + packets_.size();
+  std::size_t followed = 0;
   bool at_end = at_end_;
   bool fits = true;
   MemoWriter writer;
@@ -102,26 +105,30 @@ bool FlowDecoder::follow() {
   for (;;) {
     if (count == 0) {
       writer.end(leg, known, out);
-      if (at_ == packets_.size() || !is_tnt8(packets_[at_])) break;
-      const std::uint8_t byte = packets_[at_++];
-      TntMemo& memo = graph_.memo(leg, byte);
-      if (memo.knows(leg, byte) &&
+      if (at == end || !is_tnt8(*at) || (yields_ && yields_at(at))) break;
+      const std::uint8_t byte = *at++;
+      const std::size_t slot = FlowGraph::memo_slot(leg, byte);
+      const std::uint64_t packet_at = FlowGraph::packet_at(leg, byte);
+      TntWay& way = graph_.way(slot);
+      TntMemo& memo = graph_.memo(slot);
+      if (way.packet_at == packet_at &&
           (memo.returned_to == nullptr || stack_.newest() == memo.returned_to)) {
         if (memo.returned_to != nullptr) stack_.pop();
         stack_.push(memo.called_from, memo.calls);
         out = memo.repeat(out);
         known = out - memo.held;
-        leg = memo.to;
+        leg = way.to;
         if (batch_.lacks_room(out)) make_room();
         continue;
       }
-      writer.begin(memo, leg, byte, out);
+      ++followed;
+      writer.begin(way, memo, packet_at, out);
       count = static_cast<unsigned>(std::bit_width(byte)) - 2;
       bits = byte >> 1U;
       jumps = 0;
     }
     if (!at_end) {
-      *out = branch(leg->jump_from, leg->jump_to);
+      put_branch(out, leg->jump_from, leg->jump_to);
       out += leg->jumps;
       stack_.push(leg->behind, leg->calls);
       writer.calls(leg->behind, leg->calls);
@@ -131,7 +138,7 @@ bool FlowDecoder::follow() {
       const std::uint64_t bit = next_bit(bits, count);
       known = out;
       Leg* const next = leg->next[bit];
-      *out = branch(leg->last, next->begin);
+      put_branch(out, leg->last, next->begin);
       out += bit;
       leg = next;
     } else if (leg->end == LegEnd::kReturn) {
@@ -142,7 +149,7 @@ bool FlowDecoder::follow() {
       known = out;
       Leg* const next = stack_.pop();
       writer.returns(next);
-      *out++ = branch(leg->last, next->begin);
+      put_branch(out++, leg->last, next->begin);
       leg = next;
     } else if (leg->end == LegEnd::kUnwalked) {
       graph_.walk(*leg);
@@ -167,6 +174,8 @@ bool FlowDecoder::follow() {
     if (batch_.lacks_room(out)) make_room();
   }
   leg_ = leg;
+  at_ = static_cast<std::size_t>(at - packets_.data());
+  followed_ += followed;
   at_end_ = at_end;
   tnt_bits_ = bits;
   tnt_count_ = count;

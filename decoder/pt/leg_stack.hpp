@@ -9,31 +9,62 @@
 namespace backtrail::decoder {
 
 struct Leg;
+/// A leg where nothing goes on.
+Leg& idle_leg();
 
 /// The newest 64; older ones fall off.
 /// Source: SDM vol. 3, "Return Compression (RET)".
 class LegStack {
  public:
+  /// The stack while somebody follows branches without asking how many there are: below the oldest
+  /// one lies idle_leg().
+  struct Loan {
+    static constexpr std::ptrdiff_t kSpare = 16;
+
+    Leg** top = nullptr;         ///< Behind the newest one. Always written to.
+    Leg* const* most = nullptr;  ///< kSpare more have room here and do not push an old one out.
+  };
+
+  LegStack() { clear(); }
   /// Pushes `leg` if `count` is 1, nothing if it is 0: without a jump.
   void push(Leg* leg, std::uint32_t count = 1) {
-    legs_[top_ % kSlots] = leg;
+    legs_[top_] = leg;
     top_ += count;
-    const std::uint32_t lost = top_ > kDepth ? top_ - kDepth : 0;
-    bottom_ = std::max(bottom_, lost);
+    bottom_ = std::max(bottom_, top_ - kDepth);
+    if (top_ == kSlots - 1) [[unlikely]]
+      move_down();
   }
   [[nodiscard]] bool empty() const { return top_ == bottom_; }
   /// Null if there is none.
-  [[nodiscard]] const Leg* newest() const { return empty() ? nullptr : legs_[(top_ - 1) % kSlots]; }
-  Leg* pop() { return legs_[--top_ % kSlots]; }
-  void clear() { top_ = bottom_ = 0; }
+  [[nodiscard]] const Leg* newest() const { return empty() ? nullptr : legs_[top_ - 1]; }
+  Leg* pop() { return legs_[--top_]; }
+  void clear() { top_ = bottom_ = kFirst; }
+
+  /// Whether there is room for some more.
+  [[nodiscard]] bool can_lend() const { return top_ - bottom_ <= kDepth - kLoanSpare; }
+  [[nodiscard]] Loan lend() {
+    if (bottom_ + kDepth >= kSlots - 1) move_down();
+    legs_[bottom_ - 1] = &idle_leg();
+    Leg** const oldest = legs_.data() + bottom_;
+    return {legs_.data() + top_, oldest + kDepth - kLoanSpare};
+  }
+  void take_back(const Loan& loan) { top_ = static_cast<std::uint32_t>(loan.top - legs_.data()); }
 
  private:
   static constexpr std::uint32_t kDepth = 64;
-  static constexpr std::uint32_t kSlots = 128;  // One that is free is always written to.
+  static constexpr std::uint32_t kSlots = 512;
+  static constexpr std::uint32_t kFirst = kDepth;  // Nothing underflows.
+  static constexpr std::uint32_t kLoanSpare = static_cast<std::uint32_t>(Loan::kSpare);
+
+  void move_down() {
+    std::copy(legs_.begin() + bottom_, legs_.begin() + top_, legs_.begin() + kFirst);
+    top_ -= bottom_ - kFirst;
+    bottom_ = kFirst;
+  }
 
   std::array<Leg*, kSlots> legs_{};
-  std::uint32_t top_ = 0;
-  std::uint32_t bottom_ = 0;
+  std::uint32_t top_ = kFirst;
+  std::uint32_t bottom_ = kFirst;
 };
 
 }  // namespace backtrail::decoder

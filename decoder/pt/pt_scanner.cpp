@@ -136,9 +136,9 @@ PtPacket scan_packet(std::span<const std::uint8_t> bytes) {
 
 std::optional<std::size_t> find_psb(std::span<const std::uint8_t> bytes, std::size_t from) {
   const auto rest = bytes.subspan(std::min(from, bytes.size()));
-  const auto at = std::search(rest.begin(), rest.end(), kPsb.begin(), kPsb.end());
-  if (at == rest.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - rest.begin()) + bytes.size() - rest.size();
+  const void* const at = ::memmem(rest.data(), rest.size(), kPsb.data(), kPsb.size());
+  if (at == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(static_cast<const std::uint8_t*>(at) - bytes.data());
 }
 
 PtCounts count_packets(std::span<const std::uint8_t> bytes) {

@@ -4,12 +4,24 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "decoder/trace/trace_consumer.hpp"
 
 namespace backtrail::decoder {
+
+/// Writes branch(from, to), in as few stores as there can be. `out` need not be a record yet.
+inline void put_branch(Record* out, TraceeAddr from, TraceeAddr to) {
+  static_assert(RecordKind::kBranch == RecordKind{} && GapReason::kNone == GapReason{} &&
+                LossBound::kExact == LossBound{});
+  constexpr std::uint64_t kRest = 0;
+  static_assert(sizeof *out == 2 * sizeof from + sizeof kRest);
+  out->from = from;
+  out->to = to;
+  std::memcpy(&out->kind, &kRest, sizeof kRest);
+}
 
 /// Room at the end is always there to be written to; how much of it counts is said afterwards.
 class RecordBatch {
@@ -29,10 +41,10 @@ class RecordBatch {
     size_ = static_cast<std::size_t>(end - records_.data());
     if (records_.size() - size_ < kRoom) records_.resize(2 * records_.size());
   }
+  /// Behind it there is hardly any room.
+  [[nodiscard]] const Record* full() const { return records_.data() + records_.size() - kRoom / 2; }
   /// It is time for set_end().
-  [[nodiscard]] bool lacks_room(const Record* end) const {
-    return records_.data() + records_.size() - end < static_cast<std::ptrdiff_t>(kRoom / 2);
-  }
+  [[nodiscard]] bool lacks_room(const Record* end) const { return end > full(); }
   void push(const Record& record) {
     *end() = record;
     set_end(end() + 1);

@@ -44,12 +44,13 @@ struct Decoded {
   std::uint64_t helped = 0;
 };
 
-/// @param threads More than one divide the stretch at every PSB where that can be.
+/// @param threads They divide the stretch at every PSB where that can be.
 Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> packets, bool libipt_alone,
-               std::optional<decoder::CpuIdentity> cpu, unsigned threads = 1) {
+               std::optional<decoder::CpuIdentity> cpu, unsigned threads = 1,
+               bool in_lanes = false) {
   InsnCache insns{code};
   PtDecoder decoder{insns, cpu};
-  decoder.use_threads({.count = threads, .piece_bytes = 1});
+  decoder.use_threads({.count = threads, .piece_bytes = 1, .in_lanes = in_lanes});
   if (libipt_alone) decoder.use_libipt_alone();
   Decoded out;
   out.finished = decoder.decode(packets, out.records);
@@ -77,15 +78,18 @@ testing::AssertionResult same(const Decoded& ours, const Decoded& libipt,
   return testing::AssertionSuccess();
 }
 
-/// libipt, ours, and ours by two threads.
+/// libipt, and ours by one thread or two, of one piece or two at once.
 testing::AssertionResult agree(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
                                std::uint64_t* helped = nullptr,
                                std::optional<decoder::CpuIdentity> cpu = std::nullopt) {
   const Decoded libipt = decode(code, packets, true, cpu);
   for (const unsigned threads : {1U, 2U}) {
-    const Decoded ours = decode(code, packets, false, cpu, threads);
-    if (helped != nullptr) *helped += ours.helped;
-    if (auto result = same(ours, libipt, packets); !result) return result << " threads " << threads;
+    for (const bool in_lanes : {false, true}) {
+      const Decoded ours = decode(code, packets, false, cpu, threads, in_lanes);
+      if (helped != nullptr) *helped += ours.helped;
+      auto result = same(ours, libipt, packets);
+      if (!result) return result << " threads " << threads << (in_lanes ? " in lanes" : "");
+    }
   }
   return testing::AssertionSuccess();
 }
@@ -362,11 +366,13 @@ TEST(FlowTeam, JoinsWhatItsThreadsFound) {
     encoder.finish(machine.pc(), packets);
     if (seed % 3 == 2) packets = damaged(packets, random);
     const Decoded alone = decode(program, packets, false, std::nullopt);
-    for (const unsigned threads : {2U, 5U}) {
-      const Decoded team = decode(program, packets, false, std::nullopt, threads);
-      EXPECT_EQ(team.records, alone.records) << "seed " << seed << " threads " << threads;
-      EXPECT_EQ(team.finished, alone.finished);
-      EXPECT_EQ(team.helped, alone.helped);
+    for (const unsigned threads : {1U, 2U, 5U}) {
+      for (const bool in_lanes : {false, true}) {
+        const Decoded team = decode(program, packets, false, std::nullopt, threads, in_lanes);
+        EXPECT_EQ(team.records, alone.records) << "seed " << seed << " threads " << threads;
+        EXPECT_EQ(team.finished, alone.finished);
+        EXPECT_EQ(team.helped, alone.helped);
+      }
     }
   }
 }

@@ -1,0 +1,108 @@
+#include "decoder/pt/flow_lanes.hpp"
+
+#include <algorithm>
+
+#include "arch/base/bytes.hpp"
+#include "decoder/pt/record_batch.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+/// Between two looks at whether lanes can go on. A lane holds more bits than that.
+constexpr unsigned kSteps = 8;
+static_assert(kSteps <= LegStack::Loan::kSpare);
+
+/// The bits of eight packets, the oldest highest, of which the lowest 16 are none.
+constexpr std::uint64_t bits_of(std::uint64_t packets) {
+  std::uint64_t bits = (packets >> 1U) & 0x3f3f'3f3f'3f3f'3f3fU;
+  bits = __builtin_bswap64(bits);
+  bits = ((bits & 0x3f00'3f00'3f00'3f00U) >> 2U) | (bits & 0x003f'003f'003f'003fU);
+  bits = ((bits & 0x0fff'0000'0fff'0000U) >> 4U) | (bits & 0x0000'0fff'0000'0fffU);
+  bits = ((bits & 0x00ff'ffff'0000'0000U) >> 8U) | (bits & 0x0000'0000'00ff'ffffU);
+  return bits << 16U;
+}
+
+/// Takes packets while there is room for their bits.
+void refill(FlowLane& lane) {
+  if (lane.end - lane.at < static_cast<std::ptrdiff_t>(sizeof(std::uint64_t))) return;
+  const auto packets = load_le<std::uint64_t>(lane.at);
+  const std::uint64_t others =
+      (~packets & 0x8080'8080'8080'8080U) | ((packets & 0x0101'0101'0101'0101U) << 7U);
+  const auto full = static_cast<unsigned>(std::countr_zero(others)) / 8;  // 8 if there is none
+  const unsigned count = lane.count();
+  const unsigned taken = std::min(full, (63 - count) / kFullTntBits);
+  const unsigned more = taken * kFullTntBits;
+  const std::uint64_t bits = bits_of(packets) & ~(~std::uint64_t{0} >> more);
+  lane.bits &= lane.bits - 1;
+  lane.bits |= (bits >> count) | FlowLane::kNoBits >> (count + more);
+  lane.at += taken;
+}
+
+/// What changes with every step.
+struct Runner {
+  Leg* leg;
+  std::uint64_t bits;
+  Record* out;
+  Leg** top;
+  Leg* newest;
+
+  explicit Runner(const FlowLane& lane)
+      : leg{lane.leg}, bits{lane.bits}, out{lane.out}, top{lane.stack.top}, newest{top[-1]} {}
+  void step() {
+    const Leg::InLane how = leg->in_lane;
+    put_branch(out, leg->jump_from, leg->jump_to);
+    out += how.jumps;
+    *top = leg->behind;
+    top += how.depth;
+    const std::uint64_t bit = bits >> 63U;
+    Leg* next = leg->next[bit];
+    next = (bit & how.returns) != 0 ? newest : next;
+    next = leg->end > LegEnd::kContinue ? leg : next;
+    newest = top[-1];
+    put_branch(out, leg->last, next->begin);
+    out += bit & how.bits;
+    bits <<= how.bits;
+    leg = next;
+  }
+  void store(FlowLane& lane) const {
+    lane.leg = leg;
+    lane.bits = bits;
+    lane.out = out;
+    lane.stack.top = top;
+  }
+};
+
+bool can_go_on(const FlowLane& lane) {
+  return lane.leg->end <= LegEnd::kContinue && lane.out <= lane.full &&
+         lane.stack.top <= lane.stack.most && lane.count() > kSteps;
+}
+
+}  // namespace
+
+unsigned follow_lanes(FlowLanes& lanes, unsigned active) {
+  std::array<unsigned, kFlowLanes> before{};
+  for (;;) {
+    unsigned stopped = 0;
+    for (unsigned i = 0; i < kFlowLanes; ++i) {
+      FlowLane& lane = lanes[i];
+      if (lane.count() <= kSteps) refill(lane);
+      const unsigned count = lane.count();
+      // Direct jumps alone are no progress.
+      const bool stays = !can_go_on(lane) || count == before[i];
+      before[i] = count;
+      stopped |= (stays ? 1U : 0U) << i;
+    }
+    if ((stopped & active) != 0) return stopped & active;
+    Runner a{lanes[0]};
+    Runner b{lanes[1]};
+#pragma GCC unroll 8
+    for (unsigned n = 0; n < kSteps; ++n) {
+      a.step();
+      b.step();
+    }
+    a.store(lanes[0]);
+    b.store(lanes[1]);
+  }
+}
+
+}  // namespace backtrail::decoder

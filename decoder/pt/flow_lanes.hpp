@@ -1,0 +1,48 @@
+#pragma once
+/// @file
+/// Several runs of TNT bits followed in turns by one thread, a step each, without a jump of our own
+/// that depends on them: the CPU guesses nothing wrong, and while one waits for memory others go
+/// on.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "decoder/pt/flow_graph.hpp"
+#include "decoder/pt/leg_stack.hpp"
+#include "decoder/trace/record.hpp"
+
+namespace backtrail::decoder {
+
+/// One run: where it is.
+struct FlowLane {
+  static constexpr std::uint64_t kNoBits = std::uint64_t{1} << 63U;
+
+  Leg* leg = nullptr;
+  std::uint64_t bits = kNoBits;  ///< Not used yet, the oldest highest; then a 1, then zeros.
+  Record* out = nullptr;
+  LegStack::Loan stack;
+  const Record* full = nullptr;      ///< Behind this, somebody must make room.
+  const std::uint8_t* at = nullptr;  ///< Packets that are not in `bits`.
+  const std::uint8_t* end = nullptr;
+
+  [[nodiscard]] unsigned count() const {
+    return 63U - static_cast<unsigned>(std::countr_zero(bits));
+  }
+};
+
+inline constexpr std::size_t kFlowLanes = 2;
+using FlowLanes = std::array<FlowLane, kFlowLanes>;
+
+/// A packet of six TNT bits, which nearly all are; others are not taken.
+constexpr bool is_full_tnt8(std::uint8_t byte) {
+  return (byte & 0x81U) == 0x80U;
+}
+inline constexpr unsigned kFullTntBits = 6;
+
+/// Follows all lanes until one of those in the mask `active` cannot go on: it has another packet
+/// before it, or a branch for which a bit is not enough, or no room. Returns the mask of those.
+/// Each has bits left, perhaps of packets that were not begun.
+unsigned follow_lanes(FlowLanes& lanes, unsigned active);
+
+}  // namespace backtrail::decoder

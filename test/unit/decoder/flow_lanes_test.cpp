@@ -1,0 +1,126 @@
+// Two pieces of a trace at once: what comes of them is what comes of one after the other.
+
+#include "decoder/pt/flow_lanes.hpp"
+
+#include <gtest/gtest.h>
+
+#include "decoder/pt/pt_decoder.hpp"
+#include "decoder/pt/pt_encoder.hpp"
+#include "test/unit/decoder/flat_code.hpp"
+#include "test/unit/decoder/toy_program.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using namespace literals;
+using decoder::Record;
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A function of chances that may call itself, and somebody who calls it for ever:
+///
+///     1000: jz 1005;  1002: mov;  1005: jnz 100c;  1007: call 1000;  100c: jnz 1000
+///     100e: jmp 1011; 1010: nop;  1011: ret;  1012: call 1000;  1017: jmp 1012
+FlatCode chances() {
+  return {0x1000_ta, {0x74, 0x03, 0x48, 0x89, 0xc8, 0x75, 0x05, 0xe8, 0xf4, 0xff, 0xff, 0xff, 0x75,
+                      0xf2, 0xeb, 0x01, 0x90, 0xc3, 0xe8, 0xe9, 0xff, 0xff, 0xff, 0xeb, 0xf9}};
+}
+
+class ChanceRun {
+ public:
+  /// @param calls Of ten times that it comes to the call, so many call.
+  ChanceRun(unsigned seed, unsigned calls, std::size_t length) : random_{seed} {
+    records_.push_back(decoder::gap(decoder::GapReason::kStart, {}, 0x1012_ta));
+    while (records_.size() < length) step(calls);
+    records_.resize(length);
+    decoder::PtEncoder encoder{insns_};
+    for (std::size_t at = 0; at < records_.size();) {
+      const std::size_t count = std::min<std::size_t>(1 + pick(random_, 1500), length - at);
+      encoder.encode(std::span{records_}.subspan(at, count), packets_);
+      at += count;
+      if (at < records_.size()) encoder.synchronize(packets_);
+    }
+    encoder.finish(records_.back().to, packets_);
+  }
+  [[nodiscard]] const std::vector<Record>& records() const { return records_; }
+  [[nodiscard]] std::vector<Record> decode(const Bytes& packets, bool in_lanes, unsigned threads) {
+    decoder::PtDecoder decoder{insns_};
+    decoder.use_threads({.count = threads, .piece_bytes = 1, .in_lanes = in_lanes});
+    std::vector<Record> out;
+    decoder.decode(packets, out);
+    helped_ = decoder.times_helped();
+    return out;
+  }
+  [[nodiscard]] const Bytes& packets() const { return packets_; }
+  [[nodiscard]] std::uint64_t helped() const { return helped_; }
+  Random& random() { return random_; }
+
+ private:
+  void step(unsigned calls) {
+    if (stack_.empty()) {
+      go(0x1012_ta, 0x1000_ta);
+      stack_.push_back(0x1017_ta);
+    }
+    if (pick(random_, 2) != 0) go(0x1000_ta, 0x1005_ta);
+    if (pick(random_, 10) < calls) {
+      go(0x1007_ta, 0x1000_ta);
+      stack_.push_back(0x100c_ta);
+      return;
+    }
+    go(0x1005_ta, 0x100c_ta);
+    for (;;) {
+      // Execution is at 100c.
+      if (pick(random_, 3) == 0) return go(0x100c_ta, 0x1000_ta);
+      go(0x100e_ta, 0x1011_ta);
+      const TraceeAddr behind = stack_.back();
+      stack_.pop_back();
+      go(0x1011_ta, behind);
+      if (stack_.empty()) return go(0x1017_ta, 0x1012_ta);
+    }
+  }
+  void go(TraceeAddr from, TraceeAddr to) { records_.push_back(decoder::branch(from, to)); }
+
+  Random random_;
+  FlatCode code_ = chances();
+  decoder::InsnCache insns_{code_};
+  std::vector<TraceeAddr> stack_;
+  std::vector<Record> records_;
+  Bytes packets_;
+  std::uint64_t helped_ = 0;
+};
+
+TEST(FlowLanes, FollowChancesAsTheyFell) {
+  // From hardly any calls to more than are ever returned from.
+  for (unsigned calls = 0; calls < 8; ++calls) {
+    ChanceRun run{calls, calls, 60'000};
+    for (const unsigned threads : {1U, 2U}) {
+      EXPECT_EQ(run.decode(run.packets(), true, threads), run.records()) << calls;
+      EXPECT_EQ(run.helped(), 0U);
+    }
+  }
+}
+
+TEST(FlowLanes, TellTheSameOfDamagedPackets) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    ChanceRun run{seed, seed % 7, 4'000};
+    Bytes packets = run.packets();
+    for (unsigned i = 0; i <= seed % 3; ++i) {
+      packets[pick(run.random(), packets.size())] ^=
+          static_cast<std::uint8_t>(1U << pick(run.random(), 8));
+    }
+    const std::vector<Record> expected = run.decode(packets, false, 1);
+    const std::uint64_t helped = run.helped();
+    EXPECT_EQ(run.decode(packets, true, 1), expected) << seed;
+    EXPECT_EQ(run.helped(), helped);
+  }
+}
+
+TEST(FlowLanes, HoldOnlyPacketsOfSixBits) {
+  EXPECT_TRUE(decoder::is_full_tnt8(0x80));
+  EXPECT_TRUE(decoder::is_full_tnt8(0xfe));
+  EXPECT_FALSE(decoder::is_full_tnt8(0x7e));
+  EXPECT_FALSE(decoder::is_full_tnt8(0x81));
+}
+
+}  // namespace
+}  // namespace backtrail::test
