@@ -136,6 +136,7 @@ PtPacket scan_packet(std::span<const std::uint8_t> bytes) {
 
 std::optional<std::size_t> find_psb(std::span<const std::uint8_t> bytes, std::size_t from) {
   const auto rest = bytes.subspan(std::min(from, bytes.size()));
+  if (rest.size() < kPsb.size()) return std::nullopt;
   const void* const at = ::memmem(rest.data(), rest.size(), kPsb.data(), kPsb.size());
   if (at == nullptr) return std::nullopt;
   return static_cast<std::size_t>(static_cast<const std::uint8_t*>(at) - bytes.data());

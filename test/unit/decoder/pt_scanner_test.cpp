@@ -138,5 +138,10 @@ TEST(PtScanner, AgreesWithLibiptOnRandomStreams) {
   }
 }
 
+TEST(PtScanner, FindsNoPsbWhereThereIsNoRoomForOne) {
+  EXPECT_FALSE(decoder::find_psb({}));
+  EXPECT_FALSE(decoder::find_psb({}, 5));
+}
+
 }  // namespace
 }  // namespace backtrail::decoder
