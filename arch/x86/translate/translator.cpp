@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arch/x86/opcode.hpp"
 #include "arch/x86/translate/builder.hpp"
 #include "arch/x86/translate/emitter.hpp"
 
@@ -12,6 +13,8 @@ constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysTgkill = 234;
 constexpr std::uint32_t kSigStop = 19;
 constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+constexpr std::uint8_t kLoop = 0xe2;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
 /// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
 constexpr std::uint32_t kPatience = 500;
@@ -105,8 +108,12 @@ std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr
   return Builder{source, head, options}.build();
 }
 
+PadTest faster_pad_test() {
+  return host_near_branch_rule() == NearBranchRule::kAmd ? PadTest::kLoop : PadTest::kJrcxz;
+}
+
 LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
-                            TraceeAddr conflict) {
+                            TraceeAddr conflict, PadTest test) {
   LandingPad pad;
   Emitter emit{address};
   const auto mark = [&](std::uint8_t more_flags) {
@@ -115,22 +122,24 @@ LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body
          .pc = head,
          .flags = static_cast<std::uint8_t>(kCommitted | kTargetInSlot | more_flags)});
   };
+  const auto leave = [&](TraceeAddr to) {
+    mark(kRcxInSlot);
+    emit.load(Gpr::kRcx, Slot::kScratch);
+    mark(0);
+    return emit.jump(to);
+  };
+  const bool loops = test == PadTest::kLoop;
   mark(0);
   emit.store(Slot::kScratch, Gpr::kRcx);
   mark(kRcxInSlot);
   emit.load(Gpr::kRcx, Slot::kTarget);
-  emit.move(Gpr::kR10, 0 - head.value());
+  emit.move(Gpr::kR10, (loops ? 1 : 0) - head.value());
   emit.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-  emit.bytes({0xe3});                    // jrcxz
-  const std::uint32_t matches = emit.open_rel8();
-  emit.load(Gpr::kRcx, Slot::kScratch);
-  mark(0);
-  pad.conflict_link = emit.jump(conflict);
-  emit.bind8(matches);
-  mark(kRcxInSlot);
-  emit.load(Gpr::kRcx, Slot::kScratch);
-  mark(0);
-  pad.body_link = emit.jump(body);
+  emit.bytes({loops ? kLoop : kJumpIfRcxZero});
+  const std::uint32_t jumps = emit.open_rel8();
+  (loops ? pad.body_link : pad.conflict_link) = leave(loops ? body : conflict);
+  emit.bind8(jumps);
+  (loops ? pad.conflict_link : pad.body_link) = leave(loops ? conflict : body);
   pad.code = emit.take();
   return pad;
 }

@@ -63,6 +63,12 @@ struct TranslateOptions {
 [[nodiscard]] std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
                                                           const TranslateOptions& options);
 
+/// How a landing pad sees that a target is its own. LOOP does not jump then, which is what most
+/// targets are, but Intel's CPUs take several cycles for it.
+enum class PadTest : std::uint8_t { kJrcxz, kLoop };
+/// On the CPU that this code runs on.
+[[nodiscard]] PadTest faster_pad_test();
+
 /// A landing pad: entered with a native target in its slot, it goes on to `body` if the target is
 /// `head`, else to `conflict`. Both jumps can be changed.
 struct LandingPad {
@@ -72,7 +78,7 @@ struct LandingPad {
   std::uint32_t conflict_link = 0;
 };
 [[nodiscard]] LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
-                                          TraceeAddr conflict);
+                                          TraceeAddr conflict, PadTest test = faster_pad_test());
 
 /// The miss routine: keeps the registers it needs in their slots. While the tracer looks at
 /// requests it asks for a translation and goes there. Otherwise, or refused, or not answered soon,

@@ -327,9 +327,11 @@ INSTANTIATE_TEST_SUITE_P(NearAndFar, TranslatorOnLibrary,
                          testing::Values(0x4000'0000U, 0x7fff'0000'0000U));
 
 TEST(LandingPad, HasTwoLinksThatCanBeChanged) {
-  for (std::uint64_t shift = 0; shift < kCacheLineBytes; ++shift) {
+  for (std::uint64_t i = 0; i < 2 * kCacheLineBytes; ++i) {
+    const std::uint64_t shift = i / 2;
     const LandingPad pad =
-        make_landing_pad(kCode + shift, TraceeAddr{0x7fff'1234'5678}, kCode + 0x100, kMiss);
+        make_landing_pad(kCode + shift, TraceeAddr{0x7fff'1234'5678}, kCode + 0x100, kMiss,
+                         i % 2 == 0 ? PadTest::kJrcxz : PadTest::kLoop);
     EXPECT_EQ(decodable_bytes(pad.code), pad.code.size());
     for (const std::uint32_t link : {pad.body_link, pad.conflict_link}) {
       const std::uint64_t first = (kCode + shift + link).value();
