@@ -51,8 +51,8 @@ Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments
     if (event->kind == StopKind::kThreadCreated) {
       EXPECT_TRUE(driver.engine.enable_trace(event->thread, config));
     }
+    if (event->thread != id || at == nullptr || at->pc().value_or(TraceeAddr{}) != done) continue;
     Thread* first = driver.engine.find(id);
-    if (first == nullptr || first->pc().value_or(TraceeAddr{}) != done) continue;
     if (const auto& space = first->process().cache_space) {
       out.areas = (cache::kThreadsAtOnce - space->memory().first_area_part()) / cache::kAreaParts;
     }
@@ -89,10 +89,20 @@ TEST(BusyLog, HoldsWhatCopiesWouldHold) {
 
 TEST(BusyLog, IsForTheFirstOfManyThreads) {
   const Busy alone = run_busy(kLarge, {});
-  const Busy crowded = run_busy(kLarge, {"5"});
+  const Busy crowded = run_busy(kLarge, {"5", "crowd"});
   EXPECT_TRUE(crowded.exited);
   EXPECT_EQ(crowded.areas, cache::kMostAreas);
   expect_same_end(crowded, alone);
+}
+
+TEST(BusyLog, IsNoMatterForTheProgramsSignals) {
+  const Busy copied = run_busy(kSmall, {});
+  for (const char* how : {"ignored", "blocked"}) {
+    const Busy held = run_busy(kLarge, {"0", how});
+    EXPECT_TRUE(held.exited) << how;
+    EXPECT_EQ(held.areas, 1U) << how;
+    expect_same_end(held, copied);
+  }
 }
 
 }  // namespace

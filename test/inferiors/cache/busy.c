@@ -1,8 +1,10 @@
 // Branches that nobody can foresee, tens of millions of them, the same in each run. Now and then
 // mark() is called, and done() at last.
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 __attribute__((noinline)) static uint32_t odd(uint32_t value) {
   __asm__ volatile("");
@@ -39,14 +41,43 @@ static void* thread(void* argument) {
   return (void*)(uintptr_t)work(0);
 }
 
-// busy [OTHER THREADS]
+enum { kMost = 8, kIdle = 60 };
+static pthread_barrier_t barrier;
+
+static void* idle(void* argument) {
+  pthread_barrier_wait(&barrier);
+  return argument;
+}
+
+// Many threads at once, when all the work is done.
+static int crowd(void) {
+  pthread_t ids[kIdle];
+  pthread_barrier_init(&barrier, NULL, kIdle);
+  for (int i = 0; i < kIdle; ++i) {
+    if (pthread_create(&ids[i], NULL, idle, NULL) != 0) return 1;
+  }
+  for (int i = 0; i < kIdle; ++i) pthread_join(ids[i], NULL);
+  return 0;
+}
+
+// What a full log is to a program that does not want its signal.
+static void refuse_segv(const char* how) {
+  if (strcmp(how, "ignored") == 0) signal(SIGSEGV, SIG_IGN);
+  if (strcmp(how, "blocked") != 0) return;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGSEGV);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+// busy [OTHER THREADS [ignored|blocked|crowd]]
 int main(int argc, char** argv) {
-  enum { kMost = 8 };
   pthread_t others[kMost];
   const int count = argc > 1 ? atoi(argv[1]) % (kMost + 1) : 0;
+  if (argc > 2) refuse_segv(argv[2]);
   for (int i = 0; i < count; ++i) pthread_create(&others[i], NULL, thread, NULL);
   const uint32_t sum = work(1);
-  int wrong = 0;
+  int wrong = argc > 2 && strcmp(argv[2], "crowd") == 0 ? crowd() : 0;
   for (int i = 0; i < count; ++i) {
     void* result = NULL;
     pthread_join(others[i], &result);
