@@ -1,16 +1,8 @@
 #include "decoder/calls/call_outline.hpp"
 
-#include <utility>
+#include "decoder/calls/call_rebuilder.hpp"
 
 namespace backtrail::decoder {
-namespace {
-
-/// Such a call is no work of the program if it comes back.
-bool made_by_stub(const Call& call, CodeMap& code) {
-  return call.begin == CallBegin::kCalled && code.at(call.site).stub;
-}
-
-}  // namespace
 
 void CallOutline::begin(const Call& call) {
   Open open{.number = calls_++};

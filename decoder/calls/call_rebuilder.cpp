@@ -93,6 +93,10 @@ std::vector<Call> CallRebuilder::finish() {
   return in_order(std::exchange(calls_, {}));
 }
 
+bool made_by_stub(const Call& call, CodeMap& code) {
+  return call.begin == CallBegin::kCalled && code.at(call.site).stub;
+}
+
 void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
   constexpr std::size_t kDropped = kNoCall - 1;
   std::vector<std::size_t> place(calls.size());
@@ -100,8 +104,7 @@ void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     Call call = calls[i];
     const std::size_t parent = call.parent;
-    const bool binding = call.begin == CallBegin::kCalled && call.end == CallEnd::kReturned &&
-                         code.at(call.site).stub;
+    const bool binding = call.end == CallEnd::kReturned && made_by_stub(call, code);
     if (binding || (parent != kNoCall && place[parent] == kDropped)) {
       place[i] = kDropped;
       continue;

@@ -32,6 +32,8 @@ class CallRebuilder final : private CallSink {
   std::vector<std::size_t> roots_;  ///< Calls of the stretch that nothing is known above.
 };
 
+/// The dynamic linker's search for a function begins so; it has found one if the call returns.
+[[nodiscard]] bool made_by_stub(const Call& call, CodeMap& code);
 /// Takes out what the dynamic linker called to find a function: it is no work of the program.
 void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code);
 

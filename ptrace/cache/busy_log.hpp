@@ -20,9 +20,9 @@ class CacheSpace;
 
 class BusyLog {
  public:
-  /// With room for a history of so many bytes, at least; nothing when a copy of what a ring holds
-  /// does as well. The thread is as RemoteCalls::begin() wants it. Errors: kBusy (other threads
-  /// have the memory, or there is not as much), those of RemoteCalls.
+  /// With room for a history of so many bytes, at least. The thread is as RemoteCalls::begin()
+  /// wants it. Errors: kBusy (other threads have the memory, there is not as much, or the history
+  /// is so short that copies do as well), those of RemoteCalls.
   static Result<std::unique_ptr<BusyLog>> begin(CacheSpace& space, Thread& thread,
                                                 std::uint64_t history_bytes);
   ~BusyLog();
