@@ -37,6 +37,12 @@ class DataRing {
   [[nodiscard]] std::vector<std::uint8_t> copy_backward(std::uint64_t head) const;
 
   [[nodiscard]] std::uint64_t size() const { return bytes_.size(); }
+  /// Whether something that long may have found no room since `tail` was told to the kernel: that
+  /// it was lost is written in front of the next record only, of which there may be none.
+  [[nodiscard]] bool had_no_room(std::uint64_t tail, std::uint64_t head,
+                                 std::uint64_t bytes) const {
+    return head - tail + bytes >= size();
+  }
   /// Copies `out.size()` bytes from a position on, in two parts where the ring ends.
   void copy(std::uint64_t position, std::span<std::uint8_t> out) const;
 

@@ -36,6 +36,8 @@ enum class RecordType : std::uint32_t {
 
 /// Every record begins with type (32 bits), misc (16) and the size of the whole (16).
 inline constexpr std::size_t kHeaderBytes = 8;
+/// An AUX record with every field that can be added to it, and behind a record of what was lost.
+inline constexpr std::uint64_t kLargestAuxRecordBytes = 32 + 48 + 24 + 48;
 inline constexpr std::uint16_t kMiscSwitchOut = 0x2000;
 inline constexpr std::uint16_t kMiscSwitchPreempt = 0x4000;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,9 @@ namespace perf = decoder::perf;
 constexpr std::uint64_t kLeastRingBytes = 32UL * 4096;
 /// The ring beside an AUX area holds its records only.
 constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
+/// What the kernel writes at once at most, with times: all that the CPU's buffer holds, and before
+/// it that something was lost.
+constexpr std::uint64_t kLargestBatchBytes = 2730UL * 32 + 40;
 
 perf_event_attr attributes_for(const RecorderOptions& options) {
   perf_event_attr out{};
@@ -129,6 +133,9 @@ void BtsRecorder::use(PerfEvent event, const RecorderOptions& options) {
   history_head_ = 0;
   times_ = {};
   lost_seen_ = 0;
+  lost_told_ = 0;
+  crowded_ = false;
+  supposed_ = false;
   const perf_event_attr attributes =
       aux_ ? aux_attributes(options, 0) : bts_ring_attributes(options);
   layout_ = {attributes.sample_type, attributes.sample_id_all != 0, 0};
@@ -217,7 +224,8 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
     if (aux_) {
       aux_->ring_lost();
     } else {
-      assembler_.lost({lost->count, LossBound::kBatches});
+      if (supposed_) lost_told_ = lost_seen_;
+      note_lost(lost_seen_);
     }
   } else if (const auto* dropped = std::get_if<perf::LostSamplesRecord>(&record.body)) {
     assembler_.lost({dropped->count, LossBound::kExact});
@@ -232,14 +240,35 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
   }
 }
 
+/// So many batches have been lost until here.
+void BtsRecorder::note_lost(std::uint64_t batches) {
+  if (batches <= lost_told_) return;
+  assembler_.lost({batches - lost_told_, LossBound::kBatches});
+  lost_told_ = batches;
+}
+
+/// What was lost behind the newest record. The kernel would say so in front of the next one.
+void BtsRecorder::tell_lost_at_the_end() {
+  if (aux_) return;
+  if (event_->counts_lost()) {
+    note_lost(times_.lost.value_or(0));
+  } else if (std::exchange(crowded_, false)) {
+    assembler_.lost({});
+    supposed_ = true;
+  }
+}
+
 void BtsRecorder::drain_ring() {
   const std::uint64_t head = event_->data_head();
+  if (aux_ && ring_->had_no_room(tail_, head, perf::kLargestAuxRecordBytes)) aux_->ring_lost();
+  if (head != tail_) crowded_ = ring_->had_no_room(tail_, head, kLargestBatchBytes);
   const auto walk =
       ring_->visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
   if (walk.broken) {
     assembler_.lost({});
     if (aux_) aux_->ring_lost();
   }
+  if (head != tail_) supposed_ = false;
   tail_ = head;
   event_->set_data_tail(tail_);
 }
@@ -277,8 +306,9 @@ void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
   if (size != 0) news_ = true;
   if (!piece.described && size != 0) {
     // Somewhere in these bytes is what a lost record told of, and perhaps padding. Records sit on a
-    // grid that begins anew with the area.
+    // grid that begins anew with the area. The record may have said that the event is disabled.
     assembler_.lost({});
+    restart_ = true;
     const std::uint64_t in_area = offset % event_->aux().size();
     const std::uint64_t skip =
         (perf::kBtsRecordBytes - in_area % perf::kBtsRecordBytes) % perf::kBtsRecordBytes;
@@ -342,7 +372,12 @@ void BtsRecorder::restart() {
 }
 
 void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
-  if (ended_) return;
+  if (ended_) {
+    // The thread lives on without its event.
+    if (!pc || !std::exchange(ran_, false)) return;
+    assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
+    return assembler_.flush(pc);
+  }
   news_ = false;
   // Asked first: what comes between the question and the reading is read.
   const bool dead = event_->dead();
@@ -352,14 +387,9 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
     event_->mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
   }
   check_times(pc.has_value() || dead);
+  if (pc || dead) tell_lost_at_the_end();
   if (dead) {
     ended_ = true;
-    const bool full = event_->mode() == BufferMode::kStream && !aux_;
-    if (times_.lost && *times_.lost > lost_seen_ && full) {
-      assembler_.lost({*times_.lost - lost_seen_, LossBound::kBatches});
-    } else if (!event_->counts_lost() && full) {
-      assembler_.lost({});
-    }
   } else if (restart_) {
     restart();
   }

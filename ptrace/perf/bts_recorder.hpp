@@ -88,6 +88,8 @@ class BtsRecorder {
   void take_switch(const decoder::perf::ParsedRecord& record, bool departs, bool preempted);
   void hand_out_departure();
   void check_times(bool stopped);
+  void note_lost(std::uint64_t batches);
+  void tell_lost_at_the_end();
   void restart();
 
   std::optional<PerfEvent> event_;
@@ -104,6 +106,9 @@ class BtsRecorder {
   std::optional<decoder::TraceMark> departure_;
   EventTimes times_;
   std::uint64_t lost_seen_ = 0;  ///< What LOST records said.
+  std::uint64_t lost_told_ = 0;  ///< Has become gaps: by LOST records, or by the event's count.
+  bool crowded_ = false;         ///< A batch may have been lost, and no record has come since.
+  bool supposed_ = false;        ///< That was told, and no record has come since.
   bool ran_ = false;             ///< The thread was set going since the last drain.
   bool news_ = false;            ///< This drain brought bytes.
   bool restart_ = false;         ///< The kernel disabled the event.

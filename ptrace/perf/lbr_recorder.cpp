@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -68,7 +69,12 @@ void LbrRecorder::take_record(const perf::RecordView& view) {
 }
 
 void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
-  if (ended_) return;
+  if (ended_) {
+    // The thread lives on without its event, or has died.
+    if (!pc || !std::exchange(ran_, false)) return;
+    assembler_.lost({0, decoder::LossBound::kExact, decoder::GapReason::kNotRecorded});
+    return assembler_.flush(pc);
+  }
   ended_ = event_.dead();
   const std::uint64_t head = event_.data_head();
   const auto walk =
@@ -79,6 +85,7 @@ void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
   if (pc) {
     assembler_.lost({0, decoder::LossBound::kExact, decoder::GapReason::kNotRecorded});
     joiner_.lost();
+    ran_ = false;
   }
   assembler_.flush(pc);
 }

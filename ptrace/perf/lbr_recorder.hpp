@@ -30,6 +30,7 @@ class LbrRecorder {
   /// As BtsRecorder's. The stack itself is lost at a stop; the newest sample is up to a period old,
   /// so the trace ends in a gap.
   void drain(std::optional<TraceeAddr> pc = std::nullopt);
+  void resumed() { ran_ = true; }
   /// A gap of the debugger's making, between two drains.
   void insert(const decoder::Record& record) { assembler_.insert(record); }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -49,6 +50,7 @@ class LbrRecorder {
   decoder::perf::DataRing ring_;
   std::uint64_t tail_ = 0;
   std::uint64_t samples_ = 0;
+  bool ran_ = false;  ///< The thread was set going since the last drain.
   bool ended_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,7 @@ void PtRecorder::lose() {
 
 void PtRecorder::drain_ring() {
   const std::uint64_t head = event_->data_head();
+  if (ring_->had_no_room(tail_, head, perf::kLargestAuxRecordBytes)) aux_.ring_lost();
   const auto walk = ring_->visit(tail_, head, [this](const perf::RecordView& view) {
     const auto record = perf::parse_record(view, {});
     if (const auto* aux = std::get_if<perf::AuxRecord>(&record.body)) {
@@ -104,8 +106,9 @@ bool PtRecorder::drain_stream() {
   drain_ring();
   bool restart = false;
   for (const perf::AuxPiece& piece : aux_.take(head)) {
-    // Bytes without a record may have been truncated before; packets say nothing of that.
-    if (!piece.described) hole_ = true;
+    // Bytes without a record may have been truncated before; packets say nothing of that. The event
+    // may be disabled.
+    if (!piece.described) hole_ = restart = true;
     if (std::exchange(hole_, false)) lose();
     packets_.append(perf::copy_piece(event_->aux(), piece.offset, piece.size));
     bytes_ += piece.size;
@@ -131,7 +134,11 @@ bool PtRecorder::drain_snapshot() {
 }
 
 void PtRecorder::drain(bool stopped) {
-  if (ended_) return;
+  if (ended_) {
+    // The thread lives on without its event.
+    if (stopped && std::exchange(ran_, false)) lose();
+    return;
+  }
   const bool dead = event_->dead();
   const std::uint64_t before = bytes_;
   bool restart = event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();

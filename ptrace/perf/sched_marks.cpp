@@ -1,5 +1,6 @@
 #include "ptrace/perf/sched_marks.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 namespace backtrail::tracee {
@@ -57,6 +58,12 @@ std::vector<decoder::TraceMark> SchedMarks::take() {
   tail_ = head;
   event_.set_data_tail(tail_);
   return out;
+}
+
+std::uint64_t SchedMarks::lost() const {
+  // The kernel counts at once, and writes it in front of the next record only.
+  const auto times = event_.times();
+  return std::max(lost_, times ? times->lost.value_or(0) : 0);
 }
 
 }  // namespace backtrail::tracee

@@ -24,7 +24,7 @@ class SchedMarks {
   /// What came since the last call, oldest first. Two marks of one way in a row say that some are
   /// missing; lost() counts them. A stop by the debugger is a departure like any other.
   [[nodiscard]] std::vector<decoder::TraceMark> take();
-  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  [[nodiscard]] std::uint64_t lost() const;
   /// Readable when many wait.
   [[nodiscard]] int fd() const { return event_.fd(); }
 
@@ -34,7 +34,7 @@ class SchedMarks {
   PerfEvent event_;
   decoder::perf::DataRing ring_;
   std::uint64_t tail_ = 0;
-  std::uint64_t lost_ = 0;
+  std::uint64_t lost_ = 0;  ///< What records said.
 };
 
 }  // namespace backtrail::tracee

@@ -192,7 +192,7 @@ class LbrSource final : public HardwareSource {
  private:
   [[nodiscard]] std::string recorder_statistics() const override { return recorder_->statistics(); }
   [[nodiscard]] unsigned percent_full() const override { return recorder_->percent_full(); }
-  void resumed() override {}
+  void resumed() override { recorder_->resumed(); }
   void drain(std::optional<TraceeAddr> pc) override { recorder_->drain(pc); }
   void note_gap(const decoder::Record& record) override { recorder_->insert(record); }
 

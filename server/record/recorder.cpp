@@ -94,7 +94,10 @@ void Recorder::begin_thread(ThreadId id) {
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
-    log::server().debug("tid={}: {}", id.tid, enabled.error().message());
+    // One that ended at once is nothing to tell of.
+    if (!enabled.error().is(TraceErrc::kTraceeGone)) {
+      log::server().warn("tid={}: not recorded: {}", id.tid, enabled.error().message());
+    }
     return;
   }
   if (tracee::Thread* thread = engine_.find(id)) {

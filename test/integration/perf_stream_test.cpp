@@ -191,8 +191,10 @@ TEST(PerfStream, BringsSchedulingMarksWhileTheThreadRuns) {
   sleeper.sample();
   const std::size_t before = sleeper.counter.marks.size();
   ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.counter.marks.size() != before; }));
+  EXPECT_NE(sleeper.trace().marks_lost(), 0U);
   switches.switched(true, ++time);
-  ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.trace().marks_lost() != 0; }));
+  ASSERT_TRUE(sleeper.pump_until(
+      [&] { return sleeper.counter.marks.size() + sleeper.trace().marks_lost() == time; }));
   EXPECT_EQ(sleeper.counter.branches, branches + 1);
   EXPECT_EQ(sleeper.counter.marks.size() + sleeper.trace().marks_lost(), time);
 }
@@ -213,6 +215,28 @@ TEST(PerfStream, MarksOfSoftwareAreReadWhileTheThreadRuns) {
     sleeper.driver.engine.pump(input.get());
   }
   EXPECT_EQ(sleeper.counter.marks.size(), some);
+}
+
+TEST(PerfStream, AThreadWithoutADescriptorIsNamedAndOthersGoOn) {
+  Sleeper sleeper{SourceKind::kLbr};
+  sleeper.record(true);
+  LaunchSpec spec;
+  spec.program = "/bin/sleep";
+  spec.arguments = {"1000"};
+  spec.through_shell = false;
+  const auto other = sleeper.driver.engine.launch(spec);
+  ASSERT_TRUE(other);
+  sleeper.kernel.open_rule = [](const perf_event_attr&) { return EMFILE; };
+  const auto refused = sleeper.driver.engine.enable_trace(
+      {*other, *other},
+      {.format = TraceFormat::kBts, .size_bytes = 65536, .perf = &sleeper.kernel});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code.value(), EMFILE);
+  EXPECT_EQ(refused.error().detail, static_cast<std::uint64_t>(*other));
+  EXPECT_FALSE(sleeper.driver.engine.find({*other, *other})->trace());
+  sleeper.sample();
+  EXPECT_TRUE(sleeper.pump_until([&] { return sleeper.counter.branches == 1; }));
+  EXPECT_TRUE(sleeper.driver.engine.kill(*other));
 }
 
 TEST(PerfStream, ManyThreadsShareWhatIsLocked) {

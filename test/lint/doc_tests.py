@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when docs/bts.md names a test that does not exist, has a row without a test, or when the
+"""Fails when docs/bts.md or docs/kernel-behaviour.md name a test that does not exist or have a row
+without a test, when the latter leaves out a row of the simulated kernel or a number, or when the
 manual page lacks an operation.
 
 usage: doc_tests.py ROOT
@@ -13,6 +14,7 @@ DEFINED = re.compile(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", re.MULTILINE)
 # A row of the simulated kernel's table: its number, then what the kernel does.
 ROW = re.compile(r"^ +\{(\d+),\s*\"", re.MULTILINE)
 NAMED = re.compile(r"`([A-Z]\w+)\.(\w+|\*)`")
+NUMBER = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 OPERATIONS = ("config", "status", "size", "get", "clear", "drain")
 
 
@@ -50,14 +52,31 @@ def complaints(page, tests):
     return out
 
 
+def left_out(page, tests):
+    """Rows of the simulated kernel that a page does not name, and numbers of its first column that
+    are missing between 1 and the largest, or there twice."""
+    named = {".".join(name) for name in NAMED.findall(page)}
+    out = ["%s is not named" % test for test in sorted(tests)
+           if test.startswith("SimulatedKernel.Row") and test not in named]
+    numbers = sorted(int(number) for number in NUMBER.findall(page))
+    if numbers != list(range(1, len(numbers) + 1)):
+        out.append("the numbers of its rows are not 1 to %d" % len(numbers))
+    return out
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else "."
-    wrong = complaints(read(root, "docs", "bts.md"), defined_tests(root))
+    tests = defined_tests(root)
+    wrong = []
+    for name in ("bts.md", "kernel-behaviour.md"):
+        wrong += [name + ": " + line for line in complaints(read(root, "docs", name), tests)]
+    kernel = read(root, "docs", "kernel-behaviour.md")
+    wrong += ["kernel-behaviour.md: " + line for line in left_out(kernel, tests)]
     manual = read(root, "docs", "backtrail-bts.7")
     wrong += ["backtrail-bts(7) lacks %s" % operation for operation in OPERATIONS
               if "monitor bts " + operation not in manual]
     for line in wrong:
-        print("docs/bts.md:", line)
+        print("docs:", line)
     return 1 if wrong else 0
 
 

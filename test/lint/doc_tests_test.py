@@ -3,7 +3,7 @@
 
 import unittest
 
-from doc_tests import complaints
+from doc_tests import complaints, left_out
 
 
 class DocTests(unittest.TestCase):
@@ -20,6 +20,13 @@ class DocTests(unittest.TestCase):
     def test_names_outside_of_tables_count_too(self):
         self.assertEqual(len(complaints("shown by `Bb.Gone`", set())), 1)
         self.assertEqual(complaints("`decoder::Record` and text", set()), [])
+
+    def test_finds_rows_that_are_left_out(self):
+        page = "| 1 | a | `SimulatedKernel.Row1` |\n| 2 | b | `Aa.One` |\n"
+        self.assertEqual(left_out(page, {"SimulatedKernel.Row1", "Aa.One"}), [])
+        self.assertIn("Row7", left_out(page, {"SimulatedKernel.Row1", "SimulatedKernel.Row7"})[0])
+        self.assertEqual(len(left_out(page + "| 4 | c | `Aa.One` |\n", set())), 1)
+        self.assertEqual(len(left_out(page + "| 2 | c | `Aa.One` |\n", set())), 1)
 
 
 if __name__ == "__main__":

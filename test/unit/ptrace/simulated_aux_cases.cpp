@@ -242,6 +242,29 @@ std::vector<Case> aux_cases() {
          t.expect(numbers(1, 6), {});
          EXPECT_EQ(t.sink.marks.size(), 2U);
        }},
+      {82, "an AUX record finds no room and nothing is written behind it",
+       [] {
+         const auto crowd = [](test::SimulatedEvent& event) {
+           while (event.free_bytes() >= 32) event.write(RecordType::kComm, 0, {0});
+         };
+         Bts t;
+         ASSERT_TRUE(t.open_aux());
+         t.event().aux_pairs(run_of(1, 2));
+         crowd(t.event());
+         t.event().aux_pairs(run_of(3, 200));  // 168 fit: its record would say TRUNCATED
+         EXPECT_FALSE(t.event().enabled);
+         t.drain(203);
+         t.expect(numbers(1, 170), {"?"});
+         EXPECT_TRUE(t.event().enabled);
+         Pt pt;
+         ASSERT_TRUE(pt.open());
+         pt.event().aux_bytes(psb_and(1));
+         crowd(pt.event());
+         pt.event().aux_bytes(psb_and(2));
+         pt.recorder->drain();
+         EXPECT_EQ(decoder::count_packets(pt.history.read_all()).of(decoder::PtKind::kPsb), 2U);
+         EXPECT_GE(ovfs(pt.history.read_all()), 1U);
+       }},
   };
 }
 

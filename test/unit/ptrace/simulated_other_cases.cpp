@@ -109,6 +109,20 @@ std::vector<Case> other_cases() {
          EXPECT_EQ(got[2].cpu, 3);
          EXPECT_EQ((*marks)->lost(), 5U);
        }},
+      {85, "marks find no room and nothing is written behind them",
+       [] {
+         SimulatedPerf kernel;
+         auto marks = SchedMarks::open(kernel, kTid);
+         ASSERT_TRUE(marks);
+         std::uint64_t time = 0;
+         for (; kernel.last().lost_total == 0; ++time) kernel.last().switched(time % 2 == 0, time);
+         const auto got = (*marks)->take();
+         EXPECT_EQ(got.size() + 1, time);
+         EXPECT_EQ((*marks)->lost(), 1U);
+         kernel.last().switched(true, ++time);  // LOST before it says the same
+         EXPECT_EQ((*marks)->take().size(), 1U);
+         EXPECT_EQ((*marks)->lost(), 1U);
+       }},
       {68, "one clock for marks and branches",
        [] {
          SimulatedPerf kernel;

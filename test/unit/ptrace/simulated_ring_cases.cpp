@@ -89,10 +89,23 @@ std::vector<Case> ring_cases() {
            return (a.read_format & 16) != 0 ? EINVAL : 0;
          };
          ASSERT_TRUE(t.open());
-         t.event().sample(5, 6);
+         const std::uint64_t batch = 2560;
+         t.event().batch(run_of(1, batch));
+         t.recorder->drain();
+         t.event().batch(run_of(1 + batch, batch));
+         t.event().batch(run_of(1 + 2 * batch, batch));
+         t.event().batch(run_of(1 + 3 * batch, batch));  // no room
          t.event().dead = true;
          t.drain(9);
-         t.expect({5}, {"?"});
+         t.expect(numbers(1, 3 * batch), {"?"});
+         // Where there was room all the time nothing is missing.
+         Bts roomy;
+         roomy.kernel.open_rule = t.kernel.open_rule;
+         ASSERT_TRUE(roomy.open());
+         roomy.event().sample(5, 6);
+         roomy.event().dead = true;
+         roomy.drain(9);
+         roomy.expect({5}, {});
        }},
       {9, "the writer laps the reader in the middle of its copy",
        [] {
@@ -204,8 +217,31 @@ std::vector<Case> ring_cases() {
          t.drain(2);
          EXPECT_TRUE(t.recorder->ended());
          EXPECT_EQ(t.event().enables, 1U);  // nothing can bring it back
-         t.recorder->insert(decoder::gap(GapReason::kNotRecorded, {}, TraceeAddr{99}));
+         t.expect({1}, {});
+         t.recorder->resumed();
+         t.drain(99);
+         t.drain(99);
          t.expect({1}, {"unrecorded"});
+         EXPECT_EQ(t.sink.records.back().to, TraceeAddr{99});
+         Pt pt;
+         ASSERT_TRUE(pt.open());
+         pt.event().aux_bytes(psb_and(3));
+         pt.event().dead = true;
+         pt.recorder->drain();
+         EXPECT_EQ(ovfs(pt.history.read_all()), 0U);
+         pt.recorder->resumed();
+         pt.recorder->drain();
+         pt.recorder->drain();
+         EXPECT_EQ(ovfs(pt.history.read_all()), 1U);
+         Lbr lbr;
+         lbr.sample({{1, 2, 0}});
+         lbr.kernel.last().dead = true;
+         lbr.recorder->drain();
+         const std::size_t before = lbr.sink.gaps().size();
+         lbr.recorder->resumed();
+         lbr.recorder->drain(TraceeAddr{99});
+         EXPECT_EQ(lbr.sink.gaps().size(), before + 1);
+         EXPECT_EQ(lbr.sink.gaps().back(), "unrecorded");
        }},
       {18, "records come after the stop was reported, before the first request succeeds",
        [] {
@@ -296,6 +332,44 @@ std::vector<Case> ring_cases() {
          t.event().time_enabled += 1;
          t.drain(9);
          t.expect({}, {"?"});
+       }},
+      {83, "the last batch before a stop finds no room: LOST is not written yet",
+       [] {
+         Bts t;
+         ASSERT_TRUE(t.open());
+         const std::uint64_t batch = 2560;
+         for (std::uint64_t i = 0; i < 4; ++i) t.event().batch(run_of(1 + i * batch, batch));
+         t.recorder->drain();  // It runs: what is lost stands behind what came before.
+         t.expect(numbers(1, 2 * batch), {});
+         t.drain(1 + 4 * batch);
+         t.expect(numbers(1, 2 * batch), {"2 batches"});
+         EXPECT_EQ(t.sink.records.back().to, TraceeAddr{1 + 4 * batch});
+         // LOST comes now, and is no news.
+         t.event().batch(run_of(1 + 4 * batch, 3));
+         t.drain(4 + 4 * batch);
+         t.expect(joined(numbers(1, 2 * batch), numbers(1 + 4 * batch, 3)), {"2 batches"});
+       }},
+      {84, "the same, by a kernel that knows no count",
+       [] {
+         Bts t;
+         t.kernel.open_rule = [](const perf_event_attr& a) {
+           return (a.read_format & 16) != 0 ? EINVAL : 0;
+         };
+         ASSERT_TRUE(t.open());
+         const std::uint64_t batch = 2560;
+         for (std::uint64_t i = 0; i < 3; ++i) t.event().batch(run_of(1 + i * batch, batch));
+         t.drain(1 + 3 * batch);
+         t.drain(1 + 3 * batch);
+         t.expect(numbers(1, 2 * batch), {"?"});
+         t.event().batch(run_of(1 + 3 * batch, 3));
+         t.drain(4 + 3 * batch);
+         t.expect(joined(numbers(1, 2 * batch), numbers(1 + 3 * batch, 3)), {"?"});
+         // Later ones have their number.
+         for (std::uint64_t i = 0; i < 3; ++i) t.event().batch(run_of(4 + (3 + i) * batch, batch));
+         t.recorder->drain();
+         t.event().batch(run_of(4 + 6 * batch, 1));
+         t.drain(5 + 6 * batch);
+         EXPECT_EQ(t.sink.gaps(), (Texts{"?", "1 batches"}));
        }},
   };
 }
