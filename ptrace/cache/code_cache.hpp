@@ -44,7 +44,8 @@ class CodeCache {
     std::function<void(TraceeAddr)> look_again;
   };
 
-  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`.
+  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before` and no
+  /// `joined_at`.
   CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
             const translate::InlineSystemCalls& inline_calls);
 

@@ -46,6 +46,11 @@ bool Builder::limits_reached() const {
          side_exits_.size() + 1 >= options_.max_exits || emit_.offset() >= options_.max_bytes;
 }
 
+bool Builder::joins() const {
+  return source_.joined_at && !options_.checked && block_.ranges.back().second == pc_ &&
+         source_.joined_at(pc_);
+}
+
 bool Builder::may_follow(TraceeAddr target) const {
   return !options_.checked && !limits_reached() && !source_.stop_before(target) &&
          std::count(seen_.begin(), seen_.end(), target) < copies_;
@@ -68,7 +73,7 @@ std::variant<Superblock, Special> Builder::build() {
   }
   for (;;) {
     const bool first = block_.instructions == 0;
-    if (!first && (scanned_all() || limits_reached() || source_.stop_before(pc_))) {
+    if (!first && (scanned_all() || limits_reached() || source_.stop_before(pc_) || joins())) {
       emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);
       break;
     }

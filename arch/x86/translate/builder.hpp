@@ -41,6 +41,8 @@ class Builder {
     return options_.checked && block_.instructions == scanned_.size();
   }
   [[nodiscard]] bool limits_reached() const;
+  /// What comes next is translated already.
+  [[nodiscard]] bool joins() const;
   [[nodiscard]] bool may_follow(TraceeAddr target) const;
   /// Emits one instruction; false when the superblock ends with it.
   bool step(const SourceInsn& insn);

@@ -29,6 +29,8 @@ struct CodeSource {
   std::function<void(TraceeAddr)> named = {};
   /// A restartable sequence begins at this address. May be empty.
   std::function<bool(TraceeAddr)> section_at = {};
+  /// A superblock that falls through to this address ends there. May be empty.
+  std::function<bool(TraceeAddr)> joined_at = {};
 };
 
 /// When a system call is made by translated code.

@@ -151,6 +151,20 @@ TEST(Translator, EndsBeforeABreakpoint) {
   EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1002});
 }
 
+TEST(Translator, EndsWhereItFallsThroughToAnotherSuperblock) {
+  // 0x1000: nop; jmp 0x1004; nop; 0x1004: nop; nop; ret
+  const Program program{0x1000, {0x90, 0xeb, 0x01, 0x90, 0x90, 0x90, 0xc3}};
+  CodeSource source = program.source();
+  source.joined_at = [](TraceeAddr at) { return at != TraceeAddr{0x1001}; };
+  const auto result = translate(source, program.base(), Program::options());
+  const auto& block = std::get<Superblock>(result);
+  ASSERT_EQ(block.exits.size(), 1U);
+  // Not where it jumps to, but behind that.
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
+  EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
+  EXPECT_EQ(block.branches.size(), 1U);
+}
+
 TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   // mov eax, 39; syscall; ret
   const Program program{0x1000, {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3}};
