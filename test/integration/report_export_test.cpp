@@ -1,5 +1,6 @@
 // What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -16,7 +17,15 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using ReportExport = test::ReportFixture;
+class ReportExport : public test::ReportFixture {
+ protected:
+  /// What a browser makes of a page, when its scripts have come to an end.
+  std::string dom_of(const std::string& name) {
+    return run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
+                "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / name)});
+  }
+};
 
 TEST_F(ReportExport, FoldedStacksAddUp) {
   record("smash");
@@ -129,12 +138,31 @@ TEST_F(ReportExport, APageOpensInABrowser) {
   if (!has("chromium")) GTEST_SKIP() << "no chromium";
   record("hostile");
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
-  const std::string dom =
-      run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-           "--user-data-dir=" + folder.path() + "/profile", "--virtual-time-budget=20000",
-           "--dump-dom", "file://" + (folder / "x.html")});
-  EXPECT_THAT(dom, AllOf(HasSubstr("data-state=\"ready\""), HasSubstr("&lt;/script&gt;&lt;img"),
-                         Not(HasSubstr("data-state=\"taken\""))));
+  EXPECT_THAT(dom_of("x.html"),
+              AllOf(HasSubstr("data-state=\"ready\""), HasSubstr("&lt;/script&gt;&lt;img"),
+                    Not(HasSubstr("data-state=\"taken\""))));
+}
+
+TEST_F(ReportExport, FramesOfAPageDoNotGrowWithTheTrace) {
+  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  run({BT_SERVER, "record", "--all", "-o", "x.core", "--",
+       std::string{BT_INFERIOR_DIR} + "/crashes", "calls", "17"},
+      -1);
+  const std::string page = report({"--html"}) + run({"cat", BT_FRAME_COUNTS});
+  std::ofstream{folder / "x.html"} << page;
+  const std::string dom = dom_of("x.html");
+  const auto count = [&](const std::string& name) {
+    const std::size_t at = dom.find(name + ":", dom.find("data-counts=\"{"));
+    return at == std::string::npos ? -1.0 : std::stod(dom.substr(at + name.size() + 1));
+  };
+  EXPECT_GT(count("calls"), 260'000);
+  EXPECT_GT(count("frames"), 60);
+  EXPECT_GT(count("colors"), 10);
+  EXPECT_GT(count("drawn"), 20);
+  EXPECT_LT(count("drawn"), count("mostDrawn"));
+  EXPECT_GT(count("looked"), count("width"));
+  EXPECT_LT(count("looked"), count("mostLooked"));
+  EXPECT_LT(count("looked"), count("calls") / 2);
 }
 
 }  // namespace

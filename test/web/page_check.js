@@ -23,13 +23,22 @@ if (/<img|onerror|javascript:/i.test(body.replace(/<noscript>[\s\S]*?<\/noscript
 
 // Everything but the page's own start.
 const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)[\s\S]*$/, '');
+const stripContext = {
+  createImageData: (width, height) => ({data: new Uint8ClampedArray(4 * width * height)}),
+  putImageData: () => {},
+};
 const sandbox = {
   Blob, Response, DecompressionStream, Uint8Array, Uint16Array, Uint32Array, Map, Math, Object, JSON, Float64Array,
-  document: {getElementById: (id) => ({textContent: islands.get(id)})},
+  document: {
+    getElementById: (id) => ({textContent: islands.get(id)}),
+    createElement: () => ({width: 0, height: 0, getContext: () => stripContext}),
+  },
+  window: {devicePixelRatio: 1},
 };
 vm.createContext(sandbox);
-vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, NONE};', sandbox);
-const {Code, Thread, Page, Lanes, NONE} = sandbox.model;
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, NONE};', sandbox);
+const {Code, Thread, Page, Lanes, Strip, Colors, NONE} = sandbox.model;
+require('./frame_check.js').check({Thread, Lanes, Strip, Colors});
 
 // The selected call comes into sight from wherever the lanes had been moved.
 function checkRevealing(threads, thread) {

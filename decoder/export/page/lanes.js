@@ -2,6 +2,8 @@
 // as the screen is wide, however long the trace is.
 
 const ROW = 17, TITLE = 20, AXIS = 18, WAITS = 14, MOST_ROWS = 40;
+// Calls that are so wide have their name in them.
+const LABELLED = 30;
 
 class Lanes {
   constructor(page) {
@@ -12,7 +14,8 @@ class Lanes {
     this.left = -this.longest;
     this.right = this.longest * 0.02;
     this.top = 0;
-    this.colors = [[], [], [], []];
+    this.colors = new Colors(page.meta.names.length);
+    this.strip = new Strip();
     this.labels = new Map();
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     this.listen();
@@ -51,34 +54,52 @@ class Lanes {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const back = this.color('--back'), text = this.color('--text');
     this.dark = parseInt(back.slice(1, 3), 16) < 128;
+    this.hitPixel = packedHex(this.dark ? '#b08800' : '#f2c94c');
     this.textColor = text;
     this.edge = this.color('--edge');
     this.crashColor = this.color('--crash');
+    this.crashPixel = packedHex(this.crashColor);
     this.accent = this.color('--accent');
     context.fillStyle = back;
     context.fillRect(0, 0, width, height);
     this.scale = width / (this.right - this.left);
     context.font = '11px system-ui, sans-serif';
     context.textBaseline = 'middle';
+    this.paintRows(width, height, ratio);
+    this.eachLane(height, (thread, y) => this.paintLane(thread, y, width));
+    this.paintAxis(width, height);
+  }
+  // Those in sight.
+  eachLane(height, visit) {
     let y = AXIS - this.top;
     for (const thread of this.page.threads) {
       const lane = this.laneHeight(thread);
-      if (y + lane > AXIS && y < height) this.paintLane(thread, y, width, height);
+      if (y + lane > AXIS && y < height) visit(thread, y);
       y += lane;
     }
     this.bottom = y + this.top;
-    this.paintAxis(width, height);
   }
-  paintLane(thread, y, width, height) {
+  paintRows(width, height, ratio) {
+    this.looked = 0;
+    this.lines = [];
+    this.wide = [];
+    this.strip.begin(width, Math.ceil(height / ROW) + 2, ratio);
+    this.eachLane(height, (thread, y) => {
+      const first = this.firstDepth(thread);
+      for (let row = 0; row < this.rows(thread); ++row) {
+        const top = y + TITLE + row * ROW;
+        if (top + ROW >= AXIS && top <= height) this.layRow(thread, first + row, top, width);
+      }
+    });
+    this.strip.put();
+    this.context.imageSmoothingEnabled = false;
+    this.lines.forEach((top, row) => this.strip.draw(this.context, row, top, ROW - 1, width));
+    for (const call of this.wide) this.paintCall(call);
+  }
+  paintLane(thread, y, width) {
     const context = this.context;
     context.fillStyle = thread.died ? this.crashColor : this.textColor;
     context.fillText(thread.title + (thread.died ? '  died' : ''), 6, y + TITLE / 2);
-    const first = this.firstDepth(thread);
-    for (let row = 0; row < this.rows(thread); ++row) {
-      const top = y + TITLE + row * ROW;
-      if (top + ROW < AXIS || top > height) continue;
-      this.paintRow(thread, first + row, top, width);
-    }
     this.paintOff(thread, y, width);
     if (thread.died) {
       context.fillStyle = this.crashColor;
@@ -110,50 +131,51 @@ class Lanes {
       label = x + 3 + context.measureText(text).width + 6;
     }
   }
-  paintRow(thread, depth, top, width) {
-    const context = this.context, scale = this.scale;
+  // Into the strip, except for what has room for a name: that is kept for later.
+  layRow(thread, depth, top, width) {
+    const scale = this.scale, row = this.lines.push(top) - 1;
     // Positions count from the thread's beginning; lanes end at 0.
-    const origin = thread.total + this.left;
-    const end = thread.levelStart[depth + 1];
-    const visible = thread.total + this.right;
+    const origin = thread.total + this.left, visible = thread.total + this.right;
+    const {levelBegin, levelEnd, levelName} = thread, end = thread.levelStart[depth + 1];
+    const selected = this.page.selected && this.page.selected.thread === thread
+        ? this.page.selected.call : NONE;
     let at = thread.firstAt(depth, origin);
-    while (at < end) {
-      const call = thread.level[at];
-      if (thread.begin[call] > visible) break;
-      const x = (thread.begin[call] - origin) * scale;
-      const x2 = (thread.end[call] - origin) * scale;
+    for (; at < end && levelBegin[at] <= visible; ++this.looked) {
+      const x = (levelBegin[at] - origin) * scale, x2 = (levelEnd[at] - origin) * scale;
       if (x2 - x < 1) {
         const pixel = Math.floor(x);
-        context.fillStyle = this.fill(thread, call, true);
-        context.fillRect(pixel, top, 1, ROW - 1);
-        at = thread.firstAt(depth, origin + (pixel + 1) / scale, at + 1);
-        continue;
+        this.strip.pixel(row, pixel, this.fill(levelName[at], true));
+        at = thread.nextAt(depth, origin + (pixel + 1) / scale, at + 1);
+      } else if (x2 - x < LABELLED && thread.level[at] !== selected) {
+        this.layCall(row, thread.level[at], thread, x, x2);
+        ++at;
+      } else {
+        this.wide.push({thread, call: thread.level[at], x: Math.max(x, -1),
+                        x2: Math.min(x2, width + 1), top});
+        ++at;
       }
-      this.paintCall(thread, call, Math.max(x, -1), Math.min(x2, width + 1), top);
-      ++at;
     }
   }
-  fill(thread, call, small) {
-    const page = this.page;
-    if (page.matches && page.matches[thread.name[call]]) return this.dark ? '#b08800' : '#f2c94c';
-    const colors = this.colors[(this.dark ? 2 : 0) + (small ? 1 : 0)];
-    let color = colors[thread.name[call]];
-    if (color === undefined) {
-      const light = this.dark ? (small ? 40 : 30) : (small ? 70 : 82);
-      // The golden angle keeps neighbours apart.
-      color = 'hsl(' + (thread.name[call] * 137.508) % 360 + ' 45% ' + light + '%)';
-      colors[thread.name[call]] = color;
-    }
-    return color;
+  layCall(row, call, thread, x, x2) {
+    this.strip.span(row, x, x + Math.max(1, x2 - x - 0.5), this.fill(thread.name[call], false));
+    const mark = thread.markOf(call);
+    if (mark) this.strip.span(row, mark > 0 ? x2 - 2 : x, mark > 0 ? x2 : x + 2, this.crashPixel);
   }
-  paintCall(thread, call, x, x2, top) {
-    const context = this.context;
-    context.fillStyle = this.fill(thread, call, false);
+  fill(name, small) {
+    const matches = this.page.matches;
+    if (matches && matches[name]) return this.hitPixel;
+    return this.colors.get(name, this.dark, small);
+  }
+  paintCall({thread, call, x, x2, top}) {
+    const context = this.context, name = thread.name[call], matches = this.page.matches;
+    context.fillStyle = matches && matches[name] ? cssColor(this.hitPixel)
+                                                 : this.colors.text(name, this.dark);
     const wide = Math.max(1, x2 - x - 0.5);
     context.fillRect(x, top, wide, ROW - 1);
-    if ((thread.how[call] & 7) === BEGIN_SIGNAL || (thread.how[call] >> 3) === 2) {
+    const mark = thread.markOf(call);
+    if (mark) {
       context.fillStyle = this.crashColor;
-      context.fillRect((thread.how[call] >> 3) === 2 ? x2 - 2 : x, top, 2, ROW - 1);
+      context.fillRect(mark > 0 ? x2 - 2 : x, top, 2, ROW - 1);
     }
     const selected = this.page.selected;
     if (selected && selected.thread === thread && selected.call === call) {
@@ -161,8 +183,8 @@ class Lanes {
       context.lineWidth = 2;
       context.strokeRect(x + 1, top + 1, wide - 2, ROW - 3);
     }
-    if (x2 - x < 30) return;
-    const label = this.label(thread.name[call], x2 - x - 6);
+    if (x2 - x < LABELLED) return;
+    const label = this.label(name, x2 - x - 6);
     context.fillStyle = this.textColor;
     context.fillText(label, x + 3, top + ROW / 2);
   }

@@ -152,18 +152,42 @@ class Thread {
     for (let i = 0; i < this.n; ++i) ++this.levelStart[this.depth[i] + 1];
     for (let d = 0; d <= this.deepest; ++d) this.levelStart[d + 1] += this.levelStart[d];
     const next = this.levelStart.slice();
-    this.level = new Uint32Array(this.n);
-    for (let i = 0; i < this.n; ++i) this.level[next[this.depth[i]]++] = i;
+    for (const column of ['level', 'levelBegin', 'levelEnd', 'levelName']) {
+      this[column] = new Uint32Array(this.n);
+    }
+    for (let i = 0; i < this.n; ++i) {
+      const at = next[this.depth[i]]++;
+      this.level[at] = i;
+      this.levelBegin[at] = this.begin[i];
+      this.levelEnd[at] = this.end[i];
+      this.levelName[at] = this.name[i];
+    }
   }
   // Where in `level` the first call of this depth stands that ends behind `position`.
-  firstAt(depth, position, from) {
-    let low = from === undefined ? this.levelStart[depth] : from;
-    let high = this.levelStart[depth + 1];
+  firstAt(depth, position) {
+    return this.firstBetween(this.levelStart[depth], this.levelStart[depth + 1], position);
+  }
+  // Likewise, from `low` on, near which it is expected.
+  nextAt(depth, position, low) {
+    const end = this.levelStart[depth + 1];
+    let high = low;
+    for (let step = 1; high < end && this.levelEnd[high] <= position; step *= 2) {
+      low = high + 1;
+      high += step;
+    }
+    return this.firstBetween(low, Math.min(high, end), position);
+  }
+  firstBetween(low, high, position) {
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.end[this.level[middle]] > position) high = middle; else low = middle + 1;
+      if (this.levelEnd[middle] > position) high = middle; else low = middle + 1;
     }
     return low;
+  }
+  // Whether it was entered by a signal (-1) or left by an exception (1), which is marked there.
+  markOf(call) {
+    if (this.how[call] >> 3 === 2) return 1;
+    return (this.how[call] & 7) === BEGIN_SIGNAL ? -1 : 0;
   }
   // The innermost call that block p is of; NONE: no call is known there.
   callAt(p, most = this.deepest) {

@@ -22,6 +22,9 @@ static int deeper(int level) {
   room[0] = (char)level;
   return level == -1 ? 0 : deeper(level + 1) + room[0];
 }
+static int tree(int height) {
+  return height == 0 ? 1 : tree(height - 1) + tree(height - 1);
+}
 static void reraise(int number) {
   signal(number, SIG_DFL);
   raise(number);
@@ -138,6 +141,10 @@ int main(int argc, char** argv) {
   if (!strcmp(how, "wild")) ((void (*)(void))0x1234567812345678)();
   if (!strcmp(how, "jump0")) ((void (*)(void))(size_t)nowhere)();
   if (!strcmp(how, "divide")) sink = 7 / sink;
+  if (!strcmp(how, "calls")) {
+    sink = tree((int)number);
+    fault();
+  }
   if (!strcmp(how, "overflow")) sink = deeper(0);
   if (!strcmp(how, "overflow-alt")) {
     on_other_stack(reraise);
