@@ -195,6 +195,44 @@ class Folder {
     list = std::move(within);
   }
 
+  /// The one thing that a call did, if that was a call.
+  [[nodiscard]] std::size_t only_call_of(std::size_t node) const {
+    const std::vector<Item>& list = lists_[node];
+    const bool one = list.size() == 1 && list.front().repeat == 1;
+    return one && list.front().node < calls_.size() ? list.front().node : kNoCall;
+  }
+  [[nodiscard]] std::size_t follow(std::size_t node, std::size_t steps) const {
+    for (; steps != 0 && node != kNoCall; --steps) node = only_call_of(node);
+    return node;
+  }
+  /// The same function, called in the same way. The outermost was called from somewhere else.
+  [[nodiscard]] bool alike(std::size_t a, std::size_t b, bool outermost) const {
+    const Call& x = calls_[a];
+    const Call& y = calls_[b];
+    return x.function.known() && x.function.id == y.function.id && x.begin == y.begin &&
+           x.end == y.end && nested_[a] == nested_[b] && (outermost || x.site == y.site);
+  }
+  /// Calls from `node` on that did nothing but make the next one, in rounds of a few.
+  struct Circle {
+    std::uint32_t round = 0;   ///< Calls of one.
+    std::uint64_t rounds = 1;  ///< 1: there is no circle.
+    std::size_t last = 0;      ///< The innermost of them all.
+  };
+  [[nodiscard]] Circle circle_at(std::size_t node) const {
+    constexpr std::uint64_t kFewestRounds = 3;
+    for (std::uint32_t round = 1; round <= kMostPeriod; ++round) {
+      std::size_t behind = follow(node, round);
+      std::uint64_t same = 0;
+      for (std::size_t at = node; behind != kNoCall && alike(at, behind, at == node); ++same) {
+        at = only_call_of(at);
+        behind = only_call_of(behind);
+      }
+      const std::uint64_t rounds = (same + round) / round;
+      if (rounds >= kFewestRounds) return {round, rounds, follow(node, rounds * round - 1)};
+    }
+    return {};
+  }
+
   std::vector<FoldedRow> rows() const {
     struct Cursor {
       const std::vector<Item>* list;
@@ -229,8 +267,21 @@ class Folder {
         row.index -= calls_.size();
       }
       out.push_back(row);
-      if (const auto& list = lists_[item.node]; !list.empty()) {
-        const std::uint32_t level = top.level + 1;
+      std::size_t inner = item.node;
+      std::uint32_t level = top.level + 1;
+      if (row.kind == FoldedRow::Kind::kCall) {
+        const Circle circle = circle_at(inner);
+        if (circle.rounds > 1) {
+          for (std::uint32_t i = 1; i < circle.round; ++i) {
+            inner = only_call_of(inner);
+            out.push_back({FoldedRow::Kind::kCall, level++, inner, 1, nested_[inner]});
+          }
+          out.push_back(
+              {FoldedRow::Kind::kRounds, level++, inner, circle.rounds - 1, 1, circle.round});
+          inner = circle.last;
+        }
+      }
+      if (const auto& list = lists_[inner]; !list.empty()) {
         stack.push_back({&list, 0, list.size(), level, false});
       }
     }

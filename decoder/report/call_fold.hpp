@@ -27,16 +27,19 @@ struct OffMark {
 
 /// A line of a folded call tree, callers before what they call.
 struct FoldedRow {
-  enum class Kind : std::uint8_t { kCall, kRepeat, kGap, kOff };
+  enum class Kind : std::uint8_t { kCall, kRepeat, kGap, kOff, kRounds };
   Kind kind = Kind::kCall;
   std::uint32_t level = 0;
   std::size_t index = 0;  ///< Of the call, gap or mark. Of kRepeat: none.
   std::uint64_t repeat = 1;
   std::uint64_t nested = 1;  ///< Calls of itself that were folded into this one.
+  /// Of kRounds: the last so many rows called each other in a circle, `repeat` times more.
+  std::uint32_t round = 0;
 };
 
 /// Calls with the same function, site, outcome and calls within, one behind the other, become one;
-/// so do sequences of a few that repeat, and functions that do nothing but call themselves.
+/// so do sequences of a few that repeat, and functions that do nothing but call themselves, or each
+/// other.
 /// @param calls  As CallRebuilder::finish has them.
 /// @param offs   By position. They fold like calls; about the same length is the same.
 [[nodiscard]] std::vector<FoldedRow> fold_calls(std::span<const Call> calls,

@@ -33,6 +33,7 @@ enum class RowKind : std::uint8_t {
   kRepeat,   ///< What stands below, one level deeper, happened `repeat` times in a row.
   kGap,
   kOff,      ///< The thread was off its CPU for `off.ns`.
+  kRounds,   ///< The `nested` calls above, `function`, called each other `repeat` times more.
   kOmitted,  ///< Callers that are not shown; `repeat` says how many.
 };
 

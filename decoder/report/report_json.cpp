@@ -55,6 +55,8 @@ const char* name_of(RowKind kind) {
       return "gap";
     case RowKind::kOff:
       return "off-cpu";
+    case RowKind::kRounds:
+      return "rounds";
     case RowKind::kOmitted:
       return "omitted";
   }
@@ -102,7 +104,11 @@ json::object row_json(const ReportRow& row) {
   if (!row.function.empty()) out["function"] = text(row.function);
   add_line(out, row.file, row.line);
   if (row.repeat != 1 || row.kind == RowKind::kOmitted) out["times"] = row.repeat;
-  if (row.nested != 1) out["nested"] = row.nested;
+  if (row.kind == RowKind::kRounds) {
+    out["of"] = row.nested;
+  } else if (row.nested != 1) {
+    out["nested"] = row.nested;
+  }
   if (row.kind == RowKind::kCall) {
     out["begin"] = name_of(row.begin);
     out["end"] = name_of(row.end);

@@ -36,6 +36,9 @@ class RowWriter {
       case FoldedRow::Kind::kCall:
         add_call(row, context);
         return;
+      case FoldedRow::Kind::kRounds:
+        add_rounds(index, context);
+        return;
       case FoldedRow::Kind::kRepeat: {
         ReportRow out;
         out.kind = RowKind::kRepeat;
@@ -59,6 +62,19 @@ class RowWriter {
         return;
       }
     }
+  }
+  void add_rounds(std::size_t index, bool context) {
+    const FoldedRow& row = source_.rows[index];
+    ReportRow out;
+    out.kind = RowKind::kRounds;
+    out.repeat = row.repeat;
+    out.nested = row.round;
+    out.end = source_.calls[row.index].end;
+    for (std::size_t i = index - row.round; i < index; ++i) {
+      if (!out.function.empty()) out.function += ", ";
+      out.function += name_of(source_.calls[source_.rows[i].index]);
+    }
+    put(std::move(out), row.level, context);
   }
   void add_omitted(std::uint64_t count, std::uint32_t level) {
     enter(level);

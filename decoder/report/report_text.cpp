@@ -71,7 +71,8 @@ std::string off_text(const ReportRow& row) {
 }
 
 std::string row_text(const ReportRow& row) {
-  const bool open = row.kind == RowKind::kCall && row.end == CallEnd::kOpen;
+  const bool calls = row.kind == RowKind::kCall || row.kind == RowKind::kRounds;
+  const bool open = calls && row.end == CallEnd::kOpen;
   std::string out = open ? "  > " : "    ";
   out.append(std::size_t{2} * std::min(row.level, kMostIndent), ' ');
   switch (row.kind) {
@@ -85,6 +86,9 @@ std::string row_text(const ReportRow& row) {
       return out + "--- " + row.gap + " ---\n";
     case RowKind::kOff:
       return out + off_text(row) + "\n";
+    case RowKind::kRounds:
+      return out + fmt::format("... {} more rounds of {} ...\n", grouped(row.repeat),
+                               printable(row.function));
     case RowKind::kOmitted:
       return out + fmt::format("... {} more callers ...\n", grouped(row.repeat));
   }

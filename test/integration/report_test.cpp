@@ -46,6 +46,14 @@ TEST_F(Report, CountsRecursionInsteadOfPrintingIt) {
                     HasSubstr("as when the stack is full")));
 }
 
+TEST_F(Report, CountsRoundsOfFunctionsThatCallEachOther) {
+  record("crashes", {"circle", "700"});
+  EXPECT_THAT(report({"--calls", "5"}),
+              AllOf(ContainsRegex(
+                  "> +ping  crashes.c:[0-9]+\n  > +pong  crashes.c:[0-9]+\n  > +"
+                  "\\.\\.\\. 699 more rounds of ping, pong \\.\\.\\.\n  > +ping  crashes.c")));
+}
+
 TEST_F(Report, SignalHandlersAreMarked) {
   record("crashes", {"reraise"});
   EXPECT_THAT(report({"--calls", "100"}), ContainsRegex("reraise  .*\\(signal handler\\)"));

@@ -22,6 +22,16 @@ static int deeper(int level) {
   room[0] = (char)level;
   return level == -1 ? 0 : deeper(level + 1) + room[0];
 }
+static void __attribute__((noinline)) pong(long left);
+static void __attribute__((noinline)) ping(long left) {
+  if (left == 0) fault();
+  pong(left);
+  ++sink;
+}
+static void __attribute__((noinline)) pong(long left) {
+  ping(left - 1);
+  ++sink;
+}
 static int tree(int height) {
   return height == 0 ? 1 : tree(height - 1) + tree(height - 1);
 }
@@ -141,6 +151,7 @@ int main(int argc, char** argv) {
   if (!strcmp(how, "wild")) ((void (*)(void))0x1234567812345678)();
   if (!strcmp(how, "jump0")) ((void (*)(void))(size_t)nowhere)();
   if (!strcmp(how, "divide")) sink = 7 / sink;
+  if (!strcmp(how, "circle")) ping(number);
   if (!strcmp(how, "calls")) {
     sink = tree((int)number);
     fault();

@@ -53,6 +53,9 @@ std::vector<std::string> folded(const std::vector<Call>& calls,
       case FoldedRow::Kind::kOff:
         line += "off";
         break;
+      case FoldedRow::Kind::kRounds:
+        line += fmt::format("rounds of {}", row.round);
+        break;
     }
     if (row.repeat != 1) line += fmt::format(" x{}", row.repeat);
     if (row.nested != 1) line += fmt::format(" deep{}", row.nested);
@@ -105,6 +108,39 @@ TEST(CallFold, AFunctionThatCallsItself) {
               ElementsAre("a", "-b deep3", "--c"));
 }
 
+TEST(CallFold, FunctionsThatCallEachOther) {
+  EXPECT_THAT(folded(calls({"m", "-a", "--b", "---a", "----b", "-----a", "------b", "-------c"})),
+              ElementsAre("m", "-a", "--b", "---rounds of 2 x2", "----c"));
+  // What is left of a round stands within, and what its last call did.
+  EXPECT_THAT(folded(calls({"a", "-b", "--c", "---a", "----b", "-----c", "------a", "-------b",
+                            "--------c", "---------a", "----------d", "----------e"})),
+              ElementsAre("a", "-b", "--c", "---rounds of 3 x2", "----a", "-----d", "-----e"));
+  // Twice is no circle yet.
+  EXPECT_THAT(folded(calls({"a", "-b", "--a", "---b"})), ElementsAre("a", "-b", "--a", "---b"));
+  // Whole circles repeat as any call.
+  EXPECT_THAT(folded(calls({"m", "-a", "--b", "---a", "----b", "-----a", "------b", "-a", "--b",
+                            "---a", "----b", "-----a", "------b"})),
+              ElementsAre("m", "-a x2", "--b", "---rounds of 2 x2"));
+}
+
+TEST(CallFold, ACircleIsOfTheSameCallsOnly) {
+  const std::vector<std::string> lines{"m", "-a", "--b", "---a", "----b", "-----a", "------b"};
+  const std::vector<std::string> whole{"m", "-a", "--b", "---a", "----b", "-----a", "------b"};
+  auto another_place = calls(lines);
+  another_place[3].site = TraceeAddr{77};
+  EXPECT_EQ(folded(another_place), whole);
+  auto another_end = calls(lines);
+  another_end[4].end = CallEnd::kUnwound;
+  EXPECT_EQ(folded(another_end), whole);
+  // The outermost may have been called from anywhere.
+  auto from_elsewhere = calls(lines);
+  from_elsewhere[1].site = TraceeAddr{77};
+  EXPECT_EQ(folded(from_elsewhere).size(), 4U);
+  // One that does more than to call the next is shown.
+  EXPECT_THAT(folded(calls({"a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"})),
+              ElementsAre("a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"));
+}
+
 TEST(CallFold, GapsStandWhereTheyWere) {
   std::vector<Call> all = calls({"a", "b"});
   EXPECT_THAT(folded(all, {{{}, 2}}), ElementsAre("a", "gap", "b"));
@@ -112,14 +148,21 @@ TEST(CallFold, GapsStandWhereTheyWere) {
 }
 
 TEST(CallFold, DeepStacksTakeNoStackOfOurs) {
-  constexpr std::size_t kDeep = 200000;
-  std::vector<Call> all(kDeep);
-  for (std::size_t i = 0; i < kDeep; ++i) {
-    all[i].function.id = i % 2 == 0 ? 1 : 2;
-    all[i].parent = i == 0 ? kNoCall : i - 1;
-    all[i].begin_position = i;
-  }
-  EXPECT_EQ(fold_calls(all, {}).size(), kDeep);
+  constexpr std::uint32_t kDeep = 200000;
+  const auto deep = [](std::uint32_t names) {
+    std::vector<Call> all(kDeep);
+    for (std::size_t i = 0; i < kDeep; ++i) {
+      all[i].function.id = 1 + static_cast<std::uint32_t>(i) % names;
+      all[i].parent = i == 0 ? kNoCall : i - 1;
+      all[i].begin_position = i;
+    }
+    return fold_calls(all, {}).size();
+  };
+  EXPECT_EQ(deep(kDeep), kDeep);
+  EXPECT_EQ(deep(9), kDeep);  // longer rounds than are looked for
+  EXPECT_EQ(deep(1), 1U);
+  EXPECT_EQ(deep(2), 3U);
+  EXPECT_EQ(deep(3), 6U);  // and two that are left of a round
 }
 
 }  // namespace

@@ -50,6 +50,24 @@ TEST(ReportText, LinesBeginWithWordsOfOurs) {
   EXPECT_THAT(text, HasSubstr("died of SIGSEGV: a cause\n"));
 }
 
+TEST(ReportText, RoundsAreCountedAndNamed) {
+  Report report = hostile();
+  ReportRow row;
+  row.kind = RowKind::kRounds;
+  row.level = 2;
+  row.function = "a\nb, c";
+  row.repeat = 12345;
+  row.nested = 2;
+  report.threads[0].rows.push_back(row);
+  EXPECT_THAT(report_text(report), HasSubstr("\n        ... 12,345 more rounds of a"));
+  const auto json = boost::json::parse(report_json(report));
+  const auto& last = json.at("threads").at(0).at("calls").as_array().back();
+  EXPECT_EQ(last.at("kind"), "rounds");
+  EXPECT_EQ(last.at("times"), 12345);
+  EXPECT_EQ(last.at("of"), 2);
+  EXPECT_FALSE(last.as_object().contains("nested"));
+}
+
 TEST(ReportText, TimesAreSaidInWords) {
   Report report = hostile();
   ReportThread& thread = report.threads[0];
