@@ -24,14 +24,14 @@ void CacheLogDecoder::begin_at(TraceeAddr at, std::vector<Record>& out) {
 
 void CacheLogDecoder::numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out) {
   for (const std::uint32_t number : numbers) {
-    const LoggedExit* exit = exits_.find(number);
-    if (exit == nullptr) {
+    const auto exit = exits_.find(number);
+    if (!exit) {
       lose(out);
       continue;
     }
-    begin_at(exit->block->head, out);
-    for (std::size_t i = 0; i < exit->passed; ++i) {
-      const auto& [from, to] = exit->block->branches[i];
+    begin_at(exit->block.head, out);
+    for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {
+      const auto [from, to] = exit->block.branch(i);
       out.push_back(branch(from, to));
     }
     if (exit->kind == LoggedExitKind::kDirect) out.push_back(branch(exit->from, exit->to));

@@ -1,43 +1,113 @@
 #include "decoder/cachelog/exit_table.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace backtrail::decoder {
+namespace {
 
-ExitTable::ExitTable(std::uint32_t count, Maker base)
-    : make_base_{std::move(base)}, base_count_{count} {}
+/// Distances that are none.
+constexpr std::int32_t kNowhere = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t kFar = kNowhere + 1;
 
-const LoggedBlock& ExitTable::add_block(BlockFacts block) {
-  auto& owned = *blocks_.emplace_back(std::make_unique<OwnedBlock>());
-  owned.branches = std::move(block.branches);
-  owned.block = {block.head, owned.branches};
-  return owned.block;
+std::int32_t distance_from(TraceeAddr head, TraceeAddr at) {
+  if (at == TraceeAddr{}) return kNowhere;
+  const auto distance = static_cast<std::int64_t>(at - head);
+  const auto narrow = static_cast<std::int32_t>(distance);
+  return narrow != distance || narrow <= kFar ? kFar : narrow;
 }
 
-void ExitTable::add_exit(const LoggedExit& exit) {
-  exits_.push_back(exit);
-  const std::uint64_t branches = exit.passed + (exit.kind != LoggedExitKind::kContinue ? 1U : 0U);
-  weights_.push_back(branches | std::uint64_t{exit.executed} << 32U);
+std::int32_t near_distance(TraceeAddr head, TraceeAddr at) {
+  const std::int32_t distance = distance_from(head, at);
+  BT_CHECK(distance != kFar);
+  return distance;
 }
 
-void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) {
-  if (base_count_ != 0 && !weighs_base_) {
-    const auto& before = base().weights_;
-    weights_.insert(weights_.begin(), before.begin(), before.end());
-    weighs_base_ = true;
+TraceeAddr address(const BlockView& block, std::int32_t distance) {
+  return distance == kNowhere ? TraceeAddr{} : block.at(distance);
+}
+
+}  // namespace
+
+bool ExitTable::is_consistent(const Base& base) {
+  for (const LoggedBlock& block : base.blocks) {
+    if (std::uint64_t{block.first_branch} + block.branches > base.branches.size()) return false;
   }
-  // Both sums at once; few enough at a time for the halves.
-  constexpr std::size_t kAtOnce = 32768;
-  const std::uint64_t* weights = weights_.data();
-  const std::size_t known = weights_.size();
-  while (!numbers.empty()) {
-    const auto part = numbers.first(std::min(kAtOnce, numbers.size()));
-    numbers = numbers.subspan(part.size());
-    std::uint64_t sum = 0;
-    for (const std::uint32_t number : part) sum += number < known ? weights[number] : 0;
-    counts.branches += sum & 0xffff'ffffU;
-    counts.instructions += sum >> 32U;
+  if (base.exits.size() != base.weights.size()) return false;
+  for (std::size_t i = 0; i < base.exits.size(); ++i) {
+    const PackedExit& exit = base.exits[i];
+    if (exit.block() >= base.blocks.size() || exit.kind() > LoggedExitKind::kContinue) return false;
+    const std::uint32_t own = exit.kind() != LoggedExitKind::kContinue ? 1 : 0;
+    const std::uint32_t taken = base.weights[i].branches;
+    if (taken < own || taken - own > base.blocks[exit.block()].branches) return false;
+    if (exit.from == kFar || exit.to == kFar) return false;
   }
+  return true;
+}
+
+std::uint32_t ExitTable::add_block(TraceeAddr head, std::span<const TakenBranch> branches) {
+  std::vector<NearBranch> taken;
+  taken.reserve(branches.size());
+  for (const auto& [from, to] : branches) {
+    taken.push_back({near_distance(head, from), near_distance(head, to)});
+  }
+  const std::size_t first = base_.branches.size() + branches_.append(taken);
+  blocks_.push_back({.head = head,
+                     .first_branch = static_cast<std::uint32_t>(first),
+                     .branches = static_cast<std::uint32_t>(taken.size())});
+  return static_cast<std::uint32_t>(base_.blocks.size() + blocks_.size() - 1);
+}
+
+void ExitTable::add_exit(const NewExit& exit) {
+  const TraceeAddr head = logged(exit.block).head;
+  const std::int32_t to = distance_from(head, exit.to);
+  if (to == kFar) far_[next_number()] = exit.to;
+  exits_.push_back({.from = near_distance(head, exit.from),
+                    .to = to,
+                    .block_and_kind = exit.block << PackedExit::kKindBits |
+                                      static_cast<std::uint32_t>(exit.kind)});
+  const bool branches = exit.kind != LoggedExitKind::kContinue;
+  weights_.push_back({.branches = static_cast<std::uint16_t>(exit.passed + (branches ? 1 : 0)),
+                      .instructions = exit.executed});
+}
+
+BlockView ExitTable::block(std::uint32_t number) const {
+  const LoggedBlock& found = logged(number);
+  const std::size_t before = base_.branches.size();
+  return {found.head, number < base_.blocks.size()
+                          ? base_.branches.subspan(found.first_branch, found.branches)
+                          : branches_.piece(found.first_branch - before, found.branches)};
+}
+
+std::optional<LoggedExit> ExitTable::find(std::uint32_t number) const {
+  const std::size_t before = base_.exits.size();
+  if (number >= before && number - before >= exits_.size()) return std::nullopt;
+  const PackedExit& packed = number < before ? base_.exits[number] : exits_[number - before];
+  const ExitWeight weight = number < before ? base_.weights[number] : weights_[number - before];
+  LoggedExit exit{
+      .block = block(packed.block()), .kind = packed.kind(), .executed = weight.instructions};
+  exit.from = address(exit.block, packed.from);
+  exit.to = packed.to == kFar ? far_.at(number) : address(exit.block, packed.to);
+  const std::size_t own = exit.kind != LoggedExitKind::kContinue ? 1 : 0;
+  exit.block.branches = exit.block.branches.first(weight.branches - own);
+  return exit;
+}
+
+void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) const {
+  const std::span<const ExitWeight> before = base_.weights;
+  const std::span<const ExitWeight> behind = weights_;
+  std::uint64_t branches = 0;
+  std::uint64_t instructions = 0;
+  for (const std::uint32_t number : numbers) {
+    const bool is_old = number < before.size();
+    const std::size_t index = is_old ? number : number - before.size();
+    const std::span<const ExitWeight> weights = is_old ? before : behind;
+    if (index >= weights.size()) continue;
+    branches += weights[index].branches;
+    instructions += weights[index].instructions;
+  }
+  counts.branches += branches;
+  counts.instructions += instructions;
 }
 
 }  // namespace backtrail::decoder

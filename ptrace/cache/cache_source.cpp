@@ -365,7 +365,7 @@ bool CacheSource::guard_hit(Thread& thread) {
 }
 
 void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
-  const translate::PcRow& row = *place.row;
+  const translate::PcRow& row = place.row;
   arch::x86::UserRegs& regs = native.regs;
   const auto has = [&](translate::StateFlag flag) { return (row.flags & flag) != 0; };
   native.flags = row.flags;
@@ -417,9 +417,9 @@ Result<void> CacheSource::leave(Thread& thread) {
   }
   take_log(native.log);
   if (place && (native.flags & translate::kCommitted) == 0) {
-    log_->add_arrival(place->logged->head);
-    for (std::size_t i = 0; i < place->row->passed; ++i) {
-      const auto& [from, to] = place->logged->branches[i];
+    log_->add_arrival(place->logged.head);
+    for (std::size_t i = 0; i < place->row.passed; ++i) {
+      const auto [from, to] = place->logged.branch(i);
       log_->add_record(decoder::branch(from, to));
       ++counted_.branches;
     }

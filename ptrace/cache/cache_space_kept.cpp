@@ -85,7 +85,7 @@ void CacheSpace::keep() {
   if (!store_) return;
   const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
   if (code_->blocks() <= old / kWorthKeepingShare || code_->bytes_used() > kMostKeptBytes) return;
-  store_->put(key_, code_->keep(modules_));
+  code_->keep(modules_, [this](const KeptPieces& code) { store_->put(key_, code); });
 }
 
 }  // namespace backtrail::tracee::cache

@@ -101,78 +101,106 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
   auto& made = std::get<translate::Superblock>(translated);
   std::copy(made.code.begin(), made.code.end(),
             memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
-  const auto& logged = exits_->add_block({head, made.branches});
+  const std::uint32_t logged = exits_->add_block(head, made.branches);
   register_exits(made, logged);
-  Block& block = add_block(head, *offset, made.code.size(), made.rows);
-  block.first_range = static_cast<std::uint32_t>(ranges_.size());
-  block.ranges = static_cast<std::uint32_t>(made.ranges.size());
-  ranges_.insert(ranges_.end(), made.ranges.begin(), made.ranges.end());
-  block.logged = &logged;
-  block.checked = options.checked;
-  note_pages(block);
-  by_head_[head] = &block;
+  CodeBlock facts{.head = head,
+                  .offset = static_cast<std::uint32_t>(*offset),
+                  .logged = logged,
+                  .size = static_cast<std::uint16_t>(made.code.size())};
+  if (options.checked) facts.flags = CodeBlock::kChecked;
+  const std::uint32_t block = add_block(facts, made.rows, made.ranges);
+  note_pages(block, made.ranges);
   used_ = *offset + made.code.size();
   instructions_ += made.instructions;
-  if (const auto waiting = waiting_.find(head); waiting != waiting_.end()) {
-    for (const std::uint32_t number : waiting->second) link(number, options.address);
-    waiting_.erase(waiting);
-  }
+  connect(made, block, successors);
+  return options.address;
+}
+
+void CodeCache::connect(const translate::Superblock& made, std::uint32_t block,
+                        Successors& successors) {
+  HeadTable::Entry& here = heads_.at(made.head);
+  here.block = block;
+  point_exits(here, made.address);
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
+    HeadTable::Entry& there = heads_.at(exit.to);
+    const std::uint32_t index = exit.number - kept_exits_;
+    next_[index] = std::exchange(there.first_exit, index);
     if (const auto known = find_body(exit.to)) {
       link(exit.number, memory_.code() + *known);
     } else {
-      waiting_[exit.to].push_back(exit.number);
       successors.direct.push_back(exit.to);
     }
   }
   successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
-  return options.address;
 }
 
-void CodeCache::register_exits(const translate::Superblock& block,
-                               const decoder::LoggedBlock& logged) {
+void CodeCache::register_exits(const translate::Superblock& block, std::uint32_t logged) {
   const std::uint64_t offset = block.address - memory_.code();
   for (const translate::Exit& exit : block.exits) {
     exits_->add_exit(
-        {&logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
+        {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
     const std::uint64_t link = exit.link_offset == 0 ? 0 : offset + exit.link_offset;
-    exit_places_.push_back({static_cast<std::uint32_t>(link), exit.kind, exit.special});
+    places_.push_back(ExitPlace::of(link, exit));
+    next_.push_back(HeadTable::kNone);
   }
 }
 
 std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
-  if (number < kept_exits_) return kept_->exit(number);
-  if (number - kept_exits_ >= exit_places_.size()) return std::nullopt;
-  const ExitPlace& place = exit_places_[number - kept_exits_];
-  const decoder::LoggedExit& logged = *exits_->find(number);
+  const auto logged = exits_->find(number);
+  if (!logged) return std::nullopt;
+  const ExitPlace place = place_of(number);
   return translate::Exit{.number = number,
-                         .kind = place.kind,
-                         .special = place.special,
-                         .passed = logged.passed,
-                         .executed = logged.executed,
-                         .from = logged.from,
-                         .to = logged.to};
+                         .kind = place.kind(logged->kind),
+                         .special = place.special(),
+                         .passed = static_cast<std::uint16_t>(logged->block.branches.size()),
+                         .executed = logged->executed,
+                         .from = logged->from,
+                         .to = logged->to};
 }
 
-CodeCache::Block* CodeCache::block_at(std::uint64_t offset) const {
-  const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), offset);
-  if (after == offsets_.begin()) return nullptr;
-  Block* found = blocks_[static_cast<std::size_t>(after - offsets_.begin()) - 1].get();
-  return offset < std::uint64_t{found->offset} + found->size ? found : nullptr;
+std::optional<std::uint32_t> CodeCache::block_at(std::uint64_t offset) const {
+  std::size_t begin = 0;
+  std::size_t end = blocks_.size();
+  while (begin < end) {
+    const std::size_t middle = (begin + end) / 2;
+    if (blocks_[middle].offset <= offset) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  if (begin == 0) return std::nullopt;
+  const CodeBlock& found = blocks_[begin - 1];
+  if (offset >= std::uint64_t{found.offset} + found.size) return std::nullopt;
+  return static_cast<std::uint32_t>(begin - 1);
 }
 
-CodeCache::Block& CodeCache::add_block(TraceeAddr head, std::uint64_t offset, std::size_t size,
-                                       std::span<const translate::PcRow> rows) {
-  Block& block = *blocks_.emplace_back(std::make_unique<Block>());
-  block.head = head;
-  block.offset = static_cast<std::uint32_t>(offset);
-  offsets_.push_back(block.offset);
-  block.size = static_cast<std::uint32_t>(size);
-  block.first_row = static_cast<std::uint32_t>(rows_.size());
-  pack_rows(rows, head, rows_);
-  block.row_bytes = static_cast<std::uint32_t>(rows_.size()) - block.first_row;
-  return block;
+std::uint32_t CodeCache::add_block(CodeBlock block, std::span<const translate::PcRow> rows,
+                                   std::span<const translate::Branch> ranges) {
+  std::vector<std::uint8_t> packed;
+  pack_rows(rows, block.head, packed);
+  block.row_bytes = static_cast<std::uint32_t>(packed.size());
+  pack_ranges(ranges, block.head, packed);
+  block.range_bytes = static_cast<std::uint16_t>(packed.size() - block.row_bytes);
+  block.first_row = kept_rows_ + static_cast<std::uint32_t>(packed_.append(packed));
+  blocks_.push_back(block);
+  return static_cast<std::uint32_t>(blocks_.size() - 1);
+}
+
+CodeRanges CodeCache::ranges_of(const CodeBlock& block) const {
+  const std::size_t first = block.first_row - kept_rows_ + block.row_bytes;
+  return unpack_ranges(packed_.piece(first, block.range_bytes), block.head);
+}
+
+std::span<const std::uint8_t> CodeCache::rows_of(const CodeBlock& block) const {
+  return packed_.piece(block.first_row - kept_rows_, block.row_bytes);
+}
+
+void CodeCache::point_exits(const HeadTable::Entry& head, TraceeAddr target) {
+  for (std::uint32_t exit = head.first_exit; exit != HeadTable::kNone; exit = next_[exit]) {
+    point(places_[exit].link(), target);
+  }
 }
 
 void CodeCache::point(std::uint64_t link, TraceeAddr target) {
@@ -180,27 +208,22 @@ void CodeCache::point(std::uint64_t link, TraceeAddr target) {
   memory_.store_link(link, static_cast<std::uint32_t>(target - behind));
 }
 
-bool CodeCache::lead(std::uint64_t link, TraceeAddr body) {
-  if (body - memory_.code() < kept_bytes_) {
-    links_to_adopted_.push_back(link);
-  } else {
-    Block* target = block_at(body - memory_.code());
-    if (target == nullptr || target->dropped) return false;
-    target->incoming.push_back(static_cast<std::uint32_t>(link));
-  }
-  point(link, body);
-  return true;
-}
-
 void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
-  const std::uint64_t from = link_of(exit_number);
-  if (from != 0) (void)lead(from, body);
+  const std::uint32_t from = place_of(exit_number).link();
+  if (from == 0) return;
+  point(from, body);
+  if (body - memory_.code() < kept_bytes_) {
+    links_to_adopted_.push_back(from);
+  } else if (exit_number < kept_exits_) {
+    if (const auto target = block_at(body - memory_.code())) from_adopted_[*target].push_back(from);
+  }
 }
 
 void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
   if (Pad* known = find_pad(head)) {
     if (known->body == body) return;
-    if (lead(known->body_link, body)) known->body = body;
+    point(known->body_link, body);
+    known->body = body;
     return;
   }
   const auto offset = reserve(kLargestPad);
@@ -211,9 +234,11 @@ void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
   auto pad = translate::make_landing_pad(address, head, body, memory_.entry(index));
   std::copy(pad.code.begin(), pad.code.end(),
             memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
-  add_block(head, *offset, pad.code.size(), pad.rows).is_pad = true;
+  add_block({.head = head,
+             .offset = static_cast<std::uint32_t>(*offset),
+             .size = static_cast<std::uint16_t>(pad.code.size())},
+            pad.rows, {});
   used_ = *offset + pad.code.size();
-  if (!lead(*offset + pad.body_link, body)) return;
   pads_[head] = {.address = *offset,
                  .body_link = *offset + pad.body_link,
                  .conflict_link = *offset + pad.conflict_link,
@@ -221,15 +246,23 @@ void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
   memory_.store_entry(index, address);
 }
 
-void CodeCache::drop_block(Block& block) {
-  if (block.dropped || block.is_pad) return;
-  block.dropped = true;
-  complete_ &= block.checked;
+void CodeCache::drop_block(std::uint32_t index) {
+  CodeBlock& block = blocks_[index];
+  if (block.is_dropped() || block.is_pad()) return;
+  block.flags = static_cast<std::uint8_t>(block.flags | CodeBlock::kDropped);
+  complete_ &= block.is_checked();
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
-  for (const std::uint32_t link : block.incoming) point(link, miss());
-  block.incoming = {};
-  by_head_.erase(block.head);
-  if (Pad* pad = find_pad(block.head)) pad->body = miss();
+  HeadTable::Entry& here = heads_.at(block.head);
+  here.block = HeadTable::kNone;
+  point_exits(here, miss());
+  if (const auto adopted = from_adopted_.find(index); adopted != from_adopted_.end()) {
+    for (const std::uint32_t link : adopted->second) point(link, miss());
+    from_adopted_.erase(adopted);
+  }
+  if (Pad* pad = find_pad(block.head)) {
+    point(pad->body_link, miss());
+    pad->body = miss();
+  }
 }
 
 void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
@@ -240,13 +273,13 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
   }
   const std::uint64_t first = begin.value() / kPageBytes;
   const std::uint64_t last = (end.value() - 1) / kPageBytes;
-  const auto drop_in = [&](const std::vector<Block*>& blocks) {
-    for (Block* block : blocks) {
-      const auto ranges = ranges_of(*block);
+  const auto drop_in = [&](const std::vector<std::uint32_t>& blocks) {
+    for (const std::uint32_t block : blocks) {
+      const CodeRanges ranges = ranges_of(blocks_[block]);
       const bool overlaps = std::any_of(ranges.begin(), ranges.end(), [=](const auto& range) {
         return range.first < end && begin < range.second;
       });
-      if (overlaps) drop_block(*block);
+      if (overlaps) drop_block(block);
     }
   };
   if (last - first < by_page_.size()) {
@@ -258,12 +291,12 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
   }
 }
 
-void CodeCache::note_pages(Block& block) {
+void CodeCache::note_pages(std::uint32_t block, std::span<const translate::Branch> ranges) {
   std::uint64_t last = ~std::uint64_t{0};
-  for (const auto& [begin, end] : ranges_of(block)) {
+  for (const auto& [begin, end] : ranges) {
     for (std::uint64_t page = begin.value() / kPageBytes; page <= (end.value() - 1) / kPageBytes;
          ++page) {
-      if (page != last) by_page_[page].push_back(&block);
+      if (page != last) by_page_[page].push_back(block);
       last = page;
     }
   }
@@ -271,28 +304,44 @@ void CodeCache::note_pages(Block& block) {
 
 std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
   const translate::Exit stale = *exit(exit_number);
-  std::vector<std::uint32_t> incoming;
-  Block* old = exit_number < kept_exits_ ? nullptr : block_at(link_of(exit_number));
-  if (old != nullptr && !old->dropped) {
-    incoming = old->incoming;
+  std::vector<std::uint32_t> adopted;
+  const auto old =
+      exit_number < kept_exits_ ? std::nullopt : block_at(place_of(exit_number).link());
+  if (old && !blocks_[*old].is_dropped()) {
+    if (const auto found = from_adopted_.find(*old); found != from_adopted_.end()) {
+      adopted = found->second;
+    }
     drop_block(*old);
-    for (const auto& [begin, end] : ranges_of(*old)) {
+    for (const auto& [begin, end] : ranges_of(blocks_[*old])) {
       const auto blocks = by_page_.find(begin.value() / kPageBytes);
-      if (blocks != by_page_.end()) std::erase(blocks->second, old);
+      if (blocks != by_page_.end()) std::erase(blocks->second, *old);
     }
   }
   ++renewed_;
   auto made = body(stale.to);
-  if (const auto* address = std::get_if<TraceeAddr>(&made)) {
-    // Whoever came here is meant to come here.
-    for (const std::uint32_t from : incoming) (void)lead(from, *address);
-    if (const auto pad = pads_.find(stale.to); pad != pads_.end()) pad->second.body = *address;
+  const auto* address = std::get_if<TraceeAddr>(&made);
+  if (address == nullptr) return made;
+  // Whoever came here is meant to come here; our own exits do already.
+  const HeadTable::Entry* now = heads_.find(stale.to);
+  if (now != nullptr && now->block != HeadTable::kNone) {
+    for (const std::uint32_t from : adopted) {
+      point(from, *address);
+      from_adopted_[now->block].push_back(from);
+    }
+  }
+  if (const auto pad = pads_.find(stale.to); pad != pads_.end()) {
+    point(pad->second.body_link, *address);
+    pad->second.body = *address;
   }
   return made;
 }
 
 std::uint64_t CodeCache::source_bytes() const {
-  std::vector<translate::Branch> ranges = ranges_;
+  CodeRanges ranges;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const CodeRanges more = ranges_of(blocks_[i]);
+    ranges.insert(ranges.end(), more.begin(), more.end());
+  }
   std::sort(ranges.begin(), ranges.end());
   std::uint64_t bytes = 0;
   TraceeAddr counted;
@@ -307,13 +356,11 @@ std::uint64_t CodeCache::source_bytes() const {
 void CodeCache::clear() {
   drop_adopted();
   blocks_.clear();
-  offsets_.clear();
-  rows_.clear();
-  ranges_.clear();
-  by_head_.clear();
+  packed_.clear();
+  heads_.clear();
   by_page_.clear();
+  from_adopted_.clear();
   pads_.clear();
-  waiting_.clear();
   kept_bytes_ = 0;
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
   for (std::size_t i = 0; i < translate::kTableEntries; ++i) memory_.store_entry(i, miss());
@@ -322,7 +369,7 @@ void CodeCache::clear() {
 
 void CodeCache::drop_all() {
   drop_adopted();
-  for (const auto& block : blocks_) drop_block(*block);
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) drop_block(block);
 }
 
 void CodeCache::split_at(TraceeAddr address) {
@@ -335,16 +382,18 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (!memory_.has_code(address)) return std::nullopt;
   const std::uint64_t offset = address - memory_.code();
   if (offset < miss_.code.size()) {
-    return CodePlace{CodePlace::Kind::kMiss, nullptr, nullptr, offset >= miss_.saved_at};
+    return CodePlace{.kind = CodePlace::Kind::kMiss, .registers_saved = offset >= miss_.saved_at};
   }
-  if (offset < kept_bytes_) return locate_adopted(offset);
-  const Block* block = block_at(offset);
+  const bool adopted = offset < kept_bytes_;
+  const auto place = adopted ? std::nullopt : block_at(offset);
+  const CodeBlock* block = adopted ? kept_->block_at(offset) : place ? &blocks_[*place] : nullptr;
   if (block == nullptr) return std::nullopt;
-  const auto row = row_at(rows_of(*block), block->head, offset - block->offset);
+  const std::uint64_t within = offset - block->offset;
+  const auto row =
+      adopted ? kept_->row(*block, within) : row_at(rows_of(*block), block->head, within);
   if (!row) return std::nullopt;
-  located_row_ = *row;
-  return CodePlace{block->is_pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &located_row_,
-                   block->logged, false};
+  if (block->is_pad()) return CodePlace{.kind = CodePlace::Kind::kPad, .row = *row};
+  return CodePlace{.row = *row, .logged = exits_->block(block->logged)};
 }
 
 }  // namespace backtrail::tracee::cache

@@ -14,10 +14,13 @@
 #include <variant>
 #include <vector>
 
+#include "arch/base/chunked_array.hpp"
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/cache/cache_memory.hpp"
-#include "ptrace/cache/kept_code.hpp"
+#include "ptrace/cache/head_table.hpp"
+#include "ptrace/cache/kept_file.hpp"
+#include "ptrace/cache/packed_ranges.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -27,9 +30,9 @@ namespace translate = arch::x86::translate;
 struct CodePlace {
   enum class Kind : std::uint8_t { kBlock, kPad, kMiss };
   Kind kind = Kind::kBlock;
-  const translate::PcRow* row = nullptr;         ///< Not for kMiss.
-  const decoder::LoggedBlock* logged = nullptr;  ///< kBlock only.
-  bool registers_saved = false;                  ///< kMiss only: the slots hold them.
+  translate::PcRow row{};        ///< Not for kMiss.
+  decoder::BlockView logged{};   ///< kBlock only.
+  bool registers_saved = false;  ///< kMiss only: the slots hold them.
 };
 
 class CodeCache {
@@ -55,8 +58,9 @@ class CodeCache {
   [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return kept_; }
   /// [begin, end) is the module that translations were kept of: they are used from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
-  /// Everything, for other processes; nullptr when something was dropped.
-  [[nodiscard]] std::shared_ptr<const KeptCode> keep(std::vector<CodeModule> modules) const;
+  /// Hands everything on, for other processes, unless something was dropped. Nothing runs from here
+  /// any more.
+  void keep(std::vector<CodeModule> modules, const std::function<void(const KeptPieces&)>& use);
 
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
@@ -96,27 +100,6 @@ class CodeCache {
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
-  /// As small as it can be: there are tens of thousands of them.
-  struct Block {
-    TraceeAddr head;
-    const decoder::LoggedBlock* logged = nullptr;
-    std::uint32_t offset = 0;
-    std::uint32_t size = 0;
-    std::uint32_t first_row = 0;  ///< In rows_.
-    std::uint32_t row_bytes = 0;
-    std::uint32_t first_range = 0;  ///< In ranges_.
-    std::uint32_t ranges = 0;
-    bool is_pad = false;
-    bool checked = false;
-    bool dropped = false;
-    std::vector<std::uint32_t> incoming;  ///< Code offsets of rel32 that lead here.
-  };
-  /// What ExitTable does not know of an exit.
-  struct ExitPlace {
-    std::uint32_t link = 0;  ///< Code offset of the rel32; 0 = cannot be linked.
-    translate::ExitKind kind = translate::ExitKind::kDirect;
-    translate::Special special = translate::Special::kNone;
-  };
   struct Pad {
     std::uint64_t address = 0;  ///< Code offsets.
     std::uint64_t body_link = 0;
@@ -132,28 +115,27 @@ class CodeCache {
   std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Successors& successors);
   std::optional<std::uint64_t> reserve(std::uint32_t bytes);
   void point(std::uint64_t link, TraceeAddr target);
-  void register_exits(const translate::Superblock& block, const decoder::LoggedBlock& logged);
-  /// The block or pad that a code offset lies in.
-  [[nodiscard]] Block* block_at(std::uint64_t offset) const;
-  Block& add_block(TraceeAddr head, std::uint64_t offset, std::size_t size,
-                   std::span<const translate::PcRow> rows);
-  [[nodiscard]] std::span<const translate::Branch> ranges_of(const Block& block) const {
-    return std::span{ranges_}.subspan(block.first_range, block.ranges);
-  }
-  [[nodiscard]] std::span<const std::uint8_t> rows_of(const Block& block) const {
-    return std::span{rows_}.subspan(block.first_row, block.row_bytes);
-  }
+  void register_exits(const translate::Superblock& block, std::uint32_t logged);
+  /// Lets the exits of a new superblock lead on, and what waited for it to it.
+  void connect(const translate::Superblock& made, std::uint32_t block, Successors& successors);
+  /// The block or pad that a code offset lies in, by its place in blocks_.
+  [[nodiscard]] std::optional<std::uint32_t> block_at(std::uint64_t offset) const;
+  /// Returns its place in blocks_.
+  std::uint32_t add_block(CodeBlock block, std::span<const translate::PcRow> rows,
+                          std::span<const translate::Branch> ranges);
+  [[nodiscard]] CodeRanges ranges_of(const CodeBlock& block) const;
+  [[nodiscard]] std::span<const std::uint8_t> rows_of(const CodeBlock& block) const;
+  /// Points all exits that lead to `head` there.
+  void point_exits(const HeadTable::Entry& head, TraceeAddr target);
   /// nullptr: none that may be used.
   Pad* find_pad(TraceeAddr head);
-  void note_pages(Block& block);
-  void drop_block(Block& block);
+  void note_pages(std::uint32_t block, std::span<const translate::Branch> ranges);
+  void drop_block(std::uint32_t index);
   void drop_adopted();
-  /// Lets the rel32 lead to a translation; false when there is none.
-  bool lead(std::uint64_t link, TraceeAddr body);
   /// Code offset of the translation of `head`.
   [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
   [[nodiscard]] bool is_active(TraceeAddr address) const;
-  [[nodiscard]] std::uint64_t link_of(std::uint32_t exit_number) const;
+  [[nodiscard]] ExitPlace place_of(std::uint32_t exit_number) const;
   [[nodiscard]] std::optional<CodePlace> locate_adopted(std::uint64_t offset) const;
   [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
 
@@ -163,27 +145,25 @@ class CodeCache {
   const translate::InlineSystemCalls& inline_calls_;
   translate::MissRoutine miss_;
   std::shared_ptr<decoder::ExitTable> exits_;
-  std::vector<ExitPlace> exit_places_;
-  std::vector<std::unique_ptr<Block>> blocks_;  ///< Ascending by offset.
-  std::vector<std::uint32_t> offsets_;          ///< Of them.
-  std::vector<std::uint8_t> rows_;              ///< Packed, block by block.
-  std::vector<translate::Branch> ranges_;       ///< Native [begin, end) that blocks were made of.
-  std::unordered_map<TraceeAddr, Block*> by_head_;
+  ChunkedArray<ExitPlace> places_;     ///< Of our own exits.
+  ChunkedArray<std::uint32_t> next_;   ///< Of them: the next one that leads to the same target.
+  ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset.
+  ChunkedArray<std::uint8_t> packed_;  ///< Their rows and ranges.
+  HeadTable heads_;
   std::unordered_map<TraceeAddr, Pad> pads_;  ///< Ours, and those adopted that were asked for.
   /// Superblocks made of code in a page, by its number.
-  std::unordered_map<std::uint64_t, std::vector<Block*>> by_page_;
-  /// Exits whose target has no translation yet, by target.
-  std::unordered_map<TraceeAddr, std::vector<std::uint32_t>> waiting_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
+  /// Code offsets of rel32 in adopted code that lead to a superblock.
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_adopted_;
   std::set<TraceeAddr> splits_;
   std::shared_ptr<const KeptCode> kept_;
   std::uint64_t kept_bytes_ = 0;
   std::uint32_t kept_exits_ = 0;
+  std::uint32_t kept_rows_ = 0;
   std::vector<std::pair<TraceeAddr, std::uint32_t>> kept_pads_;  ///< Active ones, ascending.
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
   bool adopted_current_ = true;
-  std::vector<std::uint64_t> links_to_adopted_;
-  mutable translate::PcRow located_row_;  ///< What locate() pointed to last.
-  mutable decoder::LoggedBlock adopted_block_;
+  std::vector<std::uint32_t> links_to_adopted_;
   bool complete_ = true;  ///< Nothing was ever dropped but code that may change.
   bool making_checked_ = false;
   std::uint64_t limit_ = kTranslationBytes;

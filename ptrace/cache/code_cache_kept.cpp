@@ -12,28 +12,44 @@ std::uint32_t narrow(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
 }
 
-/// Lets the rel32 lead to the miss routine, which the code begins with.
-void unlink(std::vector<std::uint8_t>& code, std::uint64_t link) {
-  const auto distance = narrow(0 - (link + sizeof(std::uint32_t)));
-  std::memcpy(&code[link], &distance, sizeof distance);
-}
+/// What is looked up by address, of what is kept.
+struct Index {
+  std::vector<CodeModule> modules;
+  std::vector<KeptPad> pads;
+  std::vector<KeptBody> bodies;
 
-/// Modules that another one has taken the place of are forgotten, and how to find their code.
-void merge_modules(KeptParts& parts, std::vector<CodeModule> present) {
-  for (const CodeModule& old : parts.modules) {
-    if (std::find(present.begin(), present.end(), old) != present.end()) continue;
-    const bool replaced = std::any_of(present.begin(), present.end(), [&](const CodeModule& now) {
-      return now.begin < old.end && old.begin < now.end;
+  [[nodiscard]] bool has(TraceeAddr head) const {
+    return std::any_of(modules.begin(), modules.end(), [=](const CodeModule& module) {
+      return module.begin <= head && head < module.end;
+    });
+  }
+  /// Modules that another one has taken the place of are forgotten, and how to find their code.
+  void merge(std::span<const CodeModule> older);
+};
+
+void Index::merge(std::span<const CodeModule> older) {
+  const std::size_t present = modules.size();
+  for (const CodeModule& old : older) {
+    const auto now = std::span{modules}.first(present);
+    if (std::find(now.begin(), now.end(), old) != now.end()) continue;
+    const bool replaced = std::any_of(now.begin(), now.end(), [&](const CodeModule& module) {
+      return module.begin < old.end && old.begin < module.end;
     });
     if (!replaced) {
-      present.push_back(old);
+      modules.push_back(old);
       continue;
     }
     const auto inside = [&](TraceeAddr head) { return old.begin <= head && head < old.end; };
-    std::erase_if(parts.bodies, [&](const auto& body) { return inside(body.first); });
-    std::erase_if(parts.pads, [&](const KeptPad& pad) { return inside(pad.head); });
+    std::erase_if(bodies, [&](const auto& body) { return inside(body.first); });
+    std::erase_if(pads, [&](const KeptPad& pad) { return inside(pad.head); });
   }
-  parts.modules = std::move(present);
+}
+
+/// The old part, then the new ones.
+template <typename T>
+KeptPieceList<T> joined(std::span<const T> old, KeptPieceList<T> more) {
+  more.insert(more.begin(), old);
+  return more;
 }
 
 }  // namespace
@@ -49,7 +65,8 @@ void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
   used_ = parts.code.size();
   kept_bytes_ = parts.code.size();
   kept_exits_ = narrow(parts.exits.size());
-  exits_ = std::make_shared<decoder::ExitTable>(kept_exits_, [kept] { return kept->exits(); });
+  kept_rows_ = narrow(parts.rows.size());
+  exits_ = std::make_shared<decoder::ExitTable>(kept->exits(kept));
   kept_ = std::move(kept);
 }
 
@@ -86,27 +103,15 @@ CodeCache::Pad* CodeCache::find_pad(TraceeAddr head) {
 }
 
 std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
-  if (const auto known = by_head_.find(head); known != by_head_.end()) return known->second->offset;
+  const HeadTable::Entry* known = heads_.find(head);
+  if (known != nullptr && known->block != HeadTable::kNone) return blocks_[known->block].offset;
   if (!kept_ || !is_active(head)) return std::nullopt;
   return kept_->body(head);
 }
 
-std::uint64_t CodeCache::link_of(std::uint32_t exit_number) const {
-  if (exit_number < kept_exits_) return kept_->parts().exits[exit_number].link;
-  exit_number -= kept_exits_;
-  return exit_number < exit_places_.size() ? exit_places_[exit_number].link : 0;
-}
-
-std::optional<CodePlace> CodeCache::locate_adopted(std::uint64_t offset) const {
-  const KeptBlock* block = kept_->block_at(offset);
-  if (block == nullptr) return std::nullopt;
-  const auto row = kept_->row(*block, offset - block->offset);
-  if (!row) return std::nullopt;
-  located_row_ = *row;
-  adopted_block_ = kept_->logged(*block);
-  const bool pad = block->is_pad != 0;
-  return CodePlace{pad ? CodePlace::Kind::kPad : CodePlace::Kind::kBlock, &located_row_,
-                   pad ? nullptr : &adopted_block_, false};
+ExitPlace CodeCache::place_of(std::uint32_t exit_number) const {
+  if (exit_number < kept_exits_) return kept_->parts().places[exit_number];
+  return places_[exit_number - kept_exits_];
 }
 
 void CodeCache::drop_adopted() {
@@ -115,10 +120,10 @@ void CodeCache::drop_adopted() {
   if (active_.empty()) return;
   active_.clear();
   // All of it: code that was kept and changes is rare. Threads in it get out at their next exit.
-  for (const KeptExit& exit : kept_->parts().exits) {
-    if (exit.link != 0) point(exit.link, miss());
+  for (const ExitPlace place : kept_->parts().places) {
+    if (place.link() != 0) point(place.link(), miss());
   }
-  for (const std::uint64_t link : links_to_adopted_) point(link, miss());
+  for (const std::uint32_t link : links_to_adopted_) point(link, miss());
   links_to_adopted_.clear();
   for (const auto& [head, index] : kept_pads_) (void)find_pad(head);
   kept_pads_.clear();
@@ -129,64 +134,45 @@ void CodeCache::drop_adopted() {
   }
 }
 
-std::shared_ptr<const KeptCode> CodeCache::keep(std::vector<CodeModule> modules) const {
-  if (!complete_) return nullptr;
-  KeptParts parts;
-  if (kept_) parts = kept_->copy();
-  merge_modules(parts, std::move(modules));
-  parts.code.assign(memory_.host_code().begin(),
-                    memory_.host_code().begin() + static_cast<std::ptrdiff_t>(used_));
-  const auto is_kept = [&](TraceeAddr head) {
-    return std::any_of(parts.modules.begin(), parts.modules.end(), [=](const CodeModule& module) {
-      return module.begin <= head && head < module.end;
-    });
-  };
-  for (const auto& block : blocks_) {
-    if (block->is_pad || is_kept(block->head)) continue;
-    for (const std::uint32_t link : block->incoming) unlink(parts.code, link);
+void CodeCache::keep(std::vector<CodeModule> modules,
+                     const std::function<void(const KeptPieces&)>& use) {
+  if (!complete_) return;
+  const KeptView old = kept_ ? kept_->parts() : KeptView{};
+  Index index{.modules = std::move(modules),
+              .pads = {old.pads.begin(), old.pads.end()},
+              .bodies = {old.bodies.begin(), old.bodies.end()}};
+  index.merge(old.modules);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const CodeBlock& block = blocks_[i];
+    if (!block.is_pad() || !index.has(block.head)) continue;
+    const Pad& pad = pads_.at(block.head);
+    index.pads.push_back(
+        {block.head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
   }
-  parts.blocks.reserve(parts.blocks.size() + blocks_.size());
-  parts.exits.reserve(parts.exits.size() + exit_places_.size());
-  parts.bodies.reserve(parts.bodies.size() + by_head_.size());
-  const std::size_t old_rows = parts.rows.size();
-  parts.rows.insert(parts.rows.end(), rows_.begin(), rows_.end());
-  std::unordered_map<const decoder::LoggedBlock*, std::uint32_t> index;
-  for (const auto& block : blocks_) {
-    KeptBlock made{.head = block->head,
-                   .offset = block->offset,
-                   .size = block->size,
-                   .first_row = narrow(old_rows + block->first_row),
-                   .row_bytes = block->row_bytes,
-                   .first_branch = narrow(parts.branches.size()),
-                   .is_pad = block->is_pad ? 1U : 0U};
-    if (block->logged != nullptr) {
-      const auto taken = block->logged->branches;
-      made.branches = narrow(taken.size());
-      parts.branches.insert(parts.branches.end(), taken.begin(), taken.end());
-      index[block->logged] = narrow(parts.blocks.size());
+  for (const HeadTable::Entry& head : heads_.slots()) {
+    if (head.block == HeadTable::kNone) continue;
+    if (index.has(head.head)) {
+      index.bodies.emplace_back(head.head, blocks_[head.block].offset);
+    } else {
+      // Nobody is to come there.
+      drop_block(head.block);
     }
-    parts.blocks.push_back(made);
   }
-  for (std::size_t i = 0; i < exit_places_.size(); ++i) {
-    const auto number = kept_exits_ + narrow(i);
-    const decoder::LoggedExit& logged = *exits_->find(number);
-    auto kept = KeptExit::of(*exit(number), logged.block->head);
-    if (!kept) return nullptr;
-    kept->link = exit_places_[i].link;
-    kept->block = index.at(logged.block);
-    parts.exits.push_back(*kept);
-  }
-  for (const auto& block : blocks_) {
-    if (!block->is_pad || !is_kept(block->head)) continue;
-    const Pad& pad = pads_.at(block->head);
-    parts.pads.push_back(
-        {block->head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
-  }
-  for (const auto& [head, block] : by_head_) {
-    if (is_kept(head)) parts.bodies.emplace_back(head, block->offset);
-  }
-  std::sort(parts.bodies.begin(), parts.bodies.end());
-  return KeptCode::make(std::move(parts));
+  std::sort(index.bodies.begin(), index.bodies.end());
+  const auto code = memory_.host_code().first(used_);
+  exits_->with_added([&](auto logged, auto branches, auto exits, auto weights) {
+    use({.modules = {index.modules},
+         .code = {code},
+         .blocks = joined(old.blocks, blocks_.pieces()),
+         .rows = joined(old.rows, packed_.pieces()),
+         .logged = joined(old.logged, logged),
+         .branches = joined(old.branches, branches),
+         .exits = joined(old.exits, exits),
+         .weights = {old.weights, weights},
+         .places = joined(old.places, places_.pieces()),
+         .pads = {index.pads},
+         .bodies = {index.bodies}});
+  });
 }
 
 }  // namespace backtrail::tracee::cache

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -20,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostFolderBytes = 1024ULL << 20;
-constexpr std::uint64_t kMostFileBytes = 256ULL << 20;
 constexpr mode_t kOnlyOwner = 0700;
 constexpr mode_t kOwnerFile = 0600;
 
@@ -34,20 +34,14 @@ bool is_ours(const struct stat& facts) {
   return facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// A file's content, mapped; empty for what is not a plain file of ours.
+/// What a descriptor leads to, mapped.
 class FileView {
  public:
-  explicit FileView(const fs::path& path) {
-    const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-    if (!fd || ::fstat(fd.get(), &facts_) != 0 || !S_ISREG(facts_.st_mode) || !is_ours(facts_)) {
-      return;
-    }
-    const auto size = static_cast<std::uint64_t>(facts_.st_size);
-    if (size == 0 || size > kMostFileBytes) return;
-    sealed_ = is_sealed(path, facts_);
-    // Files are replaced, never written to, so what is mapped stays. All of it is read to check it.
-    const int flags = MAP_PRIVATE | (sealed_ ? 0 : MAP_POPULATE);
-    void* mapped = ::mmap(nullptr, size, PROT_READ, flags, fd.get(), 0);
+  /// `read_soon`: all of it is going to be read.
+  FileView(int fd, std::uint64_t size, bool read_soon) {
+    // Files are replaced, never written to, so what is mapped stays.
+    const int flags = MAP_PRIVATE | (read_soon ? MAP_POPULATE : 0);
+    void* mapped = ::mmap(nullptr, size, PROT_READ, flags, fd, 0);
     if (mapped == MAP_FAILED) return;
     bytes_ = {static_cast<const std::uint8_t*>(mapped), size};
   }
@@ -58,22 +52,23 @@ class FileView {
   FileView(const FileView&) = delete;
   FileView& operator=(const FileView&) = delete;
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
-  [[nodiscard]] const struct stat& facts() const { return facts_; }
-  [[nodiscard]] bool sealed() const { return sealed_; }
 
  private:
   std::span<const std::uint8_t> bytes_;
-  struct stat facts_ {};
-  bool sealed_ = false;
 };
 
-bool write_all(int fd, std::span<const std::uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
-    if (put <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return true;
+std::shared_ptr<const KeptCode> map_code(int fd, const struct stat& facts, const std::string& key,
+                                         bool whole) {
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (size == 0 || size > kMostKeptFileBytes) return nullptr;
+  const auto view = std::make_shared<const FileView>(fd, size, !whole);
+  return KeptCode::from_bytes(view->bytes(), key, view, whole);
+}
+
+/// What was just written there.
+std::shared_ptr<const KeptCode> map_written(int fd, const std::string& key) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 ? map_code(fd, facts, key, true) : nullptr;
 }
 
 }  // namespace
@@ -81,13 +76,7 @@ bool write_all(int fd, std::span<const std::uint8_t> bytes) {
 KeptStore::KeptStore(fs::path folder) : folder_{std::move(folder)} {}
 
 KeptStore::~KeptStore() {
-  bool wrote = false;
-  for (const auto& [key, entry] : entries_) {
-    if (!entry.is_new || folder_.empty() || !folder_is_private(true)) continue;
-    write(key, *entry.code);
-    wrote = true;
-  }
-  if (wrote) remove_oldest();
+  if (wrote_) remove_oldest();
 }
 
 fs::path KeptStore::default_folder() {
@@ -116,34 +105,45 @@ fs::path KeptStore::file_of(const std::string& key) const {
 }
 
 std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
-  if (const auto known = entries_.find(key); known != entries_.end()) return known->second.code;
-  Entry& entry = entries_[key];
+  if (const auto known = entries_.find(key); known != entries_.end()) return known->second;
+  auto& code = entries_[key];
   if (folder_.empty() || !folder_is_private(false)) return nullptr;
   const fs::path path = file_of(key);
-  const auto file = std::make_shared<const FileView>(path);
-  if (file->bytes().empty()) return nullptr;
-  entry.code = KeptCode::from_bytes(file->bytes(), key, file, file->sealed());
-  if (!entry.code) log::ptrace().debug("kept code of {} is of no use", key);
-  if (entry.code && !file->sealed()) seal(path, file->facts());
-  return entry.code;
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  struct stat facts {};
+  if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || !is_ours(facts)) {
+    return nullptr;
+  }
+  const bool sealed = is_sealed(path, facts);
+  code = map_code(fd.get(), facts, key, sealed);
+  if (!code) log::ptrace().debug("kept code of {} is of no use", key);
+  if (code && !sealed) seal(path, facts);
+  return code;
 }
 
-void KeptStore::put(const std::string& key, std::shared_ptr<const KeptCode> code) {
-  if (!code) return;
-  entries_[key] = {std::move(code), true};
+void KeptStore::put(const std::string& key, const KeptPieces& code) {
+  auto made = put_in_folder(key, code);
+  if (!made) {
+    const UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC)};
+    if (memory && write_kept(memory.get(), key, code)) made = map_written(memory.get(), key);
+  }
+  if (made) entries_[key] = std::move(made);
 }
 
-void KeptStore::write(const std::string& key, const KeptCode& code) const {
-  const std::vector<std::uint8_t> bytes = code.to_bytes(key);
-  if (bytes.size() > kMostFileBytes) return;
+std::shared_ptr<const KeptCode> KeptStore::put_in_folder(const std::string& key,
+                                                         const KeptPieces& code) {
+  if (folder_.empty() || !folder_is_private(true)) return nullptr;
   const fs::path target = file_of(key);
   const fs::path made = fmt::format("{}.{}", target.string(), ::getpid());
-  UniqueFd fd{
-      ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kOwnerFile)};
-  if (!fd) return;
-  const bool whole = write_all(fd.get(), bytes);
-  fd.reset();
-  if (!whole || ::rename(made.c_str(), target.c_str()) != 0) ::unlink(made.c_str());
+  const UniqueFd fd{
+      ::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kOwnerFile)};
+  if (!fd) return nullptr;
+  if (!write_kept(fd.get(), key, code) || ::rename(made.c_str(), target.c_str()) != 0) {
+    ::unlink(made.c_str());
+    return nullptr;
+  }
+  wrote_ = true;
+  return map_written(fd.get(), key);
 }
 
 void KeptStore::remove_oldest() const {

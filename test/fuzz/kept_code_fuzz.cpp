@@ -2,12 +2,20 @@
 #include <cstdlib>
 
 #include <fuzzer/FuzzedDataProvider.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "ptrace/cache/kept_code.hpp"
+#include "ptrace/cache/kept_file.hpp"
+#include "ptrace/os/unique_fd.hpp"
 
 namespace {
 
+using namespace backtrail;
 using namespace backtrail::tracee::cache;
+using Bytes = std::vector<std::uint8_t>;
+
+template <typename T>
+using Elements = std::vector<T>;
 
 /// Up to 64 elements of whatever bytes come.
 template <typename T>
@@ -16,40 +24,52 @@ void take(FuzzedDataProvider& input, std::vector<T>& out) {
   for (T& element : out) (void)input.ConsumeData(&element, sizeof element);
 }
 
-void look_at(const KeptCode& code) {
-  const KeptView& parts = code.parts();
-  for (std::uint32_t number = 0; number < parts.exits.size(); ++number) (void)code.exit(number);
+KeptPieces pieces_of(const KeptArrays<Elements>& parts) {
+  return {{parts.modules}, {parts.code},     {parts.blocks}, {parts.rows},
+          {parts.logged},  {parts.branches}, {parts.exits},  {parts.weights},
+          {parts.places},  {parts.pads},     {parts.bodies}};
+}
+
+Bytes written(const KeptPieces& parts) {
+  const tracee::UniqueFd fd{::memfd_create("kept", MFD_CLOEXEC)};
+  if (!write_kept(fd.get(), "key", parts)) std::abort();
+  Bytes bytes(static_cast<std::size_t>(::lseek(fd.get(), 0, SEEK_END)));
+  if (::pread(fd.get(), bytes.data(), bytes.size(), 0) != std::ssize(bytes)) std::abort();
+  return bytes;
+}
+
+void look_at(const std::shared_ptr<const KeptCode>& code) {
+  const KeptView& parts = code->parts();
+  const decoder::ExitTable exits{code->exits(code)};
+  for (std::uint32_t number = 0; number < parts.exits.size(); ++number) {
+    const auto exit = exits.find(number);
+    if (!exit) std::abort();
+    for (std::size_t i = 0; i < exit->block.branches.size(); ++i) (void)exit->block.branch(i);
+    (void)parts.places[number].kind(exit->kind);
+  }
   for (const auto& [head, offset] : parts.bodies) {
-    if (!code.body(head) || offset > parts.code.size()) std::abort();
+    if (!code->body(head) || offset > parts.code.size()) std::abort();
   }
-  for (const KeptBlock& block : parts.blocks) {
-    (void)code.logged(block);
-    for (std::uint32_t within = 0; within < block.size; ++within) (void)code.row(block, within);
+  for (const CodeBlock& block : parts.blocks) {
+    if (!block.is_pad()) (void)exits.block(block.logged);
+    for (std::uint32_t within = 0; within < block.size; ++within) (void)code->row(block, within);
   }
-  for (std::uint64_t offset = 0; offset <= parts.code.size(); ++offset) (void)code.block_at(offset);
-  (void)code.exits();
+  for (std::uint64_t offset = 0; offset <= parts.code.size(); ++offset) {
+    (void)code->block_at(offset);
+  }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input{data, size};
-  KeptParts parts;
-  take(input, parts.modules);
-  take(input, parts.code);
-  take(input, parts.blocks);
-  take(input, parts.rows);
-  take(input, parts.branches);
-  take(input, parts.exits);
-  take(input, parts.pads);
-  take(input, parts.bodies);
-  const auto code = KeptCode::make(std::move(parts));
-  if (!code) return 0;
-  look_at(*code);
-  const auto bytes = std::make_shared<std::vector<std::uint8_t>>(code->to_bytes("key"));
-  const auto again = KeptCode::from_bytes(*bytes, "key", bytes, false);
-  if (!again) std::abort();
-  look_at(*again);
+  KeptArrays<Elements> parts;
+  for_each_part(parts, [&](auto& part) {
+    take(input, part);
+    return true;
+  });
+  const auto bytes = std::make_shared<Bytes>(written(pieces_of(parts)));
+  if (const auto code = KeptCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
   (void)KeptCode::from_bytes({data, size}, "key", nullptr, false);
   return 0;
 }

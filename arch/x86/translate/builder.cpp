@@ -15,6 +15,8 @@ constexpr std::uint8_t kLoopWhileEqual = 0xe1;
 /// Loops of at most so many instructions stand there up to so many times.
 constexpr std::uint32_t kMostTurned = 32;
 constexpr std::ptrdiff_t kMostCopies = 8;
+/// All of a superblock's code is about that near to its head.
+constexpr std::uint64_t kFarthest = 1ULL << 30;
 
 }  // namespace
 
@@ -52,7 +54,8 @@ bool Builder::joins() const {
 }
 
 bool Builder::may_follow(TraceeAddr target) const {
-  return !options_.checked && !limits_reached() && !source_.stop_before(target) &&
+  const bool is_near = target - block_.head + kFarthest < 2 * kFarthest;
+  return is_near && !options_.checked && !limits_reached() && !source_.stop_before(target) &&
          std::count(seen_.begin(), seen_.end(), target) < copies_;
 }
 

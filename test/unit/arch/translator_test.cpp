@@ -165,6 +165,14 @@ TEST(Translator, EndsWhereItFallsThroughToAnotherSuperblock) {
   EXPECT_EQ(block.branches.size(), 1U);
 }
 
+TEST(Translator, DoesNotFollowJumpsThatLeadFarAway) {
+  const Program program{0x1000, {0xe9, 0, 0, 0, 0x50, 0xc3}};  // jmp 0x50001005
+  const Superblock block = program.translated();
+  ASSERT_EQ(block.exits.size(), 1U);
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kDirect);
+  EXPECT_EQ(block.exits[0].to, TraceeAddr{0x5000'1005});
+}
+
 TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   // mov eax, 39; syscall; ret
   const Program program{0x1000, {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3}};

@@ -29,11 +29,12 @@ class Collector : public TraceConsumer {
 class CacheLogTest : public testing::Test {
  protected:
   CacheLogTest() {
-    const LoggedBlock& a = exits_->add_block({0x100_ta, {{0x110_ta, 0x200_ta}}});
-    const LoggedBlock& b = exits_->add_block({0x300_ta, {}});
-    exits_->add_exit({&a, 0x208_ta, 0x300_ta, 1, LoggedExitKind::kDirect});
-    exits_->add_exit({&a, 0x210_ta, {}, 1, LoggedExitKind::kIndirect});
-    exits_->add_exit({&b, {}, 0x320_ta, 0, LoggedExitKind::kContinue});
+    const std::array<TakenBranch, 1> inside{TakenBranch{0x110_ta, 0x200_ta}};
+    const std::uint32_t a = exits_->add_block(0x100_ta, inside);
+    const std::uint32_t b = exits_->add_block(0x300_ta, {});
+    exits_->add_exit({a, 0x208_ta, 0x300_ta, 1, LoggedExitKind::kDirect});
+    exits_->add_exit({a, 0x210_ta, {}, 1, LoggedExitKind::kIndirect});
+    exits_->add_exit({b, {}, 0x320_ta, 0, LoggedExitKind::kContinue});
   }
   std::vector<Record> drained(CacheLog& log) {
     Collector collector;
@@ -80,6 +81,44 @@ TEST_F(CacheLogTest, PinsInWhatIsDroppedAreGone) {
   log.drain(collector);
   ASSERT_EQ(collector.pins.size(), 1U);
   EXPECT_EQ(collector.pins[0].first, 3U);
+}
+
+TEST_F(CacheLogTest, ExitsMayLeadAnywhere) {
+  const std::uint32_t block = exits_->add_block(0x300_ta, {});
+  const std::uint32_t number = exits_->next_number();
+  exits_->add_exit({block, 0x304_ta, 0x7fff'0000'0000_ta, 0, LoggedExitKind::kDirect, 2});
+  exits_->add_exit({block, 0x308_ta, 0x300_ta, 0, LoggedExitKind::kDirect, 3});
+  CacheLog log{exits_, 1};
+  log.add_numbers(std::array<std::uint32_t, 2>{number, number + 1});
+  const std::vector<Record> expected{branch(0x304_ta, 0x7fff'0000'0000_ta),
+                                     branch(0x308_ta, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+  // There is no such thing in what is kept.
+  EXPECT_FALSE(exits_->with_added([](auto&&...) {}));
+}
+
+TEST_F(CacheLogTest, NumbersGoOnBehindTheBase) {
+  const std::array<LoggedBlock, 1> blocks{LoggedBlock{0x500_ta, 0, 1}};
+  const std::array<NearBranch, 1> branches{NearBranch{0x10, -0x100}};
+  const std::array<PackedExit, 1> packed{PackedExit{.from = 0x20, .to = 0x40}};
+  const std::array<ExitWeight, 1> weights{ExitWeight{2, 7}};
+  const ExitTable::Base base{blocks, branches, packed, weights, nullptr};
+  ASSERT_TRUE(ExitTable::is_consistent(base));
+  const auto exits = std::make_shared<ExitTable>(base);
+  const std::array<TakenBranch, 1> inside{TakenBranch{0x610_ta, 0x620_ta}};
+  exits->add_exit(
+      {exits->add_block(0x600_ta, inside), 0x630_ta, 0x500_ta, 1, LoggedExitKind::kDirect, 5});
+  EXPECT_EQ(exits->next_number(), 2U);
+  const std::array<std::uint32_t, 3> numbers{0, 1, 9};
+  LogCounts counts;
+  exits->count(numbers, counts);
+  EXPECT_EQ(counts.branches, 4U);
+  EXPECT_EQ(counts.instructions, 12U);
+  CacheLog log{exits, 1};
+  log.add_numbers(std::span{numbers}.first(2));
+  const std::vector<Record> expected{branch(0x510_ta, 0x400_ta), branch(0x520_ta, 0x540_ta),
+                                     branch(0x610_ta, 0x620_ta), branch(0x630_ta, 0x500_ta)};
+  EXPECT_EQ(drained(log), expected);
 }
 
 TEST_F(CacheLogTest, AnIndirectBranchGoesToTheNextHead) {

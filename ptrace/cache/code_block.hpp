@@ -1,0 +1,52 @@
+#pragma once
+/// @file
+/// What is known of each superblock or landing pad, and of each exit: as small as it can be, for
+/// there are hundreds of thousands of them.
+
+#include <array>
+#include <cstdint>
+
+#include "arch/base/address.hpp"
+#include "arch/x86/translate/superblock.hpp"
+#include "decoder/cachelog/exit_table.hpp"
+
+namespace backtrail::tracee::cache {
+
+struct CodeBlock {
+  static constexpr std::uint32_t kPad = ~std::uint32_t{0};
+  enum Flag : std::uint8_t { kChecked = 1, kDropped = 2 };
+
+  TraceeAddr head;
+  std::uint32_t offset = 0;     ///< In the code.
+  std::uint32_t logged = kPad;  ///< Its number in the ExitTable.
+  std::uint32_t first_row = 0;  ///< Among the bytes of all packed rows.
+  std::uint32_t row_bytes = 0;
+  std::uint16_t range_bytes = 0;  ///< Packed ranges, right behind them.
+  std::uint16_t size = 0;         ///< Of the code.
+  std::uint8_t flags = 0;
+  std::array<std::uint8_t, 3> unused{};
+
+  [[nodiscard]] bool is_pad() const { return logged == kPad; }
+  [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
+  [[nodiscard]] bool is_checked() const { return (flags & kChecked) != 0; }
+};
+
+/// What ExitTable does not know of an exit.
+class ExitPlace {
+ public:
+  /// `link`: code offset of the rel32 that leads to the target; 0 = cannot be linked.
+  static ExitPlace of(std::uint64_t link, const arch::x86::translate::Exit& exit);
+
+  [[nodiscard]] std::uint32_t link() const;
+  [[nodiscard]] arch::x86::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
+  [[nodiscard]] arch::x86::translate::Special special() const;
+  /// No other bits are set than there are.
+  [[nodiscard]] bool is_sound() const;
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+[[nodiscard]] decoder::LoggedExitKind logged_kind(arch::x86::translate::ExitKind kind);
+
+}  // namespace backtrail::tracee::cache

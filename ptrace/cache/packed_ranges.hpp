@@ -1,0 +1,21 @@
+#pragma once
+/// @file
+/// The ranges of native code that a superblock was made of, in a few bytes each.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/x86/translate/superblock.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// [begin, end) each.
+using CodeRanges = std::vector<arch::x86::translate::Branch>;
+
+/// Appends those of the superblock that begins at `head`.
+void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr head,
+                 std::vector<std::uint8_t>& out);
+[[nodiscard]] CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr head);
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,112 @@
+#include "ptrace/cache/kept_file.hpp"
+
+#include <array>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes written(const KeptPieces& parts) {
+  const UniqueFd fd{::memfd_create("kept", MFD_CLOEXEC)};
+  EXPECT_TRUE(write_kept(fd.get(), "key", parts));
+  Bytes bytes(static_cast<std::size_t>(::lseek(fd.get(), 0, SEEK_END)));
+  EXPECT_EQ(::pread(fd.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+  return bytes;
+}
+
+/// One superblock with one exit; the code is larger than what is written at once.
+class KeptFile : public testing::Test {
+ protected:
+  KeptFile() {
+    code_.back() = 0xc3;
+    block_[0] = {.head = TraceeAddr{0x1000}, .logged = 0, .row_bytes = 3, .size = 9};
+    logged_[0] = {.head = TraceeAddr{0x1000}};
+    exit_[0] = {.from = 4, .to = -0x800};
+    weight_[0] = {.branches = 1, .instructions = 2};
+  }
+  [[nodiscard]] KeptPieces pieces() const {
+    const std::span<const std::uint8_t> code = code_;
+    return {.modules = {},
+            .code = {code.first(100), code.subspan(100)},
+            .blocks = {block_},
+            .rows = {rows_},
+            .logged = {logged_},
+            .branches = {},
+            .exits = {exit_},
+            .weights = {weight_},
+            .places = {places_},
+            .pads = {},
+            .bodies = {}};
+  }
+  Bytes code_ = Bytes(1'000'003, 0x90);
+  std::array<CodeBlock, 1> block_{};
+  std::array<std::uint8_t, 3> rows_{};
+  std::array<decoder::LoggedBlock, 1> logged_{};
+  std::array<decoder::PackedExit, 1> exit_{};
+  std::array<decoder::ExitWeight, 1> weight_{};
+  std::array<ExitPlace, 1> places_{};
+};
+
+TEST_F(KeptFile, IsReadAsItWasWritten) {
+  const Bytes bytes = written(pieces());
+  const auto code = KeptCode::from_bytes(bytes, "key", nullptr, false);
+  ASSERT_NE(code, nullptr);
+  EXPECT_TRUE(std::equal(code_.begin(), code_.end(), code->parts().code.begin()));
+  const decoder::ExitTable exits{code->exits(code)};
+  EXPECT_EQ(exits.next_number(), 1U);
+  const auto exit = exits.find(0);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->from, TraceeAddr{0x1004});
+  EXPECT_EQ(exit->to, TraceeAddr{0x800});
+  EXPECT_EQ(exit->executed, 2);
+  EXPECT_EQ(KeptCode::from_bytes(bytes, "other key", nullptr, false), nullptr);
+}
+
+TEST_F(KeptFile, IsOfNoUseWithAnyByteChangedOrMissing) {
+  const Bytes bytes = written(pieces());
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{9}, std::size_t{30}, std::size_t{500'000}, bytes.size() - 20}) {
+    Bytes other = bytes;
+    other[at] ^= 4U;
+    EXPECT_EQ(KeptCode::from_bytes(other, "key", nullptr, false), nullptr) << at;
+  }
+  EXPECT_EQ(KeptCode::from_bytes(std::span{bytes}.first(bytes.size() - 8), "key", nullptr, false),
+            nullptr);
+}
+
+TEST_F(KeptFile, WhatLeadsOutOfItIsRefused) {
+  const auto refused = [&] {
+    const Bytes bytes = written(pieces());
+    return KeptCode::from_bytes(bytes, "key", nullptr, false) == nullptr;
+  };
+  EXPECT_FALSE(refused());
+  exit_[0].block_and_kind = 1U << decoder::PackedExit::kKindBits;
+  EXPECT_TRUE(refused());
+  exit_[0].block_and_kind = 0;
+  weight_[0].branches = 2;  // one of them inside, where none is
+  EXPECT_TRUE(refused());
+  weight_[0].branches = 1;
+  logged_[0].first_branch = 1;
+  EXPECT_TRUE(refused());
+  logged_[0].first_branch = 0;
+  block_[0].row_bytes = 4;
+  EXPECT_TRUE(refused());
+}
+
+TEST_F(KeptFile, TooLargeAFileIsNotWritten) {
+  KeptPieces many = pieces();
+  many.code.assign(kMostKeptFileBytes / code_.size() + 1, code_);
+  const UniqueFd fd{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  EXPECT_FALSE(write_kept(fd.get(), "key", many));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee::cache
