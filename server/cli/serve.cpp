@@ -79,15 +79,16 @@ int run_serve(const ServeOptions& options, Target& target) {
   state.disabled_packets = options.disabled_packets;
   LoopOptions loop_options{.once = options.once};
   if (options.as_gdbserver) loop_options.server_name = "GDBserver";
-  const auto loop = ServerLoop::open(options.comm, target, state, session_factory(target, state),
-                                     std::move(loop_options));
-  if (!loop) return give_up(loop.error());
+  // First: the loop waits for these clients, too.
   if (!options.tail.path.empty()) {
     const auto listening = target.branch_tracing()->listen_for_tails(options.tail);
     if (!listening)
       return give_up(
           fmt::format("cannot listen on {}: {}", options.tail.path, listening.error().message()));
   }
+  const auto loop = ServerLoop::open(options.comm, target, state, session_factory(target, state),
+                                     std::move(loop_options));
+  if (!loop) return give_up(loop.error());
   if (const auto started = start(options, target); !started) return give_up(started.error());
   if (BranchTracing* tracing = target.branch_tracing()) {
     log::server().info("op=start source: {}", tracing->describe());

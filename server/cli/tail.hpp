@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "decoder/trace/record.hpp"
+#include "server/target/tail_client.hpp"
 
 namespace backtrail::server {
 
@@ -18,7 +19,7 @@ struct TailOptions {
   std::string path;              ///< The socket that `serve --tail` listens on.
   std::optional<pid_t> thread;   ///< Only this one.
   std::optional<pid_t> process;  ///< Only this one's threads.
-  std::uint64_t records = 0;     ///< End after so many; 0 = with the server.
+  std::uint64_t records = 0;     ///< End after so many; 0 = all of them.
 };
 
 /// Takes a tail server's bytes apart, in pieces of any size.
@@ -28,11 +29,13 @@ class TailReader {
     pid_t pid = 0;
     pid_t tid = 0;
     std::uint64_t lost = 0;  ///< Before this record, because we were slow.
-    decoder::Record record;
+    std::optional<decoder::Record> record = std::nullopt;  ///< Or only news, and what was lost.
+    TailNews news = TailNews::kNone;
   };
   /// What is complete now. Bytes that are no tail server's give nothing, and broken().
   std::vector<Item> add(std::span<const std::uint8_t> bytes);
   [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] bool greeted() const { return greeted_; }
 
  private:
   std::vector<std::uint8_t> bytes_;
@@ -40,10 +43,13 @@ class TailReader {
   bool broken_ = false;
 };
 
-/// "4711 branch 0x... -> 0x...".
+/// "4711 branch 0x... -> 0x..."; none of what is only news to us.
 [[nodiscard]] std::string tail_line(const TailReader::Item& item);
 
-/// Prints lines until the server ends; the exit status.
+/// Why nobody answers at a path, from the errno of connect(2).
+[[nodiscard]] std::string explain_tail_path(const std::string& path, int error);
+
+/// Prints lines until what is listened to ends; the exit status.
 int run_tail(const TailOptions& options);
 
 }  // namespace backtrail::server

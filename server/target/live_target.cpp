@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include "arch/x86/siginfo32.hpp"
 #include "decoder/pt/pt_decoder.hpp"
@@ -41,6 +42,13 @@ class LiveTarget final : public Target,
                          public BranchTracing {
  public:
   explicit LiveTarget(tracee::SourceKind source) : engine_{source} {}
+  LiveTarget(const LiveTarget&) = delete;
+  LiveTarget& operator=(const LiveTarget&) = delete;
+  ~LiveTarget() override {
+    constexpr int kPatienceMs = 1000;
+    serve_tails();
+    if (tails_) tails_->finish(kPatienceMs);
+  }
 
   ProcessControl* process_control() override { return this; }
   RunControl* run_control() override { return this; }
@@ -69,14 +77,18 @@ class LiveTarget final : public Target,
   }
   void interrupt() override { engine_.interrupt(); }
   void pump(int input_fd) override {
-    if (tails_ && tails_->poll()) attach_tails();
+    serve_tails();
     engine_.pump(input_fd);
-    if (tails_) tails_->poll();
+    serve_tails();
     stores_.follow(engine_);
   }
-  [[nodiscard]] int event_fd() const override { return engine_.event_fd(); }
+  [[nodiscard]] int event_fd() const override {
+    return events_ ? events_.get() : engine_.event_fd();
+  }
+  [[nodiscard]] int side_fd() const override { return tails_ ? tails_->fd() : -1; }
   std::optional<tracee::StopEvent> take_event() override {
     auto event = engine_.take_event();
+    if (event) hand_on_to_tails();
     if (event && (event->kind == tracee::StopKind::kExec ||
                   event->kind == tracee::StopKind::kProcessExited ||
                   event->kind == tracee::StopKind::kProcessSignalled)) {
@@ -136,7 +148,15 @@ class LiveTarget final : public Target,
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
   Result<void> listen_for_tails(const TailListening& options) override {
+    tracee::UniqueFd events{::epoll_create1(EPOLL_CLOEXEC)};
+    if (!events) return fail_errno("epoll");
     BT_TRY(tails_, TailServer::listen(options));
+    for (const int fd : {engine_.event_fd(), tails_->fd()}) {
+      epoll_event event{};
+      event.events = EPOLLIN;
+      if (::epoll_ctl(events.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll");
+    }
+    events_ = std::move(events);
     return {};
   }
   std::string describe() override;
@@ -227,10 +247,30 @@ class LiveTarget final : public Target,
     if (!thread->trace()) return fail(TraceErrc::kNotEnabled, operation, as_detail(id.tid));
     return thread->trace().get();
   }
+  void serve_tails() {
+    if (!tails_) return;
+    if (tails_->poll()) attach_tails();
+    if (tails_->take_due()) hand_on_to_tails();
+    if (tails_->has_clients()) {
+      tails_->tell_ends([this](ThreadId id) { return engine_.find(id) != nullptr; },
+                        [this](pid_t pid) { return engine_.find(pid) != nullptr; });
+    }
+  }
+  /// What threads have done until now. Those whose buffers the kernel fills are read when it wakes
+  /// us, others log for whoever asks.
+  void hand_on_to_tails() {
+    if (!tails_ || !tails_->has_clients()) return;
+    for (Process* process : engine_.processes()) {
+      for (const auto& thread : process->threads()) {
+        if (!thread->trace()) continue;
+        if (thread->stopped() || thread->trace()->wake_fd() < 0) thread->trace()->flush();
+      }
+    }
+  }
   /// Every client of tail listens to every recorded thread.
   void attach_tails() {
     if (!tails_) return;
-    (void)tails_->poll();
+    (void)tails_->poll();  // Whoever has come meanwhile listens to these, too.
     if (!tails_->has_clients()) return;
     std::vector<ThreadId> recorded;
     for (Process* process : engine_.processes()) {
@@ -262,6 +302,7 @@ class LiveTarget final : public Target,
     return thread == nullptr ? pid : thread->tid();
   }
 
+  tracee::UniqueFd events_;            // of the engine and of tails, where there are some
   std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
   ProcessStores stores_;               // so do these
   Engine engine_;

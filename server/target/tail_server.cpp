@@ -3,48 +3,28 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <map>
 #include <optional>
+#include <set>
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "arch/base/bytes.hpp"
 #include "arch/base/log.hpp"
 #include "ptrace/os/disk_queue.hpp"
 
 namespace backtrail::server {
 namespace {
 
-/// What waits for a slow client at most.
-constexpr std::size_t kMostWaiting = std::size_t{16} << 20U;
 constexpr std::size_t kFrameRecords = 4096;
-
-void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out) {
-  std::array<std::uint8_t, kTailRecordBytes> bytes{};
-  store_le(bytes.data(), record.from.value());
-  store_le(bytes.data() + 8, record.to.value());
-  bytes[16] = static_cast<std::uint8_t>(record.kind);
-  bytes[17] = static_cast<std::uint8_t>(record.reason);
-  bytes[18] = static_cast<std::uint8_t>(record.bound);
-  store_le(bytes.data() + 20, record.payload);
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-void append_frame(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost,
-                  std::vector<std::uint8_t>& out) {
-  std::array<std::uint8_t, kTailFrameBytes> header{};
-  store_le(header.data(), static_cast<std::uint32_t>(thread.pid));
-  store_le(header.data() + 4, static_cast<std::uint32_t>(thread.tid));
-  store_le(header.data() + 8, static_cast<std::uint32_t>(records.size()));
-  store_le(header.data() + 16, lost);
-  out.insert(out.end(), header.begin(), header.end());
-  for (const decoder::Record& record : records) append_record(record, out);
-}
+/// The name of the listening socket in the epoll instance.
+constexpr std::uint64_t kDoor = ~std::uint64_t{0};
+constexpr std::uint64_t kClock = kDoor - 1;
+constexpr long kTickNs = 20'000'000;
 
 bool address_of(const std::string& path, sockaddr_un& out) {
   out = {};
@@ -56,111 +36,10 @@ bool address_of(const std::string& path, sockaddr_un& out) {
 
 }  // namespace
 
-/// One connection: bytes that wait to be sent.
-class TailServer::Client {
- public:
-  Client(tracee::UniqueFd socket, std::optional<tracee::DiskQueue> spool)
-      : socket_{std::move(socket)}, spool_{std::move(spool)} {
-    waiting_.assign(kTailGreeting.begin(), kTailGreeting.end());
-    send();
-  }
-
-  /// Whether the frame found room.
-  bool post(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost) {
-    if (!socket_ || !wants(thread)) return true;  // Nobody misses them.
-    const std::size_t size = kTailFrameBytes + records.size() * kTailRecordBytes;
-    const bool fits = waiting_.size() + size <= kMostWaiting && !spooling();
-    if (!fits && !spool_) {
-      send();
-      return false;
-    }
-    if (fits) {
-      append_frame(thread, records, lost, waiting_);
-    } else {
-      frame_.clear();
-      append_frame(thread, records, lost, frame_);
-      if (!spool_->push(frame_)) return false;
-    }
-    send();
-    return true;
-  }
-
-  void send() {
-    do {
-      send_waiting();
-    } while (socket_ && waiting_.empty() && take_from_spool());
-  }
-
-  /// What the client wishes may come at any time.
-  void read_wish() {
-    constexpr std::size_t kLongest = 32;
-    std::array<char, kLongest> text{};
-    if (!socket_ || wish_.size() > kLongest) return;
-    const ssize_t count = ::recv(socket_.get(), text.data(), text.size(), MSG_DONTWAIT);
-    if (count <= 0) return;
-    wish_.append(text.data(), static_cast<std::size_t>(count));
-    for (std::size_t end = wish_.find('\n'); end != std::string::npos; end = wish_.find('\n')) {
-      grant(std::string_view{wish_}.substr(0, end));
-      wish_.erase(0, end + 1);
-    }
-  }
-
-  std::map<std::pair<ThreadId, decoder::TraceHub*>, std::unique_ptr<Listener>> listeners;
-
- private:
-  void grant(std::string_view wish) {
-    pid_t number = 0;
-    constexpr std::size_t kWord = 4;
-    const auto digits = wish.substr(std::min(kWord, wish.size()));
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (parsed.ec != std::errc{}) return;
-    if (wish.starts_with("pid ")) pid_ = number;
-    if (wish.starts_with("tid ")) tid_ = number;
-  }
-  [[nodiscard]] bool wants(ThreadId thread) const {
-    return (!pid_ || *pid_ == thread.pid) && (!tid_ || *tid_ == thread.tid);
-  }
-  [[nodiscard]] bool spooling() const { return spool_ && spool_->waiting() != 0; }
-
-  bool take_from_spool() {
-    constexpr std::size_t kPiece = std::size_t{1} << 20U;
-    if (!spooling()) return false;
-    waiting_.resize(kPiece);
-    const auto count = spool_->pop(waiting_);
-    waiting_.resize(count.value_or(0));
-    if (!count) socket_.reset();  // What follows would make no sense.
-    return !waiting_.empty();
-  }
-
-  void send_waiting() {
-    std::size_t sent = 0;
-    while (socket_ && sent < waiting_.size()) {
-      const ssize_t count = ::send(socket_.get(), waiting_.data() + sent, waiting_.size() - sent,
-                                   MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (count > 0) {
-        sent += static_cast<std::size_t>(count);
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        break;
-      } else if (errno != EINTR) {
-        socket_.reset();
-      }
-    }
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(sent));
-  }
-
-  tracee::UniqueFd socket_;
-  std::optional<tracee::DiskQueue> spool_;
-  std::vector<std::uint8_t> waiting_;  ///< Older than all that is spooled.
-  std::vector<std::uint8_t> frame_;
-  std::string wish_;
-  std::optional<pid_t> pid_;
-  std::optional<pid_t> tid_;
-};
-
 /// One thread, as one client sees it.
 class TailServer::Listener final : public decoder::TraceConsumer {
  public:
-  Listener(Client& client, ThreadId thread) : client_{client}, thread_{thread} {}
+  Listener(TailClient& client, ThreadId thread) : client_{client}, thread_{thread} {}
 
   void consume(std::span<const decoder::Record> records) override {
     while (!records.empty()) {
@@ -173,9 +52,14 @@ class TailServer::Listener final : public decoder::TraceConsumer {
       }
     }
   }
+  /// What it lost and was not told of, because nothing followed.
+  void tell(TailNews news) {
+    if (lost_ == 0 && news == TailNews::kNone) return;
+    if (client_.post(thread_, {}, lost_, news)) lost_ = 0;
+  }
 
  private:
-  Client& client_;
+  TailClient& client_;
   ThreadId thread_;
   std::uint64_t lost_ = 0;
 };
@@ -200,11 +84,24 @@ Result<std::unique_ptr<TailServer>> TailServer::listen(const TailListening& opti
   ::umask(mask);
   if (bound != 0) return fail(errno_error(error, "bind a tail socket"));
   if (::listen(socket.get(), 8) != 0) return fail_errno("listen on a tail socket");
-  return std::unique_ptr<TailServer>{new TailServer{std::move(socket), options}};
+  tracee::UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
+  tracee::UniqueFd clock{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+  for (const auto& [fd, name] : {std::pair{socket.get(), kDoor}, {clock.get(), kClock}}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = name;
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll");
+  }
+  return std::unique_ptr<TailServer>{
+      new TailServer{std::move(socket), std::move(epoll), std::move(clock), options}};
 }
 
-TailServer::TailServer(tracee::UniqueFd socket, TailListening options)
-    : socket_{std::move(socket)}, options_{std::move(options)} {}
+TailServer::TailServer(tracee::UniqueFd socket, tracee::UniqueFd epoll, tracee::UniqueFd clock,
+                       TailListening options)
+    : socket_{std::move(socket)},
+      epoll_{std::move(epoll)},
+      clock_{std::move(clock)},
+      options_{std::move(options)} {}
 
 TailServer::~TailServer() {
   ::unlink(options_.path.c_str());
@@ -212,10 +109,44 @@ TailServer::~TailServer() {
 
 bool TailServer::poll() {
   bool news = false;
+  std::array<epoll_event, 16> ready{};
+  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = ready.at(static_cast<std::size_t>(i));
+    if (event.data.u64 == kDoor) {
+      news = let_in() || news;
+      continue;
+    }
+    if (event.data.u64 == kClock) {
+      std::uint64_t times = 0;
+      due_ = ::read(clock_.get(), &times, sizeof times) > 0 || due_;
+      continue;
+    }
+    Connection& connection = connections_.at(event.data.u64);
+    connection.client->serve(event.events);
+    tell_losses(connection);
+  }
+  set_clock();
+  return news;
+}
+
+void TailServer::set_clock() {
+  const bool wanted =
+      std::any_of(connections_.begin(), connections_.end(),
+                  [](const Connection& connection) { return !connection.client->gone(); });
+  if (wanted == ticks_) return;
+  ticks_ = wanted;
+  itimerspec every{};
+  if (ticks_) every.it_interval.tv_nsec = every.it_value.tv_nsec = kTickNs;
+  ::timerfd_settime(clock_.get(), 0, &every, nullptr);
+}
+
+bool TailServer::let_in() {
+  bool any = false;
   for (;;) {
-    tracee::UniqueFd client{
+    tracee::UniqueFd socket{
         ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
-    if (!client) break;
+    if (!socket) return any;
     std::optional<tracee::DiskQueue> spool;
     if (!options_.spool_folder.empty()) {
       auto queue = tracee::DiskQueue::create(options_.spool_folder, options_.spool_bytes);
@@ -225,21 +156,50 @@ bool TailServer::poll() {
         log::server().warn("tail: {}: {}", options_.spool_folder, queue.error().message());
       }
     }
-    clients_.push_back(std::make_unique<Client>(std::move(client), std::move(spool)));
-    news = true;
+    Connection& connection = connections_.emplace_back();
+    connection.client = std::make_unique<TailClient>(std::move(socket), std::move(spool),
+                                                     epoll_.get(), connections_.size() - 1);
+    any = true;
   }
-  for (const auto& client : clients_) {
-    client->read_wish();
-    client->send();
-  }
-  return news;
+}
+
+/// To one that has all that waited: more may not come for long.
+void TailServer::tell_losses(Connection& connection) {
+  if (connection.client->gone() || !connection.client->has_all()) return;
+  for (const auto& [key, listener] : connection.listeners) listener->tell(TailNews::kNone);
 }
 
 void TailServer::attach(ThreadId thread, decoder::TraceHub& hub) {
-  for (const auto& client : clients_) {
-    auto& listener = client->listeners[{thread, &hub}];
-    if (!listener) listener = std::make_unique<Listener>(*client, thread);
+  for (Connection& connection : connections_) {
+    auto& listener = connection.listeners[{thread, &hub}];
+    if (!listener) listener = std::make_unique<Listener>(*connection.client, thread);
     hub.add(*listener);
+  }
+}
+
+void TailServer::tell_ends(const std::function<bool(ThreadId)>& lives,
+                           const std::function<bool(pid_t)>& runs) {
+  for (Connection& connection : connections_) {
+    std::set<pid_t> ended;
+    std::erase_if(connection.listeners, [&](const auto& entry) {
+      const ThreadId thread = entry.first.first;
+      if (lives(thread)) return false;
+      entry.second->tell(TailNews::kThreadEnded);
+      if (!runs(thread.pid)) ended.insert(thread.pid);
+      return true;
+    });
+    for (const pid_t pid : ended) connection.client->post({pid, 0}, {}, 0, TailNews::kProcessEnded);
+  }
+}
+
+void TailServer::finish(int patience_ms) {
+  for (Connection& connection : connections_) {
+    TailClient& client = *connection.client;
+    client.drain(patience_ms);
+    if (!client.has_all()) continue;  // It will see that the last word is missing.
+    tell_losses(connection);
+    client.post({}, {}, 0, TailNews::kServerEnded);
+    client.drain(patience_ms);
   }
 }
 

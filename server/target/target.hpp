@@ -81,6 +81,8 @@ class RunControl {
   /// Becomes readable when pump() has something to do, and pump() makes it unreadable again;
   /// -1 = nothing ever happens without being asked for.
   [[nodiscard]] virtual int event_fd() const { return -1; }
+  /// Part of the former: what a pump() that goes on for long comes back for, beside input.
+  [[nodiscard]] virtual int side_fd() const { return -1; }
   /// The next event, oldest first. All-stop: every thread is stopped when there is one.
   virtual std::optional<tracee::StopEvent> take_event() = 0;
   /// A sentence for the debugger's user about the event to come; all-stop only.

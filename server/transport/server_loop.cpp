@@ -204,6 +204,7 @@ void ServerLoop::Impl::service_target() {
 
 void ServerLoop::Impl::watch_input() {
   std::map<int, std::uint32_t> wanted{{stop_signals->fd(), EPOLLIN}};
+  if (const int side = run_control->side_fd(); side >= 0) wanted[side] |= EPOLLIN;
   if (connection) {
     const Connection::Interest interest = connection->interest();
     if (interest.input) wanted[interest.input_fd] |= EPOLLIN;

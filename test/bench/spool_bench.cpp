@@ -53,7 +53,8 @@ void take(int socket, double rate, const std::atomic<bool>& hurry, std::uint64_t
     bytes += static_cast<double>(count);
     for (const auto& item : reader.add(std::span{buffer}.first(static_cast<std::size_t>(count)))) {
       taken.lost += item.lost;
-      if (item.record.from.value() != taken.records + taken.lost) taken.in_order = false;
+      if (!item.record) continue;
+      if (item.record->from.value() != taken.records + taken.lost) taken.in_order = false;
       ++taken.records;
     }
     while (!hurry && bytes > rate * since(begin)) {

@@ -7,10 +7,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ptrace/os/unique_fd.hpp"
 #include "test/integration/rsp_client.hpp"
+#include "test/integration/temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
 
 namespace backtrail::test {
@@ -23,11 +28,12 @@ using testing::StartsWith;
 
 constexpr std::chrono::seconds kPatience{30};
 
-/// The server as a child process, under gdbserver's name.
+/// The server as a child process, under gdbserver's name if not under its own.
 class Server {
  public:
-  explicit Server(std::vector<std::string> arguments)
-      : process_{{.arguments = with_name(std::move(arguments)),
+  explicit Server(const std::vector<std::string>& arguments,
+                  std::vector<std::string> name = {BT_GDBSERVER})
+      : process_{{.arguments = joined(std::move(name), arguments),
                   .environment = test_environment(),
                   .working_directory = {}}} {}
 
@@ -58,9 +64,10 @@ class Server {
   Subprocess& process() { return process_; }
 
  private:
-  static std::vector<std::string> with_name(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), BT_GDBSERVER);
-    return arguments;
+  static std::vector<std::string> joined(std::vector<std::string> words,
+                                         const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
   }
 
   Subprocess process_;
@@ -202,6 +209,73 @@ TEST(ServerProgram, ProgramsInheritNoneOfItsDescriptors) {
     EXPECT_THAT(target, Not(HasSubstr("socket:"))) << fd;
     EXPECT_THAT(target, Not(HasSubstr("anon_inode:"))) << fd;
   }
+}
+
+/// What `backtrail tail` prints and how it ends, beside a server.
+class TailedServer : public testing::Test {
+ protected:
+  static Subprocess tail(const std::string& path, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{BT_SERVER, "tail", "--connect", path};
+    words.insert(words.end(), more.begin(), more.end());
+    return Subprocess{
+        {.arguments = words, .environment = test_environment(), .working_directory = {}}};
+  }
+  static std::vector<std::string> serve() { return {BT_SERVER, "serve"}; }
+  static int status_of(Subprocess& process) {
+    const auto raw = process.wait(deadline_in(kPatience));
+    return raw && WIFEXITED(*raw) ? WEXITSTATUS(*raw) : -1;
+  }
+  TemporaryFolder folder_;
+  std::string path_ = folder_ / "tail";
+};
+
+TEST_F(TailedServer, HearsOfProgramsThatRunAndOfTheirEnds) {
+  for (const char* source : {"step", "cache"}) {
+    Server server{{"--tail", path_, "--source", source, ":0", spin()}, serve()};
+    RspClient client = connect(server);
+    const std::string pid = std::to_string(server.program());
+    // Recording begins and the program goes on; nobody asks for anything any more.
+    for (const std::string packet : {"Qbtrace:bts", "vCont;c"}) client.send_packet(packet);
+    Subprocess late = tail(path_, {"--thread", pid});
+    Subprocess whole = tail(path_);
+    for (Subprocess* each : {&late, &whole}) {
+      EXPECT_TRUE(each->output().find(" branch ", 0, deadline_in(kPatience))) << source;
+    }
+    ::kill(server.program(), SIGKILL);
+    EXPECT_EQ(status_of(late), 0);
+    EXPECT_THAT(late.output().text(), HasSubstr("\n" + pid + " ended\n"));
+    ::kill(server.process().pid(), SIGTERM);
+    EXPECT_EQ(status_of(whole), 0);
+    server.status();
+  }
+}
+
+TEST_F(TailedServer, LetsPeopleInWhileNothingHappens) {
+  Server server{{"--tail", path_, ":0", spin()}, serve()};
+  EXPECT_NE(server.port(), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path_.copy(address.sun_path, sizeof address.sun_path - 1);
+  const tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM, 0)};
+  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+  pollfd waited{socket.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waited, 1, static_cast<int>(std::chrono::milliseconds{kPatience}.count())), 1);
+}
+
+TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
+  Server server{{"--tail", path_, ":0", spin()}, serve()};
+  RspClient client = connect(server);
+  for (const std::string packet : {"Qbtrace:bts", "vCont;c"}) client.send_packet(packet);
+  Subprocess all = tail(path_);
+  EXPECT_TRUE(all.output().find(" branch ", 0, deadline_in(kPatience)));
+  ::kill(server.process().pid(), SIGKILL);
+  EXPECT_EQ(status_of(all), 1);
+  EXPECT_THAT(all.output().text(), HasSubstr("how much is missing is not known"));
+  Subprocess nobody = tail(path_);
+  EXPECT_EQ(status_of(nobody), 1);
+  EXPECT_THAT(nobody.output().text(), HasSubstr("nobody listens there"));
 }
 
 }  // namespace

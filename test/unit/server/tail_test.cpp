@@ -1,9 +1,12 @@
 #include "server/cli/tail.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -69,6 +72,20 @@ class TailTest : public testing::Test {
     return kAll;
   }
 
+  /// Whether there is something to do, and goes on being when it has been done. The clock ticks
+  /// now and then.
+  [[nodiscard]] bool busy() const {
+    for (int i = 0; i < 1000; ++i) {
+      if (!readable()) return false;
+      server_->poll();
+    }
+    return true;
+  }
+  [[nodiscard]] bool readable() const {
+    pollfd waited{server_->fd(), POLLIN, 0};
+    return ::poll(&waited, 1, 0) == 1;
+  }
+
   std::string path_;
   std::unique_ptr<TailServer> server_;
 };
@@ -91,7 +108,7 @@ TEST_F(TailTest, ClientsGetEveryRecordOfEveryThread) {
     ASSERT_EQ(items.size(), 10'001U);
     for (std::uint64_t i = 0; i < 10'000; ++i) {
       ASSERT_EQ(items[i].tid, 11);
-      ASSERT_EQ(items[i].record.from.value(), 100 + i);
+      ASSERT_EQ(items[i].record->from.value(), 100 + i);
       ASSERT_EQ(items[i].lost, 0U);
     }
     EXPECT_EQ(items.back().tid, 22);
@@ -103,13 +120,54 @@ TEST_F(TailTest, ASlowClientLosesItsOwnRecordsAndKnowsHowMany) {
   const auto slow = connect();
   const std::uint64_t sent = overrun(hub);
   TailReader reader;
-  std::uint64_t seen = read_all(slow, reader).size();
+  // It is told when it has caught up, though nothing follows.
+  const auto items = read_all(slow, reader);
+  const std::uint64_t seen = items.size() - 1;
   ASSERT_LT(seen, sent);
+  EXPECT_FALSE(items.back().record);
+  EXPECT_EQ(items.back().lost + seen, sent);
+  EXPECT_NE(tail_line(items.back()).find("records lost here"), std::string::npos);
   hub.consume(branches(sent, 1));
   const auto last = read_all(slow, reader);
   ASSERT_EQ(last.size(), 1U);
-  EXPECT_EQ(last[0].lost + seen, sent);
-  EXPECT_NE(tail_line(last[0]).find("records lost here"), std::string::npos);
+  EXPECT_EQ(last[0].lost, 0U);
+}
+
+TEST_F(TailTest, ALossStandsWhereItHappened) {
+  decoder::TraceHub hub;
+  const auto slow = connect();
+  const std::uint64_t sent = overrun(hub);
+  // It takes a part, and more comes before it has all.
+  std::vector<std::uint8_t> part(std::size_t{8} << 20U);
+  TailReader reader;
+  std::uint64_t next = 0;
+  std::uint64_t lost = 0;
+  const auto take = [&](std::span<const std::uint8_t> bytes) {
+    for (const auto& item : reader.add(bytes)) {
+      lost += item.lost;
+      if (item.record) {
+        ASSERT_EQ(item.record->from.value(), next + lost);
+        ++next;
+      }
+    }
+  };
+  for (std::size_t got = 0; got < part.size();) {
+    const ssize_t count = ::recv(slow.get(), part.data(), part.size() - got, MSG_DONTWAIT);
+    server_->poll();
+    if (count <= 0) continue;
+    got += static_cast<std::size_t>(count);
+    take(std::span{part}.first(static_cast<std::size_t>(count)));
+  }
+  EXPECT_EQ(lost, 0U);
+  hub.consume(branches(sent, 1));
+  for (;;) {
+    server_->poll();
+    const ssize_t count = ::recv(slow.get(), part.data(), part.size(), MSG_DONTWAIT);
+    if (count <= 0) break;
+    take(std::span{part}.first(static_cast<std::size_t>(count)));
+  }
+  EXPECT_GT(lost, 0U);
+  EXPECT_EQ(next + lost, sent + 1);
 }
 
 TEST_F(TailTest, ASlowClientLosesNothingWithASpool) {
@@ -120,7 +178,7 @@ TEST_F(TailTest, ASlowClientLosesNothingWithASpool) {
   TailReader reader;
   std::uint64_t seen = 0;
   for (const auto& item : read_all(slow, reader)) {
-    ASSERT_EQ(item.record.from.value(), seen++);
+    ASSERT_EQ(item.record->from.value(), seen++);
     ASSERT_EQ(item.lost, 0U);
   }
   EXPECT_EQ(seen, sent);
@@ -135,13 +193,11 @@ TEST_F(TailTest, AFullSpoolLosesAndCounts) {
   const auto slow = connect();
   const std::uint64_t sent = overrun(hub);
   TailReader reader;
-  const std::uint64_t seen = read_all(slow, reader).size();
+  const auto items = read_all(slow, reader);
+  const std::uint64_t seen = items.size() - 1;
   ASSERT_LT(seen, sent);
   ASSERT_GT(seen * kTailRecordBytes, 16ULL << 20U);
-  hub.consume(branches(sent, 1));
-  const auto last = read_all(slow, reader);
-  ASSERT_EQ(last.size(), 1U);
-  EXPECT_EQ(last[0].lost + seen, sent);
+  EXPECT_EQ(items.back().lost + seen, sent);
 }
 
 TEST_F(TailTest, AClientGetsWhatItWishes) {
@@ -200,6 +256,101 @@ TEST_F(TailTest, ClientsComeAndGo) {
   const auto items = read_all(late, reader);
   ASSERT_EQ(items.size(), 1U);
   EXPECT_EQ(tail_line(items[0]), "1 branch 0x15 -> 0x16\n");
+}
+
+TEST_F(TailTest, IsReadyWhenThereIsSomethingToDo) {
+  EXPECT_FALSE(busy());
+  const auto slow = connect();
+  EXPECT_TRUE(readable());
+  decoder::TraceHub hub;
+  overrun(hub);
+  EXPECT_FALSE(busy());  // It takes nothing.
+  std::vector<std::uint8_t> some(std::size_t{1} << 20U);
+  ASSERT_GT(::recv(slow.get(), some.data(), some.size(), MSG_DONTWAIT), 0);
+  EXPECT_TRUE(readable());
+  // Whoever has nothing to say any more may still listen.
+  ASSERT_EQ(::shutdown(slow.get(), SHUT_WR), 0);
+  TailReader reader;
+  while (::recv(slow.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) server_->poll();
+  server_->poll();
+  EXPECT_FALSE(busy());
+}
+
+TEST_F(TailTest, WhoIsGoneTakesNoTime) {
+  decoder::TraceHub hub;
+  {
+    const auto gone = connect();
+    overrun(hub);
+  }
+  EXPECT_TRUE(readable());
+  server_->poll();
+  EXPECT_FALSE(busy());
+  hub.consume(branches(1, 10));
+}
+
+TEST_F(TailTest, EndsAreTold) {
+  const auto client = connect();
+  server_->poll();
+  {
+    decoder::TraceHub one;
+    decoder::TraceHub two;
+    server_->attach({10, 10}, one);
+    server_->attach({10, 11}, two);
+    two.consume(branches(1, 1));
+  }
+  TailReader reader;
+  const auto everybody = [](pid_t) { return true; };
+  server_->tell_ends([](ThreadId id) { return id.tid == 10; }, everybody);
+  auto items = read_all(client, reader);
+  ASSERT_EQ(items.size(), 2U);
+  EXPECT_EQ(tail_line(items[1]), "11 ended\n");
+  server_->tell_ends([](ThreadId id) { return id.tid == 10; }, everybody);  // Once.
+  server_->tell_ends([](ThreadId) { return false; }, [](pid_t) { return false; });
+  items = read_all(client, reader);
+  ASSERT_EQ(items.size(), 2U);
+  EXPECT_EQ(items[0].news, TailNews::kThreadEnded);
+  EXPECT_EQ(items[0].tid, 10);
+  EXPECT_EQ(items[1].news, TailNews::kProcessEnded);
+  EXPECT_EQ(items[1].pid, 10);
+  EXPECT_EQ(tail_line(items[1]), "");
+}
+
+TEST_F(TailTest, TheServerEndsWhenAllHaveTheirs) {
+  decoder::TraceHub hub;
+  const auto slow = connect();
+  const auto stuck = connect();
+  const std::uint64_t sent = overrun(hub);
+  std::vector<std::uint8_t> bytes;
+  std::thread reading{[&] {
+    std::vector<std::uint8_t> some(std::size_t{1} << 20U);
+    for (;;) {
+      const ssize_t count = ::recv(slow.get(), some.data(), some.size(), 0);
+      if (count <= 0) return;
+      bytes.insert(bytes.end(), some.begin(), some.begin() + count);
+    }
+  }};
+  constexpr int kPatienceMs = 300;
+  server_->finish(kPatienceMs);  // The other one takes nothing and is not waited for.
+  server_.reset();
+  reading.join();
+  TailReader reader;
+  const auto items = reader.add(bytes);
+  ASSERT_GT(items.size(), 2U);
+  EXPECT_EQ(items.back().news, TailNews::kServerEnded);
+  EXPECT_EQ(items.size() - 2 + items[items.size() - 2].lost, sent);
+}
+
+TEST_F(TailTest, SaysWhyNobodyAnswers) {
+  EXPECT_EQ(explain_tail_path("/etc", ECONNREFUSED), "cannot connect to /etc: that is no socket");
+  EXPECT_EQ(explain_tail_path(path_, ECONNREFUSED),
+            "cannot connect to " + path_ + ": nobody listens there; has the server ended?");
+  EXPECT_EQ(explain_tail_path("/nonexistent", ENOENT),
+            "cannot connect to /nonexistent: No such file or directory");
+}
+
+TEST(TailReader, SaysWhatAGapIs) {
+  TailReader::Item item{.tid = 7, .record = decoder::gap(decoder::GapReason::kOverflow, {}, {})};
+  EXPECT_EQ(tail_line(item), "7 gap -> 0x0: branches were lost here\n");
 }
 
 TEST(TailReader, TakesBytesOneByOneAndRefusesOthers) {
