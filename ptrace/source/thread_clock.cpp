@@ -105,7 +105,12 @@ constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
 
 Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
                                                        std::function<std::uint64_t()> records) {
-  BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
+  // A thread of which there has been an event switches a little slower for a second and longer, so
+  // one that is known to do it often gets none. Whether we may have any is seen on ourselves then.
+  constexpr pid_t kThisThread = 0;
+  const bool calm = 2 * switches_of(tid) <= MarkPace::kFewest;
+  BT_TRY(auto marks, SchedMarks::open(kernel, calm ? tid : kThisThread, kRingBytes));
+  if (!calm) marks.reset();
   return std::unique_ptr<ThreadClock>{
       new ThreadClock{kernel, tid, std::move(marks), std::move(records)}};
 }
@@ -118,6 +123,10 @@ ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMar
       pace_{now_ns()},
       records_{std::move(records)} {
   sums_.since_ns = now_ns();
+  if (!marks_) {
+    switches_ = seen_switches_ = switches_of(tid_);
+    has_marks_ = true;  // and it has not waited all the time
+  }
 }
 
 void ThreadClock::note_stop() {
@@ -145,7 +154,7 @@ bool ThreadClock::too_many(std::size_t marks) {
 void ThreadClock::rest() {
   lost_ += marks_->lost();
   marks_.reset();
-  switches_ = switches_of(tid_);
+  switches_ = seen_switches_ = switches_of(tid_);
   left_.reset();
   left_is_pinned_ = false;
   waited_.reset();
@@ -165,14 +174,26 @@ void ThreadClock::look_at_resting(Thread& thread) {
   const bool long_wait = waits && waits == waited_ && stops_.empty();
   waited_ = waits;
   stops_.clear();
-  if (!pace_.rested(looked_ns_) && !long_wait) return;
+  if (!has_rested() && !long_wait) return;
   auto marks = SchedMarks::open(kernel_, tid_, kRingBytes);
   if (!marks) return;
   lost_ = lost_marks();
   marks_ = std::move(*marks);
-  if (long_wait) {
-    left_ = decoder::TraceMark{.kind = MarkKind::kDeparts, .time_ns = before, .cpu = -1, .at = {}};
+  // Of a wait that goes on already only the end will be seen.
+  if (waits) {
+    left_ = decoder::TraceMark{.kind = MarkKind::kDeparts,
+                               .time_ns = long_wait ? before : looked_ns_,
+                               .cpu = -1,
+                               .at = {}};
   }
+}
+
+/// It is asked how often it switches when the shortest rest is over: an open event would cost more.
+bool ThreadClock::has_rested() {
+  if (!pace_.may_be_rested(looked_ns_)) return false;
+  const std::uint64_t switches = switches_of(tid_);
+  const std::uint64_t before = std::exchange(seen_switches_, switches);
+  return pace_.rested(2 * (switches - std::min(switches, before)), looked_ns_);
 }
 
 std::uint64_t ThreadClock::lost_marks() const {

@@ -28,8 +28,20 @@ TEST(MarkPace, MarksOfALongTimeAreNotTooMany) {
 TEST(MarkPace, ManyMarksNeedARest) {
   MarkPace pace{0};
   EXPECT_TRUE(pace.too_many(kMost + 1, kLook));
-  EXPECT_FALSE(pace.rested(2 * kLook));
-  EXPECT_TRUE(pace.rested(kLook + MarkPace::kRestNs));
+  EXPECT_FALSE(pace.may_be_rested(2 * kLook));
+  EXPECT_TRUE(pace.may_be_rested(kLook + MarkPace::kRestNs));
+  EXPECT_TRUE(pace.rested(1, kLook + MarkPace::kRestNs));
+}
+
+TEST(MarkPace, WhoGoesOnSwitchingIsNotSeenAgain) {
+  MarkPace pace{0};
+  std::uint64_t now = kLook;
+  EXPECT_TRUE(pace.too_many(kMost + 1, now));
+  // First what it did meanwhile, then what it does from look to look.
+  now += MarkPace::kRestNs;
+  EXPECT_FALSE(pace.rested(MarkPace::kRestNs / MarkPace::kShortestNs + 1, now));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(pace.rested(kMost + 1, now += kLook));
+  EXPECT_TRUE(pace.rested(kMost, now += kLook));
 }
 
 TEST(MarkPace, RestsGetLongerUntilFewMarksCome) {
@@ -39,7 +51,8 @@ TEST(MarkPace, RestsGetLongerUntilFewMarksCome) {
     now += kLook;
     EXPECT_TRUE(pace.too_many(kMost + 1, now));
     const std::uint64_t began = now;
-    while (!pace.rested(now)) now += kLook;
+    while (!pace.may_be_rested(now)) now += kLook;
+    EXPECT_TRUE(pace.rested(0, now));
     return now - began;
   };
   EXPECT_EQ(rest(), MarkPace::kRestNs);
