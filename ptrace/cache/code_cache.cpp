@@ -47,6 +47,7 @@ CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFact
     return splits_.contains(at) || facts_.left_to_cpu(at) != translate::Special::kNone ||
            facts_.may_change(at) != making_checked_;
   };
+  source_.decoded = &decoded_;
   source_.joined_at = [this](TraceeAddr at) { return used_ >= kJoinedFrom && find_body(at); };
   std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;

@@ -47,8 +47,8 @@ class CodeCache {
     std::function<void(TraceeAddr)> look_again;
   };
 
-  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before` and no
-  /// `joined_at`.
+  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`,
+  /// `joined_at` and `decoded`.
   CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
             const translate::InlineSystemCalls& inline_calls);
 
@@ -141,6 +141,7 @@ class CodeCache {
 
   CacheMemory& memory_;
   CodeFacts facts_;
+  translate::DecodedInsns decoded_;
   translate::CodeSource source_;
   const translate::InlineSystemCalls& inline_calls_;
   translate::MissRoutine miss_;

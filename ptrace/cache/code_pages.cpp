@@ -13,6 +13,20 @@ void CodePages::forget(TraceeAddr at) {
   const std::uint64_t start = at.value() & ~(kPageBytes - 1);
   pages_.erase(start);
   pages_.erase(start + kPageBytes);
+  last_ = nullptr;
+}
+
+const CodePages::Page& CodePages::page_at(std::uint64_t start) {
+  if (last_ != nullptr && last_start_ == start) return *last_;
+  auto found = pages_.find(start);
+  if (found == pages_.end()) {
+    if (pages_.size() >= kMostPages) pages_.clear();
+    found = pages_.emplace(start, Page{}).first;
+    found->second.readable = reader_(TraceeAddr{start}, found->second.bytes);
+  }
+  last_ = &found->second;
+  last_start_ = start;
+  return *last_;
 }
 
 std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
@@ -20,13 +34,7 @@ std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
   while (done < out.size()) {
     const std::uint64_t address = at.value() + done;
     const std::uint64_t start = address & ~(kPageBytes - 1);
-    auto found = pages_.find(start);
-    if (found == pages_.end()) {
-      if (pages_.size() >= kMostPages) pages_.clear();
-      found = pages_.emplace(start, Page{}).first;
-      found->second.readable = reader_(TraceeAddr{start}, found->second.bytes);
-    }
-    const Page& page = found->second;
+    const Page& page = page_at(start);
     const std::uint64_t offset = address - start;
     if (offset >= page.readable) break;
     const std::size_t count = std::min<std::size_t>(out.size() - done, page.readable - offset);

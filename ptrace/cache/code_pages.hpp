@@ -19,7 +19,10 @@ class CodePages {
 
   std::size_t read(TraceeAddr at, std::span<std::uint8_t> out);
   /// Code may have changed.
-  void forget() { pages_.clear(); }
+  void forget() {
+    pages_.clear();
+    last_ = nullptr;
+  }
   /// The one that `at` is in, and the next, may have.
   void forget(TraceeAddr at);
 
@@ -30,7 +33,11 @@ class CodePages {
     std::size_t readable = 0;
   };
   Reader reader_;
+  const Page& page_at(std::uint64_t start);
+
   std::unordered_map<std::uint64_t, Page> pages_;
+  const Page* last_ = nullptr;  ///< Instructions are read one by one.
+  std::uint64_t last_start_ = 0;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -24,12 +24,19 @@ Builder::Builder(const CodeSource& source, TraceeAddr head, const TranslateOptio
     : source_{source}, options_{options}, emit_{options.address}, pc_{head} {
   block_.head = head;
   block_.address = options.address;
+  // As much as most take.
+  emit_.reserve(options.max_bytes / 2);
+  block_.rows.reserve(3UL * options.max_instructions);
+  block_.exits.reserve(options.max_exits);
+  side_exits_.reserve(options.max_exits);
+  seen_.reserve(options.max_instructions);
 }
 
 SourceInsn Builder::fetch(TraceeAddr pc) const {
   std::array<std::uint8_t, kMaxInsnBytes> bytes{};
   const std::size_t available = source_.read(pc, bytes);
-  return decode_source(pc, std::span{bytes}.first(available));
+  const auto there = std::span{bytes}.first(available);
+  return source_.decoded != nullptr ? source_.decoded->decode(pc, there) : decode_source(pc, there);
 }
 
 SourceInsn Builder::examine(TraceeAddr pc) const {

@@ -39,6 +39,7 @@ class Emitter {
 
   [[nodiscard]] std::uint32_t offset() const { return static_cast<std::uint32_t>(code_.size()); }
   [[nodiscard]] TraceeAddr here() const { return base_ + code_.size(); }
+  void reserve(std::size_t bytes) { code_.reserve(bytes); }
   [[nodiscard]] std::vector<std::uint8_t> take() { return std::move(code_); }
 
   void bytes(std::span<const std::uint8_t> data);

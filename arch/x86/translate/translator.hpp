@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "arch/base/address.hpp"
+#include "arch/x86/translate/decoded_insns.hpp"
 #include "arch/x86/translate/superblock.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -31,6 +32,8 @@ struct CodeSource {
   std::function<bool(TraceeAddr)> section_at = {};
   /// A superblock that falls through to this address ends there. May be empty.
   std::function<bool(TraceeAddr)> joined_at = {};
+  /// From earlier superblocks. May be nullptr.
+  DecodedInsns* decoded = nullptr;
 };
 
 /// When a system call is made by translated code.

@@ -1,0 +1,23 @@
+#include "arch/x86/translate/decoded_insns.hpp"
+
+#include <algorithm>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+constexpr std::size_t kSlotBits = 13;
+
+}  // namespace
+
+SourceInsn DecodedInsns::decode(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
+  if (slots_.empty()) slots_.resize(std::size_t{1} << kSlotBits);
+  const std::uint64_t at = pc.value() ^ pc.value() >> kSlotBits;
+  SourceInsn& slot = slots_[at & (slots_.size() - 1)];
+  const auto known = slot.view();
+  const bool is_known = slot.pc == pc && !known.empty() && known.size() <= bytes.size() &&
+                        std::equal(known.begin(), known.end(), bytes.begin());
+  if (!is_known) slot = decode_source(pc, bytes);
+  return slot;
+}
+
+}  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,35 @@
+#include "arch/x86/translate/decoded_insns.hpp"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): it is used
+
+constexpr std::array<std::uint8_t, 5> kCall{0xe8, 0x10, 0, 0, 0};
+constexpr std::array<std::uint8_t, 5> kMove{0xb8, 0x10, 0, 0, 0};
+
+TEST(DecodedInsns, AreRememberedByAddressAndBytes) {
+  DecodedInsns insns;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(insns.decode(0x1000_ta, kCall).target, 0x1015_ta);
+    // They share a slot with it.
+    EXPECT_EQ(insns.decode(0x3001_ta, kCall).target, 0x3016_ta);
+  }
+  EXPECT_EQ(insns.decode(0x1000_ta, kMove).sets_eax_to, 0x10U);
+  EXPECT_EQ(insns.decode(0x1000_ta, kCall).kind, InsnClass::kCall);
+}
+
+TEST(DecodedInsns, WhatIsCutOffIsNotTakenForWhole) {
+  DecodedInsns insns;
+  EXPECT_EQ(insns.decode(0x1000_ta, kCall).kind, InsnClass::kCall);
+  EXPECT_EQ(insns.decode(0x1000_ta, std::span{kCall}.first(4)).special, Special::kUndecodable);
+  EXPECT_EQ(insns.decode(0x1000_ta, {}).special, Special::kUnreadable);
+  EXPECT_EQ(insns.decode(0_ta, {}).special, Special::kUnreadable);
+}
+
+}  // namespace
+}  // namespace backtrail::arch::x86::translate
