@@ -26,10 +26,8 @@ using arch::x86::translate::Slot;
 using arch::x86::translate::Special;
 namespace translate = arch::x86::translate;
 
-constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
-constexpr std::uint64_t kSyscallInsnBytes = 2;
 /// After so many full logs the thread will fill some more.
 constexpr std::uint64_t kBusyAt = 4;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
@@ -58,14 +56,6 @@ bool is_plain(Thread& thread) {
 
 }  // namespace
 
-/// The program's state, while it is put together.
-struct CacheSource::Native {
-  arch::x86::UserRegs regs;
-  TraceeAddr log;
-  TraceeAddr pc;
-  std::uint8_t flags = 0;
-};
-
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
                          std::uint64_t history_bytes, const TraceConfig& config)
     : StepSource{process, sink},
@@ -79,6 +69,8 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
 
 CacheSource::~CacheSource() {
   log::ptrace().debug("pid={}: {}", process_.pid(), statistics());
+  keep_awake(false);
+  note_written(nullptr);
   drop_space();
   add_statistics();
 }
@@ -209,7 +201,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
   regs[UserReg::kGsBase] = memory_->page().value();
-  regs[UserReg::kOrigRax] = kNoSystemCall;
+  regs[UserReg::kOrigRax] = cache::kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
   counted_at_ = TraceeAddr{};
@@ -224,20 +216,24 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
     note_resumed(how);
     return {};
   }
-  if (process_.cache_space) note_system_call(thread);
+  note_system_call(thread);
+  if (how.signal != 0) note_signal_frame(thread);
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
 
 void CacheSource::note_system_call(Thread& thread) {
+  if (!process_.cache_space) return;
+  note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  std::array<std::uint8_t, kSyscallInsnBytes> bytes{};
+  std::array<std::uint8_t, cache::kSyscallInsnBytes> bytes{};
   if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
       bytes[1] != 0x05) {
     return;
   }
   cache::CacheSpace& space = *process_.cache_space;
+  note_writes(thread, *regs);
   switch (cache::effect_of(*regs)) {
     case cache::SyscallEffect::kNone:
       break;
@@ -258,11 +254,16 @@ void CacheSource::note_system_call(Thread& thread) {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
+    keeps_awake_ = false;
+    written_.clear();
     process_.cache_space.reset();
     stop_signal_due_ = false;
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
+  keep_awake(false);
+  if (const auto verdict = write_hit(thread, status)) return *verdict;
+  note_written(&thread);
   if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
     if (process_.cache_space) process_.cache_space->change_mappings(*change);
   }
@@ -313,6 +314,8 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
       guard_hit(thread)) {
     return StopVerdict::kResumed;
   }
+  if (const auto verdict = write_hit(thread, status)) return *verdict;
+  if (!in_cache_) return StopVerdict::kReport;
   const bool fault =
       status.kind == WaitKind::kStopped && raised_by_instruction(thread, status.signal);
   if (!leave(thread)) return StopVerdict::kReport;
@@ -343,6 +346,9 @@ bool CacheSource::segv_blocked() const {
 }
 
 bool CacheSource::guard_hit(Thread& thread) {
+  if (everybody_recorded()) {
+    space_->look_for_quiet_code(thread, memory_->entries(memory_->log_end()));
+  }
   auto regs = thread.user_regs();
   if (!regs) return false;
   const auto info = request::read_siginfo(thread.tid());
@@ -362,77 +368,6 @@ bool CacheSource::guard_hit(Thread& thread) {
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
-}
-
-void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
-  const translate::PcRow& row = place.row;
-  arch::x86::UserRegs& regs = native.regs;
-  const auto has = [&](translate::StateFlag flag) { return (row.flags & flag) != 0; };
-  native.flags = row.flags;
-  native.log =
-      TraceeAddr{has(translate::kLogInSlot) ? memory_->read(Slot::kLog) : regs[UserReg::kR11]};
-  native.pc = has(translate::kTargetInSlot) ? TraceeAddr{memory_->read(Slot::kTarget)} : row.pc;
-  if (!has(translate::kR10Live)) regs[UserReg::kR10] = memory_->read(Slot::kR10);
-  if (!has(translate::kR11Live)) regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kScratch);
-  if (has(translate::kRcxPlusOne)) ++regs[UserReg::kRcx];
-  if (has(translate::kRcxIsPc)) regs[UserReg::kRcx] = row.pc.value();
-  regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
-}
-
-void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
-  arch::x86::UserRegs& regs = native.regs;
-  native.flags = translate::kCommitted;
-  native.log = TraceeAddr{regs[UserReg::kR11]};
-  if (place.registers_saved) {
-    native.log = TraceeAddr{memory_->read(Slot::kLog)};
-    regs[UserReg::kRax] = memory_->read(Slot::kRax);
-    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
-    regs[UserReg::kRdx] = memory_->read(Slot::kRdx);
-    regs[UserReg::kRsi] = memory_->read(Slot::kRsi);
-    regs[UserReg::kRdi] = memory_->read(Slot::kRdi);
-    regs[UserReg::kOrigRax] = kNoSystemCall;
-  }
-  regs[UserReg::kR10] = memory_->read(Slot::kR10);
-  regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  native.pc = miss_target(native.log).value_or(TraceeAddr{});
-}
-
-Result<void> CacheSource::leave(Thread& thread) {
-  BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
-  set_inside(false);
-  const auto place = space_->code().locate(stopped_at.pc());
-  Native native;
-  native.regs = stopped_at;
-  if (!place) {
-    log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
-    give_up("the thread left translated code by itself");
-    native.pc = stopped_at.pc();
-    native.log = memory_->log_begin();
-  } else if (place->kind == cache::CodePlace::Kind::kMiss) {
-    leave_miss(*place, native);
-    stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
-  } else {
-    leave_block(*place, native);
-  }
-  take_log(native.log);
-  if (place && (native.flags & translate::kCommitted) == 0) {
-    log_->add_arrival(place->logged.head);
-    for (std::size_t i = 0; i < place->row.passed; ++i) {
-      const auto [from, to] = place->logged.branch(i);
-      log_->add_record(decoder::branch(from, to));
-      ++counted_.branches;
-    }
-  } else {
-    log_->add_arrival(native.pc);
-  }
-  native.regs[UserReg::kRip] = native.pc.value();
-  native.regs[UserReg::kGsBase] = 0;
-  // A call that will be made again is not behind us yet.
-  const bool interrupted =
-      (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
-  moved_to(interrupted ? native.pc - kSyscallInsnBytes : native.pc);
-  return thread.set_user_regs(native.regs);
 }
 
 void CacheSource::push(const decoder::Record& record) {
@@ -461,9 +396,13 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 void CacheSource::detach(Thread& thread) {
   // Nobody else may see it.
   if (std::exchange(stop_signal_due_, false)) (void)cache::RemoteCalls::take_stop_signal(thread);
+  keep_awake(false);
+  note_written(&thread);
   StepSource::detach(thread);
   drop_space();
   const auto& space = process_.cache_space;
+  // Nobody else looks after this thread's faults.
+  if (space) (void)space->end_all_quiet(thread);
   if (!space || space->used()) return;
   if (auto removed = space->memory().remove(thread); !removed) {
     log::ptrace().warn("tid={}: {}", thread.tid(), removed.error().message());
@@ -479,6 +418,9 @@ std::string CacheSource::statistics() const {
     const cache::CodeCache& code = space_->code();
     text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
                         code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
+    if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
+      text += fmt::format("; {} quiet pages", quiet);
+    }
     if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
     if (code.cleared() != 0) text += fmt::format("; memory used up {} times", code.cleared());
   }

@@ -67,6 +67,23 @@ class CacheSource final : public StepSource {
   void note_system_call(Thread& thread);
   void look_for_sections(Thread& thread);
 
+  // cache_source_writes.cpp
+  /// What becomes of a thread that has stopped for writing quiet code; nothing: it has not.
+  std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
+  /// What the system call that comes next would not be let write, it is.
+  void note_writes(Thread& thread, const arch::x86::UserRegs& regs);
+  /// A signal's frame may be written below the thread's stack pointer.
+  void note_signal_frame(Thread& thread);
+  /// The kernel was not let write what a call's arguments name.
+  [[nodiscard]] bool hindered(const arch::x86::UserRegs& regs) const;
+  /// The thread stands behind a call that has failed with EFAULT; if that was because of us it is
+  /// to be made again.
+  void make_call_again(Thread& thread);
+  void note_mask(Thread& thread);
+  /// What was to be written, is; by a thread that is there or not any more.
+  void note_written(Thread* thread);
+  void keep_awake(bool on);
+
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
   /// Where the thread goes on that has no translation to go to; else why it has to leave.
@@ -104,6 +121,9 @@ class CacheSource final : public StepSource {
   bool in_cache_ = false;
   bool may_ask_ = false;
   std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
+  bool keeps_awake_ = false;                              ///< Likewise.
+  std::optional<std::uint64_t> mask_before_;              ///< Of the step that has been begun.
+  std::vector<cache::CacheSpace::WrittenPage> written_;   ///< By that step.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;
   std::string why_stepping_;

@@ -14,7 +14,6 @@ using arch::x86::translate::Slot;
 using arch::x86::translate::Special;
 namespace translate = arch::x86::translate;
 
-constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 /// At least as many as a superblock that checks itself is made of.
 constexpr std::uint64_t kMostCheckedBytes = 128;
 
@@ -76,6 +75,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   auto regs = thread.user_regs();
   if (!found.next || !regs) {
     if (!leave(thread)) return StopVerdict::kReport;
+    if (found.why == Special::kFailedCall) make_call_again(thread);
     return step_natively(thread);
   }
   (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);
@@ -85,7 +85,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
   (*regs)[UserReg::kR11] = log.value();
   (*regs)[UserReg::kRip] = found.next->value();
-  (*regs)[UserReg::kOrigRax] = kNoSystemCall;
+  (*regs)[UserReg::kOrigRax] = cache::kNoSystemCall;
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
   // Who misses once often misses again soon.
   may_ask_ = rseq_area_known();

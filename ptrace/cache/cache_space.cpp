@@ -90,7 +90,13 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
           .may_change =
               [raw = space.get()](TraceeAddr at) {
                 const auto* range = raw->executable_.find(at);
-                return range != nullptr && range->may_change;
+                return range != nullptr && range->may_change && !raw->is_quiet(at);
+              },
+          .made_here =
+              [raw = space.get()](TraceeAddr at) {
+                const auto* range = raw->executable_.find(at);
+                return range == nullptr || range->may_change ||
+                       (range->inode == 0 && range->path != kVdso);
               },
           .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
       inline_system_calls());
@@ -201,7 +207,7 @@ void CacheSpace::forbid(std::string why) {
 
 Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
-  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->mapping()));
+  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->mapping(), quiet_));
   pages_.forget();
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);

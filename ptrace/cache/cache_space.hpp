@@ -2,10 +2,12 @@
 /// @file
 /// What the recorded threads of one address space share.
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "ptrace/cache/code_pages.hpp"
 #include "ptrace/cache/executable_map.hpp"
 #include "ptrace/cache/kept_store.hpp"
+#include "ptrace/cache/quiet_pages.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -69,6 +72,28 @@ class CacheSpace {
   /// A thread goes into translated code, or has left it.
   void set_inside(std::size_t slot, bool inside) { inside_.set(slot, inside); }
 
+  // Code that may be written at any time is looked at whenever it is run. Where it is never
+  // written, the permission is taken away instead: it is quiet, until somebody writes it.
+
+  /// A stopped thread has logged this: what runs often may be made quiet.
+  void look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log);
+  [[nodiscard]] const QuietPages& quiet() const { return quiet_; }
+  /// A page that a thread may write for one instruction.
+  struct WrittenPage {
+    TraceeAddr begin;
+    std::array<std::uint8_t, QuietPages::kPageBytes> before{};
+  };
+  /// The next instruction writes there. That may take more than one page.
+  Result<void> let_write(Thread& thread, TraceeAddr at, std::vector<WrittenPage>& written);
+  /// It has. Nothing: the thread is gone.
+  void note_written(Thread* thread, std::vector<WrittenPage>& written);
+  /// Nothing in [begin, end) is quiet any more; the thread is stopped outside system calls.
+  Result<void> end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end);
+  Result<void> end_all_quiet(Thread& thread);
+  /// The memory is about to be copied, or will be written by others: until a call with false for
+  /// each with true, nothing becomes quiet.
+  void keep_awake(bool on) { on ? ++awake_ : --awake_; }
+
   /// From now on nothing may be run from here. The first reason stays.
   void forbid(std::string why);
   [[nodiscard]] bool forbidden() const { return !why_forbidden_.empty(); }
@@ -90,6 +115,10 @@ class CacheSpace {
   /// Ids as the program sees them, for the signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
+  Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
+  [[nodiscard]] bool is_quiet(TraceeAddr address) const;
+  /// Translations of what is not as it was.
+  void drop_changed(const WrittenPage& page);
   void look_for_section(TraceeAddr descriptor);
   void leave_section(const RestartableSection& section);
 
@@ -99,6 +128,8 @@ class CacheSpace {
   std::unique_ptr<CodeCache> code_;
   CodePages pages_;
   ExecutableMap executable_;
+  QuietPages quiet_;
+  int awake_ = 0;
   std::bitset<kMaxThreads> slots_;
   std::vector<std::size_t> free_areas_;
   std::optional<bool> same_ids_;    ///< The program sees the ids that we see.

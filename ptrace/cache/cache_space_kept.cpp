@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostKeptBytes = 64ULL << 20;
 /// The file behind the range; nothing where its content cannot be told from a file.
 std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
   CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
-  if (range.path == "[vdso]") return module;  // the kernel's, and its version is checked
+  if (range.path == kVdso) return module;  // the kernel's, and its version is checked
   if (range.inode == 0 || !range.path.starts_with('/')) return std::nullopt;
   struct stat facts {};
   const std::string path = fmt::format("/proc/{}/root{}", pid, range.path);
@@ -64,7 +64,7 @@ void CacheSpace::use_kept_modules() {
     const bool known = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
       return module.begin == range.begin && module.end == range.end;
     });
-    if (known || range.may_change || (range.inode == 0 && range.path != "[vdso]")) continue;
+    if (known || range.may_change || (range.inode == 0 && range.path != kVdso)) continue;
     const auto module = identify(process_.pid(), range);
     if (!module) {
       store_.reset();  // what is translated there means nothing to others
@@ -84,7 +84,8 @@ void CacheSpace::use_kept_modules() {
 void CacheSpace::keep() {
   if (!store_) return;
   const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
-  if (code_->blocks() <= old / kWorthKeepingShare || code_->bytes_used() > kMostKeptBytes) return;
+  const std::size_t made = code_->blocks_of_files();
+  if (made <= old / kWorthKeepingShare || code_->bytes_used() > kMostKeptBytes) return;
   code_->keep(modules_, [this](const KeptPieces& code) { store_->put(key_, code); });
 }
 

@@ -13,7 +13,7 @@ constexpr unsigned kLinkBits = 26;
 constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;
 constexpr std::uint32_t kSpecialMask = 15;
 constexpr std::uint32_t kStaleBit = 1U << 31U;
-constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kSection);
+constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kFailedCall);
 static_assert(kLastSpecial <= kSpecialMask);
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace backtrail::tracee::cache {
 
 struct CodeBlock {
   static constexpr std::uint32_t kPad = ~std::uint32_t{0};
-  enum Flag : std::uint8_t { kChecked = 1, kDropped = 2 };
+  /// kMadeHere: of code that is in no file.
+  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2 };
 
   TraceeAddr head;
   std::uint32_t offset = 0;     ///< In the code.
@@ -28,7 +29,7 @@ struct CodeBlock {
 
   [[nodiscard]] bool is_pad() const { return logged == kPad; }
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
-  [[nodiscard]] bool is_checked() const { return (flags & kChecked) != 0; }
+  [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
 };
 
 /// What ExitTable does not know of an exit.

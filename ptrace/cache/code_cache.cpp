@@ -108,7 +108,10 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
                   .offset = static_cast<std::uint32_t>(*offset),
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size())};
-  if (options.checked) facts.flags = CodeBlock::kChecked;
+  if (facts_.made_here(head)) {
+    facts.flags = CodeBlock::kMadeHere;
+    ++made_here_;
+  }
   const std::uint32_t block = add_block(facts, made.rows, made.ranges);
   note_pages(block, made.ranges);
   used_ = *offset + made.code.size();
@@ -251,7 +254,7 @@ void CodeCache::drop_block(std::uint32_t index) {
   CodeBlock& block = blocks_[index];
   if (block.is_dropped() || block.is_pad()) return;
   block.flags = static_cast<std::uint8_t>(block.flags | CodeBlock::kDropped);
-  complete_ &= block.is_checked();
+  complete_ &= block.is_made_here();
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   HeadTable::Entry& here = heads_.at(block.head);
   here.block = HeadTable::kNone;
@@ -357,6 +360,7 @@ std::uint64_t CodeCache::source_bytes() const {
 void CodeCache::clear() {
   drop_adopted();
   blocks_.clear();
+  made_here_ = 0;
   packed_.clear();
   heads_.clear();
   by_page_.clear();

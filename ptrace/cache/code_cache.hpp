@@ -41,8 +41,10 @@ class CodeCache {
   struct CodeFacts {
     /// Why the instruction at an address is to be left to the CPU; kNone for most.
     std::function<translate::Special(TraceeAddr)> left_to_cpu;
-    /// The program may write it at any time.
+    /// The program may write it at any time, and we would not know.
     std::function<bool(TraceeAddr)> may_change;
+    /// Is in no file: nobody else has the same code there.
+    std::function<bool(TraceeAddr)> made_here;
     /// Is about to be translated, after it may have changed.
     std::function<void(TraceeAddr)> look_again;
   };
@@ -91,6 +93,8 @@ class CodeCache {
 
   [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
+  /// Those that others may have, too.
+  [[nodiscard]] std::size_t blocks_of_files() const { return blocks_.size() - made_here_; }
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
   /// Bytes of the program that superblocks were made of, each counted once.
   [[nodiscard]] std::uint64_t source_bytes() const;
@@ -165,9 +169,10 @@ class CodeCache {
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
   bool adopted_current_ = true;
   std::vector<std::uint32_t> links_to_adopted_;
-  bool complete_ = true;  ///< Nothing was ever dropped but code that may change.
+  bool complete_ = true;  ///< Nothing was ever dropped that others have, too.
   bool making_checked_ = false;
   std::uint64_t limit_ = kTranslationBytes;
+  std::size_t made_here_ = 0;
   std::uint64_t renewed_ = 0;
   std::uint64_t cleared_ = 0;
   std::uint64_t used_ = 0;

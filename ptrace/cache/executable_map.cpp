@@ -13,17 +13,58 @@ bool same_kind(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
   return a.inode == 0 || a.offset - a.begin.value() == b.offset - b.begin.value();
 }
 
+/// Anonymous memory that no signal's frame and no allocator's data is in.
+bool is_own(const MapEntry& map) {
+  return !map.shared && map.inode == 0 && (map.path.empty() || map.path.starts_with("[anon:"));
+}
+
+/// Whether the mappings may be looked at as one.
+bool continues(const MapEntry& before, const MapEntry& map) {
+  return before.end == map.start && is_own(before) && is_own(map) && before.path == map.path &&
+         before.read == map.read && before.write == map.write && before.execute == map.execute;
+}
+
+void append(std::vector<MapEntry>& maps, MapEntry map) {
+  if (map.start == map.end) return;
+  if (!maps.empty() && continues(maps.back(), map)) {
+    maps.back().end = map.end;
+  } else {
+    maps.push_back(std::move(map));
+  }
+}
+
+/// The mappings as they would be if nothing had been made quiet.
+std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPages& quiet) {
+  std::vector<MapEntry> result;
+  for (const MapEntry& map : maps) {
+    MapEntry rest = map;
+    for (const auto& [begin, end] : quiet.within(TraceeAddr{map.start}, TraceeAddr{map.end})) {
+      MapEntry before = rest;
+      before.end = begin.value();
+      append(result, std::move(before));
+      MapEntry written = rest;
+      written.start = begin.value();
+      written.end = end.value();
+      written.write = true;
+      append(result, std::move(written));
+      rest.start = end.value();
+    }
+    append(result, std::move(rest));
+  }
+  return result;
+}
+
 }  // namespace
 
-Result<ExecutableMap> ExecutableMap::read(pid_t pid, TraceeAddr ours) {
+Result<ExecutableMap> ExecutableMap::read(pid_t pid, TraceeAddr ours, const QuietPages& quiet) {
   BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(pid));
   ExecutableMap result;
-  for (const MapEntry& map : maps) {
+  for (const MapEntry& map : quiet.empty() ? maps : as_made(maps, quiet)) {
     if (!map.execute) continue;
     result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
     if (!map.read || map.start == ours.value()) continue;
     result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode,
-                              map.path, map.write || map.shared});
+                              map.path, map.write || map.shared, map.write && is_own(map)});
   }
   return result;
 }

@@ -5,19 +5,24 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
+#include "ptrace/cache/quiet_pages.hpp"
 
 namespace backtrail::tracee::cache {
+
+/// The path of the kernel's code in every program.
+inline constexpr std::string_view kVdso = "[vdso]";
 
 /// Executable memory that can be read.
 class ExecutableMap {
  public:
-  /// `ours` begins a mapping that is not the program's.
-  static Result<ExecutableMap> read(pid_t pid, TraceeAddr ours);
+  /// `ours` begins a mapping that is not the program's. What is `quiet` is as the program made it.
+  static Result<ExecutableMap> read(pid_t pid, TraceeAddr ours, const QuietPages& quiet);
 
   struct Range {
     TraceeAddr begin;
@@ -27,6 +32,8 @@ class ExecutableMap {
     std::string path;
     /// It can be written, here or through another mapping, without a call that we would see.
     bool may_change = false;
+    /// Nobody but the process can write it, and only here.
+    bool own = false;
   };
 
   [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }

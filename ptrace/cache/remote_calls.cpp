@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -33,7 +34,6 @@ constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::microseconds kNap{50};
 constexpr std::uint64_t kStopBit = 1ULL << (SIGSTOP - 1);
 constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
-constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;

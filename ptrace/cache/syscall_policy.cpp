@@ -141,7 +141,8 @@ constexpr std::array kInline{
     SYS_setitimer,
 };
 
-constexpr std::uint64_t kUserDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
+constexpr std::uint64_t kUserDispatch = 59;      // PR_SET_SYSCALL_USER_DISPATCH
+constexpr std::uint64_t kDenyWriteExecute = 65;  // PR_SET_MDWE
 
 /// The end of user space, and a page more.
 constexpr TraceeAddr kEnd{1ULL << 57};
@@ -270,6 +271,33 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
       return first == SIGSEGV && second != 0 ? SyscallEffect::kSegvAction : SyscallEffect::kNone;
     default:
       return SyscallEffect::kNone;
+  }
+}
+
+WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
+  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+    case SYS_readv:
+    case SYS_preadv:
+    case SYS_preadv2:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_process_vm_readv:
+      return WriteEffect::kBuffers;
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_clone:
+    case SYS_clone3:
+      return WriteEffect::kClone;
+    case SYS_prctl:
+      // What is not writable must stay so (PR_SET_MDWE).
+      return regs[UserReg::kRdi] == kDenyWriteExecute ? WriteEffect::kAnyTime
+                                                      : WriteEffect::kArguments;
+    case SYS_io_setup:
+    case SYS_io_uring_setup:
+    case SYS_userfaultfd:
+      return WriteEffect::kAnyTime;
+    default:
+      return WriteEffect::kArguments;
   }
 }
 

@@ -13,6 +13,11 @@
 
 namespace backtrail::tracee::cache {
 
+/// The program's orig_rax when it is in no call.
+inline constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
+/// Of SYSCALL.
+inline constexpr std::uint64_t kSyscallInsnBytes = 2;
+
 /// Calls that are made from translated code, unseen: they change neither executable memory nor
 /// threads, processes, signal masks and handlers that matter to us, and end behind themselves.
 [[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();
@@ -37,5 +42,14 @@ struct MappingChange {
 
 /// Of the call that the thread is about to make.
 [[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);
+
+/// What a call does with memory that the program may write and we do not let it.
+enum class WriteEffect : unsigned char {
+  kArguments,  ///< The kernel writes where its arguments point to, if anywhere.
+  kBuffers,    ///< Where what they point to says.
+  kClone,      ///< Another thread or process gets the memory, or a copy.
+  kAnyTime,    ///< Others write it from now on, or the program may not any more.
+};
+[[nodiscard]] WriteEffect write_effect_of(const arch::x86::UserRegs& regs);
 
 }  // namespace backtrail::tracee::cache

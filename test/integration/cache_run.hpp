@@ -48,16 +48,18 @@ struct RunOptions {
   /// for programs that are not position independent.
   std::string from = {};
   bool threads = false;  ///< Threads born later are recorded and collected, too.
+  bool collects = true;  ///< Else the records are nobody's.
   /// Called at every stop but the last, with the first thread.
   std::function<void(EngineDriver&, Thread&)> at_stop = {};
 };
 
-inline void collect(EngineDriver& driver, ThreadId id, Outcome& outcome) {
+inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options,
+                    Outcome& outcome) {
   Thread* thread = driver.engine.find(id);
   if (thread == nullptr) return;
   EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
   thread = driver.engine.find(id);
-  if (thread == nullptr || !thread->trace()) return;
+  if (thread == nullptr || !thread->trace() || !options.collects) return;
   outcome.threads.push_back(std::make_unique<Collector>());
   if (const auto pc = thread->next_pc()) thread->trace()->hub().add(*outcome.threads.back(), *pc);
 }
@@ -77,7 +79,7 @@ inline Outcome run_recorded(const RunOptions& options) {
     EXPECT_TRUE(driver.run());
     EXPECT_TRUE(driver.engine.remove(pid, begin));
   }
-  collect(driver, id, outcome);
+  collect(driver, id, options, outcome);
   if (outcome.threads.empty()) outcome.threads.push_back(std::make_unique<Collector>());
   int stops = options.stops;
   std::map<ThreadId, int> signals;
@@ -105,7 +107,7 @@ inline Outcome run_recorded(const RunOptions& options) {
     outcome.end = *event;
     if (event->kind == StopKind::kProcessExited || event->kind == StopKind::kProcessSignalled)
       break;
-    if (event->kind == StopKind::kThreadCreated) collect(driver, event->thread, outcome);
+    if (event->kind == StopKind::kThreadCreated) collect(driver, event->thread, options, outcome);
     if (event->kind == StopKind::kSignal && event->signal != SIGINT) {
       signals[event->thread] = event->signal;
     }

@@ -27,6 +27,7 @@ class Builder {
     bool r11_dirty = false;
     bool is_return = false;      ///< To elsewhere than the call's end.
     bool falls_through = false;  ///< The branch is taken within the superblock.
+    std::optional<std::uint32_t> failed_call = {};
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
@@ -82,7 +83,9 @@ class Builder {
   void jump_if_rcx_zero_to(std::vector<std::uint32_t>& places);
   void unless_rcx_zero_to(std::vector<std::uint32_t>& places);
 
+  // builder_exits.cpp
   void add_side_exit(const SourceInsn& insn, std::uint8_t more_flags = 0);
+  void emit_failed_call(const SideExit& side);
   void emit_side_exits();
   void emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags = 0);
   void log(Exit& exit);

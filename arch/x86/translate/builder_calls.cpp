@@ -9,7 +9,8 @@ constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
-// Facts of Linux (asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h).
+// Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h).
+constexpr std::uint8_t kFault = 14;  // EFAULT
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
 constexpr std::uint32_t kSetFs = 0x1002;
@@ -37,8 +38,31 @@ bool Builder::system_call(const SourceInsn& insn) {
   r11_live_ = true;
   r11_dirty_ = true;
   mark(insn.next(), kRcxIsPc);
+  emit_.add_errno_to_rax_to_rcx(kFault);
+  emit_.bytes({kJumpIfRcxZero});
+  const std::uint32_t failed = emit_.open_rel8();
+  emit_.bytes({kShortJump});
+  const std::uint32_t done = emit_.open_rel8();
+  emit_.bind8(failed);
+  emit_.bytes({kJump});
+  add_side_exit(insn, kRcxIsPc);
+  side_exits_.back().failed_call = eax_;
+  emit_.bind8(done);
   emit_.move(Gpr::kRcx, insn.next().value());
   return true;
+}
+
+void Builder::emit_failed_call(const SideExit& side) {
+  const TraceeAddr next = side.insn.next();
+  mark(next, kRcxIsPc);
+  emit_.move(Gpr::kRcx, *side.failed_call);
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.move(Gpr::kRcx, next.value());
+  emit_exit({.kind = ExitKind::kSpecial,
+             .special = Special::kFailedCall,
+             .executed = side.executed,
+             .to = next},
+            next);
 }
 
 void Builder::jump_if_rcx_zero_to(std::vector<std::uint32_t>& places) {

@@ -77,6 +77,10 @@ void Emitter::subtract_from_rcx(std::uint8_t value) {
   bytes({0x48, 0x8d, 0x49, static_cast<std::uint8_t>(0 - value)});
 }
 
+void Emitter::add_errno_to_rax_to_rcx(std::uint8_t number) {
+  bytes({0x48, 0x8d, 0x48, number});
+}
+
 void Emitter::count_rdx_down() {
   bytes({0x48, 0x8d, 0x52, 0xff});
 }

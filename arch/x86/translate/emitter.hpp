@@ -58,6 +58,8 @@ class Emitter {
   void jump_through(Slot slot);
   /// lea rcx, [rcx-value] / lea rdx, [rdx-1] / mov rcx, rdx / pause
   void subtract_from_rcx(std::uint8_t value);
+  /// lea rcx, [rax+number]: zero behind a system call that has failed so.
+  void add_errno_to_rax_to_rcx(std::uint8_t number);
   void count_rdx_down();
   void move_rdx_to_rcx();
   void pause();

@@ -268,6 +268,8 @@ std::string_view to_string(Special special) {
       return "code outside files";
     case Special::kSection:
       return "restartable sequence";
+    case Special::kFailedCall:
+      return "failed system call";
   }
   return "unknown";
 }

@@ -29,6 +29,7 @@ enum class Special : std::uint8_t {
   kBreakpoint,   ///< The debugger wants to stop there.
   kMemory,       ///< In memory that is not translated.
   kSection,      ///< Leads to or is in a restartable sequence.
+  kFailedCall,   ///< Comes behind a system call that has failed with EFAULT.
 };
 [[nodiscard]] std::string_view to_string(Special special);
 

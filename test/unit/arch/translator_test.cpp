@@ -198,12 +198,17 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
     InlineSystemCalls calls{};
     calls[9] = check;
     const Superblock block = program.translated(&calls);
-    ASSERT_EQ(block.exits.size(), 2U);
+    ASSERT_EQ(block.exits.size(), 3U);
     EXPECT_EQ(block.exits[0].kind, ExitKind::kSpecial);
+    EXPECT_EQ(block.exits[0].special, Special::kSystemCall);
     EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
     EXPECT_EQ(block.exits[0].executed, 1U);
     EXPECT_EQ(block.exits[1].kind, ExitKind::kIndirect);
     EXPECT_EQ(block.exits[1].executed, 3U);
+    EXPECT_EQ(block.exits[2].kind, ExitKind::kSpecial);
+    EXPECT_EQ(block.exits[2].special, Special::kFailedCall);
+    EXPECT_EQ(block.exits[2].to, TraceeAddr{0x1007});
+    EXPECT_EQ(block.exits[2].executed, 2U);
     EXPECT_EQ(decodable_bytes(block.code), block.code.size());
     // Its rcx is out of the way meanwhile.
     EXPECT_TRUE(std::any_of(block.rows.begin(), block.rows.end(), [](const PcRow& row) {

@@ -1,0 +1,95 @@
+// From translated code back to the program's own state.
+
+#include "arch/base/log.hpp"
+#include "ptrace/cache/cache_source.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+namespace translate = arch::x86::translate;
+
+}  // namespace
+
+/// The program's state, while it is put together.
+struct CacheSource::Native {
+  arch::x86::UserRegs regs;
+  TraceeAddr log;
+  TraceeAddr pc;
+  std::uint8_t flags = 0;
+};
+
+void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
+  const translate::PcRow& row = place.row;
+  arch::x86::UserRegs& regs = native.regs;
+  const auto has = [&](translate::StateFlag flag) { return (row.flags & flag) != 0; };
+  native.flags = row.flags;
+  native.log =
+      TraceeAddr{has(translate::kLogInSlot) ? memory_->read(Slot::kLog) : regs[UserReg::kR11]};
+  native.pc = has(translate::kTargetInSlot) ? TraceeAddr{memory_->read(Slot::kTarget)} : row.pc;
+  if (!has(translate::kR10Live)) regs[UserReg::kR10] = memory_->read(Slot::kR10);
+  if (!has(translate::kR11Live)) regs[UserReg::kR11] = memory_->read(Slot::kR11);
+  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kScratch);
+  if (has(translate::kRcxPlusOne)) ++regs[UserReg::kRcx];
+  if (has(translate::kRcxIsPc)) regs[UserReg::kRcx] = row.pc.value();
+  regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
+}
+
+void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
+  arch::x86::UserRegs& regs = native.regs;
+  native.flags = translate::kCommitted;
+  native.log = TraceeAddr{regs[UserReg::kR11]};
+  if (place.registers_saved) {
+    native.log = TraceeAddr{memory_->read(Slot::kLog)};
+    regs[UserReg::kRax] = memory_->read(Slot::kRax);
+    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
+    regs[UserReg::kRdx] = memory_->read(Slot::kRdx);
+    regs[UserReg::kRsi] = memory_->read(Slot::kRsi);
+    regs[UserReg::kRdi] = memory_->read(Slot::kRdi);
+    regs[UserReg::kOrigRax] = cache::kNoSystemCall;
+  }
+  regs[UserReg::kR10] = memory_->read(Slot::kR10);
+  regs[UserReg::kR11] = memory_->read(Slot::kR11);
+  native.pc = miss_target(native.log).value_or(TraceeAddr{});
+}
+
+Result<void> CacheSource::leave(Thread& thread) {
+  BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
+  set_inside(false);
+  const auto place = space_->code().locate(stopped_at.pc());
+  Native native;
+  native.regs = stopped_at;
+  if (!place) {
+    log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
+    give_up("the thread left translated code by itself");
+    native.pc = stopped_at.pc();
+    native.log = memory_->log_begin();
+  } else if (place->kind == cache::CodePlace::Kind::kMiss) {
+    leave_miss(*place, native);
+    stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
+  } else {
+    leave_block(*place, native);
+  }
+  take_log(native.log);
+  if (place && (native.flags & translate::kCommitted) == 0) {
+    log_->add_arrival(place->logged.head);
+    for (std::size_t i = 0; i < place->row.passed; ++i) {
+      const auto [from, to] = place->logged.branch(i);
+      log_->add_record(decoder::branch(from, to));
+      ++counted_.branches;
+    }
+  } else {
+    log_->add_arrival(native.pc);
+  }
+  native.regs[UserReg::kRip] = native.pc.value();
+  native.regs[UserReg::kGsBase] = 0;
+  // A call that will be made again is not behind us yet.
+  const bool interrupted =
+      (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
+  moved_to(interrupted ? native.pc - cache::kSyscallInsnBytes : native.pc);
+  return thread.set_user_regs(native.regs);
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,189 @@
+// Code that may be written, seems not to be, and is.
+
+#include <algorithm>
+#include <bit>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "cache_run.hpp"
+#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/os/procfs.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::size_t kPage = cache::QuietPages::kPageBytes;
+
+class QuietCode : public testing::TestWithParam<const char*> {
+ protected:
+  /// The most pages that were quiet at a stop.
+  static std::size_t run(int stops) {
+    std::size_t quiet = 0;
+    const Outcome outcome = run_recorded({.program = "quiet",
+                                          .arguments = {GetParam()},
+                                          .stops = stops,
+                                          .threads = true,
+                                          .collects = false,
+                                          .at_stop = [&](EngineDriver&, Thread& thread) {
+                                            const auto& space = thread.process().cache_space;
+                                            if (space)
+                                              quiet = std::max(quiet, space->quiet().size());
+                                          }});
+    EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+    return quiet;
+  }
+};
+
+TEST_P(QuietCode, MayBeWrittenLikeAnyOther) {
+  EXPECT_GT(run(0), 0U);
+}
+
+TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhileItIsInterrupted) {
+  (void)run(100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
+                         testing::Values("store", "locked", "string", "border", "bulk", "kernel",
+                                         "child", "thread", "signals", "mappings"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+std::vector<MapEntry> anonymous_code(pid_t pid) {
+  auto maps = ProcFs{}.maps(pid);
+  if (!maps) return {};
+  std::erase_if(*maps, [](const MapEntry& map) {
+    return map.inode != 0 || !map.execute || !map.path.empty();
+  });
+  return *maps;
+}
+
+TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("quiet", {"store"});
+  const ThreadId id{pid, pid};
+  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kSignal);
+  const auto space = driver.engine.find(id)->process().cache_space;
+  ASSERT_TRUE(space);
+  ASSERT_GT(space->quiet().size(), 0U);
+  const auto writable = [](const MapEntry& map) { return map.write; };
+  const auto quiet = anonymous_code(pid);
+  EXPECT_FALSE(std::all_of(quiet.begin(), quiet.end(), writable));
+  ASSERT_TRUE(driver.engine.disable_trace(id));
+  const auto after = anonymous_code(pid);
+  EXPECT_FALSE(after.empty());
+  EXPECT_TRUE(std::all_of(after.begin(), after.end(), writable));
+  // SIGUSR1 again and again, and nothing else.
+  for (;;) {
+    const auto next = driver.run();
+    ASSERT_TRUE(next);
+    if (next->kind == StopKind::kProcessExited) {
+      EXPECT_EQ(next->exit_code, 0);
+      break;
+    }
+    ASSERT_EQ(next->kind, StopKind::kSignal);
+    ASSERT_EQ(next->signal, SIGUSR1);
+  }
+}
+
+TEST(QuietMemory, LooksAsTheProgramMadeIt) {
+  constexpr std::size_t kPages = 5;
+  void* memory = ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE | PROT_EXEC,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const TraceeAddr begin{std::bit_cast<std::uint64_t>(memory)};
+  const auto range_at = [&](const cache::QuietPages& quiet, TraceeAddr at) {
+    const auto map = cache::ExecutableMap::read(::getpid(), TraceeAddr{}, quiet);
+    const auto* range = map ? map->find(at) : nullptr;
+    return range != nullptr ? *range : cache::ExecutableMap::Range{};
+  };
+  const auto made = range_at({}, begin);
+  EXPECT_TRUE(made.may_change);
+  EXPECT_TRUE(made.own);
+  cache::QuietPages quiet;
+  for (const std::size_t page : {std::size_t{1}, std::size_t{3}}) {
+    const TraceeAddr at = begin + page * kPage;
+    ASSERT_EQ(::mprotect(std::bit_cast<void*>(at.value()), kPage, PROT_READ | PROT_EXEC), 0);
+    quiet.add({at, at + kPage});
+  }
+  EXPECT_FALSE(range_at({}, begin + kPage).may_change);
+  for (std::size_t page = 0; page < kPages; ++page) {
+    const auto range = range_at(quiet, begin + page * kPage);
+    EXPECT_EQ(range.begin, made.begin) << page;
+    EXPECT_EQ(range.end, made.end) << page;
+    EXPECT_TRUE(range.may_change) << page;
+    EXPECT_TRUE(range.own) << page;
+  }
+  ::munmap(memory, kPages * kPage);
+}
+
+TEST(QuietPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
+  cache::QuietPages pages;
+  std::uint64_t content = 1;
+  const auto take = [&](int times) {
+    for (int i = 0; i < times; ++i) pages.ran(TraceeAddr{0x5123});
+    return pages.take_due([&](TraceeAddr) { return content; });
+  };
+  EXPECT_TRUE(take(1000).empty());  // seen for the first time
+  EXPECT_TRUE(take(1).empty());     // too seldom
+  content = 2;
+  EXPECT_TRUE(take(1000).empty());  // another than it was
+  EXPECT_EQ(take(1000), std::vector{TraceeAddr{0x5000}});
+  pages.add({TraceeAddr{0x5000}, TraceeAddr{0x6000}});
+  EXPECT_TRUE(pages.contains(TraceeAddr{0x5fff}));
+  EXPECT_FALSE(pages.contains(TraceeAddr{0x6000}));
+  EXPECT_TRUE(take(1000).empty());
+  EXPECT_TRUE(take(0).empty());
+}
+
+TEST(QuietPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
+  cache::QuietPages pages;
+  const TraceeAddr page{0x5000};
+  const auto turns_until_due = [&] {
+    for (int turn = 0; turn < 1000; ++turn) {
+      for (int i = 0; i < 10; ++i) pages.ran(page);
+      if (!pages.take_due([](TraceeAddr) { return 1; }).empty()) return turn;
+    }
+    return -1;
+  };
+  const auto writes_until_left = [&] {
+    int writes = 1;
+    while (!pages.written(page)) ++writes;
+    return writes;
+  };
+  const int first = turns_until_due();
+  pages.add({page, page + kPage});
+  const int few = writes_until_left();
+  EXPECT_GT(few, 1);
+  pages.remove({page, page + kPage});
+  EXPECT_GT(turns_until_due(), first);
+  // Who runs much may be written more.
+  pages.add({page, page + kPage});
+  for (int i = 0; i < 100000; ++i) pages.ran(page);
+  EXPECT_GT(writes_until_left(), few);
+}
+
+TEST(QuietPages, AreToldAsRanges) {
+  cache::QuietPages pages;
+  pages.add({TraceeAddr{0x5000}, TraceeAddr{0x7000}});
+  pages.add({TraceeAddr{0x9000}, TraceeAddr{0xa000}});
+  using Ranges = std::vector<cache::QuietPages::Range>;
+  EXPECT_EQ(pages.all(), (Ranges{{TraceeAddr{0x5000}, TraceeAddr{0x7000}},
+                                 {TraceeAddr{0x9000}, TraceeAddr{0xa000}}}));
+  EXPECT_EQ(pages.within(TraceeAddr{0x6800}, TraceeAddr{0x9000}),
+            (Ranges{{TraceeAddr{0x6000}, TraceeAddr{0x7000}}}));
+  pages.remove({TraceeAddr{0x6000}, TraceeAddr{0x7000}});
+  EXPECT_EQ(pages.size(), 2U);
+  EXPECT_FALSE(pages.contains(TraceeAddr{0x6000}));
+  EXPECT_TRUE(pages.within(TraceeAddr{}, TraceeAddr{}).empty());
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
