@@ -105,12 +105,7 @@ constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
 
 Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
                                                        std::function<std::uint64_t()> records) {
-  // A thread of which there has been an event switches a little slower for a second and longer, so
-  // one that is known to do it often gets none. Whether we may have any is seen on ourselves then.
-  constexpr pid_t kThisThread = 0;
-  const bool calm = 2 * switches_of(tid) <= MarkPace::kFewest;
-  BT_TRY(auto marks, SchedMarks::open(kernel, calm ? tid : kThisThread, kRingBytes));
-  if (!calm) marks.reset();
+  BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
   return std::unique_ptr<ThreadClock>{
       new ThreadClock{kernel, tid, std::move(marks), std::move(records)}};
 }
@@ -123,10 +118,6 @@ ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMar
       pace_{now_ns()},
       records_{std::move(records)} {
   sums_.since_ns = now_ns();
-  if (!marks_) {
-    switches_ = seen_switches_ = switches_of(tid_);
-    has_marks_ = true;  // and it has not waited all the time
-  }
 }
 
 void ThreadClock::note_stop() {
@@ -192,7 +183,8 @@ void ThreadClock::look_at_resting(Thread& thread) {
 bool ThreadClock::has_rested() {
   if (!pace_.may_be_rested(looked_ns_)) return false;
   const std::uint64_t switches = switches_of(tid_);
-  const std::uint64_t before = std::exchange(seen_switches_, switches);
+  const std::uint64_t ours = std::exchange(stops_since_look_, 0);
+  const std::uint64_t before = std::exchange(seen_switches_, switches) + ours;
   return pace_.rested(2 * (switches - std::min(switches, before)), looked_ns_);
 }
 

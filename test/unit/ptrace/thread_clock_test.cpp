@@ -1,13 +1,7 @@
 // What a thread's departures from its CPU mean, on a simulated kernel.
 #include "ptrace/source/thread_clock.hpp"
 
-#include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <ctime>
-#include <thread>
-
-#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,42 +85,6 @@ TEST_F(ThreadClockTest, APreemptionOnTheWayToAStopIsNotTheStop) {
   wait_until(stop + 4 * kLong);
   clock_->note_stop();
   EXPECT_THAT(clock_->read().off, SizeIs(2));
-}
-
-/// A thread that has left its CPU often, by itself.
-class Restless {
- public:
-  Restless() : thread_{[this] { sleep_on(); }} {
-    while (sleeps_ < 200) std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
-  ~Restless() {
-    done_ = true;
-    thread_.join();
-  }
-  Restless(const Restless&) = delete;
-  Restless& operator=(const Restless&) = delete;
-  [[nodiscard]] pid_t tid() const { return tid_; }
-
- private:
-  void sleep_on() {
-    tid_ = ::gettid();
-    for (; !done_; ++sleeps_) std::this_thread::sleep_for(std::chrono::microseconds{20});
-  }
-  std::atomic<bool> done_ = false;
-  std::atomic<int> sleeps_ = 0;
-  std::atomic<pid_t> tid_ = 0;
-  std::thread thread_;
-};
-
-TEST_F(ThreadClockTest, WhoSwitchesOftenGetsNoEvent) {
-  const Restless thread;
-  test::SimulatedPerf kernel;
-  const auto clock = ThreadClock::open(kernel, thread.tid(), [] { return 0; });
-  ASSERT_TRUE(clock);
-  EXPECT_EQ(kernel.opened.size(), 1U);  // of ourselves, to see whether we may
-  EXPECT_EQ(kernel.open_events(), 0U);
-  kernel.open_rule = [](const perf_event_attr&) { return EACCES; };
-  EXPECT_FALSE(ThreadClock::open(kernel, thread.tid(), [] { return 0; }));
 }
 
 TEST_F(ThreadClockTest, MarksOfPlacesCountWhatWasHandedOn) {
