@@ -96,6 +96,12 @@ std::optional<Ahead> place_of_waiting(Thread& thread, TraceeAddr pc) {
   return Ahead{*numbers, logged ? 0U : place->row.passed};
 }
 
+/// Of so many marks those that are not of so many stops of ours; none where these are a good part:
+/// beside what a stop costs a mark is nothing.
+std::size_t not_ours(std::size_t marks, std::size_t stops) {
+  return marks > 4 * stops ? marks - 2 * stops : 0;
+}
+
 /// Pins come in pairs, the even one is of the earliest place.
 constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
   return number * 2 + (latest ? 1 : 0);
@@ -138,8 +144,7 @@ std::size_t ThreadClock::take_marks() {
 }
 
 bool ThreadClock::too_many(std::size_t marks) {
-  const std::size_t ours = 2 * std::exchange(stops_since_look_, 0);
-  return pace_.too_many(marks - std::min(marks, ours), now_ns());
+  return pace_.too_many(not_ours(marks, std::exchange(stops_since_look_, 0)), now_ns());
 }
 
 void ThreadClock::rest() {
@@ -183,9 +188,9 @@ void ThreadClock::look_at_resting(Thread& thread) {
 bool ThreadClock::has_rested() {
   if (!pace_.may_be_rested(looked_ns_)) return false;
   const std::uint64_t switches = switches_of(tid_);
-  const std::uint64_t ours = std::exchange(stops_since_look_, 0);
-  const std::uint64_t before = std::exchange(seen_switches_, switches) + ours;
-  return pace_.rested(2 * (switches - std::min(switches, before)), looked_ns_);
+  const std::uint64_t before = std::exchange(seen_switches_, switches);
+  const std::size_t marks = 2 * (switches - std::min(switches, before));
+  return pace_.rested(not_ours(marks, std::exchange(stops_since_look_, 0)), looked_ns_);
 }
 
 std::uint64_t ThreadClock::lost_marks() const {
