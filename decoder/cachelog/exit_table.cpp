@@ -93,21 +93,28 @@ std::optional<LoggedExit> ExitTable::find(std::uint32_t number) const {
   return exit;
 }
 
-void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) const {
-  const std::span<const ExitWeight> before = base_.weights;
-  const std::span<const ExitWeight> behind = weights_;
-  std::uint64_t branches = 0;
-  std::uint64_t instructions = 0;
-  for (const std::uint32_t number : numbers) {
-    const bool is_old = number < before.size();
-    const std::size_t index = is_old ? number : number - before.size();
-    const std::span<const ExitWeight> weights = is_old ? before : behind;
-    if (index >= weights.size()) continue;
-    branches += weights[index].branches;
-    instructions += weights[index].instructions;
+void ExitTable::weigh_all() {
+  const std::size_t base = base_.weights.size();
+  for (std::size_t number = counted_.size(); number < base + weights_.size(); ++number) {
+    const ExitWeight& weight = number < base ? base_.weights[number] : weights_[number - base];
+    counted_.push_back(weight.branches | std::uint64_t{weight.instructions} << 32U);
   }
-  counts.branches += branches;
-  counts.instructions += instructions;
+}
+
+void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) {
+  weigh_all();
+  // Both sums at once; few enough at a time for the halves.
+  constexpr std::size_t kAtOnce = 32768;
+  const std::uint64_t* weights = counted_.data();
+  const std::size_t known = counted_.size();
+  while (!numbers.empty()) {
+    const auto part = numbers.first(std::min(kAtOnce, numbers.size()));
+    numbers = numbers.subspan(part.size());
+    std::uint64_t sum = 0;
+    for (const std::uint32_t number : part) sum += number < known ? weights[number] : 0;
+    counts.branches += sum & 0xffff'ffffU;
+    counts.instructions += sum >> 32U;
+  }
 }
 
 }  // namespace backtrail::decoder

@@ -121,7 +121,7 @@ class ExitTable {
   /// Nothing for a number that no exit has.
   [[nodiscard]] std::optional<LoggedExit> find(std::uint32_t number) const;
   [[nodiscard]] BlockView block(std::uint32_t number) const;
-  void count(std::span<const std::uint32_t> numbers, LogCounts& counts) const;
+  void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
 
   [[nodiscard]] const Base& base() const { return base_; }
   /// What was added. Nothing when some of it has no place there: targets that are too far.
@@ -133,6 +133,7 @@ class ExitTable {
   }
 
  private:
+  void weigh_all();
   [[nodiscard]] const LoggedBlock& logged(std::uint32_t number) const {
     const std::size_t before = base_.blocks.size();
     return number < before ? base_.blocks[number] : blocks_[number - before];
@@ -143,6 +144,8 @@ class ExitTable {
   ChunkedArray<NearBranch> branches_;
   ChunkedArray<PackedExit> exits_;
   std::vector<ExitWeight> weights_;
+  /// Weights of all, when somebody counts: instructions in the upper half.
+  std::vector<std::uint64_t> counted_;
   std::map<std::uint32_t, TraceeAddr> far_;  ///< Targets that PackedExit has no room for.
 };
 

@@ -72,6 +72,26 @@ let m = new Map(), t = 0;
 for (let i = 0; i < 3000000; i++) { const k = (i * 7919) % 5003; m.set(k, (m.get(k) || 0) + i); t += String(k).length; }
 console.log(m.size, t);
 """
+JAVA = """
+import java.util.*;
+public class Prog {
+  interface Shape { double next(double x); }
+  public static void main(String[] arguments) {
+    Shape[] shapes = {x -> x * 1.01 + 1, x -> x > 1e6 ? x / 3 : x + 2, x -> x * 0.99 - 1};
+    long sum = 0;
+    double x = 1;
+    for (int round = 0; round < 1200; round++) {
+      Map<String, Integer> words = new HashMap<>();
+      for (int i = 0; i < 20000; i++) words.merge("w" + i * 31 % 5000, i, Integer::sum);
+      List<Integer> values = new ArrayList<>(words.values());
+      Collections.sort(values);
+      sum += values.get(values.size() / 2);
+      for (int i = 0; i < 40000; i++) x = shapes[i % 3].next(x);
+    }
+    System.out.println(sum + " " + x);
+  }
+}
+"""
 
 
 class Scratch:
@@ -93,6 +113,9 @@ class Scratch:
         self.write("prog.js", NODE)
         shutil.copy(os.path.join(HERE, "shapes.cpp"), self.folder)
         subprocess.run(["g++", "-O2", "-o", self.path("shapes"), self.path("shapes.cpp")], check=True)
+        self.write("Prog.java", JAVA)
+        if full("javac"):
+            subprocess.run([full("javac"), "-d", self.folder, self.path("Prog.java")], check=True)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -122,7 +145,7 @@ def workloads(scratch):
             ("python3", [full("python3"), "-S", scratch.path("prog.py")]),
             ("perl", [full("perl"), scratch.path("prog.pl")]),
             ("sqlite3", [full("sqlite3"), ":memory:", ".read " + scratch.path("prog.sql")]),
-            ("cc1plus", [compiler_proper(), "-quiet", "-O2", "-std=c++17", "-o", "/dev/null", scratch.path("library.cpp")]),
+            ("cc1plus", [compiler_proper(), "-quiet", "-D_GNU_SOURCE", "-O2", "-std=c++17", "-o", "/dev/null", scratch.path("library.cpp")]),
             ("shapes", [scratch.path("shapes"), "60"]),
         ],
         "short": [
@@ -135,7 +158,8 @@ def workloads(scratch):
         "extra": [
             ("xz, 2 threads", [full("xz"), "-0c", "-T2", "--block-size=4MiB", text]),
             ("node", [full("node"), scratch.path("prog.js")]),
-            ("java", [full("java"), "-version"]),
+            ("java", [full("javac") and full("java"), "-cp", scratch.folder, "Prog"]),
+            ("java -version", [full("java"), "-version"]),
         ],
     }
     return {k: [w for w in v if w[1][0]] for k, v in sets.items()}
