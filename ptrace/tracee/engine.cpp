@@ -187,7 +187,18 @@ int Engine::detach_signal(Thread& thread) const {
   return is_debugger_signal(stop.signal) ? 0 : stop.signal;
 }
 
-Result<void> Engine::detach(pid_t pid) {
+void Engine::detach_one(Thread& thread) {
+  if (!thread.stopped()) return;
+  for (unsigned number = 7; thread.process().debug_generation() != 0 && number == 7; --number) {
+    (void)request::write_debug_register(thread.tid(), number, 0);
+  }
+  const int signal = detach_signal(thread);
+  if (auto done = request::detach(thread.tid(), signal); !done) {
+    log::ptrace().warn("tid={}: {}", thread.tid(), done.error().message());
+  }
+}
+
+Result<void> Engine::detach_all(pid_t pid, pid_t last) {
   Process* process = find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "detach", as_detail(pid));
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
@@ -201,22 +212,20 @@ Result<void> Engine::detach(pid_t pid) {
   (void)process->breakpoints().lift_all();
   process->clear_debug();
   for (const auto& thread : process->threads()) {
-    if (!thread->stopped()) continue;
-    for (unsigned number = 7; process->debug_generation() != 0 && number == 7; --number) {
-      (void)request::write_debug_register(thread->tid(), number, 0);
-    }
-    const int signal = detach_signal(*thread);
-    if (auto done = request::detach(thread->tid(), signal); !done) {
-      log::ptrace().warn("tid={}: {}", thread->tid(), done.error().message());
-    }
+    if (thread->tid() != last) detach_one(*thread);
   }
+  if (Thread* thread = process->find(last)) detach_one(*thread);
   forget_process(pid);
   return {};
 }
 
-Result<void> Engine::let_go(pid_t pid) {
-  let_go_.insert(pid);
-  return detach(pid);
+Result<void> Engine::detach(pid_t pid) {
+  return detach_all(pid, pid);
+}
+
+Result<void> Engine::let_go(ThreadId last) {
+  let_go_.insert(last.pid);
+  return detach_all(last.pid, last.tid);
 }
 
 Result<void> Engine::kill(pid_t pid) {

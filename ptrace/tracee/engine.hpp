@@ -55,8 +55,9 @@ class Engine {
   /// Error kBusy when it is traced by us already.
   Result<pid_t> attach(pid_t pid);
   Result<void> detach(pid_t pid);
-  /// detach() of a process that was launched; its end is reported all the same.
-  Result<void> let_go(pid_t pid);
+  /// detach() of a process that was launched; its end is reported all the same. When `last` runs
+  /// again no thread of the process is traced any more.
+  Result<void> let_go(ThreadId last);
   Result<void> kill(pid_t pid);
   /// Processes the client knows of.
   [[nodiscard]] std::vector<Process*> processes() const;
@@ -168,6 +169,8 @@ class Engine {
   void forget_process(pid_t pid);
   void take_terminal_back();
   Result<void> seize_tasks(Process& process);
+  Result<void> detach_all(pid_t pid, pid_t last);
+  void detach_one(Thread& thread);
   [[nodiscard]] int detach_signal(Thread& thread) const;
 
   SourceKind source_;

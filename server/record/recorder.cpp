@@ -186,7 +186,7 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   const pid_t pid = event.thread.pid;
   look(event.thread, {.reason = EndReason::kLeakCheck, .sanitized = true});
   sanitizers_.on_end(pid);
-  if (const auto done = engine_.let_go(pid); !done) {
+  if (const auto done = engine_.let_go(event.thread); !done) {
     log::server().warn("pid={}: {}", pid, done.error().message());
   }
 }

@@ -132,14 +132,16 @@ INSTANTIATE_TEST_SUITE_P(Address, Ending,
                                          sanitized("address", "use-after-free", true),
                                          sanitized("address", "null", true),
                                          sanitized("address", "leak", true),
-                                         sanitized("address", "thread", false)));
+                                         sanitized("address", "thread", false),
+                                         sanitized("address", "hold", false, "200")));
 
 INSTANTIATE_TEST_SUITE_P(
     OtherSanitizers, Ending,
     testing::Values(sanitized("undefined", "fine", false), sanitized("undefined", "overflow", true),
                     sanitized("undefined", "exit", false, "3"), sanitized("leak", "fine", false),
                     sanitized("leak", "leak", true), sanitized("leak", "thread", false),
-                    sanitized("thread", "thread", false), sanitized("thread", "race", true)));
+                    sanitized("leak", "hold", false, "200"), sanitized("thread", "thread", false),
+                    sanitized("thread", "race", true)));
 
 INSTANTIATE_TEST_SUITE_P(DeathTests, Ending,
                          testing::Values(death_tests("fast", "Expected.*", false),

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include <unistd.h>
+
 int* volatile kept;
 volatile int sink;
 int shared;
@@ -19,6 +21,19 @@ static void race() {
   while (!first.load(std::memory_order_relaxed)) std::this_thread::yield();
   shared = 2;
   one.join();
+}
+
+/// They wait for ever, each with the only pointer to a block on its stack: no leak.
+static void hold(int threads) {
+  std::atomic<int> holding{0};
+  for (int i = 0; i < threads; ++i) {
+    std::thread{[&] {
+      int* volatile held = new int[4];
+      held[0] = holding.fetch_add(1) + 1;
+      for (;;) pause();
+    }}.detach();
+  }
+  while (holding != threads) std::this_thread::yield();
 }
 
 int main(int argc, char** argv) {
@@ -47,6 +62,10 @@ int main(int argc, char** argv) {
   if (!std::strcmp(how, "thread")) {
     std::thread other{[] { sink = 1; }};
     other.join();
+  }
+  if (!std::strcmp(how, "hold")) {
+    hold(number);
+    return 0;
   }
   return number;
 }
