@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace backtrail::decoder {
 namespace {
@@ -94,6 +96,7 @@ class Folder {
     link();
     hashes_.resize(root_ + 1);
     nested_.assign(root_ + 1, 1);
+    within_.resize(root_ + 1);
     lists_.resize(root_ + 1);
     for (std::size_t i = 0; i < gaps_.size(); ++i) hashes_[calls_.size() + i] = mix(i, 0x6a70U);
     for (std::size_t i = 0; i < offs_.size(); ++i) {
@@ -173,7 +176,9 @@ class Folder {
     if (!items_.empty()) list = fold_sequences(fold_runs(items_));
     if (node == root_) return;
     const Call& call = calls_[node];
+    sum_up(node);
     fold_recursion(node, call, list);
+    find_next(node, list);
     std::uint64_t hash = mix(call.function.id, call.function.known() ? 0 : call.first.value());
     hash = mix(hash, call.site.value());
     hash = mix(hash,
@@ -193,54 +198,140 @@ class Folder {
     nested_[node] = nested_[child] + 1;
     std::vector<Item> within = std::move(lists_[child]);
     list = std::move(within);
+    within_[node].shape = within_[child].shape;
   }
 
-  /// The one thing that a call did, if that was a call.
-  [[nodiscard]] std::size_t only_call_of(std::size_t node) const {
-    const std::vector<Item>& list = lists_[node];
-    const bool one = list.size() == 1 && list.front().repeat == 1;
-    return one && list.front().node < calls_.size() ? list.front().node : kNoCall;
+  /// What a call is made of, all that it called included.
+  struct Within {
+    std::uint64_t shape = 0;     ///< Which functions it called itself, one after the other.
+    std::size_t next = kNoCall;  ///< The call that a recursion goes on by, if it is shown once.
+    std::uint32_t calls = 1;
+    std::uint32_t height = 1;
+    std::uint32_t waits = 0;
+  };
+  void sum_up(std::size_t node) {
+    Within& sum = within_[node];
+    std::uint64_t last = 0;
+    for (const Item& item : items_) {
+      if (item.node >= calls_.size()) {
+        ++sum.waits;
+        continue;
+      }
+      const Within& child = within_[item.node];
+      sum.calls += child.calls;
+      sum.waits += child.waits;
+      sum.height = std::max(sum.height, child.height + 1);
+      const FunctionRef& function = calls_[item.node].function;
+      const std::uint64_t id = mix(1, function.known() ? function.id : ~item.node);
+      if (id != last) sum.shape = mix(sum.shape, id);
+      last = id;
+    }
   }
+  /// It is the function of `node`, or comes to it soon.
+  [[nodiscard]] bool recurs(std::size_t child, std::size_t node) const {
+    const FunctionRef& function = calls_[node].function;
+    for (std::size_t steps = kMostPeriod; steps != 0 && child != kNoCall; --steps) {
+      if (function.known() && calls_[child].function.id == function.id) return true;
+      child = next_of(child);
+    }
+    return false;
+  }
+  /// The one that had not returned, else the one that recurs, else the one with the deepest calls.
+  void find_next(std::size_t node, const std::vector<Item>& list) {
+    using Rank = std::tuple<bool, bool, std::uint32_t>;
+    Rank best{};
+    std::uint32_t in_sequence = 0;  ///< So many items.
+    for (const Item& item : list) {
+      in_sequence = std::max(item.span, in_sequence - std::min(in_sequence, 1U));
+      if (item.node >= calls_.size()) continue;
+      const Rank rank{calls_[item.node].end == CallEnd::kOpen, recurs(item.node, node),
+                      within_[item.node].height};
+      if (rank <= best) continue;
+      best = rank;
+      within_[node].next = item.repeat == 1 && in_sequence == 0 ? item.node : kNoCall;
+    }
+  }
+  [[nodiscard]] std::size_t next_of(std::size_t node) const { return within_[node].next; }
   [[nodiscard]] std::size_t follow(std::size_t node, std::size_t steps) const {
-    for (; steps != 0 && node != kNoCall; --steps) node = only_call_of(node);
+    for (; steps != 0 && node != kNoCall; --steps) node = next_of(node);
     return node;
   }
-  /// The same function, called in the same way. The outermost was called from somewhere else.
+  /// The same function, called in the same way. The outermost was called from somewhere else; and
+  /// so may one be that has returned and that others were called beside.
   [[nodiscard]] bool alike(std::size_t a, std::size_t b, bool outermost) const {
     const Call& x = calls_[a];
     const Call& y = calls_[b];
+    const bool anywhere = outermost || (y.end != CallEnd::kOpen && lists_[y.parent].size() > 1);
     return x.function.known() && x.function.id == y.function.id && x.begin == y.begin &&
-           x.end == y.end && nested_[a] == nested_[b] && (outermost || x.site == y.site);
+           x.end == y.end && nested_[a] == nested_[b] && (anywhere || x.site == y.site);
   }
-  /// Calls from `node` on that did nothing but make the next one, in rounds of a few.
+  /// They called the same functions; of the second one no wait has to be shown.
+  [[nodiscard]] bool did_alike(std::size_t a, std::size_t b) const {
+    const std::size_t next = next_of(b);
+    return within_[a].shape == within_[b].shape && next != kNoCall &&
+           within_[b].waits == within_[next].waits;
+  }
+  /// Calls from `node` on that called the next one, and beside it the same functions in each round.
   struct Circle {
     std::uint32_t round = 0;   ///< Calls of one.
     std::uint64_t rounds = 1;  ///< 1: there is no circle.
+    std::size_t inner = 0;     ///< The last call of the first round.
     std::size_t last = 0;      ///< The innermost of them all.
+    std::uint64_t calls = 0;   ///< In all rounds but the first, with those beside.
   };
   [[nodiscard]] Circle circle_at(std::size_t node) const {
     constexpr std::uint64_t kFewestRounds = 3;
     for (std::uint32_t round = 1; round <= kMostPeriod; ++round) {
-      std::size_t behind = follow(node, round);
+      const std::size_t second = follow(node, round);
+      std::size_t behind = second;
       std::uint64_t same = 0;
-      for (std::size_t at = node; behind != kNoCall && alike(at, behind, at == node); ++same) {
-        at = only_call_of(at);
-        behind = only_call_of(behind);
+      for (std::size_t at = node; behind != kNoCall && alike(at, behind, at == node);) {
+        ++same;
+        if (!did_alike(at, behind)) break;
+        at = next_of(at);
+        behind = next_of(behind);
       }
       const std::uint64_t rounds = (same + round) / round;
-      if (rounds >= kFewestRounds) return {round, rounds, follow(node, rounds * round - 1)};
+      if (rounds < kFewestRounds) continue;
+      const std::size_t last = follow(node, rounds * round - 1);
+      return {round, rounds, follow(node, round - 1), last,
+              within_[second].calls - within_[last].calls + nested_[last]};
     }
     return {};
   }
 
-  std::vector<FoldedRow> rows() const {
-    struct Cursor {
-      const std::vector<Item>* list;
-      std::size_t at;
-      std::size_t end;  ///< Of a sequence, or of the list.
-      std::uint32_t level;
-      bool in_sequence;
-    };
+  /// A list of which rows are being made.
+  struct Cursor {
+    const std::vector<Item>* list;
+    std::size_t at;
+    std::size_t end;  ///< Of a sequence, or of the list.
+    std::uint32_t level;
+    bool in_sequence;
+  };
+  [[nodiscard]] FoldedRow row_of(const Item& item, std::uint32_t level) const {
+    FoldedRow row{FoldedRow::Kind::kCall, level, item.node, item.repeat, nested_[item.node]};
+    if (item.node >= first_off_) {
+      row.kind = FoldedRow::Kind::kOff;
+      row.index -= first_off_;
+    } else if (item.node >= calls_.size()) {
+      row.kind = FoldedRow::Kind::kGap;
+      row.index -= calls_.size();
+    }
+    return row;
+  }
+  /// The calls of a first round are shown as all calls are; in place of the second one stands how
+  /// many more there are.
+  void note_circle(std::size_t node) {
+    if (first_round_.erase(node) != 0) return;
+    const Circle circle = circle_at(node);
+    if (circle.rounds == 1) return;
+    for (std::uint32_t i = 1; i < circle.round; ++i) {
+      node = next_of(node);
+      first_round_.insert(node);
+    }
+    second_rounds_[next_of(node)] = circle;
+  }
+  std::vector<FoldedRow> rows() {
     std::vector<FoldedRow> out;
     std::vector<Cursor> stack{{&lists_[root_], 0, lists_[root_].size(), 0, false}};
     while (!stack.empty()) {
@@ -258,31 +349,24 @@ class Folder {
         continue;
       }
       ++top.at;
-      FoldedRow row{FoldedRow::Kind::kCall, top.level, item.node, item.repeat, nested_[item.node]};
-      if (item.node >= first_off_) {
-        row.kind = FoldedRow::Kind::kOff;
-        row.index -= first_off_;
-      } else if (item.node >= calls_.size()) {
-        row.kind = FoldedRow::Kind::kGap;
-        row.index -= calls_.size();
+      FoldedRow row = row_of(item, top.level);
+      std::size_t inner = item.node;
+      if (const auto found = second_rounds_.find(inner); found != second_rounds_.end()) {
+        const Circle& circle = found->second;
+        row = {FoldedRow::Kind::kRounds,
+               top.level,
+               circle.inner,
+               circle.rounds - 1,
+               1,
+               circle.round,
+               circle.calls};
+        inner = circle.last;
+      } else if (row.kind == FoldedRow::Kind::kCall) {
+        note_circle(inner);
       }
       out.push_back(row);
-      std::size_t inner = item.node;
-      std::uint32_t level = top.level + 1;
-      if (row.kind == FoldedRow::Kind::kCall) {
-        const Circle circle = circle_at(inner);
-        if (circle.rounds > 1) {
-          for (std::uint32_t i = 1; i < circle.round; ++i) {
-            inner = only_call_of(inner);
-            out.push_back({FoldedRow::Kind::kCall, level++, inner, 1, nested_[inner]});
-          }
-          out.push_back(
-              {FoldedRow::Kind::kRounds, level++, inner, circle.rounds - 1, 1, circle.round});
-          inner = circle.last;
-        }
-      }
       if (const auto& list = lists_[inner]; !list.empty()) {
-        stack.push_back({&list, 0, list.size(), level, false});
+        stack.push_back({&list, 0, list.size(), row.level + 1, false});
       }
     }
     return out;
@@ -298,6 +382,9 @@ class Folder {
   std::vector<std::size_t> next_;
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint64_t> nested_;
+  std::vector<Within> within_;
+  std::unordered_set<std::size_t> first_round_;            ///< Of circles that have begun.
+  std::unordered_map<std::size_t, Circle> second_rounds_;  ///< By where they begin.
   std::vector<std::vector<Item>> lists_;
   std::vector<Item> items_;
 };

@@ -33,13 +33,14 @@ struct FoldedRow {
   std::size_t index = 0;  ///< Of the call, gap or mark. Of kRepeat: none.
   std::uint64_t repeat = 1;
   std::uint64_t nested = 1;  ///< Calls of itself that were folded into this one.
-  /// Of kRounds: the last so many rows called each other in a circle, `repeat` times more.
+  /// Of kRounds: the last so many callers called each other in a circle, `repeat` times more.
   std::uint32_t round = 0;
+  std::uint64_t calls = 0;  ///< Of kRounds: all that were made in those.
 };
 
 /// Calls with the same function, site, outcome and calls within, one behind the other, become one;
-/// so do sequences of a few that repeat, and functions that do nothing but call themselves, or each
-/// other.
+/// so do sequences of a few that repeat, and functions that do nothing but call themselves. Where
+/// functions call each other, and in each round the same ones beside, the first round is shown.
 /// @param calls  As CallRebuilder::finish has them.
 /// @param offs   By position. They fold like calls; about the same length is the same.
 [[nodiscard]] std::vector<FoldedRow> fold_calls(std::span<const Call> calls,

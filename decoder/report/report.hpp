@@ -33,7 +33,7 @@ enum class RowKind : std::uint8_t {
   kRepeat,   ///< What stands below, one level deeper, happened `repeat` times in a row.
   kGap,
   kOff,      ///< The thread was off its CPU for `off.ns`.
-  kRounds,   ///< The `nested` calls above, `function`, called each other `repeat` times more.
+  kRounds,   ///< The `nested` callers, `function`, called each other `repeat` times more.
   kOmitted,  ///< Callers that are not shown; `repeat` says how many.
 };
 
@@ -45,6 +45,7 @@ struct ReportRow {
   std::uint32_t line = 0;
   std::uint64_t repeat = 1;  ///< So many times in a row.
   std::uint64_t nested = 1;  ///< It called itself, so many deep.
+  std::uint64_t calls = 0;   ///< Of kRounds: all that were made in those rounds.
   CallBegin begin = CallBegin::kCalled;
   CallEnd end = CallEnd::kReturned;
   bool context = false;  ///< Older than the calls asked for: shown because they lie within.

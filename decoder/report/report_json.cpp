@@ -106,6 +106,7 @@ json::object row_json(const ReportRow& row) {
   if (row.repeat != 1 || row.kind == RowKind::kOmitted) out["times"] = row.repeat;
   if (row.kind == RowKind::kRounds) {
     out["of"] = row.nested;
+    out["calls"] = row.calls;
   } else if (row.nested != 1) {
     out["nested"] = row.nested;
   }

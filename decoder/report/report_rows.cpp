@@ -70,9 +70,13 @@ class RowWriter {
     out.repeat = row.repeat;
     out.nested = row.round;
     out.end = source_.calls[row.index].end;
-    for (std::size_t i = index - row.round; i < index; ++i) {
-      if (!out.function.empty()) out.function += ", ";
-      out.function += name_of(source_.calls[source_.rows[i].index]);
+    out.calls = row.calls;
+    std::uint32_t level = row.level;
+    for (std::size_t i = index; level + row.round > row.level;) {
+      if (source_.rows[--i].level + 1 != level) continue;
+      --level;
+      const std::string name = name_of(source_.calls[source_.rows[i].index]);
+      out.function = out.function.empty() ? name : name + ", " + out.function;
     }
     put(std::move(out), row.level, context);
   }

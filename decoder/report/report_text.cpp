@@ -70,6 +70,12 @@ std::string off_text(const ReportRow& row) {
   return out + fmt::format(", until {} before the end", duration_text(row.off.before_end_ns));
 }
 
+std::string rounds_text(const ReportRow& row) {
+  const bool others = row.calls != row.repeat * row.nested;
+  return fmt::format("... {} more rounds of {}{} ...", grouped(row.repeat), printable(row.function),
+                     others ? fmt::format(", {} calls in all", grouped(row.calls)) : "");
+}
+
 std::string row_text(const ReportRow& row) {
   const bool calls = row.kind == RowKind::kCall || row.kind == RowKind::kRounds;
   const bool open = calls && row.end == CallEnd::kOpen;
@@ -87,8 +93,7 @@ std::string row_text(const ReportRow& row) {
     case RowKind::kOff:
       return out + off_text(row) + "\n";
     case RowKind::kRounds:
-      return out + fmt::format("... {} more rounds of {} ...\n", grouped(row.repeat),
-                               printable(row.function));
+      return out + rounds_text(row) + "\n";
     case RowKind::kOmitted:
       return out + fmt::format("... {} more callers ...\n", grouped(row.repeat));
   }

@@ -59,6 +59,8 @@ std::vector<std::string> folded(const std::vector<Call>& calls,
     }
     if (row.repeat != 1) line += fmt::format(" x{}", row.repeat);
     if (row.nested != 1) line += fmt::format(" deep{}", row.nested);
+    if (row.round != 0 && row.calls != row.round * row.repeat)
+      line += fmt::format(" calls{}", row.calls);
     out.push_back(line);
   }
   return out;
@@ -139,6 +141,44 @@ TEST(CallFold, ACircleIsOfTheSameCallsOnly) {
   // One that does more than to call the next is shown.
   EXPECT_THAT(folded(calls({"a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"})),
               ElementsAre("a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"));
+}
+
+TEST(CallFold, RoundsWithOtherCallsBeside) {
+  // A parser: p looks at what comes, f calls itself through g.
+  EXPECT_THAT(folded(calls({"m", "-f", "--p", "--g", "---p", "---f", "----p", "----g", "-----p",
+                            "-----f", "------p", "------g", "-------p", "-------f", "--------q"})),
+              ElementsAre("m", "-f", "--p", "--g", "---p", "---rounds of 2 x2 calls7", "----p",
+                          "----f", "-----q"));
+}
+
+TEST(CallFold, RoundsWhoseCallsBesideDifferInNumber) {
+  // Sorting: p compares by c as often as there is something to compare, then both parts are sorted.
+  const auto tree = calls({"m", "-s", "--p", "---c", "---c", "---c", "--s", "---p", "----c",
+                           "----c", "---s", "----p", "-----c", "----s", "----s", "---s", "--s"});
+  const std::vector<std::string> rows{
+      "m", "-s", "--p", "---c x3", "--rounds of 1 x2 calls6", "---p", "----c", "---s x2", "--s"};
+  EXPECT_EQ(folded(tree), rows);
+  // From another place, too; but not while they had not returned: that is the stack.
+  auto other_site = tree;
+  other_site[10].site = TraceeAddr{77};
+  EXPECT_EQ(folded(other_site), rows);
+  for (const std::size_t open : {1U, 6U, 10U, 13U}) other_site[open].end = CallEnd::kOpen;
+  EXPECT_EQ(folded(other_site).size(), 14U);
+}
+
+TEST(CallFold, ARecursionGoesOnByTheFunctionItselfNotByTheDeepestCall) {
+  EXPECT_THAT(folded(calls({"m", "-s", "--p", "---q", "----r", "--s", "---p", "----q", "-----r",
+                            "---s", "----p", "-----q", "------r"})),
+              ElementsAre("m", "-s", "--p", "---q", "----r", "--rounds of 1 x2 calls5", "---p",
+                          "----q", "-----r"));
+}
+
+TEST(CallFold, WaitsAreNotFoldedIntoRounds) {
+  auto tree = calls({"m", "-f", "--p", "--f", "---p", "---f", "----p", "----f"});
+  EXPECT_EQ(folded(tree).size(), 4U);
+  for (Call& call : tree) call.end_position = 100;
+  for (const std::size_t p : {2U, 4U, 6U}) tree[p].end_position = tree[p].begin_position + 1;
+  EXPECT_THAT(folded(tree, {}, {{.position = 5, .ns = 10}}), ::testing::Contains("----off"));
 }
 
 TEST(CallFold, GapsStandWhereTheyWere) {

@@ -9,6 +9,7 @@ namespace backtrail::decoder {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -58,13 +59,18 @@ TEST(ReportText, RoundsAreCountedAndNamed) {
   row.function = "a\nb, c";
   row.repeat = 12345;
   row.nested = 2;
+  row.calls = 24690;
   report.threads[0].rows.push_back(row);
-  EXPECT_THAT(report_text(report), HasSubstr("\n        ... 12,345 more rounds of a"));
+  EXPECT_THAT(report_text(report),
+              ContainsRegex("\n        \\.\\.\\. 12,345 more rounds of a.*, c \\.\\.\\.\n"));
+  report.threads[0].rows.back().calls = 100000;
+  EXPECT_THAT(report_text(report), HasSubstr(", c, 100,000 calls in all ..."));
   const auto json = boost::json::parse(report_json(report));
   const auto& last = json.at("threads").at(0).at("calls").as_array().back();
   EXPECT_EQ(last.at("kind"), "rounds");
   EXPECT_EQ(last.at("times"), 12345);
   EXPECT_EQ(last.at("of"), 2);
+  EXPECT_EQ(last.at("calls"), 100000);
   EXPECT_FALSE(last.as_object().contains("nested"));
 }
 
