@@ -58,8 +58,8 @@ FlowDecoder::Progress FlowDecoder::advance() {
 /// Whether others may go on with the TNT packet that comes.
 bool FlowDecoder::yields_at(const std::uint8_t* at) {
   if (at == packets_.data() + from_ || !stack_.can_lend()) return false;
-  const bool two = packets_.data() + packets_.size() - at >= 2;
-  ready_ = two && is_full_tnt8(at[0]) && is_full_tnt8(at[1]);
+  const auto rest = packets_.data() + packets_.size() - at;
+  ready_ = is_full_tnt8(*at) && rest > FlowLane::kLookAhead;
   return ready_;
 }
 
@@ -69,14 +69,39 @@ void FlowDecoder::lend(FlowLane& lane) {
           .stack = stack_.lend(),
           .full = batch_.full(),
           .at = packets_.data() + at_,
-          .end = packets_.data() + packets_.size()};
+          .end = packets_.data() + packets_.size(),
+          .mark = {}};
+  lane.set_mark();
 }
 
-void FlowDecoder::take_back(const FlowLane& lane) {
+bool FlowDecoder::tip_in(FlowLane& lane) {
+  const Leg* leg = lane.leg;
+  const bool call = leg->end == LegEnd::kIndirectCall;
+  if (lane.count() != 0 || !(call || leg->end == LegEnd::kIndirect)) return false;
+  if (lane.end - lane.at <= FlowLane::kLookAhead || (*lane.at & 0x1fU) != 0x0d) return false;
+  const unsigned form = *lane.at >> 5U;
+  const std::uint8_t* const behind = lane.at + 1 + PtLastIp::kBytes[form];
+  // The first bit behind it says that the branch was executed.
+  if (lane.end - behind <= FlowLane::kLookAhead || !is_tnt8(*behind)) return false;
+  const auto to = last_ip_.update(form, load_le<std::uint64_t>(lane.at + 1));
+  if (!to) return false;
+  put_branch(lane.out, leg->jump_from, leg->jump_to);
+  lane.out += leg->jumps;
+  put_branch(lane.out++, leg->last, TraceeAddr{*to});
+  *lane.stack.top = leg->behind;
+  lane.stack.top += leg->calls + (call ? 1 : 0);
+  lane.leg = target(*lane.leg, TraceeAddr{*to});
+  lane.at = behind;
+  lane.set_mark();
+  return true;
+}
+
+void FlowDecoder::take_back(FlowLane& lane) {
+  if (lane.count() == 0) lane.go_back();
   // Packets that were not begun are as if nobody had taken them.
-  const unsigned count = lane.count();
-  const unsigned rest = count % kFullTntBits;
-  at_ = static_cast<std::size_t>(lane.at - packets_.data()) - count / kFullTntBits;
+  unsigned rest = lane.count();
+  for (; rest != 0 && rest >= tnt8_bits(lane.at[-1]); --lane.at) rest -= tnt8_bits(lane.at[-1]);
+  at_ = static_cast<std::size_t>(lane.at - packets_.data());
   tnt_count_ = rest;
   tnt_bits_ = rest == 0 ? 0 : lane.bits >> (64 - rest);
   leg_ = lane.leg;
@@ -168,12 +193,17 @@ void FlowDecoder::depart(TraceeAddr to) {
     leg_ = graph_.at(to);
     return;
   }
-  auto& [newest, older] = leg_->next;
+  leg_ = target(*leg_, to);
+}
+
+/// Where a TIP leads, of a leg that remembers that.
+Leg* FlowDecoder::target(Leg& leg, TraceeAddr to) {
+  auto& [newest, older] = leg.next;
   if (newest->begin != to) {
     std::swap(newest, older);
     if (newest->begin != to) newest = graph_.at(to);
   }
-  leg_ = newest;
+  return newest;
 }
 
 bool FlowDecoder::tip(TraceeAddr to) {

@@ -59,7 +59,10 @@ class FlowDecoder {
   /// TNT packets that did not repeat what is known, those that were lent apart.
   [[nodiscard]] std::size_t followed() const { return followed_; }
   void lend(FlowLane& lane);
-  void take_back(const FlowLane& lane);
+  void take_back(FlowLane& lane);
+  /// Goes on, while TNT bits are lent, over a TIP that is just what comes. Returns false if
+  /// something else does.
+  bool tip_in(FlowLane& lane);
 
   [[nodiscard]] const Checkpoint& checkpoint() const { return checkpoint_; }
   /// Gives up without trying.
@@ -84,6 +87,7 @@ class FlowDecoder {
   bool follow();
   bool go_to_end_of_leg();
   void depart(TraceeAddr to);
+  Leg* target(Leg& leg, TraceeAddr to);
   bool walk_to(TraceeAddr stop);
   bool tip(TraceeAddr to);
   bool packet();

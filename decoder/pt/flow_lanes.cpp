@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "arch/base/bytes.hpp"
+#include "decoder/pt/flow_limits.hpp"
 #include "decoder/pt/record_batch.hpp"
 
 namespace backtrail::decoder {
 namespace {
 
-/// Between two looks at whether lanes can go on. A lane holds more bits than that.
-constexpr unsigned kSteps = 8;
-static_assert(kSteps <= LegStack::Loan::kSpare);
+constexpr unsigned kSteps = FlowLane::kSteps;
+static_assert(kSteps < LegStack::Loan::kSpare);  // and a TIP's call
 
 /// The bits of eight packets, the oldest highest, of which the lowest 16 are none.
 constexpr std::uint64_t bits_of(std::uint64_t packets) {
@@ -22,9 +22,15 @@ constexpr std::uint64_t bits_of(std::uint64_t packets) {
   return bits << 16U;
 }
 
+/// Appends `more` bits, the highest of `bits`; there is room.
+void append(FlowLane& lane, std::uint64_t bits, unsigned count, unsigned more) {
+  lane.bits &= lane.bits - 1;
+  lane.bits |= (bits >> count) | FlowLane::kNoBits >> (count + more);
+}
+
 /// Takes packets while there is room for their bits.
 void refill(FlowLane& lane) {
-  if (lane.end - lane.at < static_cast<std::ptrdiff_t>(sizeof(std::uint64_t))) return;
+  if (lane.end - lane.at <= FlowLane::kLookAhead) return;
   const auto packets = load_le<std::uint64_t>(lane.at);
   const std::uint64_t others =
       (~packets & 0x8080'8080'8080'8080U) | ((packets & 0x0101'0101'0101'0101U) << 7U);
@@ -33,9 +39,13 @@ void refill(FlowLane& lane) {
   const unsigned taken = std::min(full, (63 - count) / kFullTntBits);
   const unsigned more = taken * kFullTntBits;
   const std::uint64_t bits = bits_of(packets) & ~(~std::uint64_t{0} >> more);
-  lane.bits &= lane.bits - 1;
-  lane.bits |= (bits >> count) | FlowLane::kNoBits >> (count + more);
+  append(lane, bits, count, more);
   lane.at += taken;
+  // One that is not full stands before a TIP.
+  if (!is_tnt8(*lane.at) || count + more > 63 - kFullTntBits) return;
+  const unsigned last = tnt8_bits(*lane.at);
+  append(lane, std::uint64_t{*lane.at} >> 1U << (64 - last), count + more, last);
+  ++lane.at;
 }
 
 /// What changes with every step.
@@ -74,10 +84,26 @@ struct Runner {
 
 bool can_go_on(const FlowLane& lane) {
   return lane.leg->end <= LegEnd::kContinue && lane.out <= lane.full &&
-         lane.stack.top <= lane.stack.most && lane.count() > kSteps;
+         lane.stack.top <= lane.stack.most;
 }
 
 }  // namespace
+
+void FlowLane::set_mark() {
+  mark.leg = leg;
+  mark.bits = bits;
+  mark.out = out;
+  mark.top = stack.top;
+  std::copy_n(stack.top - kSteps, kSteps, mark.newest.begin());
+}
+
+void FlowLane::go_back() {
+  leg = mark.leg;
+  bits = mark.bits;
+  out = mark.out;
+  stack.top = mark.top;
+  std::copy_n(mark.newest.begin(), kSteps, stack.top - kSteps);
+}
 
 unsigned follow_lanes(FlowLanes& lanes, unsigned active) {
   std::array<unsigned, kFlowLanes> before{};
@@ -85,10 +111,13 @@ unsigned follow_lanes(FlowLanes& lanes, unsigned active) {
     unsigned stopped = 0;
     for (unsigned i = 0; i < kFlowLanes; ++i) {
       FlowLane& lane = lanes[i];
-      if (lane.count() <= kSteps) refill(lane);
+      if (lane.count() <= kSteps) {
+        refill(lane);
+        if (lane.count() <= kSteps && lane.count() != 0) lane.set_mark();
+      }
       const unsigned count = lane.count();
       // Direct jumps alone are no progress.
-      const bool stays = !can_go_on(lane) || count == before[i];
+      const bool stays = !can_go_on(lane) || count == 0 || count == before[i];
       before[i] = count;
       stopped |= (stays ? 1U : 0U) << i;
     }
@@ -102,6 +131,10 @@ unsigned follow_lanes(FlowLanes& lanes, unsigned active) {
     }
     a.store(lanes[0]);
     b.store(lanes[1]);
+    for (FlowLane& lane : lanes) {
+      if (lane.bits == 0) [[unlikely]]
+        lane.go_back();
+    }
   }
 }
 

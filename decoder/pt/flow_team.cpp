@@ -1,20 +1,21 @@
 #include "decoder/pt/flow_team.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <thread>
+
+#include "decoder/pt/piece_lanes.hpp"
 
 namespace backtrail::decoder {
 namespace {
 
 /// More do not pay: somebody has to take the records in their order.
 constexpr unsigned kMostThreads = 8;
-/// Pieces for each thread that are decoded ahead of their turn.
-constexpr std::size_t kAhead = 2 * kFlowLanes;
+/// Pieces for each thread that are decoded ahead of their turn. Few, so that their records stay in
+/// the CPU's caches.
+constexpr std::size_t kAhead = kFlowLanes + 1;
 constexpr std::size_t kPsbBytes = 16;
 
 /// Packets that may stand between a PSB and the first branch behind it.
@@ -62,11 +63,6 @@ std::optional<TraceeAddr> place_of_joint(std::span<const std::uint8_t> packets,
   return std::nullopt;
 }
 
-class Nobody : public TraceConsumer {
- public:
-  void consume(std::span<const Record> /*records*/) override {}
-};
-
 }  // namespace
 
 /// How one thread decodes. What repeats itself is known by whole packets; of the rest two pieces at
@@ -75,39 +71,27 @@ class Gait {
  public:
   explicit Gait(std::optional<bool> always) : always_{always} {}
 
-  /// Two at once this time?
+  /// Two at once, with the next piece?
   [[nodiscard]] bool in_lanes() {
     if (always_) return *always_;
-    if (groups_ == 0) return false;
-    --groups_;
+    if (in_lanes_ == 0) return false;
+    --in_lanes_;
     return true;
   }
   /// So many bytes were decoded.
   void learn(const FlowDecoder& flow, std::size_t bytes) {
     constexpr std::size_t kOneOf = 4;  // bytes is a TNT packet of which nothing was known
     constexpr unsigned kEnough = 3;    // pieces in a row
-    constexpr unsigned kGroups = 4;
+    constexpr unsigned kPieces = 32;
     const bool is_new = flow.followed() * kOneOf > bytes;
     new_pieces_ = is_new ? new_pieces_ + 1 : 0;
-    if (new_pieces_ >= kEnough) groups_ = kGroups;
+    if (new_pieces_ >= kEnough) in_lanes_ = kPieces;
   }
 
  private:
   std::optional<bool> always_;
-  unsigned groups_ = 0;  ///< So many more in lanes.
+  unsigned in_lanes_ = 0;  ///< So many more pieces in lanes.
   unsigned new_pieces_ = 0;
-};
-
-struct FlowTeam::Piece {
-  std::size_t begin = 0;
-  PtPlace place;
-  std::optional<std::size_t> stop;  ///< Where the next one begins.
-  Nobody nobody;
-  RecordBatch records{nobody, RecordBatch::HandsOn::kNever};
-  bool done = false;
-  bool taken = false;  ///< The records are where they should be.
-  bool fits = false;
-  FlowDecoder::Stop end;
 };
 
 /// One run: pieces in a ring, claimed in their order, decoded in any, taken in their order.
@@ -127,7 +111,7 @@ class FlowTeam::Work {
     Gait gait{team_.threads_.in_lanes};
     std::unique_lock lock{mutex_};
     for (;;) {
-      changed_.wait(lock, [this] { return over_ || can_claim(); });
+      changed_.wait(lock, [this] { return over_ || !next_begin_ || can_claim(); });
       if (over_ || !next_begin_) return;
       decode_some(graph, gait, lock);
     }
@@ -135,39 +119,39 @@ class FlowTeam::Work {
 
   /// Hands out the records of all pieces in their order, and decodes where it would have to wait.
   std::optional<PtPlace> take_all(FlowGraph& graph, RecordBatch& out) {
-    std::optional<PtPlace> end;
     Gait gait{team_.threads_.in_lanes};
     std::unique_lock lock{mutex_};
-    for (;; ++taken_, changed_.notify_all()) {
-      Piece& piece = pieces_[taken_ % pieces_.size()];
-      while (claimed_ <= taken_ || !piece.done) {
-        if (next_begin_ && can_claim()) {
-          decode_some(graph, gait, lock, &out);
-        } else {
-          changed_.wait(lock);
-        }
+    for (;;) {
+      take_done(lock, out);
+      if (over_) return end_;
+      if (can_claim()) {
+        decode_some(graph, gait, lock, &out);
+      } else {
+        changed_.wait(lock);
       }
-      if (!piece.fits) break;
-      if (!piece.taken) {
+    }
+  }
+
+ private:
+  [[nodiscard]] bool can_claim() const { return next_begin_ && claimed_ < taken_ + pieces_.size(); }
+  /// Hands out what comes next, as far as it is done.
+  void take_done(std::unique_lock<std::mutex>& lock, RecordBatch& out) {
+    while (!over_ && taken_ < claimed_) {
+      FlowPiece& piece = pieces_[taken_ % pieces_.size()];
+      if (!piece.done) return;
+      if (piece.fits && !piece.taken) {
         lock.unlock();
         out.pass_on(piece.records.all(), piece.end.held);
         lock.lock();
       }
-      if (piece.stop) continue;
-      end = piece.end.place;
-      break;
+      ++taken_;
+      over_ = !piece.fits || !piece.stop;
+      if (piece.fits && over_) end_ = piece.end.place;
+      changed_.notify_all();
     }
-    over_ = true;
-    changed_.notify_all();
-    return end;
   }
-
- private:
-  [[nodiscard]] bool can_claim() const {
-    return !next_begin_ || claimed_ < taken_ + pieces_.size();
-  }
-  Piece& claim() {
-    Piece& piece = pieces_[claimed_++ % pieces_.size()];
+  FlowPiece& claim() {
+    FlowPiece& piece = pieces_[claimed_++ % pieces_.size()];
     piece.begin = *next_begin_;
     piece.place = next_place_;
     piece.done = piece.taken = false;
@@ -185,27 +169,24 @@ class FlowTeam::Work {
     return piece;
   }
 
-  /// One piece, or as many as there are lanes. Where nobody else decodes, the records of one that
-  /// is next go to `out`, if there is one.
+  /// One piece, or several in lanes. Where nobody else decodes, the records of one that is next go
+  /// to `out`, if there is one: who takes the records gives it.
   void decode_some(FlowGraph& graph, Gait& gait, std::unique_lock<std::mutex>& lock,
                    RecordBatch* out = nullptr) {
-    std::array<Piece*, kFlowLanes> pieces{};
-    unsigned count = 0;
+    if (gait.in_lanes()) return decode_in_lanes(graph, gait, lock, out);
     const bool next = claimed_ == taken_ && team_.threads_.count == 1;
-    const unsigned wanted = gait.in_lanes() ? kFlowLanes : 1;
-    while (count < wanted && next_begin_ && can_claim()) pieces[count++] = &claim();
+    FlowPiece& piece = claim();
     lock.unlock();
-    if (count == 1) {
-      decode_alone(graph, gait, *pieces[0], next ? out : nullptr);
-    } else {
-      decode_together(graph, std::span{pieces}.first(count));
-    }
+    decode_alone(graph, gait, piece, next ? out : nullptr);
     lock.lock();
-    for (Piece* piece : std::span{pieces}.first(count)) piece->done = true;
+    finish(piece);
+  }
+  void finish(FlowPiece& piece) {
+    piece.done = true;
     changed_.notify_all();
   }
 
-  void decode_alone(FlowGraph& graph, Gait& gait, Piece& piece, RecordBatch* out) {
+  void decode_alone(FlowGraph& graph, Gait& gait, FlowPiece& piece, RecordBatch* out) {
     piece.records.clear();
     piece.taken = out != nullptr;
     FlowDecoder flow{graph, team_.errata_, packets_, out == nullptr ? piece.records : *out};
@@ -214,53 +195,23 @@ class FlowTeam::Work {
     gait.learn(flow, flow.at() - piece.begin);
   }
 
-  void decode_together(FlowGraph& graph, std::span<Piece* const> pieces) {
-    std::array<std::optional<FlowDecoder>, kFlowLanes> flows;
-    FlowLanes lanes;
-    unsigned active = 0;
-    LegStack no_stack;
-    std::array<Record, kFlowLanes> no_records{};
-    const auto make_idle = [&](unsigned i) {
-      lanes[i] = {.leg = &idle_leg(),
-                  .out = &no_records[i],
-                  .stack = no_stack.lend(),
-                  .full = &no_records[i]};
-      active &= ~(1U << i);
-    };
-    const auto advance = [&](unsigned i) {
-      const FlowDecoder::Progress progress = flows[i]->advance();
-      if (progress == FlowDecoder::Progress::kReady) {
-        flows[i]->lend(lanes[i]);
-        active |= 1U << i;
-        return;
-      }
-      pieces[i]->fits = progress == FlowDecoder::Progress::kDone;
-      pieces[i]->end = flows[i]->stop();
-      make_idle(i);
-    };
-    for (unsigned i = 0; i < kFlowLanes; ++i) {
-      make_idle(i);
-      if (i >= pieces.size()) continue;
-      Piece& piece = *pieces[i];
-      piece.records.clear();
-      flows[i].emplace(graph, team_.errata_, packets_, piece.records);
-      flows[i]->start(piece.begin, piece.place, piece.stop);
-      advance(i);
-    }
-    while (active != 0) {
-      const bool last = std::has_single_bit(active);
-      const unsigned stopped = last ? active : follow_lanes(lanes, active);
-      for (unsigned i = 0; i < kFlowLanes; ++i) {
-        if ((stopped >> i & 1U) == 0) continue;
-        flows[i]->take_back(lanes[i]);
-        if (last) flows[i]->stay();
-        advance(i);
-      }
+  void decode_in_lanes(FlowGraph& graph, Gait& gait, std::unique_lock<std::mutex>& lock,
+                       RecordBatch* out) {
+    PieceLanes lanes{graph, team_.errata_, packets_};
+    lanes.begin(claim());
+    for (;;) {
+      while (!lanes.full() && !over_ && can_claim() && gait.in_lanes()) lanes.begin(claim());
+      if (lanes.empty()) return;
+      lock.unlock();
+      FlowPiece& piece = lanes.run();
+      lock.lock();
+      finish(piece);
+      if (out != nullptr) take_done(lock, *out);
     }
   }
 
   FlowTeam& team_;
-  std::deque<Piece>& pieces_;
+  std::deque<FlowPiece>& pieces_;
   std::span<const std::uint8_t> packets_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -269,6 +220,7 @@ class FlowTeam::Work {
   std::optional<std::size_t> next_begin_;
   PtPlace next_place_;
   bool over_ = false;
+  std::optional<PtPlace> end_;  ///< Of all, if everything fits.
 };
 
 PtThreads PtThreads::for_this_machine() {

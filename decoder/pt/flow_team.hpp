@@ -15,6 +15,8 @@
 
 namespace backtrail::decoder {
 
+struct FlowPiece;
+
 /// How a long stretch is divided.
 struct PtThreads {
   unsigned count = 1;  ///< The calling thread among them.
@@ -49,7 +51,6 @@ class FlowTeam {
                              const PtPlace& place, RecordBatch& out);
 
  private:
-  struct Piece;
   class Work;
 
   LockedCode& code_;
@@ -57,7 +58,7 @@ class FlowTeam {
   PtErrata errata_;
   PtThreads threads_;
   std::vector<std::unique_ptr<FlowGraph>> others_;
-  std::deque<Piece> pieces_;  ///< Whose memory is used again.
+  std::deque<FlowPiece> pieces_;  ///< Whose memory is used again.
 };
 
 }  // namespace backtrail::decoder

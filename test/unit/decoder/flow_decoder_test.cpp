@@ -1,16 +1,14 @@
 // Our own decoder of Intel PT says what libipt says, of whatever bytes.
 
-#include <algorithm>
 #include <bit>
 #include <functional>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "decoder/pt/pt_decoder.hpp"
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_scanner.hpp"
-#include "test/support/ipt_oracle.hpp"
+#include "test/unit/decoder/decoded.hpp"
 #include "test/unit/decoder/packets_from.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
 
@@ -20,76 +18,12 @@ namespace {
 using namespace literals;
 using decoder::InsnCache;
 using decoder::PacketWriter;
-using decoder::PtDecoder;
 using decoder::PtKind;
 using decoder::Record;
 
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr unsigned kPrograms = 60;
-
-std::string text(std::span<const Record> records, std::size_t from, std::size_t count) {
-  std::string out;
-  for (std::size_t i = from; i < std::min(from + count, records.size()); ++i) {
-    const Record& record = records[i];
-    out += fmt::format(" {:#x}->{:#x}/{}/{}", record.from.value(), record.to.value(),
-                       static_cast<int>(record.kind), static_cast<int>(record.reason));
-  }
-  return out;
-}
-
-struct Decoded {
-  std::vector<Record> records;
-  bool finished = false;
-  std::uint64_t helped = 0;
-};
-
-/// @param threads They divide the stretch at every PSB where that can be.
-Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> packets, bool libipt_alone,
-               std::optional<decoder::CpuIdentity> cpu, unsigned threads = 1,
-               bool in_lanes = false) {
-  InsnCache insns{code};
-  PtDecoder decoder{insns, cpu};
-  decoder.use_threads({.count = threads, .piece_bytes = 1, .in_lanes = in_lanes});
-  if (libipt_alone) decoder.use_libipt_alone();
-  Decoded out;
-  out.finished = decoder.decode(packets, out.records);
-  out.helped = decoder.times_helped();
-  return out;
-}
-
-/// Both say the same. At the end of a trace that was not switched off libipt leaves out what the
-/// last TNT packet says, and decoding that began at another PSB may leave out more.
-testing::AssertionResult same(const Decoded& ours, const Decoded& libipt,
-                              std::span<const std::uint8_t> packets) {
-  const auto [a, b] = std::mismatch(ours.records.begin(), ours.records.end(),
-                                    libipt.records.begin(), libipt.records.end());
-  const auto at = static_cast<std::size_t>(a - ours.records.begin());
-  const bool same = a == ours.records.end() && b == libipt.records.end() && ours.finished;
-  const bool front = a == ours.records.end() || b == libipt.records.end();
-  if (libipt.finished ? !same : !front) {
-    const std::size_t before = at < 3 ? 0 : at - 3;
-    return testing::AssertionFailure()
-           << "record " << at << " of " << ours.records.size() << " and " << libipt.records.size()
-           << "; ours" << text(ours.records, before, 6) << "; libipt's"
-           << text(libipt.records, before, 6) << "; finished " << ours.finished << ' '
-           << libipt.finished << " helped " << ours.helped << " " << packet_names(packets);
-  }
-  return testing::AssertionSuccess();
-}
-
-/// libipt, ours by one thread, and by two with two pieces at once.
-testing::AssertionResult agree(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
-                               std::uint64_t* helped = nullptr,
-                               std::optional<decoder::CpuIdentity> cpu = std::nullopt) {
-  const Decoded libipt = decode(code, packets, true, cpu);
-  for (const unsigned threads : {1U, 2U}) {
-    const Decoded ours = decode(code, packets, false, cpu, threads, threads == 2);
-    if (helped != nullptr) *helped += ours.helped;
-    if (auto result = same(ours, libipt, packets); !result) return result << " threads " << threads;
-  }
-  return testing::AssertionSuccess();
-}
 
 /// A random program's run as packets, with a PSB now and then.
 struct ToyRun {
@@ -165,10 +99,6 @@ Bytes rewritten(const Bytes& packets,
     at += packet.size;
   }
   return out;
-}
-
-void add(Bytes& out, std::span<const std::uint8_t> bytes) {
-  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 /// As CPUs write: times between the packets, and bits of several TNT packets in a long one.
@@ -372,130 +302,6 @@ TEST(FlowTeam, JoinsWhatItsThreadsFound) {
       }
     }
   }
-}
-
-TEST(FlowDecoderCases, SystemCallsStopTracing) {
-  // 1000: jz 1003; 1002: nop; 1003: syscall; 1005: jmp 1008; 1007: nop; 1008: ret
-  FlatCode code{0x1000_ta, {0x74, 0x01, 0x90, 0x0f, 0x05, 0xeb, 0x01, 0x90, 0xc3}};
-  for (const TraceeAddr back : {0x1005_ta, 0x1008_ta}) {
-    const Bytes packets = from_0x1000([&](PacketWriter& writer) {
-      writer.taken();
-      writer.tip_pgd();
-      writer.tip_pge(back);
-      writer.fup(0x1008_ta);
-      writer.tip_pgd();
-    });
-    const Record last = back == 0x1005_ta
-                            ? decoder::branch(0x1005_ta, 0x1008_ta)
-                            : decoder::gap(decoder::GapReason::kUnseenAsync, 0x1005_ta, back);
-    for (const bool alone : {false, true}) {
-      const Decoded decoded = decode(code, packets, alone, std::nullopt);
-      ASSERT_EQ(decoded.records.size(), 3U) << alone;
-      EXPECT_EQ(decoded.records[1], decoder::branch(0x1000_ta, 0x1003_ta));
-      EXPECT_EQ(decoded.records[2], last);
-      EXPECT_EQ(decoded.helped, alone ? 1U : 0U);
-    }
-  }
-}
-
-TEST(FlowDecoderCases, ALoopWithoutPacketsEnds) {
-  FlatCode code{0x1000_ta, {0xeb, 0xfe}};
-  EXPECT_TRUE(agree(code, from_0x1000([](PacketWriter&) {})));
-  for (const TraceeAddr at : {0x1000_ta, 0x1001_ta}) {
-    EXPECT_TRUE(agree(code, from_0x1000([&](PacketWriter& writer) {
-                        writer.fup(at);
-                        writer.tip_pgd();
-                      })));
-  }
-  EXPECT_TRUE(agree(code, from_0x1000([](PacketWriter& writer) { writer.taken(); })));
-}
-
-TEST(FlowDecoderCases, SixtyFourReturnsAreCompressed) {
-  // 1000: call 1005; 1005 would be a call of the next instruction: call 1006; nop; jz 1000; ret
-  FlatCode code{0x1000_ta, {0xe8, 0x01, 0, 0, 0, 0x90, 0x74, 0xf8, 0xc3}};
-  for (const unsigned depth : {3U, 63U, 64U, 65U, 66U, 200U}) {
-    const Bytes packets = from_0x1000([&](PacketWriter& writer) {
-      for (unsigned i = 1; i < depth; ++i) writer.taken();
-      writer.not_taken(1);
-      // Each return comes back to 1005, which runs into the jump and the next return.
-      for (unsigned i = 0; i < depth; ++i) {
-        writer.taken();
-        writer.not_taken(1);
-      }
-    });
-    EXPECT_TRUE(agree(code, packets)) << depth;
-  }
-}
-
-TEST(FlowDecoderCases, AnAddressInAPsbJustBeforeTracingBeginsMayBeWrong) {
-  const decoder::CpuIdentity skylake{6, 0x5e, 3};
-  FlatCode code{0x1000_ta, {0x90, 0x90, 0xc3}};
-  const Bytes packets = from_0x1000([](PacketWriter& writer) {
-    writer.tip_pge(0x1001_ta);
-    writer.fup(0x1002_ta);
-    writer.tip_pgd();
-  });
-  std::uint64_t helped = 0;
-  EXPECT_TRUE(agree(code, packets, &helped, skylake));
-  EXPECT_EQ(helped, 0U);
-  EXPECT_EQ(decode(code, packets, false, skylake).records.at(0).to, 0x1001_ta);
-  EXPECT_TRUE(agree(code, packets));
-}
-
-TEST(FlowDecoderCases, PacketsOfOtherFeaturesAreLibiptsToRead) {
-  FlatCode code{0x1000_ta, {0x90, 0x74, 0xfd, 0xc3}};
-  const Bytes packets = from_0x1000([](PacketWriter& writer) {
-    writer.taken();
-    writer.flush();
-  });
-  const std::vector<Bytes> others{
-      {0x02, 0x12, 1, 2, 3, 4},                   // PTWRITE
-      {0x02, 0x22, 0, 0},                         // PWRE
-      {0x02, 0x62},                               // EXSTOP
-      {0x02, 0x83},                               // TraceStop
-      {0x99, 0x20},                               // MODE.TSX
-      {0x02, 0xc3, 0x88, 1, 2, 3, 4, 5, 6, 7, 8}  // MNT
-  };
-  for (const Bytes& other : others) {
-    Bytes whole = packets;
-    add(whole, other);
-    add(whole, Bytes{0x04, 0x06});
-    std::uint64_t helped = 0;
-    EXPECT_TRUE(agree(code, whole, &helped));
-    EXPECT_NE(helped, 0U);
-  }
-}
-
-/// Code that can be changed.
-class ChangingCode : public decoder::CodeReader {
- public:
-  [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
-  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
-    FlatCode flat{0x1000_ta, bytes};
-    return flat.read_code(address, out);
-  }
-  std::vector<std::uint8_t> bytes;
-};
-
-TEST(FlowDecoderCases, ChangedCodeIsReadAgain) {
-  ChangingCode code;
-  code.bytes = {0x90, 0x74, 0x01, 0x90, 0xc3};  // 1001: jz 1004
-  InsnCache insns{code};
-  PtDecoder decoder{insns};
-  const Bytes packets = from_0x1000([](PacketWriter& writer) {
-    writer.taken();
-    writer.tip(0x1000_ta);
-  });
-  std::vector<Record> before;
-  decoder.decode(packets, before);
-  ASSERT_EQ(before.size(), 2U);
-  EXPECT_EQ(before[1], decoder::branch(0x1001_ta, 0x1004_ta));
-  code.bytes = {0x75, 0x01, 0x90, 0xc3};  // 1000: jnz 1003
-  std::vector<Record> after;
-  decoder.decode(packets, after);
-  ASSERT_EQ(after.size(), 2U);
-  EXPECT_EQ(after[1], decoder::branch(0x1000_ta, 0x1003_ta));
-  EXPECT_EQ(decoder.times_helped(), 0U);
 }
 
 }  // namespace

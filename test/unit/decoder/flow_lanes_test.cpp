@@ -2,6 +2,9 @@
 
 #include "decoder/pt/flow_lanes.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "decoder/pt/pt_decoder.hpp"
@@ -17,19 +20,35 @@ using decoder::Record;
 
 using Bytes = std::vector<std::uint8_t>;
 
+/// How the function is called, and left for its end.
+enum class Through : std::uint8_t {
+  kDirect,   ///< call 1000; jmp 1011
+  kPointer,  ///< call *rax, and three nops; jmp *rax
+};
+
 /// A function of chances that may call itself, and somebody who calls it for ever:
 ///
 ///     1000: jz 1005;  1002: mov;  1005: jnz 100c;  1007: call 1000;  100c: jnz 1000
 ///     100e: jmp 1011; 1010: nop;  1011: ret;  1012: call 1000;  1017: jmp 1012
-FlatCode chances() {
-  return {0x1000_ta, {0x74, 0x03, 0x48, 0x89, 0xc8, 0x75, 0x05, 0xe8, 0xf4, 0xff, 0xff, 0xff, 0x75,
-                      0xf2, 0xeb, 0x01, 0x90, 0xc3, 0xe8, 0xe9, 0xff, 0xff, 0xff, 0xeb, 0xf9}};
+FlatCode chances(Through through) {
+  FlatCode code{0x1000_ta,
+                {0x74, 0x03, 0x48, 0x89, 0xc8, 0x75, 0x05, 0xe8, 0xf4, 0xff, 0xff, 0xff, 0x75,
+                 0xf2, 0xeb, 0x01, 0x90, 0xc3, 0xe8, 0xe9, 0xff, 0xff, 0xff, 0xeb, 0xf9}};
+  if (through == Through::kDirect) return code;
+  for (const std::size_t call : {0x7U, 0x12U}) {
+    constexpr std::array<std::uint8_t, 5> kByPointer{0xff, 0xd0, 0x90, 0x90, 0x90};
+    std::copy(kByPointer.begin(), kByPointer.end(), &code.bytes()[call]);
+  }
+  code.bytes()[0xe] = 0xff;
+  code.bytes()[0xf] = 0xe0;
+  return code;
 }
 
 class ChanceRun {
  public:
   /// @param calls Of ten times that it comes to the call, so many call.
-  ChanceRun(unsigned seed, unsigned calls, std::size_t length) : random_{seed} {
+  ChanceRun(unsigned seed, unsigned calls, std::size_t length, Through through = Through::kDirect)
+      : random_{seed}, code_{chances(through)}, call_bytes_{through == Through::kDirect ? 5U : 2U} {
     records_.push_back(decoder::gap(decoder::GapReason::kStart, {}, 0x1012_ta));
     while (records_.size() < length) step(calls);
     records_.resize(length);
@@ -59,12 +78,12 @@ class ChanceRun {
   void step(unsigned calls) {
     if (stack_.empty()) {
       go(0x1012_ta, 0x1000_ta);
-      stack_.push_back(0x1017_ta);
+      stack_.push_back(0x1012_ta + call_bytes_);
     }
     if (pick(random_, 2) != 0) go(0x1000_ta, 0x1005_ta);
     if (pick(random_, 10) < calls) {
       go(0x1007_ta, 0x1000_ta);
-      stack_.push_back(0x100c_ta);
+      stack_.push_back(0x1007_ta + call_bytes_);
       return;
     }
     go(0x1005_ta, 0x100c_ta);
@@ -81,7 +100,8 @@ class ChanceRun {
   void go(TraceeAddr from, TraceeAddr to) { records_.push_back(decoder::branch(from, to)); }
 
   Random random_;
-  FlatCode code_ = chances();
+  FlatCode code_;
+  unsigned call_bytes_;
   decoder::InsnCache insns_{code_};
   std::vector<TraceeAddr> stack_;
   std::vector<Record> records_;
@@ -100,9 +120,21 @@ TEST(FlowLanes, FollowChancesAsTheyFell) {
   }
 }
 
+TEST(FlowLanes, GoOnOverTips) {
+  // From a TIP in sixty records to one in two.
+  for (unsigned calls = 0; calls < 8; ++calls) {
+    ChanceRun run{calls, calls, 60'000, Through::kPointer};
+    for (const unsigned threads : {1U, 2U, 3U}) {
+      EXPECT_EQ(run.decode(run.packets(), true, threads), run.records()) << calls;
+      EXPECT_EQ(run.helped(), 0U);
+    }
+  }
+}
+
 TEST(FlowLanes, TellTheSameOfDamagedPackets) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    ChanceRun run{seed, seed % 7, 4'000};
+  for (unsigned seed = 0; seed < 120; ++seed) {
+    const Through through = seed % 2 == 0 ? Through::kDirect : Through::kPointer;
+    ChanceRun run{seed, seed % 7, 4'000, through};
     Bytes packets = run.packets();
     for (unsigned i = 0; i <= seed % 3; ++i) {
       packets[pick(run.random(), packets.size())] ^=
@@ -115,11 +147,13 @@ TEST(FlowLanes, TellTheSameOfDamagedPackets) {
   }
 }
 
-TEST(FlowLanes, HoldOnlyPacketsOfSixBits) {
+TEST(FlowLanes, BeginWithPacketsOfSixBits) {
   EXPECT_TRUE(decoder::is_full_tnt8(0x80));
   EXPECT_TRUE(decoder::is_full_tnt8(0xfe));
   EXPECT_FALSE(decoder::is_full_tnt8(0x7e));
   EXPECT_FALSE(decoder::is_full_tnt8(0x81));
+  EXPECT_EQ(decoder::tnt8_bits(0xfe), 6U);
+  EXPECT_EQ(decoder::tnt8_bits(0x04), 1U);
 }
 
 }  // namespace
