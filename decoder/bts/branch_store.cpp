@@ -26,6 +26,17 @@ TraceConsumer& BranchStore::listen_to(std::uint32_t thread) {
   return *listener;
 }
 
+TraceConsumer& BranchStore::listen_to_whole(std::uint32_t thread) {
+  auto& listener = whole_threads_[thread];
+  if (!listener) listener = std::make_unique<Whole>(*this, thread);
+  return *listener;
+}
+
+void BranchStore::note_missing(std::uint32_t thread) {
+  if (capacity_ == 0 || !config_.trace) return;
+  push({0, 0, BtsQualifier::kInvalid, thread});
+}
+
 Result<void> BranchStore::usable(const char* operation) const {
   if (!available_) return fail(errno_error(EOPNOTSUPP, operation));
   if (capacity_ == 0) return fail(errno_error(ENXIO, operation));
@@ -140,12 +151,12 @@ void BranchStore::consume_of(std::uint32_t thread, std::span<const Record> recor
   for (const Record& record : records) keep(record, thread);
 }
 
-void BranchStore::consume_whole(std::span<const Record> records) {
+void BranchStore::consume_whole(std::uint32_t thread, std::span<const Record> records) {
   if (capacity_ == 0 || !config_.trace || config_.level == StoreLevel::kUser) return;
   for (const Record& record : records) {
     const bool kernel = ((record.from.value() | record.to.value()) >> 63U) != 0;
     if (kernel || config_.level == StoreLevel::kBoth || record.kind == RecordKind::kGap) {
-      keep(record, 0);
+      keep(record, thread);
     }
   }
 }

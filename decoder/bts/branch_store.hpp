@@ -87,16 +87,24 @@ class BranchStore : public TraceConsumer {
   /// For the records of one thread of several, whose entries have that number: one listener for
   /// each number, as long as the store lives.
   [[nodiscard]] TraceConsumer& listen_to(std::uint32_t thread);
+  /// whole() of that thread.
+  [[nodiscard]] TraceConsumer& listen_to_whole(std::uint32_t thread);
+  /// Something of that thread's that the configuration asks for cannot be had, nobody knows how
+  /// much: an entry says so.
+  void note_missing(std::uint32_t thread);
 
  private:
   class OneOfMany;
   class Whole : public TraceConsumer {
    public:
-    explicit Whole(BranchStore& store) : store_{store} {}
-    void consume(std::span<const Record> records) override { store_.consume_whole(records); }
+    Whole(BranchStore& store, std::uint32_t thread) : store_{store}, thread_{thread} {}
+    void consume(std::span<const Record> records) override {
+      store_.consume_whole(thread_, records);
+    }
 
    private:
     BranchStore& store_;
+    std::uint32_t thread_;
   };
   struct Slot {
     std::uint64_t from;
@@ -111,13 +119,14 @@ class BranchStore : public TraceConsumer {
   void keep(const Record& record, std::uint32_t thread);
   void consume_of(std::uint32_t thread, std::span<const Record> records);
   void consume_mark_of(std::uint32_t thread, const TraceMark& mark);
-  void consume_whole(std::span<const Record> records);
+  void consume_whole(std::uint32_t thread, std::span<const Record> records);
   void push(const Slot& slot);
   void notify();
 
   bool available_;
-  Whole whole_{*this};
+  Whole whole_{*this, 0};
   std::map<std::uint32_t, std::unique_ptr<TraceConsumer>> threads_;
+  std::map<std::uint32_t, std::unique_ptr<TraceConsumer>> whole_threads_;
   StoreConfig config_;
   std::uint64_t capacity_ = 0;
   std::vector<Slot> slots_;   ///< A ring once it is full.

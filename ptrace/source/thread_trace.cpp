@@ -173,7 +173,6 @@ Result<void> ThreadTrace::see_kernel() {
   if (sees_kernel_) return {};
   source_->flush();
   BT_CHECKED(source_->see_kernel(whole_hub_));
-  whole_hub_.add(store().whole());
   sees_kernel_ = true;
   return {};
 }
@@ -195,6 +194,7 @@ decoder::BranchStore& ThreadTrace::store() {
       if (config.signal != 0) ::syscall(SYS_tgkill, id.pid, id.tid, config.signal);
     });
     hub_.add(*store_);
+    whole_hub_.add(store_->whole());
   }
   return *store_;
 }

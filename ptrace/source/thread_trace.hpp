@@ -45,8 +45,8 @@ class ThreadTrace {
   Result<void> mark_switches();
   /// So many of them the kernel had no room for.
   [[nodiscard]] std::uint64_t marks_lost() const { return marks_ ? marks_->lost() : 0; }
-  /// From now on the store hears of the kernel's branches, if it wants them. The thread is stopped.
-  /// Errors: of BranchSource.
+  /// From now on the store, and who listens to whole_hub(), hear of the kernel's branches, if they
+  /// want them. The thread is stopped. Errors: of BranchSource.
   Result<void> see_kernel();
   /// From now on it is known when the thread is on a CPU, and where in the records about, if
   /// somebody looks now and then. Once; only with a history of blocks. Errors: of SchedMarks,
@@ -70,6 +70,8 @@ class ThreadTrace {
   void begin_history(Process& process, TraceeAddr pc);
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
+  /// For listeners to the branches of all levels: silent before see_kernel().
+  [[nodiscard]] decoder::TraceHub& whole_hub() { return whole_hub_; }
 
   /// The client's history as blocks, when it asked for that format. `pc` is the thread's own.
   [[nodiscard]] decoder::BtsHistory* bts();

@@ -144,9 +144,6 @@ Result<std::string> run_on_thread_store(BranchTracing& tracing, ThreadId thread,
 Result<std::string> run_on_process_store(const Target& target, BranchTracing& tracing, pid_t pid,
                                          std::span<const std::string_view> words) {
   BT_TRY(decoder::BranchStore * store, tracing.process_store(pid));
-  if (wants_kernel(words)) {
-    return fail(errno_error(EOPNOTSUPP, "the kernel's branches of a process"));
-  }
   for (const ThreadId thread : target.thread_ids(pid)) {
     const auto ready = prepare_for_store(tracing, thread, words);
     if (!ready && !ready.error().is(TraceErrc::kNotEnabled)) return fail(ready.error());

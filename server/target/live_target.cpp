@@ -287,8 +287,12 @@ class LiveTarget final : public Target,
   void follow_with_stores(ThreadId thread) {
     stores_.follow(engine_);
     if (Process* process = engine_.find(thread.pid); process != nullptr) {
-      const auto status = stores_.of(*process).status();
+      decoder::BranchStore& store = stores_.of(*process);
+      const auto status = store.status();
       if (!status) return;
+      if (status->config.level != decoder::StoreLevel::kUser && !engine_.see_kernel(thread)) {
+        store.note_missing(static_cast<std::uint32_t>(thread.tid));
+      }
       if (status->config.sched) (void)engine_.mark_switches(thread);
       if (status->config.overflow == decoder::StoreOverflow::kStream) {
         (void)engine_.stream_trace(thread);

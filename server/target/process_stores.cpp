@@ -16,7 +16,9 @@ bool listen(decoder::BranchStore& store, tracee::Process& process) {
     tracee::ThreadTrace* trace = thread->trace().get();
     if (trace == nullptr) continue;
     any = true;
-    trace->hub().add(store.listen_to(static_cast<std::uint32_t>(thread->tid())));
+    const auto tid = static_cast<std::uint32_t>(thread->tid());
+    trace->hub().add(store.listen_to(tid));
+    trace->whole_hub().add(store.listen_to_whole(tid));
     if (status && status->config.sched) (void)trace->mark_switches();
   }
   return any;

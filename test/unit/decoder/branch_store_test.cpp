@@ -246,6 +246,18 @@ TEST(BranchStore, KeepsTheLevelItIsAskedToKeep) {
             (std::vector<std::uint64_t>{1, 3, kKernel.value(), kKernel.value() + 2}));
 }
 
+TEST(BranchStore, SaysWhatIsMissingOfAThread) {
+  BranchStore store;
+  store.note_missing(7);  // Nothing is asked for.
+  ASSERT_TRUE(store.config({.size_bytes = 240, .level = StoreLevel::kBoth}));
+  store.note_missing(8);
+  const auto entries = store.drain();
+  ASSERT_EQ(entries->size(), 1U);
+  EXPECT_EQ(entries->front().qualifier, arch::x86::BtsQualifier::kInvalid);
+  EXPECT_EQ(entries->front().timestamp, 0U);
+  EXPECT_EQ(entries->front().thread, 8U);
+}
+
 TEST(BranchStore, ConsumersOfOneThreadDoNotKnowOfEachOther) {
   BranchStore alone;
   ASSERT_TRUE(alone.config({.size_bytes = 10 * 24}));

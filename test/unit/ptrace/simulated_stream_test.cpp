@@ -1,10 +1,12 @@
 // Buffers that are read while their thread runs, so that nothing is overwritten or lost; and events
 // that are one to us and several to the kernel.
 
+#include <array>
 #include <random>
 
 #include <poll.h>
 
+#include "decoder/bts/branch_store.hpp"
 #include "ptrace/perf/bts_trial.hpp"
 #include "test/unit/ptrace/perf_fixture.hpp"
 
@@ -249,6 +251,30 @@ TEST(Levels, WhoSeesTheKernelSeesEverythingAndOthersWhatTheySaw) {
   t.drain(9);
   EXPECT_EQ(whole.gaps(), (Texts{"?"}));
   EXPECT_EQ(t.sink.gaps(), (Texts{"?"}));
+}
+
+TEST(Levels, AStoreOfAProcessHasThoseOfEachThread) {
+  decoder::BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 240, .level = decoder::StoreLevel::kKernel}));
+  std::array<Bts, 2> threads;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    Bts& thread = threads[i];
+    ASSERT_TRUE(thread.open_aux());
+    ASSERT_TRUE(thread.recorder->see_kernel(store.listen_to_whole(i + 1)));
+    const std::uint64_t at = 4 + 10 * i;
+    thread.event().aux_pairs({{at, kKernel}, {kKernel, at}, {at, at + 1}});
+    thread.drain(at + 1);
+  }
+  const auto entries = store.drain();
+  ASSERT_TRUE(entries);
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> got;
+  for (const auto& entry : *entries) {
+    if (entry.qualifier == arch::x86::BtsQualifier::kBranch) {
+      got.emplace_back(entry.thread, entry.from);
+    }
+  }
+  using Entries = decltype(got);
+  EXPECT_EQ(got, (Entries{{1, 4}, {1, kKernel}, {2, 14}, {2, kKernel}}));
 }
 
 TEST(Levels, AreNotToBeHadEverywhere) {
