@@ -1,6 +1,7 @@
 #include "ptrace/cache/code_block.hpp"
 
 #include "arch/base/check.hpp"
+#include "ptrace/cache/cache_memory.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;
 constexpr std::uint32_t kSpecialMask = 15;
 constexpr std::uint32_t kStaleBit = 1U << 31U;
 constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kFailedCall);
-static_assert(kLastSpecial <= kSpecialMask);
+static_assert(kLastSpecial <= kSpecialMask && kCodeBytes <= kLinkMask);
 
 }  // namespace
 

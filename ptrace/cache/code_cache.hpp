@@ -140,7 +140,6 @@ class CodeCache {
   [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
   [[nodiscard]] bool is_active(TraceeAddr address) const;
   [[nodiscard]] ExitPlace place_of(std::uint32_t exit_number) const;
-  [[nodiscard]] std::optional<CodePlace> locate_adopted(std::uint64_t offset) const;
   [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
 
   CacheMemory& memory_;

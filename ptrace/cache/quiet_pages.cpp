@@ -5,8 +5,6 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// In samples, as the others.
-constexpr std::int32_t kMostCredit = 32 * 80;
 /// One that was not worth it waits so many times longer each time. Superblocks made anew cost what
 /// some thousand samples gain.
 constexpr std::uint32_t kPatienceFactor = 16;
@@ -96,10 +94,6 @@ std::vector<QuietPages::Range> QuietPages::within(TraceeAddr begin, TraceeAddr e
     pages.emplace_back(*page * kPageBytes);
   }
   return join_pages(pages);
-}
-
-std::vector<QuietPages::Range> QuietPages::all() const {
-  return within(TraceeAddr{}, TraceeAddr{~std::uint64_t{0}});
 }
 
 std::vector<QuietPages::Range> join_pages(const std::vector<TraceeAddr>& pages) {

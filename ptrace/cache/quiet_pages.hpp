@@ -46,7 +46,6 @@ class QuietPages {
   [[nodiscard]] std::size_t size() const { return quiet_.size(); }
   /// Those in [begin, end), neighbours as one.
   [[nodiscard]] std::vector<Range> within(TraceeAddr begin, TraceeAddr end) const;
-  [[nodiscard]] std::vector<Range> all() const;
 
  private:
   struct Candidate {
@@ -59,6 +58,7 @@ class QuietPages {
   /// What one write costs, in samples of code that need not look at itself.
   static constexpr std::int32_t kWriteCost = 80;
   static constexpr std::int32_t kFirstCredit = 8 * kWriteCost;
+  static constexpr std::int32_t kMostCredit = 32 * kWriteCost;
   static std::uint64_t page_of(TraceeAddr at) { return at.value() / kPageBytes; }
 
   struct Opening {
