@@ -84,8 +84,10 @@ std::optional<LoggedExit> ExitTable::find(std::uint32_t number) const {
   if (number >= before && number - before >= exits_.size()) return std::nullopt;
   const PackedExit& packed = number < before ? base_.exits[number] : exits_[number - before];
   const ExitWeight weight = number < before ? base_.weights[number] : weights_[number - before];
-  LoggedExit exit{
-      .block = block(packed.block()), .kind = packed.kind(), .executed = weight.instructions};
+  LoggedExit exit{.block = block(packed.block()),
+                  .block_number = packed.block(),
+                  .kind = packed.kind(),
+                  .executed = weight.instructions};
   exit.from = address(exit.block, packed.from);
   exit.to = packed.to == kFar ? far_.at(number) : address(exit.block, packed.to);
   const std::size_t own = exit.kind != LoggedExitKind::kContinue ? 1 : 0;

@@ -71,6 +71,7 @@ struct BlockView {
 
 struct LoggedExit {
   BlockView block;  ///< With the branches that were taken before the exit.
+  std::uint32_t block_number = 0;
   TraceeAddr from{};
   TraceeAddr to{};
   LoggedExitKind kind = LoggedExitKind::kDirect;

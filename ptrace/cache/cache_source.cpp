@@ -349,6 +349,7 @@ bool CacheSource::guard_hit(Thread& thread) {
   if (everybody_recorded()) {
     space_->look_for_quiet_code(thread, memory_->entries(memory_->log_end()));
   }
+  space_->learn_from_log(memory_->entries(memory_->log_end()));
   auto regs = thread.user_regs();
   if (!regs) return false;
   const auto info = request::read_siginfo(thread.tid());
@@ -421,6 +422,7 @@ std::string CacheSource::statistics() const {
     if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
       text += fmt::format("; {} quiet pages", quiet);
     }
+    if (code.improved() != 0) text += fmt::format("; {} made better", code.improved());
     if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
     if (code.cleared() != 0) text += fmt::format("; memory used up {} times", code.cleared());
   }

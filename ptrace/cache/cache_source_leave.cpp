@@ -28,10 +28,10 @@ void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
   native.flags = row.flags;
   native.log =
       TraceeAddr{has(translate::kLogInSlot) ? memory_->read(Slot::kLog) : regs[UserReg::kR11]};
-  native.pc = has(translate::kTargetInSlot) ? TraceeAddr{memory_->read(Slot::kTarget)} : row.pc;
+  native.pc = has(translate::kTargetInR10) ? TraceeAddr{regs[UserReg::kR10]} : row.pc;
   if (!has(translate::kR10Live)) regs[UserReg::kR10] = memory_->read(Slot::kR10);
   if (!has(translate::kR11Live)) regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kScratch);
+  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
   if (has(translate::kRcxPlusOne)) ++regs[UserReg::kRcx];
   if (has(translate::kRcxIsPc)) regs[UserReg::kRcx] = row.pc.value();
   regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
@@ -41,10 +41,14 @@ void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
   arch::x86::UserRegs& regs = native.regs;
   native.flags = translate::kCommitted;
   native.log = TraceeAddr{regs[UserReg::kR11]};
+  if ((place.row.flags & translate::kRcxInSlot) != 0) {
+    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
+  }
+  const bool indirect = (place.row.flags & translate::kTargetInR10) != 0;
+  const TraceeAddr target{regs[UserReg::kR10]};
   if (place.registers_saved) {
     native.log = TraceeAddr{memory_->read(Slot::kLog)};
     regs[UserReg::kRax] = memory_->read(Slot::kRax);
-    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
     regs[UserReg::kRdx] = memory_->read(Slot::kRdx);
     regs[UserReg::kRsi] = memory_->read(Slot::kRsi);
     regs[UserReg::kRdi] = memory_->read(Slot::kRdi);
@@ -52,7 +56,7 @@ void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
   }
   regs[UserReg::kR10] = memory_->read(Slot::kR10);
   regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  native.pc = miss_target(native.log).value_or(TraceeAddr{});
+  native.pc = indirect ? target : miss_target(native.log).value_or(TraceeAddr{});
 }
 
 Result<void> CacheSource::leave(Thread& thread) {

@@ -50,14 +50,13 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
-  const auto body = stale ? space_->code().renew(number) : space_->code().body(*target);
+  cache::CodeCache& code = space_->code();
+  const auto body = stale      ? code.renew(number)
+                    : indirect ? code.landing(*target)
+                               : code.body(*target);
   if (const auto* special = std::get_if<Special>(&body)) return {{}, *special};
   const TraceeAddr next = std::get<TraceeAddr>(body);
-  if (indirect) {
-    space_->code().publish(*target, next);
-  } else if (!stale) {
-    space_->code().link(number, next);
-  }
+  if (!indirect && !stale) code.link(number, next);
   return {next, {}};
 }
 

@@ -194,6 +194,18 @@ void CacheSpace::change_mappings(const MappingChange& change) {
   if (change.new_code) mappings_current_ = false;
 }
 
+void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
+  const decoder::ExitTable& exits = *code_->exits();
+  profile_.sample(log, [&](std::uint32_t exit, std::uint32_t next) -> std::optional<TraceeAddr> {
+    const auto left = exits.find(exit);
+    if (!left || left->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
+    const auto entered = exits.find(next);
+    return entered ? std::optional{entered->block.head} : std::nullopt;
+  });
+  if (!profile_.due() || forbidden() || room_wanted_ || !refresh()) return;
+  profile_.begin_again(code_->improve(profile_));
+}
+
 bool CacheSpace::make_room() {
   if (inside_.any()) return false;
   code_->clear();

@@ -72,6 +72,9 @@ class CacheSpace {
   /// A thread goes into translated code, or has left it.
   void set_inside(std::size_t slot, bool inside) { inside_.set(slot, inside); }
 
+  /// A stopped thread has logged this: what runs often may be made again, better.
+  void learn_from_log(std::span<const std::uint32_t> log);
+
   // Code that may be written at any time is looked at whenever it is run. Where it is never
   // written, the permission is taken away instead: it is quiet, until somebody writes it.
 
@@ -128,6 +131,7 @@ class CacheSpace {
   std::unique_ptr<CodeCache> code_;
   CodePages pages_;
   ExecutableMap executable_;
+  ExitProfile profile_;
   QuietPages quiet_;
   int awake_ = 0;
   std::bitset<kMaxThreads> slots_;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is known of each superblock or landing pad, and of each exit: as small as it can be, for
+/// What is known of each superblock, and of each exit: as small as it can be, for
 /// there are hundreds of thousands of them.
 
 #include <array>
@@ -13,21 +13,21 @@
 namespace backtrail::tracee::cache {
 
 struct CodeBlock {
-  static constexpr std::uint32_t kPad = ~std::uint32_t{0};
-  /// kMadeHere: of code that is in no file.
-  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2 };
+  /// kMadeHere: of code that is in no file. kLanding: for indirect transfers.
+  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4 };
 
   TraceeAddr head;
   std::uint32_t offset = 0;     ///< In the code.
-  std::uint32_t logged = kPad;  ///< Its number in the ExitTable.
+  std::uint32_t logged = 0;     ///< Its number in the ExitTable.
   std::uint32_t first_row = 0;  ///< Among the bytes of all packed rows.
   std::uint32_t row_bytes = 0;
   std::uint16_t range_bytes = 0;  ///< Packed ranges, right behind them.
   std::uint16_t size = 0;         ///< Of the code.
   std::uint8_t flags = 0;
-  std::array<std::uint8_t, 3> unused{};
+  std::uint8_t body = 0;  ///< Offset of what comes behind the landing pad.
+  std::array<std::uint8_t, 2> unused{};
 
-  [[nodiscard]] bool is_pad() const { return logged == kPad; }
+  [[nodiscard]] bool is_landing() const { return (flags & kLanding) != 0; }
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
   [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
 };

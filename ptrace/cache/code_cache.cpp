@@ -1,6 +1,7 @@
 #include "ptrace/cache/code_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "ptrace/cache/packed_rows.hpp"
@@ -10,9 +11,6 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 16;
 constexpr std::uint64_t kPageBytes = 4096;
-/// More than any superblock takes.
-constexpr std::uint32_t kLargestBlock = 16 * 1024;
-constexpr std::uint32_t kLargestPad = 128;
 /// Superblocks made at once. A miss costs as much as several of them.
 constexpr std::size_t kBatchBlocks = 4;
 
@@ -29,10 +27,6 @@ std::uint32_t longest_block(std::uint64_t bytes_used) {
 /// the price of a few more exits.
 constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
 
-std::size_t table_index(TraceeAddr head) {
-  return head.value() % translate::kTableEntries;
-}
-
 }  // namespace
 
 CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
@@ -48,55 +42,69 @@ CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFact
            facts_.may_change(at) != making_checked_;
   };
   source_.decoded = &decoded_;
+  source_.likely_target = [this](TraceeAddr branch) { return likely_target(branch); };
   source_.joined_at = [this](TraceeAddr at) { return used_ >= kJoinedFrom && find_body(at); };
   std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  memory_.fill_table(miss());
+  memory_.fill_table(indirect_miss());
 }
 
-std::optional<std::uint64_t> CodeCache::reserve(std::uint32_t bytes) {
-  used_ = (used_ + kAlignment - 1) / kAlignment * kAlignment;
-  if (used_ + bytes > limit_) return std::nullopt;
+std::optional<std::uint64_t> CodeCache::reserve(Use use) {
+  const std::uint64_t in_front = use == Use::kLanding ? translate::kPadOffset : 0;
+  used_ = (used_ + in_front + kAlignment - 1) / kAlignment * kAlignment - in_front;
+  if (used_ + kLargestBlock > limit_) return std::nullopt;
   memory_.settle_code(used_);
   return used_;
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
   if (const auto known = find_body(head)) return memory_.code() + *known;
+  return make_some(head, Use::kDirect);
+}
+
+std::variant<TraceeAddr, translate::Special> CodeCache::landing(TraceeAddr head) {
+  if (const CodeBlock* known = find_landing(head)) {
+    return memory_.code() + known->offset + known->body;
+  }
+  return make_some(head, Use::kLanding);
+}
+
+std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr head, Use use) {
   if (const auto why = facts_.left_to_cpu(head); why != translate::Special::kNone) return why;
   Successors work;
-  const auto wanted = make(head, work);
+  const auto wanted = make(head, use, work);
   std::size_t made = 1;
   for (std::size_t i = 0;
        made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
     // Both lists grow while they are worked off.
-    for (const bool returned : {false, true}) {
-      const auto& list = returned ? work.returns : work.direct;
+    for (const Use next_use : {Use::kDirect, Use::kLanding}) {
+      const bool lands = next_use == Use::kLanding;
+      const auto& list = lands ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      if (find_body(next) || facts_.left_to_cpu(next) != translate::Special::kNone) continue;
-      const auto body = make(next, work);
+      const bool known = lands ? find_landing(next) != nullptr : find_body(next).has_value();
+      if (known || facts_.left_to_cpu(next) != translate::Special::kNone) continue;
+      (void)make(next, next_use, work);
       ++made;
-      const auto* address = std::get_if<TraceeAddr>(&body);
-      if (returned && address != nullptr) publish(next, *address);
     }
   }
   return wanted;
 }
 
-std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
+std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Use use,
                                                              Successors& successors) {
-  const auto offset = reserve(kLargestBlock);
+  const auto offset = reserve(use);
   if (!offset) return translate::Special::kNone;
   making_checked_ = facts_.may_change(head);
   if (making_checked_) facts_.look_again(head);
-  const translate::TranslateOptions options{.address = memory_.code() + *offset,
-                                            .table = memory_.table(),
-                                            .miss = miss(),
-                                            .first_exit = exits_->next_number(),
-                                            .inline_system_calls = &inline_calls_,
-                                            .checked = making_checked_,
-                                            .max_instructions = longest_block(used_)};
+  translate::TranslateOptions options{.address = memory_.code() + *offset,
+                                      .table = memory_.table(),
+                                      .miss = miss(),
+                                      .first_exit = exits_->next_number(),
+                                      .inline_system_calls = &inline_calls_,
+                                      .checked = making_checked_,
+                                      .max_instructions = longest_block(used_)};
+  if (use == Use::kLanding) options.conflict = memory_.entry(table_index(head));
   auto translated = translate::translate(source_, head, options);
   if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
   auto& made = std::get<translate::Superblock>(translated);
@@ -107,9 +115,11 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
   CodeBlock facts{.head = head,
                   .offset = static_cast<std::uint32_t>(*offset),
                   .logged = logged,
-                  .size = static_cast<std::uint16_t>(made.code.size())};
+                  .size = static_cast<std::uint16_t>(made.code.size()),
+                  .body = static_cast<std::uint8_t>(made.body)};
+  if (use == Use::kLanding) facts.flags = CodeBlock::kLanding;
   if (facts_.made_here(head)) {
-    facts.flags = CodeBlock::kMadeHere;
+    facts.flags = static_cast<std::uint8_t>(facts.flags | CodeBlock::kMadeHere);
     ++made_here_;
   }
   const std::uint32_t block = add_block(facts, made.rows, made.ranges);
@@ -117,14 +127,17 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head,
   used_ = *offset + made.code.size();
   instructions_ += made.instructions;
   connect(made, block, successors);
-  return options.address;
+  if (use == Use::kLanding) open_pad(head, *offset + translate::kPadOffset);
+  return options.address + made.body;
 }
 
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t block,
                         Successors& successors) {
-  HeadTable::Entry& here = heads_.at(made.head);
-  here.block = block;
-  point_exits(here, made.address);
+  if (!blocks_[block].is_landing()) {
+    HeadTable::Entry& here = heads_.at(made.head);
+    here.block = block;
+    point_exits(here, made.address);
+  }
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
     HeadTable::Entry& there = heads_.at(exit.to);
@@ -192,6 +205,21 @@ std::uint32_t CodeCache::add_block(CodeBlock block, std::span<const translate::P
   return static_cast<std::uint32_t>(blocks_.size() - 1);
 }
 
+std::optional<std::uint32_t> CodeCache::block_of(std::uint32_t logged) const {
+  std::size_t begin = 0;
+  std::size_t end = blocks_.size();
+  while (begin < end) {
+    const std::size_t middle = (begin + end) / 2;
+    if (blocks_[middle].logged < logged) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  if (begin == blocks_.size() || blocks_[begin].logged != logged) return std::nullopt;
+  return static_cast<std::uint32_t>(begin);
+}
+
 CodeRanges CodeCache::ranges_of(const CodeBlock& block) const {
   const std::size_t first = block.first_row - kept_rows_ + block.row_bytes;
   return unpack_ranges(packed_.piece(first, block.range_bytes), block.head);
@@ -223,38 +251,56 @@ void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
   }
 }
 
-void CodeCache::publish(TraceeAddr head, TraceeAddr body) {
-  if (Pad* known = find_pad(head)) {
-    if (known->body == body) return;
-    point(known->body_link, body);
-    known->body = body;
-    return;
+const CodeBlock* CodeCache::find_landing(TraceeAddr head) const {
+  for (TraceeAddr at = memory_.entry(table_index(head)); at != indirect_miss();) {
+    const std::uint64_t pad = at - memory_.code();
+    const CodeBlock* block = pad < kept_bytes_ ? kept_->block_at(pad) : &blocks_[*block_at(pad)];
+    if (block->head == head) return block;
+    at = next_pad(pad);
   }
-  const auto offset = reserve(kLargestPad);
-  if (!offset) return;
-  const TraceeAddr address = memory_.code() + *offset;
+  return nullptr;
+}
+
+TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
+  std::int32_t distance = 0;
+  std::memcpy(&distance, memory_.host_code().subspan(pad - kRel32Bytes).data(), kRel32Bytes);
+  return memory_.code() + (pad + static_cast<std::uint64_t>(std::int64_t{distance}));
+}
+
+void CodeCache::open_pad(TraceeAddr head, std::uint64_t pad) {
+  memory_.store_entry(table_index(head), memory_.code() + pad);
+}
+
+void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
+  const TraceeAddr at = memory_.code() + pad;
+  const TraceeAddr next = next_pad(pad);
   const std::size_t index = table_index(head);
-  // What had this entry is asked when the new pad's target is another.
-  auto pad = translate::make_landing_pad(address, head, body, memory_.entry(index));
-  std::copy(pad.code.begin(), pad.code.end(),
-            memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
-  add_block({.head = head,
-             .offset = static_cast<std::uint32_t>(*offset),
-             .size = static_cast<std::uint16_t>(pad.code.size())},
-            pad.rows, {});
-  used_ = *offset + pad.code.size();
-  pads_[head] = {.address = *offset,
-                 .body_link = *offset + pad.body_link,
-                 .conflict_link = *offset + pad.conflict_link,
-                 .body = body};
-  memory_.store_entry(index, address);
+  if (memory_.entry(index) == at) {
+    memory_.store_entry(index, next);
+  } else {
+    for (TraceeAddr before = memory_.entry(index); before != indirect_miss();) {
+      const std::uint64_t other = before - memory_.code();
+      before = next_pad(other);
+      if (before == at) point(other - kRel32Bytes, next);
+    }
+  }
+  std::uint32_t beginning = 0;
+  std::memcpy(&beginning, memory_.host_code().subspan(pad).data(), sizeof beginning);
+  std::memcpy(&beginning, translate::kDeadPad.data(), translate::kDeadPad.size());
+  memory_.store_link(pad, beginning);
+}
+
+bool CodeCache::is_closed(std::uint64_t pad) const {
+  const auto there = memory_.host_code().subspan(pad, translate::kDeadPad.size());
+  return std::equal(there.begin(), there.end(), translate::kDeadPad.begin());
 }
 
 void CodeCache::drop_block(std::uint32_t index) {
   CodeBlock& block = blocks_[index];
-  if (block.is_dropped() || block.is_pad()) return;
+  if (block.is_dropped()) return;
   block.flags = static_cast<std::uint8_t>(block.flags | CodeBlock::kDropped);
   complete_ &= block.is_made_here();
+  if (block.is_landing()) return close_pad(block.head, block.offset + translate::kPadOffset);
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   HeadTable::Entry& here = heads_.at(block.head);
   here.block = HeadTable::kNone;
@@ -262,10 +308,6 @@ void CodeCache::drop_block(std::uint32_t index) {
   if (const auto adopted = from_adopted_.find(index); adopted != from_adopted_.end()) {
     for (const std::uint32_t link : adopted->second) point(link, miss());
     from_adopted_.erase(adopted);
-  }
-  if (Pad* pad = find_pad(block.head)) {
-    point(pad->body_link, miss());
-    pad->body = miss();
   }
 }
 
@@ -322,6 +364,8 @@ std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit
     }
   }
   ++renewed_;
+  // Whoever left it by this exit has rcx in its slot, too.
+  if (old && blocks_[*old].is_landing()) return landing(stale.to);
   auto made = body(stale.to);
   const auto* address = std::get_if<TraceeAddr>(&made);
   if (address == nullptr) return made;
@@ -332,10 +376,6 @@ std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit
       point(from, *address);
       from_adopted_[now->block].push_back(from);
     }
-  }
-  if (const auto pad = pads_.find(stale.to); pad != pads_.end()) {
-    point(pad->second.body_link, *address);
-    pad->second.body = *address;
   }
   return made;
 }
@@ -365,10 +405,10 @@ void CodeCache::clear() {
   heads_.clear();
   by_page_.clear();
   from_adopted_.clear();
-  pads_.clear();
   kept_bytes_ = 0;
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  for (std::size_t i = 0; i < translate::kTableEntries; ++i) memory_.store_entry(i, miss());
+  for (std::size_t i = 0; i < translate::kTableEntries; ++i)
+    memory_.store_entry(i, indirect_miss());
   ++cleared_;
 }
 
@@ -387,7 +427,9 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (!memory_.has_code(address)) return std::nullopt;
   const std::uint64_t offset = address - memory_.code();
   if (offset < miss_.code.size()) {
-    return CodePlace{.kind = CodePlace::Kind::kMiss, .registers_saved = offset >= miss_.saved_at};
+    return CodePlace{.kind = CodePlace::Kind::kMiss,
+                     .row = miss_.row_at(static_cast<std::uint32_t>(offset)),
+                     .registers_saved = offset >= miss_.saved_at};
   }
   const bool adopted = offset < kept_bytes_;
   const auto place = adopted ? std::nullopt : block_at(offset);
@@ -397,7 +439,6 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   const auto row =
       adopted ? kept_->row(*block, within) : row_at(rows_of(*block), block->head, within);
   if (!row) return std::nullopt;
-  if (block->is_pad()) return CodePlace{.kind = CodePlace::Kind::kPad, .row = *row};
   return CodePlace{.row = *row, .logged = exits_->block(block->logged)};
 }
 

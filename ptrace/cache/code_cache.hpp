@@ -18,6 +18,7 @@
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/cache/cache_memory.hpp"
+#include "ptrace/cache/exit_profile.hpp"
 #include "ptrace/cache/head_table.hpp"
 #include "ptrace/cache/kept_file.hpp"
 #include "ptrace/cache/packed_ranges.hpp"
@@ -28,11 +29,11 @@ namespace translate = arch::x86::translate;
 
 /// What a place in translated code is.
 struct CodePlace {
-  enum class Kind : std::uint8_t { kBlock, kPad, kMiss };
+  enum class Kind : std::uint8_t { kBlock, kMiss };
   Kind kind = Kind::kBlock;
-  translate::PcRow row{};        ///< Not for kMiss.
+  translate::PcRow row{};
   decoder::BlockView logged{};   ///< kBlock only.
-  bool registers_saved = false;  ///< kMiss only: the slots hold them.
+  bool registers_saved = false;  ///< kMiss only: the slots hold all that the routine needs.
 };
 
 class CodeCache {
@@ -67,6 +68,9 @@ class CodeCache {
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
   std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
+  /// The same for indirect transfers, which find it by themselves from now on: it takes the
+  /// program's rcx from its slot.
+  std::variant<TraceeAddr, translate::Special> landing(TraceeAddr head);
 
   /// The same for the target of an exit of kind kStale, whose superblock is not true any more.
   std::variant<TraceeAddr, translate::Special> renew(std::uint32_t exit_number);
@@ -75,10 +79,13 @@ class CodeCache {
   /// Uses no more memory than that from now on.
   void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kTranslationBytes); }
 
+  /// Makes superblocks again along the way that most of their code goes. Whether there were any.
+  bool improve(const ExitProfile& profile);
+  /// So many, in all.
+  [[nodiscard]] std::uint64_t improved() const { return improved_; }
+
   /// Lets an exit lead to the translation of its target from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
-  /// Lets indirect transfers find it.
-  void publish(TraceeAddr head, TraceeAddr body);
   /// Translations of [begin, end) are not used any more once their threads have left them.
   void drop(TraceeAddr begin, TraceeAddr end);
   void drop_all();
@@ -104,25 +111,23 @@ class CodeCache {
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
-  struct Pad {
-    std::uint64_t address = 0;  ///< Code offsets.
-    std::uint64_t body_link = 0;
-    std::uint64_t conflict_link = 0;
-    TraceeAddr body;  ///< Where it leads; the miss routine when nowhere.
-  };
-
   /// What control can reach from a superblock without our knowing.
   struct Successors {
     std::vector<TraceeAddr> direct;
     std::vector<TraceeAddr> returns;
   };
-  std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Successors& successors);
-  std::optional<std::uint64_t> reserve(std::uint32_t bytes);
+  enum class Use : std::uint8_t { kDirect, kLanding };
+  std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Use use,
+                                                    Successors& successors);
+  /// With some of what is likely to run next.
+  std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
+  /// Where the next superblock's code goes.
+  std::optional<std::uint64_t> reserve(Use use);
   void point(std::uint64_t link, TraceeAddr target);
   void register_exits(const translate::Superblock& block, std::uint32_t logged);
   /// Lets the exits of a new superblock lead on, and what waited for it to it.
   void connect(const translate::Superblock& made, std::uint32_t block, Successors& successors);
-  /// The block or pad that a code offset lies in, by its place in blocks_.
+  /// The block that a code offset lies in, by its place in blocks_.
   [[nodiscard]] std::optional<std::uint32_t> block_at(std::uint64_t offset) const;
   /// Returns its place in blocks_.
   std::uint32_t add_block(CodeBlock block, std::span<const translate::PcRow> rows,
@@ -131,16 +136,53 @@ class CodeCache {
   [[nodiscard]] std::span<const std::uint8_t> rows_of(const CodeBlock& block) const;
   /// Points all exits that lead to `head` there.
   void point_exits(const HeadTable::Entry& head, TraceeAddr target);
-  /// nullptr: none that may be used.
-  Pad* find_pad(TraceeAddr head);
+  // Landing pads that share an entry of the table ask each other in turn. By code offset.
+  /// The pad's block; nullptr: there is none.
+  [[nodiscard]] const CodeBlock* find_landing(TraceeAddr head) const;
+  [[nodiscard]] TraceeAddr next_pad(std::uint64_t pad) const;
+  /// Its conflict link leads to what the entry had.
+  void open_pad(TraceeAddr head, std::uint64_t pad);
+  /// Nobody finds it any more; who is on the way there goes on to the next one.
+  void close_pad(TraceeAddr head, std::uint64_t pad);
+  [[nodiscard]] bool is_closed(std::uint64_t pad) const;
   void note_pages(std::uint32_t block, std::span<const translate::Branch> ranges);
   void drop_block(std::uint32_t index);
   void drop_adopted();
+
+  // code_cache_improve.cpp
+  struct SeenExit;
+  struct LikelyTarget {
+    std::optional<TraceeAddr> target;
+    std::uint32_t changes = 0;
+  };
+  [[nodiscard]] std::optional<TraceeAddr> likely_target(TraceeAddr branch) const;
+  /// Whether that is news, and to be acted upon.
+  bool set_likely(TraceeAddr branch, std::optional<TraceeAddr> target);
+  /// An exit that a superblock is mostly left by.
+  bool learn_from(const SeenExit& exit);
+  [[nodiscard]] bool is_conditional(TraceeAddr branch);
+  /// The exits of one superblock that were seen.
+  bool goes_another_way(std::vector<SeenExit>& exits);
+  /// By its number in the ExitTable. Whether it was made.
+  bool make_again(std::uint32_t logged);
+  void redirect(const CodeBlock& old, bool adopted, TraceeAddr body);
+  /// Code offsets of rel32.
+  [[nodiscard]] std::vector<std::uint32_t> links_in_adopted(TraceeAddr head);
+  /// A superblock of ours by its number in the ExitTable: its place in blocks_.
+  [[nodiscard]] std::optional<std::uint32_t> block_of(std::uint32_t logged) const;
+
   /// Code offset of the translation of `head`.
   [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
   [[nodiscard]] bool is_active(TraceeAddr address) const;
   [[nodiscard]] ExitPlace place_of(std::uint32_t exit_number) const;
-  [[nodiscard]] TraceeAddr miss() const { return memory_.code(); }
+  [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
+  [[nodiscard]] TraceeAddr indirect_miss() const { return memory_.code(); }
+  /// More than any superblock takes.
+  static constexpr std::uint32_t kLargestBlock = 16 * 1024;
+  static constexpr std::size_t kRel32Bytes = sizeof(std::uint32_t);
+  static std::size_t table_index(TraceeAddr head) {
+    return head.value() % translate::kTableEntries;
+  }
 
   CacheMemory& memory_;
   CodeFacts facts_;
@@ -154,17 +196,18 @@ class CodeCache {
   ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset.
   ChunkedArray<std::uint8_t> packed_;  ///< Their rows and ranges.
   HeadTable heads_;
-  std::unordered_map<TraceeAddr, Pad> pads_;  ///< Ours, and those adopted that were asked for.
   /// Superblocks made of code in a page, by its number.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
   /// Code offsets of rel32 in adopted code that lead to a superblock.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_adopted_;
   std::set<TraceeAddr> splits_;
+  std::unordered_map<TraceeAddr, LikelyTarget> likely_;              ///< By the branch's address.
+  std::vector<std::pair<TraceeAddr, std::uint32_t>> adopted_links_;  ///< By target, when wanted.
   std::shared_ptr<const KeptCode> kept_;
   std::uint64_t kept_bytes_ = 0;
   std::uint32_t kept_exits_ = 0;
   std::uint32_t kept_rows_ = 0;
-  std::vector<std::pair<TraceeAddr, std::uint32_t>> kept_pads_;  ///< Active ones, ascending.
+  std::vector<KeptPad> kept_pads_;         ///< Active ones.
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
   bool adopted_current_ = true;
   std::vector<std::uint32_t> links_to_adopted_;
@@ -173,6 +216,7 @@ class CodeCache {
   std::uint64_t limit_ = kTranslationBytes;
   std::size_t made_here_ = 0;
   std::uint64_t renewed_ = 0;
+  std::uint64_t improved_ = 0;
   std::uint64_t cleared_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t instructions_ = 0;

@@ -41,7 +41,7 @@ void Index::merge(std::span<const CodeModule> older) {
     }
     const auto inside = [&](TraceeAddr head) { return old.begin <= head && head < old.end; };
     std::erase_if(bodies, [&](const auto& body) { return inside(body.first); });
-    std::erase_if(pads, [&](const KeptPad& pad) { return inside(pad.head); });
+    std::erase_if(pads, [&](const auto& pad) { return inside(pad.first); });
   }
 }
 
@@ -79,27 +79,12 @@ bool CodeCache::is_active(TraceeAddr address) const {
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   if (!kept_ || !adopted_current_) return;
   active_.emplace_back(begin, end);
-  const auto& pads = kept_->parts().pads;
-  for (std::uint32_t i = 0; i < pads.size(); ++i) {
-    const KeptPad& pad = pads[i];
-    if (pad.head < begin || pad.head >= end) continue;
-    const std::size_t index = pad.head.value() % translate::kTableEntries;
-    // Whatever is there already is asked when the pad's target is another.
-    point(pad.conflict_link, memory_.entry(index));
-    memory_.store_entry(index, memory_.code() + pad.address);
-    kept_pads_.emplace_back(pad.head, i);
+  for (const auto& [head, pad] : kept_->parts().pads) {
+    if (head < begin || head >= end) continue;
+    point(pad - kRel32Bytes, memory_.entry(table_index(head)));
+    open_pad(head, pad);
+    kept_pads_.emplace_back(head, pad);
   }
-  std::sort(kept_pads_.begin(), kept_pads_.end());
-}
-
-CodeCache::Pad* CodeCache::find_pad(TraceeAddr head) {
-  if (const auto known = pads_.find(head); known != pads_.end()) return &known->second;
-  const auto found = std::lower_bound(kept_pads_.begin(), kept_pads_.end(), std::pair{head, 0U});
-  if (found == kept_pads_.end() || found->first != head) return nullptr;
-  const KeptPad& kept = kept_->parts().pads[found->second];
-  const TraceeAddr body = memory_.code() + kept_->body(head).value_or(0);
-  Pad pad{.body_link = kept.body_link, .body = body};
-  return &pads_.emplace(head, pad).first->second;
 }
 
 std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
@@ -125,13 +110,8 @@ void CodeCache::drop_adopted() {
   }
   for (const std::uint32_t link : links_to_adopted_) point(link, miss());
   links_to_adopted_.clear();
-  for (const auto& [head, index] : kept_pads_) (void)find_pad(head);
+  for (const auto& [head, pad] : kept_pads_) close_pad(head, pad);
   kept_pads_.clear();
-  for (auto& [head, pad] : pads_) {
-    if (pad.body - memory_.code() >= kept_bytes_) continue;
-    point(pad.body_link, miss());
-    pad.body = miss();
-  }
 }
 
 void CodeCache::keep(std::vector<CodeModule> modules,
@@ -142,12 +122,16 @@ void CodeCache::keep(std::vector<CodeModule> modules,
               .pads = {old.pads.begin(), old.pads.end()},
               .bodies = {old.bodies.begin(), old.bodies.end()}};
   index.merge(old.modules);
+  // Some were made again.
+  std::erase_if(index.pads, [&](const KeptPad& pad) { return is_closed(pad.second); });
+  std::erase_if(index.bodies, [&](const KeptBody& body) {
+    const HeadTable::Entry* known = heads_.find(body.first);
+    return known != nullptr && known->block != HeadTable::kNone;
+  });
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const CodeBlock& block = blocks_[i];
-    if (!block.is_pad() || !index.has(block.head)) continue;
-    const Pad& pad = pads_.at(block.head);
-    index.pads.push_back(
-        {block.head, narrow(pad.address), narrow(pad.body_link), narrow(pad.conflict_link)});
+    if (!block.is_landing() || block.is_dropped() || !index.has(block.head)) continue;
+    index.pads.emplace_back(block.head, block.offset + translate::kPadOffset);
   }
   for (const HeadTable::Entry& head : heads_.slots()) {
     if (head.block == HeadTable::kNone) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arch/x86/translate/translator.hpp"
 #include "ptrace/cache/kept_file.hpp"
 #include "ptrace/cache/packed_rows.hpp"
 
@@ -16,7 +17,7 @@ bool KeptCode::consistent() const {
     behind = std::uint64_t{block.offset} + block.size;
     if (behind > code) return false;
     if (std::uint64_t{block.first_row} + block.row_bytes > view_.rows.size()) return false;
-    if (!block.is_pad() && block.logged >= view_.logged.size()) return false;
+    if (block.body >= block.size || block.logged >= view_.logged.size()) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
     return link < code && link + sizeof(std::uint32_t) <= code;
@@ -28,8 +29,11 @@ bool KeptCode::consistent() const {
   for (const ExitPlace& place : view_.places) {
     if (!place.is_sound() || !link_fits(place.link())) return false;
   }
-  for (const KeptPad& pad : view_.pads) {
-    if (pad.address >= code || !link_fits(pad.body_link) || !link_fits(pad.conflict_link)) {
+  for (const auto& [head, pad] : view_.pads) {
+    // There is a superblock around it.
+    const CodeBlock* block = block_at(pad);
+    if (block == nullptr || !block->is_landing() || block->head != head ||
+        pad != block->offset + translate::kPadOffset || block->body <= translate::kPadOffset) {
       return false;
     }
   }

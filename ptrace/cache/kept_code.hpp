@@ -33,14 +33,9 @@ struct CodeModule {
   bool operator==(const CodeModule&) const = default;
 };
 
-struct KeptPad {
-  TraceeAddr head;
-  std::uint32_t address = 0;  ///< Offset of the pad.
-  std::uint32_t body_link = 0;
-  std::uint32_t conflict_link = 0;
-  std::uint32_t unused = 0;
-};
-
+/// A head and the code offset of its landing pad.
+using KeptPad = std::pair<TraceeAddr, std::uint32_t>;
+/// A head and the code offset of its translation.
 using KeptBody = std::pair<TraceeAddr, std::uint32_t>;
 
 /// Everything as it lies in a file.
@@ -56,7 +51,7 @@ struct KeptArrays {
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
   Array<KeptPad> pads;     ///< In the order they were made.
-  Array<KeptBody> bodies;  ///< Head and code offset; ascending.
+  Array<KeptBody> bodies;  ///< Ascending.
 };
 template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
@@ -77,7 +72,7 @@ class KeptCode {
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
   /// Code offset of the translation of `head`.
   [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
-  /// The block or pad that a code offset lies in.
+  /// The block that a code offset lies in.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
   /// The row for an offset within the block.
   [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const CodeBlock& block,

@@ -51,7 +51,7 @@ void look_at(const std::shared_ptr<const KeptCode>& code) {
     if (!code->body(head) || offset > parts.code.size()) std::abort();
   }
   for (const CodeBlock& block : parts.blocks) {
-    if (!block.is_pad()) (void)exits.block(block.logged);
+    (void)exits.block(block.logged);
     for (std::uint32_t within = 0; within < block.size; ++within) (void)code->row(block, within);
   }
   for (std::uint64_t offset = 0; offset <= parts.code.size(); ++offset) {

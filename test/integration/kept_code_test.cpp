@@ -112,6 +112,16 @@ INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOf,
                          testing::Values("plain_static", "calls_static", "calls", "throws", "jumps",
                                          "loads"));
 
+TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
+  const Folder folder;
+  const auto run = [&] {
+    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "habits");
+  };
+  const Outcome first = run();
+  ASSERT_GT(first.records.size(), 1'000'000U);
+  for (int i = 0; i < 3; ++i) expect_same(first, run());
+}
+
 TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
   const Folder folder;
   const auto run = [&] {

@@ -10,6 +10,7 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 constexpr std::uint8_t kJumpIfEqual = 0x74;
 constexpr std::uint8_t kJumpIfNotEqual = 0x75;
+constexpr std::uint8_t kLoop = 0xe2;
 constexpr std::uint8_t kLoopWhileNotEqual = 0xe0;
 constexpr std::uint8_t kLoopWhileEqual = 0xe1;
 /// Loops of at most so many instructions stand there up to so many times.
@@ -79,8 +80,9 @@ bool Builder::may_turn(const SourceInsn& insn) const {
 std::variant<Superblock, Special> Builder::build() {
   if (options_.checked) {
     if (const Special why = scan(); why != Special::kNone) return why;
-    emit_check();
   }
+  if (options_.conflict) emit_pad();
+  if (options_.checked) emit_check();
   for (;;) {
     const bool first = block_.instructions == 0;
     if (!first && (scanned_all() || limits_reached() || source_.stop_before(pc_) || joins())) {
@@ -108,6 +110,7 @@ std::variant<Superblock, Special> Builder::build() {
 
 bool Builder::step(const SourceInsn& insn) {
   pc_ = insn.next();
+  if (insn.uses_rcx) open_rcx(insn.pc);
   bool goes_on = true;
   const auto leave_to_cpu = [&](Special why) {
     left_for_ = why;
@@ -144,8 +147,7 @@ bool Builder::step(const SourceInsn& insn) {
       break;
     case InsnClass::kIndirectJump:
     case InsnClass::kIndirectCall:
-      indirect(insn);
-      goes_on = false;
+      goes_on = indirect(insn);
       break;
     case InsnClass::kReturn:
       goes_on = return_from(insn);
@@ -185,6 +187,7 @@ void Builder::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_ad
   set(r10_live_, kR10Live);
   set(r11_live_, kR11Live);
   set(log_in_slot_, kLogInSlot);
+  set(rcx_in_slot_, kRcxInSlot);
   if (!block_.rows.empty() && block_.rows.back().offset == row.offset) {
     block_.rows.back() = row;
   } else {
@@ -205,6 +208,27 @@ void Builder::close_r10(TraceeAddr pc, std::uint8_t more_flags) {
   mark(pc, more_flags);
   if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
   r10_live_ = false;
+}
+
+void Builder::open_rcx(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (!rcx_in_slot_) return;
+  mark(pc, more_flags, stack_add);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
+  rcx_in_slot_ = false;
+}
+
+void Builder::put_rcx_away(TraceeAddr pc, std::int32_t stack_add) {
+  if (rcx_in_slot_) return;
+  mark(pc, 0, stack_add);
+  emit_.store(Slot::kRcx, Gpr::kRcx);
+  rcx_in_slot_ = true;
+  mark(pc, 0, stack_add);
+}
+
+void Builder::note_written(const SourceInsn& insn) {
+  r10_dirty_ |= insn.writes_r10;
+  r11_dirty_ |= insn.writes_r11;
+  if (insn.sets_rcx) rcx_in_slot_ = false;
 }
 
 void Builder::save_log(TraceeAddr pc) {
@@ -240,8 +264,7 @@ void Builder::copy(const SourceInsn& insn) {
   if (insn.uses_r11) open_r11(insn.pc);
   mark(insn.pc);
   emit_.bytes(insn.view());
-  r10_dirty_ |= insn.writes_r10;
-  r11_dirty_ |= insn.writes_r11;
+  note_written(insn);
 }
 
 bool Builder::copy_relative(const SourceInsn& insn) {
@@ -258,8 +281,7 @@ bool Builder::copy_relative(const SourceInsn& insn) {
     emit_.bytes(insn.view().first(insn.displacement_offset));
     emit_.word32(field);
     emit_.bytes(insn.view().subspan(emit_.offset() - at));
-    r10_dirty_ |= insn.writes_r10;
-    r11_dirty_ |= insn.writes_r11;
+    note_written(insn);
     return true;
   }
   if (insn.uses_r10 && insn.uses_r11) return false;
@@ -281,8 +303,7 @@ bool Builder::copy_relative(const SourceInsn& insn) {
   mark(insn.pc);
   emit_.move(through_r11 ? Gpr::kR11 : Gpr::kR10, insn.target.value());
   emit_.bytes(std::span{rebased->bytes}.first(rebased->length));
-  r10_dirty_ |= insn.writes_r10;
-  r11_dirty_ |= insn.writes_r11;
+  note_written(insn);
   if (through_r11) close_r11(insn.next());
   return true;
 }
@@ -294,26 +315,30 @@ void Builder::load_address(const SourceInsn& insn) {
   const std::uint64_t value =
       insn.destination_bits == 32 ? insn.target.value() & 0xffff'ffffU : insn.target.value();
   emit_.move(static_cast<Gpr>(insn.destination), value);
-  r10_dirty_ |= insn.writes_r10;
-  r11_dirty_ |= insn.writes_r11;
+  note_written(insn);
 }
 
 void Builder::conditional_jump(const SourceInsn& insn) {
   // A jump to behind itself changes nothing and is no branch to anybody.
   if (insn.target == insn.next()) return;
   mark(insn.pc);
-  if (!may_turn(insn)) {
+  const bool likely = goes_likely(insn, insn.target);
+  if (!likely && !may_turn(insn)) {
     emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | insn.condition)});
     add_side_exit(insn);
     return;
   }
-  // The other way round: the end of the loop leaves.
+  // The other way round: what goes on leaves.
   emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | (insn.condition ^ 1U))});
   add_side_exit(insn);
   side_exits_.back().falls_through = true;
   block_.branches.emplace_back(insn.pc, insn.target);
-  ++copies_;
+  if (!likely) ++copies_;
   pc_ = insn.target;
+}
+
+bool Builder::goes_likely(const SourceInsn& insn, TraceeAddr to) const {
+  return source_.likely_target && source_.likely_target(insn.pc) == to && may_follow(to);
 }
 
 void Builder::jump_if_rcx_zero(const SourceInsn& insn) {
@@ -370,6 +395,7 @@ bool Builder::follow(const SourceInsn& insn) {
     r10_live_ = false;
   }
   close_r11(insn.pc, 0, stack_add);
+  open_rcx(insn.pc, 0, stack_add);
   mark(insn.pc, 0, stack_add);
   log(exit);
   mark(insn.target, kCommitted);
@@ -390,35 +416,46 @@ void Builder::load_target(const SourceInsn& insn) {
   emit_.bytes({0x4d, 0x8b, 0x12});  // mov r10, [r10]
 }
 
-void Builder::indirect(const SourceInsn& insn) {
+bool Builder::indirect(const SourceInsn& insn) {
   if (insn.uses_r10) open_r10(insn.pc);
   if (insn.uses_r11) open_r11(insn.pc);
   // The value stays in r10 for the operand; the slot is what counts from here on.
   close_r10(insn.pc);
   load_target(insn);
-  if (insn.kind == InsnClass::kIndirectCall) {
+  const bool calls = insn.kind == InsnClass::kIndirectCall;
+  if (calls) {
     mark(insn.pc);
     emit_.push(insn.next().value());
     block_.returns.push_back(insn.next());
-    finish_indirect(insn.pc, 8);
-  } else {
-    finish_indirect(insn.pc, 0);
   }
+  const std::int32_t stack_add = calls ? 8 : 0;
+  const auto likely =
+      source_.likely_target ? source_.likely_target(insn.pc) : std::optional<TraceeAddr>{};
+  if (likely && may_follow(*likely)) {
+    follow_if(insn, *likely, stack_add);
+    if (calls) calls_.push_back(insn.next());
+    return true;
+  }
+  finish_indirect(insn.pc, stack_add);
+  return false;
 }
 
 bool Builder::return_from(const SourceInsn& insn) {
-  if (!calls_.empty() && insn.stack_bytes == 0) {
-    const TraceeAddr to = calls_.back();
+  std::optional<TraceeAddr> to;
+  if (insn.stack_bytes == 0 && !calls_.empty()) {
+    to = calls_.back();
     calls_.pop_back();
-    if (may_follow(to)) {
-      return_within(insn, to);
-      return true;
-    }
+  } else if (source_.likely_target) {
+    to = source_.likely_target(insn.pc);
   }
   close_r10(insn.pc);
   mark(insn.pc);
   emit_.bytes({0x41, 0x5a});  // pop r10
   std::int32_t stack_add = -8;
+  if (to && insn.stack_bytes == 0 && may_follow(*to)) {
+    follow_if(insn, *to, stack_add);
+    return true;
+  }
   if (insn.stack_bytes != 0) {
     mark(insn.pc, 0, stack_add);
     emit_.bytes({0x48, 0x8d, 0xa4, 0x24});  // lea rsp, [rsp+disp32]
@@ -429,43 +466,49 @@ bool Builder::return_from(const SourceInsn& insn) {
   return false;
 }
 
-void Builder::return_within(const SourceInsn& insn, TraceeAddr to) {
-  // Most calls return to where they came from; the others leave.
-  constexpr std::int32_t kPopped = -8;
-  close_r10(insn.pc);
-  mark(insn.pc);
-  emit_.bytes({0x41, 0x5a});  // pop r10
-  mark(insn.pc, 0, kPopped);
-  emit_.store(Slot::kScratch, Gpr::kRcx);
-  mark(insn.pc, kRcxInSlot, kPopped);
-  if (const std::uint64_t distance = 0 - to.value(); fits_int32(distance)) {
-    emit_.bytes({0x49, 0x8d, 0x8a});  // lea rcx, [r10+disp32]
-    emit_.word32(static_cast<std::uint32_t>(distance));
-  } else {
-    emit_.move(Gpr::kRcx, distance);
-    emit_.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-  }
+void Builder::follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add) {
+  put_rcx_away(insn.pc, stack_add);
+  mark(insn.pc, 0, stack_add);
+  emit_.subtract_from_r10_to_rcx(to.value());
   emit_.bytes({kJumpIfRcxZero});
   const std::uint32_t matches = emit_.open_rel8();
   emit_.bytes({kJump});
-  add_side_exit(insn, kRcxInSlot);
-  side_exits_.back().is_return = true;
+  add_side_exit(insn);
+  side_exits_.back().is_indirect = true;
+  side_exits_.back().stack_add = stack_add;
   emit_.bind8(matches);
-  emit_.load(Gpr::kRcx, Slot::kScratch);
   block_.branches.emplace_back(insn.pc, to);
   pc_ = to;
 }
 
 void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed) {
   close_r11(from, 0, stack_add);
+  put_rcx_away(from, stack_add);
   mark(from, 0, stack_add);
-  emit_.store(Slot::kTarget, Gpr::kR10);
+  emit_.table_index();
   Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
   log(exit);
-  mark(from, kCommitted | kTargetInSlot);
-  emit_.table_index();
+  mark(from, kCommitted | kTargetInR10);
   emit_.table_jump(options_.table);
   block_.exits.push_back(exit);
+}
+
+void Builder::emit_pad() {
+  rcx_in_slot_ = true;
+  mark(block_.head, kCommitted | kTargetInR10);
+  emit_.bytes({kJump});
+  emit_.word32(static_cast<std::uint32_t>(*options_.conflict - (emit_.here() + 4)));
+  // Zero, or one to be counted down.
+  const bool loops = options_.pad_test == PadTest::kLoop;
+  emit_.subtract_from_r10_to_rcx(block_.head.value() - (loops ? 1 : 0));
+  constexpr std::uint8_t kShortBytes = 2;
+  if (loops) {
+    emit_.bytes({kLoop, static_cast<std::uint8_t>(0 - (emit_.offset() + kShortBytes))});
+  } else {
+    emit_.bytes({kJumpIfRcxZero, kShortBytes});
+    emit_.jump_back(0);
+  }
+  block_.body = emit_.offset();
 }
 
 }  // namespace backtrail::arch::x86::translate

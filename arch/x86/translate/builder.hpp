@@ -22,10 +22,11 @@ class Builder {
     SourceInsn insn;
     std::uint16_t passed = 0;
     std::uint16_t executed = 0;
-    std::uint8_t state = 0;
+    std::uint8_t state = 0;  ///< StateFlags.
     bool r10_dirty = false;
     bool r11_dirty = false;
-    bool is_return = false;      ///< To elsewhere than the call's end.
+    bool is_indirect = false;    ///< To elsewhere than what was expected; the target is in r10.
+    std::int32_t stack_add = 0;  ///< Of those.
     bool falls_through = false;  ///< The branch is taken within the superblock.
     std::optional<std::uint32_t> failed_call = {};
   };
@@ -52,6 +53,11 @@ class Builder {
   void mark(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   void open_r10(TraceeAddr pc);
   void close_r10(TraceeAddr pc, std::uint8_t more_flags = 0);
+  void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  /// Into its slot, so that the register is free.
+  void put_rcx_away(TraceeAddr pc, std::int32_t stack_add = 0);
+  /// The instruction is emitted: what it wrote is in the registers.
+  void note_written(const SourceInsn& insn);
   void open_r11(TraceeAddr pc);
   void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   void save_log(TraceeAddr pc);
@@ -59,6 +65,8 @@ class Builder {
   void copy(const SourceInsn& insn);
   bool copy_relative(const SourceInsn& insn);
   void load_address(const SourceInsn& insn);
+  /// It goes to `to` most of the time, and the superblock may follow.
+  [[nodiscard]] bool goes_likely(const SourceInsn& insn, TraceeAddr to) const;
   void conditional_jump(const SourceInsn& insn);
   /// The jump closes a loop that is worth another copy.
   [[nodiscard]] bool may_turn(const SourceInsn& insn) const;
@@ -66,11 +74,13 @@ class Builder {
   void loop(const SourceInsn& insn);
   bool follow(const SourceInsn& insn);
   void leave_for(const SourceInsn& insn);
-  void indirect(const SourceInsn& insn);
-  void load_target(const SourceInsn& insn);
   /// False when the superblock ends with it.
+  bool indirect(const SourceInsn& insn);
+  void load_target(const SourceInsn& insn);
   bool return_from(const SourceInsn& insn);
-  void return_within(const SourceInsn& insn, TraceeAddr to);
+  /// The target, which is in r10, is expected to be `to`; else the superblock is left.
+  void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
+  void emit_pad();
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   bool system_call(const SourceInsn& insn);
   void check_call(const SourceInsn& insn, CallCheck check);
@@ -102,6 +112,7 @@ class Builder {
   bool r11_live_ = false;
   bool r11_dirty_ = false;
   bool log_in_slot_ = false;
+  bool rcx_in_slot_ = false;  ///< And not in rcx.
   std::optional<std::uint32_t> eax_;
   std::vector<TraceeAddr> seen_;
   std::ptrdiff_t copies_ = 1;      ///< Of a loop's body; nothing is followed more often.

@@ -170,7 +170,7 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
   r10_dirty_ = false;
   mark(insn.pc);
-  emit_.store(Slot::kScratch, Gpr::kRcx);
+  emit_.store(Slot::kRcx, Gpr::kRcx);
   mark(insn.pc, kRcxInSlot);
   const auto unless_executable = [&] {
     std::vector<std::uint32_t> harmless;
@@ -214,7 +214,7 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   r10_live_ = false;
   mark(insn.pc, kRcxInSlot);
   for (const std::uint32_t place : left) emit_.bind(place);
-  emit_.load(Gpr::kRcx, Slot::kScratch);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
   const bool r11_live = r11_live_;
   const bool log_in_slot = log_in_slot_;
   emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
@@ -223,7 +223,7 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   for (const std::uint32_t place : made) emit_.bind(place);
   mark(insn.pc, kRcxInSlot);
   emit_.load(Gpr::kR10, Slot::kR10);
-  emit_.load(Gpr::kRcx, Slot::kScratch);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
   r10_live_ = true;
 }
 

@@ -54,9 +54,7 @@ void Builder::emit_check() {
     code.insert(code.end(), insn.view().begin(), insn.view().end());
   }
   const TraceeAddr head = block_.head;
-  mark(head);
-  emit_.store(Slot::kScratch, Gpr::kRcx);
-  mark(head, kRcxInSlot);
+  put_rcx_away(head);
   for (std::size_t at = 0; at < code.size();) {
     std::size_t width = sizeof(std::uint64_t);
     while (width > code.size() - at) width /= 2;
@@ -82,7 +80,6 @@ void Builder::emit_check() {
     stale_jumps_.push_back(emit_.open_rel32());
     at += width;
   }
-  emit_.load(Gpr::kRcx, Slot::kScratch);
 }
 
 void Builder::emit_stale_exit() {
@@ -91,8 +88,7 @@ void Builder::emit_stale_exit() {
   r10_live_ = false;
   r11_live_ = false;
   log_in_slot_ = false;
-  mark(block_.head, kRcxInSlot);
-  emit_.load(Gpr::kRcx, Slot::kScratch);
+  rcx_in_slot_ = true;
   emit_exit({.kind = ExitKind::kStale, .to = block_.head}, block_.head);
 }
 

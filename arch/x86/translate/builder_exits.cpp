@@ -11,7 +11,8 @@ void Builder::add_side_exit(const SourceInsn& insn, std::uint8_t more_flags) {
        .passed = static_cast<std::uint16_t>(block_.branches.size()),
        .executed = static_cast<std::uint16_t>(block_.instructions + 1),
        .state = static_cast<std::uint8_t>((r10_live_ ? kR10Live : 0) | (r11_live_ ? kR11Live : 0) |
-                                          (log_in_slot_ ? kLogInSlot : 0) | more_flags),
+                                          (log_in_slot_ ? kLogInSlot : 0) |
+                                          (rcx_in_slot_ ? kRcxInSlot : 0) | more_flags),
        .r10_dirty = r10_dirty_,
        .r11_dirty = r11_dirty_});
 }
@@ -30,6 +31,7 @@ void Builder::log(Exit& exit) {
 void Builder::emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags) {
   close_r10(pc, more_flags);
   close_r11(pc, more_flags);
+  open_rcx(pc, more_flags);
   mark(pc, more_flags);
   log(exit);
   mark(exit.to, kCommitted);
@@ -44,16 +46,14 @@ void Builder::emit_side_exits() {
     r10_live_ = (side.state & kR10Live) != 0;
     r11_live_ = (side.state & kR11Live) != 0;
     log_in_slot_ = (side.state & kLogInSlot) != 0;
+    rcx_in_slot_ = (side.state & kRcxInSlot) != 0;
     r10_dirty_ = side.r10_dirty;
     r11_dirty_ = side.r11_dirty;
     // Rows of this exit count the branches that were taken before it.
     std::vector<Branch> later{block_.branches.begin() + side.passed, block_.branches.end()};
     block_.branches.resize(side.passed);
-    if (side.is_return) {
-      constexpr std::int32_t kPopped = -8;
-      mark(side.insn.pc, kRcxInSlot, kPopped);
-      emit_.load(Gpr::kRcx, Slot::kScratch);
-      finish_indirect(side.insn.pc, kPopped, side.executed);
+    if (side.is_indirect) {
+      finish_indirect(side.insn.pc, side.stack_add, side.executed);
     } else if (side.failed_call) {
       emit_failed_call(side);
     } else if (side.falls_through) {

@@ -120,8 +120,15 @@ void Emitter::advance_r10(std::uint8_t by) {
   bytes({0x4d, 0x8d, 0x52, by});
 }
 
-void Emitter::subtract_from_r10_to_rcx(std::uint8_t value) {
-  bytes({0x49, 0x8d, 0x4a, static_cast<std::uint8_t>(0 - value)});
+void Emitter::subtract_from_r10_to_rcx(std::uint64_t value) {
+  const std::uint64_t distance = 0 - value;
+  if (fits_int32(distance)) {
+    bytes({0x49, 0x8d, 0x8a});  // lea rcx, [r10+disp32]
+    word32(static_cast<std::uint32_t>(distance));
+    return;
+  }
+  move(Gpr::kRcx, distance);
+  bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
 }
 
 void Emitter::move_rsi_to_rcx() {
@@ -194,11 +201,11 @@ void Emitter::log_advance() {
 }
 
 void Emitter::table_index() {
-  bytes({0x45, 0x0f, 0xb7, 0xd2});
+  bytes({0x41, 0x0f, 0xb7, 0xca});
 }
 
 void Emitter::table_jump(TraceeAddr table) {
-  bytes({0x42, 0xff, 0x24, 0xd5});
+  bytes({0xff, 0x24, 0xcd});
   word32(static_cast<std::uint32_t>(table.value()));
 }
 

@@ -74,8 +74,9 @@ class Emitter {
   /// mov rcx, [r10+skip] / lea r10, [r10+by]
   void load_rcx_at_r10(std::uint8_t skip);
   void advance_r10(std::uint8_t by);
-  /// lea rcx, [r10-value] / mov rcx, rsi / mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
-  void subtract_from_r10_to_rcx(std::uint8_t value);
+  /// rcx = r10 - value
+  void subtract_from_r10_to_rcx(std::uint64_t value);
+  /// mov rcx, rsi / mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
   void move_rsi_to_rcx();
   void load_rcx_at_rsi();
   void load_rcx_second_byte(Slot slot);
@@ -93,7 +94,7 @@ class Emitter {
   /// mov dword [r11], number / lea r11, [r11+4]
   void log_store(std::uint32_t number);
   void log_advance();
-  /// movzx r10d, r10w / jmp [r10*8+table]
+  /// movzx ecx, r10w / jmp [rcx*8+table]
   void table_index();
   void table_jump(TraceeAddr table);
   /// jmp rel32, its displacement within one cache line and thus changeable while threads run.

@@ -12,24 +12,23 @@ namespace backtrail::arch::x86::translate {
 
 /// Offsets from the gs base, eight bytes each unless said otherwise.
 enum class Slot : std::uint32_t {
-  kLog = 0,       ///< The log pointer, while r11 holds something else.
-  kR10 = 8,       ///< The program's r10.
-  kR11 = 16,      ///< The program's r11.
-  kScratch = 24,  ///< The program's rcx inside a landing pad.
-  kTarget = 32,   ///< Where an indirect transfer goes.
-  kRax = 40,      ///< The program's registers inside the miss routine.
+  kLog = 0,      ///< The log pointer, while r11 holds something else.
+  kR10 = 8,      ///< The program's r10.
+  kR11 = 16,     ///< The program's r11.
+  kRcx = 24,     ///< The program's rcx, where translated code needs the register.
+  kTarget = 32,  ///< Where an indirect transfer goes that has no translation to go to.
+  kRax = 40,     ///< The program's registers inside the miss routine.
   kRdx = 48,
   kRsi = 56,
   kRdi = 64,
-  kRcx = 72,
-  kProcessId = 80,    ///< Four bytes, as the program itself sees the id.
-  kThreadId = 84,     ///< Four bytes.
-  kArgument = 88,     ///< What is made of a system call's arguments.
-  kSegvBlocked = 96,  ///< Not zero while SIGSEGV is blocked.
-  kServed = 104,      ///< Not zero while the tracer looks at requests.
-  kRequest = 112,     ///< A Request.
-  kAnswer = 120,      ///< Where the thread goes on.
-  kRseqArea = 128,    ///< The thread's struct rseq, while it is served; 0: it has none.
+  kProcessId = 72,    ///< Four bytes, as the program itself sees the id.
+  kThreadId = 76,     ///< Four bytes.
+  kArgument = 80,     ///< What is made of a system call's arguments.
+  kSegvBlocked = 88,  ///< Not zero while SIGSEGV is blocked.
+  kServed = 96,       ///< Not zero while the tracer looks at requests.
+  kRequest = 104,     ///< A Request.
+  kAnswer = 112,      ///< Where the thread goes on.
+  kRseqArea = 120,    ///< The thread's struct rseq, while it is served; 0: it has none.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 

@@ -58,6 +58,9 @@ void note_register(SourceInsn& insn, ZydisRegister reg, bool written) {
     case ZYDIS_REGISTER_RAX:
       insn.writes_rax |= written;
       break;
+    case ZYDIS_REGISTER_RCX:
+      insn.uses_rcx = true;
+      break;
     default:
       break;
   }
@@ -155,6 +158,39 @@ void note_eax(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands
       operands[1].reg.value == reg) {
     insn.sets_eax_to = 0;
   }
+}
+
+/// The few instructions that most code loads rcx by: all others are taken to need it.
+void note_rcx(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
+  const auto& to = operands[0];
+  if (to.type != ZYDIS_OPERAND_TYPE_REGISTER || to.size < 32 ||
+      whole(to.reg.value) != ZYDIS_REGISTER_RCX) {
+    return;
+  }
+  const auto& from = operands[1];
+  switch (z.mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:
+    case ZYDIS_MNEMONIC_LEA:
+      insn.sets_rcx =
+          from.type == ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+          (from.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           whole(from.reg.value) != ZYDIS_REGISTER_RCX) ||
+          (from.type == ZYDIS_OPERAND_TYPE_MEMORY && whole(from.mem.base) != ZYDIS_REGISTER_RCX &&
+           whole(from.mem.index) != ZYDIS_REGISTER_RCX);
+      break;
+    case ZYDIS_MNEMONIC_XOR:
+      insn.sets_rcx = from.type == ZYDIS_OPERAND_TYPE_REGISTER && from.reg.value == to.reg.value;
+      break;
+    case ZYDIS_MNEMONIC_POP:
+      insn.sets_rcx = true;
+      break;
+    default:
+      break;
+  }
+  if (insn.sets_rcx) insn.uses_rcx = false;
 }
 
 void classify_branch(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
@@ -293,6 +329,7 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   const Special operand_verdict = note_operands(insn, z, operands);
   note_eax(insn, z, operands);
   note_constant(insn, z, operands);
+  note_rcx(insn, z, operands);
   if (const Special why = special_reason(z); why != Special::kNone) {
     give_to_cpu(insn, why);
   } else if (z.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {

@@ -73,7 +73,9 @@ struct SourceInsn {
   bool names_high_byte = false;  ///< ah, bh, ch or dh: takes no REX.
   bool reads_fs = false;
   bool writes_rax = false;
-  bool stores = false;  ///< Writes memory other than its thread's stack and static block.
+  bool uses_rcx = false;  ///< Needs what is in rcx: reads it, or leaves a part of it as it is.
+  bool sets_rcx = false;  ///< Whatever was in it, and nothing else of the kind.
+  bool stores = false;    ///< Writes memory other than its thread's stack and static block.
   std::optional<std::uint32_t> sets_eax_to;
   std::optional<TraceeAddr> names;    ///< An address that it puts into a register or memory.
   std::uint8_t destination = 0;       ///< Register of kLoadAddress.

@@ -13,14 +13,14 @@ namespace backtrail::arch::x86::translate {
 
 /// Where the program's state is while the machine is at a place in translated code.
 enum StateFlag : std::uint8_t {
-  kR10Live = 1,        ///< The program's r10 is in r10; else in its slot.
-  kR11Live = 2,        ///< The program's r11 is in r11; else in its slot.
-  kLogInSlot = 4,      ///< The log pointer is in its slot; else in r11.
-  kRcxInSlot = 8,      ///< The program's rcx is in the scratch slot.
-  kRcxPlusOne = 16,    ///< The program's rcx is one more than rcx.
-  kCommitted = 32,     ///< The log says that this superblock was left.
-  kTargetInSlot = 64,  ///< The program's pc is in the target slot.
-  kRcxIsPc = 128,      ///< The program's rcx equals its pc: behind SYSCALL.
+  kR10Live = 1,       ///< The program's r10 is in r10; else in its slot.
+  kR11Live = 2,       ///< The program's r11 is in r11; else in its slot.
+  kLogInSlot = 4,     ///< The log pointer is in its slot; else in r11.
+  kRcxInSlot = 8,     ///< The program's rcx is in its slot.
+  kRcxPlusOne = 16,   ///< The program's rcx is one more than rcx.
+  kCommitted = 32,    ///< The log says that this superblock was left.
+  kTargetInR10 = 64,  ///< The program's pc is in r10.
+  kRcxIsPc = 128,     ///< The program's rcx equals its pc: behind SYSCALL.
 };
 
 /// The program's state from one offset up to the next row's.
@@ -34,7 +34,8 @@ struct PcRow {
 
 enum class ExitKind : std::uint8_t {
   kDirect,    ///< A taken branch from `from` to `to`.
-  kIndirect,  ///< A taken branch from `from`; the target is in the target slot.
+  kIndirect,  ///< A taken branch from `from`; the target is in r10, and the program's rcx in its
+              ///< slot.
   kContinue,  ///< Falls through to `to`.
   kSpecial,   ///< The instruction at `to` is left to the CPU.
   kStale,     ///< The program's code is not what it was; nothing of the superblock was run.
@@ -56,8 +57,9 @@ struct Exit {
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
 
 struct Superblock {
-  TraceeAddr head;     ///< Native.
-  TraceeAddr address;  ///< Of the code.
+  TraceeAddr head;         ///< Native.
+  TraceeAddr address;      ///< Of the code.
+  std::uint32_t body = 0;  ///< Offset of what comes behind the landing pad.
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;  ///< Ascending.
   std::vector<Exit> exits;

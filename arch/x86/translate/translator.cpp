@@ -13,8 +13,7 @@ constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysTgkill = 234;
 constexpr std::uint32_t kSigStop = 19;
 constexpr std::uint8_t kJump = 0xe9;
-constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
-constexpr std::uint8_t kLoop = 0xe2;
+constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
 /// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
 constexpr std::uint32_t kPatience = 500;
@@ -94,13 +93,21 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.jump_through(Slot::kAnswer);
 }
 
-}  // namespace
-
-const PcRow& Superblock::row_at(std::uint32_t offset) const {
+const PcRow& find_row(const std::vector<PcRow>& rows, std::uint32_t offset) {
   const auto after =
       std::upper_bound(rows.begin(), rows.end(), offset,
                        [](std::uint32_t value, const PcRow& row) { return value < row.offset; });
   return after == rows.begin() ? rows.front() : *std::prev(after);
+}
+
+}  // namespace
+
+const PcRow& Superblock::row_at(std::uint32_t offset) const {
+  return find_row(rows, offset);
+}
+
+const PcRow& MissRoutine::row_at(std::uint32_t offset) const {
+  return find_row(rows, offset);
 }
 
 std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
@@ -112,43 +119,22 @@ PadTest faster_pad_test() {
   return host_near_branch_rule() == NearBranchRule::kAmd ? PadTest::kLoop : PadTest::kJrcxz;
 }
 
-LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
-                            TraceeAddr conflict, PadTest test) {
-  LandingPad pad;
-  Emitter emit{address};
-  const auto mark = [&](std::uint8_t more_flags) {
-    pad.rows.push_back(
-        {.offset = emit.offset(),
-         .pc = head,
-         .flags = static_cast<std::uint8_t>(kCommitted | kTargetInSlot | more_flags)});
-  };
-  const auto leave = [&](TraceeAddr to) {
-    mark(kRcxInSlot);
-    emit.load(Gpr::kRcx, Slot::kScratch);
-    mark(0);
-    return emit.jump(to);
-  };
-  const bool loops = test == PadTest::kLoop;
-  mark(0);
-  emit.store(Slot::kScratch, Gpr::kRcx);
-  mark(kRcxInSlot);
-  emit.load(Gpr::kRcx, Slot::kTarget);
-  emit.move(Gpr::kR10, (loops ? 1 : 0) - head.value());
-  emit.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-  emit.bytes({loops ? kLoop : kJumpIfRcxZero});
-  const std::uint32_t jumps = emit.open_rel8();
-  (loops ? pad.body_link : pad.conflict_link) = leave(loops ? body : conflict);
-  emit.bind8(jumps);
-  (loops ? pad.conflict_link : pad.body_link) = leave(loops ? conflict : body);
-  pad.code = emit.take();
-  return pad;
-}
-
 MissRoutine make_miss_routine(TraceeAddr address) {
   MissRoutine routine;
   Emitter emit{address};
-  emit.store(Slot::kRax, Gpr::kRax);
+  const auto mark = [&](unsigned flags) {
+    routine.rows.push_back({.offset = emit.offset(), .flags = static_cast<std::uint8_t>(flags)});
+  };
+  mark(kCommitted | kTargetInR10 | kRcxInSlot);
+  emit.store(Slot::kTarget, Gpr::kR10);
+  emit.bytes({kShortJump});
+  const std::uint32_t indirect = emit.open_rel8();
+  routine.direct_at = emit.offset();
+  mark(kCommitted);
   emit.store(Slot::kRcx, Gpr::kRcx);
+  emit.bind8(indirect);
+  mark(kCommitted | kRcxInSlot);
+  emit.store(Slot::kRax, Gpr::kRax);
   emit.store(Slot::kRdx, Gpr::kRdx);
   emit.store(Slot::kRsi, Gpr::kRsi);
   emit.store(Slot::kRdi, Gpr::kRdi);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -32,6 +33,9 @@ struct CodeSource {
   std::function<bool(TraceeAddr)> section_at = {};
   /// A superblock that falls through to this address ends there. May be empty.
   std::function<bool(TraceeAddr)> joined_at = {};
+  /// Where the conditional or indirect branch at this address goes most of the time; nothing for
+  /// one that mostly goes on, or anywhere. May be empty.
+  std::function<std::optional<TraceeAddr>(TraceeAddr)> likely_target = {};
   /// From earlier superblocks. May be nullptr.
   DecodedInsns* decoded = nullptr;
 };
@@ -50,11 +54,29 @@ enum class CallCheck : std::uint8_t {
 /// By number.
 using InlineSystemCalls = std::array<CallCheck, 512>;
 
+/// How a landing pad sees that a target is its own. LOOP does not jump then, which is what most
+/// targets are, but Intel's CPUs take several cycles for it.
+enum class PadTest : std::uint8_t { kJrcxz, kLoop };
+/// On the CPU that this code runs on.
+[[nodiscard]] PadTest faster_pad_test();
+
+/// A superblock for indirect transfers has a landing pad in front, which is so many bytes behind
+/// its beginning. It is entered with the target in r10 and the program's rcx in its slot. In front
+/// of the pad is the jump to whoever has the table's entry otherwise, if the target is another; its
+/// rel32 can be changed. From kPadAlignment on the pad's beginning can be changed, to kDeadPad.
+inline constexpr std::uint32_t kPadOffset = 5;
+inline constexpr std::uint32_t kPadAlignment = 16;
+inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // jmp to the jump
+
 struct TranslateOptions {
   TraceeAddr address;            ///< Where the code will be.
   TraceeAddr table;              ///< The look-up table and what is behind it; below kTableLimit.
   TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
+  /// Where a landing pad goes on to if the target is another. Nothing: there is none, and the
+  /// program's rcx is in its register.
+  std::optional<TraceeAddr> conflict = {};
+  PadTest pad_test = faster_pad_test();
   const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.
   /// The program may change this code at any time: the superblock compares the few bytes that it
   /// was made of each time it is entered, and ends behind an instruction that might change them.
@@ -68,31 +90,20 @@ struct TranslateOptions {
 [[nodiscard]] std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
                                                           const TranslateOptions& options);
 
-/// How a landing pad sees that a target is its own. LOOP does not jump then, which is what most
-/// targets are, but Intel's CPUs take several cycles for it.
-enum class PadTest : std::uint8_t { kJrcxz, kLoop };
-/// On the CPU that this code runs on.
-[[nodiscard]] PadTest faster_pad_test();
-
-/// A landing pad: entered with a native target in its slot, it goes on to `body` if the target is
-/// `head`, else to `conflict`. Both jumps can be changed.
-struct LandingPad {
-  std::vector<std::uint8_t> code;
-  std::vector<PcRow> rows;
-  std::uint32_t body_link = 0;  ///< Offsets of the two rel32.
-  std::uint32_t conflict_link = 0;
-};
-[[nodiscard]] LandingPad make_landing_pad(TraceeAddr address, TraceeAddr head, TraceeAddr body,
-                                          TraceeAddr conflict, PadTest test = faster_pad_test());
-
-/// The miss routine: keeps the registers it needs in their slots. While the tracer looks at
+/// The miss routine: keeps the registers it needs in their slots. Its beginning is for indirect
+/// transfers, as landing pads are entered; exits lead to `direct_at`. While the tracer looks at
 /// requests it asks for a translation and goes there. Otherwise, or refused, or not answered soon,
 /// it sends the thread SIGSTOP, which can neither be blocked nor handled; the tracer finds the
 /// thread behind `stopped_at`.
 struct MissRoutine {
   std::vector<std::uint8_t> code;
+  std::vector<PcRow> rows;
+  std::uint32_t direct_at = 0;
   std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.
   std::uint32_t stopped_at = 0;  ///< Just behind the system call.
+
+  /// What is where at an offset; its pc means nothing.
+  [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
 };
 [[nodiscard]] MissRoutine make_miss_routine(TraceeAddr address);
 

@@ -15,13 +15,16 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kRcx = 1;
 constexpr std::size_t kRsp = 4;
+constexpr std::size_t kR10 = 10;
 
 class MissRoutineTest : public testing::Test {
  protected:
   MissRoutineTest() {
     const MissRoutine routine = make_miss_routine(code_.address());
     std::memcpy(code_.bytes().data(), routine.code.data(), routine.code.size());
+    direct_ = code_.address() + routine.direct_at;
     answer_ = code_.address() + kPageBytes / 2;
     write_far_jump(code_.bytes().subspan(kPageBytes / 2),
                    std::bit_cast<std::uintptr_t>(&bt_test_leave));
@@ -65,15 +68,30 @@ class MissRoutineTest : public testing::Test {
   void run_beside(Tracer tracer) {
     slot(Slot::kServed) = 1;
     std::thread other{tracer};
-    EXPECT_EQ(TranslatedRun::run_natively(code_.address(), before_), before_);
+    EXPECT_EQ(TranslatedRun::run_natively(direct_, before_), before_);
     other.join();
   }
 
   Pages code_{kPageBytes, false};
   Pages stack_{kPageBytes, false};
   TraceeAddr answer_;
+  TraceeAddr direct_;
   MachineState before_;
 };
+
+TEST_F(MissRoutineTest, TakesTheTargetOfAnIndirectTransfer) {
+  slot(Slot::kServed) = 1;
+  slot(Slot::kRcx) = before_.general[kRcx];
+  MachineState entered = before_;
+  entered.general[kRcx] = 0x1234;
+  std::thread other{[this] {
+    take_next();
+    answer();
+  }};
+  EXPECT_EQ(TranslatedRun::run_natively(code_.address(), entered), before_);
+  other.join();
+  EXPECT_EQ(slot(Slot::kTarget), before_.general[kR10]);
+}
 
 TEST_F(MissRoutineTest, GoesWhereItIsTold) {
   run_beside([this] {

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
@@ -71,6 +73,16 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
     out.insert(out.end(), stack_.bytes().begin(), stack_.bytes().end());
     return out;
   }
+  /// The same translated with some of the branches followed that the last run has taken.
+  [[nodiscard]] CodeSource source_that_follows(std::map<TraceeAddr, TraceeAddr> taken) {
+    std::erase_if(taken, [this](const auto&) { return random_() % 4 == 0; });
+    CodeSource follows = source();
+    follows.likely_target = [taken = std::move(taken)](TraceeAddr at) {
+      const auto found = taken.find(at);
+      return found != taken.end() ? std::optional{found->second} : std::nullopt;
+    };
+    return follows;
+  }
   [[nodiscard]] CodeSource source() const {
     return {.read = [this](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
               const std::uint64_t offset = at - program_.address();
@@ -122,17 +134,27 @@ TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
     ++compared;
     ASSERT_EQ(differences(*found, expected), "");
     ASSERT_EQ(memory(), expected_memory);
+    reset_memory();
+    const auto again = translated.run(source_that_follows(translated.taken()), program_.address(),
+                                      end(), before_, GetParam().shape);
+    ASSERT_TRUE(again);
+    ASSERT_EQ(differences(*again, expected), "");
+    ASSERT_EQ(memory(), expected_memory);
   }
   EXPECT_GT(translated.superblocks(), kPrograms);
   EXPECT_GT(compared, kPrograms * 9 / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, TranslatedExecution,
-                         testing::Values(Place{"Near", true, {}}, Place{"Far", false, {}},
-                                         Place{"NearInSmallPieces", true, {.max_instructions = 2}},
-                                         Place{"FarInSmallPieces", false, {.max_instructions = 2}},
-                                         Place{"Checked", true, {.checked = true}}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Places, TranslatedExecution,
+    testing::Values(Place{"Near", true, {}}, Place{"Far", false, {}},
+                    Place{"NearInSmallPieces", true, {.max_instructions = 2}},
+                    Place{"FarInSmallPieces", false, {.max_instructions = 2}},
+                    Place{"NearLanding", true, {.lands = true}},
+                    Place{"FarLanding", false, {.lands = true}},
+                    Place{"CheckedLanding", true, {.checked = true, .lands = true}},
+                    Place{"Checked", true, {.checked = true}}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace backtrail::arch::x86::translate

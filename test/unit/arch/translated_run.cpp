@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <asm/prctl.h>
 #include <sys/mman.h>
@@ -168,13 +169,15 @@ TranslatedRun::TranslatedRun()
 }
 
 std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr head,
-                                                      Shape shape) {
+                                                      Shape shape, bool lands) {
+  if (lands) used_ += kPadAlignment - kPadOffset;
   const TraceeAddr at = code_.address() + used_;
   TranslateOptions options{.address = at, .table = table_.address(), .miss = code_.address()};
   options.first_exit = static_cast<std::uint32_t>(exits_.size());
   options.checked = shape.checked;
   options.max_instructions = shape.max_instructions;
   options.inline_system_calls = shape.system_calls;
+  if (lands) options.conflict = code_.address();
   const auto result = translate(code, head, options);
   const auto* block = std::get_if<Superblock>(&result);
   if (block == nullptr) {
@@ -188,16 +191,19 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   used_ += (block->code.size() + 15) / 16 * 16;
   exits_.insert(exits_.end(), block->exits.begin(), block->exits.end());
   ++superblocks_;
-  return at;
+  return lands ? at + kPadOffset : at;
 }
 
 std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAddr begin,
                                                TraceeAddr end, const MachineState& state,
                                                Shape shape) {
+  constexpr std::size_t kRcx = 1;
   constexpr std::size_t kR10 = 10;
   constexpr std::size_t kR11 = 11;
   used_ = kMissBytes;
   exits_.clear();
+  taken_.clear();
+  bool lands = false;
   ThreadPage& thread = page();
   thread.state = state;
   TraceeAddr head = begin;
@@ -206,15 +212,20 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
       ADD_FAILURE() << "does not get to its end";
       break;
     }
-    const auto entry = translate_at(code, head, shape);
+    const auto entry = translate_at(code, head, shape, lands);
     if (!entry) return std::nullopt;
     slot(Slot::kR10) = thread.state.general[kR10];
     slot(Slot::kR11) = thread.state.general[kR11];
+    if (lands) {
+      slot(Slot::kRcx) = std::exchange(thread.state.general[kRcx], 0x5555);
+      thread.state.general[kR10] = head.value();
+    }
     const auto log = std::bit_cast<std::uintptr_t>(log_.data());
     thread.state.general[kR11] = log;
     thread.target = entry->value();
     bt_test_enter();
     const std::uint64_t logged = (thread.state.general[kR11] - log) / sizeof(std::uint32_t);
+    const TraceeAddr target{thread.state.general[kR10]};
     thread.state.general[kR10] = slot(Slot::kR10);
     thread.state.general[kR11] = slot(Slot::kR11);
     // Nothing is linked: every superblock is left once, for here.
@@ -224,7 +235,11 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
-    head = exit.kind == ExitKind::kIndirect ? TraceeAddr{slot(Slot::kTarget)} : exit.to;
+    const bool indirect = exit.kind == ExitKind::kIndirect;
+    if (indirect) thread.state.general[kRcx] = slot(Slot::kRcx);
+    head = indirect ? target : exit.to;
+    lands = shape.lands && indirect;
+    if (exit.from != TraceeAddr{}) taken_.insert_or_assign(exit.from, head);
   }
   return thread.state;
 }

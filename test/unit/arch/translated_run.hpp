@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -62,6 +63,8 @@ class TranslatedRun {
     bool checked = false;
     std::uint32_t max_instructions = 96;
     const InlineSystemCalls* system_calls = nullptr;
+    /// Superblocks that indirect transfers lead to are entered by their landing pads.
+    bool lands = false;
   };
   /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
   /// sees of the program.
@@ -70,6 +73,8 @@ class TranslatedRun {
   /// The same by the CPU alone; a jump to bt_test_leave has to be at the end.
   static MachineState run_natively(TraceeAddr begin, const MachineState& state);
   [[nodiscard]] std::size_t superblocks() const { return superblocks_; }
+  /// Where the branches that left superblocks went, in the last run.
+  [[nodiscard]] const std::map<TraceeAddr, TraceeAddr>& taken() const { return taken_; }
   /// What system calls are looked up in.
   [[nodiscard]] std::span<std::uint8_t> policy() const {
     return table_.bytes().subspan(kEntryTableBytes);
@@ -77,7 +82,9 @@ class TranslatedRun {
   [[nodiscard]] static std::uint64_t& slot(Slot which);
 
  private:
-  std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape);
+  /// `lands`: it is entered by its landing pad.
+  std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
+                                         bool lands);
 
   Pages code_;
   Pages table_;
@@ -85,6 +92,7 @@ class TranslatedRun {
   std::size_t superblocks_ = 0;
   std::vector<Exit> exits_;
   std::vector<std::uint32_t> log_;
+  std::map<TraceeAddr, TraceeAddr> taken_;
 };
 
 }  // namespace backtrail::arch::x86::translate

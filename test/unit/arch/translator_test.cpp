@@ -266,7 +266,7 @@ TEST(Translator, RowsUndoAReturnUntilItIsLogged) {
   for (const PcRow& row : block.rows) {
     if ((row.flags & kCommitted) != 0) {
       EXPECT_EQ(row.stack_add, 0);
-      EXPECT_NE(row.flags & kTargetInSlot, 0);
+      EXPECT_NE(row.flags & kTargetInR10, 0);
     } else {
       EXPECT_EQ(row.pc, TraceeAddr{0x1000});
       undone |= row.stack_add == -24;
@@ -353,18 +353,83 @@ TEST_P(TranslatorOnLibrary, TranslatesFromEveryInstructionOfLibc) {
 INSTANTIATE_TEST_SUITE_P(NearAndFar, TranslatorOnLibrary,
                          testing::Values(0x4000'0000U, 0x7fff'0000'0000U));
 
-TEST(LandingPad, HasTwoLinksThatCanBeChanged) {
-  for (std::uint64_t i = 0; i < 2 * kCacheLineBytes; ++i) {
-    const std::uint64_t shift = i / 2;
-    const LandingPad pad =
-        make_landing_pad(kCode + shift, TraceeAddr{0x7fff'1234'5678}, kCode + 0x100, kMiss,
-                         i % 2 == 0 ? PadTest::kJrcxz : PadTest::kLoop);
-    EXPECT_EQ(decodable_bytes(pad.code), pad.code.size());
-    for (const std::uint32_t link : {pad.body_link, pad.conflict_link}) {
-      const std::uint64_t first = (kCode + shift + link).value();
-      EXPECT_EQ(first / kCacheLineBytes, (first + 3) / kCacheLineBytes);
+TEST(LandingPad, CanBeChangedWhileThreadsRun) {
+  for (const std::uint64_t head : {0x1000UL, 0x7fff'1234'5678UL}) {
+    for (const PadTest test : {PadTest::kJrcxz, PadTest::kLoop}) {
+      const Program program{head, {0x90, 0xc3}};  // nop; ret
+      TranslateOptions options = Program::options();
+      options.address = kCode + kPadAlignment - kPadOffset;
+      options.conflict = kMiss + 0x40;
+      options.pad_test = test;
+      const auto result = translate(program.source(), TraceeAddr{head}, options);
+      const auto& block = std::get<Superblock>(result);
+      EXPECT_EQ(decodable_bytes(block.code), block.code.size());
+      // A jump to whoever is next, whose rel32 ends where the pad begins.
+      EXPECT_EQ(block.code[0], 0xe9);
+      std::uint32_t distance = 0;
+      std::memcpy(&distance, &block.code[1], sizeof distance);
+      EXPECT_EQ(options.address + kPadOffset + distance, *options.conflict + (1ULL << 32U));
+      // The pad's first instruction is longer than what closes it, which leads to that jump.
+      const std::span<const std::uint8_t> pad = std::span{block.code}.subspan(kPadOffset);
+      const SourceInsn first = decode_source(options.address + kPadOffset, pad.first(15));
+      EXPECT_GE(first.length, kDeadPad.size());
+      const SourceInsn closed = decode_source(options.address + kPadOffset, kDeadPad);
+      EXPECT_EQ(closed.kind, InsnClass::kJump);
+      EXPECT_EQ(closed.target, options.address);
+      // Until the body nothing of the superblock has happened, and the target is what counts.
+      EXPECT_GT(block.body, kPadOffset);
+      for (const PcRow& row : block.rows) {
+        const unsigned flags = row.flags;
+        EXPECT_TRUE(row.offset >= block.body || (flags & kTargetInR10) != 0);
+        EXPECT_TRUE(row.offset > block.body || (flags & kRcxInSlot) != 0);
+      }
     }
   }
+}
+
+TEST(Translator, TakesRcxFromItsSlotWhenItIsNeeded) {
+  // mov eax, ecx; ret / mov ecx, 1; ret / xor ecx, ecx; ret / add ecx, 1; ret / nop; ret
+  const std::vector<std::pair<std::vector<std::uint8_t>, bool>> cases{
+      {{0x89, 0xc8, 0xc3}, true},  {{0xb9, 1, 0, 0, 0, 0xc3}, false},
+      {{0x31, 0xc9, 0xc3}, false}, {{0x83, 0xc1, 0x01, 0xc3}, true},
+      {{0xb1, 0x01, 0xc3}, true},  // mov cl, 1
+      {{0x90, 0xc3}, false}};
+  const std::vector<std::uint8_t> load{0x65, 0x48, 0x8b, 0x0c, 0x25};  // mov rcx, gs:[...]
+  for (const auto& [bytes, needed] : cases) {
+    const Program program{0x1000, bytes};
+    TranslateOptions options = Program::options();
+    options.conflict = kMiss;
+    const auto result = translate(program.source(), TraceeAddr{0x1000}, options);
+    const auto& code = std::get<Superblock>(result).code;
+    const bool loaded =
+        std::search(code.begin(), code.end(), load.begin(), load.end()) != code.end();
+    EXPECT_EQ(loaded, needed) << int{bytes[0]};
+  }
+}
+
+TEST(Translator, FollowsABranchThatIsLikely) {
+  // test eax, eax; jne 0x1006; ret; nop -- 0x1006: jmp rax
+  const Program program{0x1000, {0x85, 0xc0, 0x75, 0x02, 0xc3, 0x90, 0xff, 0xe0, 0x90, 0xc3}};
+  CodeSource source = program.source();
+  source.likely_target = [](TraceeAddr at) -> std::optional<TraceeAddr> {
+    if (at == TraceeAddr{0x1002}) return TraceeAddr{0x1006};
+    if (at == TraceeAddr{0x1006}) return TraceeAddr{0x1008};
+    return std::nullopt;
+  };
+  const auto result = translate(source, TraceeAddr{0x1000}, Program::options());
+  const auto& block = std::get<Superblock>(result);
+  ASSERT_EQ(block.branches.size(), 2U);
+  EXPECT_EQ(block.branches[0], Branch(TraceeAddr{0x1002}, TraceeAddr{0x1006}));
+  EXPECT_EQ(block.branches[1], Branch(TraceeAddr{0x1006}, TraceeAddr{0x1008}));
+  ASSERT_EQ(block.exits.size(), 3U);
+  EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1009});  // the return at the end
+  EXPECT_EQ(block.exits[1].kind, ExitKind::kContinue);
+  EXPECT_EQ(block.exits[1].to, TraceeAddr{0x1004});
+  EXPECT_EQ(block.exits[1].passed, 0U);
+  EXPECT_EQ(block.exits[2].kind, ExitKind::kIndirect);
+  EXPECT_EQ(block.exits[2].from, TraceeAddr{0x1006});
+  EXPECT_EQ(block.exits[2].passed, 1U);
+  EXPECT_EQ(decodable_bytes(block.code), block.code.size());
 }
 
 }  // namespace

@@ -1,0 +1,173 @@
+// Superblocks made again along the way that their code goes.
+
+#include <algorithm>
+#include <array>
+
+#include "ptrace/cache/code_cache.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+/// Samples of a superblock that tell which way it goes.
+constexpr std::uint32_t kEnough = 12;
+/// Of 8, a branch that is followed goes there at least so often.
+constexpr std::uint32_t kMostOfEight = 5;
+/// A branch that changes its mind is followed so many times.
+constexpr std::uint32_t kMostChanges = 4;
+constexpr std::size_t kMostAtOnce = 256;
+
+}  // namespace
+
+/// An exit of a superblock, as often as it was seen.
+struct CodeCache::SeenExit {
+  std::uint32_t number = 0;
+  decoder::LoggedExit what;
+  ExitProfile::Count count;
+};
+
+std::optional<TraceeAddr> CodeCache::likely_target(TraceeAddr branch) const {
+  const auto known = likely_.find(branch);
+  if (known == likely_.end() || !known->second.target) return std::nullopt;
+  return known->second.target;
+}
+
+bool CodeCache::set_likely(TraceeAddr branch, std::optional<TraceeAddr> target) {
+  const auto known = likely_.find(branch);
+  if (known == likely_.end() && !target) return false;
+  LikelyTarget& likely = likely_[branch];
+  if (likely.target == target || likely.changes == kMostChanges) return false;
+  likely.target = target;
+  ++likely.changes;
+  return true;
+}
+
+bool CodeCache::learn_from(const SeenExit& exit) {
+  const decoder::LoggedExit& what = exit.what;
+  switch (what.kind) {
+    case decoder::LoggedExitKind::kIndirect: {
+      // Seven of ten, when that many more than all others are four.
+      const bool mostly_there = 10 * exit.count.majority >= 4 * exit.count.seen;
+      return set_likely(what.from, mostly_there ? std::optional{exit.count.target} : std::nullopt);
+    }
+    case decoder::LoggedExitKind::kDirect:
+      return is_conditional(what.from) && set_likely(what.from, what.to);
+    case decoder::LoggedExitKind::kContinue: {
+      // The branch that the superblock follows next is the one that was not taken.
+      const auto all = exits_->block(what.block_number);
+      const std::size_t passed = what.block.branches.size();
+      return passed < all.branches.size() && set_likely(all.branch(passed).first, std::nullopt);
+    }
+  }
+  return false;
+}
+
+bool CodeCache::is_conditional(TraceeAddr branch) {
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t count = source_.read(branch, bytes);
+  return decoded_.decode(branch, std::span{bytes}.first(count)).kind ==
+         translate::InsnClass::kConditionalJump;
+}
+
+bool CodeCache::goes_another_way(std::vector<SeenExit>& exits) {
+  std::uint32_t reached = 0;
+  for (const SeenExit& exit : exits) reached += exit.count.seen;
+  std::sort(exits.begin(), exits.end(), [](const SeenExit& a, const SeenExit& b) {
+    // The last one of a superblock was made first.
+    return std::pair{a.what.executed, b.number} < std::pair{b.what.executed, a.number};
+  });
+  for (const SeenExit& exit : exits) {
+    if (reached < kEnough) return false;
+    if (8 * exit.count.seen >= kMostOfEight * reached) return learn_from(exit);
+    reached -= exit.count.seen;
+  }
+  return false;
+}
+
+bool CodeCache::improve(const ExitProfile& profile) {
+  std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;
+  for (const auto& [number, count] : profile.counts()) {
+    if (const auto what = exits_->find(number)) {
+      by_block[what->block_number].push_back({number, *what, count});
+    }
+  }
+  std::size_t made = 0;
+  for (auto& [logged, exits] : by_block) {
+    if (made == kMostAtOnce) break;
+    if (goes_another_way(exits) && make_again(logged)) ++made;
+  }
+  improved_ += made;
+  return made != 0;
+}
+
+bool CodeCache::make_again(std::uint32_t logged) {
+  const auto by_number = [](const CodeBlock& block, std::uint32_t number) {
+    return block.logged < number;
+  };
+  const bool adopted = logged < exits_->base().blocks.size();
+  CodeBlock old;
+  if (adopted) {
+    const auto& blocks = kept_->parts().blocks;
+    const auto found = std::lower_bound(blocks.begin(), blocks.end(), logged, by_number);
+    if (found == blocks.end() || found->logged != logged) return false;
+    old = *found;
+    if (!adopted_current_ || !is_active(old.head)) return false;
+  } else {
+    const auto index = block_of(logged);
+    if (!index || blocks_[*index].is_dropped()) return false;
+    old = blocks_[*index];
+  }
+  const Use use = old.is_landing() ? Use::kLanding : Use::kDirect;
+  const std::uint64_t pad = old.offset + translate::kPadOffset;
+  const CodeBlock* landing = find_landing(old.head);
+  const bool in_use = use == Use::kLanding ? landing != nullptr && landing->offset == old.offset
+                                           : find_body(old.head) == old.offset;
+  if (!in_use || used_ + 2 * kLargestBlock > limit_ || facts_.may_change(old.head) ||
+      facts_.left_to_cpu(old.head) != translate::Special::kNone) {
+    return false;
+  }
+  if (use == Use::kLanding) close_pad(old.head, pad);
+  Successors successors;
+  const auto body = make(old.head, use, successors);
+  const auto* address = std::get_if<TraceeAddr>(&body);
+  if (address == nullptr) return false;
+  if (!adopted) {
+    CodeBlock& replaced = blocks_[*block_of(logged)];
+    replaced.flags = static_cast<std::uint8_t>(replaced.flags | CodeBlock::kDropped);
+  }
+  if (use == Use::kDirect) redirect(old, adopted, *address);
+  return true;
+}
+
+void CodeCache::redirect(const CodeBlock& old, bool adopted, TraceeAddr body) {
+  auto& links = from_adopted_[heads_.at(old.head).block];
+  if (adopted) {
+    links = links_in_adopted(old.head);
+  } else if (const auto found = from_adopted_.find(*block_of(old.logged));
+             found != from_adopted_.end()) {
+    links = found->second;
+  }
+  for (const std::uint32_t link : links) point(link, body);
+}
+
+std::vector<std::uint32_t> CodeCache::links_in_adopted(TraceeAddr head) {
+  if (adopted_links_.empty()) {
+    for (std::uint32_t exit = 0; exit < kept_exits_; ++exit) {
+      const ExitPlace place = kept_->parts().places[exit];
+      const std::uint32_t link = place.link();
+      const bool stale =
+          place.kind(decoder::LoggedExitKind::kContinue) == translate::ExitKind::kStale;
+      if (link == 0 || stale) continue;
+      adopted_links_.emplace_back(exits_->find(exit)->to, link);
+    }
+    std::sort(adopted_links_.begin(), adopted_links_.end());
+  }
+  std::vector<std::uint32_t> links;
+  for (auto at = std::lower_bound(adopted_links_.begin(), adopted_links_.end(),
+                                  std::pair{head, std::uint32_t{0}});
+       at != adopted_links_.end() && at->first == head; ++at) {
+    links.push_back(at->second);
+  }
+  return links;
+}
+
+}  // namespace backtrail::tracee::cache
