@@ -165,7 +165,12 @@ class CodeCache {
   bool goes_another_way(std::vector<SeenExit>& exits);
   /// By its number in the ExitTable. Whether it was made.
   bool make_again(std::uint32_t logged);
-  void redirect(const CodeBlock& old, bool adopted, TraceeAddr body);
+  /// By its number in the ExitTable, ours or adopted.
+  [[nodiscard]] std::optional<CodeBlock> logged_block(std::uint32_t logged) const;
+  /// Control can still get there.
+  [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
+  /// What led from adopted code to the superblock that was there, `old` in blocks_ or adopted.
+  void redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body);
   /// Code offsets of rel32.
   [[nodiscard]] std::vector<std::uint32_t> links_in_adopted(TraceeAddr head);
   /// A superblock of ours by its number in the ExitTable: its place in blocks_.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "ptrace/cache/code_cache.hpp"
 
@@ -15,6 +16,8 @@ constexpr std::uint32_t kMostOfEight = 5;
 /// A branch that changes its mind is followed so many times.
 constexpr std::uint32_t kMostChanges = 4;
 constexpr std::size_t kMostAtOnce = 256;
+/// Programs that make code for ever have ever new branches.
+constexpr std::size_t kMostLikely = 65536;
 
 }  // namespace
 
@@ -34,6 +37,7 @@ std::optional<TraceeAddr> CodeCache::likely_target(TraceeAddr branch) const {
 bool CodeCache::set_likely(TraceeAddr branch, std::optional<TraceeAddr> target) {
   const auto known = likely_.find(branch);
   if (known == likely_.end() && !target) return false;
+  if (likely_.size() == kMostLikely) likely_.clear();
   LikelyTarget& likely = likely_[branch];
   if (likely.target == target || likely.changes == kMostChanges) return false;
   likely.target = target;
@@ -99,52 +103,52 @@ bool CodeCache::improve(const ExitProfile& profile) {
   return made != 0;
 }
 
-bool CodeCache::make_again(std::uint32_t logged) {
-  const auto by_number = [](const CodeBlock& block, std::uint32_t number) {
-    return block.logged < number;
-  };
-  const bool adopted = logged < exits_->base().blocks.size();
-  CodeBlock old;
-  if (adopted) {
-    const auto& blocks = kept_->parts().blocks;
-    const auto found = std::lower_bound(blocks.begin(), blocks.end(), logged, by_number);
-    if (found == blocks.end() || found->logged != logged) return false;
-    old = *found;
-    if (!adopted_current_ || !is_active(old.head)) return false;
-  } else {
+std::optional<CodeBlock> CodeCache::logged_block(std::uint32_t logged) const {
+  if (logged >= exits_->base().blocks.size()) {
     const auto index = block_of(logged);
-    if (!index || blocks_[*index].is_dropped()) return false;
-    old = blocks_[*index];
+    return index ? std::optional{blocks_[*index]} : std::nullopt;
   }
-  const Use use = old.is_landing() ? Use::kLanding : Use::kDirect;
-  const std::uint64_t pad = old.offset + translate::kPadOffset;
-  const CodeBlock* landing = find_landing(old.head);
-  const bool in_use = use == Use::kLanding ? landing != nullptr && landing->offset == old.offset
-                                           : find_body(old.head) == old.offset;
-  if (!in_use || used_ + 2 * kLargestBlock > limit_ || facts_.may_change(old.head) ||
-      facts_.left_to_cpu(old.head) != translate::Special::kNone) {
-    return false;
-  }
-  if (use == Use::kLanding) close_pad(old.head, pad);
-  Successors successors;
-  const auto body = make(old.head, use, successors);
-  const auto* address = std::get_if<TraceeAddr>(&body);
-  if (address == nullptr) return false;
-  if (!adopted) {
-    CodeBlock& replaced = blocks_[*block_of(logged)];
-    replaced.flags = static_cast<std::uint8_t>(replaced.flags | CodeBlock::kDropped);
-  }
-  if (use == Use::kDirect) redirect(old, adopted, *address);
-  return true;
+  if (!adopted_current_) return std::nullopt;
+  const auto& blocks = kept_->parts().blocks;
+  const auto found = std::lower_bound(
+      blocks.begin(), blocks.end(), logged,
+      [](const CodeBlock& block, std::uint32_t number) { return block.logged < number; });
+  return found != blocks.end() && found->logged == logged ? std::optional{*found} : std::nullopt;
 }
 
-void CodeCache::redirect(const CodeBlock& old, bool adopted, TraceeAddr body) {
-  auto& links = from_adopted_[heads_.at(old.head).block];
-  if (adopted) {
-    links = links_in_adopted(old.head);
-  } else if (const auto found = from_adopted_.find(*block_of(old.logged));
-             found != from_adopted_.end()) {
-    links = found->second;
+bool CodeCache::is_in_use(const CodeBlock& block) const {
+  if (!block.is_landing()) return find_body(block.head) == block.offset;
+  const CodeBlock* landing = find_landing(block.head);
+  return landing != nullptr && landing->offset == block.offset;
+}
+
+bool CodeCache::make_again(std::uint32_t logged) {
+  const auto old = logged_block(logged);
+  if (!old || !is_in_use(*old) || used_ + 2 * kLargestBlock > limit_ ||
+      facts_.may_change(old->head) || facts_.left_to_cpu(old->head) != translate::Special::kNone) {
+    return false;
+  }
+  const bool lands = old->is_landing();
+  if (lands) close_pad(old->head, old->offset + translate::kPadOffset);
+  Successors successors;
+  const auto body = make(old->head, lands ? Use::kLanding : Use::kDirect, successors);
+  const auto* address = std::get_if<TraceeAddr>(&body);
+  const auto index = block_of(logged);
+  if (index && (lands || address != nullptr)) {
+    CodeBlock& replaced = blocks_[*index];
+    replaced.flags = static_cast<std::uint8_t>(replaced.flags | CodeBlock::kDropped);
+  }
+  if (address != nullptr && !lands) redirect(old->head, index, *address);
+  return address != nullptr;
+}
+
+void CodeCache::redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body) {
+  auto& links = from_adopted_[heads_.at(head).block];
+  if (!old) {
+    links = links_in_adopted(head);
+  } else if (const auto found = from_adopted_.find(*old); found != from_adopted_.end()) {
+    links = std::move(found->second);
+    from_adopted_.erase(found);
   }
   for (const std::uint32_t link : links) point(link, body);
 }

@@ -152,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Place{"FarInSmallPieces", false, {.max_instructions = 2}},
                     Place{"NearLanding", true, {.lands = true}},
                     Place{"FarLanding", false, {.lands = true}},
+                    Place{"LandingByJrcxz", false, {.lands = true, .pad_test = PadTest::kJrcxz}},
                     Place{"CheckedLanding", true, {.checked = true, .lands = true}},
                     Place{"Checked", true, {.checked = true}}),
     [](const auto& test) { return test.param.name; });

@@ -177,6 +177,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.checked = shape.checked;
   options.max_instructions = shape.max_instructions;
   options.inline_system_calls = shape.system_calls;
+  options.pad_test = shape.pad_test;
   if (lands) options.conflict = code_.address();
   const auto result = translate(code, head, options);
   const auto* block = std::get_if<Superblock>(&result);

@@ -65,6 +65,7 @@ class TranslatedRun {
     const InlineSystemCalls* system_calls = nullptr;
     /// Superblocks that indirect transfers lead to are entered by their landing pads.
     bool lands = false;
+    PadTest pad_test = PadTest::kLoop;
   };
   /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
   /// sees of the program.
