@@ -170,44 +170,25 @@ void ThreadClock::rest() {
   stops_.clear();
 }
 
-std::optional<ThreadClock::Waits> ThreadClock::waiting_place(Thread& thread) {
-  const auto& space = thread.process().cache_space;
-  const auto pc = space ? pc_in_system_call(tid_) : std::nullopt;
-  if (!pc || !space->memory().has_code(*pc)) return std::nullopt;
-  const auto place = place_of_waiting(thread, *pc);
-  if (!place) return std::nullopt;
-  return Waits{*pc, records_() + place->numbers};
-}
-
-/// Its log, which is read without the kernel, says whether it ran meanwhile.
-bool ThreadClock::has_stayed(Thread& thread) {
-  const auto& space = thread.process().cache_space;
-  const auto ahead = space ? logged_ahead(*space, tid_) : std::nullopt;
-  std::optional<std::uint64_t> logged;
-  if (ahead) logged = records_() + *ahead;
-  const bool same = logged && logged == std::exchange(logged_, logged);
-  const bool stopped = !stops_.empty();
-  stops_.clear();
-  return same && !stopped;
-}
-
 void ThreadClock::look_at_resting(Thread& thread) {
   const std::uint64_t before = std::exchange(looked_ns_, now_ns());
-  const bool stayed = has_stayed(thread);
-  std::optional<Waits> waits = stayed ? waiting_place(thread) : std::nullopt;
+  std::optional<Waits> waits;
+  if (const auto pc = pc_in_system_call(tid_); pc && thread.process().cache_space) {
+    const auto place = place_of_waiting(thread, *pc);
+    if (place && thread.process().cache_space->memory().has_code(*pc)) {
+      waits = Waits{*pc, records_() + place->numbers};
+    }
+  }
   // A long wait is worth more than that it costs.
-  const bool long_wait = waits && waits == waited_;
+  const bool long_wait = waits && waits == waited_ && stops_.empty();
   waited_ = waits;
-  // To ask the kernel about one that goes on and on is most of what a look costs.
-  constexpr std::uint32_t kAskEvery = 4;
-  const bool ask = stayed || ++looks_at_resting_ % kAskEvery == 0;
-  if (!long_wait && !(ask && has_rested())) return;
+  stops_.clear();
+  if (!has_rested() && !long_wait) return;
   auto marks = SchedMarks::open(kernel_, tid_, kRingBytes);
   if (!marks) return;
   lost_ = lost_marks();
   marks_ = std::move(*marks);
   // Of a wait that goes on already only the end will be seen.
-  if (!waits) waits = waiting_place(thread);
   if (waits) {
     left_ = decoder::TraceMark{.kind = MarkKind::kDeparts,
                                .time_ns = long_wait ? before : looked_ns_,

@@ -77,8 +77,6 @@ class ThreadClock final : public decoder::TraceConsumer {
   /// Marks are not looked at for a while.
   void rest();
   void look_at_resting(Thread& thread);
-  [[nodiscard]] std::optional<Waits> waiting_place(Thread& thread);
-  bool has_stayed(Thread& thread);
   bool has_rested();
   [[nodiscard]] std::uint64_t lost_marks() const;
   void take_mark(const decoder::TraceMark& mark);
@@ -94,12 +92,10 @@ class ThreadClock final : public decoder::TraceConsumer {
   pid_t tid_;
   std::unique_ptr<SchedMarks> marks_;  ///< Null while it rests.
   MarkPace pace_;
-  std::uint64_t lost_ = 0;               ///< Marks, without those of marks_.
-  std::uint64_t switches_ = 0;           ///< Of the thread, when rest began.
-  std::uint64_t seen_switches_ = 0;      ///< At the last look that counted them.
-  std::optional<Waits> waited_;          ///< At the last look, while it rests.
-  std::optional<std::uint64_t> logged_;  ///< Likewise.
-  std::uint32_t looks_at_resting_ = 0;
+  std::uint64_t lost_ = 0;           ///< Marks, without those of marks_.
+  std::uint64_t switches_ = 0;       ///< Of the thread, when rest began.
+  std::uint64_t seen_switches_ = 0;  ///< At the last look that counted them.
+  std::optional<Waits> waited_;      ///< At the last look, while it rests.
   std::uint64_t looked_ns_ = 0;
   std::size_t stops_since_look_ = 0;
   std::function<std::uint64_t()> records_;
