@@ -109,34 +109,21 @@ constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
 
 }  // namespace
 
-std::uint64_t ThreadClock::now() {
-  return now_ns();
-}
-
 Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
-                                                       const Before& before,
                                                        std::function<std::uint64_t()> records) {
-  std::unique_ptr<ThreadClock> out{
-      new ThreadClock{kernel, tid, before.since_ns, std::move(records)}};
-  BT_CHECKED(out->begin(before));
-  return out;
+  BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
+  return std::unique_ptr<ThreadClock>{
+      new ThreadClock{kernel, tid, std::move(marks), std::move(records)}};
 }
 
-ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::uint64_t since_ns,
+ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
                          std::function<std::uint64_t()> records)
-    : kernel_{kernel}, tid_{tid}, pace_{since_ns}, records_{std::move(records)} {
+    : kernel_{kernel},
+      tid_{tid},
+      marks_{std::move(marks)},
+      pace_{now_ns()},
+      records_{std::move(records)} {
   sums_.since_ns = now_ns();
-}
-
-/// An event that is opened and closed again would be a good part of what a short run costs.
-Result<void> ThreadClock::begin(const Before& before) {
-  const std::uint64_t switches = switches_of(tid_);
-  if (pace_.busy_at_first(not_ours(2 * switches, before.stops), now_ns())) {
-    switches_ = seen_switches_ = switches;
-    return {};
-  }
-  BT_TRY(marks_, SchedMarks::open(kernel_, tid_, kRingBytes));
-  return {};
 }
 
 void ThreadClock::note_stop() {

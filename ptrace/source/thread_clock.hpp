@@ -25,21 +25,12 @@ class Thread;
 
 class ThreadClock final : public decoder::TraceConsumer {
  public:
-  /// What the thread did before it has a clock.
-  struct Before {
-    std::uint64_t since_ns = 0;  ///< Of CLOCK_MONOTONIC; there was no thread before it.
-    std::size_t stops = 0;       ///< For its tracer.
-  };
-
   /// @param records  How many records the listeners have got until now. We hear of marks after
   ///                 those that count them.
   /// Errors: of SchedMarks.
   static Result<std::unique_ptr<ThreadClock>> open(PerfKernel& kernel, pid_t tid,
-                                                   const Before& before,
                                                    std::function<std::uint64_t()> records);
 
-  /// Of CLOCK_MONOTONIC.
-  static std::uint64_t now();
   /// The thread has stopped for its tracer: a departure that says nothing of the program.
   void note_stop();
   /// Looks where the thread is. It may run.
@@ -67,9 +58,8 @@ class ThreadClock final : public decoder::TraceConsumer {
     bool operator==(const Waits&) const = default;
   };
 
-  ThreadClock(PerfKernel& kernel, pid_t tid, std::uint64_t since_ns,
+  ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
               std::function<std::uint64_t()> records);
-  Result<void> begin(const Before& before);
   /// Returns how many are new.
   std::size_t take_marks();
   /// So many marks since the last look; those of our stops cost nothing more than these do.
