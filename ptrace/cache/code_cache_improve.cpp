@@ -124,7 +124,7 @@ bool CodeCache::is_in_use(const CodeBlock& block) const {
 
 bool CodeCache::make_again(std::uint32_t logged) {
   const auto old = logged_block(logged);
-  if (!old || !is_in_use(*old) || used_ + 2 * kLargestBlock > limit_ ||
+  if (!old || !is_in_use(*old) || used_ + 2UL * kLargestBlock > limit_ ||
       facts_.may_change(old->head) || facts_.left_to_cpu(old->head) != translate::Special::kNone) {
     return false;
   }
