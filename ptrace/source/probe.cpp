@@ -17,6 +17,7 @@
 #include "ptrace/os/perf_event_open.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/wait_status.hpp"
+#include "ptrace/perf/perf_event.hpp"
 #include "ptrace/perf/perf_holders.hpp"
 #include "ptrace/perf/perf_kernel.hpp"
 
@@ -25,6 +26,9 @@ namespace {
 
 constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kCache,
                             SourceKind::kStep, SourceKind::kLbr};
+
+constexpr const char* kOtherCpu = "only a machine with another CPU can do it";
+constexpr const char* kPassOn = "the owner of the hypervisor can pass the CPU's unit on";
 
 // The last branches alone are no trace.
 constexpr bool only_when_asked_for(SourceKind kind) {
@@ -100,8 +104,7 @@ void explain_errno(const MachineFacts& facts, SourceProbe& out) {
       out.detail = facts.hypervisor
                        ? said + ": this virtual machine has no such performance monitoring unit"
                        : said + ": the kernel has no such performance monitoring unit";
-      out.advice = facts.hypervisor ? "the owner of the hypervisor can pass the CPU's unit on"
-                                    : "see the firmware's settings and the kernel's log";
+      out.advice = facts.hypervisor ? kPassOn : "see the firmware's settings and the kernel's log";
       break;
     case EACCES:
       out.detail =
@@ -127,6 +130,7 @@ void explain_errno(const MachineFacts& facts, SourceProbe& out) {
     case EOPNOTSUPP:
     case EINVAL:
       out.detail = said + ": the CPU or the kernel's driver for it cannot do this";
+      out.advice = facts.hypervisor ? kPassOn : kOtherCpu;
       break;
     default:
       out.detail = fmt::format("{} ({})", said, ::strerror(out.errno_value));
@@ -155,7 +159,7 @@ std::optional<std::string> cpu_obstacle(SourceKind kind, const MachineFacts& fac
 void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out) {
   if (const auto obstacle = cpu_obstacle(out.kind, facts)) {
     out.detail = *obstacle;
-    out.advice = "only a machine with another CPU can do it";
+    out.advice = kOtherCpu;
     return;
   }
   if (out.kind == SourceKind::kPerfPt && !intel_pt_type) {
@@ -172,6 +176,7 @@ void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out)
   // Other drivers take the same request for a plain counter, so success alone proves no BTS.
   if (out.kind == SourceKind::kPerfBts && !(facts.flag_bts && facts.flag_dtes64)) {
     out.detail = "perf_event_open succeeds, but the CPU's flags lack bts or dtes64";
+    out.advice = kPassOn;
     return;
   }
   out.available = true;
@@ -237,6 +242,10 @@ void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanosecon
 
 }  // namespace
 
+std::string SourceProbe::words() const {
+  return advice.empty() ? detail : fmt::format("{}; {}", detail, advice);
+}
+
 void judge_trial(BtsTrial trial, SourceProbe& out) {
   // Where the event did not open for it, it was the intel_bts unit that did; that is what it is.
   if (trial != BtsTrial::kSampler) return;
@@ -278,6 +287,19 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
   out.kind = kind;
   judge_ptrace(facts, measure_step(), out);
   return out;
+}
+
+std::string why_not_recorded(SourceKind kind, const Error& error) {
+  const bool hardware =
+      kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
+  const bool of_the_thread = error.is(TraceErrc::kTraceeGone) || error.is(TraceErrc::kNotStopped);
+  if (!hardware || of_the_thread) return error.message();
+  const SourceProbe probe = probe_source(kind, this_machine());
+  const bool of_the_kernel = error.code.category() == std::system_category();
+  return fmt::format("{}: {}", to_string(kind),
+                     !probe.available ? probe.words()
+                     : of_the_kernel  ? explain_perf_error(error)
+                                      : error.message());
 }
 
 std::vector<SourceProbe> probe_all_sources(const MachineFacts& facts) {

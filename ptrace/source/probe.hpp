@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/base/result.hpp"
 #include "decoder/pt/cpu_identity.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/perf/bts_trial.hpp"
@@ -48,6 +49,8 @@ struct SourceProbe {
   int errno_value = 0;      ///< Of the attempt that failed; 0 = none.
 
   [[nodiscard]] bool taken_unasked() const { return available && !only_asked; }
+  /// One line: both of them.
+  [[nodiscard]] std::string words() const;
 };
 
 /// What the attempt of perf_event_open for a source said; 0 = it opened.
@@ -60,6 +63,9 @@ void judge_trial(BtsTrial trial, SourceProbe& out);
 /// Tries the source out on this thread or a small child; leaves nothing behind. kAuto = the first
 /// one that is taken unasked.
 [[nodiscard]] SourceProbe probe_source(SourceKind kind, const MachineFacts& facts);
+/// One line: why a thread could not be recorded by this source, which has failed with the error,
+/// and who could change that.
+[[nodiscard]] std::string why_not_recorded(SourceKind kind, const Error& error);
 /// Every source in the order of preference.
 [[nodiscard]] std::vector<SourceProbe> probe_all_sources(const MachineFacts& facts);
 

@@ -40,10 +40,8 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
 
 /// One line: what was found, and who could change it.
 std::string source_row(const tracee::SourceProbe& source) {
-  std::string text = fmt::format("{:<10} {:<6} {}", to_string(source.kind),
-                                 yes_no(source.available), source.detail);
-  if (!source.advice.empty()) text += "; " + source.advice;
-  return text + "\n";
+  return fmt::format("{:<10} {:<6} {}\n", to_string(source.kind), yes_no(source.available),
+                     source.words());
 }
 
 /// Prints a line for every source as it is known. @return Whether all are right.

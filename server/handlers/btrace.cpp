@@ -25,7 +25,7 @@ Reply enable(SessionContext& context, BranchTracing& tracing, TraceFormat format
     return Reply::error(btrace_error::kAlreadyEnabled);
   }
   if (done.error().is(TraceErrc::kNotFound)) return Reply::error(btrace_error::kNoThread);
-  return Reply::error(done.error(), rsp::ErrorForm::kText);
+  return Reply::error(tracing.why_not_enabled(done.error()));
 }
 
 Reply disable(SessionContext& context, BranchTracing& tracing) {

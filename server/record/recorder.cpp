@@ -11,6 +11,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/probe.hpp"
 #include "ptrace/source/thread_trace.hpp"
 
 namespace backtrail::server {
@@ -96,7 +97,8 @@ void Recorder::begin_thread(ThreadId id) {
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
     // One that ended at once is nothing to tell of.
     if (!enabled.error().is(TraceErrc::kTraceeGone)) {
-      log::server().warn("tid={}: not recorded: {}", id.tid, enabled.error().message());
+      log::server().warn("tid={}: not recorded: {}", id.tid,
+                         tracee::why_not_recorded(engine_.source(), enabled.error()));
     }
     return;
   }

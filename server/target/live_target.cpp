@@ -135,6 +135,9 @@ class LiveTarget final : public Target,
     follow_with_stores(thread);
     return {};
   }
+  [[nodiscard]] std::string why_not_enabled(const Error& error) const override {
+    return tracee::why_not_recorded(engine_.source(), error);
+  }
   Result<void> disable(ThreadId thread) override { return engine_.disable_trace(thread); }
   std::optional<tracee::TraceConfig> config(ThreadId thread) override {
     Thread* found = engine_.find(thread);

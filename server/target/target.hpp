@@ -139,6 +139,10 @@ class BranchTracing {
   virtual ~BranchTracing() = default;
   /// Errors: kAlreadyEnabled, kNotFound, kUnsupported. Threads that run can be enabled too.
   virtual Result<void> enable(ThreadId thread, tracee::TraceConfig config) = 0;
+  /// What to tell people of such an error: what is missing, and who could change it.
+  [[nodiscard]] virtual std::string why_not_enabled(const Error& error) const {
+    return error.message();
+  }
   virtual Result<void> disable(ThreadId thread) = 0;  ///< Error kNotEnabled.
   /// What is in force; the size as it was granted (whole pages, a power of two of them).
   virtual std::optional<tracee::TraceConfig> config(ThreadId thread) = 0;

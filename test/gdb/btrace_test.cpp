@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ptrace/source/probe.hpp"
 #include "test/gdb/on_program.hpp"
 #include "test/gdb/trace_oracle.hpp"
 
@@ -187,6 +188,18 @@ TEST_P(Btrace, BuffersOfAskedSizes) {
                                                                          : "1MB.";
     EXPECT_THAT(gdb.run("info record"), HasSubstr(expected));
     gdb.run("record stop");
+  }
+}
+
+TEST(BtraceHardware, ThatIsNotThereIsExplainedAsDoctorDoes) {
+  using tracee::SourceKind;
+  for (const SourceKind kind : {SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKind::kLbr}) {
+    const auto probe = tracee::probe_source(kind, tracee::read_machine_facts());
+    if (probe.available) continue;
+    GdbSession gdb{by(to_string(kind), on("calls"))};
+    for (const char* format : {"bts", "pt"}) {
+      EXPECT_THAT(gdb.run(std::string{"record btrace "} + format), HasSubstr(probe.words()));
+    }
   }
 }
 

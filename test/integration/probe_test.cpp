@@ -1,6 +1,8 @@
 #include "ptrace/source/probe.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "test/integration/traced_program.hpp"
 
@@ -21,6 +23,20 @@ TEST(SourceProbeHere, FindsStepAndExplainsTheRest) {
   EXPECT_TRUE(probe_source(SourceKind::kAuto, facts).taken_unasked());
   // Nothing is left behind.
   EXPECT_EQ(::waitpid(-1, nullptr, __WALL | WNOHANG), -1);
+}
+
+TEST(SourceProbeHere, TellsOfAThreadThatIsNotRecordedWhatItTellsOfTheMachine) {
+  const Error refused = errno_error(ENOENT, "perf_event_open");
+  for (const SourceProbe& probe : probe_all_sources(read_machine_facts())) {
+    const std::string words = why_not_recorded(probe.kind, refused);
+    EXPECT_EQ(words.find('\n'), std::string::npos);
+    if (probe.available) continue;
+    EXPECT_FALSE(probe.advice.empty()) << probe.detail;
+    EXPECT_EQ(words, std::string{to_string(probe.kind)} + ": " + probe.words());
+  }
+  const Error gone = make_error(TraceErrc::kTraceeGone, "read pc");
+  EXPECT_EQ(why_not_recorded(SourceKind::kPerfPt, gone), gone.message());
+  EXPECT_EQ(why_not_recorded(SourceKind::kCache, refused), refused.message());
 }
 
 }  // namespace

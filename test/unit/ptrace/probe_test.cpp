@@ -84,7 +84,16 @@ TEST(SourceProbe, SaysWhoCanChangeIt) {
     EXPECT_FALSE(judge(error).available);
     EXPECT_FALSE(judge(error).detail.empty());
     EXPECT_EQ(judge(error).errno_value, error);
+    EXPECT_EQ(judge(error).advice.empty(), error == EMFILE) << error;
   }
+}
+
+TEST(SourceProbe, TellsAllOfItInOneLine) {
+  SourceProbe probe;
+  probe.detail = "no such unit";
+  EXPECT_EQ(probe.words(), "no such unit");
+  probe.advice = "root can change it";
+  EXPECT_EQ(probe.words(), "no such unit; root can change it");
 }
 
 TEST(SourceProbe, BelievesATrialMoreThanTheKernelsYes) {
