@@ -68,7 +68,9 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       kept_store_{config.kept} {}
 
 CacheSource::~CacheSource() {
-  log::ptrace().debug("pid={}: {}", process_.pid(), statistics());
+  if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
+    logger.debug("pid={}: {}", process_.pid(), statistics());
+  }
   keep_awake(false);
   note_written(nullptr);
   drop_space();
@@ -170,10 +172,10 @@ bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) con
       regs[UserReg::kGs] != 0 || (regs[UserReg::kEflags] & kTrapFlag) != 0) {
     return false;
   }
-  if (process_.lifted_for_vfork || !everybody_recorded()) return false;
   const WaitStatus& status = thread.status();
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
+  if (process_.lifted_for_vfork || !everybody_recorded()) return false;
   return space_ ? !space_->forbidden() : is_plain(thread);
 }
 

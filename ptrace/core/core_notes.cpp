@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include <elf.h>
 
@@ -183,9 +184,7 @@ std::vector<std::uint8_t> index_note(std::span<const CoreTrace> traces, std::uin
 
 }  // namespace
 
-std::vector<std::uint8_t> CoreNotes::build(std::span<const CoreTrace> traces,
-                                           std::uint64_t trace_offset,
-                                           std::uint64_t trace_bytes) const {
+std::vector<std::uint8_t> CoreNotes::build() const {
   ByteWriter out;
   for (const CoreThreadState& thread : threads) {
     const bool first = &thread == &threads.front();
@@ -201,9 +200,16 @@ std::vector<std::uint8_t> CoreNotes::build(std::span<const CoreTrace> traces,
   const std::string text = decoder::about_text(about);
   put_note(out, decoder::kNoteOwner, decoder::kAboutNote,
            {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  return std::move(out.buffer());
+}
+
+std::vector<std::uint8_t> CoreNotes::build_index(std::span<const CoreTrace> traces,
+                                                 std::uint64_t trace_offset,
+                                                 std::uint64_t trace_bytes) {
+  ByteWriter out;
   put_note(out, decoder::kNoteOwner, decoder::kIndexNote,
            index_note(traces, trace_offset, trace_bytes));
-  return {out.bytes().begin(), out.bytes().end()};
+  return std::move(out.buffer());
 }
 
 }  // namespace backtrail::tracee

@@ -50,10 +50,12 @@ struct CoreNotes {
   std::vector<MapEntry> files;  ///< File mappings.
   std::map<std::string, std::string> about;
 
-  /// The whole PT_NOTE segment; its size does not depend on what the traces' places are.
-  [[nodiscard]] std::vector<std::uint8_t> build(std::span<const CoreTrace> traces,
-                                                std::uint64_t trace_offset,
-                                                std::uint64_t trace_bytes) const;
+  /// The PT_NOTE segment but for its end.
+  [[nodiscard]] std::vector<std::uint8_t> build() const;
+  /// Its end; the size does not depend on what the traces' places are.
+  [[nodiscard]] static std::vector<std::uint8_t> build_index(std::span<const CoreTrace> traces,
+                                                             std::uint64_t trace_offset,
+                                                             std::uint64_t trace_bytes);
 };
 
 }  // namespace backtrail::tracee

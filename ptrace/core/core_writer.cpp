@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <set>
 
@@ -95,6 +96,10 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
   notes_.isa = process_.isa();
   notes_.signal = cause.signal;
   notes_.about = cause.about;
+  // Of thousands of mappings that takes the kernel as long as their threads' registers.
+  const Thread* any = process_.any_stopped();
+  auto mappings =
+      std::async(std::launch::async, read_mappings, any == nullptr ? process_.pid() : any->tid());
   BT_TRY(notes_.threads, collect_threads(process_, cause));
   // The leader may be a zombie while other threads die: then theirs say the same.
   const pid_t task = notes_.threads.front().tid;
@@ -103,7 +108,8 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
   if (cause.signal == SIGKILL) save_stacks();
   notes_.auxv = proc.auxv(task).value_or(std::vector<std::uint8_t>{});
   notes_.arguments = joined(proc.command_line(task).value_or(std::vector<std::string>{}));
-  BT_TRY(memory_, plan_memory(task, full));
+  BT_TRY(const MappingsText text, mappings.get());
+  BT_TRY(memory_, plan_memory(task, text, full));
   for (const MemorySegment& segment : memory_) {
     if (segment.map.inode != 0) notes_.files.push_back(segment.map);
   }
@@ -274,18 +280,23 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
   order_memory(options.most_memory);
   layout_.isa = notes_.isa;
   layout_.notes_offset = CoreLayout::header_bytes(notes_.isa, memory_.size());
-  layout_.notes_bytes = notes_.build(traces, 0, 0).size();
+  const auto notes = notes_.build();
+  const auto unplaced = CoreNotes::build_index(traces, 0, 0);
+  const std::uint64_t index_offset = layout_.notes_offset + notes.size();
+  layout_.notes_bytes = notes.size() + unplaced.size();
   layout_.trace_offset = page_up(layout_.notes_offset + layout_.notes_bytes);
   // Room that the headers will need: a full disk shows now, when nothing can be saved anyway.
-  const std::vector<std::uint8_t> room(layout_.notes_offset + layout_.notes_bytes);
+  const std::vector<std::uint8_t> room(layout_.notes_offset);
   BT_CHECKED(out_.write(0, room));
+  BT_CHECKED(out_.write(layout_.notes_offset, notes));
+  BT_CHECKED(out_.write(index_offset, unplaced));
   BT_CHECKED(write_traces(traces));
   place_memory();
   BT_CHECKED(write_memory());
 
-  const auto notes = notes_.build(traces, layout_.trace_offset, layout_.trace_bytes);
   BT_CHECKED(out_.overwrite(0, layout_.headers()));
-  BT_CHECKED(out_.overwrite(layout_.notes_offset, notes));
+  BT_CHECKED(out_.overwrite(
+      index_offset, CoreNotes::build_index(traces, layout_.trace_offset, layout_.trace_bytes)));
   BT_CHECKED(out_.commit());
   result_.file_bytes = out_.length();
   result_.disk_bytes = out_.written();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
+#include <utility>
 
 namespace backtrail::tracee {
 namespace {
@@ -87,16 +89,18 @@ MappingPart part_in_core(const MemoryMapping& mapping, bool full) {
                                                              : MappingPart::kPopulated;
 }
 
-Result<std::vector<MemorySegment>> plan_memory(pid_t pid, bool full) {
+Result<MappingsText> read_mappings(pid_t pid) {
   const ProcFs proc;
-  auto text = proc.read(pid, "smaps");
-  bool details = text.has_value();
-  if (!details) {
-    BT_TRY(text, proc.read(pid, "maps"));
-  }
+  if (auto text = proc.read(pid, "smaps")) return MappingsText{std::move(*text), true};
+  BT_TRY(std::string text, proc.read(pid, "maps"));
+  return MappingsText{std::move(text), false};
+}
+
+Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full) {
+  const bool details = mappings.details;
   PageScan pages{pid};
   std::vector<MemorySegment> out;
-  for (MemoryMapping& mapping : parse_smaps(*text)) {
+  for (MemoryMapping& mapping : parse_smaps(mappings.text)) {
     if (mapping.map.path.starts_with(kOwnMemory) || mapping.map.path == "[vsyscall]") continue;
     // Without details every mapping may have contents, and every file may be changed.
     if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,7 +42,13 @@ struct MemorySegment {
   std::uint64_t file_bytes = 0;      ///< From the segment's begin on, in the file (holes count).
   std::vector<AddressRange> ranges;  ///< What of it is to be copied.
 };
+/// What /proc says of a process's mappings.
+struct MappingsText {
+  std::string text;
+  bool details = false;  ///< As smaps has them.
+};
+[[nodiscard]] Result<MappingsText> read_mappings(pid_t pid);
 /// Every mapping of the process, by address. Mappings that the recorder itself made are left out.
-Result<std::vector<MemorySegment>> plan_memory(pid_t pid, bool full);
+Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full);
 
 }  // namespace backtrail::tracee

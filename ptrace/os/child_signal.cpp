@@ -26,6 +26,10 @@ void ChildSignal::drain() {
   }
 }
 
+void ChildSignal::again() {
+  (void)::raise(SIGCHLD);
+}
+
 ChildSignal::Woken ChildSignal::wait(int input_fd, std::chrono::milliseconds timeout) {
   pollfd fds[2] = {{fd_.get(), POLLIN, 0}, {input_fd, POLLIN, 0}};
   const int ready = ::poll(fds, input_fd >= 0 ? 2 : 1, static_cast<int>(timeout.count()));

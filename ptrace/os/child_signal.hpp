@@ -17,6 +17,8 @@ class ChildSignal {
   /// Becomes readable when a traced thread has something to say.
   [[nodiscard]] int fd() const { return fd_.get(); }
   void drain();
+  /// Makes it readable again, for whoever drained it has not looked at all that happened.
+  static void again();
 
   enum class Woken : unsigned char { kChild, kInput, kTimeout };
   /// Waits until a child has news or `input_fd` (-1: none) is readable or closed.

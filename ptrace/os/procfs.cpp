@@ -1,6 +1,7 @@
 #include "ptrace/os/procfs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 
@@ -28,17 +29,12 @@ Error process_error(const char* operation, pid_t id) {
 bool read_file(const std::string& path, std::string& out) {
   const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!fd) return false;
-  constexpr std::size_t kPieceBytes = std::size_t{16} * 1024;
-  while (true) {
-    const std::size_t used = out.size();
-    out.resize(used + kPieceBytes);
-    const ssize_t got = ::read(fd.get(), out.data() + used, kPieceBytes);
-    if (got < 0 && errno == EINTR) {
-      out.resize(used);
-      continue;
-    }
-    out.resize(used + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  std::array<char, 16384> piece;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return got == 0;
+    out.append(piece.data(), static_cast<std::size_t>(got));
   }
 }
 

@@ -17,6 +17,8 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::seconds kStopLimit{5};
+/// The kernel may be writing a core of its own for longer.
+constexpr std::chrono::seconds kEndLimit{1};
 constexpr unsigned long kAttachOptions =
     kDefaultPtraceOptions & ~static_cast<unsigned long>(PTRACE_O_EXITKILL);
 
@@ -233,9 +235,8 @@ Result<void> Engine::kill(pid_t pid) {
   if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) return fail_errno("kill", as_detail(pid));
   const bool exits = std::exchange(reported.exits, false);
   for (const auto& thread : find(pid)->threads()) {
-    ThreadControl& control = thread->control();
     if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
-    control.pending.reset();
+    drop_pending(*thread);
     set_going(*thread);
   }
   const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
@@ -246,6 +247,41 @@ Result<void> Engine::kill(pid_t pid) {
     forget_process(pid);
   }
   return {};
+}
+
+void Engine::report_exits_of_others(ThreadId id, bool on) {
+  const Process* process = find(id.pid);
+  if (process == nullptr) return;
+  const unsigned long options = (process->attached() ? kAttachOptions : kDefaultPtraceOptions) |
+                                (on ? static_cast<unsigned long>(PTRACE_O_TRACEEXIT) : 0UL);
+  for (const auto& thread : process->threads()) {
+    if (thread->id() == id || !thread->stopped()) continue;
+    (void)request::set_options(thread->tid(), options);
+  }
+}
+
+void Engine::end_after(ThreadId id, int signal, const std::function<void()>& action) {
+  stop_threads([=](const Thread& t) { return t.id().pid == id.pid; });
+  action();
+  if (find(id) == nullptr) return let_go_on(id.pid);
+  // That each of them goes on first, and stops once more on its way out, would be in vain.
+  report_exits_of_others(id, false);
+  const std::pair<ThreadId, ResumeAction> order{id, {.signal = signal}};
+  (void)resume(std::span{&order, 1});
+  const auto ends = [&] {
+    const Thread* thread = find(id);
+    return thread == nullptr || (thread->stopped() && thread->status().is_event(PTRACE_EVENT_EXIT));
+  };
+  const auto is_told = [&] {
+    while (!ends() && wait_one(id.tid)) {
+    }
+    return ends() || find(id)->control().pending;
+  };
+  (void)wait_until(is_told, kEndLimit);
+  if (ends()) return;
+  // The first process of a namespace ignores signals that would end others.
+  report_exits_of_others(id, reported.exits);
+  let_go_on(id.pid);
 }
 
 Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {

@@ -73,6 +73,10 @@ class Engine {
   void stop_all();
   /// Does something while no thread of the process runs; those that ran go on afterwards.
   void while_stopped(pid_t pid, const std::function<void()>& action);
+  /// The same, where the thread, which has stopped, is to go on with a signal that will end its
+  /// process: the others are left as they are, and the kernel ends them so. Should it not come to
+  /// that they go on a little later.
+  void end_after(ThreadId id, int signal, const std::function<void()>& action);
   /// Handles what has happened, without waiting; while threads are executed in software it goes on
   /// until there is an event or `input_fd` is readable.
   void pump(int input_fd);
@@ -111,7 +115,7 @@ class Engine {
   using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
 
   // engine_events.cpp: what a wait status means.
-  bool wait_one();
+  bool wait_one(pid_t tid = -1);
   void handle(pid_t tid, const WaitStatus& status);
   void handle_end(Thread& thread, const WaitStatus& status);
   void handle_stop(Thread& thread, const WaitStatus& status);
@@ -141,6 +145,8 @@ class Engine {
   void drop_stale_event(Thread& thread, const ResumeAction& action);
   void ask_to_stop(Thread& thread);
   void stop_threads(const std::function<bool(const Thread&)>& which);
+  void let_go_on(pid_t pid);
+  void report_exits_of_others(ThreadId id, bool on);
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   void bury_zombie_leaders();
   [[nodiscard]] bool executes_in_software() const;
@@ -148,6 +154,7 @@ class Engine {
   /// true once one has.
   bool serve_asking();
   Thread* oldest_pending();
+  void drop_pending(Thread& thread);
   std::optional<StopEvent> take_thread_event();
 
   // engine_trace.cpp
@@ -180,13 +187,14 @@ class Engine {
   std::unordered_map<pid_t, Thread*> by_tid_;
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
   std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
+  std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events, some that had one.
   std::set<pid_t> let_go_;
   SpareCpu spare_cpu_;
   std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.
   std::optional<pid_t> terminal_owner_;
-  std::uint64_t next_order_ = 0;
+  std::uint64_t next_order_ = 1;
   bool non_stop_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
 };

@@ -34,11 +34,11 @@ StopEvent end_of(ThreadId id, const WaitStatus& status) {
 
 }  // namespace
 
-bool Engine::wait_one() {
+bool Engine::wait_one(pid_t tid) {
   int raw = 0;
-  const pid_t tid = ::waitpid(-1, &raw, __WALL | WNOHANG);
-  if (tid <= 0) return false;
-  handle(tid, WaitStatus::decode(raw));
+  const pid_t found = ::waitpid(tid, &raw, __WALL | WNOHANG);
+  if (found <= 0) return false;
+  handle(found, WaitStatus::decode(raw));
   return true;
 }
 
@@ -94,7 +94,9 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
 void Engine::post(Thread& thread, StopEvent event) {
   event.thread = thread.id();
   thread.control().pending = std::move(event);
+  posted_.erase(thread.control().pending_order);
   thread.control().pending_order = next_order_++;
+  posted_.emplace(thread.control().pending_order, thread.tid());
   thread.control().stop_wanted = false;
 }
 

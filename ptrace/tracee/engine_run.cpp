@@ -65,6 +65,11 @@ void Engine::go(Thread& thread) {
 }
 
 void Engine::set_going(Thread& thread) {
+  if (thread.status().is_event(PTRACE_EVENT_EXIT)) {
+    // It executes nothing any more.
+    (void)thread.run(RunRequest::kContinue, 0);
+    return;
+  }
   ThreadControl& control = thread.control();
   int signal = std::exchange(control.resume_signal, 0);
   if (signal != 0 && !thread.at_signal_delivery()) {
@@ -110,7 +115,7 @@ void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {
     default:
       return;
   }
-  control.pending.reset();
+  drop_pending(thread);
 }
 
 void Engine::resume_order(Thread& thread, const ResumeAction& action) {
@@ -214,12 +219,21 @@ void Engine::bury_zombie_leaders() {
 
 bool Engine::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
+  bool woken = false;
   for (;;) {
     while (!done() && wait_one()) {
     }
-    if (done()) return true;
-    if (Clock::now() >= deadline) return false;
-    if (child_signal_.wait(-1, kWaitSlice) == ChildSignal::Woken::kTimeout) bury_zombie_leaders();
+    const bool is_done = done();
+    if (is_done || Clock::now() >= deadline) {
+      // What has happened beside is for pump().
+      if (woken) ChildSignal::again();
+      return is_done;
+    }
+    if (child_signal_.wait(-1, kWaitSlice) == ChildSignal::Woken::kTimeout) {
+      bury_zombie_leaders();
+    } else {
+      woken = true;
+    }
   }
 }
 
@@ -232,19 +246,32 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
   for (const auto& [tid, thread] : by_tid_) {
     if (which(*thread)) ask_to_stop(*thread);
   }
-  const bool stopped = wait_until(
-      [&] {
-        bool all = true;
-        for (const auto& [tid, thread] : by_tid_) {
-          if (!still_runs(*thread)) continue;
-          all = false;
-          // A thread born while the others were being stopped has not been asked yet.
-          if (!thread->control().stop_wanted && !thread->control().starting) ask_to_stop(*thread);
-        }
-        return all;
-      },
-      kStopLimit);
-  if (stopped) return;
+  // Not all of them after each stop, nor by the kernel, which looks for any that has news: of a
+  // thousand threads that would be a million looks.
+  std::vector<pid_t> awaited;
+  const auto look_at_all = [&] {
+    for (const auto& [tid, thread] : by_tid_) {
+      if (!still_runs(*thread)) continue;
+      awaited.push_back(tid);
+      // A thread born while the others were being stopped has not been asked yet.
+      if (!thread->control().stop_wanted && !thread->control().starting) ask_to_stop(*thread);
+    }
+  };
+  const auto stays = [&](pid_t tid) {
+    const auto found = by_tid_.find(tid);
+    return found == by_tid_.end() || !still_runs(*found->second);
+  };
+  const auto all_stay = [&] {
+    std::erase_if(awaited, [&](pid_t tid) {
+      while (!stays(tid)) {
+        if (!wait_one(tid)) return false;
+      }
+      return true;
+    });
+    if (awaited.empty()) look_at_all();
+    return awaited.empty();
+  };
+  if (wait_until(all_stay, kStopLimit)) return;
   for (const auto& [tid, thread] : by_tid_) {
     if (!still_runs(*thread)) continue;
     const auto stat = ProcFs{}.status(tid);
@@ -260,6 +287,11 @@ void Engine::stop_all() {
 void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
   action();
+  let_go_on(pid);
+}
+
+/// Those of its threads that are stopped, though nobody wants it.
+void Engine::let_go_on(pid_t pid) {
   const Process* process = find(pid);
   if (process == nullptr) return;
   std::vector<ThreadId> ids;
@@ -313,15 +345,23 @@ bool Engine::executes_in_software() const {
 }
 
 Thread* Engine::oldest_pending() {
-  Thread* oldest = nullptr;
-  for (const auto& [tid, thread] : by_tid_) {
-    const ThreadControl& control = thread->control();
-    if (!control.pending || !control.resumed || thread->process().hidden) continue;
-    if (oldest == nullptr || control.pending_order < oldest->control().pending_order) {
-      oldest = thread;
+  for (auto each = posted_.begin(); each != posted_.end();) {
+    const auto found = by_tid_.find(each->second);
+    Thread* thread = found == by_tid_.end() ? nullptr : found->second;
+    if (thread == nullptr || !thread->control().pending ||
+        thread->control().pending_order != each->first) {
+      each = posted_.erase(each);  // it has ended
+      continue;
     }
+    if (thread->control().resumed && !thread->process().hidden) return thread;
+    ++each;
   }
-  return oldest;
+  return nullptr;
+}
+
+void Engine::drop_pending(Thread& thread) {
+  posted_.erase(thread.control().pending_order);
+  thread.control().pending.reset();
 }
 
 bool Engine::serve_asking() {
@@ -352,8 +392,9 @@ void Engine::pump(int input_fd) {
   child_signal_.drain();
   for (;;) {
     read_buffers();
-    for (int i = 0; i < kPumpBatch && (wait_one() || serve_asking()); ++i) {
-    }
+    int handled = 0;
+    while (handled < kPumpBatch && (wait_one() || serve_asking())) ++handled;
+    if (handled == kPumpBatch) ChildSignal::again();  // there may be more
     if (!ended_.empty() || oldest_pending() != nullptr) return;
     if (!executes_in_software() || input_waits(input_fd)) return;
     if (child_signal_.wait(input_fd, kWaitSlice) == ChildSignal::Woken::kInput) return;
@@ -365,7 +406,7 @@ std::optional<StopEvent> Engine::take_thread_event() {
   if (thread == nullptr) return std::nullopt;
   ThreadControl& control = thread->control();
   StopEvent event = *control.pending;
-  control.pending.reset();
+  drop_pending(*thread);
   control.last_stop = event;
   control.resumed = false;
   control.stop_known = true;
@@ -377,10 +418,11 @@ std::optional<StopEvent> Engine::take_thread_event() {
 
 std::optional<StopEvent> Engine::take_event() {
   if (ended_.empty() && oldest_pending() == nullptr) {
+    if (!resumed_one_ended_) return std::nullopt;
     const bool any_resumed = std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
       return entry.second->control().resumed && !entry.second->control().zombie;
     });
-    if (!resumed_one_ended_ || any_resumed || by_tid_.empty()) return std::nullopt;
+    if (any_resumed || by_tid_.empty()) return std::nullopt;
     resumed_one_ended_ = false;
     return StopEvent{.kind = StopKind::kNoResumed};
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <future>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -51,9 +53,21 @@ void add_times(tracee::CoreTrace& trace, decoder::ThreadTimes times) {
   };
 }
 
+std::map<pid_t, std::string> names_of(const std::vector<pid_t>& threads) {
+  std::map<pid_t, std::string> out;
+  for (const pid_t tid : threads) {
+    if (auto name = tracee::ProcFs{}.comm(tid)) out.emplace(tid, std::move(*name));
+  }
+  return out;
+}
+
 /// The trace of each thread that has one; the dying thread's first.
 std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, TraceSpool* spool) {
   std::vector<tracee::CoreTrace> out;
+  std::vector<pid_t> threads;
+  for (const auto& thread : process.threads()) threads.push_back(thread->tid());
+  auto names = std::async(spool == nullptr ? std::launch::async : std::launch::deferred, names_of,
+                          std::move(threads));
   for (const auto& thread : process.threads()) {
     if (!thread->trace()) continue;
     thread->trace()->source().flush();
@@ -63,14 +77,19 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
     const decoder::RecordRing& ring = history->records();
     const auto tid = static_cast<std::uint32_t>(thread->tid());
     out.push_back({.tid = tid,
-                   .name = tracee::ProcFs{}.comm(thread->tid()).value_or(""),
+                   .name = {},
                    .records = ring.size(),
                    .lost = ring.overwritten(),
                    .write = [tid, &ring](const tracee::CoreTrace::Sink& sink) {
                      return write_ring(tid, ring, sink);
                    }});
   }
-  if (spool != nullptr) out = spool->traces(process.pid());
+  if (spool != nullptr) {
+    out = spool->traces(process.pid());
+  } else {
+    auto found = names.get();
+    for (tracee::CoreTrace& trace : out) trace.name = found[static_cast<pid_t>(trace.tid)];
+  }
   for (tracee::CoreTrace& trace : out) {
     tracee::Thread* thread = process.find(static_cast<pid_t>(trace.tid));
     if (thread == nullptr || !thread->trace()) continue;

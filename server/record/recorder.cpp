@@ -113,24 +113,33 @@ void Recorder::go_on(ThreadId id, int signal) {
 }
 
 void Recorder::handle_signal(const StopEvent& event) {
-  if (!observers_.empty() && will_end_the_process(event.thread, event.signal)) {
-    look(event.thread, {.reason = EndReason::kSignal,
-                        .signal = event.signal,
-                        .sanitized = sanitizers_.in(event.thread.pid)});
+  const bool ends = !observers_.empty() && will_end_the_process(event.thread, event.signal);
+  const Ending ending{.reason = EndReason::kSignal,
+                      .signal = event.signal,
+                      .sanitized = sanitizers_.in(event.thread.pid)};
+  if (ends && wanted(event.thread.pid, ending)) {
+    engine_.end_after(event.thread, event.signal, [&] { show(event.thread, ending); });
+  } else {
+    go_on(event.thread, event.signal);
   }
-  go_on(event.thread, event.signal);
+}
+
+bool Recorder::wanted(pid_t pid, const Ending& ending) const {
+  return std::any_of(observers_.begin(), observers_.end(),
+                     [&](RecordObserver* each) { return each->wants(pid, ending); });
+}
+
+void Recorder::show(ThreadId id, const Ending& ending) {
+  tracee::Thread* thread = engine_.find(id);
+  if (thread == nullptr) return;
+  for (RecordObserver* observer : observers_) {
+    if (observer->wants(id.pid, ending)) observer->on_ending(thread->process(), *thread, ending);
+  }
 }
 
 void Recorder::look(ThreadId id, const Ending& ending) {
-  const auto wanted = [&](RecordObserver* each) { return each->wants(id.pid, ending); };
-  if (!std::any_of(observers_.begin(), observers_.end(), wanted)) return;
-  engine_.while_stopped(id.pid, [&] {
-    tracee::Thread* thread = engine_.find(id);
-    if (thread == nullptr) return;
-    for (RecordObserver* observer : observers_) {
-      if (wanted(observer)) observer->on_ending(thread->process(), *thread, ending);
-    }
-  });
+  if (!wanted(id.pid, ending)) return;
+  engine_.while_stopped(id.pid, [&] { show(id, ending); });
 }
 
 void Recorder::look_at_all(const Ending& ending) {

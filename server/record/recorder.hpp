@@ -89,8 +89,11 @@ class Recorder {
   void handle_signal(const tracee::StopEvent& event);
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);
-  /// Shows a process to the observers.
+  /// Shows a process to the observers, if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);
+  [[nodiscard]] bool wanted(pid_t pid, const Ending& ending) const;
+  /// All of it is stopped.
+  void show(tracee::ThreadId id, const Ending& ending);
   void look_at_all(const Ending& ending);
   void end_the_run();
   void flush_all();

@@ -8,6 +8,9 @@
 
 #include <gmock/gmock.h>
 
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "ptrace/core/mapped_file.hpp"
 #include "temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
 
@@ -102,6 +105,27 @@ TEST_F(CrashFile, AHandlerThatRaisesAgainIsOneFile) {
   EXPECT_TRUE(WIFSIGNALED(record("crashes", {"reraise"}, "%e.%p.core").status));
   const std::filesystem::directory_iterator names{folder.path()};
   EXPECT_EQ(std::distance(begin(names), end(names)), 1);
+}
+
+TEST_F(CrashFile, OfHundredsOfThreadsHasThemAll) {
+  const Ended ended = record("crashes", {"waiting", "300"});
+  ASSERT_TRUE(WIFSIGNALED(ended.status));
+  EXPECT_EQ(WTERMSIG(ended.status), SIGSEGV);
+  const auto file = MappedFile::open(folder / "crash.core");
+  ASSERT_TRUE(file);
+  const auto core = decoder::CoreFile::parse(file->bytes());
+  ASSERT_TRUE(core);
+  EXPECT_EQ(core->threads().size(), 302U);
+  const decoder::TraceArchive archive{*core};
+  EXPECT_EQ(archive.threads().size(), 302U);
+  for (const auto& [tid, thread] : archive.threads()) EXPECT_FALSE(archive.load(tid).empty());
+}
+
+TEST_F(CrashFile, ASignalThatEndsNobodyLetsAllThreadsGoOn) {
+  const Ended ended = record("namespace_init", {});
+  ASSERT_TRUE(WIFEXITED(ended.status));
+  if (WEXITSTATUS(ended.status) == 77) GTEST_SKIP() << "no namespaces may be made here";
+  EXPECT_EQ(WEXITSTATUS(ended.status), 5);
 }
 
 TEST_F(CrashFile, AnOverflownStackCanBeWritten) {

@@ -21,7 +21,7 @@ std::vector<std::uint8_t> core_with(arch::Isa isa, std::size_t loads) {
   notes.signal = 11;
   notes.threads.resize(1);
   notes.threads[0].tid = 7;
-  const std::vector<std::uint8_t> bytes = notes.build({}, 0, 0);
+  const std::vector<std::uint8_t> bytes = notes.build();
   CoreLayout layout;
   layout.isa = isa;
   layout.notes_offset = CoreLayout::header_bytes(isa, loads);
