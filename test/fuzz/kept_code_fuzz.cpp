@@ -1,4 +1,5 @@
-// Kept translations put together from anybody's parts: refused, or of use as they are.
+// Kept translations put together from anybody's parts, or as a file of ours has them behind its
+// key: refused, or of use as they are.
 #include <cstdlib>
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -59,6 +60,26 @@ void look_at(const std::shared_ptr<const KeptCode>& code) {
   }
 }
 
+KeptPieces pieces_of(const KeptView& view) {
+  return {{view.modules}, {view.code},     {view.blocks}, {view.rows},
+          {view.logged},  {view.branches}, {view.exits},  {view.weights},
+          {view.places},  {view.pads},     {view.bodies}};
+}
+
+void look_at_written(const KeptPieces& parts) {
+  const auto bytes = std::make_shared<Bytes>(written(parts));
+  if (const auto code = KeptCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
+}
+
+/// A file that ends with these bytes, its checksum aside.
+Bytes with_head(std::span<const std::uint8_t> parts) {
+  constexpr std::size_t kNoParts = 11 * sizeof(std::uint64_t);
+  static const Bytes empty = written({});
+  Bytes bytes{empty.begin(), empty.end() - kNoParts};
+  bytes.insert(bytes.end(), parts.begin(), parts.end());
+  return bytes;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -68,8 +89,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     take(input, part);
     return true;
   });
-  const auto bytes = std::make_shared<Bytes>(written(pieces_of(parts)));
-  if (const auto code = KeptCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
+  look_at_written(pieces_of(parts));
+  const Bytes file = with_head({data, size});
+  if (const auto view = read_kept(file, "key", true)) look_at_written(pieces_of(*view));
   (void)KeptCode::from_bytes({data, size}, "key", nullptr, false);
   return 0;
 }
