@@ -112,6 +112,21 @@ std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
   return {static_cast<const std::uint32_t*>(begin), (log - log_.begin) / sizeof(std::uint32_t)};
 }
 
+void ThreadMemory::blank_log() const {
+  void* begin = log_.host;
+  auto* entry = static_cast<std::uint32_t*>(begin);
+  const auto* end = entry + log_.bytes() / sizeof *entry;
+  for (; entry != end && *entry != kBlankEntry; ++entry) *entry = kBlankEntry;
+}
+
+std::span<const std::uint32_t> ThreadMemory::written(std::size_t known) const {
+  const auto all = entries(log_.end);
+  while (known < all.size() && __atomic_load_n(&all[known], __ATOMIC_ACQUIRE) != kBlankEntry) {
+    ++known;
+  }
+  return all.first(known);
+}
+
 void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   const std::uint64_t end = kTableBytes + code.size();
   while (settled_ + kWorthABigPage <= end && settle_next()) {

@@ -64,6 +64,9 @@ inline constexpr std::size_t kMostAreas = 3;
 inline constexpr std::uint64_t kSegmentBytes = kSegmentParts * kThreadBytes - kGuardBytes;
 static_assert(kMostAreas * kAreaParts < kThreadsAtOnce);
 
+/// No exit has this number: an entry that nothing has been written to since it was made blank.
+inline constexpr std::uint32_t kBlankEntry = ~0U;
+
 /// Where a log is written, until a guard page.
 struct LogRange {
   std::uint8_t* host = nullptr;  ///< As the server sees it.
@@ -103,6 +106,12 @@ class ThreadMemory {
   [[nodiscard]] std::uint8_t* scratch(std::uint64_t offset) const { return host_ + offset; }
   /// Log entries up to a log pointer; empty for one that is not in the log.
   [[nodiscard]] std::span<const std::uint32_t> entries(TraceeAddr log) const;
+  /// Blanks every entry. A log is written from its beginning on: behind the first one that is blank
+  /// all are.
+  void blank_log() const;
+  /// Entries up to the first blank one, of which so many are known to be none. The thread may run:
+  /// it writes each by one store, and processors of this kind show stores in their order.
+  [[nodiscard]] std::span<const std::uint32_t> written(std::size_t known) const;
 
  private:
   void set_request(arch::x86::translate::Request state);

@@ -92,35 +92,6 @@ void CacheSource::add_statistics() const {
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
 
-void CacheSource::take_log(TraceeAddr log) {
-  const auto numbers = memory_->entries(log);
-  const StatisticsTimer timer{counts_ ? &sums_->reading_logs : nullptr};
-  if (counts_) space_->code().exits()->count(numbers, counted_);
-  if (!busy_log_) {
-    log_->add_numbers(numbers);
-    return;
-  }
-  log_->hold_numbers(numbers);
-  const bool begins_again = busy_log_->use_up(log);
-  set_log(busy_log_->rest());
-  if (begins_again) log_->forget(memory_->entries(memory_->log_end()));
-}
-
-void CacheSource::set_log(const cache::LogRange& log) {
-  space_->memory().set_log(slot_, log);
-  memory_->set_log(log);
-}
-
-void CacheSource::use_busy_log(Thread& thread) {
-  auto busy = cache::BusyLog::begin(*space_, thread, history_bytes_);
-  if (!busy) {
-    log::ptrace().debug("tid={}: {}", thread.tid(), busy.error().message());
-    return;
-  }
-  busy_log_ = std::move(*busy);
-  set_log(busy_log_->rest());
-}
-
 void CacheSource::drop_space() {
   if (log_) {
     if (!drops_undecoded_) flush();
@@ -156,6 +127,7 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   memory_ = space_->memory().thread(slot_);
   log_ = std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_);
+  begin_log();
   return true;
 }
 
@@ -380,11 +352,6 @@ void CacheSource::push(const decoder::Record& record) {
   } else {
     StepSource::push(record);
   }
-}
-
-void CacheSource::flush() {
-  StepSource::flush();
-  if (log_) log_->drain(sink_);
 }
 
 void CacheSource::on_breakpoint(TraceeAddr address) {

@@ -38,7 +38,11 @@ class CacheSource final : public StepSource {
   void let_wait() override;
   void on_breakpoint(TraceeAddr address) override;
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
+  void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
+  Result<void> stream(std::uint64_t size_bytes) override;
+  [[nodiscard]] bool streams() const override { return streams_; }
+  void end_stream() override { streams_ = false; }
   void detach(Thread& thread) override;
   [[nodiscard]] std::string statistics() const override;
 
@@ -53,10 +57,18 @@ class CacheSource final : public StepSource {
   bool set_up(Thread& thread);
   void give_up(std::string why);
   void drop_space();
+  // cache_source_log.cpp
   void take_log(TraceeAddr log);
+  /// Of the log, which the thread, which runs, writes to.
+  void take_written();
+  void take_numbers(std::span<const std::uint32_t> numbers);
+  /// Nothing is in the log, and the thread does not run.
+  void begin_log();
   /// The thread logs much: no more copies.
   void use_busy_log(Thread& thread);
   void set_log(const cache::LogRange& log);
+  void hand_on();
+
   void add_statistics() const;
   /// There is no translation, for that reason.
   void no_body(arch::x86::translate::Special why);
@@ -118,6 +130,9 @@ class CacheSource final : public StepSource {
   std::size_t slot_ = 0;
   std::unique_ptr<cache::BusyLog> busy_log_;  ///< What log_ may hold is in there.
   std::unique_ptr<decoder::CacheLog> log_;
+  bool streams_ = false;   ///< Every record is wanted.
+  bool is_blank_ = false;  ///< What of the log is not written shows.
+  std::size_t taken_ = 0;  ///< So many of its entries already.
   bool in_cache_ = false;
   bool may_ask_ = false;
   std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.

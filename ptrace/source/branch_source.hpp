@@ -74,6 +74,10 @@ class BranchSource {
     (void)size_bytes;
     return {};
   }
+  /// That is so already.
+  [[nodiscard]] virtual bool streams() const { return wake_fd() >= 0; }
+  /// Nobody wants that any more; what it costs may end. The thread may run.
+  virtual void end_stream() {}
   /// From now on `whole` (borrowed) gets the kernel's branches too, all in their order; other
   /// consumers get what they got. The thread is stopped. Errors: EOPNOTSUPP, or the kernel's.
   virtual Result<void> see_kernel(decoder::TraceConsumer& whole) {

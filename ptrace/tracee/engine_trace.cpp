@@ -97,7 +97,7 @@ Result<void> Engine::change_trace(ThreadId id,
 
 Result<void> Engine::stream_trace(ThreadId id) {
   Thread* thread = find(id);
-  if (thread != nullptr && thread->trace() && thread->trace()->source().wake_fd() >= 0) return {};
+  if (thread != nullptr && thread->trace() && thread->trace()->source().streams()) return {};
   const std::uint64_t size =
       stream_buffer_size(thread == nullptr ? 0 : thread->process().threads().size());
   return change_trace(id, [&](ThreadTrace& trace) { return trace.source().stream(size); });

@@ -191,7 +191,9 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   std::string ds_format;
   std::string ds_base;
   CLI::App& decode = *app.add_subcommand(
-      "decode", "Print the branches or packets in a perf.data file or a dump of a debug store");
+      "decode",
+      "Print the branches or packets in a perf.data file, a dump of a debug store, or what tail "
+      "has written");
   decode.add_option("FILE", decode_options.file, "The file")->required();
   decode.add_option("--ds-format", ds_format, "FILE is a debug store's memory, in this form")
       ->check(CLI::IsMember({"core2", "pentium-m", "netburst", "netburst64"}))
@@ -210,10 +212,16 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   tail.add_option("--process", tail_options.process, "Only this process, with all its threads")
       ->type_name("PID");
   tail.add_option("--records", tail_options.records, "End after so many")->type_name("N");
+  std::string tail_format;
+  tail.add_option("--format", tail_format, "How: in words, for tools, or for `backtrail decode`")
+      ->check(CLI::IsMember({"text", "perf-script", "raw"}))
+      ->type_name("FORM");
   app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
   if (auto exit = parse_words(app, words)) return *exit;
   if (doctor.parsed()) return doctor_options;
+  if (tail_format == "perf-script") tail_options.format = TailFormat::kPerfScript;
+  if (tail_format == "raw") tail_options.format = TailFormat::kRaw;
   if (tail.parsed()) return tail_options;
   if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);
   return finish_serve(serve, values);

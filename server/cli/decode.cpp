@@ -1,5 +1,6 @@
 #include "server/cli/decode.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -12,6 +13,8 @@
 #include "decoder/file/perf_data.hpp"
 #include "decoder/perf/perf_abi.hpp"
 #include "decoder/pt/pt_scanner.hpp"
+#include "server/cli/tail.hpp"
+#include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -124,7 +127,10 @@ Result<std::string> perf_text(Bytes bytes) {
 }  // namespace
 
 Result<std::string> decode_text(Bytes bytes, const DecodeOptions& options) {
-  return options.ds_format ? ds_text(bytes, options) : perf_text(bytes);
+  if (options.ds_format) return ds_text(bytes, options);
+  const bool of_tail = bytes.size() >= kTailGreeting.size() &&
+                       std::equal(kTailGreeting.begin(), kTailGreeting.end(), bytes.begin());
+  return of_tail ? tail_file_text(bytes) : perf_text(bytes);
 }
 
 int run_decode(const DecodeOptions& options) {

@@ -14,7 +14,8 @@ namespace backtrail::server {
 
 struct DecodeOptions {
   std::string file;
-  /// The file is the memory of a debug store in this form; without it, a perf.data file.
+  /// The file is the memory of a debug store in this form; without it, a perf.data file or what
+  /// `tail --format raw` wrote.
   std::optional<arch::x86::DsFormat> ds_format;
   std::optional<std::uint64_t> base;  ///< Address of the memory's first byte.
   bool all = false;                   ///< Also the records behind the write pointer.

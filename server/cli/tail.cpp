@@ -15,19 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "arch/base/bytes.hpp"
-#include "decoder/report/report_rows.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
 namespace {
-
-decoder::Record read_record(const std::uint8_t* at) {
-  return {TraceeAddr{load_le<std::uint64_t>(at)},   TraceeAddr{load_le<std::uint64_t>(at + 8)},
-          static_cast<decoder::RecordKind>(at[16]), static_cast<decoder::GapReason>(at[17]),
-          static_cast<decoder::LossBound>(at[18]),  load_le<std::uint32_t>(at + 20)};
-}
 
 tracee::UniqueFd connect_to(const std::string& path) {
   sockaddr_un address{};
@@ -43,59 +35,6 @@ tracee::UniqueFd connect_to(const std::string& path) {
 }
 
 }  // namespace
-
-std::vector<TailReader::Item> TailReader::add(std::span<const std::uint8_t> bytes) {
-  std::vector<Item> out;
-  if (broken_) return out;
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  std::size_t at = 0;
-  if (!greeted_) {
-    if (bytes_.size() < kTailGreeting.size()) return out;
-    if (!std::equal(kTailGreeting.begin(), kTailGreeting.end(), bytes_.begin())) {
-      broken_ = true;
-      return out;
-    }
-    greeted_ = true;
-    at = kTailGreeting.size();
-  }
-  while (bytes_.size() - at >= kTailFrameBytes) {
-    const std::uint8_t* header = bytes_.data() + at;
-    const std::size_t count = load_le<std::uint32_t>(header + 8);
-    if (bytes_.size() - at - kTailFrameBytes < count * kTailRecordBytes) break;
-    TailReader::Item item{static_cast<pid_t>(load_le<std::uint32_t>(header)),
-                          static_cast<pid_t>(load_le<std::uint32_t>(header + 4)),
-                          load_le<std::uint64_t>(header + 16), std::nullopt,
-                          static_cast<TailNews>(load_le<std::uint32_t>(header + 12))};
-    if (count == 0) out.push_back(item);
-    for (std::size_t i = 0; i < count; ++i, item.lost = 0) {
-      item.record = read_record(header + kTailFrameBytes + i * kTailRecordBytes);
-      out.push_back(item);
-    }
-    at += kTailFrameBytes + count * kTailRecordBytes;
-  }
-  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at));
-  return out;
-}
-
-std::string tail_line(const TailReader::Item& item) {
-  std::string out;
-  if (item.lost != 0) out = fmt::format("{} {} records lost here: too slow\n", item.tid, item.lost);
-  if (item.news == TailNews::kThreadEnded) out += fmt::format("{} ended\n", item.tid);
-  if (!item.record) return out;
-  const decoder::Record& record = *item.record;
-  switch (record.kind) {
-    case decoder::RecordKind::kBranch:
-      return out + fmt::format("{} branch {} -> {}\n", item.tid, record.from, record.to);
-    case decoder::RecordKind::kAsync:
-      return out + fmt::format("{} signal {} -> {}\n", item.tid, record.from, record.to);
-    case decoder::RecordKind::kGap:
-      break;
-  }
-  if (record.reason == decoder::GapReason::kStart) {
-    return out + fmt::format("{} start -> {}\n", item.tid, record.to);
-  }
-  return out + fmt::format("{} gap -> {}: {}\n", item.tid, record.to, decoder::gap_text(record));
-}
 
 std::string explain_tail_path(const std::string& path, int error) {
   struct stat status {};
@@ -114,7 +53,7 @@ namespace {
 class Tail {
  public:
   Tail(const TailOptions& options, tracee::UniqueFd socket)
-      : options_{options}, socket_{std::move(socket)} {}
+      : options_{options}, socket_{std::move(socket)}, writer_{options.format} {}
 
   int run() {
     make_wish();
@@ -128,6 +67,8 @@ class Tail {
       if (reader_.broken()) return say("{} is no socket of serve --tail");
       const bool over =
           std::any_of(items.begin(), items.end(), [this](const auto& item) { return print(item); });
+      const std::string text = writer_.take();
+      std::fwrite(text.data(), 1, text.size(), stdout);
       // Nobody reads what we print, or there is no room for it.
       if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
         return say("cannot print what {} tells");
@@ -153,11 +94,13 @@ class Tail {
   }
   /// Whether it is the last one.
   bool print(const TailReader::Item& item) {
-    if (item.news == TailNews::kServerEnded) return true;
+    if (item.news == TailNews::kServerEnded) {
+      writer_.add(item);
+      return true;
+    }
     if (options_.thread && item.tid != 0 && *options_.thread != item.tid) return false;
     if (options_.process && *options_.process != item.pid) return false;
-    const std::string line = tail_line(item);
-    std::fwrite(line.data(), 1, line.size(), stdout);
+    writer_.add(item);
     if (item.record && ++printed_ == options_.records) return true;
     if (item.news == TailNews::kThreadEnded) return options_.thread.has_value();
     return item.news == TailNews::kProcessEnded && options_.process.has_value();
@@ -176,6 +119,7 @@ class Tail {
   const TailOptions& options_;
   tracee::UniqueFd socket_;
   TailReader reader_;
+  TailWriter writer_;
   std::uint64_t printed_ = 0;
 };
 

@@ -10,16 +10,25 @@
 
 #include <sys/types.h>
 
+#include "arch/base/result.hpp"
 #include "decoder/trace/record.hpp"
 #include "server/target/tail_client.hpp"
 
 namespace backtrail::server {
+
+enum class TailFormat : std::uint8_t {
+  kText,        ///< A line a record, in words.
+  kPerfScript,  ///< A line a branch, as `perf script -F pid,tid,ip,addr` has it; other news behind
+                ///< #.
+  kRaw,         ///< As the server sends it (server/target/tail_server.hpp); `decode` reads it.
+};
 
 struct TailOptions {
   std::string path;              ///< The socket that `serve --tail` listens on.
   std::optional<pid_t> thread;   ///< Only this one.
   std::optional<pid_t> process;  ///< Only this one's threads.
   std::uint64_t records = 0;     ///< End after so many; 0 = all of them.
+  TailFormat format = TailFormat::kText;
 };
 
 /// Takes a tail server's bytes apart, in pieces of any size.
@@ -36,6 +45,8 @@ class TailReader {
   std::vector<Item> add(std::span<const std::uint8_t> bytes);
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] bool greeted() const { return greeted_; }
+  /// Bytes that wait for what makes them complete.
+  [[nodiscard]] std::size_t waiting() const { return bytes_.size(); }
 
  private:
   std::vector<std::uint8_t> bytes_;
@@ -45,6 +56,27 @@ class TailReader {
 
 /// "4711 branch 0x... -> 0x..."; none of what is only news to us.
 [[nodiscard]] std::string tail_line(const TailReader::Item& item);
+
+/// Items in one of the formats.
+class TailWriter {
+ public:
+  explicit TailWriter(TailFormat format) : format_{format} {}
+  void add(const TailReader::Item& item);
+  /// What is ready, once.
+  [[nodiscard]] std::string take();
+
+ private:
+  void end_frame();
+
+  TailFormat format_;
+  std::string out_;
+  TailReader::Item first_;  ///< Of the frame that has been begun.
+  std::vector<decoder::Record> frame_;
+  bool greeted_ = false;
+};
+
+/// What a file of the raw format holds, as text.
+[[nodiscard]] Result<std::string> tail_file_text(std::span<const std::uint8_t> bytes);
 
 /// Why nobody answers at a path, from the errno of connect(2).
 [[nodiscard]] std::string explain_tail_path(const std::string& path, int error);

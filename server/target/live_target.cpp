@@ -147,7 +147,10 @@ class LiveTarget final : public Target,
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
   Result<decoder::BranchStore*> store(ThreadId thread) override;
   Result<decoder::BranchStore*> process_store(pid_t pid) override;
-  Result<void> stream(ThreadId thread) override { return engine_.stream_trace(thread); }
+  Result<void> stream(ThreadId thread) override {
+    stores_stream_ = true;
+    return engine_.stream_trace(thread);
+  }
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
   Result<void> listen_for_tails(const TailListening& options) override {
@@ -254,6 +257,7 @@ class LiveTarget final : public Target,
     if (!tails_) return;
     if (tails_->poll()) attach_tails();
     if (tails_->take_due()) hand_on_to_tails();
+    if (tails_stream_ && !tails_->anybody_listens()) end_streams();
     if (tails_->has_clients()) {
       tails_->tell_ends([this](ThreadId id) { return engine_.find(id) != nullptr; },
                         [this](pid_t pid) { return engine_.find(pid) != nullptr; });
@@ -283,8 +287,19 @@ class LiveTarget final : public Target,
         recorded.push_back(thread->id());
       }
     }
+    tails_stream_ = true;
     // Where the source cannot, its gaps say so.
     for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
+  }
+  /// The last tail is gone.
+  void end_streams() {
+    tails_stream_ = false;
+    if (stores_stream_) return;
+    for (Process* process : engine_.processes()) {
+      for (const auto& thread : process->threads()) {
+        if (thread->trace()) thread->trace()->source().end_stream();
+      }
+    }
   }
   /// The process's store listens to what is recorded from now on, as it is configured.
   void follow_with_stores(ThreadId thread) {
@@ -298,7 +313,7 @@ class LiveTarget final : public Target,
       }
       if (status->config.sched) (void)engine_.mark_switches(thread);
       if (status->config.overflow == decoder::StoreOverflow::kStream) {
-        (void)engine_.stream_trace(thread);
+        (void)stream(thread);
       }
     }
   }
@@ -311,6 +326,8 @@ class LiveTarget final : public Target,
 
   tracee::UniqueFd events_;            // of the engine and of tails, where there are some
   std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
+  bool tails_stream_ = false;          // they want every record
+  bool stores_stream_ = false;         // so do these
   ProcessStores stores_;               // so do these
   Engine engine_;
   mutable LiveSymbols symbols_;

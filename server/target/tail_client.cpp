@@ -31,8 +31,10 @@ void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-void append_frame(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost,
-                  TailNews news, std::vector<std::uint8_t>& out) {
+}  // namespace
+
+void append_tail_frame(ThreadId thread, std::span<const decoder::Record> records,
+                       std::uint64_t lost, TailNews news, std::vector<std::uint8_t>& out) {
   std::array<std::uint8_t, kTailFrameBytes> header{};
   store_le(header.data(), static_cast<std::uint32_t>(thread.pid));
   store_le(header.data() + 4, static_cast<std::uint32_t>(thread.tid));
@@ -42,8 +44,6 @@ void append_frame(ThreadId thread, std::span<const decoder::Record> records, std
   out.insert(out.end(), header.begin(), header.end());
   for (const decoder::Record& record : records) append_record(record, out);
 }
-
-}  // namespace
 
 TailClient::TailClient(tracee::UniqueFd socket, std::optional<tracee::DiskQueue> spool, int epoll,
                        std::uint64_t name)
@@ -66,10 +66,10 @@ bool TailClient::post(ThreadId thread, std::span<const decoder::Record> records,
     return false;
   }
   if (fits) {
-    append_frame(thread, records, lost, news, waiting_);
+    append_tail_frame(thread, records, lost, news, waiting_);
   } else {
     frame_.clear();
-    append_frame(thread, records, lost, news, frame_);
+    append_tail_frame(thread, records, lost, news, frame_);
     if (!spool_->push(frame_)) return false;
   }
   send();

@@ -26,6 +26,10 @@ enum class TailNews : std::uint32_t {
   kServerEnded = 3,   ///< Nothing follows, and nothing is missing. Pid and tid are 0.
 };
 
+/// Appends what a client gets of one thread.
+void append_tail_frame(tracee::ThreadId thread, std::span<const decoder::Record> records,
+                       std::uint64_t lost, TailNews news, std::vector<std::uint8_t>& out);
+
 class TailClient {
  public:
   /// Keeps its socket in `epoll` (borrowed) for as long as it is open, under the number `name`.

@@ -48,6 +48,8 @@ class TailServer {
   /// @return Whether there are new clients: all threads are to be attached again.
   bool poll();
   [[nodiscard]] bool has_clients() const { return !connections_.empty(); }
+  /// One of them is still there.
+  [[nodiscard]] bool anybody_listens() const { return ticks_; }
   /// Every now and then, while somebody listens: what threads have done is to be handed on, though
   /// they go on and nobody asked.
   [[nodiscard]] bool take_due() { return std::exchange(due_, false); }

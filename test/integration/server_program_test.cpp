@@ -1,10 +1,12 @@
 // The program itself: its lines on stderr, its exit status, and what it leaves running.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -15,6 +17,7 @@
 
 #include "ptrace/os/unique_fd.hpp"
 #include "test/integration/rsp_client.hpp"
+#include "test/integration/symbols.hpp"
 #include "test/integration/temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
 
@@ -248,6 +251,40 @@ TEST_F(TailedServer, HearsOfProgramsThatRunAndOfTheirEnds) {
     EXPECT_EQ(status_of(whole), 0);
     server.status();
   }
+}
+
+TEST_F(TailedServer, HearsOfCodeThatRunsWithoutStops) {
+  Server server{
+      {"--tail", path_, "--source", "cache", ":0", std::string{BT_INFERIOR_DIR} + "/slow_loop"},
+      serve()};
+  RspClient client = connect(server);
+  EXPECT_NE(server.program(), 0);
+  for (const std::string packet : {"Qbtrace:bts", "vCont;c"}) client.send_packet(packet);
+  const std::uint64_t turn = tracee::symbol_of("slow_loop", "turn").value();
+  Subprocess words = tail(path_);
+  Subprocess columns = tail(path_, {"--format", "perf-script"});
+  const std::string raw = folder_ / "raw";
+  Subprocess bytes{{.arguments = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + raw, BT_SERVER, "tail",
+                                  "--connect", path_, "--format", "raw", "--records", "100"},
+                    .environment = test_environment(),
+                    .working_directory = {}}};
+  for (const auto& [process, call] : {std::pair{&words, fmt::format(" -> {:#x}\n", turn)},
+                                      {&columns, fmt::format(" => {:16x}\n", turn)}}) {
+    std::size_t from = 0;
+    for (int i = 0; i < 50; ++i) {
+      const auto found = process->output().find(call, from, deadline_in(kPatience));
+      ASSERT_TRUE(found) << process->output().text();
+      from = *found + 1;
+    }
+  }
+  EXPECT_EQ(status_of(bytes), 0);
+  Subprocess decoded{{.arguments = {BT_SERVER, "decode", raw},
+                      .environment = test_environment(),
+                      .working_directory = {}}};
+  EXPECT_EQ(status_of(decoded), 0);
+  const std::string& text = decoded.output().text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 100);
+  EXPECT_THAT(text, HasSubstr(" branch 0x"));
 }
 
 TEST_F(TailedServer, LetsPeopleInWhileNothingHappens) {

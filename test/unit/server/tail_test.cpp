@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/cli/decode.hpp"
 #include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
@@ -382,6 +383,51 @@ TEST(TailReader, TakesBytesOneByOneAndRefusesOthers) {
   TailReader other;
   EXPECT_TRUE(other.add(std::vector<std::uint8_t>(20, 'x')).empty());
   EXPECT_TRUE(other.broken());
+}
+
+/// A branch, a loss in front of the next one, a gap, news of an end.
+std::vector<TailReader::Item> some_items() {
+  const Record branch = decoder::branch(TraceeAddr{0x401136}, TraceeAddr{0x7f0000401150});
+  const Record gap = decoder::gap(decoder::GapReason::kOverflow, {}, TraceeAddr{0x10});
+  return {{.pid = 12, .tid = 34, .record = branch},
+          {.pid = 12, .tid = 34, .lost = 5, .record = branch},
+          {.pid = 12, .tid = 34, .record = gap},
+          {.pid = 12, .tid = 35, .record = branch},
+          {.pid = 12, .tid = 35, .news = TailNews::kThreadEnded}};
+}
+
+TEST(TailWriter, HasTheColumnsOfPerfScript) {
+  TailWriter writer{TailFormat::kPerfScript};
+  for (const auto& item : some_items()) writer.add(item);
+  EXPECT_EQ(writer.take(),
+            "   12/34               401136 =>     7f0000401150\n"
+            "# 34 5 records lost here: too slow\n"
+            "   12/34               401136 =>     7f0000401150\n"
+            "# 34 gap -> 0x10: branches were lost here\n"
+            "   12/35               401136 =>     7f0000401150\n"
+            "# 35 ended\n");
+  EXPECT_EQ(writer.take(), "");
+}
+
+TEST(TailWriter, WhatIsRawIsReadAgain) {
+  TailWriter words{TailFormat::kText};
+  TailWriter writer{TailFormat::kRaw};
+  std::string raw;
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& item : some_items()) {
+      words.add(item);
+      writer.add(item);
+    }
+    raw += writer.take();
+  }
+  const std::vector<std::uint8_t> bytes{raw.begin(), raw.end()};
+  const std::string text = words.take();
+  EXPECT_EQ(tail_file_text(bytes).value_or(""), text);
+  EXPECT_EQ(decode_text(bytes, {}).value_or(""), text);
+  const auto cut = tail_file_text(std::span{bytes}.first(bytes.size() - 1));
+  ASSERT_TRUE(cut);
+  EXPECT_NE(cut->find("the file ends in the middle"), std::string::npos);
+  EXPECT_FALSE(tail_file_text({}));
 }
 
 }  // namespace

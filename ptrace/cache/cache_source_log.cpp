@@ -1,0 +1,102 @@
+// What threads log, taken at stops; where every record is wanted, also while they run.
+
+#include <algorithm>
+
+#include "arch/base/log.hpp"
+#include "ptrace/cache/cache_source.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// Of a log of which every record is wanted. Kept numbers are bounded, so these are handed on
+/// first.
+constexpr std::size_t kMostUndecoded = 64UL * 1024;
+
+}  // namespace
+
+void CacheSource::take_log(TraceeAddr log) {
+  const auto all = memory_->entries(log);
+  take_numbers(all.subspan(std::min(taken_, all.size())));
+  if (busy_log_) {
+    const bool begins_again = busy_log_->use_up(log);
+    set_log(busy_log_->rest());
+    if (begins_again) log_->forget(memory_->entries(memory_->log_end()));
+  }
+  begin_log();
+}
+
+void CacheSource::take_numbers(std::span<const std::uint32_t> numbers) {
+  const StatisticsTimer timer{counts_ ? &sums_->reading_logs : nullptr};
+  if (counts_) space_->code().exits()->count(numbers, counted_);
+  if (!streams_) {
+    if (busy_log_) {
+      log_->hold_numbers(numbers);
+    } else {
+      log_->add_numbers(numbers);
+    }
+    return;
+  }
+  while (!numbers.empty()) {
+    const auto part = numbers.first(std::min(numbers.size(), kMostUndecoded));
+    log_->add_numbers(part);
+    hand_on();
+    numbers = numbers.subspan(part.size());
+  }
+}
+
+void CacheSource::begin_log() {
+  taken_ = 0;
+  is_blank_ = streams_;
+  if (is_blank_) memory_->blank_log();
+}
+
+void CacheSource::take_written() {
+  // The newest one may be taken back: a stop between it and the step of the log pointer behind it
+  // finds the thread in front of the exit.
+  const auto all = memory_->written(taken_);
+  if (all.size() <= taken_ + 1) return;
+  const auto certain = all.first(all.size() - 1);
+  take_numbers(certain.subspan(taken_));
+  taken_ = certain.size();
+}
+
+void CacheSource::set_log(const cache::LogRange& log) {
+  space_->memory().set_log(slot_, log);
+  memory_->set_log(log);
+}
+
+void CacheSource::use_busy_log(Thread& thread) {
+  auto busy = cache::BusyLog::begin(*space_, thread, history_bytes_);
+  if (!busy) {
+    log::ptrace().debug("tid={}: {}", thread.tid(), busy.error().message());
+    return;
+  }
+  busy_log_ = std::move(*busy);
+  set_log(busy_log_->rest());
+  begin_log();
+}
+
+Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
+  streams_ = true;
+  if (memory_ && !in_cache_) begin_log();
+  return {};
+}
+
+void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
+  // What is ahead is counted from where the log begins.
+  const auto taken = static_cast<std::uint32_t>(taken_);
+  StepSource::pin(id, ahead - std::min(ahead, taken));
+}
+
+void CacheSource::hand_on() {
+  StepSource::flush();
+  if (log_) log_->drain(sink_);
+}
+
+void CacheSource::flush() {
+  if (in_cache_ && is_blank_) take_written();
+  hand_on();
+}
+
+}  // namespace backtrail::tracee
