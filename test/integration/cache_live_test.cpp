@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,10 @@ struct Case {
   std::uint64_t history_bytes;  ///< More than a full log, or less: then areas are used, or not.
   int stops;
 };
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.name;
+}
 
 class CacheLive : public testing::TestWithParam<Case> {};
 
