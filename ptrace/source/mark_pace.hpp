@@ -20,6 +20,9 @@ class MarkPace {
     rest_ns_ = out ? std::min(rest_ns_ * 2, kLongestRestNs) : kRestNs;
     return out;
   }
+  /// So many marks there would have been since the beginning. True: it is not seen before it is
+  /// calm. Nothing is known of it yet, so it may be soon: programs begin with a burst.
+  bool busy_at_first(std::size_t marks, std::uint64_t now_ns) { return many(marks, now_ns); }
   /// That was long enough, if the thread has become calm.
   [[nodiscard]] bool may_be_rested(std::uint64_t now_ns) const { return now_ns >= rests_until_ns_; }
   /// So many marks there would have been since the last call of any of these. True: it is calm.

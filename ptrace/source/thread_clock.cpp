@@ -109,21 +109,40 @@ constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
-                                                       std::function<std::uint64_t()> records) {
-  BT_TRY(auto marks, SchedMarks::open(kernel, tid, kRingBytes));
-  return std::unique_ptr<ThreadClock>{
-      new ThreadClock{kernel, tid, std::move(marks), std::move(records)}};
+std::uint64_t ThreadClock::now() {
+  return now_ns();
 }
 
-ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
+Result<std::unique_ptr<ThreadClock>> ThreadClock::open(PerfKernel& kernel, pid_t tid,
+                                                       const Before& before,
+                                                       std::function<std::uint64_t()> records) {
+  std::unique_ptr<ThreadClock> out{
+      new ThreadClock{kernel, tid, before.since_ns, std::move(records)}};
+  BT_CHECKED(out->begin(before));
+  return out;
+}
+
+ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::uint64_t since_ns,
                          std::function<std::uint64_t()> records)
-    : kernel_{kernel},
-      tid_{tid},
-      marks_{std::move(marks)},
-      pace_{now_ns()},
-      records_{std::move(records)} {
+    : kernel_{kernel}, tid_{tid}, pace_{since_ns}, records_{std::move(records)} {
   sums_.since_ns = now_ns();
+}
+
+/// An event that is opened and closed again would be a good part of what a short run costs.
+Result<void> ThreadClock::begin(const Before& before) {
+  const std::uint64_t switches = switches_of(tid_);
+  if (pace_.busy_at_first(not_ours(2 * switches, before.stops), now_ns())) {
+    switches_ = seen_switches_ = switches;
+    return {};
+  }
+  BT_TRY(marks_, SchedMarks::open(kernel_, tid_, kRingBytes));
+  note_opened();
+  return {};
+}
+
+void ThreadClock::note_opened() {
+  opened_ns_ = now_ns();
+  has_marks_ = false;
 }
 
 void ThreadClock::note_stop() {
@@ -157,26 +176,46 @@ void ThreadClock::rest() {
   stops_.clear();
 }
 
+std::optional<ThreadClock::Waits> ThreadClock::waiting_place(Thread& thread) {
+  const auto& space = thread.process().cache_space;
+  const auto pc = space ? pc_in_system_call(tid_) : std::nullopt;
+  if (!pc || !space->memory().has_code(*pc)) return std::nullopt;
+  const auto place = place_of_waiting(thread, *pc);
+  if (!place) return std::nullopt;
+  return Waits{*pc, records_() + place->numbers};
+}
+
+/// Its log, which is read without the kernel, says whether it ran meanwhile.
+bool ThreadClock::has_stayed(Thread& thread) {
+  const auto& space = thread.process().cache_space;
+  const auto ahead = space ? logged_ahead(*space, tid_) : std::nullopt;
+  std::optional<std::uint64_t> logged;
+  if (ahead) logged = records_() + *ahead;
+  const bool same = logged && logged == std::exchange(logged_, logged);
+  const bool stopped = !stops_.empty();
+  stops_.clear();
+  return same && !stopped;
+}
+
 void ThreadClock::look_at_resting(Thread& thread) {
   const std::uint64_t before = std::exchange(looked_ns_, now_ns());
-  std::optional<Waits> waits;
-  if (const auto pc = pc_in_system_call(tid_); pc && thread.process().cache_space) {
-    const auto place = place_of_waiting(thread, *pc);
-    if (place && thread.process().cache_space->memory().has_code(*pc)) {
-      waits = Waits{*pc, records_() + place->numbers};
-    }
-  }
+  const bool stayed = has_stayed(thread);
+  const std::optional<Waits> waits = stayed ? waiting_place(thread) : std::nullopt;
   // A long wait is worth more than that it costs.
-  const bool long_wait = waits && waits == waited_ && stops_.empty();
+  const bool long_wait = waits && waits == waited_;
   waited_ = waits;
-  stops_.clear();
-  if (!has_rested() && !long_wait) return;
+  // To ask the kernel about one that goes on and on is most of what a look costs.
+  constexpr std::uint32_t kAskEvery = 4;
+  const bool ask = stayed || ++looks_at_resting_ % kAskEvery == 0;
+  if (!long_wait && !(ask && has_rested())) return;
   auto marks = SchedMarks::open(kernel_, tid_, kRingBytes);
   if (!marks) return;
   lost_ = lost_marks();
   marks_ = std::move(*marks);
-  // Of a wait that goes on already only the end will be seen.
-  if (waits) {
+  note_opened();
+  // Of a wait that goes on already, and did so before there was an event, only the end will be
+  // seen.
+  if (waits && waits == waiting_place(thread)) {
     left_ = decoder::TraceMark{.kind = MarkKind::kDeparts,
                                .time_ns = long_wait ? before : looked_ns_,
                                .cpu = -1,
@@ -251,9 +290,9 @@ void ThreadClock::look(Thread& thread, BranchSource& source) {
     return;
   }
   // Perhaps it has been waiting since before its marks began.
-  if (!has_marks_ && look_at_waiting(thread, sums_.since_ns, source)) {
-    left_ = decoder::TraceMark{
-        .kind = MarkKind::kDeparts, .time_ns = sums_.since_ns, .cpu = -1, .at = {}};
+  if (marks_ && !has_marks_ && look_at_waiting(thread, opened_ns_, source)) {
+    left_ =
+        decoder::TraceMark{.kind = MarkKind::kDeparts, .time_ns = opened_ns_, .cpu = -1, .at = {}};
     return;
   }
   look_at_running(source);

@@ -25,12 +25,21 @@ class Thread;
 
 class ThreadClock final : public decoder::TraceConsumer {
  public:
+  /// What the thread did before it has a clock.
+  struct Before {
+    std::uint64_t since_ns = 0;  ///< Of CLOCK_MONOTONIC; there was no thread before it.
+    std::size_t stops = 0;       ///< For its tracer.
+  };
+
   /// @param records  How many records the listeners have got until now. We hear of marks after
   ///                 those that count them.
   /// Errors: of SchedMarks.
   static Result<std::unique_ptr<ThreadClock>> open(PerfKernel& kernel, pid_t tid,
+                                                   const Before& before,
                                                    std::function<std::uint64_t()> records);
 
+  /// Of CLOCK_MONOTONIC.
+  static std::uint64_t now();
   /// The thread has stopped for its tracer: a departure that says nothing of the program.
   void note_stop();
   /// Looks where the thread is. It may run.
@@ -58,8 +67,10 @@ class ThreadClock final : public decoder::TraceConsumer {
     bool operator==(const Waits&) const = default;
   };
 
-  ThreadClock(PerfKernel& kernel, pid_t tid, std::unique_ptr<SchedMarks> marks,
+  ThreadClock(PerfKernel& kernel, pid_t tid, std::uint64_t since_ns,
               std::function<std::uint64_t()> records);
+  Result<void> begin(const Before& before);
+  void note_opened();
   /// Returns how many are new.
   std::size_t take_marks();
   /// So many marks since the last look; those of our stops cost nothing more than these do.
@@ -67,6 +78,8 @@ class ThreadClock final : public decoder::TraceConsumer {
   /// Marks are not looked at for a while.
   void rest();
   void look_at_resting(Thread& thread);
+  [[nodiscard]] std::optional<Waits> waiting_place(Thread& thread);
+  bool has_stayed(Thread& thread);
   bool has_rested();
   [[nodiscard]] std::uint64_t lost_marks() const;
   void take_mark(const decoder::TraceMark& mark);
@@ -82,17 +95,20 @@ class ThreadClock final : public decoder::TraceConsumer {
   pid_t tid_;
   std::unique_ptr<SchedMarks> marks_;  ///< Null while it rests.
   MarkPace pace_;
-  std::uint64_t lost_ = 0;           ///< Marks, without those of marks_.
-  std::uint64_t switches_ = 0;       ///< Of the thread, when rest began.
-  std::uint64_t seen_switches_ = 0;  ///< At the last look that counted them.
-  std::optional<Waits> waited_;      ///< At the last look, while it rests.
+  std::uint64_t lost_ = 0;               ///< Marks, without those of marks_.
+  std::uint64_t switches_ = 0;           ///< Of the thread, when rest began.
+  std::uint64_t seen_switches_ = 0;      ///< At the last look that counted them.
+  std::optional<Waits> waited_;          ///< At the last look, while it rests.
+  std::optional<std::uint64_t> logged_;  ///< Likewise.
+  std::uint32_t looks_at_resting_ = 0;
   std::uint64_t looked_ns_ = 0;
   std::size_t stops_since_look_ = 0;
   std::function<std::uint64_t()> records_;
   std::deque<std::uint64_t> stops_;         ///< Not seen among the marks yet.
   std::optional<decoder::TraceMark> left_;  ///< It is off its CPU since then.
   std::optional<std::uint64_t> last_stop_;
-  bool has_marks_ = false;       ///< Some have come.
+  std::uint64_t opened_ns_ = 0;  ///< What was before marks_ was there nobody has seen.
+  bool has_marks_ = false;       ///< Some have come since.
   bool left_is_pinned_ = false;  ///< The newest pin tells where it is meanwhile.
   std::uint64_t first_pin_ = 0;  ///< Number of the oldest one that is kept.
   std::deque<Pin> pins_;

@@ -179,7 +179,7 @@ Result<void> ThreadTrace::see_kernel() {
 
 Result<void> ThreadTrace::start_clock() {
   if (bts() == nullptr) return fail(TraceErrc::kUnsupported, "times of packets");
-  BT_TRY(clock_, ThreadClock::open(system_perf_kernel(), id_.tid, [this] {
+  BT_TRY(clock_, ThreadClock::open(system_perf_kernel(), id_.tid, before_clock_, [this] {
            return bts() == nullptr ? 0 : bts()->records().end();
          }));
   hub_.add(*clock_);

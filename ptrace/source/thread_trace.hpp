@@ -56,6 +56,7 @@ class ThreadTrace {
   [[nodiscard]] ThreadClock* clock() { return clock_.get(); }
   /// The thread has stopped.
   void note_stop() {
+    ++before_clock_.stops;
     if (clock_) clock_->note_stop();
   }
   /// A second consumer with a life of its own: made at the first call.
@@ -97,6 +98,7 @@ class ThreadTrace {
       history_;
   std::unique_ptr<decoder::BranchStore> store_;
   std::unique_ptr<SchedMarks> marks_;
+  ThreadClock::Before before_clock_{.since_ns = ThreadClock::now()};
   std::unique_ptr<ThreadClock> clock_;
   std::unique_ptr<BranchSource> source_;
 };

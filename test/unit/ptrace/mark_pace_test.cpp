@@ -33,6 +33,14 @@ TEST(MarkPace, ManyMarksNeedARest) {
   EXPECT_TRUE(pace.rested(1, kLook + MarkPace::kRestNs));
 }
 
+TEST(MarkPace, ABurstAtTheBeginningNeedsNoRest) {
+  MarkPace pace{0};
+  EXPECT_TRUE(pace.busy_at_first(kMost + 1, kLook));
+  EXPECT_TRUE(pace.may_be_rested(2 * kLook));
+  EXPECT_FALSE(pace.rested(kMost + 1, 2 * kLook));
+  EXPECT_TRUE(pace.rested(kMost, 3 * kLook));
+}
+
 TEST(MarkPace, WhoGoesOnSwitchingIsNotSeenAgain) {
   MarkPace pace{0};
   std::uint64_t now = kLook;

@@ -2,6 +2,9 @@
 #include "ptrace/source/thread_clock.hpp"
 
 #include <ctime>
+#include <thread>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +32,7 @@ class ThreadClockTest : public ::testing::Test {
   void SetUp() override {
     // No process has that number: nothing is known of its switches.
     constexpr pid_t kNobody = 0x3fff'ffff;
-    auto opened = ThreadClock::open(kernel_, kNobody, [this] { return records_; });
+    auto opened = ThreadClock::open(kernel_, kNobody, {now_ns(), 0}, [this] { return records_; });
     ASSERT_TRUE(opened);
     clock_ = std::move(*opened);
     begin_ = now_ns();
@@ -85,6 +88,29 @@ TEST_F(ThreadClockTest, APreemptionOnTheWayToAStopIsNotTheStop) {
   wait_until(stop + 4 * kLong);
   clock_->note_stop();
   EXPECT_THAT(clock_->read().off, SizeIs(2));
+}
+
+/// Events of the clock of a thread that has waited `waits` times within the last `nanoseconds`.
+std::size_t events_of_one_that_waits(int waits, std::uint64_t nanoseconds) {
+  test::SimulatedPerf kernel;
+  std::size_t out = 0;
+  std::thread{[&] {
+    constexpr timespec kShort{.tv_sec = 0, .tv_nsec = 1};
+    for (int i = 0; i < waits; ++i) ::nanosleep(&kShort, nullptr);
+    const ThreadClock::Before before{.since_ns = now_ns() - nanoseconds, .stops = 0};
+    const auto clock = ThreadClock::open(kernel, ::gettid(), before, [] { return 0U; });
+    EXPECT_TRUE(clock);
+    out = kernel.open_events();
+  }}.join();
+  return out;
+}
+
+TEST(ThreadClock, WhoBeginsByWaitingAllTheTimeHasNoEvent) {
+  constexpr int kMany = 1000;
+  constexpr std::uint64_t kMinute = 60'000'000'000;
+  EXPECT_EQ(events_of_one_that_waits(kMany, 0), 0U);
+  EXPECT_EQ(events_of_one_that_waits(kMany, kMinute), 1U);
+  EXPECT_EQ(events_of_one_that_waits(1, 0), 1U);
 }
 
 TEST_F(ThreadClockTest, MarksOfPlacesCountWhatWasHandedOn) {
