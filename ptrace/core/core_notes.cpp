@@ -185,7 +185,10 @@ std::vector<std::uint8_t> index_note(std::span<const CoreTrace> traces, std::uin
 }  // namespace
 
 std::vector<std::uint8_t> CoreNotes::build() const {
+  // More than a thread's notes have as a rule.
+  constexpr std::size_t kEach = 4096;
   ByteWriter out;
+  out.buffer().reserve(threads.size() * kEach);
   for (const CoreThreadState& thread : threads) {
     const bool first = &thread == &threads.front();
     put_note(out, "CORE", NT_PRSTATUS, prstatus(*this, thread));
