@@ -61,6 +61,10 @@ CacheSpace::~CacheSpace() {
 
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   pages_.forget();
+  const auto lost = modules_.lose(begin, end);
+  // It may become as it was.
+  if (!lost.empty()) mappings_current_ = false;
+  retire(lost);
   code_->drop(begin, end);
 }
 
@@ -135,7 +139,8 @@ void CacheSpace::look_for_section_of(TraceeAddr area) {
 }
 
 void CacheSpace::leave_section(const RestartableSection& section) {
-  // With the end of the instruction that makes it known to the kernel.
+  // With the end of the instruction that makes it known to the kernel. Others would not know it.
+  if (modules_.keeps(section.begin - 1, section.end)) store_.reset();
   code_->drop(section.begin - 1, section.end);
 }
 
@@ -188,6 +193,7 @@ void CacheSpace::give_slot_back(std::size_t slot) {
 void CacheSpace::change_mappings(const MappingChange& change) {
   if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
     pages_.forget();
+    retire(modules_.lose(change.begin, change.end));
     code_->drop(change.begin, change.end);
     mappings_current_ = false;
   }
@@ -221,6 +227,7 @@ Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
   BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->mapping(), quiet_));
   pages_.forget();
+  retire(modules_.lose_all_but(now.ranges()));
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);
   write_policy(executable_, memory_->policy());

@@ -14,6 +14,7 @@
 #include "arch/base/result.hpp"
 #include "ptrace/cache/cache_memory.hpp"
 #include "ptrace/cache/code_cache.hpp"
+#include "ptrace/cache/code_modules.hpp"
 #include "ptrace/cache/code_pages.hpp"
 #include "ptrace/cache/executable_map.hpp"
 #include "ptrace/cache/kept_store.hpp"
@@ -114,6 +115,8 @@ class CacheSpace {
   void take_actions();
   void begin_keeping(std::shared_ptr<KeptStore> store);
   void use_kept_modules();
+  /// They are gone, or may change from now on.
+  void retire(const std::vector<CodeModule>& modules);
   void keep();
   /// Ids as the program sees them, for the signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
@@ -146,7 +149,7 @@ class CacheSpace {
   std::string why_forbidden_;
   std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
   std::string key_;
-  std::vector<CodeModule> modules_;  ///< As far as they have been looked at.
+  CodeModules modules_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -4,7 +4,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/cache/section_search.hpp"
@@ -17,22 +16,6 @@ namespace {
 /// Fewer new superblocks than this share of the old ones are not worth keeping.
 constexpr std::size_t kWorthKeepingShare = 64;
 constexpr std::uint64_t kMostKeptBytes = 64ULL << 20;
-
-/// The file behind the range; nothing where its content cannot be told from a file.
-std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
-  CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
-  if (range.path == kVdso) return module;  // the kernel's, and its version is checked
-  if (range.inode == 0 || !range.path.starts_with('/')) return std::nullopt;
-  struct stat facts {};
-  const std::string path = fmt::format("/proc/{}/root{}", pid, range.path);
-  if (::stat(path.c_str(), &facts) != 0 || facts.st_ino != range.inode) return std::nullopt;
-  module.device = facts.st_dev;
-  module.inode = facts.st_ino;
-  module.size = static_cast<std::uint64_t>(facts.st_size);
-  module.changed_ns = static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000'000U +
-                      static_cast<std::uint64_t>(facts.st_mtim.tv_nsec);
-  return module;
-}
 
 bool has_sections(pid_t pid, const ExecutableMap::Range& range) {
   if (range.inode == 0) return false;
@@ -61,24 +44,22 @@ void CacheSpace::use_kept_modules() {
   if (!store_) return;
   const auto& adopted = code_->adopted();
   for (const ExecutableMap::Range& range : executable_.ranges()) {
-    const bool known = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
-      return module.begin == range.begin && module.end == range.end;
-    });
-    if (known || range.may_change || (range.inode == 0 && range.path != kVdso)) continue;
-    const auto module = identify(process_.pid(), range);
-    if (!module) {
-      store_.reset();  // what is translated there means nothing to others
-      return;
+    if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
+      continue;
     }
-    const bool kept = adopted && is_in(adopted->parts().modules, *module);
+    auto module = identify(process_.pid(), range);
+    const bool kept = module && adopted && is_in(adopted->parts().modules, *module);
     // Which parts of such code may be translated is found out while it runs.
-    if (!kept && has_sections(process_.pid(), range)) {
-      store_.reset();
-      return;
+    if (module && !kept && has_sections(process_.pid(), range)) module.reset();
+    for (const CodeModule& displaced : modules_.add(range, module)) {
+      code_->forget_retired(displaced.begin, displaced.end);
     }
-    modules_.push_back(*module);
     if (kept) code_->activate(module->begin, module->end);
   }
+}
+
+void CacheSpace::retire(const std::vector<CodeModule>& modules) {
+  for (const CodeModule& module : modules) code_->retire(module.begin, module.end);
 }
 
 void CacheSpace::keep() {
@@ -86,7 +67,7 @@ void CacheSpace::keep() {
   const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
   const std::size_t made = code_->blocks_of_files();
   if (made <= old / kWorthKeepingShare || code_->bytes_used() > kMostKeptBytes) return;
-  code_->keep(modules_, [this](const KeptPieces& code) { store_->put(key_, code); });
+  code_->keep(modules_.kept(), [this](const KeptPieces& code) { store_->put(key_, code); });
 }
 
 }  // namespace backtrail::tracee::cache

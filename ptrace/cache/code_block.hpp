@@ -13,8 +13,9 @@
 namespace backtrail::tracee::cache {
 
 struct CodeBlock {
-  /// kMadeHere: of code that is in no file. kLanding: for indirect transfers.
-  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4 };
+  /// kMadeHere: of code that is in no file. kLanding: for indirect transfers. kRetired: dropped
+  /// with its module, which was as its file says until then.
+  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4, kRetired = 8 };
 
   TraceeAddr head;
   std::uint32_t offset = 0;     ///< In the code.
@@ -27,8 +28,11 @@ struct CodeBlock {
   std::uint8_t body = 0;  ///< Offset of what comes behind the landing pad.
   std::array<std::uint8_t, 2> unused{};
 
+  void set(Flag flag) { flags = static_cast<std::uint8_t>(flags | flag); }
+  void reset(Flag flag) { flags = static_cast<std::uint8_t>(flags & ~flag); }
   [[nodiscard]] bool is_landing() const { return (flags & kLanding) != 0; }
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
+  [[nodiscard]] bool is_retired() const { return (flags & kRetired) != 0; }
   [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
 };
 

@@ -254,17 +254,21 @@ void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
 const CodeBlock* CodeCache::find_landing(TraceeAddr head) const {
   for (TraceeAddr at = memory_.entry(table_index(head)); at != indirect_miss();) {
     const std::uint64_t pad = at - memory_.code();
-    const CodeBlock* block = pad < kept_bytes_ ? kept_->block_at(pad) : &blocks_[*block_at(pad)];
-    if (block->head == head) return block;
+    const CodeBlock& block = block_of_pad(pad);
+    if (block.head == head) return &block;
     at = next_pad(pad);
   }
   return nullptr;
 }
 
-TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
+std::uint64_t CodeCache::target_of(std::uint64_t link) const {
   std::int32_t distance = 0;
-  std::memcpy(&distance, memory_.host_code().subspan(pad - kRel32Bytes).data(), kRel32Bytes);
-  return memory_.code() + (pad + static_cast<std::uint64_t>(std::int64_t{distance}));
+  std::memcpy(&distance, memory_.host_code().subspan(link).data(), kRel32Bytes);
+  return link + kRel32Bytes + static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
+  return memory_.code() + target_of(pad - kRel32Bytes);
 }
 
 void CodeCache::open_pad(TraceeAddr head, std::uint64_t pad) {
@@ -284,22 +288,30 @@ void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
       if (before == at) point(other - kRel32Bytes, next);
     }
   }
+  begin_pad(pad, translate::kDeadPad);
+}
+
+const CodeBlock& CodeCache::block_of_pad(std::uint64_t pad) const {
+  return pad < kept_bytes_ ? *kept_->block_at(pad) : blocks_[*block_at(pad)];
+}
+
+void CodeCache::begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with) {
   std::uint32_t beginning = 0;
   std::memcpy(&beginning, memory_.host_code().subspan(pad).data(), sizeof beginning);
-  std::memcpy(&beginning, translate::kDeadPad.data(), translate::kDeadPad.size());
+  std::memcpy(&beginning, with.data(), with.size());
   memory_.store_link(pad, beginning);
 }
 
-bool CodeCache::is_closed(std::uint64_t pad) const {
+void CodeCache::revive_pad(std::uint64_t pad) {
   const auto there = memory_.host_code().subspan(pad, translate::kDeadPad.size());
-  return std::equal(there.begin(), there.end(), translate::kDeadPad.begin());
+  if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) return;
+  begin_pad(pad, translate::pad_beginning(block_of_pad(pad).body));
 }
 
 void CodeCache::drop_block(std::uint32_t index) {
   CodeBlock& block = blocks_[index];
   if (block.is_dropped()) return;
-  block.flags = static_cast<std::uint8_t>(block.flags | CodeBlock::kDropped);
-  complete_ &= block.is_made_here();
+  block.set(CodeBlock::kDropped);
   if (block.is_landing()) return close_pad(block.head, block.offset + translate::kPadOffset);
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   HeadTable::Entry& here = heads_.at(block.head);
@@ -311,30 +323,52 @@ void CodeCache::drop_block(std::uint32_t index) {
   }
 }
 
-void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
-  if (std::any_of(active_.begin(), active_.end(), [=](const translate::Branch& module) {
-        return module.first < end && begin < module.second;
-      })) {
-    drop_adopted();
-  }
+template <typename Look>
+void CodeCache::for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look) {
   const std::uint64_t first = begin.value() / kPageBytes;
   const std::uint64_t last = (end.value() - 1) / kPageBytes;
-  const auto drop_in = [&](const std::vector<std::uint32_t>& blocks) {
+  const auto look_at = [&](const std::vector<std::uint32_t>& blocks) {
     for (const std::uint32_t block : blocks) {
       const CodeRanges ranges = ranges_of(blocks_[block]);
       const bool overlaps = std::any_of(ranges.begin(), ranges.end(), [=](const auto& range) {
         return range.first < end && begin < range.second;
       });
-      if (overlaps) drop_block(block);
+      if (overlaps) look(block, ranges);
     }
   };
   if (last - first < by_page_.size()) {
     for (std::uint64_t page = first; page <= last; ++page) {
-      if (const auto found = by_page_.find(page); found != by_page_.end()) drop_in(found->second);
+      if (const auto found = by_page_.find(page); found != by_page_.end()) {
+        look_at(found->second);
+      }
     }
   } else {
-    for (const auto& [page, blocks] : by_page_) drop_in(blocks);
+    for (const auto& [page, blocks] : by_page_) look_at(blocks);
   }
+}
+
+void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
+  deactivate(begin, end);
+  for_each_block_in(begin, end,
+                    [this](std::uint32_t block, const CodeRanges&) { drop_block(block); });
+}
+
+void CodeCache::retire(TraceeAddr begin, TraceeAddr end) {
+  deactivate(begin, end);
+  for_each_block_in(begin, end, [&](std::uint32_t index, const CodeRanges& ranges) {
+    if (blocks_[index].is_dropped()) return;
+    drop_block(index);
+    const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
+      return begin <= range.first && range.second <= end;
+    });
+    if (alone) blocks_[index].set(CodeBlock::kRetired);
+  });
+}
+
+void CodeCache::forget_retired(TraceeAddr begin, TraceeAddr end) {
+  for_each_block_in(begin, end, [this](std::uint32_t index, const CodeRanges&) {
+    blocks_[index].reset(CodeBlock::kRetired);
+  });
 }
 
 void CodeCache::note_pages(std::uint32_t block, std::span<const translate::Branch> ranges) {
@@ -398,7 +432,11 @@ std::uint64_t CodeCache::source_bytes() const {
 }
 
 void CodeCache::clear() {
-  drop_adopted();
+  complete_ = false;
+  adopted_current_ = false;
+  active_.clear();
+  links_to_adopted_.clear();
+  kept_pads_.clear();
   blocks_.clear();
   made_here_ = 0;
   packed_.clear();
@@ -410,11 +448,6 @@ void CodeCache::clear() {
   for (std::size_t i = 0; i < translate::kTableEntries; ++i)
     memory_.store_entry(i, indirect_miss());
   ++cleared_;
-}
-
-void CodeCache::drop_all() {
-  drop_adopted();
-  for (std::uint32_t block = 0; block < blocks_.size(); ++block) drop_block(block);
 }
 
 void CodeCache::split_at(TraceeAddr address) {

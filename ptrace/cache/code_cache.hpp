@@ -18,6 +18,7 @@
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/cache/cache_memory.hpp"
+#include "ptrace/cache/code_modules.hpp"
 #include "ptrace/cache/exit_profile.hpp"
 #include "ptrace/cache/head_table.hpp"
 #include "ptrace/cache/kept_file.hpp"
@@ -26,6 +27,8 @@
 namespace backtrail::tracee::cache {
 
 namespace translate = arch::x86::translate;
+
+class KeptIndex;
 
 /// What a place in translated code is.
 struct CodePlace {
@@ -61,9 +64,14 @@ class CodeCache {
   [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return kept_; }
   /// [begin, end) is the module that translations were kept of: they are used from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
-  /// Hands everything on, for other processes, unless something was dropped. Nothing runs from here
-  /// any more.
-  void keep(std::vector<CodeModule> modules, const std::function<void(const KeptPieces&)>& use);
+  /// [begin, end), which was as its file says, is gone or may change: its translations are dropped,
+  /// but may be kept for other processes.
+  void retire(TraceeAddr begin, TraceeAddr end);
+  /// Those that were retired there are not to be kept.
+  void forget_retired(TraceeAddr begin, TraceeAddr end);
+  /// Hands everything on, for other processes, unless it was made for a debugger or forgotten.
+  /// Nothing runs from here any more.
+  void keep(const KeptModules& modules, const std::function<void(const KeptPieces&)>& use);
 
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
@@ -88,7 +96,6 @@ class CodeCache {
   void link(std::uint32_t exit_number, TraceeAddr body);
   /// Translations of [begin, end) are not used any more once their threads have left them.
   void drop(TraceeAddr begin, TraceeAddr end);
-  void drop_all();
   /// A superblock never runs along over this address again.
   void split_at(TraceeAddr address);
 
@@ -144,10 +151,23 @@ class CodeCache {
   void open_pad(TraceeAddr head, std::uint64_t pad);
   /// Nobody finds it any more; who is on the way there goes on to the next one.
   void close_pad(TraceeAddr head, std::uint64_t pad);
-  [[nodiscard]] bool is_closed(std::uint64_t pad) const;
+  /// As it was when it was made.
+  void revive_pad(std::uint64_t pad);
+  void begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with);
+  [[nodiscard]] const CodeBlock& block_of_pad(std::uint64_t pad) const;
+  /// The code offset that a rel32 leads to.
+  [[nodiscard]] std::uint64_t target_of(std::uint64_t link) const;
   void note_pages(std::uint32_t block, std::span<const translate::Branch> ranges);
   void drop_block(std::uint32_t index);
-  void drop_adopted();
+  /// Calls look(place in blocks_, ranges) for those that some of [begin, end) was translated for.
+  template <typename Look>
+  void for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look);
+  /// Modules that overlap [begin, end) are not there any more: what was kept of them is not used.
+  void deactivate(TraceeAddr begin, TraceeAddr end);
+  /// As they were, between kept translations of a module that has come back.
+  void link_again(const translate::Branch& module);
+  /// Every exit leads to where it may from the beginning.
+  void link_as_kept(const KeptIndex& index);
 
   // code_cache_improve.cpp
   struct SeenExit;
@@ -214,9 +234,10 @@ class CodeCache {
   std::uint32_t kept_rows_ = 0;
   std::vector<KeptPad> kept_pads_;         ///< Active ones.
   std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
+  std::vector<translate::Branch> left_;    ///< Modules whose were used.
   bool adopted_current_ = true;
   std::vector<std::uint32_t> links_to_adopted_;
-  bool complete_ = true;  ///< Nothing was ever dropped that others have, too.
+  bool complete_ = true;  ///< All of it is as others would have it, too.
   bool making_checked_ = false;
   std::uint64_t limit_ = kTranslationBytes;
   std::size_t made_here_ = 0;

@@ -134,10 +134,7 @@ bool CodeCache::make_again(std::uint32_t logged) {
   const auto body = make(old->head, lands ? Use::kLanding : Use::kDirect, successors);
   const auto* address = std::get_if<TraceeAddr>(&body);
   const auto index = block_of(logged);
-  if (index && (lands || address != nullptr)) {
-    CodeBlock& replaced = blocks_[*index];
-    replaced.flags = static_cast<std::uint8_t>(replaced.flags | CodeBlock::kDropped);
-  }
+  if (index && (lands || address != nullptr)) blocks_[*index].set(CodeBlock::kDropped);
   if (address != nullptr && !lands) redirect(old->head, index, *address);
   return address != nullptr;
 }

@@ -4,45 +4,13 @@
 #include <cstring>
 
 #include "ptrace/cache/code_cache.hpp"
+#include "ptrace/cache/kept_index.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
 std::uint32_t narrow(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
-}
-
-/// What is looked up by address, of what is kept.
-struct Index {
-  std::vector<CodeModule> modules;
-  std::vector<KeptPad> pads;
-  std::vector<KeptBody> bodies;
-
-  [[nodiscard]] bool has(TraceeAddr head) const {
-    return std::any_of(modules.begin(), modules.end(), [=](const CodeModule& module) {
-      return module.begin <= head && head < module.end;
-    });
-  }
-  /// Modules that another one has taken the place of are forgotten, and how to find their code.
-  void merge(std::span<const CodeModule> older);
-};
-
-void Index::merge(std::span<const CodeModule> older) {
-  const std::size_t present = modules.size();
-  for (const CodeModule& old : older) {
-    const auto now = std::span{modules}.first(present);
-    if (std::find(now.begin(), now.end(), old) != now.end()) continue;
-    const bool replaced = std::any_of(now.begin(), now.end(), [&](const CodeModule& module) {
-      return module.begin < old.end && old.begin < module.end;
-    });
-    if (!replaced) {
-      modules.push_back(old);
-      continue;
-    }
-    const auto inside = [&](TraceeAddr head) { return old.begin <= head && head < old.end; };
-    std::erase_if(bodies, [&](const auto& body) { return inside(body.first); });
-    std::erase_if(pads, [&](const auto& pad) { return inside(pad.first); });
-  }
 }
 
 /// The old part, then the new ones.
@@ -78,13 +46,63 @@ bool CodeCache::is_active(TraceeAddr address) const {
 
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   if (!kept_ || !adopted_current_) return;
-  active_.emplace_back(begin, end);
+  const translate::Branch module{begin, end};
+  active_.push_back(module);
+  if (std::erase(left_, module) != 0) link_again(module);
   for (const auto& [head, pad] : kept_->parts().pads) {
     if (head < begin || head >= end) continue;
+    revive_pad(pad);
     point(pad - kRel32Bytes, memory_.entry(table_index(head)));
     open_pad(head, pad);
     kept_pads_.emplace_back(head, pad);
   }
+}
+
+void CodeCache::link_again(const translate::Branch& module) {
+  const auto inside = [&](TraceeAddr at) { return module.first <= at && at < module.second; };
+  for (std::uint32_t number = 0; number < kept_exits_; ++number) {
+    const ExitPlace place = place_of(number);
+    if (place.link() == 0) continue;
+    const auto exit = *exits_->find(number);
+    if (!inside(exit.to) || !inside(exit.block.head) ||
+        place.kind(exit.kind) == translate::ExitKind::kStale) {
+      continue;
+    }
+    if (const auto body = kept_->body(exit.to)) point(place.link(), memory_.code() + *body);
+  }
+}
+
+void CodeCache::deactivate(TraceeAddr begin, TraceeAddr end) {
+  CodeRanges gone;
+  std::erase_if(active_, [&](const translate::Branch& module) {
+    if (module.second <= begin || end <= module.first) return false;
+    gone.push_back(module);
+    return true;
+  });
+  if (gone.empty()) return;
+  left_.insert(left_.end(), gone.begin(), gone.end());
+  const auto is_gone = [&](TraceeAddr head) {
+    return std::any_of(gone.begin(), gone.end(), [=](const translate::Branch& module) {
+      return module.first <= head && head < module.second;
+    });
+  };
+  // All of the module: code that was kept and changes is rare. Threads in it get out at their next
+  // exit.
+  for (std::uint32_t exit = 0; exit < kept_exits_; ++exit) {
+    const std::uint32_t link = place_of(exit).link();
+    if (link != 0 && is_gone(exits_->find(exit)->to)) point(link, miss());
+  }
+  std::erase_if(links_to_adopted_, [&](std::uint32_t link) {
+    const CodeBlock* target = kept_->block_at(target_of(link));
+    if (target != nullptr && !is_gone(target->head)) return false;
+    if (target != nullptr) point(link, miss());
+    return true;
+  });
+  std::erase_if(kept_pads_, [&](const KeptPad& pad) {
+    if (!is_gone(pad.first)) return false;
+    close_pad(pad.first, pad.second);
+    return true;
+  });
 }
 
 std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
@@ -99,53 +117,21 @@ ExitPlace CodeCache::place_of(std::uint32_t exit_number) const {
   return places_[exit_number - kept_exits_];
 }
 
-void CodeCache::drop_adopted() {
-  complete_ = false;
-  adopted_current_ = false;
-  if (active_.empty()) return;
-  active_.clear();
-  // All of it: code that was kept and changes is rare. Threads in it get out at their next exit.
-  for (const ExitPlace place : kept_->parts().places) {
-    if (place.link() != 0) point(place.link(), miss());
-  }
-  for (const std::uint32_t link : links_to_adopted_) point(link, miss());
-  links_to_adopted_.clear();
-  for (const auto& [head, pad] : kept_pads_) close_pad(head, pad);
-  kept_pads_.clear();
-}
-
-void CodeCache::keep(std::vector<CodeModule> modules,
+void CodeCache::keep(const KeptModules& modules,
                      const std::function<void(const KeptPieces&)>& use) {
   if (!complete_) return;
   const KeptView old = kept_ ? kept_->parts() : KeptView{};
-  Index index{.modules = std::move(modules),
-              .pads = {old.pads.begin(), old.pads.end()},
-              .bodies = {old.bodies.begin(), old.bodies.end()}};
-  index.merge(old.modules);
-  // Some were made again.
-  std::erase_if(index.pads, [&](const KeptPad& pad) { return is_closed(pad.second); });
-  std::erase_if(index.bodies, [&](const KeptBody& body) {
-    const HeadTable::Entry* known = heads_.find(body.first);
-    return known != nullptr && known->block != HeadTable::kNone;
-  });
+  KeptIndex index{modules, old};
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const CodeBlock& block = blocks_[i];
-    if (!block.is_landing() || block.is_dropped() || !index.has(block.head)) continue;
-    index.pads.emplace_back(block.head, block.offset + translate::kPadOffset);
+    if (!block.is_dropped() || block.is_retired()) index.add(block, ranges_of(block));
   }
-  for (const HeadTable::Entry& head : heads_.slots()) {
-    if (head.block == HeadTable::kNone) continue;
-    if (index.has(head.head)) {
-      index.bodies.emplace_back(head.head, blocks_[head.block].offset);
-    } else {
-      // Nobody is to come there.
-      drop_block(head.block);
-    }
-  }
-  std::sort(index.bodies.begin(), index.bodies.end());
+  link_as_kept(index);
+  const auto pads = index.pads();
+  const auto bodies = index.bodies();
   const auto code = memory_.host_code().first(used_);
   exits_->with_added([&](auto logged, auto branches, auto exits, auto weights) {
-    use({.modules = {index.modules},
+    use({.modules = {index.modules()},
          .code = {code},
          .blocks = joined(old.blocks, blocks_.pieces()),
          .rows = joined(old.rows, packed_.pieces()),
@@ -154,9 +140,21 @@ void CodeCache::keep(std::vector<CodeModule> modules,
          .exits = joined(old.exits, exits),
          .weights = {old.weights, weights},
          .places = joined(old.places, places_.pieces()),
-         .pads = {index.pads},
-         .bodies = {index.bodies}});
+         .pads = {pads},
+         .bodies = {bodies}});
   });
+}
+
+void CodeCache::link_as_kept(const KeptIndex& index) {
+  for (const auto& [head, pad] : index.pads()) revive_pad(pad);
+  for (std::uint32_t number = 0; number < exits_->next_number(); ++number) {
+    const ExitPlace place = place_of(number);
+    if (place.link() == 0) continue;
+    const auto exit = *exits_->find(number);
+    if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
+    const auto body = index.linked(exit.block.head, exit.to);
+    point(place.link(), body ? memory_.code() + *body : miss());
+  }
 }
 
 }  // namespace backtrail::tracee::cache

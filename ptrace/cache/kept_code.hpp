@@ -4,7 +4,9 @@
 /// over.
 ///
 /// Without address randomisation a program finds itself, its libraries and the memory for
-/// translations at the same addresses every time. Where they are not, nothing is taken over.
+/// translations at the same addresses every time. Where they are not, nothing is taken over. What
+/// is found by address is made of one module's code alone, and leads to that module's translations
+/// alone: each module is used, or not, for itself.
 
 #include <cstdint>
 #include <memory>
@@ -18,20 +20,9 @@
 #include "arch/x86/translate/superblock.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/cache/code_block.hpp"
+#include "ptrace/cache/code_module.hpp"
 
 namespace backtrail::tracee::cache {
-
-/// Executable memory and the file behind it, as far as a stat tells whether it is the same.
-struct CodeModule {
-  TraceeAddr begin;
-  TraceeAddr end;
-  std::uint64_t file_offset = 0;
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  std::uint64_t changed_ns = 0;
-  bool operator==(const CodeModule&) const = default;
-};
 
 /// A head and the code offset of its landing pad.
 using KeptPad = std::pair<TraceeAddr, std::uint32_t>;
@@ -50,7 +41,7 @@ struct KeptArrays {
   Array<decoder::PackedExit> exits;  ///< By number, these three.
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
-  Array<KeptPad> pads;     ///< In the order they were made.
+  Array<KeptPad> pads;     ///< Ascending by offset.
   Array<KeptBody> bodies;  ///< Ascending.
 };
 template <typename Arrays, typename Use>

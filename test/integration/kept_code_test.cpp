@@ -32,12 +32,13 @@ struct Outcome {
   std::uint64_t misses = 0;
 };
 
-Outcome run_with(const Store& store, const std::string& name) {
+Outcome run_with(const Store& store, const std::string& name,
+                 const std::vector<std::string>& arguments = {}) {
   Outcome outcome;
   Collector collector;
   const auto sums = std::make_shared<SourceStatistics>();
   EngineDriver driver{SourceKind::kCache};
-  const pid_t pid = driver.launch(name);
+  const pid_t pid = driver.launch(name, arguments);
   const ThreadId id{pid, pid};
   EXPECT_TRUE(driver.engine.enable_trace(
       id, {.format = TraceFormat::kBts, .size_bytes = 0, .statistics = sums, .kept = store}));
@@ -120,6 +121,67 @@ TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
   const Outcome first = run();
   ASSERT_GT(first.records.size(), 1'000'000U);
   for (int i = 0; i < 3; ++i) expect_same(first, run());
+}
+
+/// `modules` with libraries of its own, one run after the other.
+class KeptModulesOf : public testing::Test {
+ protected:
+  /// The path of a copy, which is another file each time.
+  std::string put(const std::string& library, const std::string& name) {
+    const fs::path target = folder_.inner().parent_path() / name;
+    const fs::path made = target.string() + ".new";
+    fs::copy_file(fs::path{BT_INFERIOR_DIR} / library, made);
+    fs::rename(made, target);
+    return target.string();
+  }
+  Outcome run(const std::vector<std::string>& arguments) {
+    Outcome outcome =
+        run_with(std::make_shared<cache::KeptStore>(folder_.inner()), "modules", arguments);
+    EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited);
+    return outcome;
+  }
+  static constexpr int kOne = 0x11;
+  static constexpr int kTwo = 0x22;
+
+ private:
+  Folder folder_;
+};
+
+TEST_F(KeptModulesOf, CodeThatWasFollowedIntoAnotherModuleIsLookedAtAgain) {
+  const std::string calls = put("libmodule_calls.so", "libcalls.so");
+  const std::string module = put("libmodule_one.so", "libmodule.so");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run({"call", calls, module}).end.exit_code, kOne);
+  put("libmodule_two.so", "libmodule.so");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run({"call", calls, module}).end.exit_code, kTwo);
+}
+
+TEST_F(KeptModulesOf, WhatAProgramChangesIsNotTakenForItsFile) {
+  const std::string module = put("libmodule_one.so", "libmodule.so");
+  for (const int value : {3, 4, 5}) {
+    EXPECT_EQ(run({"patch", module, std::to_string(value)}).end.exit_code, value);
+  }
+  EXPECT_EQ(run({"reload", "1", module}).end.exit_code, kOne);
+  EXPECT_EQ(run({"patch", module, "6"}).end.exit_code, 6);
+}
+
+TEST_F(KeptModulesOf, ModulesThatComeAndGoAreKept) {
+  const std::string module = put("libmodule_one.so", "libmodule.so");
+  const Outcome once = run({"reload", "1", module});
+  const Outcome first = run({"reload", "20", module});
+  const Outcome second = run({"reload", "20", module});
+  EXPECT_EQ(once.end.exit_code, kOne);
+  expect_same(first, second);
+  EXPECT_LT(second.misses, once.misses / 2);
+}
+
+TEST_F(KeptModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
+  const std::string one = put("libmodule_one.so", "libone.so");
+  const std::string two = put("libmodule_two.so", "libtwo.so");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run({"reload", "3", one, two}).end.exit_code, kTwo);
+    EXPECT_EQ(run({"reload", "3", two, one}).end.exit_code, kOne);
+    EXPECT_EQ(run({"reload", "1", one, one}).end.exit_code, kOne);
+  }
 }
 
 TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {

@@ -8,8 +8,16 @@ namespace {
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 constexpr std::uint8_t kLoop = 0xe2;
+// Of what subtract_from_r10_to_rcx() emits, for near addresses and others.
+constexpr std::array<std::uint8_t, 2> kNearPad{0x49, 0x8d};
+constexpr std::array<std::uint8_t, 2> kFarPad{0x48, 0xb9};
+constexpr std::uint32_t kFarPadBytes = 14;
 
 }  // namespace
+
+std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body) {
+  return body < kPadOffset + kFarPadBytes ? kNearPad : kFarPad;
+}
 
 void Builder::load_target(const SourceInsn& insn) {
   mark(insn.pc);

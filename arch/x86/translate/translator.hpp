@@ -67,6 +67,8 @@ enum class PadTest : std::uint8_t { kJrcxz, kLoop };
 inline constexpr std::uint32_t kPadOffset = 5;
 inline constexpr std::uint32_t kPadAlignment = 16;
 inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // jmp to the jump
+/// What stood there before, by Superblock::body.
+[[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body);
 
 struct TranslateOptions {
   TraceeAddr address;            ///< Where the code will be.

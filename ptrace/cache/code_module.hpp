@@ -1,0 +1,38 @@
+#pragma once
+/// @file
+/// Executable memory that translations are kept of: what a file says, and nobody has changed.
+
+#include <cstdint>
+#include <optional>
+
+#include <sys/types.h>
+
+#include "arch/base/address.hpp"
+#include "ptrace/cache/executable_map.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// Executable memory and the file behind it, as far as a stat tells whether it is the same.
+struct CodeModule {
+  TraceeAddr begin;
+  TraceeAddr end;
+  std::uint64_t file_offset = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::uint64_t changed_ns = 0;
+  bool operator==(const CodeModule&) const = default;
+
+  [[nodiscard]] bool contains(TraceeAddr address) const {
+    return begin <= address && address < end;
+  }
+  [[nodiscard]] bool overlaps(TraceeAddr from, TraceeAddr to) const {
+    return begin < to && from < end;
+  }
+};
+
+/// The file behind the range; nothing where its content cannot be told from a file, or where the
+/// process has pages of its own with another content.
+[[nodiscard]] std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range);
+
+}  // namespace backtrail::tracee::cache
