@@ -16,9 +16,9 @@ constexpr std::size_t kBatchBlocks = 4;
 
 /// Superblocks of a small program are long, and the same instructions are in several of them. Where
 /// there is much code, most of it runs seldom, and processors' caches are what it is short of.
+constexpr std::uint64_t kMuch = 4ULL << 20;
+constexpr std::uint64_t kVeryMuch = 12ULL << 20;
 std::uint32_t longest_block(std::uint64_t bytes_used) {
-  constexpr std::uint64_t kMuch = 4ULL << 20;
-  constexpr std::uint64_t kVeryMuch = 12ULL << 20;
   if (bytes_used < kMuch) return 96;
   return bytes_used < kVeryMuch ? 48 : 24;
 }
@@ -26,6 +26,8 @@ std::uint32_t longest_block(std::uint64_t bytes_used) {
 /// From here on superblocks that come to the head of another one end there: a third less code, at
 /// the price of a few more exits.
 constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
+/// And from here on they end with calls, too.
+constexpr std::uint64_t kSavedFrom = 6ULL << 20;
 
 }  // namespace
 
@@ -103,6 +105,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Us
                                       .first_exit = exits_->next_number(),
                                       .inline_system_calls = &inline_calls_,
                                       .checked = making_checked_,
+                                      .saves_memory = used_ >= kSavedFrom,
                                       .max_instructions = longest_block(used_)};
   if (use == Use::kLanding) options.conflict = memory_.entry(table_index(head));
   auto translated = translate::translate(source_, head, options);

@@ -7,7 +7,8 @@ namespace backtrail::tracee::cache {
 void ExitProfile::sample(std::span<const std::uint32_t> log, const TargetOf& target_of) {
   if (log.size() < 2 || ++logs_ % every_ != 0) return;
   // Steps of the same length may always meet the same turn of a loop: they differ a little.
-  const std::size_t step = std::max<std::size_t>((log.size() - 1) / kSamples, 1);
+  const std::size_t samples = rounds_ < kFirstRounds ? kFirstSamples : kSamples;
+  const std::size_t step = std::max<std::size_t>((log.size() - 1) / samples, 1);
   for (std::size_t i = 0, at = 0; at + 1 < log.size(); ++i, at = i * step + i % step) {
     ++samples_;
     Count& count = counts_[log[at]];
@@ -27,6 +28,7 @@ void ExitProfile::sample(std::span<const std::uint32_t> log, const TargetOf& tar
 void ExitProfile::begin_again(bool told_something) {
   counts_.clear();
   samples_ = 0;
+  ++rounds_;
   every_ = told_something ? 1 : std::min(2 * every_, kRarest);
 }
 

@@ -28,19 +28,22 @@ class ExitProfile {
   /// Looks at some of a full log's numbers.
   void sample(std::span<const std::uint32_t> log, const TargetOf& target_of);
   /// There are enough samples to tell.
-  [[nodiscard]] bool due() const { return samples_ >= wanted_; }
+  [[nodiscard]] bool due() const { return samples_ >= kWanted; }
   [[nodiscard]] const std::unordered_map<std::uint32_t, Count>& counts() const { return counts_; }
   /// Forgets them. If they told nothing new, fewer logs are looked at from now on.
   void begin_again(bool told_something);
 
  private:
-  static constexpr std::size_t kSamples = 2048;  ///< Of a log.
-  static constexpr std::size_t kFirstWanted = 4 * kSamples;
+  /// Of a log. What is hot from the beginning is soon known; after that, looking must be cheap.
+  static constexpr std::size_t kFirstSamples = 2048;
+  static constexpr std::size_t kSamples = 512;
+  static constexpr std::size_t kFirstRounds = 4;
+  static constexpr std::size_t kWanted = 4 * kFirstSamples;
   static constexpr std::uint32_t kRarest = 256;  ///< Looks at every that many logs at least.
 
   std::unordered_map<std::uint32_t, Count> counts_;
   std::size_t samples_ = 0;
-  std::size_t wanted_ = kFirstWanted;
+  std::size_t rounds_ = 0;
   std::uint32_t every_ = 1;
   std::uint32_t logs_ = 0;
 };

@@ -60,6 +60,11 @@ bool Builder::joins() const {
          source_.joined_at(pc_);
 }
 
+bool Builder::is_left_to_another(const SourceInsn& insn) const {
+  if (!options_.saves_memory) return false;
+  return insn.kind == InsnClass::kCall || (source_.joined_at && source_.joined_at(insn.target));
+}
+
 bool Builder::may_follow(TraceeAddr target) const {
   const bool is_near = target - block_.head + kFarthest < 2 * kFarthest;
   return is_near && !options_.checked && !limits_reached() && !source_.stop_before(target) &&
@@ -378,7 +383,7 @@ bool Builder::follow(const SourceInsn& insn) {
     emit_.push(insn.next().value());
     block_.returns.push_back(insn.next());
   }
-  if (may_follow(insn.target)) {
+  if (may_follow(insn.target) && !is_left_to_another(insn)) {
     block_.branches.emplace_back(insn.pc, insn.target);
     if (insn.kind == InsnClass::kCall) calls_.push_back(insn.next());
     pc_ = insn.target;

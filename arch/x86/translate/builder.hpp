@@ -45,6 +45,8 @@ class Builder {
   [[nodiscard]] bool limits_reached() const;
   /// What comes next is translated already.
   [[nodiscard]] bool joins() const;
+  /// What it jumps to or calls gets a superblock of its own.
+  [[nodiscard]] bool is_left_to_another(const SourceInsn& insn) const;
   [[nodiscard]] bool may_follow(TraceeAddr target) const;
   /// Emits one instruction; false when the superblock ends with it.
   bool step(const SourceInsn& insn);

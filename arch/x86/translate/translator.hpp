@@ -83,6 +83,9 @@ struct TranslateOptions {
   /// The program may change this code at any time: the superblock compares the few bytes that it
   /// was made of each time it is entered, and ends behind an instruction that might change them.
   bool checked = false;
+  /// Superblocks end with calls, and with jumps to where another one begins: the same code is in
+  /// fewer of them.
+  bool saves_memory = false;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;

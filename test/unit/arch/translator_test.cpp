@@ -165,6 +165,31 @@ TEST(Translator, EndsWhereItFallsThroughToAnotherSuperblock) {
   EXPECT_EQ(block.branches.size(), 1U);
 }
 
+TEST(Translator, LeavesCallsAndWhatIsKnownToOthersToSaveMemory) {
+  TranslateOptions saving = Program::options();
+  saving.saves_memory = true;
+  const auto exit_of = [&](const Program& program, bool known) {
+    CodeSource source = program.source();
+    source.joined_at = [=](TraceeAddr) { return known; };
+    const auto result = translate(source, program.base(), saving);
+    const auto& block = std::get<Superblock>(result);
+    return block.exits.size() == 1 ? std::optional{block.exits[0]} : std::nullopt;
+  };
+  const Program jumps{0x1000, {0xeb, 0x01, 0xcc, 0xc3}};                    // jmp 0x1003; int3; ret
+  const Program calls{0x1000, {0xe8, 0x01, 0x00, 0x00, 0x00, 0xcc, 0xc3}};  // call 0x1006; ...
+  const auto jump = exit_of(jumps, true);
+  ASSERT_TRUE(jump);
+  EXPECT_EQ(jump->kind, ExitKind::kDirect);
+  EXPECT_EQ(jump->to, TraceeAddr{0x1003});
+  const auto followed = exit_of(jumps, false);
+  ASSERT_TRUE(followed);
+  EXPECT_EQ(followed->kind, ExitKind::kIndirect);
+  const auto call = exit_of(calls, false);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->kind, ExitKind::kDirect);
+  EXPECT_EQ(call->to, TraceeAddr{0x1006});
+}
+
 TEST(Translator, DoesNotFollowJumpsThatLeadFarAway) {
   const Program program{0x1000, {0xe9, 0, 0, 0, 0x50, 0xc3}};  // jmp 0x50001005
   const Superblock block = program.translated();
