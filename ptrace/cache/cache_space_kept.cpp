@@ -15,7 +15,10 @@ namespace {
 
 /// Fewer new superblocks than this share of the old ones are not worth keeping.
 constexpr std::size_t kWorthKeepingShare = 64;
-constexpr std::uint64_t kMostKeptBytes = 64ULL << 20;
+/// What is kept takes up room in the processes that take it over.
+constexpr std::uint64_t kMostKeptBytes = 40ULL << 20;
+/// Less than that may be code that nobody else has, made at run time, for the most part.
+constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 
 bool has_sections(pid_t pid, const ExecutableMap::Range& range) {
   if (range.inode == 0) return false;
@@ -64,9 +67,17 @@ void CacheSpace::retire(const std::vector<CodeModule>& modules) {
 
 void CacheSpace::keep() {
   if (!store_) return;
-  const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
+  const auto& adopted = code_->adopted();
+  const std::uint64_t used = code_->bytes_used();
   const std::size_t made = code_->blocks_of_files();
-  if (made <= old / kWorthKeepingShare || code_->bytes_used() > kMostKeptBytes) return;
+  const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
+  const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
+  if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
+    // The next one begins with nothing. Otherwise each would add what only it can use.
+    if (adopted) store_->forget(key_);
+    return;
+  }
+  if (made <= old / kWorthKeepingShare) return;
   code_->keep(modules_.kept(), [this](const KeptPieces& code) { store_->put(key_, code); });
 }
 

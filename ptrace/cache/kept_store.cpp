@@ -130,6 +130,15 @@ void KeptStore::put(const std::string& key, const KeptPieces& code) {
   if (made) entries_[key] = std::move(made);
 }
 
+void KeptStore::forget(const std::string& key) {
+  entries_.erase(key);
+  if (folder_.empty() || !folder_is_private(false)) return;
+  const fs::path path = file_of(key);
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  fs::remove(seal_of(path), ignored);
+}
+
 std::shared_ptr<const KeptCode> KeptStore::put_in_folder(const std::string& key,
                                                          const KeptPieces& code) {
   if (folder_.empty() || !folder_is_private(true)) return nullptr;

@@ -28,6 +28,8 @@ class KeptStore {
   std::shared_ptr<const KeptCode> find(const std::string& key);
   /// Written at once, and found where it was written to: tens of megabytes are not held twice.
   void put(const std::string& key, const KeptPieces& code);
+  /// There is nothing for it any more.
+  void forget(const std::string& key);
 
   /// $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty when neither is known, or when
   /// BACKTRAIL_KEEP=0.

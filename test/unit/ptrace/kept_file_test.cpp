@@ -1,12 +1,15 @@
 #include "ptrace/cache/kept_file.hpp"
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ptrace/cache/kept_store.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -106,6 +109,23 @@ TEST_F(KeptFile, TooLargeAFileIsNotWritten) {
   many.code.assign(kMostKeptFileBytes / code_.size() + 1, code_);
   const UniqueFd fd{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
   EXPECT_FALSE(write_kept(fd.get(), "key", many));
+}
+
+TEST_F(KeptFile, IsGoneOnceItIsForgotten) {
+  std::string name = (std::filesystem::temp_directory_path() / "backtrail-kept-XXXXXX").string();
+  const std::filesystem::path parent = ::mkdtemp(name.data());
+  {
+    KeptStore store{parent / "kept"};
+    store.put("key", pieces());
+    store.put("other", pieces());
+    EXPECT_NE(store.find("key"), nullptr);
+    store.forget("key");
+    EXPECT_EQ(store.find("key"), nullptr);
+  }
+  KeptStore later{parent / "kept"};
+  EXPECT_EQ(later.find("key"), nullptr);
+  EXPECT_NE(later.find("other"), nullptr);
+  std::filesystem::remove_all(parent);
 }
 
 }  // namespace
