@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "arch/base/check.hpp"
 #include "ptrace/cache/packed_rows.hpp"
 
 namespace backtrail::tracee::cache {
@@ -295,7 +296,10 @@ void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
 }
 
 const CodeBlock& CodeCache::block_of_pad(std::uint64_t pad) const {
-  return pad < kept_bytes_ ? *kept_->block_at(pad) : blocks_[*block_at(pad)];
+  if (pad >= kept_bytes_) return blocks_[*block_at(pad)];
+  const CodeBlock* block = kept_->block_at(pad);
+  BT_CHECK(block != nullptr);
+  return *block;
 }
 
 void CodeCache::begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with) {
