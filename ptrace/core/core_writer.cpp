@@ -96,10 +96,11 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
   notes_.isa = process_.isa();
   notes_.signal = cause.signal;
   notes_.about = cause.about;
-  // Of thousands of mappings that takes the kernel as long as their threads' registers.
+  // Of thousands of mappings that takes the kernel as long as their threads' registers. Later where
+  // no thread can be made: a program that ran out of them leaves none to us.
   const Thread* any = process_.any_stopped();
-  auto mappings =
-      std::async(std::launch::async, read_mappings, any == nullptr ? process_.pid() : any->tid());
+  auto mappings = std::async(std::launch::async | std::launch::deferred, read_mappings,
+                             any == nullptr ? process_.pid() : any->tid());
   BT_TRY(notes_.threads, collect_threads(process_, cause));
   // The leader may be a zombie while other threads die: then theirs say the same.
   const pid_t task = notes_.threads.front().tid;

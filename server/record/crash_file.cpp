@@ -66,7 +66,9 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
   std::vector<tracee::CoreTrace> out;
   std::vector<pid_t> threads;
   for (const auto& thread : process.threads()) threads.push_back(thread->tid());
-  auto names = std::async(spool == nullptr ? std::launch::async : std::launch::deferred, names_of,
+  // Meanwhile, unless nobody wants them; later where no thread can be made.
+  constexpr auto kMeanwhile = std::launch::async | std::launch::deferred;
+  auto names = std::async(spool == nullptr ? kMeanwhile : std::launch::deferred, names_of,
                           std::move(threads));
   for (const auto& thread : process.threads()) {
     if (!thread->trace()) continue;

@@ -10,7 +10,7 @@
 
 #include "test/gdb/on_program.hpp"
 #include "test/gdb/trace_oracle.hpp"
-#include "test/integration/temporary_folder.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 namespace {

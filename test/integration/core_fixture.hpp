@@ -20,7 +20,7 @@
 #include "ptrace/core/core_writer.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
-#include "temporary_folder.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
 

@@ -11,8 +11,8 @@
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "ptrace/core/mapped_file.hpp"
-#include "temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
 namespace {

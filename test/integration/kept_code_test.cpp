@@ -1,6 +1,5 @@
 // Translations taken over from an earlier process: the same trace, and no harm from any file.
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +10,7 @@
 #include "ptrace/cache/kept_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -66,14 +66,8 @@ Outcome run_with(const Store& store, const std::string& name,
 
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "backtrail-kept-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] fs::path inner() const { return path_ / "kept"; }
+  [[nodiscard]] fs::path outer() const { return parent_.path(); }
+  [[nodiscard]] fs::path inner() const { return parent_ / "kept"; }
   [[nodiscard]] std::vector<fs::path> files() const {
     std::vector<fs::path> found;
     for (const auto& each : fs::directory_iterator{inner()}) found.push_back(each.path());
@@ -81,7 +75,7 @@ class Folder {
   }
 
  private:
-  fs::path path_;
+  test::TemporaryFolder parent_;
 };
 
 void expect_same(const Outcome& one, const Outcome& other) {
@@ -128,7 +122,7 @@ class KeptModulesOf : public testing::Test {
  protected:
   /// The path of a copy, which is another file each time.
   std::string put(const std::string& library, const std::string& name) {
-    const fs::path target = folder_.inner().parent_path() / name;
+    const fs::path target = folder_.outer() / name;
     const fs::path made = target.string() + ".new";
     fs::copy_file(fs::path{BT_INFERIOR_DIR} / library, made);
     fs::rename(made, target);

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "record_fixture.hpp"
-#include "temporary_folder.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 

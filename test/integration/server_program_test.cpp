@@ -18,8 +18,8 @@
 #include "ptrace/os/unique_fd.hpp"
 #include "test/integration/rsp_client.hpp"
 #include "test/integration/symbols.hpp"
-#include "test/integration/temporary_folder.hpp"
 #include "test/support/subprocess.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 namespace {

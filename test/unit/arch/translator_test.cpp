@@ -403,6 +403,9 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       EXPECT_EQ(closed.target, options.address);
       // Until the body nothing of the superblock has happened, and the target is what counts.
       EXPECT_GT(block.body, kPadOffset);
+      // What is closed can be opened again.
+      const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
+      EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.body)));
       for (const PcRow& row : block.rows) {
         const unsigned flags = row.flags;
         EXPECT_TRUE(row.offset >= block.body || (flags & kTargetInR10) != 0);

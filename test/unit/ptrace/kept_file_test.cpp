@@ -1,8 +1,6 @@
 #include "ptrace/cache/kept_file.hpp"
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,6 +9,7 @@
 
 #include "ptrace/cache/kept_store.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -112,8 +111,7 @@ TEST_F(KeptFile, TooLargeAFileIsNotWritten) {
 }
 
 TEST_F(KeptFile, IsGoneOnceItIsForgotten) {
-  std::string name = (std::filesystem::temp_directory_path() / "backtrail-kept-XXXXXX").string();
-  const std::filesystem::path parent = ::mkdtemp(name.data());
+  const test::TemporaryFolder parent;
   {
     KeptStore store{parent / "kept"};
     store.put("key", pieces());
@@ -125,7 +123,6 @@ TEST_F(KeptFile, IsGoneOnceItIsForgotten) {
   KeptStore later{parent / "kept"};
   EXPECT_EQ(later.find("key"), nullptr);
   EXPECT_NE(later.find("other"), nullptr);
-  std::filesystem::remove_all(parent);
 }
 
 }  // namespace
