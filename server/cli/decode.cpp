@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "arch/base/bytes.hpp"
+#include "arch/base/file_bytes.hpp"
 #include "decoder/bts/ds_dump.hpp"
 #include "decoder/file/perf_data.hpp"
 #include "decoder/perf/perf_abi.hpp"
@@ -134,14 +133,12 @@ Result<std::string> decode_text(Bytes bytes, const DecodeOptions& options) {
 }
 
 int run_decode(const DecodeOptions& options) {
-  std::ifstream file{options.file, std::ios::binary};
-  if (!file) {
+  const auto bytes = file_bytes(options.file);
+  if (!bytes) {
     fmt::print(stderr, "backtrail: cannot read {}\n", options.file);
     return 1;
   }
-  const std::vector<char> chars{std::istreambuf_iterator<char>{file}, {}};
-  const std::vector<std::uint8_t> bytes{chars.begin(), chars.end()};
-  const auto text = decode_text(bytes, options);
+  const auto text = decode_text(*bytes, options);
   if (!text) {
     fmt::print(stderr, "backtrail: {}: {}\n", options.file, text.error().message());
     return 1;

@@ -55,7 +55,7 @@ class RecordFormatter final : public CLI::Formatter {
   }
 };
 
-struct Values {
+struct RecordValues {
   std::string source = "auto";
   std::string ring = "64M";
   std::string output;
@@ -68,7 +68,7 @@ struct Values {
   std::string log;
 };
 
-void add_options(CLI::App& app, Values& values) {
+void add_options(CLI::App& app, RecordValues& values) {
   app.formatter(std::make_shared<RecordFormatter>());
   app.footer(
       "Output, exit status and signals are the program's own. Its children are recorded too, each\n"
@@ -113,7 +113,7 @@ void add_options(CLI::App& app, Values& values) {
 }  // namespace
 
 Command parse_record_arguments(std::span<const std::string> arguments) {
-  Values values;
+  RecordValues values;
   CLI::App app{"Run a program, and its children, recorded and without gdb", "backtrail record"};
   add_options(app, values);
   app.prefix_command();

@@ -3,8 +3,6 @@
 /// Crashes an inferior under the engine, with its records, and writes its core.
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "arch/base/file_bytes.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/core/core_writer.hpp"
@@ -27,8 +26,7 @@ namespace backtrail::tracee {
 using test::TemporaryFolder;
 
 [[nodiscard]] inline std::vector<std::uint8_t> bytes_of(const std::string& path) {
-  std::ifstream in{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{in}, {}};
+  return file_bytes(path).value_or(std::vector<std::uint8_t>{});
 }
 
 class RecordList final : public decoder::TraceConsumer {

@@ -4,26 +4,26 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <elf.h>
 
+#include "arch/base/file_bytes.hpp"
+
 namespace backtrail::tracee {
 
 namespace detail {
 template <typename T>
-T read_at(const std::vector<char>& bytes, std::uint64_t offset) {
+T read_at(const std::vector<std::uint8_t>& bytes, std::uint64_t offset) {
   T out{};
   if (offset + sizeof out <= bytes.size()) std::memcpy(&out, bytes.data() + offset, sizeof out);
   return out;
 }
 
 template <typename Ehdr, typename Shdr, typename Sym>
-std::map<std::string, std::uint64_t> symbols(const std::vector<char>& bytes) {
+std::map<std::string, std::uint64_t> symbols(const std::vector<std::uint8_t>& bytes) {
   std::map<std::string, std::uint64_t> out;
   const auto header = read_at<Ehdr>(bytes, 0);
   for (unsigned i = 0; i < header.e_shnum; ++i) {
@@ -33,7 +33,8 @@ std::map<std::string, std::uint64_t> symbols(const std::vector<char>& bytes) {
     for (std::uint64_t at = 0; at + sizeof(Sym) <= section.sh_size; at += sizeof(Sym)) {
       const auto symbol = read_at<Sym>(bytes, section.sh_offset + at);
       if (symbol.st_shndx == SHN_UNDEF) continue;
-      out.emplace(bytes.data() + strings.sh_offset + symbol.st_name, symbol.st_value);
+      const auto* name = bytes.data() + strings.sh_offset + symbol.st_name;
+      out.emplace(reinterpret_cast<const char*>(name), symbol.st_value);
     }
   }
   return out;
@@ -43,8 +44,7 @@ std::map<std::string, std::uint64_t> symbols(const std::vector<char>& bytes) {
 /// Defined symbols of both tables; empty when there is no such file.
 [[nodiscard]] inline std::map<std::string, std::uint64_t> read_elf_symbols(
     const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  const std::vector<char> bytes{std::istreambuf_iterator<char>{file}, {}};
+  const auto bytes = file_bytes(path).value_or(std::vector<std::uint8_t>{});
   if (bytes.size() < sizeof(Elf64_Ehdr)) return {};
   return bytes[EI_CLASS] == ELFCLASS64 ? detail::symbols<Elf64_Ehdr, Elf64_Shdr, Elf64_Sym>(bytes)
                                        : detail::symbols<Elf32_Ehdr, Elf32_Shdr, Elf32_Sym>(bytes);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include "arch/base/file_bytes.hpp"
 #include "arch/insn.hpp"
 #include "arch/x86/insn_length.hpp"
 
@@ -52,8 +51,7 @@ std::optional<Code> text_section(std::span<const std::uint8_t> file) {
 }
 
 std::optional<Code> text_of(const char* path, Isa isa) {
-  std::ifstream stream{path, std::ios::binary};
-  const std::vector<std::uint8_t> file{std::istreambuf_iterator<char>{stream}, {}};
+  const auto file = file_bytes(path).value_or(std::vector<std::uint8_t>{});
   return isa == Isa::kAmd64 ? text_section<Elf64_Ehdr, Elf64_Shdr>(file)
                             : text_section<Elf32_Ehdr, Elf32_Shdr>(file);
 }

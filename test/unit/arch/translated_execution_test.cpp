@@ -15,12 +15,13 @@
 #include <gtest/gtest.h>
 
 #include "random_code.hpp"
+#include "test/support/effort.hpp"
 #include "translated_run.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
 
-constexpr unsigned kPrograms = 4000;
+constexpr unsigned kPrograms = test::cases(4000);
 constexpr std::size_t kProgramBytes = 64UL * 1024;
 constexpr std::size_t kStackBytes = 4096;
 constexpr std::size_t kRsp = 4;

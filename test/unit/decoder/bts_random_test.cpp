@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "decoder/bts/bts_history.hpp"
+#include "test/support/effort.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
 
 namespace backtrail::test {
@@ -16,7 +17,7 @@ using decoder::BtsHistory;
 using decoder::InsnCache;
 using decoder::kGapBlock;
 
-constexpr unsigned kPrograms = 250;
+constexpr unsigned kPrograms = cases(250);
 constexpr std::uint64_t kGap = 1;  // stands for a gap in a list of addresses
 
 /// gdb's side of a BTS trace: a list of addresses that ends with the present pc.

@@ -10,6 +10,7 @@
 #include "decoder/calls/call_follower.hpp"
 #include "decoder/calls/call_rebuilder.hpp"
 #include "letter_program.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -116,7 +117,7 @@ class RandomRecords {
 };
 
 TEST(CallOutline, CallsAreToldAsTheListHasThem) {
-  constexpr unsigned kTraces = 2000;
+  constexpr unsigned kTraces = test::cases(2000);
   for (unsigned seed = 0; seed < kTraces; ++seed) {
     const auto records = RandomRecords{seed}.make(2 + seed % 200);
     ASSERT_EQ(told(records), listed(records)) << "seed " << seed;

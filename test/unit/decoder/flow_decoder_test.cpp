@@ -8,6 +8,7 @@
 #include "decoder/pt/pt_decoder.hpp"
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_scanner.hpp"
+#include "test/support/effort.hpp"
 #include "test/unit/decoder/decoded.hpp"
 #include "test/unit/decoder/packets_from.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
@@ -23,7 +24,7 @@ using decoder::Record;
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr unsigned kPrograms = 60;
+constexpr unsigned kPrograms = cases(60);
 
 /// A random program's run as packets, with a PSB now and then.
 struct ToyRun {

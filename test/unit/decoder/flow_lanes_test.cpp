@@ -9,6 +9,7 @@
 
 #include "decoder/pt/pt_decoder.hpp"
 #include "decoder/pt/pt_encoder.hpp"
+#include "test/support/effort.hpp"
 #include "test/unit/decoder/flat_code.hpp"
 #include "test/unit/decoder/toy_program.hpp"
 
@@ -132,7 +133,7 @@ TEST(FlowLanes, GoOnOverTips) {
 }
 
 TEST(FlowLanes, TellTheSameOfDamagedPackets) {
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < cases(120); ++seed) {
     const Through through = seed % 2 == 0 ? Through::kDirect : Through::kPointer;
     ChanceRun run{seed, seed % 7, 4'000, through};
     Bytes packets = run.packets();

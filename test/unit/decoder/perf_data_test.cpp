@@ -1,12 +1,11 @@
 #include "decoder/file/perf_data.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include "arch/base/bytes.hpp"
+#include "arch/base/file_bytes.hpp"
 #include "decoder/pt/pt_scanner.hpp"
 #include "test/support/ipt_oracle.hpp"
 #include "test/support/ring_writer.hpp"
@@ -17,9 +16,7 @@ namespace {
 using perf::RecordType;
 
 std::vector<std::uint8_t> recording() {
-  std::ifstream file{BT_DATA_DIR "/perf.data.intel_pt-4.14", std::ios::binary};
-  const std::vector<char> chars{std::istreambuf_iterator<char>{file}, {}};
-  return {chars.begin(), chars.end()};
+  return file_bytes(BT_DATA_DIR "/perf.data.intel_pt-4.14").value_or(std::vector<std::uint8_t>{});
 }
 
 void append(std::vector<std::uint8_t>& out, const std::vector<std::uint8_t>& more) {

@@ -11,6 +11,7 @@
 
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_record_stream.hpp"
+#include "test/support/effort.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
 
 namespace backtrail::test {
@@ -23,7 +24,7 @@ using decoder::PtEncoder;
 using decoder::PtRecordStream;
 using decoder::Record;
 
-constexpr unsigned kPrograms = 60;
+constexpr unsigned kPrograms = cases(60);
 constexpr ToyHabits kSignals{.signals = 40};
 
 class Sink : public decoder::TraceConsumer {

@@ -7,6 +7,7 @@
 
 #include "decoder/pt/pt_encoder.hpp"
 #include "decoder/pt/pt_history.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/ipt_oracle.hpp"
 #include "test/unit/decoder/toy_machine.hpp"
 
@@ -17,7 +18,7 @@ using decoder::InsnCache;
 using decoder::PtEncoder;
 using decoder::PtHistory;
 
-constexpr unsigned kPrograms = 120;
+constexpr unsigned kPrograms = cases(120);
 
 struct Case {
   arch::Isa isa;

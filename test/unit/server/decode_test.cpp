@@ -1,13 +1,12 @@
 #include "server/cli/decode.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "arch/base/bytes.hpp"
+#include "arch/base/file_bytes.hpp"
 #include "server/cli/command_line.hpp"
 
 namespace backtrail::server {
@@ -47,9 +46,9 @@ TEST(Decode, PrintsADebugStoreOldestFirst) {
 }
 
 TEST(Decode, PrintsThePacketsOfARecording) {
-  std::ifstream file{BT_DATA_DIR "/perf.data.intel_pt-4.14", std::ios::binary};
-  const std::vector<char> chars{std::istreambuf_iterator<char>{file}, {}};
-  const auto text = decode_text(std::vector<std::uint8_t>{chars.begin(), chars.end()}, {});
+  const auto bytes = file_bytes(BT_DATA_DIR "/perf.data.intel_pt-4.14");
+  ASSERT_TRUE(bytes);
+  const auto text = decode_text(*bytes, {});
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, HasSubstr("perf.data: Intel PT"));
   EXPECT_THAT(*text, HasSubstr("cpu: GenuineIntel,6,78,3"));
