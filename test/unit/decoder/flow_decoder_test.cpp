@@ -20,7 +20,6 @@ using namespace literals;
 using decoder::InsnCache;
 using decoder::PacketWriter;
 using decoder::PtKind;
-using decoder::Record;
 
 using Bytes = std::vector<std::uint8_t>;
 
