@@ -27,7 +27,7 @@ Result<BorrowedName> BorrowedName::of(Thread& thread) {
   BT_TRY(const arch::x86::UserRegs regs, thread.user_regs());
   const TraceeAddr at{(regs.sp().value() - kRedZoneBytes - kName.size()) & ~(kStackAlignment - 1)};
   Bytes saved{};
-  if (process.read_memory(at, saved) != saved.size() || !process.write_memory(at, kName)) {
+  if (process.read_memory(at, saved) != saved.size() || !process.write_data(at, kName)) {
     return fail(TraceErrc::kUnreadable, "borrow stack", at.value());
   }
   return BorrowedName{process, at, saved};
@@ -37,7 +37,7 @@ BorrowedName::BorrowedName(BorrowedName&& other) noexcept
     : process_{std::exchange(other.process_, nullptr)}, at_{other.at_}, saved_{other.saved_} {}
 
 BorrowedName::~BorrowedName() {
-  if (process_ != nullptr) (void)process_->write_memory(at_, saved_);
+  if (process_ != nullptr) (void)process_->write_data(at_, saved_);
 }
 
 Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,

@@ -285,7 +285,7 @@ void StepSource::clear_trap_flag_leak(Thread& thread) {
   const TraceeAddr image = regs->sp() + 1;
   if (process_.read_memory(image, byte) != 1) return;
   byte[0] &= static_cast<std::uint8_t>(~(kTrapFlag >> 8));
-  (void)process_.write_memory(image, byte);
+  (void)process_.write_data(image, byte);
 }
 
 void StepSource::on_pc_written(TraceeAddr from, TraceeAddr to) {

@@ -36,7 +36,7 @@ class StackSlot {
     ok_ = process_.read_memory(at_, saved_) == saved_.size();
   }
   ~StackSlot() {
-    if (ok_) (void)process_.write_memory(at_, saved_);
+    if (ok_) (void)process_.write_data(at_, saved_);
   }
   StackSlot(const StackSlot&) = delete;
   StackSlot& operator=(const StackSlot&) = delete;
@@ -175,7 +175,7 @@ void TrapGuard::correct_old_action(Thread& thread) const {
   const auto shown = read_value<std::uint64_t>(thread.process(), *old_action_at_);
   if (shown.value_or(1) != 0) return;
   const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof handler>>(handler);
-  (void)thread.process().write_memory(*old_action_at_, bytes);
+  (void)thread.process().write_data(*old_action_at_, bytes);
 }
 
 void TrapGuard::settle(Thread& thread, bool executed) {
@@ -229,7 +229,7 @@ void TrapGuard::repair_from_any_stop(Thread& thread) {
   }
   const auto bytes =
       std::bit_cast<std::array<std::uint8_t, sizeof(KernelSigaction)>>(*known.action);
-  if (!thread.process().write_memory(slot.at(), bytes)) return;
+  if (!thread.process().write_data(slot.at(), bytes)) return;
   if (remote->call(SYS_rt_sigaction, {SIGTRAP, slot.at().value(), 0, kSigsetBytes})) {
     known.damaged = false;
   }

@@ -56,6 +56,10 @@ Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint
     if (thread->trace()) thread->trace()->source().on_code_written(address, address + data.size());
   }
   insns_.invalidate(address, address + data.size());
+  return write_data(address, data);
+}
+
+Result<void> Process::write_data(TraceeAddr address, std::span<const std::uint8_t> data) {
   return breakpoints_.write(address, data);
 }
 

@@ -43,6 +43,9 @@ class Process final : public decoder::CodeReader {
   std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out);
   /// Sources are told about code that changes.
   Result<void> write_memory(TraceeAddr address, std::span<const std::uint8_t> data);
+  /// What is no code, or put back before it could run: sources, which would decode what they have
+  /// recorded so far, are not told.
+  Result<void> write_data(TraceeAddr address, std::span<const std::uint8_t> data);
 
   [[nodiscard]] BreakpointTable& breakpoints() { return breakpoints_; }
   [[nodiscard]] decoder::InsnCache& insns() { return insns_; }

@@ -26,7 +26,7 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
                          testing::Values("coroutines", "faults", "flags", "masks", "mixed_threads",
                                          "restarts", "rewritten", "sandbox", "sections", "segments",
-                                         "spawns"),
+                                         "spawns", "trap_handlers"),
                          [](const auto& test) { return std::string{test.param}; });
 
 TEST(StepSource, NoTrapFlagIsAmongFlagsThatArePushedWhileItIsInterrupted) {
@@ -43,6 +43,21 @@ TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
   const Outcome outcome = run_recorded({.program = "masks", .arguments = {"long"}});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.statistics;
   EXPECT_EQ(outcome.statistics.find(" 0 full logs"), std::string::npos) << outcome.statistics;
+}
+
+TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
+  Collector records;
+  std::size_t seen_at_end = 1;
+  const Outcome outcome =
+      run_recorded({.program = "trap_handlers", .at_stop = [&](EngineDriver&, Thread& thread) {
+                      if (thread.status().signal != SIGINT) return;
+                      seen_at_end = records.all.size();
+                      const auto pc = thread.next_pc();
+                      if (pc && seen_at_end == 0) thread.trace()->hub().add(records, *pc);
+                    }});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+  // Each call of fib(12) is more branches than that. What begins a trace is told at once.
+  EXPECT_LT(seen_at_end, 100U);
 }
 
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
