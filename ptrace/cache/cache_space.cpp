@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "ptrace/cache/call_filters.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -74,7 +75,9 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
   BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
-  if (status.seccomp != 0) return fail(TraceErrc::kUnsupported, "seccomp");
+  if (!filters_let_us_call(status, !process.attached())) {
+    return fail(TraceErrc::kUnsupported, "seccomp");
+  }
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
   BT_TRY(space->memory_, CacheMemory::create(thread));
   space->code_ = std::make_unique<CodeCache>(

@@ -334,7 +334,11 @@ template <typename Look>
 void CodeCache::for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look) {
   const std::uint64_t first = begin.value() / kPageBytes;
   const std::uint64_t last = (end.value() - 1) / kPageBytes;
-  const auto look_at = [&](const std::vector<std::uint32_t>& blocks) {
+  const auto look_at = [&](std::vector<std::uint32_t>& blocks) {
+    // Pages of JITs see thousands of superblocks come and go.
+    std::erase_if(blocks, [this](std::uint32_t block) {
+      return blocks_[block].is_dropped() && !blocks_[block].is_retired();
+    });
     for (const std::uint32_t block : blocks) {
       const CodeRanges ranges = ranges_of(blocks_[block]);
       const bool overlaps = std::any_of(ranges.begin(), ranges.end(), [=](const auto& range) {
@@ -350,7 +354,7 @@ void CodeCache::for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look) {
       }
     }
   } else {
-    for (const auto& [page, blocks] : by_page_) look_at(blocks);
+    for (auto& [page, blocks] : by_page_) look_at(blocks);
   }
 }
 

@@ -37,6 +37,7 @@ constexpr std::array kInline{
     SYS_pipe,
     SYS_select,
     SYS_sched_yield,
+    SYS_mincore,
     SYS_dup,
     SYS_dup2,
     SYS_nanosleep,

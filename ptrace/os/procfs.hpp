@@ -52,7 +52,8 @@ struct ProcStatus {
   std::uint64_t signals_caught = 0;
   std::uint64_t effective_capabilities = 0;
   bool no_new_privileges = false;
-  int seccomp = 0;  ///< 0 none, 1 strict, 2 filter.
+  int seccomp = 0;                     ///< 0 none, 1 strict, 2 filter.
+  std::optional<int> seccomp_filters;  ///< How many; nothing before Linux 5.9.
 };
 
 /// A line of /proc/PID/maps.

@@ -81,6 +81,7 @@ bool apply_status_field(std::string_view key, std::string_view value, ProcStatus
     return true;
   }
   if (key == "Seccomp") return take_number(value, out.seccomp);
+  if (key == "Seccomp_filters") return take_number(value, out.seccomp_filters.emplace());
   return true;
 }
 

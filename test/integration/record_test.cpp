@@ -89,6 +89,24 @@ TEST(Record, StatisticsCountWhatRan) {
   }
 }
 
+TEST(Record, TranslatesBehindAContainersFilter) {
+  for (const std::string filter : {"container", "kills"}) {
+    const Ran ran = run({BT_INFERIOR_DIR "/filtered", filter, BT_BACKTRAIL, "record", "--stats",
+                         "--", BT_INFERIOR_DIR "/plain_static"});
+    EXPECT_EQ(ran.status, run({BT_INFERIOR_DIR "/plain_static"}).status) << filter;
+    EXPECT_EQ(ran.output.find("all of a thread: seccomp") == std::string::npos,
+              filter == "container")
+        << ran.output;
+  }
+}
+
+TEST(Record, StepsBehindAFilterOfTheProgramsOwn) {
+  const Ran ran = record(
+      {"--stats", "--", BT_INFERIOR_DIR "/filtered", "container", BT_INFERIOR_DIR "/plain_static"});
+  EXPECT_EQ(ran.status, run({BT_INFERIOR_DIR "/plain_static"}).status);
+  EXPECT_THAT(ran.output, HasSubstr("all of a thread: seccomp"));
+}
+
 TEST(Record, SourceNoneAndStepRunTheSame) {
   for (const char* source : {"none", "step", "cache", "auto"}) {
     const Ran ran = record({"--source", source, "--", BT_INFERIOR_DIR "/three_steps"});

@@ -44,7 +44,7 @@ TEST(ProcFs, ParsesStatus) {
       "Name:\ttracee\nState:\tt (tracing stop)\nTgid:\t12\nPid:\t13\nPPid:\t1\nTracerPid:\t99\n"
       "Uid:\t1000\t1001\t1002\t1003\nGid:\t5\t6\t7\t8\nNSpid:\t13\t2\n"
       "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nCapEff:\t000001ffffffffff\n"
-      "NoNewPrivs:\t1\nSeccomp:\t2\nUnknown:\tx\nno colon\n");
+      "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\nUnknown:\tx\nno colon\n");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->name, "tracee");
   EXPECT_EQ(status->state, 't');
@@ -60,6 +60,7 @@ TEST(ProcFs, ParsesStatus) {
   EXPECT_EQ(status->effective_capabilities, 0x1ffffffffffU);
   EXPECT_TRUE(status->no_new_privileges);
   EXPECT_EQ(status->seccomp, 2);
+  EXPECT_EQ(status->seccomp_filters, 3);
   EXPECT_FALSE(parse_status("Tgid:\tx\n"));
   EXPECT_FALSE(parse_status(""));
 }
