@@ -25,7 +25,7 @@ TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
 FILES_AT_ONCE = 16
 # States after which the path-sensitive checks give a function up. With clang's own limit (225,000)
 # the few functions that reach it take three quarters of the time.
-MAX_STATES = 40000
+MAX_STATES = 20000
 
 
 class Unit:
