@@ -15,6 +15,8 @@ namespace {
 constinit std::array<Logger, 5> all{Logger{"arch"}, Logger{"decoder"}, Logger{"ptrace"},
                                     Logger{"server"}, Logger{"rsp"}};
 
+constinit std::atomic<std::uint64_t> error_count{0};
+
 /// Where all of them write to.
 std::shared_ptr<spdlog::sinks::sink>& sink() {
   static std::shared_ptr<spdlog::sinks::sink> instance =
@@ -60,6 +62,14 @@ void Logger::write(Level level, const std::string& text) const {
   logger.set_pattern("%H:%M:%S.%e %n %l: %v");
   logger.flush_on(spdlog::level::trace);
   logger.log(in_spdlog(level), text);
+}
+
+void Logger::count_error() {
+  error_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t errors() {
+  return error_count.load(std::memory_order_relaxed);
 }
 
 Logger& arch() {

@@ -31,6 +31,7 @@ class Logger {
 
   template <typename... Args>
   void log(Level level, fmt::format_string<Args...> text, Args&&... args) const {
+    if (level == Level::kError) count_error();
     if (writes(level)) write(level, fmt::vformat(text, fmt::make_format_args(args...)));
   }
   template <typename... Args>
@@ -55,6 +56,7 @@ class Logger {
   }
 
  private:
+  static void count_error();
   void write(Level level, const std::string& text) const;
 
   const char* name_;
@@ -67,6 +69,9 @@ Logger& decoder();
 Logger& ptrace();
 Logger& server();
 Logger& rsp();
+
+/// How many messages of level `error` there have been, written or not.
+[[nodiscard]] std::uint64_t errors();
 
 /// Applies "LEVEL" or "module:level,module:level" (levels: error warn info debug trace off).
 /// Error kInvalidArgument when a module or level is unknown.

@@ -249,22 +249,27 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
   // Not all of them after each stop, nor by the kernel, which looks for any that has news: of a
   // thousand threads that would be a million looks.
   std::vector<pid_t> awaited;
+  // Those born meanwhile; those that stopped, and that what another stop led to let go on.
+  const auto ask_who_was_not = [&](Thread& thread) {
+    if (!thread.control().stop_wanted && !thread.control().starting) ask_to_stop(thread);
+  };
   const auto look_at_all = [&] {
     for (const auto& [tid, thread] : by_tid_) {
       if (!still_runs(*thread)) continue;
       awaited.push_back(tid);
-      // A thread born while the others were being stopped has not been asked yet.
-      if (!thread->control().stop_wanted && !thread->control().starting) ask_to_stop(*thread);
+      ask_who_was_not(*thread);
     }
   };
-  const auto stays = [&](pid_t tid) {
+  const auto running = [&](pid_t tid) -> Thread* {
     const auto found = by_tid_.find(tid);
-    return found == by_tid_.end() || !still_runs(*found->second);
+    return found == by_tid_.end() || !still_runs(*found->second) ? nullptr : found->second;
   };
   const auto all_stay = [&] {
     std::erase_if(awaited, [&](pid_t tid) {
-      while (!stays(tid)) {
-        if (!wait_one(tid)) return false;
+      while (Thread* thread = running(tid)) {
+        if (wait_one(tid)) continue;
+        ask_who_was_not(*thread);
+        return false;
       }
       return true;
     });

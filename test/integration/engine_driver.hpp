@@ -3,6 +3,7 @@
 /// Runs an Engine as a server's loop would, with a deadline.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/log.hpp"
 #include "ptrace/tracee/engine.hpp"
 
 namespace backtrail::tracee {
@@ -19,6 +21,10 @@ namespace backtrail::tracee {
 class EngineDriver {
  public:
   explicit EngineDriver(SourceKind source = SourceKind::kStep) : engine{source} {}
+  /// What is logged as an error is one.
+  ~EngineDriver() { EXPECT_EQ(log::errors(), errors_before_) << "see the log"; }
+  EngineDriver(const EngineDriver&) = delete;
+  EngineDriver& operator=(const EngineDriver&) = delete;
 
   Engine engine;
 
@@ -65,6 +71,9 @@ class EngineDriver {
     resume_all();
     return await();
   }
+
+ private:
+  std::uint64_t errors_before_ = log::errors();
 };
 
 }  // namespace backtrail::tracee
