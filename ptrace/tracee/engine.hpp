@@ -146,6 +146,7 @@ class Engine {
   void ask_to_stop(Thread& thread);
   void stop_threads(const std::function<bool(const Thread&)>& which);
   void let_go_on(pid_t pid);
+  void let_all_go_on();
   void report_exits_of_others(ThreadId id, bool on);
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   void bury_zombie_leaders();

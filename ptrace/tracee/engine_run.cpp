@@ -310,6 +310,12 @@ void Engine::let_go_on(pid_t pid) {
   }
 }
 
+void Engine::let_all_go_on() {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : processes_) pids.push_back(pid);
+  for (const pid_t pid : pids) let_go_on(pid);
+}
+
 void Engine::step_over(Thread& thread, TraceeAddr address) {
   Process& process = thread.process();
   const ThreadId id = thread.id();
@@ -318,7 +324,10 @@ void Engine::step_over(Thread& thread, TraceeAddr address) {
     if (other.get() != &thread && !other->stopped()) others.push_back(other->id());
   }
   stop_threads([&](const Thread& t) { return t.id().pid == id.pid && t.id() != id; });
-  if (find(id) != &thread) return;  // all of it ended
+  if (find(id) != &thread) {  // another one ended all of it, or began a new program
+    let_go_on(id.pid);
+    return;
+  }
   (void)process.breakpoints().lift(address);
   thread.control().stepping_over = true;
   thread.control().stop_wanted = false;
@@ -441,6 +450,8 @@ std::optional<StopEvent> Engine::take_event() {
   } else {
     event = take_thread_event();
   }
+  // Who had something to say was ended by another thread's exec: nothing has happened.
+  if (!non_stop_ && !event) let_all_go_on();
   if (!non_stop_ && event) {
     resumed_one_ended_ = false;
     for (const auto& [tid, thread] : by_tid_) {

@@ -2,10 +2,14 @@
 
 #include "ptrace/tracee/engine.hpp"
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <thread>
 
 #include <fcntl.h>
 #include <pty.h>
@@ -20,6 +24,16 @@
 
 namespace backtrail::tracee {
 namespace {
+
+/// A minute: a busy machine is slow.
+class Deadline {
+ public:
+  [[nodiscard]] bool over() const { return std::chrono::steady_clock::now() > end_; }
+
+ private:
+  std::chrono::steady_clock::time_point end_ =
+      std::chrono::steady_clock::now() + std::chrono::minutes{1};
+};
 
 BreakpointSpec software(TraceeAddr address) {
   return {.kind = BreakpointKind::kSoftware, .address = address};
@@ -206,6 +220,36 @@ TEST(Engine, SurvivesThreadsThatComeAndGo) {
     ASSERT_TRUE(driver.engine.insert(pid, software(address)));
   }
   EXPECT_EQ(rounds, 25);
+}
+
+TEST(Engine, GoesOnWhenWhoHasStoppedIsEndedByAnExec) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("renews");
+  ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("renews", "here"))));
+  driver.resume_all();
+  // Nobody has asked what happened yet, so the other threads run.
+  const auto standing = [&]() -> std::optional<pid_t> {
+    driver.engine.pump(-1);
+    for (const auto& thread : driver.engine.find(pid)->threads()) {
+      if (!driver.engine.is_running(thread->id())) return thread->tid();
+    }
+    return std::nullopt;
+  };
+  std::optional<pid_t> stands;
+  for (const Deadline limit; !stands && !limit.over();) stands = standing();
+  ASSERT_TRUE(stands);
+  const std::array<std::uint8_t, 1> one{1};
+  ASSERT_TRUE(driver.engine.find(pid)->write_memory(symbol_of("renews", "go_on"), one));
+  const auto dead = [&] {
+    const auto status = ProcFs{}.status(*stands);
+    return !status || status->state == 'Z';
+  };
+  for (const Deadline limit; !dead() && !limit.over();) std::this_thread::yield();
+  ASSERT_TRUE(dead());
+  const auto end = driver.await();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+  EXPECT_EQ(end->exit_code, 23);
 }
 
 TEST(Engine, InterruptsAProgramThatSpins) {
