@@ -2,6 +2,7 @@
 
 #include "ptrace/tracee/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -227,13 +228,14 @@ TEST(Engine, GoesOnWhenWhoHasStoppedIsEndedByAnExec) {
   const pid_t pid = driver.launch("renews");
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("renews", "here"))));
   driver.resume_all();
-  // Nobody has asked what happened yet, so the other threads run.
+  // Nobody has asked what happened yet, so the other two threads run.
   const auto standing = [&]() -> std::optional<pid_t> {
     driver.engine.pump(-1);
-    for (const auto& thread : driver.engine.find(pid)->threads()) {
-      if (!driver.engine.is_running(thread->id())) return thread->tid();
-    }
-    return std::nullopt;
+    const auto& threads = driver.engine.find(pid)->threads();
+    const auto stopped = [](const auto& thread) { return thread->stopped(); };
+    if (threads.size() < 3 || std::count_if(threads.begin(), threads.end(), stopped) != 1)
+      return {};
+    return (*std::find_if(threads.begin(), threads.end(), stopped))->tid();
   };
   std::optional<pid_t> stands;
   for (const Deadline limit; !stands && !limit.over();) stands = standing();
