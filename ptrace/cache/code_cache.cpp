@@ -354,7 +354,9 @@ void CodeCache::for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look) {
       }
     }
   } else {
-    for (auto& [page, blocks] : by_page_) look_at(blocks);
+    for (auto& [page, blocks] : by_page_) {
+      if (first <= page && page <= last) look_at(blocks);
+    }
   }
 }
 
