@@ -32,6 +32,12 @@ StopEvent end_of(ThreadId id, const WaitStatus& status) {
           .exit_code = status.exit_code};
 }
 
+/// Killed since it stopped, by an exec for one: what it stopped for has no consequence.
+bool is_gone(const Thread& thread) {
+  const auto pc = request::peek_user_reg(thread.tid(), arch::x86::UserReg::kRip);
+  return !pc && pc.error().is(TraceErrc::kTraceeGone);
+}
+
 }  // namespace
 
 bool Engine::wait_one(pid_t tid) {
@@ -121,6 +127,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   switch (status.kind) {
     case WaitKind::kStopped:
+      if (is_gone(thread)) return (void)thread.run(RunRequest::kContinue, 0);
       handle_signal(thread, status.signal);
       return;
     case WaitKind::kSyscall:

@@ -107,6 +107,14 @@ TEST(Record, StepsBehindAFilterOfTheProgramsOwn) {
   EXPECT_THAT(ran.output, HasSubstr("all of a thread: seccomp"));
 }
 
+TEST(Record, ThreadsThatAnExecEndsDieOfNoSignal) {
+  const Ran ran =
+      record({"--on", "always", "-o", "/dev/null", "--", BT_INFERIOR_DIR "/exec_among", "20"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.output, testing::Not(HasSubstr("does not stop")));
+  EXPECT_THAT(ran.output, testing::Not(HasSubstr("SIGSEGV")));
+}
+
 TEST(Record, SourceNoneAndStepRunTheSame) {
   for (const char* source : {"none", "step", "cache", "auto"}) {
     const Ran ran = record({"--source", source, "--", BT_INFERIOR_DIR "/three_steps"});
