@@ -115,6 +115,9 @@ class CacheSource final : public StepSource {
   struct Native;
   void leave_block(const cache::CodePlace& place, Native& native);
   void leave_miss(const cache::CodePlace& place, Native& native);
+  [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(Native& native);
+  /// The first few branches of a superblock that was not left by an exit.
+  void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
   StopVerdict step_natively(Thread& thread);
 

@@ -2,6 +2,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
+#include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {
@@ -10,6 +11,12 @@ namespace {
 using arch::x86::UserReg;
 using arch::x86::translate::Slot;
 namespace translate = arch::x86::translate;
+
+/// No address of 48 bits. A CPU that has more bits goes there, one instruction later.
+bool may_be_refused(TraceeAddr target) {
+  const std::int64_t upper = static_cast<std::int64_t>(target.value()) >> 47;
+  return upper != 0 && upper != -1;
+}
 
 }  // namespace
 
@@ -59,6 +66,47 @@ void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
   native.pc = indirect ? target : miss_target(native.log).value_or(TraceeAddr{});
 }
 
+/// To what is no address the CPU does not go: it is the branch that faults, with nothing pushed or
+/// popped (only the word below the stack that a call wrote stays). So the branch that was logged
+/// last is taken back, for the CPU to execute.
+std::optional<decoder::LoggedExit> CacheSource::take_back_branch(Native& native) {
+  const bool committed = (native.flags & translate::kCommitted) != 0;
+  if (!committed || !may_be_refused(native.pc)) return std::nullopt;
+  const auto entries = memory_->entries(native.log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = space_->code().exits()->find(entries.back());
+  if (!exit || exit->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t length = process_.read_code(exit->from, bytes);
+  const translate::SourceInsn insn =
+      translate::decode_source(exit->from, std::span{bytes}.first(length));
+  std::uint64_t& rsp = native.regs[UserReg::kRsp];
+  switch (insn.kind) {
+    case translate::InsnClass::kIndirectJump:
+      break;
+    case translate::InsnClass::kIndirectCall:
+      rsp += sizeof(std::uint64_t);
+      break;
+    case translate::InsnClass::kReturn:
+      rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
+      break;
+    default:
+      return std::nullopt;  // it has been written over meanwhile
+  }
+  native.pc = exit->from;
+  native.log = native.log - sizeof(std::uint32_t);
+  return exit;
+}
+
+void CacheSource::add_passed(const decoder::BlockView& block, std::size_t passed) {
+  log_->add_arrival(block.head);
+  for (std::size_t i = 0; i < passed; ++i) {
+    const auto [from, to] = block.branch(i);
+    log_->add_record(decoder::branch(from, to));
+    ++counted_.branches;
+  }
+}
+
 Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
   set_inside(false);
@@ -76,14 +124,12 @@ Result<void> CacheSource::leave(Thread& thread) {
   } else {
     leave_block(*place, native);
   }
+  const auto taken_back = take_back_branch(native);
   take_log(native.log);
-  if (place && (native.flags & translate::kCommitted) == 0) {
-    log_->add_arrival(place->logged.head);
-    for (std::size_t i = 0; i < place->row.passed; ++i) {
-      const auto [from, to] = place->logged.branch(i);
-      log_->add_record(decoder::branch(from, to));
-      ++counted_.branches;
-    }
+  if (taken_back) {
+    add_passed(taken_back->block, taken_back->block.branches.size());
+  } else if (place && (native.flags & translate::kCommitted) == 0) {
+    add_passed(place->logged, place->row.passed);
   } else {
     log_->add_arrival(native.pc);
   }

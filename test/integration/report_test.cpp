@@ -35,8 +35,16 @@ TEST_F(Report, FollowsASmashedPointerAfterExceptionsInAThread) {
                     ContainsRegex("set_customer\\(Order&, char const\\*\\)  smash.cpp:46\n"),
                     ContainsRegex("check_name\\(char const\\*\\)  smash.cpp:[0-9]+  "
                                   "\\(left by an exception or longjmp\\)"),
-                    ContainsRegex("  smash.cpp:33  x 32"),
+                    ContainsRegex("  smash.cpp:33  x 24"),
                     ContainsRegex("> +run_order\\(Order&\\)  smash.cpp:47\n")));
+}
+
+TEST_F(Report, ABranchToWhatIsNoAddressFaultsItself) {
+  record("smash", {"a customer of a very long name"});
+  EXPECT_THAT(report(),
+              AllOf(ContainsRegex("\n  at run_order\\(Order&\\) smash.cpp:39 .*: call"),
+                    Not(HasSubstr("\n  from ")),
+                    ContainsRegex("> +run_order\\(Order&\\)  smash.cpp:[0-9]+\n  => SIG")));
 }
 
 TEST_F(Report, CountsRecursionInsteadOfPrintingIt) {

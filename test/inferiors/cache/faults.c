@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 extern char at_fpe[], at_ill[], at_segv[], at_trap[], behind_trap[];
+extern char at_call[], at_jump[], at_memory_call[], at_return[], at_popping_return[];
 static sigjmp_buf back;
 static volatile int seen, wrong, nested;
 static char altstack[65536];
@@ -67,6 +68,74 @@ static void on_other_stack(int number) {
   expect(&here >= altstack && &here < altstack + sizeof altstack, __LINE__);
 }
 
+static greg_t stray_stack;
+
+/// The CPU refuses to go to what is no address: the branch is the culprit, and nothing is pushed or
+/// popped.
+static void on_stray(int number, siginfo_t* info, void* raw) {
+  ucontext_t* context = raw;
+  greg_t* regs = context->uc_mcontext.gregs;
+  char* pc = (char*)regs[REG_RIP];
+  ++seen;
+  expect(number == SIGSEGV && info->si_addr == NULL, __LINE__);
+  expect(regs[REG_RCX] == 0xcccc && regs[REG_R10] == 0x1010 && regs[REG_R11] == 0x1111, __LINE__);
+  const int returns = pc == at_return || pc == at_popping_return;
+  expect(returns || pc == at_call || pc == at_jump || pc == at_memory_call, __LINE__);
+  if (wrong) _exit(1);  // there is no way on
+  expect(regs[REG_RSP] == stray_stack - (returns ? 8 : 0), __LINE__);
+  if (returns) regs[REG_RSP] += 8;
+  regs[REG_RIP] += pc == at_popping_return ? 3 : pc == at_return ? 1 : 2;
+}
+
+static void stray(void) {
+  struct sigaction action = {.sa_sigaction = on_stray, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
+  seen = 0;
+  static long old_stack;
+  for (int round = 0; round < 200; ++round) {
+    // Where no CPU of today has an address, and where those with 57 bits have one.
+    void* to = round % 2 ? (void*)0x1877665544332211 : (void*)0x4242000042424242;
+    __asm__ volatile(
+        "mov %%rsp, %1\n sub $256, %%rsp\n mov %%rsp, %0\n"
+        "mov $0xcccc, %%ecx\n mov $0x1010, %%r10d\n mov $0x1111, %%r11d\n"
+        "at_call: call *%%rax\n"
+        "at_jump: jmp *%%rax\n"
+        "at_memory_call: call *(%%rdx)\n"
+        "push %%rax\n at_return: ret\n"
+        "push %%rax\n at_popping_return: ret $16\n"
+        "mov %1, %%rsp\n"
+        : "=m"(stray_stack), "=m"(old_stack)
+        : "a"(to), "d"(&to)
+        : "rcx", "r10", "r11", "memory", "cc");
+  }
+  expect(seen == 1000, __LINE__);
+}
+
+/// From the same place to good and bad addresses.
+static void good(void) {}
+__attribute__((noinline)) static void wander(void (*to)(void)) {
+  __asm__ volatile("call *%0" ::"r"(to) : "memory");
+}
+static greg_t came_from;
+static void note_place(int number, siginfo_t* info, void* raw) {
+  (void)number;
+  (void)info;
+  came_from = ((ucontext_t*)raw)->uc_mcontext.gregs[REG_RIP];
+  siglongjmp(back, 1);
+}
+
+static void wander_off(void) {
+  struct sigaction action = {.sa_sigaction = note_place, .sa_flags = SA_SIGINFO | SA_NODEFER};
+  sigaction(SIGSEGV, &action, NULL);
+  for (volatile int round = 0; round < 3000; ++round) {
+    came_from = 0;
+    if (sigsetjmp(back, 1) == 0) wander(round % 1000 == 999 ? (void (*)(void))(1UL << 62) : good);
+    if (round % 1000 != 999) continue;
+    const char* at = (const char*)came_from;
+    expect(at >= (const char*)wander && at < (const char*)wander + 64, __LINE__);
+  }
+}
+
 int main(void) {
   struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
   const int all[] = {SIGFPE, SIGILL, SIGSEGV, SIGTRAP, SIGUSR1};
@@ -107,6 +176,8 @@ int main(void) {
   // A jump to nowhere faults there, not here.
   sigaction(SIGSEGV, &jump, NULL);
   if (sigsetjmp(back, 1) == 0) ((void (*)(void))16)();
+  stray();
+  wander_off();
   printf("faults %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
