@@ -72,7 +72,7 @@ Result<CoreFile::Header> CoreFile::parse_header(std::span<const std::uint8_t> fi
       !std::equal(file.begin(), file.begin() + SELFMAG, std::string_view{ELFMAG}.begin(),
                   [](std::uint8_t a, char b) { return a == static_cast<std::uint8_t>(b); }) ||
       file[EI_DATA] != ELFDATA2LSB) {
-    return fail(malformed("read an ELF header", 0));
+    return fail(malformed("not an ELF file, nor a packed one", 0));
   }
   Header out;
   out.wide = file[EI_CLASS] == ELFCLASS64;

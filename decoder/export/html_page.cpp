@@ -224,9 +224,9 @@ class PageWriter {
   json::object meta(json::array threads, const std::string& report) {
     json::object out;
     out["title"] = text(fmt::format("{} ({})", report_.program, report_.pid));
-    out["cause"] =
-        text(report_.signal == 0 ? std::string{}
-                                 : fmt::format("{}: {}", report_.signal_name, report_.cause));
+    out["cause"] = text(report_.signal == 0 || !report_.ending.empty()
+                            ? report_.ending
+                            : fmt::format("{}: {}", report_.signal_name, report_.cause));
     out["text"] = text(report);
     out["keys"] = text(kKeys);
     json::array names;

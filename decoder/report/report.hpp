@@ -83,6 +83,7 @@ struct Report {
   int signal = 0;
   std::string signal_name;  ///< "SIGSEGV".
   std::string cause;        ///< A sentence without a full stop.
+  std::string ending;       ///< "exited with status 1"; empty when a signal ended it.
   bool has_address = false;
   TraceeAddr address;  ///< What the fault is about, where the signal says so.
   std::vector<std::string> notes;

@@ -1,4 +1,5 @@
 #include "decoder/report/report_builder.hpp"
+#include "decoder/report/clean_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,6 +43,7 @@ class Builder {
       report.command = found->second;
     }
     take_signal(report);
+    report.ending = ending();
     add_notes(report);
     for (const CoreThread& thread : core_.threads()) {
       report.threads.push_back(build_thread(thread, &thread == &core_.threads().front()));
@@ -61,6 +63,28 @@ class Builder {
     report.cause = text.words;
     report.has_address = text.address.has_value();
     report.address = text.address.value_or(TraceeAddr{});
+  }
+
+  [[nodiscard]] std::string fact(const char* name) const {
+    const auto found = core_.about().find(name);
+    return found == core_.about().end() ? std::string{} : printable(found->second);
+  }
+
+  /// What the recorder says, where it was not simply a signal.
+  [[nodiscard]] std::string ending() const {
+    const std::string reason = fact("reason");
+    if (reason == "exit") return "exited with status " + fact("exit-status");
+    if (reason == "sanitizer") {
+      return "ended after a sanitizer's report, with status " + fact("exit-status");
+    }
+    if (reason == "leak-check")
+      return "failed after its check for leaks, before which this was saved";
+    if (reason == "timeout") return "was stopped because its time was up";
+    if (reason == "terminated") {
+      return fmt::format("was told to end: {} was sent to the recorder",
+                         signal_name(core_.threads().front().signal));
+    }
+    return {};
   }
 
   void add_notes(Report& report) const {

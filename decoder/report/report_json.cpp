@@ -181,6 +181,7 @@ std::string report_json(const Report& report) {
     if (report.has_address) signal["address"] = address_text(report.address);
     out["signal"] = std::move(signal);
   }
+  if (!report.ending.empty()) out["ending"] = text(report.ending);
   json::array notes;
   for (const std::string& note : report.notes) notes.push_back(text(note));
   out["notes"] = std::move(notes);

@@ -137,6 +137,7 @@ std::string title(const Report& report) {
   std::string out =
       fmt::format("{} (process {})", report.program.empty() ? "program" : printable(report.program),
                   report.pid);
+  if (!report.ending.empty()) return out + " " + report.ending;
   if (report.signal == 0) return out + " was saved";
   out += " died of " + report.signal_name;
   return report.cause.empty() ? out : out + ": " + report.cause;

@@ -11,7 +11,7 @@
 
 #include "decoder/corefile/build_id.hpp"
 #include "decoder/corefile/trace_archive.hpp"
-#include "server/session/gdb_signals.hpp"
+#include "decoder/report/report.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -37,7 +37,7 @@ std::string end_of(const decoder::CoreFile& core) {
   const auto& first = core.threads().front();
   const std::string reason = fact(core, "reason");
   std::string text;
-  if (first.signal != 0) text = gdb_signal_name(first.signal);
+  if (first.signal != 0) text = decoder::signal_name(first.signal);
   if (reason == "exit" || reason == "sanitizer") text = "exit status " + fact(core, "exit-status");
   if (!reason.empty() && reason != "signal" && reason != "exit") {
     text += (text.empty() ? "" : ", ") + reason;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <map>
 #include <set>
@@ -195,8 +196,14 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   const auto traces = traces_of(process, thread.tid(), options_.spool);
   const auto written = tracee::write_core(process, cause, traces, kept.path, core);
   if (!written) {
-    failures_ +=
-        fmt::format("backtrail: no crash file: {}: {}\n", kept.path, written.error().message());
+    std::string why = written.error().message();
+    const auto folder = std::filesystem::path{kept.path}.parent_path();
+    if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
+      why = fmt::format("there is no folder {}: make it before the run", folder.string());
+    }
+    // Tried twice, at the signal and at the end, it is said once.
+    const std::string line = fmt::format("backtrail: no crash file: {}: {}\n", kept.path, why);
+    if (failures_.find(line) == std::string::npos) failures_ += line;
     return;
   }
   kept.size = size_text(written->disk_bytes);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "server/session/gdb_signals.hpp"
+#include "decoder/report/report.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -47,7 +47,7 @@ std::string_view reason_name(EndReason reason) {
 std::string ending_text(const Ending& ending) {
   switch (ending.reason) {
     case EndReason::kSignal:
-      return gdb_signal_name(ending.signal);
+      return decoder::signal_name(ending.signal);
     case EndReason::kExit:
       return fmt::format("exit status {}", ending.exit_code);
     case EndReason::kSanitizer:
@@ -55,7 +55,7 @@ std::string ending_text(const Ending& ending) {
     case EndReason::kLeakCheck:
       return "a leak check";
     case EndReason::kTerminated:
-      return gdb_signal_name(ending.signal) + " to the recorder";
+      return decoder::signal_name(ending.signal) + " to the recorder";
     case EndReason::kTimeout:
       return "time is up";
   }

@@ -67,6 +67,14 @@ TEST_F(Report, SignalHandlersAreMarked) {
   EXPECT_THAT(report({"--calls", "100"}), ContainsRegex("reraise  .*\\(signal handler\\)"));
 }
 
+TEST_F(Report, SaysHowItEndedWhereThatWasNoSignal) {
+  run({BT_SERVER, "record", "--on", "exit", "-o", "x.core", "--", "sh", "-c", "exit 3"}, -1);
+  EXPECT_THAT(report(), ContainsRegex("program .* exited with status 3\n"));
+  EXPECT_THAT(report({"--json"}), HasSubstr("\"ending\":\"exited with status 3\""));
+  run({BT_SERVER, "record", "--on", "timeout=0.5", "-o", "x.core", "--", "sleep", "100"}, -1);
+  EXPECT_THAT(report(), ContainsRegex("program .* was stopped because its time was up\n"));
+}
+
 TEST_F(Report, SaysWhatIsNoCode) {
   record("crashes", {"jump0"});
   EXPECT_THAT(report(), AllOf(HasSubstr("at no code of any file (0x0)"),
