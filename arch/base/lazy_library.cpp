@@ -13,7 +13,11 @@ void* lazy_function(const char* library, const char* name) {
   void* const found = handle == nullptr ? nullptr : ::dlsym(handle, name);
   if (found != nullptr) return found;
   const char* why = ::dlerror();
-  throw std::runtime_error{why == nullptr ? std::string{library} + " lacks " + name : why};
+  if (handle != nullptr || why == nullptr) {
+    throw std::runtime_error{std::string{library} + " lacks " + name};
+  }
+  throw std::runtime_error{std::string{why} + "; this needs it: install the package that has it " +
+                           "(of Debian: libzydis4.0, libarchive13, libipt2)"};
 }
 
 }  // namespace backtrail

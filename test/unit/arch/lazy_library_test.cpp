@@ -1,0 +1,33 @@
+#include "arch/base/lazy_library.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace backtrail {
+namespace {
+
+std::string complaint(const char* library, const char* name) {
+  try {
+    (void)lazy_function(library, name);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "found";
+}
+
+TEST(LazyLibrary, OneThatIsNotThereIsToBeInstalled) {
+  EXPECT_THAT(complaint("libnot-there.so.1", "anything"),
+              testing::AllOf(testing::HasSubstr("libnot-there.so.1: cannot open"),
+                             testing::HasSubstr("install the package")));
+}
+
+TEST(LazyLibrary, OneThatIsTooOldIsNamed) {
+  EXPECT_EQ(complaint("libc.so.6", "printf"), "found");
+  EXPECT_EQ(complaint("libc.so.6", "no_such_function"), "libc.so.6 lacks no_such_function");
+}
+
+}  // namespace
+}  // namespace backtrail
