@@ -1,5 +1,4 @@
 #include "decoder/report/report_builder.hpp"
-#include "decoder/report/clean_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 
 #include "arch/disassemble.hpp"
 #include "arch/insn.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_rows.hpp"
 #include "decoder/report/signal_text.hpp"
 #include "decoder/report/thread_calls.hpp"
@@ -77,8 +77,9 @@ class Builder {
     if (reason == "sanitizer") {
       return "ended after a sanitizer's report, with status " + fact("exit-status");
     }
-    if (reason == "leak-check")
+    if (reason == "leak-check") {
       return "failed after its check for leaks, before which this was saved";
+    }
     if (reason == "timeout") return "was stopped because its time was up";
     if (reason == "terminated") {
       return fmt::format("was told to end: {} was sent to the recorder",
