@@ -1,5 +1,7 @@
 /* Branches that go one way most of the time, and later the other way; tail() does the same things
- * some more times. */
+ * some more times. Whoever reads its log while it runs gets a turn now and then, also where one
+ * CPU is all there is. */
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,7 +73,10 @@ static void __attribute__((noinline)) tail(void) {
 int main(int argc, char** argv) {
   const uint32_t rounds = argc > 1 ? (uint32_t)atoi(argv[1]) : 60000;
   for (uint32_t phase = 0; phase < 4; ++phase) {
-    for (uint32_t i = 0; i < rounds; ++i) once(phase % 2 == 0 ? 14 : 2);
+    for (uint32_t i = 0; i < rounds; ++i) {
+      once(phase % 2 == 0 ? 14 : 2);
+      if (i % 256 == 0) sched_yield();
+    }
   }
   raise(SIGWINCH); /* which a debugger hears of */
   tail();
