@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -232,6 +233,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     written_.clear();
     process_.cache_space.reset();
     stop_signal_due_ = false;
+    if (kept_store_) cache::fix_addresses(thread);
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/section_search.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -35,9 +36,11 @@ bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
 void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   if (!store) return;
   const auto exe = ProcFs{}.exe(process_.pid());
-  if (!exe) return;
+  const auto place = repeated_place(process_.pid());
+  if (!exe || !place) return;
   store_ = std::move(store);
-  key_ = fmt::format("{} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value());
+  key_ = fmt::format("{} {:x} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value(),
+                     *place);
   // Kept superblocks run along over breakpoints that are there already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
   if (auto kept = store_->find(key_)) code_->adopt(std::move(kept));

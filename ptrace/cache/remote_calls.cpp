@@ -37,6 +37,8 @@ constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;
+/// What ptrace(2) says of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD.
+constexpr int kSyscallStop = SIGTRAP | 0x80;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
@@ -61,6 +63,8 @@ Result<void> end_call(Thread& thread) {
   const bool ends = status.event == PTRACE_EVENT_FORK || status.event == PTRACE_EVENT_CLONE ||
                     status.event == PTRACE_EVENT_EXEC || status.event == PTRACE_EVENT_VFORK_DONE;
   if (!ends) return fail(TraceErrc::kBusy, "remote call", static_cast<unsigned>(status.event));
+  BT_TRY(const siginfo_t info, request::read_siginfo(thread.tid()));
+  if (info.si_code == kSyscallStop) return {};  // earlier calls have ended it
   BT_CHECKED(request::cont_syscall(thread.tid()));
   BT_TRY(const WaitStatus end, next_stop(thread.tid()));
   if (end.kind != WaitKind::kSyscall) return fail(TraceErrc::kBusy, "end of a system call");

@@ -9,6 +9,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
+#include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/source/hardware_source.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -120,6 +121,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
       if (auto trace = start_hardware(thread, candidate, config)) return trace;
     }
   }
+  if (source != SourceKind::kStep && config.kept && thread.stopped()) cache::fix_addresses(thread);
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, false}};
   std::unique_ptr<StepSource> step;
   if (source != SourceKind::kStep) {

@@ -111,11 +111,13 @@ Error startup_error(int status_fd, const WaitStatus& status) {
   return make_error(TraceErrc::kStartupFailed, "start-up", static_cast<unsigned>(status.raw));
 }
 
-void warn_about_personality(int status_fd) {
+/// Who wraps commands in a container, where that is refused, is not to hear of it every time.
+void tell_about_personality(int status_fd, const LaunchSpec& spec) {
   ChildReport report{};
   if (::read(status_fd, &report, sizeof report) == static_cast<ssize_t>(sizeof report))
-    log::ptrace().warn("cannot disable address randomization: {}",
-                       errno_error(report.errno_value, step_name(report.step)).message());
+    log::ptrace().log(spec.transparent ? log::Level::kInfo : log::Level::kWarn,
+                      "cannot disable address randomization: {}",
+                      errno_error(report.errno_value, step_name(report.step)).message());
 }
 
 // Sets it going again; a process that is gone says so at the next wait.
@@ -273,7 +275,6 @@ Result<LaunchedProcess> start_up(pid_t pid, int execs, int go_fd, int status_fd,
   ::send(go_fd, "g", 1, MSG_NOSIGNAL);
   const Limits limits{Clock::now() + options.timeout, options.cancelled};
   BT_CHECKED(follow_execs(pid, execs, status_fd, guard, limits));
-  warn_about_personality(status_fd);
   BT_CHECKED(leave_exec(pid, status_fd, guard, limits));
   BT_CHECKED(request::set_options(pid, options.ptrace_options));
   BT_TRY(const std::uint64_t cs, request::peek_user_reg(pid, arch::x86::UserReg::kCs));
@@ -320,7 +321,10 @@ Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptio
     else
       set_terminal_foreground(::getpgrp());
   }
-  if (started) guard.release();
+  if (started) {
+    guard.release();
+    tell_about_personality(status.ours.get(), spec);
+  }
   return started;
 }
 

@@ -285,8 +285,8 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   engine_.reported.exits = !observers_.empty();
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};
+  begin_thread(main);  // which may move it
   sanitizers_.on_exec(program_);
-  begin_thread(main);
   go_on(main);
   if (options_.limit) clock_.set(*options_.limit);
   if (options_.flush_every) flush_clock_.set(*options_.flush_every);

@@ -27,6 +27,8 @@ class EngineDriver {
   EngineDriver& operator=(const EngineDriver&) = delete;
 
   Engine engine;
+  /// Of what is launched, as where the kernel cannot be asked for others.
+  bool random_addresses = false;
 
   /// Launches an inferior of the build; 0 when that failed (a test failure then).
   pid_t launch(const std::string& name, std::vector<std::string> arguments = {}) {
@@ -34,6 +36,7 @@ class EngineDriver {
     spec.program = std::string{BT_INFERIOR_DIR} + "/" + name;
     spec.arguments = std::move(arguments);
     spec.through_shell = false;
+    spec.disable_randomization = !random_addresses;
     const auto pid = engine.launch(spec);
     if (!pid) ADD_FAILURE() << pid.error().message();
     return pid.value_or(0);

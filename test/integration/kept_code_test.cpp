@@ -33,11 +33,12 @@ struct Outcome {
 };
 
 Outcome run_with(const Store& store, const std::string& name,
-                 const std::vector<std::string>& arguments = {}) {
+                 const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
   Outcome outcome;
   Collector collector;
   const auto sums = std::make_shared<SourceStatistics>();
   EngineDriver driver{SourceKind::kCache};
+  driver.random_addresses = random_addresses;
   const pid_t pid = driver.launch(name, arguments);
   const ThreadId id{pid, pid};
   EXPECT_TRUE(driver.engine.enable_trace(
@@ -93,6 +94,13 @@ void damage(const fs::path& file) {
   stream.put('x').put('y').put('z');
 }
 
+/// Of the addresses that the kernel chooses (proc_sys_vm(5)).
+int vm_random_bits() {
+  int bits = 0;
+  std::ifstream{"/proc/sys/vm/mmap_rnd_bits"} >> bits;
+  return bits;
+}
+
 class KeptCodeOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(KeptCodeOf, RunsTheSameWithFewerMisses) {
@@ -106,6 +114,46 @@ TEST_P(KeptCodeOf, RunsTheSameWithFewerMisses) {
 INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOf,
                          testing::Values("plain_static", "calls_static", "calls", "throws", "jumps",
                                          "loads"));
+
+class KeptCodeOfRandomAddresses : public testing::TestWithParam<const char*> {};
+
+TEST_P(KeptCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
+  const Folder folder;
+  const auto run = [&] {
+    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam(), {}, true);
+  };
+  const Outcome first = run();
+  EXPECT_EQ(first.end.kind, StopKind::kProcessExited);
+  // With 32 random bits there are three places.
+  const bool usual = vm_random_bits() == 28;
+  for (int i = 0; i < 3; ++i) {
+    const Outcome again = run();
+    EXPECT_EQ(again.end.exit_code, first.end.exit_code);
+    // Its stack and its heap are elsewhere, so that it may go another way in the C library.
+    EXPECT_NEAR(static_cast<double>(again.records.size()),
+                static_cast<double>(first.records.size()),
+                static_cast<double>(first.records.size()) / 20);
+    if (!usual) continue;
+    EXPECT_LT(again.misses, first.misses / 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOfRandomAddresses,
+                         testing::Values("plain_static", "calls", "throws", "jumps", "loads"));
+
+TEST(RandomAddresses, AreFixedWithoutALie) {
+  const Folder folder;
+  for (const char* how : {"", "again", "limited"}) {
+    for (int i = 0; i < 2; ++i) {
+      std::vector<std::string> arguments;
+      if (*how != '\0') arguments.emplace_back(how);
+      const Outcome outcome =
+          run_with(std::make_shared<cache::KeptStore>(folder.inner()), "places", arguments, true);
+      EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited) << how;
+      EXPECT_EQ(outcome.end.exit_code, 0) << how;
+    }
+  }
+}
 
 TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
   const Folder folder;
