@@ -58,6 +58,15 @@ struct ReportRow {
   std::uint64_t end_position = 0;
 };
 
+/// What a signal handler interrupted that was still running at the end.
+struct ReportInterrupted {
+  ReportPlace place;
+  std::string instruction;
+  /// The calls before the handler's; empty where `ReportThread::rows` begins with older ones.
+  std::uint64_t earlier_rows = 0;
+  std::vector<ReportRow> rows;
+};
+
 struct ReportThread {
   std::uint32_t tid = 0;
   std::string name;
@@ -70,9 +79,10 @@ struct ReportThread {
   std::uint64_t recorded = 0;  ///< Branches in the file.
   std::uint64_t lost = 0;      ///< Older ones that were not kept.
   std::uint64_t looked_at = 0;
-  std::uint64_t calls = 0;  ///< In those.
-  std::uint64_t earlier_rows = 0;
+  std::uint64_t calls = 0;         ///< In those.
+  std::uint64_t earlier_rows = 0;  ///< In front of `rows`, but for those before `interrupted`.
   std::optional<OffSums> times;
+  std::optional<ReportInterrupted> interrupted;  ///< Of the thread that died.
   std::vector<ReportRow> rows;
 };
 

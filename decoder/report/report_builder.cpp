@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,6 +23,18 @@ constexpr std::uint64_t kLongestLook = 1U << 22U;
 constexpr std::uint64_t kLookGrowth = 8;
 /// Times off the CPU that are worth a line.
 constexpr std::uint64_t kShortestOff = 1'000'000;
+
+/// Without what began before `position`, in front.
+std::vector<ReportRow> without_callers(std::vector<ReportRow> rows, std::uint64_t position) {
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](const ReportRow& row) {
+    return row.kind == RowKind::kCall && row.begin_position >= position;
+  });
+  rows.erase(rows.begin(), first);
+  std::uint32_t least = ~0U;
+  for (const ReportRow& row : rows) least = std::min(least, row.level);
+  for (ReportRow& row : rows) row.level -= least;
+  return rows;
+}
 
 class Builder {
  public:
@@ -52,7 +65,7 @@ class Builder {
   }
 
  private:
-  void take_signal(Report& report) const {
+  void take_signal(Report& report) {
     const CoreThread& died = core_.threads().front();
     report.signal = died.signal;
     report.signal_name = signal_name(died.signal);
@@ -63,6 +76,7 @@ class Builder {
     report.cause = text.words;
     report.has_address = text.address.has_value();
     report.address = text.address.value_or(TraceeAddr{});
+    sent_ = text.sent;
   }
 
   [[nodiscard]] std::string fact(const char* name) const {
@@ -132,11 +146,19 @@ class Builder {
     return out;
   }
 
+  /// How many branches are looked at first, where nobody says.
+  std::uint64_t first_look(const ReportThread& thread) {
+    if (!thread.died || !sent_) return kFirstLook;
+    // A handler may have raised it again, long after what it was called for.
+    const std::uint64_t since = records_since_signal(archive_, thread.tid, kLongestLook);
+    return since == 0 ? kFirstLook : std::min(since + kFirstLook, kLongestLook);
+  }
+
   void add_calls(const CoreThread& thread, std::size_t wanted, ReportThread& out) {
     const bool grows = options_.branches == 0;
     const std::optional<TraceTimes> times = archive_.times(thread.tid);
     if (times) out.times = off_sums(times->times());
-    std::uint64_t look = grows ? kFirstLook : options_.branches;
+    std::uint64_t look = grows ? first_look(out) : options_.branches;
     for (;; look *= kLookGrowth) {
       const ThreadCalls traced = rebuild_calls(archive_, thread.tid, look, insns_, symbols_);
       std::vector<OffMark> offs;
@@ -148,8 +170,10 @@ class Builder {
       out.looked_at = traced.records;
       out.calls = traced.calls.size();
       out.earlier_rows = calls - std::min(calls, wanted);
-      out.rows = report_rows({traced.calls, traced.gaps, rows, offs}, symbols_, wanted);
-      if (times) add_times(*times, traced.first, out.rows);
+      const RowSource source{traced.calls, traced.gaps, rows, offs};
+      out.rows = report_rows(source, symbols_, wanted);
+      if (out.died) add_interrupted(traced, source, wanted, out);
+      if (times) add_times(*times, traced.first, out);
       if (traced.last && traced.last->kind == RecordKind::kBranch &&
           traced.last->to == thread.user.pc()) {
         out.arrived = true;
@@ -160,6 +184,39 @@ class Builder {
     }
   }
 
+  /// What a handler interrupted in which it died; the calls before that, where those shown are
+  /// all the handler's, of which fewer are shown then.
+  void add_interrupted(const ThreadCalls& traced, const RowSource& all, std::size_t wanted,
+                       ReportThread& out) {
+    const std::size_t handler = open_handler(traced.calls);
+    if (handler == kNoCall) return;
+    const Call& call = traced.calls[handler];
+    ReportInterrupted& before = out.interrupted.emplace();
+    before.place = place(call.site);
+    before.instruction = instruction(call.site);
+    const bool shown = std::any_of(out.rows.begin(), out.rows.end(), [&](const ReportRow& row) {
+      return row.kind == RowKind::kCall && !row.context &&
+             row.begin_position <= call.begin_position;
+    });
+    if (shown) return;
+    const ThreadCalls older = calls_before(traced, handler);
+    std::vector<OffMark> offs;
+    std::copy_if(all.offs.begin(), all.offs.end(), std::back_inserter(offs),
+                 [&](const OffMark& off) { return off.position <= call.begin_position; });
+    const std::vector<FoldedRow> rows = fold_calls(older.calls, older.gaps, offs);
+    const std::size_t calls = count_calls(rows);
+    before.earlier_rows = calls - std::min(calls, wanted);
+    before.rows = report_rows({older.calls, older.gaps, rows, offs}, symbols_, wanted);
+    const std::size_t fewer = std::min(wanted, options_.other_calls);
+    const std::size_t count = count_calls(all.rows);
+    out.rows = without_callers(report_rows(all, symbols_, fewer), call.begin_position);
+    out.earlier_rows = count - std::min(count, calls + fewer);
+  }
+
+  static void add_times(const TraceTimes& times, std::uint64_t first, ReportThread& thread) {
+    add_times(times, first, thread.rows);
+    if (thread.interrupted) add_times(times, first, thread.interrupted->rows);
+  }
   static void add_times(const TraceTimes& times, std::uint64_t first,
                         std::vector<ReportRow>& rows) {
     const ThreadTimes& all = times.times();
@@ -178,6 +235,7 @@ class Builder {
   Symbols& symbols_;
   ReportOptions options_;
   InsnCache insns_;
+  bool sent_ = false;  ///< The signal that ended the program.
 };
 
 }  // namespace

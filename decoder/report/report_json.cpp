@@ -143,6 +143,20 @@ json::object times_json(const OffSums& times) {
   return out;
 }
 
+json::array rows_json(const std::vector<ReportRow>& rows) {
+  json::array out;
+  for (const ReportRow& row : rows) out.push_back(row_json(row));
+  return out;
+}
+
+json::object interrupted_json(const ReportInterrupted& interrupted) {
+  json::object out;
+  out["at"] = place_json(interrupted.place, interrupted.instruction);
+  out["earlier_rows"] = interrupted.earlier_rows;
+  out["calls"] = rows_json(interrupted.rows);
+  return out;
+}
+
 json::object thread_json(const ReportThread& thread) {
   json::object out;
   out["tid"] = thread.tid;
@@ -158,9 +172,8 @@ json::object thread_json(const ReportThread& thread) {
   out["calls_examined"] = thread.calls;
   out["earlier_rows"] = thread.earlier_rows;
   if (thread.times) out["times"] = times_json(*thread.times);
-  json::array rows;
-  for (const ReportRow& row : thread.rows) rows.push_back(row_json(row));
-  out["calls"] = std::move(rows);
+  if (thread.interrupted) out["interrupted"] = interrupted_json(*thread.interrupted);
+  out["calls"] = rows_json(thread.rows);
   return out;
 }
 

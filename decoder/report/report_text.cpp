@@ -149,6 +149,13 @@ std::string thread_title(const ReportThread& thread) {
   return out + (thread.died ? " died" : "");
 }
 
+std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows) {
+  std::string out;
+  if (earlier != 0) out += fmt::format("    ... {} earlier ...\n", grouped(earlier));
+  for (const ReportRow& row : rows) out += row_text(row);
+  return out;
+}
+
 std::string thread_text(const Report& report, const ReportThread& thread) {
   std::string out =
       thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
@@ -156,11 +163,18 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  out += times_line(thread) + trace_line(thread);
-  if (thread.earlier_rows != 0) {
-    out += fmt::format("    ... {} earlier ...\n", grouped(thread.earlier_rows));
+  if (thread.interrupted) {
+    out += "  in a signal handler, which interrupted " +
+           place_text(thread.interrupted->place, thread.interrupted->instruction) + "\n";
   }
-  for (const ReportRow& row : thread.rows) out += row_text(row);
+  out += times_line(thread) + trace_line(thread);
+  if (thread.interrupted && !thread.interrupted->rows.empty()) {
+    out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows);
+    const ReportPlace& place = thread.interrupted->place;
+    out += "  => a signal at " + frame_text(place.frames.front(), place) +
+           "; its handler's last calls:\n";
+  }
+  out += rows_text(thread.earlier_rows, thread.rows);
   if (thread.died) {
     const ReportFrame& frame = thread.place.frames.front();
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";

@@ -97,7 +97,7 @@ SignalText signal_text(int signal, std::span<const std::uint8_t> siginfo, arch::
     return {plain_words(signal), std::nullopt};
   }
   const int code = static_cast<int>(load_le<std::uint32_t>(siginfo, 8));
-  if (code <= 0) return {sent_words(signal, code, siginfo, fields), std::nullopt};
+  if (code <= 0) return {sent_words(signal, code, siginfo, fields), std::nullopt, true};
   const bool fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
                      signal == SIGILL || signal == SIGTRAP;
   if (!fault) return {plain_words(signal), std::nullopt};

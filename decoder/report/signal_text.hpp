@@ -15,6 +15,7 @@ namespace backtrail::decoder {
 struct SignalText {
   std::string words;                  ///< No full stop.
   std::optional<TraceeAddr> address;  ///< What it is about.
+  bool sent = false;                  ///< By a process, perhaps its own; nothing faulted.
 };
 
 /// @param siginfo  The kernel's siginfo_t in the program's width; may be empty.

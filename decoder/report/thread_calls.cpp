@@ -36,4 +36,53 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
   return out;
 }
 
+std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
+                                   std::uint64_t most) {
+  std::uint64_t records = 0;
+  std::uint64_t oldest = 0;  // Records up to it, and it.
+  archive.visit(tid, most, [&](std::span<const Record> some) {
+    for (const Record& record : some) {
+      ++records;
+      if (oldest == 0 && record.kind == RecordKind::kAsync) oldest = records;
+    }
+  });
+  return oldest == 0 ? 0 : records - oldest + 1;
+}
+
+std::size_t open_handler(std::span<const Call> calls) {
+  // The handler that a call is, or took the place of by a jump.
+  std::vector<std::size_t> handlers(calls.size(), kNoCall);
+  std::vector<std::size_t> newest_within(calls.size(), kNoCall);
+  std::size_t newest_outside = kNoCall;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Call& call = calls[i];
+    std::size_t& newest = call.parent == kNoCall ? newest_outside : newest_within[call.parent];
+    if (call.begin == CallBegin::kSignal) handlers[i] = i;
+    if (call.begin == CallBegin::kTailCalled && newest != kNoCall &&
+        calls[newest].end == CallEnd::kTailCalled) {
+      handlers[i] = handlers[newest];
+    }
+    if (call.end == CallEnd::kOpen && handlers[i] != kNoCall) return handlers[i];
+    newest = i;
+  }
+  return kNoCall;
+}
+
+ThreadCalls calls_before(const ThreadCalls& all, std::size_t index) {
+  const std::uint64_t position = all.calls[index].begin_position;
+  ThreadCalls out;
+  out.records = position;
+  out.first = all.first;
+  // Callers come first, so who is not yet there began later.
+  out.calls.assign(all.calls.begin(), all.calls.begin() + static_cast<std::ptrdiff_t>(index));
+  for (std::size_t i = all.calls[index].parent; i != kNoCall; i = out.calls[i].parent) {
+    out.calls[i].end = CallEnd::kOpen;
+    out.calls[i].end_position = position;
+  }
+  for (const GapMark& gap : all.gaps) {
+    if (gap.position <= position) out.gaps.push_back(gap);
+  }
+  return out;
+}
+
 }  // namespace backtrail::decoder

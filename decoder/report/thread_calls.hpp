@@ -2,8 +2,10 @@
 /// @file
 /// The calls of one thread of a crash file, from its newest records.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "decoder/calls/call.hpp"
@@ -27,5 +29,16 @@ struct ThreadCalls {
 /// Number of the oldest of so many that end the thread's trace.
 [[nodiscard]] std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid,
                                          std::uint64_t records);
+
+/// How many records of the last `most`, or a few more, there are from the oldest signal on; 0: no
+/// signal.
+[[nodiscard]] std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
+                                                 std::uint64_t most);
+
+/// The outermost signal handler that had not returned at the end; kNoCall: there is none.
+[[nodiscard]] std::size_t open_handler(std::span<const Call> calls);
+
+/// What there was when the call at `index` began.
+[[nodiscard]] ThreadCalls calls_before(const ThreadCalls& all, std::size_t index);
 
 }  // namespace backtrail::decoder

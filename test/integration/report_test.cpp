@@ -67,6 +67,20 @@ TEST_F(Report, SignalHandlersAreMarked) {
   EXPECT_THAT(report({"--calls", "100"}), ContainsRegex("reraise  .*\\(signal handler\\)"));
 }
 
+TEST_F(Report, WhatAHandlerInterruptedIsShownHoweverMuchTheHandlerDid) {
+  record("crashes", {"reraise-late"});
+  EXPECT_THAT(
+      report(),
+      AllOf(ContainsRegex("\n  in a signal handler, which interrupted fault crashes.c:[0-9]+ "
+                          "\\(0x[0-9a-f]+ = crashes\\+0x[0-9a-f]+\\): movl"),
+            ContainsRegex("> +main( .*)?\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"
+                          "  => a signal at fault crashes.c:[0-9]+; its handler's last calls:\n"
+                          "    \\.\\.\\. [0-9,]+ earlier \\.\\.\\.\n(.*\n)*"
+                          "  > +raise .*\n(.*\n)*  => SIGSEGV at ")));
+  EXPECT_THAT(report({"--json"}),
+              ContainsRegex("\"interrupted\":\\{\"at\":\\{[^}]*\"function\":\"fault\""));
+}
+
 TEST_F(Report, SaysHowItEndedWhereThatWasNoSignal) {
   run({BT_SERVER, "record", "--on", "exit", "-o", "x.core", "--", "sh", "-c", "exit 3"}, -1);
   EXPECT_THAT(report(), ContainsRegex("program .* exited with status 3\n"));

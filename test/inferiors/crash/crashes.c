@@ -39,6 +39,17 @@ static void reraise(int number) {
   signal(number, SIG_DFL);
   raise(number);
 }
+/// Calls in no order that repeats.
+static int __attribute__((noinline)) scribble(unsigned seed, int height) {
+  if (height == 0) return 1;
+  seed = seed * 1103515245 + 12345;
+  const int less = scribble(seed, height - 1);
+  return (seed & 0x10000) == 0 ? less + 1 : less + scribble(seed ^ 0x5a5a5a5a, height - 1);
+}
+static void write_and_reraise(int number) {
+  sink = scribble(1, 28);
+  reraise(number);
+}
 static void jump_back(int number) {
   siglongjmp(back, number);
 }
@@ -163,6 +174,11 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(how, "reraise")) {
     signal(SIGSEGV, reraise);
+    fault();
+  }
+  if (!strcmp(how, "reraise-late")) {
+    struct sigaction action = {.sa_handler = write_and_reraise, .sa_flags = SA_NODEFER};
+    sigaction(SIGSEGV, &action, NULL);
     fault();
   }
   if (!strcmp(how, "caught")) {
