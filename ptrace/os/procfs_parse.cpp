@@ -154,6 +154,11 @@ std::optional<MapEntry> parse_maps_line(std::string_view line) {
   // The rest of the line, blanks inside included.
   while (rest.ends_with('\n')) rest.remove_suffix(1);
   out.path = rest;
+  // The kernel writes a newline in a name so, and nothing else.
+  constexpr std::string_view kNewline = "\\012";
+  for (std::size_t at = 0; (at = out.path.find(kNewline, at)) != std::string::npos; ++at) {
+    out.path.replace(at, kNewline.size(), "\n");
+  }
   return out;
 }
 

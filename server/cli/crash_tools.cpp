@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "decoder/corefile/core_file.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "server/crash/archive.hpp"
@@ -20,7 +21,7 @@ namespace backtrail::server {
 namespace {
 
 int fail_with(const std::string& text) {
-  fmt::print(stderr, "backtrail: {}\n", text);
+  fmt::print(stderr, "backtrail: {}\n", decoder::printable(text));
   return 1;
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "server/cli/cli_words.hpp"
@@ -141,7 +142,13 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.keep = *keep;
   options.recorder.limit = keep->timeout;
   constexpr std::uint64_t kSpoolBytes = 2ULL << 30;
-  if (values.all && values.output.empty()) return fail_with("--all goes with -o");
+  if (values.output.empty()) {
+    // A time limit is one without a file, too.
+    if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on goes with -o");
+    for (const char* option : {"--full", "--all", "--max-disk"}) {
+      if (app.count(option) != 0) return fail_with(fmt::format("{} goes with -o", option));
+    }
+  }
   options.all = values.all;
   options.spool_bytes = values.max_disk.empty() ? kSpoolBytes : options.core.max_bytes;
   options.launch.program = words.front();

@@ -10,6 +10,7 @@
 
 #include "decoder/export/exports.hpp"
 #include "decoder/export/html_page.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_builder.hpp"
 #include "decoder/report/report_text.hpp"
 #include "decoder/symbols/core_modules.hpp"
@@ -26,7 +27,7 @@ struct CloseFile {
 };
 
 int say(const std::string& about, const std::string& what) {
-  fmt::print(stderr, "backtrail: {}: {}\n", about, what);
+  fmt::print(stderr, "backtrail: {}: {}\n", decoder::printable(about), decoder::printable(what));
   return 1;
 }
 

@@ -11,21 +11,16 @@
 
 #include "decoder/corefile/build_id.hpp"
 #include "decoder/corefile/trace_archive.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "decoder/report/report.hpp"
 
 namespace backtrail::server {
 namespace {
 
+using decoder::printable;
+
 std::string line(std::string_view name, const std::string& value) {
   return fmt::format("{:<9}{}\n", name, value);
-}
-
-/// Programs choose their names and arguments; a terminal shall show them and do nothing else.
-std::string printable(std::string_view text) {
-  constexpr char kDelete = 0x7f;
-  std::string out;
-  for (const char c : text) out += (c >= 0 && c < ' ') || c == kDelete ? '?' : c;
-  return out;
 }
 
 std::string fact(const decoder::CoreFile& core, const std::string& name) {
@@ -121,7 +116,7 @@ std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& cor
 
 std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
                        const decoder::CoreFile& core, tracee::CoreMemory& memory) {
-  std::string text = line("file", fmt::format("{}, {}{}", name, size_text(disk_bytes),
+  std::string text = line("file", fmt::format("{}, {}{}", printable(name), size_text(disk_bytes),
                                               core.truncated() ? ", cut off" : ""));
   const bool wide = core.isa() == arch::Isa::kAmd64;
   text += line("process", fmt::format("{} ({}, {})", printable(core.process().name),

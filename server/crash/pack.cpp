@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "decoder/corefile/core_file.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "server/crash/archive.hpp"
@@ -54,12 +55,13 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
   DebugFiles beside;
   const auto add = [&](const std::string& place, const std::string& file) {
     const auto added = out.add(kPackedFiles + place, file);
-    if (!added) problems += fmt::format("  {}\n", added.error());
+    if (!added) problems += fmt::format("  {}\n", decoder::printable(added.error()));
   };
   for (const MappedProgramFile& file : mapped_program_files(*core, memory)) {
     // Data files and devices are no business of another machine.
     if (file.found.empty()) {
-      problems += fmt::format("  {} is not here, or another one is\n", file.path);
+      problems +=
+          fmt::format("  {} is not here, or another one is\n", decoder::printable(file.path));
     } else if (is_elf(file.found)) {
       add(file.path, file.found);
       find_debug_files(file.found, beside);
@@ -75,8 +77,9 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
   if (auto finished = out.finish(); !finished) return tl::unexpected{finished.error()};
   std::error_code error;
   std::string text =
-      fmt::format("{}: {}; {} programs and libraries, {} debug files, {} sources\n", archive,
-                  size_text(fs::file_size(archive, error)), programs, debug, sources);
+      fmt::format("{}: {}; {} programs and libraries, {} debug files, {} sources\n",
+                  decoder::printable(archive), size_text(fs::file_size(archive, error)), programs,
+                  debug, sources);
   if (!problems.empty()) text += "not in it:\n" + problems;
   return text;
 }

@@ -6,6 +6,7 @@
 #include <future>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "decoder/corefile/trace_blocks.hpp"
+#include "decoder/report/clean_text.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -104,6 +106,13 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
   return out;
 }
 
+/// In a name of a program that becomes a file's: systems that store CI's artifacts refuse some.
+bool fits_file_name(char c) {
+  constexpr char kDelete = 0x7f;
+  const bool control = (c >= 0 && c < ' ') || c == kDelete;
+  return !control && std::string_view{"/\\:<>|*?\""}.find(c) == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string crash_file_name(const std::string& pattern, pid_t pid, const std::string& name,
@@ -119,7 +128,7 @@ std::string crash_file_name(const std::string& pattern, pid_t pid, const std::st
         out += std::to_string(pid);
         break;
       case 'e':
-        for (const char c : name) out += c == '/' ? '!' : c;
+        for (const char c : name) out += fits_file_name(c) ? c : '!';
         break;
       case 't':
         out += std::to_string(time);
@@ -167,13 +176,13 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   const std::time_t now = std::time(nullptr);
   const std::string name = tracee::ProcFs{}.comm(thread.tid()).value_or("program");
   const std::string program = tracee::ProcFs{}.comm(process.pid()).value_or(name);
-  Kept kept{
-      .pid = process.pid(),
-      .is_program = process.pid() == recorder_.program(),
-      .path = crash_file_name(options_.pattern, process.pid(), program, now),
-      .final_path = {},
-      .what = fmt::format("{} in {} (process {})", ending_text(ending), program, process.pid()),
-      .size = {}};
+  Kept kept{.pid = process.pid(),
+            .is_program = process.pid() == recorder_.program(),
+            .path = crash_file_name(options_.pattern, process.pid(), program, now),
+            .final_path = {},
+            .what = fmt::format("{} in {} (process {})", ending_text(ending),
+                                decoder::printable(program), process.pid()),
+            .size = {}};
   kept.final_path = kept.path;
   // Whose name it is shows at the end.
   if (!kept.is_program) kept.path += fmt::format(".{}", kept.pid);
@@ -202,7 +211,8 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
       why = fmt::format("there is no folder {}: make it before the run", folder.string());
     }
     // Tried twice, at the signal and at the end, it is said once.
-    const std::string line = fmt::format("backtrail: no crash file: {}: {}\n", kept.path, why);
+    const std::string line = fmt::format("backtrail: no crash file: {}: {}\n",
+                                         decoder::printable(kept.path), decoder::printable(why));
     if (failures_.find(line) == std::string::npos) failures_ += line;
     return;
   }
@@ -233,7 +243,8 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
         ::rename(kept.path.c_str(), kept.final_path.c_str()) == 0) {
       kept.path = kept.final_path;
     }
-    text += fmt::format("backtrail: {}: {} ({})\n", kept.what, kept.path, kept.size);
+    text += fmt::format("backtrail: {}: {} ({})\n", kept.what, decoder::printable(kept.path),
+                        kept.size);
   }
   if (!good && dropped_ != 0) {
     text += fmt::format("backtrail: {} older children's files were not kept\n", dropped_);

@@ -173,6 +173,30 @@ TEST(EndingsKept, AreThoseThatWereAskedFor) {
   EXPECT_EQ(record({"--on", "timeout=never", "true"}).status, 1);
 }
 
+TEST(EndingsKept, WhatIsSaidOfAFileNeedsAFile) {
+  const std::vector<std::vector<std::string>> cases{
+      {"--on", "always"}, {"--full"}, {"--all"}, {"--max-disk", "1M"}};
+  for (const std::vector<std::string>& options : cases) {
+    const Ran ran = record(with(options, {"true"}));
+    EXPECT_EQ(ran.status, 1) << options.front();
+    EXPECT_THAT(ran.output, HasSubstr(options.front() + " goes with -o"));
+  }
+}
+
+TEST(EndingsKept, NamesOfProgramsDoNothingToTerminals) {
+  const TemporaryFolder folder;
+  const std::string program = folder / "a\x1b[31m\n:b";
+  std::filesystem::copy_file(inferior("crashes"), program);
+  const Ran ran = record({"-o", folder / "%e.core", "--", program, "null"});
+  const std::string core = folder / "a![31m!!b.core";
+  EXPECT_TRUE(std::filesystem::exists(core));
+  EXPECT_THAT(own_lines(ran.output), AllOf(HasSubstr("SIGSEGV in a\\x1b[31m\\x0a:b (process"),
+                                           HasSubstr("a![31m!!b.core (")));
+  // The kernel writes its maps with the newline escaped.
+  EXPECT_THAT(run({BT_BACKTRAIL, "info", core}).output,
+              HasSubstr("here    " + folder / "a\\x1b[31m\\x0a:b"));
+}
+
 TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
   const TemporaryFolder folder;
   const Ran ran = record(with({"-o", folder / "core", "--"},

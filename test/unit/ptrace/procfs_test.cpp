@@ -83,6 +83,7 @@ TEST(ProcFs, ParsesMaps) {
   EXPECT_TRUE(maps[1].shared && maps[1].write);
   EXPECT_EQ(maps[1].path, "");
   EXPECT_EQ(maps[2].path, "[vsyscall]");
+  EXPECT_EQ(parse_maps_line("1000-2000 r-xp 0 00:00 0  /a\\012b\\012\\013")->path, "/a\nb\n\\013");
   EXPECT_FALSE(parse_maps_line("2000-1000 r-xp 0 00:00 0"));
 }
 

@@ -54,6 +54,8 @@ TEST(KeepPolicy, TimeIsInSecondsOrMinutes) {
 TEST(CrashFileName, FillsInWhatIsKnown) {
   EXPECT_EQ(crash_file_name("a/%e.%p.%t", 12, "prog", 34), "a/prog.12.34");
   EXPECT_EQ(crash_file_name("%e%%%x%", 1, "a/b", 2), "a!b%%x%");
+  // What terminals obey, and what artifacts of CI systems may not be called.
+  EXPECT_EQ(crash_file_name("%e", 1, "a\x1b[2J\n:<>|*?\"\\\x7f b", 2), "a![2J!!!!!!!!!! b");
 }
 
 }  // namespace
