@@ -58,8 +58,9 @@ struct ReportRow {
   std::uint64_t end_position = 0;
 };
 
-/// What a signal handler interrupted that was still running at the end.
+/// What a signal handler interrupted that was still running at the end, or had just returned.
 struct ReportInterrupted {
+  bool returned = false;
   ReportPlace place;
   std::string instruction;
   /// The calls before the handler's; empty where `ReportThread::rows` begins with older ones.

@@ -148,9 +148,11 @@ class Builder {
 
   /// How many branches are looked at first, where nobody says.
   std::uint64_t first_look(const ReportThread& thread) {
-    if (!thread.died || !sent_) return kFirstLook;
-    // A handler may have raised it again, long after what it was called for.
-    const std::uint64_t since = records_since_signal(archive_, thread.tid, kLongestLook);
+    if (!thread.died) return kFirstLook;
+    // A handler may have raised it again, long after what it was called for, or have returned to
+    // what faults.
+    const TraceeAddr place = sent_ ? TraceeAddr{} : thread.place.address;
+    const std::uint64_t since = records_since_signal(archive_, thread.tid, kLongestLook, place);
     return since == 0 ? kFirstLook : std::min(since + kFirstLook, kLongestLook);
   }
 
@@ -184,16 +186,17 @@ class Builder {
     }
   }
 
-  /// What a handler interrupted in which it died; the calls before that, where those shown are
-  /// all the handler's, of which fewer are shown then.
+  /// What a handler interrupted in or behind which it died; the calls before that, where those
+  /// shown are all the handler's, of which fewer are shown then.
   void add_interrupted(const ThreadCalls& traced, const RowSource& all, std::size_t wanted,
                        ReportThread& out) {
-    const std::size_t handler = open_handler(traced.calls);
+    const std::size_t handler = last_handler(traced.calls, out.place.address);
     if (handler == kNoCall) return;
     const Call& call = traced.calls[handler];
     ReportInterrupted& before = out.interrupted.emplace();
     before.place = place(call.site);
     before.instruction = instruction(call.site);
+    before.returned = call.site == out.place.address;
     const bool shown = std::any_of(out.rows.begin(), out.rows.end(), [&](const ReportRow& row) {
       return row.kind == RowKind::kCall && !row.context &&
              row.begin_position <= call.begin_position;

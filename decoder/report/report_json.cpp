@@ -152,6 +152,7 @@ json::array rows_json(const std::vector<ReportRow>& rows) {
 json::object interrupted_json(const ReportInterrupted& interrupted) {
   json::object out;
   out["at"] = place_json(interrupted.place, interrupted.instruction);
+  out["returned"] = interrupted.returned;
   out["earlier_rows"] = interrupted.earlier_rows;
   out["calls"] = rows_json(interrupted.rows);
   return out;

@@ -163,9 +163,12 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  if (thread.interrupted) {
+  if (thread.interrupted && !thread.interrupted->returned) {
     out += "  in a signal handler, which interrupted " +
            place_text(thread.interrupted->place, thread.interrupted->instruction) + "\n";
+  }
+  if (thread.interrupted && thread.interrupted->returned) {
+    out += "  after a signal handler, which ran here and returned\n";
   }
   out += times_line(thread) + trace_line(thread);
   if (thread.interrupted && !thread.interrupted->rows.empty()) {

@@ -37,23 +37,26 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
 }
 
 std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
-                                   std::uint64_t most) {
+                                   std::uint64_t most, TraceeAddr place) {
   std::uint64_t records = 0;
   std::uint64_t oldest = 0;  // Records up to it, and it.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;
-      if (oldest == 0 && record.kind == RecordKind::kAsync) oldest = records;
+      if (oldest != 0 || record.kind != RecordKind::kAsync) continue;
+      if (place == TraceeAddr{} || record.from == place) oldest = records;
     }
   });
   return oldest == 0 ? 0 : records - oldest + 1;
 }
 
-std::size_t open_handler(std::span<const Call> calls) {
+std::size_t last_handler(std::span<const Call> calls, TraceeAddr pc) {
   // The handler that a call is, or took the place of by a jump.
   std::vector<std::size_t> handlers(calls.size(), kNoCall);
   std::vector<std::size_t> newest_within(calls.size(), kNoCall);
   std::size_t newest_outside = kNoCall;
+  std::size_t returned = kNoCall;  // The newest that interrupted what is at the pc.
+  std::uint64_t returned_at = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
     std::size_t& newest = call.parent == kNoCall ? newest_outside : newest_within[call.parent];
@@ -63,9 +66,15 @@ std::size_t open_handler(std::span<const Call> calls) {
       handlers[i] = handlers[newest];
     }
     if (call.end == CallEnd::kOpen && handlers[i] != kNoCall) return handlers[i];
+    if (handlers[i] != kNoCall && calls[handlers[i]].site == pc) {
+      returned = handlers[i];
+      returned_at = call.end_position;
+    }
     newest = i;
   }
-  return kNoCall;
+  // Whatever was called afterwards is what led to the end.
+  const bool is_last = returned != kNoCall && calls.back().begin_position <= returned_at;
+  return is_last ? returned : kNoCall;
 }
 
 ThreadCalls calls_before(const ThreadCalls& all, std::size_t index) {

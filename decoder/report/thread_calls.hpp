@@ -32,11 +32,13 @@ struct ThreadCalls {
 
 /// How many records of the last `most`, or a few more, there are from the oldest signal on; 0: no
 /// signal.
+/// @param place  Signals that interrupted this only; 0: any.
 [[nodiscard]] std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
-                                                 std::uint64_t most);
+                                                 std::uint64_t most, TraceeAddr place);
 
-/// The outermost signal handler that had not returned at the end; kNoCall: there is none.
-[[nodiscard]] std::size_t open_handler(std::span<const Call> calls);
+/// The outermost signal handler that had not returned at the end, or had just returned to `pc`,
+/// where it had come from; kNoCall: there is none.
+[[nodiscard]] std::size_t last_handler(std::span<const Call> calls, TraceeAddr pc);
 
 /// What there was when the call at `index` began.
 [[nodiscard]] ThreadCalls calls_before(const ThreadCalls& all, std::size_t index);

@@ -14,8 +14,9 @@ std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::stri
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;
-    const int status = app.exit(error, out, err) == 0 ? 0 : 1;
-    return PrintAndExit{status, status == 0 ? out.str() : err.str()};
+    if (app.exit(error, out, err) == 0) return PrintAndExit{0, out.str()};
+    return PrintAndExit{1, fmt::format("backtrail: {}\n'{} --help' shows how it is used.\n",
+                                       error.what(), app.get_name())};
   }
   return std::nullopt;
 }

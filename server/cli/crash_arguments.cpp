@@ -10,9 +10,10 @@ Command parse_replay_arguments(std::span<const std::string> words) {
   ReplayOptions options;
   std::vector<std::string> places;
   CLI::App app{"Serve a crash file to gdb", "backtrail replay"};
-  app.add_option("WORDS", places,
-                 "[COMM] FILE: where gdb connects to, as for serve; the crash file, or "
-                 "an archive of pack")
+  app.add_option("FILE", places,
+                 "The crash file, or an archive of pack; before it COMM, where gdb connects to, as "
+                 "for serve")
+      ->type_name("[COMM] FILE")
       ->required()
       ->expected(1, 2);
   add_roots_option(app, options.roots);

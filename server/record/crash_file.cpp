@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -209,6 +210,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     const auto folder = std::filesystem::path{kept.path}.parent_path();
     if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
       why = fmt::format("there is no folder {}: make it before the run", folder.string());
+    }
+    if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
+      why += ", or --max-disk is too little for registers and traces";
     }
     // Tried twice, at the signal and at the end, it is said once.
     const std::string line = fmt::format("backtrail: no crash file: {}: {}\n",

@@ -183,6 +183,15 @@ TEST(EndingsKept, WhatIsSaidOfAFileNeedsAFile) {
   }
 }
 
+TEST(EndingsKept, NothingIsWrittenIntoTooLittleSpaceAndThatIsSaid) {
+  const TemporaryFolder folder;
+  const Ran ran =
+      record({"-o", folder / "core", "--max-disk", "1k", "--", inferior("crashes"), "null"});
+  EXPECT_EQ(ran.status, 1000 + SIGSEGV);
+  EXPECT_THAT(ran.output, HasSubstr("or --max-disk is too little for registers and traces\n"));
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
 TEST(EndingsKept, NamesOfProgramsDoNothingToTerminals) {
   const TemporaryFolder folder;
   const std::string program = folder / "a\x1b[31m\n:b";

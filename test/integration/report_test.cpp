@@ -81,6 +81,15 @@ TEST_F(Report, WhatAHandlerInterruptedIsShownHoweverMuchTheHandlerDid) {
               ContainsRegex("\"interrupted\":\\{\"at\":\\{[^}]*\"function\":\"fault\""));
 }
 
+TEST_F(Report, CallsBeforeAHandlerThatReturnedToTheFaultAreShown) {
+  record("crashes", {"return-late"});
+  EXPECT_THAT(report(),
+              AllOf(HasSubstr("\n  after a signal handler, which ran here and returned\n"),
+                    ContainsRegex("> +main( .*)?\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"
+                                  "  => a signal at fault crashes.c:[0-9]+; its handler's"),
+                    HasSubstr("  => SIGSEGV at fault crashes.c")));
+}
+
 TEST_F(Report, SaysHowItEndedWhereThatWasNoSignal) {
   run({BT_SERVER, "record", "--on", "exit", "-o", "x.core", "--", "sh", "-c", "exit 3"}, -1);
   EXPECT_THAT(report(), ContainsRegex("program .* exited with status 3\n"));

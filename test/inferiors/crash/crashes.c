@@ -181,6 +181,10 @@ int main(int argc, char** argv) {
     sigaction(SIGSEGV, &action, NULL);
     fault();
   }
+  if (!strcmp(how, "return-late")) {
+    signal(SIGSEGV, write_and_reraise);
+    fault();
+  }
   if (!strcmp(how, "caught")) {
     on_other_stack(jump_back);
     for (int i = 0; i < 3; ++i) {

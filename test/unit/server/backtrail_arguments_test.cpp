@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,6 +128,11 @@ TEST(BacktrailArguments, HelpIsThatOfTheSubcommand) {
   EXPECT_THAT(refused({"decode", "--base", "x", "--ds-format", "core2", "f"}).text,
               HasSubstr("'backtrail decode --help'"));
   EXPECT_THAT(refused({"replay", ":99999999", "f"}).text, HasSubstr("'backtrail replay --help'"));
+  for (const char* command : {"replay", "info", "pack", "report"}) {
+    EXPECT_EQ(refused({command}).text, fmt::format("backtrail: FILE is required\n'backtrail {} "
+                                                   "--help' shows how it is used.\n",
+                                                   command));
+  }
   EXPECT_THAT(refused({"record"}).text, HasSubstr("'backtrail record --help'"));
   EXPECT_THAT(refused({"serve"}).text, HasSubstr("'backtrail serve --help'"));
 }
