@@ -76,7 +76,7 @@ class CoreWriter {
   Result<void> write_traces(std::span<const CoreTrace> traces);
   Result<void> write_memory();
   Result<std::uint64_t> write_segment(std::size_t index);
-  Result<void> copy(AddressRange range, std::uint64_t offset);
+  Result<std::uint64_t> copy(AddressRange range, std::uint64_t offset);
   Result<void> write_pages(std::span<const std::uint8_t> bytes, std::uint64_t offset);
   std::size_t read(std::uint64_t address, std::span<std::uint8_t> out);
 
@@ -224,7 +224,8 @@ Result<void> CoreWriter::write_pages(std::span<const std::uint8_t> bytes, std::u
 }
 
 /// Pages that cannot be read stay holes.
-Result<void> CoreWriter::copy(AddressRange range, std::uint64_t offset) {
+/// @return How much of the range is in the file when the disk is full; all of it otherwise.
+Result<std::uint64_t> CoreWriter::copy(AddressRange range, std::uint64_t offset) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     const std::size_t wanted =
         static_cast<std::size_t>(std::min<std::uint64_t>(range.end - at, piece_.size()));
@@ -234,10 +235,12 @@ Result<void> CoreWriter::copy(AddressRange range, std::uint64_t offset) {
       at += kPageBytes;
       continue;
     }
-    BT_CHECKED(write_pages(std::span{piece_}.first(got), offset + (at - range.begin)));
+    const auto written = write_pages(std::span{piece_}.first(got), offset + (at - range.begin));
+    if (!written && is_out_of_space(written.error())) return at - range.begin;
+    BT_CHECKED(written);
     at += got;
   }
-  return {};
+  return range.end - range.begin;
 }
 
 /// @return How much of the segment is in the file when the disk is full; all of it otherwise.
@@ -246,10 +249,8 @@ Result<std::uint64_t> CoreWriter::write_segment(std::size_t index) {
   const CoreLayout::Load& load = layout_.loads[index];
   for (const AddressRange& range : segment.ranges) {
     const std::uint64_t before = range.begin - segment.map.start;
-    const auto copied = copy(range, load.offset + before);
-    if (copied) continue;
-    if (!is_out_of_space(copied.error())) return fail(copied.error());
-    return before;
+    BT_TRY(const std::uint64_t copied, copy(range, load.offset + before));
+    if (copied < range.end - range.begin) return (before + copied) / kPageBytes * kPageBytes;
   }
   return load.file_bytes;
 }
@@ -266,7 +267,8 @@ Result<void> CoreWriter::write_memory() {
     if (saved < load.file_bytes) {
       full_disk = true;
       for (const AddressRange& range : memory_[i].ranges) {
-        if (range.begin - load.address >= saved) result_.missing_bytes += range.end - range.begin;
+        const std::uint64_t begin = std::max(range.begin, load.address + saved);
+        if (begin < range.end) result_.missing_bytes += range.end - begin;
       }
       load.file_bytes = saved;
     }

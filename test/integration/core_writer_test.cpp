@@ -15,9 +15,11 @@ namespace backtrail::tracee {
 namespace {
 
 using decoder::CoreFile;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::Gt;
 using ::testing::IsEmpty;
+using ::testing::Lt;
 using ::testing::SizeIs;
 
 std::uint64_t disk_bytes(const std::string& path) {
@@ -135,6 +137,21 @@ TEST(CoreWriter, AFullDiskKeepsTheTraceAndTheStack) {
   std::array<std::uint8_t, 64> stack{};
   EXPECT_EQ(core->read(core->threads().front().user.sp(), stack), stack.size());
   EXPECT_EQ(decoder::TraceArchive{*core}.load(static_cast<std::uint32_t>(crash.pid)), records);
+}
+
+TEST(CoreWriter, WhatFitsOfALargeMappingIsKept) {
+  const TemporaryFolder folder;
+  Crash crash{"crashes", {"full", "16"}};
+  const auto written = crash.write(folder / "core", {.max_bytes = 10 << 20});
+  ASSERT_TRUE(written) << written.error().message();
+  EXPECT_THAT(written->missing_bytes, AllOf(Gt(5U << 20U), Lt(9U << 20U)));
+  const auto bytes = bytes_of(folder / "core");
+  const auto core = CoreFile::parse(bytes);
+  ASSERT_TRUE(core);
+  EXPECT_FALSE(core->truncated());
+  std::uint64_t held = 0;
+  for (const decoder::CoreSegment& segment : core->segments()) held += segment.bytes.size();
+  EXPECT_THAT(held, AllOf(Gt(8U << 20U), Lt(11U << 20U)));
 }
 
 TEST(CoreWriter, NothingIsLeftWhereNothingCanBeSaved) {
