@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "ptrace/os/plain_file.hpp"
+
 namespace backtrail::tracee {
 
 CoreOutput::CoreOutput(std::string path, std::string temporary, UniqueFd fd,
@@ -29,6 +31,7 @@ CoreOutput::CoreOutput(CoreOutput&& other) noexcept
       length_{other.length_} {}
 
 Result<CoreOutput> CoreOutput::create(const std::string& path, std::uint64_t max_bytes) {
+  if (is_no_plain_file(path)) return fail(TraceErrc::kUnsupported, "replace what is no plain file");
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     std::string temporary = fmt::format("{}.{}-{}.part", path, ::getpid(), i);

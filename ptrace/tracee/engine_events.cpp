@@ -118,6 +118,10 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     (void)thread.run(RunRequest::kContinue, 0);
     return;
   }
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    const auto renewed = thread.process().renew_memory();
+    if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
+  }
   if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
     const ThreadControl& control = thread.control();
@@ -320,11 +324,8 @@ void Engine::handle_exec(Thread& thread) {
   Process& process = survivor->process();
   std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
-  const auto renewed = process.become_new_image(*survivor);
+  process.become_new_image(*survivor);
   by_tid_[pid] = survivor;
-  if (!renewed) {
-    log::ptrace().warn("pid={}: {}", pid, renewed.error().message());
-  }
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
   if (reported.exec) {

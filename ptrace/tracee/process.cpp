@@ -102,7 +102,12 @@ Thread* Process::any_stopped() {
   return found == threads_.end() ? nullptr : found->get();
 }
 
-Result<void> Process::become_new_image(Thread& survivor) {
+Result<void> Process::renew_memory() {
+  BT_CHECKED(memory_.reopen(pid_));
+  return identify(pid_);
+}
+
+void Process::become_new_image(Thread& survivor) {
   std::erase_if(threads_, [&](const auto& thread) { return thread.get() != &survivor; });
   survivor.rename(pid_);
   breakpoints_.forget_all();
@@ -112,8 +117,6 @@ Result<void> Process::become_new_image(Thread& survivor) {
   trap_action = {};
   restartable = {};
   lifted_for_vfork = false;
-  BT_CHECKED(memory_.reopen(survivor.tid()));
-  return identify(survivor.tid());
 }
 
 void Process::inherit_breakpoints(Process& parent) {

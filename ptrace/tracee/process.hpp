@@ -69,8 +69,11 @@ class Process final : public decoder::CodeReader {
   /// Any thread that is in a ptrace stop.
   [[nodiscard]] Thread* any_stopped();
 
-  /// `survivor` has executed a new program: everything known of the old one is dropped.
-  Result<void> become_new_image(Thread& survivor);
+  /// It has executed a new program: from here on that one's memory is read and written. The old one
+  /// may be its parent's (vfork).
+  Result<void> renew_memory();
+  /// `survivor` has done that: everything known of the old program is dropped.
+  void become_new_image(Thread& survivor);
   /// Takes over the parent's breakpoints, which a forked child's memory has too.
   void inherit_breakpoints(Process& parent);
 

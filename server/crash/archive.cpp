@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::server {
@@ -44,6 +45,9 @@ ArchiveWriter::ArchiveWriter(std::string path, std::string temporary)
     : path_{std::move(path)}, temporary_{std::move(temporary)}, archive_{::archive_write_new()} {}
 
 Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::string& path) {
+  if (tracee::is_no_plain_file(path)) {
+    return tl::unexpected{path + ": that is no plain file, and is left alone: name another one"};
+  }
   std::unique_ptr<ArchiveWriter> writer{
       new ArchiveWriter{path, fmt::format("{}.{}.part", path, ::getpid())}};
   archive* const out = writer->archive_;

@@ -16,6 +16,7 @@
 
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -210,6 +211,8 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     const auto folder = std::filesystem::path{kept.path}.parent_path();
     if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
       why = fmt::format("there is no folder {}: make it before the run", folder.string());
+    } else if (tracee::is_no_plain_file(kept.path)) {
+      why = "that is no plain file, and is left alone: name another one";
     }
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
@@ -151,6 +152,15 @@ TEST_F(CrashFile, AFileThatCannotBeWrittenIsSaidAndChangesNothing) {
   EXPECT_THAT(ended.output, HasSubstr("no crash file"));
   EXPECT_THAT(ended.output, HasSubstr("there is no folder no/such/folder: make it before the run"));
   EXPECT_EQ(ended.output.find("no crash file"), ended.output.rfind("no crash file"));
+}
+
+TEST_F(CrashFile, WhatIsNoPlainFileIsNotReplaced) {
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Ended ended = record("crashes", {"null"}, pipe);
+  EXPECT_TRUE(WIFSIGNALED(ended.status));
+  EXPECT_THAT(ended.output, HasSubstr("that is no plain file, and is left alone"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(CrashFile, GdbStepsBackFromTheCrashToWhatCausedIt) {

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,6 +96,16 @@ TEST_F(CrashPack, DamagedArchivesAreErrors) {
   EXPECT_EQ(backtrail({"pack", folder / "prog"}).status, 1);
   EXPECT_EQ(backtrail({"pack", folder / "core", "-o", "/no/such/folder/x"}).status, 1);
   EXPECT_THAT(folder.names(), ElementsAre("core", "packed", "prog"));
+}
+
+TEST_F(CrashPack, WhatIsNoPlainFileIsNotReplaced) {
+  crash("crashes", {"null"});
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Ran packed = backtrail({"pack", folder / "core", "-o", pipe});
+  EXPECT_EQ(packed.status, 1);
+  EXPECT_THAT(packed.output, HasSubstr("that is no plain file, and is left alone"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(CrashPack, ThreadLocalVariablesCanBeRead) {
