@@ -23,6 +23,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/address_plan.hpp"
+#include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
@@ -34,6 +35,7 @@ namespace {
 
 using Maps = std::vector<MapEntry>;
 using Auxv = std::vector<std::uint8_t>;
+using AddressRange = std::pair<std::uint64_t, std::uint64_t>;
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kWordBytes = 8;
@@ -187,78 +189,129 @@ std::optional<prctl_mm_map> read_mm_map(pid_t pid) {
   return map;
 }
 
-Result<void> move_mappings(RemoteCalls& remote, std::span<const AddressPlan::Move> moves) {
-  const auto move = [&](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
-    return remote.call(SYS_mremap, {from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to});
-  };
-  for (std::size_t i = 0; i < moves.size(); ++i) {
-    const auto moved = move(moves[i].begin, moves[i].to, moves[i].end - moves[i].begin);
-    if (moved) continue;
-    while (i-- > 0) (void)move(moves[i].to, moves[i].begin, moves[i].end - moves[i].begin);
-    return fail(moved.error());
+/// The kernel maps at the highest address that is free below one of its choice, where the dynamic
+/// linker ended, or else where the first page that was asked for lies. With everything from `top`
+/// on taken, it maps right below that.
+std::vector<AddressRange> room_above(const Maps& maps, const AddressPlan& plan, TraceeAddr page) {
+  std::vector<AddressRange> taken{{page.value(), page.value() + kPageBytes}};
+  std::uint64_t end = page.value() + kPageBytes;
+  for (const MapEntry& map : maps) {
+    const bool moves = std::any_of(plan.moves.begin(), plan.moves.end(),
+                                   [&](const auto& move) { return move.begin == map.start; });
+    if (moves && map.start >= plan.top) end = std::max(end, map.end);
+    if (!moves && map.end > plan.top) taken.push_back({map.start, map.end});
   }
-  return {};
+  std::sort(taken.begin(), taken.end());
+  std::vector<AddressRange> room;
+  std::uint64_t at = plan.top;
+  for (const auto& [begin, behind] : taken) {
+    if (at >= end) break;
+    if (at < begin) room.push_back({at, std::min(begin, end)});
+    at = std::max(at, behind);
+  }
+  if (at < end) room.push_back({at, end});
+  return room;
 }
 
-std::vector<AddressPlan::Move> reversed(const std::vector<AddressPlan::Move>& moves) {
-  std::vector<AddressPlan::Move> back{moves};
-  for (auto& [begin, end, to] : back) {
-    end = to + (end - begin);
-    std::swap(begin, to);
+/// Bytes that are put into the program's memory for a while.
+class Borrowed {
+ public:
+  static Result<Borrowed> write(Process& process, TraceeAddr at,
+                                std::span<const std::uint8_t> bytes) {
+    std::vector<std::uint8_t> saved(bytes.size());
+    if (process.read_memory(at, saved) != saved.size()) {
+      return fail(TraceErrc::kUnreadable, "borrow memory", at.value());
+    }
+    BT_CHECKED(process.write_data(at, bytes));
+    return Borrowed{process, at, std::move(saved)};
   }
-  return back;
-}
+  Borrowed(Borrowed&& other) noexcept
+      : process_{std::exchange(other.process_, nullptr)},
+        at_{other.at_},
+        saved_{std::move(other.saved_)} {}
+  Borrowed& operator=(Borrowed&&) = delete;
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  ~Borrowed() {
+    if (process_ != nullptr) (void)process_->write_data(at_, saved_);
+  }
+  void keep() { process_ = nullptr; }
 
-/// Tells the kernel, which others ask, and the program.
-Result<void> announce(RemoteCalls& remote, Process& process, prctl_mm_map map,
-                      const AddressPlan& plan) {
-  const TraceeAddr sp{map.start_stack};
-  const ProcFs proc;
-  BT_TRY(const Auxv old, proc.auxv(process.pid()));
-  BT_TRY(const TraceeAddr auxv_at, find_auxv(process, sp));
-  const Auxv moved = moved_auxv(old, plan);
+ private:
+  Borrowed(Process& process, TraceeAddr at, std::vector<std::uint8_t> saved)
+      : process_{&process}, at_{at}, saved_{std::move(saved)} {}
+  Process* process_;
+  TraceeAddr at_;
+  std::vector<std::uint8_t> saved_;
+};
+
+prctl_mm_map moved_mm_map(prctl_mm_map map, const AddressPlan& plan, TraceeAddr auxv,
+                          std::size_t auxv_bytes) {
   map.start_code += plan.program_distance;
   map.end_code += plan.program_distance;
   map.start_data += plan.program_distance;
   map.end_data += plan.program_distance;
-  map.auxv = std::bit_cast<decltype(map.auxv)>(auxv_at.value());
-  map.auxv_size = static_cast<std::uint32_t>(moved.size());
-  const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof(prctl_mm_map)>>(map);
-  const TraceeAddr at{(sp.value() - kRedZoneBytes - bytes.size()) & ~(kStackAlignment - 1)};
-  std::array<std::uint8_t, bytes.size()> saved{};
-  if (process.read_memory(at, saved) != saved.size()) {
-    return fail(TraceErrc::kUnreadable, "borrow stack", at.value());
-  }
-  BT_CHECKED(process.write_data(auxv_at, moved));
-  BT_CHECKED(process.write_data(at, bytes));
-  // Needs no privilege, unlike its siblings (kernel/sys.c: prctl_set_mm_map).
-  const auto told =
-      remote.call(SYS_prctl, {PR_SET_MM, PR_SET_MM_MAP, at.value(), sizeof(prctl_mm_map), 0});
-  (void)process.write_data(at, saved);
-  if (told) return {};
-  (void)process.write_data(auxv_at, old);
-  return fail(told.error());
+  map.auxv = std::bit_cast<decltype(map.auxv)>(auxv.value());
+  map.auxv_size = static_cast<std::uint32_t>(auxv_bytes);
+  return map;
 }
 
-/// The kernel maps at the highest address that is free below one of its choice, which is unknown:
-/// with everything between taken, that is right below the dynamic linker.
-void take_room_above(RemoteCalls& remote, pid_t pid, std::uint64_t top) {
-  const auto highest = remote.call(SYS_mmap, {0, kPageBytes, PROT_NONE, kEmptyRoom, ~0ULL, 0});
-  if (!highest) return;
-  const std::uint64_t end = *highest + kPageBytes;
-  const auto maps = ProcFs{}.maps(pid);
-  if (*highest < top || !maps) {
-    (void)remote.call(SYS_munmap, {*highest, kPageBytes});
-    return;
+/// Moves, takes the room, and tells the kernel, which others ask.
+Result<CallBatch::Code> moving_code(const Maps& maps, const AddressPlan& plan, TraceeAddr page,
+                                    TraceeAddr mm_map) {
+  CallBatch batch{page};
+  for (const auto& [begin, end, to] : plan.moves) {
+    const std::uint64_t bytes = end - begin;
+    batch.call(SYS_mremap, {begin, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to}, to);
   }
-  std::uint64_t at = top;
-  for (auto map = mapping_at(*maps, top); map != maps->end() && map->start < end; ++map) {
-    if (at < map->start) {
-      (void)remote.call(
-          SYS_mmap, {at, map->start - at, PROT_NONE, kEmptyRoom | MAP_FIXED_NOREPLACE, ~0ULL, 0});
+  if (plan.top != 0) {
+    for (const auto& [begin, end] : room_above(maps, plan, page)) {
+      batch.call(SYS_mmap,
+                 {begin, end - begin, PROT_NONE, kEmptyRoom | MAP_FIXED_NOREPLACE, ~0ULL, 0},
+                 begin);
     }
-    at = std::max(at, map->end);
   }
+  // Needs no privilege, unlike its siblings (kernel/sys.c: prctl_set_mm_map).
+  batch.call(SYS_prctl, {PR_SET_MM, PR_SET_MM_MAP, mm_map.value(), sizeof(prctl_mm_map), 0});
+  CallBatch::Code code = batch.finish();
+  if (code.bytes.size() > kPageBytes) return fail(TraceErrc::kUnsupported, "its many mappings");
+  return code;
+}
+
+/// The thread stands at its first instruction. Nothing has changed after an error.
+Result<void> move(Thread& thread, const Maps& maps, const AddressPlan& plan,
+                  const prctl_mm_map& old) {
+  Process& process = thread.process();
+  const TraceeAddr sp{old.start_stack};
+  BT_TRY(const Auxv auxv, ProcFs{}.auxv(process.pid()));
+  BT_TRY(const TraceeAddr auxv_at, find_auxv(process, sp));
+  const auto mm_map = std::bit_cast<std::array<std::uint8_t, sizeof(prctl_mm_map)>>(
+      moved_mm_map(old, plan, auxv_at, auxv.size()));
+  const TraceeAddr at{(sp.value() - kRedZoneBytes - mm_map.size()) & ~(kStackAlignment - 1)};
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_TRY(const std::uint64_t page,
+         remote.call(SYS_mmap, {0, kPageBytes, PROT_READ | PROT_EXEC, kEmptyRoom, ~0ULL, 0}));
+  const auto run = [&]() -> Result<void> {
+    BT_TRY(const CallBatch::Code code, moving_code(maps, plan, TraceeAddr{page}, at));
+    BT_TRY(Borrowed told, Borrowed::write(process, auxv_at, moved_auxv(auxv, plan)));
+    BT_TRY(const Borrowed argument, Borrowed::write(process, at, mm_map));
+    BT_CHECKED(process.write_data(TraceeAddr{page}, code.bytes));
+    BT_CHECKED(remote.run(code.begin, code.end));
+    told.keep();
+    return {};
+  };
+  auto done = run();
+  if (!done) {
+    for (const auto& [begin, end, to] : plan.moves) {
+      const std::uint64_t bytes = end - begin;
+      (void)remote.call(SYS_mremap, {to, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, begin});
+    }
+  }
+  // The room above is to have no hole.
+  const bool is_room = done && plan.top != 0;
+  if (is_room) (void)remote.call(SYS_mprotect, {page, kPageBytes, PROT_NONE});
+  if (!is_room) (void)remote.call(SYS_munmap, {page, kPageBytes});
+  return done;
 }
 
 Result<void> fix(Thread& thread) {
@@ -273,27 +326,19 @@ Result<void> fix(Thread& thread) {
   if (!program || (base != 0 && !linker)) return fail(TraceErrc::kUnsupported, "its layout");
   const auto plan = plan_addresses(maps, *program, linker);
   if (!plan) return {};
-  const auto map = read_mm_map(process.pid());
-  if (!map) return fail(TraceErrc::kMalformed, "/proc/PID/stat");
+  const auto mm_map = read_mm_map(process.pid());
+  if (!mm_map) return fail(TraceErrc::kMalformed, "/proc/PID/stat");
   BT_TRY(arch::x86::UserRegs regs, thread.user_regs());
-  const auto entered = std::find_if(plan->moves.begin(), plan->moves.end(), [&](const auto& move) {
-    return move.begin <= regs.pc().value() && regs.pc().value() < move.end;
-  });
-  if (regs.sp().value() != map->start_stack || regs.pc() != first_insn(process, facts)) return {};
+  const TraceeAddr pc = regs.pc();
+  if (regs.sp().value() != mm_map->start_stack || pc != first_insn(process, facts)) return {};
   if (!calls_from_vdso(process, maps)) return fail(TraceErrc::kUnsupported, "calls from the vdso");
-  {
-    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_TRY(regs, thread.user_regs());
-    BT_CHECKED(move_mappings(remote, plan->moves));
-    if (auto told = announce(remote, process, *map, *plan); !told) {
-      (void)move_mappings(remote, reversed(plan->moves));
-      return told;
-    }
-    if (plan->top != 0) take_room_above(remote, process.pid(), plan->top);
-  }
-  if (entered != plan->moves.end()) {
-    regs[arch::x86::UserReg::kRip] += entered->to - entered->begin;
-  }
+  BT_CHECKED(move(thread, maps, *plan, *mm_map));
+  const auto entered = std::find_if(plan->moves.begin(), plan->moves.end(), [&](const auto& moved) {
+    return moved.begin <= pc.value() && pc.value() < moved.end;
+  });
+  if (entered == plan->moves.end()) return {};
+  BT_TRY(regs, thread.user_regs());
+  regs[arch::x86::UserReg::kRip] += entered->to - entered->begin;
   return thread.set_user_regs(regs);
 }
 
