@@ -106,14 +106,16 @@ std::optional<AddressPlan> plan_addresses(std::span<const MapEntry> maps,
   return plan;
 }
 
+std::uint64_t planned_top(std::uint64_t begin) {
+  const auto top = std::find_if(kTops.begin(), kTops.end(), [=](std::uint64_t each) {
+    return begin < each && begin >= each - kMostLinkerBytes;
+  });
+  return top == kTops.end() ? 0 : *top;
+}
+
 bool are_planned(std::uint64_t program, std::uint64_t linker) {
-  const auto is_below_a_top = [](std::uint64_t begin) {
-    return std::any_of(kTops.begin(), kTops.end(), [=](std::uint64_t top) {
-      return begin < top && begin >= top - kMostLinkerBytes;
-    });
-  };
-  if (linker != 0 && !is_below_a_top(linker)) return false;
-  return program <= kProgramPlace || (linker == 0 && is_below_a_top(program));
+  if (linker != 0 && planned_top(linker) == 0) return false;
+  return program <= kProgramPlace || (linker == 0 && planned_top(program) != 0);
 }
 
 }  // namespace backtrail::tracee::cache

@@ -41,6 +41,9 @@ struct AddressPlan {
                                                         const LoadedImage& program,
                                                         const std::optional<LoadedImage>& linker);
 
+/// The top right below which something begins; 0: it does not lie as such plans have it.
+[[nodiscard]] std::uint64_t planned_top(std::uint64_t begin);
+
 /// Whether they begin where such plans have them.
 [[nodiscard]] bool are_planned(std::uint64_t program, std::uint64_t linker);
 

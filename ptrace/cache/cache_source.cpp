@@ -198,8 +198,8 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 }
 
 void CacheSource::note_system_call(Thread& thread) {
-  if (!process_.cache_space) return;
-  note_mask(thread);
+  if (!process_.cache_space && !kept_store_) return;
+  if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
   std::array<std::uint8_t, cache::kSyscallInsnBytes> bytes{};
@@ -207,10 +207,14 @@ void CacheSource::note_system_call(Thread& thread) {
       bytes[1] != 0x05) {
     return;
   }
+  const auto effect = cache::effect_of(*regs);
+  if (effect == cache::SyscallEffect::kAddressLimit && kept_store_) cache::give_room_back(thread);
+  if (!process_.cache_space) return;
   cache::CacheSpace& space = *process_.cache_space;
   note_writes(thread, *regs);
-  switch (cache::effect_of(*regs)) {
+  switch (effect) {
     case cache::SyscallEffect::kNone:
+    case cache::SyscallEffect::kAddressLimit:
       break;
     case cache::SyscallEffect::kMappings:
       // Before the call, for other threads; and after it, for what they have seen meanwhile.

@@ -368,4 +368,19 @@ std::optional<std::uint64_t> repeated_place(pid_t pid) {
   return linker != 0 ? linker : program->start;
 }
 
+void give_room_back(Thread& thread) {
+  const pid_t pid = thread.process().pid();
+  const auto place = repeated_place(pid);
+  const std::uint64_t top = place ? planned_top(*place) : 0;
+  const auto maps = ProcFs{}.maps(pid);
+  if (top == 0 || !maps) return;
+  auto remote = RemoteCalls::begin(thread);
+  if (!remote) return;
+  for (const MapEntry& map : *maps) {
+    const bool is_room = map.start >= top && !map.read && !map.write && !map.execute &&
+                         !map.shared && map.inode == 0 && map.path.empty();
+    if (is_room) (void)remote->call(SYS_munmap, {map.start, map.end - map.start});
+  }
+}
+
 }  // namespace backtrail::tracee::cache

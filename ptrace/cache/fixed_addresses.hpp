@@ -26,4 +26,8 @@ void fix_addresses(Thread& thread);
 /// too. 0 where nothing is random; nothing where everything will lie elsewhere next time.
 [[nodiscard]] std::optional<std::uint64_t> repeated_place(pid_t pid);
 
+/// The thread, which stands in front of a system call, is about to limit how much it may map: what
+/// fix_addresses() has taken of the room above is free again.
+void give_room_back(Thread& thread);
+
 }  // namespace backtrail::tracee::cache

@@ -6,6 +6,7 @@
 
 #include <linux/prctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 namespace backtrail::tracee::cache {
@@ -131,7 +132,6 @@ constexpr std::array kInline{
     SYS_sched_getaffinity,
     SYS_set_tid_address,
     SYS_set_robust_list,
-    SYS_prlimit64,
     SYS_wait4,
     SYS_waitid,
     SYS_sigaltstack,
@@ -220,6 +220,7 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_rt_sigaction] = CallCheck::kAction;
     made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
     made[SYS_arch_prctl] = CallCheck::kThreadBase;
+    made[SYS_prlimit64] = CallCheck::kAsks;
     return made;
   }();
   return calls;
@@ -268,6 +269,11 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
     case SYS_prctl:
       return first == PR_SET_SECCOMP || first == kUserDispatch ? SyscallEffect::kSandbox
                                                                : SyscallEffect::kNone;
+    case SYS_setrlimit:
+      return first == RLIMIT_AS ? SyscallEffect::kAddressLimit : SyscallEffect::kNone;
+    case SYS_prlimit64:
+      return second == RLIMIT_AS && regs[UserReg::kRdx] != 0 ? SyscallEffect::kAddressLimit
+                                                             : SyscallEffect::kNone;
     case SYS_rt_sigaction:
       return first == SIGSEGV && second != 0 ? SyscallEffect::kSegvAction : SyscallEffect::kNone;
     default:

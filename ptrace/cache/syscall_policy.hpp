@@ -27,9 +27,10 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
   kNone,
-  kMappings,    ///< Executable memory may be another afterwards.
-  kSandbox,     ///< The program restricts its system calls, also those that we would make.
-  kSegvAction,  ///< Sets the action of SIGSEGV; the new one is at the second argument.
+  kMappings,      ///< Executable memory may be another afterwards.
+  kSandbox,       ///< The program restricts its system calls, also those that we would make.
+  kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
+  kAddressLimit,  ///< Bounds how much may be mapped.
 };
 
 /// What a call of effect kMappings does, at most.

@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOfRandomAddresses,
 
 TEST(RandomAddresses, AreFixedWithoutALie) {
   const Folder folder;
-  for (const char* how : {"", "again", "limited", "vfork"}) {
+  for (const char* how : {"", "again", "limited", "limits", "vfork"}) {
     for (int i = 0; i < 2; ++i) {
       std::vector<std::string> arguments;
       if (*how != '\0') arguments.emplace_back(how);

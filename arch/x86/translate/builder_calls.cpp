@@ -207,6 +207,10 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     case CallCheck::kSignalMask:
       note_mask(made, left);
       break;
+    case CallCheck::kAsks:
+      emit_.move_rdx_to_rcx();
+      jump_if_rcx_zero_to(made);
+      break;
     case CallCheck::kNever:
     case CallCheck::kAlways:
       break;

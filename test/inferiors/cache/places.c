@@ -1,6 +1,6 @@
 /* Asks wherever a program can ask where it lies, and compares. "again": in a new program;
- * "limited": in one that may not have much address space; "vfork": in a child that has the memory
- * of this one until then. */
+ * "limited": in one that may not have much address space; "limits": limits its own; "vfork": in a
+ * child that has the memory of this one until then. */
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -107,10 +107,11 @@ static int child_writes_only_its_own(char* self) {
 
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
-  if (strcmp(how, "limited") == 0) {
+  if (strncmp(how, "limit", 5) == 0) {
     const struct rlimit limit = {4UL << 30, 4UL << 30};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 9;
   }
+  if (strcmp(how, "limits") == 0) how = "";
   if (strcmp(how, "vfork") == 0) return child_writes_only_its_own(argv[0]) ? 0 : 5;
   if (*how != '\0') {
     char* arguments[] = {argv[0], NULL};

@@ -21,6 +21,7 @@ namespace {
 /// mov to r10, so that its slot is behind: mov r10, r8 / mov eax, 39 / syscall.
 constexpr std::array<std::uint8_t, 10> kCall{0x4d, 0x89, 0xc2, 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kRdx = 2;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kRsi = 6;
 constexpr std::size_t kRdi = 7;
@@ -43,11 +44,13 @@ class TranslatedCalls : public testing::Test {
     std::fill_n(part.begin(), sizeof(PolicyRange), std::uint8_t{0});
   }
   /// Whether the call was made; then everything is as the CPU alone leaves it.
-  bool makes(CallCheck check, std::uint64_t rdi, std::uint64_t rsi, std::uint64_t r10 = 0) {
+  bool makes(CallCheck check, std::uint64_t rdi, std::uint64_t rsi, std::uint64_t r10 = 0,
+             std::uint64_t rdx = 0x2222) {
     InlineSystemCalls calls{};
     calls[SYS_getpid] = check;
     MachineState before;
     for (std::size_t i = 0; i < before.general.size(); ++i) before.general.at(i) = 0x1111 * i;
+    before.general[kRdx] = rdx;
     before.general[kRsp] = stack_.address().value() + kPageBytes / 2;
     before.general[kRdi] = rdi;
     before.general[kRsi] = rsi;
@@ -96,6 +99,12 @@ TEST_F(TranslatedCalls, OfFourGigabytesAndMoreAreLeft) {
   EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0xffff'ffff));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1'0000'0000));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, ~std::uint64_t{0}));
+}
+
+TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {
+  EXPECT_TRUE(makes(CallCheck::kAsks, 0, 3, 0x5000, 0));
+  EXPECT_FALSE(makes(CallCheck::kAsks, 0, 3, 0x5000, 0x6000));
+  EXPECT_FALSE(makes(CallCheck::kAsks, 0, 3, 0, 1ULL << 63));
 }
 
 TEST_F(TranslatedCalls, WaitWhileTheRangesChange) {

@@ -54,6 +54,8 @@ TEST(AddressPlan, MovesEachMappingOfProgramAndLinker) {
   };
   EXPECT_EQ(plan->moves, wanted);
   EXPECT_TRUE(are_planned(0x555555554000, kTop - kLinkerBytes));
+  EXPECT_EQ(planned_top(kTop - kLinkerBytes), kTop);
+  EXPECT_EQ(planned_top(kLinker.begin), 0U);
   EXPECT_FALSE(are_planned(kProgram.begin, kTop - kLinkerBytes));
   EXPECT_FALSE(are_planned(0x555555554000, kLinker.begin));
 }
