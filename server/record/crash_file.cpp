@@ -186,6 +186,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                                 decoder::printable(program), process.pid()),
             .size = {}};
   kept.final_path = kept.path;
+  if (tracee::is_no_plain_file(kept.final_path)) {
+    note_failure(kept.final_path, "that is no plain file, and is left alone: name another one");
+    return;
+  }
   // Whose name it is shows at the end.
   if (!kept.is_program) kept.path += fmt::format(".{}", kept.pid);
   tracee::CoreCause cause{.signal = ending.signal, .tid = thread.tid(), .siginfo = {}, .about = {}};
@@ -211,16 +215,11 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     const auto folder = std::filesystem::path{kept.path}.parent_path();
     if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
       why = fmt::format("there is no folder {}: make it before the run", folder.string());
-    } else if (tracee::is_no_plain_file(kept.path)) {
-      why = "that is no plain file, and is left alone: name another one";
     }
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";
     }
-    // Tried twice, at the signal and at the end, it is said once.
-    const std::string line = fmt::format("backtrail: no crash file: {}: {}\n",
-                                         decoder::printable(kept.path), decoder::printable(why));
-    if (failures_.find(line) == std::string::npos) failures_ += line;
+    note_failure(kept.path, why);
     return;
   }
   kept.size = size_text(written->disk_bytes);
@@ -230,6 +229,13 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                     core.most_memory == options_.core.most_memory ? "did not fit" : "left out");
   }
   kept_.push_back(std::move(kept));
+}
+
+void CrashFiles::note_failure(const std::string& path, const std::string& why) {
+  // Tried twice, at the signal and at the end, it is said once.
+  const std::string line = fmt::format("backtrail: no crash file: {}: {}\n",
+                                       decoder::printable(path), decoder::printable(why));
+  if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
 std::string CrashFiles::finish(const tracee::StopEvent& end) {

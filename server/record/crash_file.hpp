@@ -51,6 +51,7 @@ class CrashFiles final : public RecordObserver {
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();
+  void note_failure(const std::string& path, const std::string& why);
 
   const Recorder& recorder_;
   CrashFileOptions options_;

@@ -161,6 +161,9 @@ TEST_F(CrashFile, WhatIsNoPlainFileIsNotReplaced) {
   EXPECT_TRUE(WIFSIGNALED(ended.status));
   EXPECT_THAT(ended.output, HasSubstr("that is no plain file, and is left alone"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  // Nor by a child's, which has another name at first.
+  record("crashes", {"child", "1"}, pipe);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(CrashFile, GdbStepsBackFromTheCrashToWhatCausedIt) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "record_fixture.hpp"
+#include "test/support/temporary_folder.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -108,8 +109,9 @@ TEST(Record, StepsBehindAFilterOfTheProgramsOwn) {
 }
 
 TEST(Record, ThreadsThatAnExecEndsDieOfNoSignal) {
+  const TemporaryFolder folder;
   const Ran ran =
-      record({"--on", "always", "-o", "/dev/null", "--", BT_INFERIOR_DIR "/exec_among", "20"});
+      record({"--on", "always", "-o", folder / "core", "--", BT_INFERIOR_DIR "/exec_among", "20"});
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.output, testing::Not(HasSubstr("does not stop")));
   EXPECT_THAT(ran.output, testing::Not(HasSubstr("SIGSEGV")));
