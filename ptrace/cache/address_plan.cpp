@@ -10,10 +10,12 @@ namespace {
 /// address where something is (arch/x86/include/asm/elf.h: ELF_ET_DYN_BASE).
 constexpr std::uint64_t kProgramPlace = 0x5555'5555'4000;
 /// Below these the rest is mapped; the highest one that the kernel's choice lies above counts. With
-/// the usual 28 random bits (vm.mmap_rnd_bits) that is the first one, with 32 any of them.
-/// ThreadSanitizer bears nothing below 0x7e80'0000'0000 there, or 0x7a00'0000'0000 if it is newer,
-/// MemorySanitizer nothing below 0x7000'0000'0000 (compiler-rt: tsan_platform.h, msan.h).
-constexpr std::array<std::uint64_t, 3> kTops{0x7ef0'0000'0000, 0x7a10'0000'0000, 0x6f00'0000'0000};
+/// the usual 28 random bits (vm.mmap_rnd_bits) that is the first one, with 32 any of them. Programs
+/// of sanitizers bear it only in some places, and must not be moved out of these: ThreadSanitizer
+/// above 0x7e80'0000'0000, or 0x7a00'0000'0000 if it is newer, MemorySanitizer above its heap,
+/// which ends at 0x7400'0000'0000 (compiler-rt: tsan_platform.h, msan_allocator.cpp).
+constexpr std::array<std::uint64_t, 4> kTops{0x7ef0'0000'0000, 0x7a10'0000'0000, 0x7410'0000'0000,
+                                             0x7010'0000'0000};
 /// Room for a dynamic linker and its alignment.
 constexpr std::uint64_t kMostLinkerBytes = 64ULL << 20;
 

@@ -124,7 +124,7 @@ TEST_P(KeptCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
   };
   const Outcome first = run();
   EXPECT_EQ(first.end.kind, StopKind::kProcessExited);
-  // With 32 random bits there are three places.
+  // With 32 random bits there are four places.
   const bool usual = vm_random_bits() == 28;
   for (int i = 0; i < 3; ++i) {
     const Outcome again = run();
