@@ -3,9 +3,9 @@
 
 usage: tidy.py BUILD_DIR FILE...
 
-What clang-tidy reads of a file is mostly the headers of libraries. Files whose options go together
-are therefore checked several at a time, as one text; those whose internal names or macros collide go
-to different texts, and one that does not compile is split.
+What clang-tidy reads of a file is mostly the headers of libraries. Files with equal options are
+therefore checked several at a time, as one text; those whose internal names collide go to different
+texts, and one that does not compile is split.
 
 A header is checked through the translation unit that includes nothing else (the clang preset makes
 one a header). Files that the build does not compile are left out.
@@ -36,8 +36,6 @@ class Unit:
         self.directory = entry["directory"]
         words = entry.get("arguments") or shlex.split(entry["command"])
         self.options = []
-        # Macros and include folders: files that differ in these only may still be one text.
-        self.surroundings = []
         rest = iter(words)
         for word in rest:
             if word == "-o":
@@ -45,10 +43,6 @@ class Unit:
             elif word == "-Xclang":
                 # Of precompiled headers: ["-Xclang", "-include", "-Xclang", path].
                 next(rest), next(rest), next(rest)
-            elif word == "-isystem":
-                self.surroundings.append((word, next(rest)))
-            elif re.match(r"-[DI].", word):
-                self.surroundings.append((word,))
             elif (word not in ("-c", "-Winvalid-pch") and
                   os.path.realpath(os.path.join(self.directory, word)) != self.path):
                 self.options.append(word)
@@ -59,10 +53,6 @@ class Unit:
 
     def kind(self):
         return (self.is_test(), self.directory, tuple(self.options))
-
-    def macros(self):
-        return {option[0].split("=")[0]: option[0] for option in self.surroundings
-                if option[0].startswith("-D")}
 
 
 def internal_names(path):
@@ -83,8 +73,6 @@ def internal_names(path):
                 names[alias.group(1)] = line
             elif macro:
                 names[macro.group(1)] = path
-            elif line.startswith("int main("):
-                names["main"] = path
             elif (unnamed or line.startswith("static ")) and re.match(r"[A-Za-z_:]", line):
                 if re.match(r"using |namespace |TEST(_[FP])?\(|INSTANTIATE_TEST_SUITE_P", line):
                     continue
@@ -103,7 +91,7 @@ def groups(units):
     """Units in lists that may be one translation unit."""
     result = []
     for unit in sorted(units, key=lambda unit: unit.path):
-        names = {**internal_names(unit.path), **unit.macros()}
+        names = internal_names(unit.path)
         for kind, members, taken in result:
             if (kind == unit.kind() and len(members) < FILES_AT_ONCE and
                     not collide(names, taken)):
@@ -128,11 +116,9 @@ def run_tidy(members, folder):
             begins.append((line, unit.path))
             out.writelines(lines)
             line += len(lines)
-    surroundings = dict.fromkeys(option for unit in members for option in unit.surroundings)
     folders = sorted({"-I" + os.path.dirname(unit.path) for unit in members})
     entry = {"directory": members[0].directory, "file": source,
-             "arguments": [*members[0].options, *(word for option in surroundings for word in option),
-                           *folders, "-c", source]}
+             "arguments": members[0].options + folders + ["-c", source]}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as database:
         json.dump([entry], database)
     command = [TIDY, "-quiet", "-p", folder]
