@@ -30,8 +30,8 @@ void write_folded(const ExportSource& source, const TextSink& sink);
 /// speedscope's own format, a profile a thread; the unit is branches.
 void write_speedscope(const ExportSource& source, const TextSink& sink);
 
-/// Chrome's trace events, which Perfetto reads: a track a thread, all ending at the same time. A
-/// microsecond is a branch.
+/// Chrome's trace events, which Perfetto and speedscope read: a track a thread, all ending at the
+/// same time. A microsecond is a branch.
 void write_trace_events(const ExportSource& source, const TextSink& sink);
 
 }  // namespace backtrail::decoder

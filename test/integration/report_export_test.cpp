@@ -1,8 +1,10 @@
 // What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <boost/json.hpp>
@@ -78,31 +80,92 @@ TEST_F(ReportExport, SpeedscopeEventsNest) {
   }
 }
 
-TEST_F(ReportExport, TraceEventsNestAndEndTogether) {
-  record("smash");
-  const auto file = boost::json::parse(report({"--perfetto"}));
-  std::map<std::int64_t, std::vector<std::string>> stacks;
-  std::map<std::int64_t, std::int64_t> last;
+/// Follows trace events as speedscope does, which sorts begins and ends apart and puts them
+/// together again by time and name, and as Perfetto does, which takes them in order.
+class TraceEventsOfThreads {
+ public:
+  explicit TraceEventsOfThreads(const boost::json::value& file) {
+    for (const auto& event : file.at("traceEvents").as_array()) follow(event);
+    for (auto& [tid, thread] : threads) EXPECT_TRUE(thread.open.empty()) << tid;
+  }
+
+  struct Thread {
+    std::vector<std::string> open;
+    double time = 0;  ///< Of the newest begin, end or death.
+    std::string kind;
+    std::size_t calls = 0;
+    std::size_t deepest_alike = 0;  ///< So many of the same name in a row, on the stack.
+    std::size_t switched_kind = 0;  ///< Begins and ends that came at nearly the same time.
+  };
+  std::map<std::int64_t, Thread> threads;
   bool died = false;
-  for (const auto& event : file.at("traceEvents").as_array()) {
-    const auto& kind = event.at("ph").as_string();
+
+ private:
+  void follow(const boost::json::value& event) {
+    const std::string kind{event.at("ph").as_string()};
+    ASSERT_TRUE(event.as_object().contains("ts"));  // even of what has no time: speedscope 1.18
     const bool crash = kind == "i" && event.at("name").as_string() == "SIGSEGV";
     // What is known of times stands behind the calls.
-    if (kind == "M" || kind == "C" || (kind == "i" && !crash)) continue;
-    const std::int64_t tid = event.at("tid").as_int64();
-    const std::int64_t time = event.at("ts").as_int64();
-    EXPECT_GE(time, last[tid]);
-    last[tid] = time;
-    if (kind == "B") stacks[tid].emplace_back(event.at("name").as_string());
-    if (kind == "E") {
-      ASSERT_FALSE(stacks[tid].empty());
-      stacks[tid].pop_back();
-    }
+    if (kind == "M" || kind == "C" || (kind == "i" && !crash)) return;
     died = died || crash;
+    Thread& thread = threads[event.at("tid").as_int64()];
+    const auto time = event.at("ts").to_number<double>();
+    EXPECT_GE(time, thread.time);
+    if (kind == "B" || kind == "E") {
+      // A viewer's sort cannot change the order of a begin and an end.
+      if (kind != thread.kind && !thread.kind.empty()) {
+        EXPECT_GT(time, thread.time);
+        if (time < thread.time + 0.5) ++thread.switched_kind;
+      }
+      follow_call(kind, std::string{event.at("name").as_string()}, thread);
+    }
+    thread.time = time;
+    thread.kind = kind;
   }
-  EXPECT_TRUE(died);
-  EXPECT_EQ(last.size(), 2U);
-  EXPECT_EQ(last.begin()->second, last.rbegin()->second);
+  static void follow_call(const std::string& kind, const std::string& name, Thread& thread) {
+    if (kind == "B") {
+      thread.open.push_back(name);
+      ++thread.calls;
+      const auto alike = std::find_if(thread.open.rbegin(), thread.open.rend(),
+                                      [&](const std::string& other) { return other != name; });
+      thread.deepest_alike =
+          std::max(thread.deepest_alike, static_cast<std::size_t>(alike - thread.open.rbegin()));
+      return;
+    }
+    ASSERT_FALSE(thread.open.empty());
+    EXPECT_EQ(thread.open.back(), name);
+    thread.open.pop_back();
+  }
+};
+
+TEST_F(ReportExport, TraceEventsNestByNameAndEndTogether) {
+  record("smash");
+  const TraceEventsOfThreads events{boost::json::parse(report({"--perfetto"}))};
+  EXPECT_TRUE(events.died);
+  ASSERT_EQ(events.threads.size(), 2U);
+  const auto& [first, second] =
+      std::tie(events.threads.begin()->second, events.threads.rbegin()->second);
+  EXPECT_EQ(std::floor(first.time), std::floor(second.time));
+  EXPECT_GT(first.calls + second.calls, 1000U);
+  // Jumps in the place of a call end one and begin the other at once.
+  EXPECT_GT(first.switched_kind + second.switched_kind, 0U);
+}
+
+TEST_F(ReportExport, TraceEventsOfARecursionNestByName) {
+  record("crashes", {"overflow"});
+  const TraceEventsOfThreads events{boost::json::parse(report({"--perfetto"}))};
+  ASSERT_EQ(events.threads.size(), 1U);
+  EXPECT_GT(events.threads.begin()->second.deepest_alike, 100U);
+}
+
+TEST_F(ReportExport, TraceEventsOfAPartNestByName) {
+  // What is returned from and jumped out of was called before the part begins.
+  record("ledger");
+  for (const std::string branches : {"1", "4097", "9000"}) {
+    const TraceEventsOfThreads events{
+        boost::json::parse(report({"--perfetto", "--branches", branches}))};
+    EXPECT_FALSE(events.threads.empty()) << branches;
+  }
 }
 
 TEST_F(ReportExport, APageWalksTheTraceInNode) {
