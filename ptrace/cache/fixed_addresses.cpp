@@ -307,10 +307,13 @@ Result<void> move(Thread& thread, const Maps& maps, const AddressPlan& plan,
       (void)remote.call(SYS_mremap, {to, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, begin});
     }
   }
-  // The room above is to have no hole.
+  // The room above is to have no hole, and no contents: a core file would be as long as it.
   const bool is_room = done && plan.top != 0;
-  if (is_room) (void)remote.call(SYS_mprotect, {page, kPageBytes, PROT_NONE});
-  if (!is_room) (void)remote.call(SYS_munmap, {page, kPageBytes});
+  if (is_room) {
+    (void)remote.call(SYS_mmap, {page, kPageBytes, PROT_NONE, kEmptyRoom | MAP_FIXED, ~0ULL, 0});
+  } else {
+    (void)remote.call(SYS_munmap, {page, kPageBytes});
+  }
   return done;
 }
 

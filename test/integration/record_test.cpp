@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,6 +99,17 @@ TEST(Record, TranslatesBehindAContainersFilter) {
     EXPECT_EQ(ran.output.find("all of a thread: seccomp") == std::string::npos,
               filter == "container")
         << ran.output;
+  }
+}
+
+TEST(Record, CoresBehindAContainersFilterAreNotLonger) {
+  const TemporaryFolder folder;
+  for (const char* name : {"first", "second", "third"}) {
+    EXPECT_EQ(run({BT_INFERIOR_DIR "/filtered", "container", BT_BACKTRAIL, "record", "--on",
+                   "always", "-o", folder / name, "--", "/bin/true"})
+                  .status,
+              0);
+    EXPECT_LT(std::filesystem::file_size(folder / name), 64U << 20U);
   }
 }
 
