@@ -1,11 +1,30 @@
 #include "arch/base/lazy_library.hpp"
 
+#include <cctype>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <dlfcn.h>
 
 namespace backtrail {
+namespace {
+
+/// Debian's name for the package that has a library (Debian Policy, 8.1).
+std::string package_of(std::string_view library) {
+  const std::size_t end = library.find(".so.");
+  if (end == std::string_view::npos) return std::string{library};
+  std::string package;
+  for (const char c : library.substr(0, end)) {
+    package += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (!package.empty() && std::isdigit(static_cast<unsigned char>(package.back())) != 0) {
+    package += '-';
+  }
+  return package.append(library.substr(end + std::string_view{".so."}.size()));
+}
+
+}  // namespace
 
 void* lazy_function(const char* library, const char* name) {
   // It stays loaded: whoever has asked for one function of it asks for more.
@@ -17,7 +36,7 @@ void* lazy_function(const char* library, const char* name) {
     throw std::runtime_error{std::string{library} + " lacks " + name};
   }
   throw std::runtime_error{std::string{why} + "; this needs it: install the package that has it " +
-                           "(of Debian: libzydis4.0, libarchive13, libipt2)"};
+                           "(Debian: " + package_of(library) + ")"};
 }
 
 }  // namespace backtrail

@@ -6,7 +6,8 @@
 
 namespace backtrail::tracee::cache {
 
-/// The running executable's size and time of change, the kernel and its version (the vdso is its).
+/// The running program's build-id (without one: its file's size and time of change), the kernel and
+/// its version (the vdso is its).
 [[nodiscard]] const std::string& build_identity();
 
 }  // namespace backtrail::tracee::cache

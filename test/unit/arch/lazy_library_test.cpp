@@ -19,9 +19,11 @@ std::string complaint(const char* library, const char* name) {
 }
 
 TEST(LazyLibrary, OneThatIsNotThereIsToBeInstalled) {
-  EXPECT_THAT(complaint("libnot-there.so.1", "anything"),
-              testing::AllOf(testing::HasSubstr("libnot-there.so.1: cannot open"),
-                             testing::HasSubstr("install the package")));
+  EXPECT_THAT(complaint("libNot-there.so.1.0", "anything"),
+              testing::AllOf(testing::HasSubstr("libNot-there.so.1.0: cannot open"),
+                             testing::HasSubstr("install the package"),
+                             testing::HasSubstr("(Debian: libnot-there1.0)")));
+  EXPECT_THAT(complaint("libnot3.so.1", "anything"), testing::HasSubstr("(Debian: libnot3-1)"));
 }
 
 TEST(LazyLibrary, OneThatIsTooOldIsNamed) {
