@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "server/cli/command_line.hpp"
 #include "server/cli/crash_tools.hpp"
@@ -17,6 +18,7 @@
 #include "server/cli/tail.hpp"
 #include "server/doctor/doctor.hpp"
 #include "server/doctor/known_program.hpp"
+#include "server/portable/loader_environment.hpp"
 
 namespace {
 
@@ -44,6 +46,8 @@ struct Runner {
 }  // namespace
 
 int main(int argc, char** argv) {
+  restore_loader_environment(environ);
+  if (argc > 0) restore_process_name(argv[0]);
   try {
     const std::vector<std::string> arguments(argv, argv + argc);
     return std::visit(Runner{}, parse_command_line(arguments));

@@ -7,11 +7,12 @@
 
 namespace backtrail::server {
 
-/// Runs it. @return 0, or 1 when it did not compute what it should.
+/// Runs it. A tracer sees a SIGTRAP before it begins. @return 0, or 1 when it did not compute what
+/// it should.
 [[nodiscard]] int run_known_program();
 
 /// It is recorded from the first instruction of one function to that of the other. In this
-/// process; a process of the same file has them at the same distance from its entry point.
+/// process; a process of the same file has them at the same distance from its first mapping.
 struct KnownSpan {
   TraceeAddr begin;
   TraceeAddr end;

@@ -1,18 +1,18 @@
 #include "server/doctor/source_check.hpp"
 
-#include <sys/auxv.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/engine.hpp"
-#include "ptrace/tracee/link_map.hpp"
+#include "server/doctor/file_places.hpp"
 #include "server/doctor/known_program.hpp"
+#include "server/portable/own_program.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -44,32 +44,39 @@ class KnownProcess {
   explicit KnownProcess(tracee::SourceKind source) : engine_{source} {}
 
   Result<KnownRun> run() {
-    const tracee::ProcFs proc;
+    const KnownSpan own_span = known_span();
+    BT_TRY(const OwnProgram own, own_program(own_span.begin));
     tracee::LaunchSpec spec;
-    BT_TRY(spec.program, proc.exe(::getpid()));
-    spec.arguments = {"doctor", "--known-program"};
+    spec.program = own.executable;
+    spec.arguments = own.prefix;
+    spec.arguments.insert(spec.arguments.end(), {"doctor", "--known-program"});
     spec.through_shell = false;
     BT_TRY(const pid_t pid, engine_.launch(spec));
     id_ = {pid, pid};
-    BT_TRY(const std::vector<std::uint8_t> auxv, proc.auxv(pid));
-    const std::uint64_t moved =
-        tracee::parse_auxv(auxv, sizeof(void*)).entry.value() - ::getauxval(AT_ENTRY);
-    const KnownSpan span = known_span();
-    BT_CHECKED(run_to(span.begin + moved));
+    BT_CHECKED(run_until(StopKind::kSignal));
+    BT_TRY(const TraceeAddr here, place_of(::getpid(), own.file));
+    BT_TRY(const TraceeAddr there, place_of(pid, own.file));
+    const std::uint64_t moved = there - here;
+    const KnownSpan span{own_span.begin + moved, own_span.end + moved};
+    BT_CHECKED(run_to(span.begin));
 
     BT_CHECKED(engine_.enable_trace(
         id_, {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes}));
     tracee::Thread* thread = engine_.find(id_);
     if (thread == nullptr || !thread->trace()) return gone();
     Collector collector;
-    thread->trace()->hub().add(collector, span.begin + moved);
+    thread->trace()->hub().add(collector, span.begin);
     const auto begin = Clock::now();
-    BT_CHECKED(run_to(span.end + moved));
+    BT_CHECKED(run_to(span.end));
     KnownRun out;
     out.time = Clock::now() - begin;
     thread->trace()->flush();
     thread->trace()->hub().remove(collector);
     out.records = std::move(collector.all);
+    const tracee::ProcFs proc;
+    BT_TRY(const std::vector<tracee::MapEntry> theirs, proc.maps(pid));
+    BT_TRY(const std::vector<tracee::MapEntry> ours, proc.maps(::getpid()));
+    FilePlaces{theirs, ours}.translate(out.records);
     return out;
   }
 
@@ -81,14 +88,19 @@ class KnownProcess {
   Result<void> run_to(TraceeAddr address) {
     const tracee::BreakpointSpec stop{.address = address};
     BT_CHECKED(engine_.insert(id_.pid, stop));
+    BT_CHECKED(run_until(StopKind::kSoftwareBreakpoint));
+    return engine_.remove(id_.pid, stop);
+  }
+
+  Result<void> run_until(StopKind stop) {
     const std::pair<ThreadId, tracee::ResumeAction> order{id_, {}};
     BT_CHECKED(engine_.resume(std::span{&order, 1}));
     const auto deadline = Clock::now() + kLongestRun;
     while (Clock::now() < deadline) {
       engine_.pump(-1);
       if (const auto event = engine_.take_event()) {
-        if (event->kind != StopKind::kSoftwareBreakpoint) return gone();
-        return engine_.remove(id_.pid, stop);
+        if (event->kind != stop) return gone();
+        return {};
       }
       constexpr int kLookAgainMs = 100;
       pollfd waited{engine_.event_fd(), POLLIN, 0};

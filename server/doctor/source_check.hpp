@@ -14,8 +14,10 @@
 namespace backtrail::server {
 
 struct KnownRun {
-  std::vector<decoder::Record> records;  ///< Gaps included; without the one where it begins.
-  std::chrono::nanoseconds time{};       ///< From the first instruction to the last.
+  /// Gaps included; without the one where it begins. Addresses of files that this process has, too,
+  /// are this process's.
+  std::vector<decoder::Record> records;
+  std::chrono::nanoseconds time{};  ///< From the first instruction to the last.
 };
 
 /// Runs the known program in a process of its own and records it. Errors: of Engine::launch, of the

@@ -13,10 +13,9 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Doctor, ComparesWhatWorksHereWithStep) {
-  Subprocess doctor{{.arguments = {BT_BACKTRAIL, "doctor"},
-                     .environment = test_environment(),
-                     .working_directory = {}}};
+void compares(const std::vector<std::string>& words) {
+  Subprocess doctor{
+      {.arguments = words, .environment = test_environment(), .working_directory = {}}};
   const auto status = doctor.wait(deadline_in(std::chrono::seconds{100}));
   ASSERT_TRUE(status);
   const std::string& text = doctor.output().text();
@@ -25,6 +24,14 @@ TEST(Doctor, ComparesWhatWorksHereWithStep) {
   EXPECT_THAT(text, ContainsRegex("step +[0-9.]+ ms +[0-9]+ branches"));
   EXPECT_THAT(text, ContainsRegex("cache +[0-9.]+ ms +equal in all [0-9]+ branches"));
   EXPECT_THAT(text, Not(HasSubstr("differs")));
+}
+
+TEST(Doctor, ComparesWhatWorksHereWithStep) {
+  compares({BT_BACKTRAIL, "doctor"});
+}
+
+TEST(Doctor, ComparesWhereAddressesAreRandom) {
+  compares({BT_INFERIOR_DIR "/filtered", "container", BT_BACKTRAIL, "doctor"});
 }
 
 }  // namespace
