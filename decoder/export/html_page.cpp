@@ -35,7 +35,7 @@ constexpr std::string_view kKeys =
     "a line's count: to its run before the present place\n"
     "i              its instructions, or its lines\n"
     "o              to the wait before the present place, where times were recorded\n"
-    "/  n  N        find a function; its call before, its call after\n"
+    "/  n  N        find a function, inlined or not; its call before, its call after\n"
     "f  0  End      the selected call; the whole trace; the end of the thread\n";
 
 json::string text(std::string_view bytes) {
@@ -95,7 +95,7 @@ class PageWriter {
         sink_{sink},
         insns_{source.code},
         names_{source.symbols},
-        code_{insns_, source.symbols} {}
+        code_{insns_, source.symbols, names_} {}
 
   void write() {
     const std::string report = report_text(report_);

@@ -48,8 +48,7 @@ std::size_t PageCode::HashStretch::operator()(const Stretch& stretch) const {
   return mixed * 0xff51afd7ed558ccdU >> 8U;
 }
 
-std::uint32_t PageCode::line(TraceeAddr address) {
-  const SourceLine at = symbols_.line_at(address);
+std::uint32_t PageCode::line_number(const SourceLine& at) {
   if (at.file == 0 || at.line == 0) return 0;
   const auto [file, new_file] =
       file_numbers_.try_emplace(at.file, static_cast<std::uint32_t>(files_.size()));
@@ -61,6 +60,22 @@ std::uint32_t PageCode::line(TraceeAddr address) {
   return place->second;
 }
 
+/// What is inlined at an address, as one number.
+std::uint32_t PageCode::scope(TraceeAddr address) {
+  const std::vector<CodeFrame>& frames = symbols_.frames_at(address);
+  std::uint32_t around = 0;
+  for (std::size_t i = frames.size() - 1; i-- > 0;) {
+    if (frames[i].name == 0) continue;
+    const Scope scope{around, names_.of_text(symbols_.text(frames[i].name)),
+                      line_number(frames[i + 1].line)};
+    const auto [place, is_new] =
+        scope_ids_.try_emplace(scope, static_cast<std::uint32_t>(scopes_.size()));
+    if (is_new) scopes_.push_back(scope);
+    around = place->second;
+  }
+  return around;
+}
+
 std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last) {
   const auto [place, is_new] = ids_.try_emplace({begin, last, with_last}, 0U);
   if (!is_new) return place->second;
@@ -69,11 +84,15 @@ std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last)
     block.instructions.push_back(instruction(at));
     const std::uint32_t id = line(at);
     if (id != 0 && (block.lines.empty() || block.lines.back() != id)) block.lines.push_back(id);
+    const std::uint32_t scope = instructions_[block.instructions.back()].scope;
+    if (!block.scopes.empty() && block.scopes.back().scope == scope) return;
+    block.scopes.push_back({scope, block.lines.empty() ? 0 : block.lines.size() - 1});
   };
   const Walk walk =
       walk_block(insns_, begin, last, [&](TraceeAddr pc, const arch::InsnFacts&) { add(pc); });
   if (with_last && walk.reached() && insns_.at(last).known()) add(last);
   if (block.instructions.empty()) return 0;
+  if (block.scopes.size() == 1 && block.scopes.front().scope == 0) block.scopes.clear();
   place->second = static_cast<std::uint32_t>(blocks_.size());
   blocks_.push_back(std::move(block));
   return place->second;
@@ -90,7 +109,7 @@ std::uint32_t PageCode::instruction(TraceeAddr address) {
   const auto [known, new_text] =
       text_ids_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
   if (new_text) texts_.push_back(text);
-  instructions_.push_back({address, known->second});
+  instructions_.push_back({address, known->second, scope(address)});
   return place->second;
 }
 
@@ -101,10 +120,21 @@ std::vector<std::uint8_t> PageCode::write() const {
     out.put(file);
     out.put(number);
   }
+  out.put(scopes_.size());
+  for (const Scope& scope : scopes_) {
+    out.put(scope.around);
+    out.put(scope.name);
+    out.put(scope.line);
+  }
   out.put(blocks_.size());
   for (const Block& block : blocks_) {
     out.put(block.lines.size());
     for (const std::uint32_t id : block.lines) out.put(id);
+    out.put(block.scopes.size());
+    for (const ScopeBegin& begin : block.scopes) {
+      out.put(begin.scope);
+      out.put(begin.line);
+    }
   }
   return out.bytes();
 }

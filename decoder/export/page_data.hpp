@@ -27,19 +27,22 @@ class NumberWriter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Stretches of straight-line code, each once, as the lines that they pass.
+/// Stretches of straight-line code, each once, as the lines and the inlined functions that they
+/// pass.
 class PageCode {
  public:
-  /// Both are borrowed.
-  PageCode(InsnCache& insns, Symbols& symbols) : insns_{insns}, symbols_{symbols} {}
+  /// All are borrowed. Inlined functions get names among those of calls.
+  PageCode(InsnCache& insns, Symbols& symbols, CallNames& names)
+      : insns_{insns}, symbols_{symbols}, names_{names} {}
 
   /// The block from `begin` to the instruction at `last`, with it or up to it. 0: none.
   std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
   /// 0: not known.
-  std::uint32_t line(TraceeAddr address);
+  std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address)); }
   /// Symbols' ids of the files that occur, in the page's order.
   [[nodiscard]] const std::vector<std::uint32_t>& files() const { return files_; }
-  /// Lines and blocks: count, (file, line) each; count, (count, line ids) each.
+  /// Lines, scopes and blocks: count, (file, line) each; count, (scope around it, name, line that
+  /// it is inlined at) each; count, (count, line ids; count, (scope, place among the lines)) each.
   [[nodiscard]] std::vector<std::uint8_t> write() const;
   /// Instructions: count, (distance of the address from the one before, text number) each; then of
   /// each block: count, distances of their numbers.
@@ -60,16 +63,33 @@ class PageCode {
 
   InsnCache& insns_;
   Symbols& symbols_;
+  CallNames& names_;
   std::unordered_map<Stretch, std::uint32_t, HashStretch> ids_;
   struct Instruction {
     TraceeAddr address;
     std::uint32_t text = 0;
+    std::uint32_t scope = 0;
+  };
+  /// A function inlined into another, or into the function itself.
+  struct Scope {
+    std::uint32_t around = 0;
+    std::uint32_t name = 0;
+    std::uint32_t line = 0;
+    auto operator<=>(const Scope&) const = default;
+  };
+  /// From the line there on it is in that scope.
+  struct ScopeBegin {
+    std::uint32_t scope = 0;
+    std::size_t line = 0;
   };
   struct Block {
     std::vector<std::uint32_t> lines;
+    std::vector<ScopeBegin> scopes;  ///< Empty: all of it is inlined from nowhere.
     std::vector<std::uint32_t> instructions;
   };
   std::uint32_t instruction(TraceeAddr address);
+  std::uint32_t line_number(const SourceLine& at);
+  std::uint32_t scope(TraceeAddr address);
 
   std::vector<Block> blocks_{Block{}};
   std::unordered_map<TraceeAddr, std::uint32_t> instruction_ids_;
@@ -79,6 +99,8 @@ class PageCode {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> line_ids_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lines_{{}};  ///< File number, line.
   std::map<std::uint32_t, std::uint32_t> file_numbers_;
+  std::map<Scope, std::uint32_t> scope_ids_;
+  std::vector<Scope> scopes_{{}};
   std::vector<std::uint32_t> files_{0};
 };
 

@@ -27,6 +27,14 @@ class ReportExport : public test::ReportFixture {
                 "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
                 "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / name)});
   }
+  /// What a page says in a browser when somebody searches for something and walks what is found.
+  std::string walk_search(const std::string& text) {
+    const std::string page = report({"--html"}) + "<script>const searched = '" + text +
+                             "';</script>" + run({"cat", BT_SEARCH_WALK});
+    std::ofstream{folder / "x.html"} << page;
+    const std::string dom = dom_of("x.html");
+    return dom.substr(std::min(dom.find("<pre id=\"told\">"), dom.size()));
+  }
 };
 
 TEST_F(ReportExport, FoldedStacksAddUp) {
@@ -182,6 +190,48 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
                           Not(HasSubstr("sources 0"))));
 }
 
+TEST_F(ReportExport, ASearchFindsWhatWasInlined) {
+  if (!has("node")) GTEST_SKIP() << "no node";
+  record("inlined");
+  run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html", "inner", "outer", "outside"}, -1);
+  EXPECT_EQ(status, 0) << text;
+  // Where they begin and end among the lines is a matter of compilers.
+  const std::string inner = " inlined.c:12 to inlined.c:1[34] at ";
+  const std::string outer = "found outer in work inlined.c:1[27] to inlined.c:(13|14|20) at ";
+  const std::string twice = "found inner in work" + inner + "inlined.c:19\nfound inner in work" +
+                            inner + "inlined.c:17\n";
+  EXPECT_THAT(text, ContainsRegex("search inner: inner \\(inlined\\)\nfound inner in main" + inner +
+                                  "inlined.c:31\n" + twice + twice + twice + "found 7\n"));
+  // What it calls does not end it.
+  EXPECT_THAT(text, ContainsRegex("search outer: outer \\(inlined\\)\n" + outer + "inlined.c:25\n" +
+                                  outer + "inlined.c:23\n" + outer + "inlined.c:23\nfound 3\n"));
+  EXPECT_THAT(text, HasSubstr("search outside: outside\nfound call of outside\n"
+                              "found call of outside\nfound call of outside\nfound 3\n"));
+}
+
+TEST_F(ReportExport, ASearchWalksCallsAndInlinedRunsInABrowser) {
+  if (!has("chromium")) GTEST_SKIP() << "no chromium";
+  record("inlined");
+  const std::string told = walk_search("inner");
+  EXPECT_THAT(told, HasSubstr("hits [inner (inlined)]\ntyped [1 inlined function] in [main]"));
+  const auto at = [](const std::string& into, const std::string& call) {
+    return " \\[inner, inlined into " + into + "\\] in \\[" + call +
+           "\\] on \\[[0-9]*1[34][ }][^\n]*\n";
+  };
+  const std::string last = at("main at inlined.c:31", "main");
+  EXPECT_THAT(
+      told, ContainsRegex("back" + last + "back" + at("outer at inlined.c:19", "work") + "back" +
+                          at("outer at inlined.c:17", "work") + "forth" +
+                          at("outer at inlined.c:19", "work") +
+                          "step \\[inlined.c:1[23] inner, inlined into work, [^\n]*\nforth" + last +
+                          "hit" + last + "none \\[No call of it\\] in \\[main\\]"));
+  // Calls and inlined runs in the order of the trace.
+  EXPECT_THAT(walk_search("out"),
+              ContainsRegex("back \\[outer, inlined into work at inlined.c:25\\][^\n]*\n"
+                            "back \\[outside, called at inlined.c:18[^\n]*\n"));
+}
+
 TEST_F(ReportExport, HostileNamesStayNames) {
   record("hostile");
   const std::string page = report({"--html"});
@@ -204,6 +254,11 @@ TEST_F(ReportExport, APageOpensInABrowser) {
   EXPECT_THAT(dom_of("x.html"),
               AllOf(HasSubstr("data-state=\"ready\""), HasSubstr("&lt;/script&gt;&lt;img"),
                     Not(HasSubstr("data-state=\"taken\""))));
+  const std::string told = walk_search("<img src=y");
+  EXPECT_THAT(
+      told, AllOf(ContainsRegex("hits \\[\"?&lt;/script&gt;&lt;img src=y"),
+                  ContainsRegex("back \\[\"?&lt;/script&gt;&lt;img src=y[^\n]*, inlined into main"),
+                  Not(HasSubstr("<img"))));
 }
 
 TEST_F(ReportExport, FramesOfAPageDoNotGrowWithTheTrace) {

@@ -1,5 +1,6 @@
 // Reads a page of `backtrail report --html` as a browser would and walks its trace.
-// usage: node page_check.js PAGE     prints what it found, one fact a line
+// usage: node page_check.js PAGE [TEXT...]     prints what it found, one fact a line, and functions
+// whose names hold the texts with what a search for them finds, back and forth
 'use strict';
 const fs = require('fs');
 const vm = require('vm');
@@ -36,8 +37,8 @@ const sandbox = {
   window: {devicePixelRatio: 1},
 };
 vm.createContext(sandbox);
-vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, NONE};', sandbox);
-const {Code, Thread, Page, Lanes, Strip, Colors, NONE} = sandbox.model;
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, Search, NONE};', sandbox);
+const {Code, Thread, Page, Lanes, Strip, Colors, Search, NONE} = sandbox.model;
 require('./frame_check.js').check({Thread, Lanes, Strip, Colors});
 
 // The selected call comes into sight from wherever the lanes had been moved.
@@ -56,9 +57,42 @@ function checkRevealing(threads, thread) {
   }
 }
 
+// Everything that a search finds from a place on, until it comes round.
+function checkSearch(page, threads, text) {
+  const finder = new Search(page.code, meta.names, threads), thread = threads[0];
+  finder.set(text);
+  console.log('search ' + text + ': ' + finder.found.map((name) => finder.label(name)).join(', '));
+  const place = ({thread, call, runs, run}) => {
+    if (!runs) return 'call of ' + meta.names[thread.name[call]];
+    const lines = [[runs.p[run], runs.k[run]], [runs.endP[run], runs.endK[run]]].map(
+        ([p, k]) => page.code.place(page.lineAt({thread, p, k})));
+    const scope = runs.scope[run];
+    return meta.names[page.code.scopeName[scope]] + ' in ' + meta.names[thread.name[call]] + ' ' + lines.join(' to ') +
+        ' at ' + page.code.place(page.code.scopeLine[scope]);
+  };
+  const key = ({thread, call, runs, run}) => [threads.indexOf(thread), runs ? -1 : call, run].join();
+  const order = [];
+  for (const way of [-1, 1]) {
+    const seen = new Map();
+    let from = {thread, call: thread.callAt(thread.total), p: thread.total, k: page.count(thread, thread.total) - 1};
+    for (let found; (found = finder.step(way, from)) && !seen.has(key(found)); from = found) {
+      seen.set(key(found), place(found));
+    }
+    order.push([...seen]);
+  }
+  // From the end on, forth is the circle the other way round.
+  const [back, forth] = order.map((found) => found.map(([one]) => one));
+  if (threads.length === 1 && back.length && (new Set([...back, ...forth]).size !== back.length || forth.length !== back.length)) {
+    throw new Error('back and forth find different ones: ' + back.join(' ') + ', ' + forth.join(' '));
+  }
+  for (const [, found] of order[0]) console.log('found ' + found);
+  if (finder.found.length) console.log('found ' + back.length);
+}
+
 (async () => {
   const walker = new Page();
   walker.code = await Code.load(meta);
+  walker.meta = meta;
   walker.arrive = () => {};
   console.log('title ' + meta.title);
   const threads = [];
@@ -92,6 +126,7 @@ function checkRevealing(threads, thread) {
     }
     console.log('blocks ' + thread.total + ' counted ' + counted);
   }
+  for (const text of process.argv.slice(3)) checkSearch(walker, threads, text);
   await walker.code.loadInstructions();
   const texts = new Set(Array.from(walker.code.insns, (id) => walker.code.insnTexts[walker.code.insnText[id]]));
   console.log('instructions ' + walker.code.insnAt.length + ' ' + [...texts].filter((text) => /^callq? \*/.test(text)));

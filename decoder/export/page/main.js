@@ -14,6 +14,7 @@ class Page {
       page.threads.push(await Thread.load(page.meta, i));
       await new Promise((resolve) => setTimeout(resolve));
     }
+    page.finder = new Search(page.code, page.meta.names, page.threads);
     page.lanes = new Lanes(page);
     page.panel = new Panel(page);
     page.listen();
@@ -49,11 +50,17 @@ class Page {
     }
     this.panel.follow();
     this.lanes.reveal(p - thread.total);
-    const name = call === NONE ? '' : this.meta.names[thread.name[call]];
     const left = thread.total - p;
-    this.say(this.code.place(this.lineAt(this.cursor)) + ' ' + name + ', ' +
+    this.say(this.code.place(this.lineAt(this.cursor)) + ' ' + this.functionAt(this.cursor) + ', ' +
              left.toLocaleString() + (left === 1 ? ' branch' : ' branches') +
              this.timeBefore(thread, p - 1) + ' before the end');
+  }
+  // "f, inlined into main".
+  functionAt({thread, p, k}) {
+    const {code} = this, {names} = this.meta, scope = code.scopeAt(thread.block(p), k);
+    const call = thread.callAt(p);
+    const name = call === NONE ? '' : names[thread.name[call]];
+    return scope ? names[code.scopeName[scope]] + ', inlined into ' + name : name;
   }
   timeBefore(thread, p) {
     const text = thread.timeText(p);
@@ -153,43 +160,42 @@ class Page {
   }
   // --- search ---
   search(text) {
-    const box = document.getElementById('hits');
+    const box = document.getElementById('hits'), finder = this.finder;
     box.replaceChildren();
-    this.matches = null;
-    if (text) {
-      const wanted = text.toLowerCase();
-      this.matches = new Uint8Array(this.meta.names.length);
-      const found = [];
-      this.meta.names.forEach((name, i) => {
-        if (!name.toLowerCase().includes(wanted)) return;
-        this.matches[i] = 1;
-        found.push(i);
-      });
-      for (const name of found.slice(0, 100)) {
-        box.append(element('button', this.meta.names[name], () => this.next(-1, name)));
-      }
-      this.say(found.length + ' functions');
+    finder.set(text);
+    this.matches = finder.matches;
+    for (const name of finder.found.slice(0, 100)) {
+      box.append(element('button', finder.label(name), () => this.next(-1, name)));
     }
+    if (text) this.say(finder.summary());
     this.lanes.draw();
   }
-  // The next or previous call of a function that was searched for.
+  // The next or previous call of a function that was searched for, or run where it is inlined.
   next(way, only) {
-    if (!this.matches && only === undefined) return;
-    const fits = (name) => only === undefined ? this.matches[name] : name === only;
-    const {selected} = this;
-    const first = selected ? this.threads.indexOf(selected.thread) : 0;
-    for (let turn = 0; turn <= this.threads.length; ++turn) {
-      const thread = this.threads[(first + turn) % this.threads.length];
-      let at = way < 0 ? thread.n - 1 : 0;
-      if (turn === 0 && selected && selected.call !== NONE) at = selected.call + way;
-      for (; at >= 0 && at < thread.n; at += way) {
-        if (!fits(thread.name[at])) continue;
-        this.select(thread, at);
-        this.lanes.reveal(thread.end[at] - thread.total);
-        return;
-      }
+    if ((!this.matches && only === undefined) || !this.selected) return;
+    const {thread, call} = this.selected, {p, k} = this.cursor;
+    // Who has moved since goes on from there.
+    const last = this.match && this.match.cursor === this.cursor ? this.match.found : null;
+    const found = this.finder.step(way, last || {thread, call, p, k}, only);
+    if (!found) {
+      this.say('No call of it');
+      return;
     }
-    this.say('No call of it');
+    if (found.runs) this.selectRun(found); else this.select(found.thread, found.call);
+    this.match = {found, cursor: this.cursor};
+    this.lanes.reveal(this.cursor.p - found.thread.total);
+  }
+  // Where it ended, as of a call.
+  selectRun({thread, call, runs, run}) {
+    this.selected = {thread, call};
+    this.cursor = {thread, p: runs.endP[run], k: runs.endK[run]};
+    this.panel.show(thread, call);
+    this.panel.follow();
+    const {code} = this, {names} = this.meta;
+    const scope = runs.scope[run], around = code.scopeAround[scope];
+    const site = code.place(code.scopeLine[scope]);
+    const into = around ? names[code.scopeName[around]] : call === NONE ? '' : names[thread.name[call]];
+    this.say(names[code.scopeName[scope]] + ', inlined' + (into && ' into ' + into) + (site && ' at ' + site));
   }
   // --- buttons and keys ---
   dialog(text) {

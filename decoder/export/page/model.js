@@ -53,7 +53,7 @@ class Reader {
   }
 }
 
-// Lines, and the blocks of straight-line code made of them.
+// Lines, functions that are inlined somewhere (scopes), and blocks of straight-line code.
 class Code {
   static async load(meta) {
     const code = new Code();
@@ -68,16 +68,44 @@ class Code {
       code.lineNumber[i] = reader.number();
       code.lineIds.set(code.lineFile[i] * 16777216 + code.lineNumber[i], i);
     }
-    const blocks = reader.number();
-    code.blockStart = new Uint32Array(blocks + 1);
-    const entries = [];
-    for (let i = 0; i < blocks; ++i) {
-      const count = reader.number();
-      for (let k = 0; k < count; ++k) entries.push(reader.number());
-      code.blockStart[i + 1] = entries.length;
+    const scopes = reader.number();
+    for (const column of ['scopeAround', 'scopeName', 'scopeLine']) {
+      code[column] = new Uint32Array(scopes);
     }
-    code.entries = Uint32Array.from(entries);
+    for (let i = 0; i < scopes; ++i) {
+      code.scopeAround[i] = reader.number();
+      code.scopeName[i] = reader.number();
+      code.scopeLine[i] = reader.number();
+    }
+    code.loadBlocks(reader);
     return code;
+  }
+  // Of each block its lines, and the scopes that begin in it, each at one of the lines.
+  loadBlocks(reader) {
+    const blocks = reader.number();
+    this.blockStart = new Uint32Array(blocks + 1);
+    this.scopesStart = new Uint32Array(blocks + 1);
+    const entries = [], scopes = [], lines = [];
+    for (let i = 0; i < blocks; ++i) {
+      for (let count = reader.number(); count > 0; --count) entries.push(reader.number());
+      this.blockStart[i + 1] = entries.length;
+      for (let count = reader.number(); count > 0; --count) {
+        scopes.push(reader.number());
+        lines.push(reader.number());
+      }
+      this.scopesStart[i + 1] = scopes.length;
+    }
+    this.entries = Uint32Array.from(entries);
+    this.scopes = Uint32Array.from(scopes);
+    this.scopesLine = Uint32Array.from(lines);
+  }
+  // What is inlined at a line of a block. 0: nothing.
+  scopeAt(block, k) {
+    let scope = 0;
+    for (let i = this.scopesStart[block]; i < this.scopesStart[block + 1]; ++i) {
+      if (this.scopesLine[i] <= k) scope = this.scopes[i];
+    }
+    return scope;
   }
   // Instructions take room; they are unpacked when somebody wants to see them.
   async loadInstructions() {

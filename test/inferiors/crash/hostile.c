@@ -9,7 +9,14 @@ void evil(void) {
   sink = *nowhere;
 }
 
+__attribute__((always_inline)) inline void hidden(void) __asm__(
+    "\"</script><img src=y onerror=document.body.dataset.state='taken'>\"");
+inline void hidden(void) {
+  sink = 1;
+}
+
 int main(void) {
+  hidden();
   evil();
   return 0;
 }
