@@ -72,14 +72,16 @@ std::optional<T> read_value(Process& process, std::uint64_t at) {
 /// Nothing: not what it should be, or linked so that its place cannot be chosen freely.
 std::optional<LoadedImage> image_at(Process& process, std::uint64_t headers, std::uint64_t count,
                                     std::uint64_t bias) {
+  std::vector<std::uint8_t> bytes(std::min(count, kMostProgramHeaders) * sizeof(Elf64_Phdr));
+  if (process.read_memory(TraceeAddr{headers}, bytes) != bytes.size()) return std::nullopt;
   LoadedImage image{.begin = bias};
   std::optional<std::uint64_t> first;
-  for (std::uint64_t i = 0; i < std::min(count, kMostProgramHeaders); ++i) {
-    const auto header = read_value<Elf64_Phdr>(process, headers + i * sizeof(Elf64_Phdr));
-    if (!header) return std::nullopt;
-    if (header->p_type != PT_LOAD) continue;
-    if (!first) first = header->p_vaddr & ~(kPageBytes - 1);
-    image.alignment = std::max(image.alignment, header->p_align);
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Elf64_Phdr)) {
+    Elf64_Phdr header{};
+    std::memcpy(&header, bytes.data() + at, sizeof header);
+    if (header.p_type != PT_LOAD) continue;
+    if (!first) first = header.p_vaddr & ~(kPageBytes - 1);
+    image.alignment = std::max(image.alignment, header.p_align);
   }
   if (first != 0U || !std::has_single_bit(image.alignment)) return std::nullopt;
   return image;
