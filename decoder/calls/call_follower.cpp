@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace backtrail::decoder {
 namespace {
@@ -10,7 +11,7 @@ constexpr std::size_t kNoFrame = std::numeric_limits<std::size_t>::max();
 /// How far down a return or an unwinding is looked for.
 constexpr std::size_t kMostUnwound = 4096;
 /// Stacks that are remembered while others run, and how much of each.
-constexpr std::size_t kMostParked = 64;
+constexpr std::size_t kMostParked = 256;
 constexpr std::size_t kMostParkedFrames = 256;
 
 }  // namespace
@@ -26,6 +27,7 @@ void CallFollower::finish() {
   ++position_;
   while (!stack_.empty()) pop(CallEnd::kOpen);
   parked_.clear();
+  behind_switch_ = {};
   position_ = 0;
 }
 
@@ -85,10 +87,19 @@ void CallFollower::take_unknown(const Record& record) {
 void CallFollower::take_call(const Record& record, const arch::InsnFacts& facts) {
   const TraceeAddr next = record.from + facts.length;
   // "call next; pop" reads the pc; nothing is called.
-  if (record.to != next) push(call_of(record, CallBegin::kCalled), next);
+  if (record.to == next) return;
+  if (stack_.back().call.function.switches_stacks) {
+    park(0);
+    leave_stack();
+  }
+  push(call_of(record, CallBegin::kCalled), next);
 }
 
 void CallFollower::take_return(const Record& record) {
+  if (stack_.size() == 1 && behind_switch_.value() != 0 &&
+      go_on(record, std::exchange(behind_switch_, {}))) {
+    return;
+  }
   const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
   for (std::size_t i = stack_.size(); i-- > last;) {
     if (stack_[i].return_address != record.to || stack_[i].signal) continue;
@@ -120,10 +131,15 @@ void CallFollower::take_return(const Record& record) {
 void CallFollower::take_system_return(const Record& record) {
   for (std::size_t i = stack_.size(); i-- > 0;) {
     if (!stack_[i].signal) continue;
+    const TraceeAddr interrupted = stack_[i].return_address;
     pop_above(i, CallEnd::kUnwound);
     pop(CallEnd::kReturned);
-    if (!stack_.empty() && code_.at(record.to).id != stack_.back().call.function.id) {
-      arrive(record, code_.at(record.to));  // The handler chose another place.
+    const FunctionRef function = code_.at(record.to);
+    if (stack_.empty() || function.id == stack_.back().call.function.id) return;
+    if (function.known() && function.entry == record.to) {
+      push(call_of(record, CallBegin::kCalled), interrupted);  // The handler put a call there.
+    } else {
+      arrive(record, function);  // The handler chose another place.
     }
     return;
   }
@@ -134,7 +150,9 @@ void CallFollower::take_jump(const Record& record) {
   const FunctionRef function = code_.at(record.to);
   const FunctionRef& top = stack_.back().call.function;
   if (function.id == top.id) return;
-  if (function.entry == record.to && function.known()) {
+  if (top.switches_stacks && !function.switches_stacks) {
+    switch_stack(record, function);
+  } else if (function.entry == record.to && function.known()) {
     replace_top(record, function);
   } else {
     arrive(record, function);
@@ -185,6 +203,52 @@ bool CallFollower::resume(const Record& record) {
   return false;
 }
 
+/// What follows has not been called by anything that is open.
+void CallFollower::leave_stack() {
+  while (!stack_.empty()) pop(CallEnd::kSwitched);
+  behind_switch_ = {};
+  stretch_begin_ = position_;
+  sink_.stretch();
+}
+
+/// A scheduler jumps to where another stack was left, or to where it begins.
+void CallFollower::switch_stack(const Record& record, const FunctionRef& function) {
+  for (std::size_t i = stack_.size(); i-- > 0;) {
+    if (stack_[i].return_address != record.to) continue;
+    pop_above(i, CallEnd::kSwitched);  // It only went to get more stack.
+    pop(CallEnd::kReturned);
+    return;
+  }
+  leave_stack();
+  const bool begins = function.known() && function.entry == record.to;
+  push(call_of(record, begins ? CallBegin::kCalled : CallBegin::kResumed), TraceeAddr{});
+  if (!begins) behind_switch_ = record.to;
+}
+
+/// The function that runs again returns to a caller: that of the stack that goes on.
+bool CallFollower::go_on(const Record& record, TraceeAddr behind) {
+  for (std::size_t p = parked_.size(); p-- > 0;) {
+    const std::vector<Frame>& frames = parked_[p];
+    if (frames.size() < 3) continue;
+    const std::size_t left = frames.size() - 1;  // The switch; below it what returns now.
+    if (frames[left].return_address != behind || frames[left - 1].return_address != record.to) {
+      continue;
+    }
+    const std::vector<Frame> back{frames.begin(),
+                                  frames.begin() + static_cast<std::ptrdiff_t>(left - 1)};
+    parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
+    pop(CallEnd::kReturned);
+    for (const Frame& frame : back) {
+      Call call = call_of(record, CallBegin::kResumed);
+      call.function = frame.call.function;
+      call.site = TraceeAddr{};
+      push(call, frame.return_address, frame.signal);
+    }
+    return true;
+  }
+  return false;
+}
+
 std::size_t CallFollower::frame_of(const FunctionRef& function) const {
   if (!function.known()) return kNoFrame;
   const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
@@ -227,6 +291,7 @@ void CallFollower::replace_top(const Record& record, const FunctionRef& function
 
 void CallFollower::begin_anew(TraceeAddr at) {
   stretch_begin_ = position_;
+  behind_switch_ = {};
   sink_.stretch();
   push(call_of({TraceeAddr{}, at}, CallBegin::kUnseen), TraceeAddr{});
 }

@@ -47,6 +47,9 @@ class CallFollower {
   void replace_top(const Record& record, const FunctionRef& function);
   void arrive(const Record& record, const FunctionRef& function);
   void begin_anew(TraceeAddr at);
+  void leave_stack();
+  void switch_stack(const Record& record, const FunctionRef& function);
+  bool go_on(const Record& record, TraceeAddr behind);
   void grow(const Record& record);
   void pop(CallEnd end);
   void pop_above(std::size_t frame, CallEnd end);
@@ -61,6 +64,9 @@ class CallFollower {
   /// What was on other stacks when they were left, the newest last. Guessed from returns that do
   /// not fit, so it is looked at only when a transfer fits nothing else.
   std::vector<std::vector<Frame>> parked_;
+  /// Behind the call that a stack was left by, which runs again: several may have been left by it,
+  /// and where control returns to tells which one it is. 0: known, or nothing runs again.
+  TraceeAddr behind_switch_;
   std::uint64_t stretch_begin_ = 0;
   std::uint64_t position_ = 0;
 };

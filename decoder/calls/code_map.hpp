@@ -15,6 +15,9 @@ struct FunctionRef {
   /// A stub that leads to another function: an entry of a procedure linkage table, the dynamic
   /// linker's lazy binding. Calls through it are calls of that function.
   bool stub = false;
+  /// What it calls or jumps to has another stack, which nothing on this one has called: the
+  /// switches of a scheduler of its own (Go's).
+  bool switches_stacks = false;
 
   [[nodiscard]] bool known() const { return id != 0; }
 };

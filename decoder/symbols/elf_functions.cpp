@@ -1,5 +1,7 @@
 #include "decoder/symbols/elf_functions.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -41,6 +43,21 @@ bool leads_on(std::string_view name) {
   return name.starts_with("_dl_runtime_resolve");
 }
 
+/// Go's scheduler: mcall() leaves a goroutine for the thread's own stack, gogo() goes on with one.
+/// Source: go/src/runtime/asm_amd64.s.
+void mark_switches(std::vector<CodeSymbol>& symbols) {
+  static constexpr std::array<std::string_view, 5> kSwitches{"runtime.mcall", "runtime.mcall.abi0",
+                                                      "runtime.gogo", "runtime.gogo.abi0", "gogo"};
+  const auto is_one = [&](const CodeSymbol& symbol) {
+    return std::find(kSwitches.begin(), kSwitches.end(), symbol.name) != kSwitches.end();
+  };
+  const bool is_go = std::any_of(symbols.begin(), symbols.end(), [](const CodeSymbol& symbol) {
+    return symbol.name.starts_with(kSwitches.front());
+  });
+  if (!is_go) return;
+  for (CodeSymbol& symbol : symbols) symbol.switches_stacks = is_one(symbol);
+}
+
 std::vector<CodeSymbol> read_symbols(Dwfl_Module* module) {
   std::vector<CodeSymbol> out;
   const int count = dwfl_module_getsymtab(module);
@@ -50,8 +67,9 @@ std::vector<CodeSymbol> read_symbols(Dwfl_Module* module) {
     const char* name =
         dwfl_module_getsym_info(module, i, &symbol, &address, nullptr, nullptr, nullptr);
     if (name == nullptr || *name == '\0' || !is_function(symbol)) continue;
-    out.push_back({address, symbol.st_size, name, rank_of(symbol), leads_on(name)});
+    out.push_back({address, symbol.st_size, name, rank_of(symbol), leads_on(name), false});
   }
+  mark_switches(out);
   return out;
 }
 

@@ -234,7 +234,8 @@ FunctionRef ElfSymbols::look_up(TraceeAddr address) {
   const FunctionTable::Entry* entry = functions.find(address.value());
   if (entry == nullptr) return {};
   const FunctionTable::Entry& owner = functions.entries()[entry->owner];
-  return {place->module->first_id + entry->owner, TraceeAddr{owner.start}, entry->stub};
+  return {place->module->first_id + entry->owner, TraceeAddr{owner.start}, entry->stub,
+          entry->switches_stacks};
 }
 
 const std::string& ElfSymbols::function_name(std::uint32_t id) {

@@ -15,6 +15,7 @@ struct CodeSymbol {
   std::string name;
   int rank = 0;  ///< Of several at one address the highest gives the name.
   bool stub = false;
+  bool switches_stacks = false;
 };
 
 struct CodeRange {
@@ -29,6 +30,7 @@ class FunctionTable {
     std::uint64_t end = 0;
     std::string name;  ///< Empty: only the bounds are known.
     bool stub = false;
+    bool switches_stacks = false;
     std::uint32_t owner = 0;  ///< The entry that this is a part of; its own index if of none.
   };
 

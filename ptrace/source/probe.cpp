@@ -238,6 +238,11 @@ void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanosecon
   out.advice = facts.container ? "whoever starts the container: --cap-add=SYS_PTRACE, or a seccomp "
                                  "profile that allows ptrace"
                                : "root: see kernel.yama.ptrace_scope and seccomp filters";
+  if (out.errno_value == ENOSYS) {
+    out.advice +=
+        "; emulators of a CPU (qemu-user, Rosetta) have no ptrace: only a machine with this "
+        "CPU can do it";
+  }
 }
 
 }  // namespace

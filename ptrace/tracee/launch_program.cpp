@@ -154,8 +154,11 @@ std::string operation_text(const Error& error, const LaunchSpec& spec) {
   if (operation == "ptrace(PTRACE_SEIZE)")
     return fmt::format(
         "{}: tracing is not permitted here ({}); a container needs the capability SYS_PTRACE, or a "
-        "seccomp profile that allows ptrace",
-        spec.program, error.code.message());
+        "seccomp profile that allows ptrace{}",
+        spec.program, error.code.message(),
+        error.is(std::errc::function_not_supported)
+            ? "; an emulator of a CPU (qemu-user, Rosetta) has no ptrace"
+            : "");
   return fmt::format("{}: {}", spec.program, error.message());
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -61,6 +62,22 @@ TEST_F(ReportExport, FoldedStacksOfADeepRecursionHaveALimit) {
     deepest = std::max(deepest, std::count(line.begin(), line.end(), ';'));
   EXPECT_EQ(deepest, 1000);
   EXPECT_LT(text.size(), std::size_t{32} << 20);
+}
+
+TEST_F(ReportExport, FoldedStacksOfTasksAreApart) {
+  record("tasks");
+  std::istringstream lines{report({"--folded"})};
+  std::set<std::string> working;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string stack = line.substr(0, line.rfind(' ')) + ";";
+    const auto calls = [&](const std::string& name) {
+      return stack.find(";" + name + ";") != std::string::npos;
+    };
+    EXPECT_LE(calls("main") + calls("worker") + calls("other_worker") + calls("schedule"), 1)
+        << line;
+    if (calls("work")) working.insert(stack.substr(stack.find(';')));
+  }
+  EXPECT_THAT(working, testing::UnorderedElementsAre(";worker;work;", ";other_worker;work;"));
 }
 
 TEST_F(ReportExport, SpeedscopeEventsNest) {

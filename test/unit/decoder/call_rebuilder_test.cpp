@@ -1,7 +1,10 @@
 // Calls from branch records, on a program of a few bytes.
 #include "decoder/calls/call_rebuilder.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +104,61 @@ TEST(CallRebuilder, TwoStacksTakeTurns) {
   records.push_back(ret('b', 'a'));
   EXPECT_EQ(calls(records).back().substr(0, 2), "--") << "a is all that is left";
   EXPECT_EQ(calls(records).front(), "?a.");
+}
+
+/// Go's scheduler: `from` waits in b, which leaves its stack by x; y goes on with another one.
+void wait_in_b(std::vector<Record>& records, char from) {
+  for (const auto& [caller, callee] : {std::pair{from, 'b'}, {'b', 'x'}, {'x', 's'}, {'s', 'y'}}) {
+    records.push_back(call(caller, callee));
+  }
+}
+const Record kGoOnInB = branch(in('y', 0x30), in('b', kBehindCall));
+
+TEST(CallRebuilder, ASchedulersStacksDoNotCallEachOther) {
+  std::vector<Record> records{start('a')};
+  wait_in_b(records, 'a');
+  records.push_back(branch(in('y', 0x30), in('c')));
+  records.push_back(call('c', 'd'));
+  EXPECT_THAT(calls(records), ElementsAre("?a|", "-(b|", "--(x|", "(s|", "-(y|", "(c.", "-(d."));
+}
+
+TEST(CallRebuilder, WhereAStackIsReturnedToTellsWhichOneGoesOn) {
+  std::vector<Record> records{start('a')};
+  wait_in_b(records, 'a');
+  records.push_back(branch(in('y', 0x30), in('c')));
+  wait_in_b(records, 'c');
+  for (const char who : {'a', 'c'}) {
+    records.push_back(kGoOnInB);
+    records.push_back(ret('b', who));
+    if (who == 'a') wait_in_b(records, who);
+  }
+  records.push_back(call('c', 'd'));
+  const std::vector<std::string> all = calls(records);
+  const std::vector<std::string> last(all.end() - 3, all.end());
+  EXPECT_THAT(last, ElementsAre("+b)", "+c.", "-(d."));
+  EXPECT_EQ(std::count(all.begin(), all.end(), "+a|"), 1);
+  for (const std::string& call : all) EXPECT_LT(call.find_first_not_of('-'), 3U) << call;
+}
+
+TEST(CallRebuilder, AStackThatIsNotKnownGrowsByItself) {
+  std::vector<Record> records{start('a')};
+  wait_in_b(records, 'a');
+  records.insert(records.end(), {kGoOnInB, ret('b', 'e'), ret('e', 'f')});
+  EXPECT_THAT(calls(records),
+              ElementsAre("?a|", "-(b|", "--(x|", "(s|", "-(y|", "?f.", "-?e)", "--+b)"));
+}
+
+TEST(CallRebuilder, AFunctionThatGetsMoreStackHasCalledNothing) {
+  EXPECT_THAT(calls({start('a'), call('a', 'b'), call('b', 'e'), call('e', 'y'),
+                     branch(in('y', 0x30), in('b', kBehindCall)), ret('b', 'a')}),
+              ElementsAre("?a.", "-(b)", "--(e)", "---(y|"));
+}
+
+TEST(CallRebuilder, AHandlerPutsACallWhereItInterrupted) {
+  EXPECT_THAT(
+      calls({start('a'), call('a', 'b'), async_transfer(in('b', 5), in('h')),
+             branch(in('h', 0x50), in('c')), branch(in('c', 0x40), in('b', 5)), ret('b', 'a')}),
+      ElementsAre("?a.", "-(b)", "--!h)", "--(c)"));
 }
 
 TEST(CallRebuilder, AnOverwrittenReturnAddressHidesNoCaller) {

@@ -14,7 +14,8 @@
 namespace backtrail::test {
 
 /// Functions of 0x100 bytes from 0x1000 on: a, b, c, ... In each the low byte of an address says
-/// what stands there: 0x1n a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system call.
+/// what stands there: 0x1n a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system call. p is a
+/// stub; x and y switch stacks.
 class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -50,7 +51,8 @@ class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap 
     const std::uint64_t value = address.value();
     if (value < 0x1000 || value >= 0x2a00) return {};
     const auto id = static_cast<std::uint32_t>((value - 0x1000) / 0x100 + 1);
-    return {id, TraceeAddr{value & ~0xffULL}, id == 'p' - 'a' + 1};
+    const auto name = static_cast<char>('a' + id - 1);
+    return {id, TraceeAddr{value & ~0xffULL}, name == 'p', name == 'x' || name == 'y'};
   }
 };
 

@@ -40,6 +40,8 @@ TEST(LaunchFailure, IsToldInOneSentence) {
   EXPECT_NE(text(make_error(TraceErrc::kUnsupported, "inspect the program")).find("another CPU"),
             std::string::npos);
   EXPECT_NE(text(errno_error(EPERM, "ptrace(PTRACE_SEIZE)")).find("SYS_PTRACE"), std::string::npos);
+  EXPECT_EQ(text(errno_error(EPERM, "ptrace(PTRACE_SEIZE)")).find("emulator"), std::string::npos);
+  EXPECT_NE(text(errno_error(ENOSYS, "ptrace(PTRACE_SEIZE)")).find("emulator"), std::string::npos);
   EXPECT_FALSE(startup_end(errno_error(ENOENT, "find the program")));
 }
 
