@@ -88,7 +88,7 @@ void CallFollower::take_call(const Record& record, const arch::InsnFacts& facts)
   const TraceeAddr next = record.from + facts.length;
   // "call next; pop" reads the pc; nothing is called.
   if (record.to == next) return;
-  if (stack_.back().call.function.switches_stacks) {
+  if (stack_.back().call.function.stack_switch == StackSwitch::kLeaves) {
     park(0);
     leave_stack();
   }
@@ -96,6 +96,10 @@ void CallFollower::take_call(const Record& record, const arch::InsnFacts& facts)
 }
 
 void CallFollower::take_return(const Record& record) {
+  if (stack_.back().call.function.stack_switch == StackSwitch::kSwaps) {
+    switch_stack(record, code_.at(record.to));
+    return;
+  }
   if (stack_.size() == 1 && behind_switch_.value() != 0 &&
       go_on(record, std::exchange(behind_switch_, {}))) {
     return;
@@ -150,7 +154,7 @@ void CallFollower::take_jump(const Record& record) {
   const FunctionRef function = code_.at(record.to);
   const FunctionRef& top = stack_.back().call.function;
   if (function.id == top.id) return;
-  if (top.switches_stacks && !function.switches_stacks) {
+  if (top.stack_switch >= StackSwitch::kGoesOn && function.stack_switch == StackSwitch::kNone) {
     switch_stack(record, function);
   } else if (function.entry == record.to && function.known()) {
     replace_top(record, function);
@@ -195,6 +199,7 @@ bool CallFollower::resume(const Record& record) {
       Call call = call_of(record, CallBegin::kResumed);
       call.function = back[i].call.function;
       if (i != 0) call.site = TraceeAddr{};
+      if (i + 1 < back.size()) call.first = back[i + 1].return_address;
       const Frame& from = i == 0 ? old : back[i];
       push(call, from.return_address, from.signal);
     }
@@ -211,18 +216,39 @@ void CallFollower::leave_stack() {
   sink_.stretch();
 }
 
-/// A scheduler jumps to where another stack was left, or to where it begins.
+/// To where another stack was left, or to where it begins.
 void CallFollower::switch_stack(const Record& record, const FunctionRef& function) {
-  for (std::size_t i = stack_.size(); i-- > 0;) {
+  const bool swaps = stack_.back().call.function.stack_switch == StackSwitch::kSwaps;
+  const bool comes_back_here = stack_.back().return_address == record.to;
+  for (std::size_t i = swaps ? 0 : stack_.size(); i-- > 0;) {
     if (stack_[i].return_address != record.to) continue;
     pop_above(i, CallEnd::kSwitched);  // It only went to get more stack.
     pop(CallEnd::kReturned);
     return;
   }
+  const std::size_t only = swaps && !comes_back_here ? only_one_left_at(record.to) : kNoFrame;
+  std::vector<Frame> back;
+  if (only != kNoFrame) back = take_parked(only, 1);
+  if (swaps) park(0);
   leave_stack();
+  if (!back.empty()) {
+    push_again(record, back);
+    return;
+  }
   const bool begins = function.known() && function.entry == record.to;
   push(call_of(record, begins ? CallBegin::kCalled : CallBegin::kResumed), TraceeAddr{});
   if (!begins) behind_switch_ = record.to;
+}
+
+/// Among several nobody knows yet which one goes on.
+std::size_t CallFollower::only_one_left_at(TraceeAddr behind) const {
+  std::size_t found = kNoFrame;
+  for (std::size_t p = 0; p < parked_.size(); ++p) {
+    if (parked_[p].back().return_address != behind) continue;
+    if (found != kNoFrame) return kNoFrame;
+    found = p;
+  }
+  return found;
 }
 
 /// The function that runs again returns to a caller: that of the stack that goes on.
@@ -234,19 +260,30 @@ bool CallFollower::go_on(const Record& record, TraceeAddr behind) {
     if (frames[left].return_address != behind || frames[left - 1].return_address != record.to) {
       continue;
     }
-    const std::vector<Frame> back{frames.begin(),
-                                  frames.begin() + static_cast<std::ptrdiff_t>(left - 1)};
-    parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
+    const std::vector<Frame> back = take_parked(p, 2);
     pop(CallEnd::kReturned);
-    for (const Frame& frame : back) {
-      Call call = call_of(record, CallBegin::kResumed);
-      call.function = frame.call.function;
-      call.site = TraceeAddr{};
-      push(call, frame.return_address, frame.signal);
-    }
+    push_again(record, back);
     return true;
   }
   return false;
+}
+
+/// What was parked, without its newest frames.
+std::vector<CallFollower::Frame> CallFollower::take_parked(std::size_t which, std::size_t without) {
+  std::vector<Frame> frames = std::move(parked_[which]);
+  parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(which));
+  frames.resize(frames.size() - without);
+  return frames;
+}
+
+void CallFollower::push_again(const Record& record, std::span<const Frame> frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    Call call = call_of(record, CallBegin::kResumed);
+    call.function = frames[i].call.function;
+    call.site = TraceeAddr{};
+    if (i + 1 < frames.size()) call.first = frames[i + 1].return_address;
+    push(call, frames[i].return_address, frames[i].signal);
+  }
 }
 
 std::size_t CallFollower::frame_of(const FunctionRef& function) const {

@@ -50,6 +50,9 @@ class CallFollower {
   void leave_stack();
   void switch_stack(const Record& record, const FunctionRef& function);
   bool go_on(const Record& record, TraceeAddr behind);
+  [[nodiscard]] std::size_t only_one_left_at(TraceeAddr behind) const;
+  std::vector<Frame> take_parked(std::size_t which, std::size_t without);
+  void push_again(const Record& record, std::span<const Frame> frames);
   void grow(const Record& record);
   void pop(CallEnd end);
   void pop_above(std::size_t frame, CallEnd end);

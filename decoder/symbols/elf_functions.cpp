@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <elfutils/libdwfl.h>
@@ -43,19 +45,37 @@ bool leads_on(std::string_view name) {
   return name.starts_with("_dl_runtime_resolve");
 }
 
-/// Go's scheduler: mcall() leaves a goroutine for the thread's own stack, gogo() goes on with one.
+using Switch = std::pair<std::string_view, StackSwitch>;
+
+/// Of a Go program: mcall() leaves a goroutine for the thread's own stack, gogo() goes on with one.
 /// Source: go/src/runtime/asm_amd64.s.
+constexpr auto kGoSwitches = std::to_array<Switch>({
+    {"runtime.mcall", StackSwitch::kLeaves},
+    {"runtime.mcall.abi0", StackSwitch::kLeaves},
+    {"runtime.gogo", StackSwitch::kGoesOn},
+    {"runtime.gogo.abi0", StackSwitch::kGoesOn},
+    {"gogo", StackSwitch::kGoesOn},
+});
+/// Of C libraries, Boost.Context (PHP has it, too), Ruby and D.
+constexpr auto kSwaps = std::to_array<Switch>({
+    {"swapcontext", StackSwitch::kSwaps},
+    {"__swapcontext", StackSwitch::kSwaps},
+    {"jump_fcontext", StackSwitch::kSwaps},
+    {"ontop_fcontext", StackSwitch::kSwaps},
+    {"coroutine_transfer", StackSwitch::kSwaps},
+    {"fiber_switchContext", StackSwitch::kSwaps},
+});
+
 void mark_switches(std::vector<CodeSymbol>& symbols) {
-  static constexpr std::array<std::string_view, 5> kSwitches{"runtime.mcall", "runtime.mcall.abi0",
-                                                      "runtime.gogo", "runtime.gogo.abi0", "gogo"};
-  const auto is_one = [&](const CodeSymbol& symbol) {
-    return std::find(kSwitches.begin(), kSwitches.end(), symbol.name) != kSwitches.end();
-  };
   const bool is_go = std::any_of(symbols.begin(), symbols.end(), [](const CodeSymbol& symbol) {
-    return symbol.name.starts_with(kSwitches.front());
+    return symbol.name.starts_with(kGoSwitches.front().first);
   });
-  if (!is_go) return;
-  for (CodeSymbol& symbol : symbols) symbol.switches_stacks = is_one(symbol);
+  const std::span<const Switch> switches = is_go ? std::span<const Switch>{kGoSwitches} : kSwaps;
+  for (CodeSymbol& symbol : symbols) {
+    const auto found = std::find_if(switches.begin(), switches.end(),
+                                    [&](const Switch& one) { return one.first == symbol.name; });
+    if (found != switches.end()) symbol.stack_switch = found->second;
+  }
 }
 
 std::vector<CodeSymbol> read_symbols(Dwfl_Module* module) {
@@ -67,7 +87,7 @@ std::vector<CodeSymbol> read_symbols(Dwfl_Module* module) {
     const char* name =
         dwfl_module_getsym_info(module, i, &symbol, &address, nullptr, nullptr, nullptr);
     if (name == nullptr || *name == '\0' || !is_function(symbol)) continue;
-    out.push_back({address, symbol.st_size, name, rank_of(symbol), leads_on(name), false});
+    out.push_back({address, symbol.st_size, name, rank_of(symbol), leads_on(name)});
   }
   mark_switches(out);
   return out;

@@ -235,7 +235,7 @@ FunctionRef ElfSymbols::look_up(TraceeAddr address) {
   if (entry == nullptr) return {};
   const FunctionTable::Entry& owner = functions.entries()[entry->owner];
   return {place->module->first_id + entry->owner, TraceeAddr{owner.start}, entry->stub,
-          entry->switches_stacks};
+          entry->stack_switch};
 }
 
 const std::string& ElfSymbols::function_name(std::uint32_t id) {

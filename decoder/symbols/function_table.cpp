@@ -64,7 +64,7 @@ void FunctionTable::add_symbols(std::vector<CodeSymbol> symbols) {
     const std::uint64_t end = code_end(symbol.start);
     const bool sized = symbol.size != 0 && symbol.size < end - symbol.start;
     entries_.push_back({symbol.start, sized ? symbol.start + symbol.size : end,
-                        std::move(symbol.name), symbol.stub, symbol.switches_stacks, 0});
+                        std::move(symbol.name), symbol.stub, symbol.stack_switch, 0});
     if (symbol.size != 0) covered = std::max(covered, entries_.back().end);
   }
 }
@@ -88,7 +88,7 @@ void FunctionTable::add_nameless(std::vector<std::uint64_t> starts) {
     }
     const auto following = std::upper_bound(starts.begin(), starts.end(), start);
     if (following != starts.end()) end = std::min(end, *following);
-    entries_.push_back({start, end, {}, false, false, 0});
+    entries_.push_back({start, end, {}, false, StackSwitch::kNone, 0});
   }
   std::sort(entries_.begin(), entries_.end(), in_order);
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "decoder/calls/code_map.hpp"
+
 namespace backtrail::decoder {
 
 /// A symbol of code. Addresses are the module's own.
@@ -15,7 +17,7 @@ struct CodeSymbol {
   std::string name;
   int rank = 0;  ///< Of several at one address the highest gives the name.
   bool stub = false;
-  bool switches_stacks = false;
+  StackSwitch stack_switch = StackSwitch::kNone;
 };
 
 struct CodeRange {
@@ -30,7 +32,7 @@ class FunctionTable {
     std::uint64_t end = 0;
     std::string name;  ///< Empty: only the bounds are known.
     bool stub = false;
-    bool switches_stacks = false;
+    StackSwitch stack_switch = StackSwitch::kNone;
     std::uint32_t owner = 0;  ///< The entry that this is a part of; its own index if of none.
   };
 

@@ -112,7 +112,9 @@ void wait_in_b(std::vector<Record>& records, char from) {
     records.push_back(call(caller, callee));
   }
 }
-const Record kGoOnInB = branch(in('y', 0x30), in('b', kBehindCall));
+Record go_on_in_b() {
+  return branch(in('y', 0x30), in('b', kBehindCall));
+}
 
 TEST(CallRebuilder, ASchedulersStacksDoNotCallEachOther) {
   std::vector<Record> records{start('a')};
@@ -128,7 +130,7 @@ TEST(CallRebuilder, WhereAStackIsReturnedToTellsWhichOneGoesOn) {
   records.push_back(branch(in('y', 0x30), in('c')));
   wait_in_b(records, 'c');
   for (const char who : {'a', 'c'}) {
-    records.push_back(kGoOnInB);
+    records.push_back(go_on_in_b());
     records.push_back(ret('b', who));
     if (who == 'a') wait_in_b(records, who);
   }
@@ -143,9 +145,28 @@ TEST(CallRebuilder, WhereAStackIsReturnedToTellsWhichOneGoesOn) {
 TEST(CallRebuilder, AStackThatIsNotKnownGrowsByItself) {
   std::vector<Record> records{start('a')};
   wait_in_b(records, 'a');
-  records.insert(records.end(), {kGoOnInB, ret('b', 'e'), ret('e', 'f')});
+  records.insert(records.end(), {go_on_in_b(), ret('b', 'e'), ret('e', 'f')});
   EXPECT_THAT(calls(records),
               ElementsAre("?a|", "-(b|", "--(x|", "(s|", "-(y|", "?f.", "-?e)", "--+b)"));
+}
+
+TEST(CallRebuilder, StacksThatAreSwappedDoNotCallEachOther) {
+  // All rest in b; c begins as the second one.
+  std::vector<Record> records{start('a'), call('a', 'b'), call('b', 'z'),
+                              branch(in('z', 0x40), in('c'))};
+  for (const char who : {'a', 'c', 'a'}) {
+    records.insert(records.end(), {call(who == 'a' ? 'c' : 'a', 'b'), call('b', 'z'), ret('z', 'b'),
+                                   ret('b', who)});
+  }
+  EXPECT_THAT(calls(records),
+              ElementsAre("?a|", "-(b|", "--(z|", "(c|", "-(b|", "--(z|", "+b)", "+a|", "-(b|",
+                          "--(z|", "+b)", "+c|", "-(b|", "--(z|", "+b)", "+a."));
+}
+
+TEST(CallRebuilder, TheOnlyStackThatWasLeftSomewhereGoesOnAtOnce) {
+  EXPECT_THAT(calls({start('a'), call('a', 'b'), call('b', 'z'), branch(in('z', 0x40), in('c')),
+                     call('c', 'd'), call('d', 'z'), ret('z', 'b'), call('b', 'e')}),
+              ElementsAre("?a|", "-(b|", "--(z|", "(c|", "-(d|", "--(z|", "+a.", "-+b.", "--(e."));
 }
 
 TEST(CallRebuilder, AFunctionThatGetsMoreStackHasCalledNothing) {

@@ -15,7 +15,7 @@ namespace backtrail::test {
 
 /// Functions of 0x100 bytes from 0x1000 on: a, b, c, ... In each the low byte of an address says
 /// what stands there: 0x1n a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system call. p is a
-/// stub; x and y switch stacks.
+/// stub; x, y and z switch stacks.
 class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -52,7 +52,12 @@ class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap 
     if (value < 0x1000 || value >= 0x2a00) return {};
     const auto id = static_cast<std::uint32_t>((value - 0x1000) / 0x100 + 1);
     const auto name = static_cast<char>('a' + id - 1);
-    return {id, TraceeAddr{value & ~0xffULL}, name == 'p', name == 'x' || name == 'y'};
+    using enum decoder::StackSwitch;
+    return {id, TraceeAddr{value & ~0xffULL}, name == 'p',
+            name == 'x'   ? kLeaves
+            : name == 'y' ? kGoesOn
+            : name == 'z' ? kSwaps
+                          : kNone};
   }
 };
 
