@@ -20,7 +20,7 @@ target_link_options(backtrail_launcher PRIVATE -static LINKER:--gc-sections)
 set(BT_PORTABLE_FOLDER "${PROJECT_BINARY_DIR}/portable/${BT_PORTABLE_NAME}")
 set(BT_PORTABLE_ARCHIVE "${PROJECT_BINARY_DIR}/${BT_PORTABLE_NAME}.tar.gz")
 # Whose licences go with the program: what is linked in, and what is beside it.
-set(linked_in ${bt_archives} ${bt_tar_archives} "${CAPSTONE_ARCHIVE}")
+set(linked_in ${bt_archives} ${bt_tar_archives} "${CAPSTONE_ARCHIVE}" "${LIBIBERTY_LIBRARY}")
 add_custom_command(
   OUTPUT "${BT_PORTABLE_ARCHIVE}"
   COMMAND

@@ -72,9 +72,36 @@ TEST(Demangle, NamesAreAsTheirSourceHasThem) {
   EXPECT_EQ(demangled("_ZN1a1bEi.part.0"), "a::b(int) [.part.0]");
   EXPECT_EQ(demangled("memcpy@@GLIBC_2.14"), "memcpy");
   EXPECT_EQ(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+  EXPECT_EQ(demangled("_RNvCs3mSbOeLENLV_4test4main"), "test::main");
+  EXPECT_EQ(demangled("_RNvNtCsjrHSEGnQ3l9_3std2io4copy.llvm.12"), "std::io::copy [.llvm.12]");
+  EXPECT_EQ(demangled("_Rnonsense"), "_Rnonsense");
   EXPECT_EQ(demangled("_ZN1a1bEi@plt"), "a::b(int)@plt");
   EXPECT_EQ(demangled("_Znonsense"), "_Znonsense");
   EXPECT_LT(demangled(std::string(100000, 'x')).size(), kMaxNameBytes + 10);
+}
+
+/// Each tuple has the one before twice: 2^30 names in 300 bytes.
+TEST(Demangle, AShortSymbolOfALongNameIsCut) {
+  std::string symbol = "_RINvC1a1bh";
+  std::size_t last = symbol.size() - 3;  // Backward references count from behind the prefix.
+  const auto base62 = [](std::size_t value) {
+    constexpr std::string_view kDigits =
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    std::string digits{"_"};
+    if (value == 0) return digits;
+    for (--value;; value /= kDigits.size()) {
+      digits.insert(digits.begin(), kDigits[value % kDigits.size()]);
+      if (value < kDigits.size()) return digits;
+    }
+  };
+  for (int i = 0; i < 30; ++i) {
+    const std::size_t begin = symbol.size() - 2;
+    symbol += "TB" + base62(last) + "B" + base62(last) + "E";
+    last = begin;
+  }
+  const std::string name = demangled(symbol + "E");
+  EXPECT_EQ(name.substr(0, 16), "a::b::<u8, (u8, ");
+  EXPECT_EQ(name.size(), kMaxNameBytes + 3);
 }
 
 }  // namespace
