@@ -47,6 +47,7 @@ struct RecordOptions {
   RecorderOptions recorder;
   std::string crash_file;  ///< Pattern of its name; empty: none is kept.
   KeepPolicy keep;
+  bool pack = false;              ///< Crash files, in archives.
   bool all = false;               ///< Every record, on disk.
   std::uint64_t spool_bytes = 0;  ///< Of these.
   tracee::CoreOptions core;

@@ -68,7 +68,7 @@ int run_record(const RecordOptions& options) {
     }
     CrashFiles crash_files{
         recorder,
-        {options.crash_file, options.keep, options.core, spool ? &*spool : nullptr},
+        {options.crash_file, options.keep, options.pack, options.core, spool ? &*spool : nullptr},
         command_of(options.launch)};
     if (!options.crash_file.empty()) recorder.add(crash_files);
     const auto ended = recorder.run(options.launch);

@@ -1,5 +1,6 @@
 #include "server/crash/archive.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -21,22 +22,25 @@
 namespace backtrail::server {
 namespace {
 
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
 
 tl::unexpected<std::string> errno_text(const std::string& file) {
   return tl::unexpected{fmt::format("{}: {}", file, std::strerror(errno))};
 }
 
-/// Tells the archive which parts of a file have contents, if there are others.
-void mark_holes(archive_entry* entry, int fd, off_t size) {
-  if (::lseek(fd, 0, SEEK_HOLE) == size) return;
+/// Ascending; the others are holes.
+std::vector<DataPart> data_parts(int fd, off_t size) {
+  std::vector<DataPart> parts;
   for (off_t at = 0; at < size;) {
     const off_t data = ::lseek(fd, at, SEEK_DATA);
     if (data < 0) break;  // the rest is a hole
     at = ::lseek(fd, data, SEEK_HOLE);
     if (at < 0) break;
-    ::archive_entry_sparse_add_entry(entry, data, at - data);
+    parts.push_back({data, at});
   }
+  return parts;
 }
 
 }  // namespace
@@ -69,18 +73,31 @@ std::string ArchiveWriter::problem() const {
   return fmt::format("{}: {}", path_, text == nullptr ? "cannot be written" : text);
 }
 
-Explained<void> ArchiveWriter::copy(const std::string& file, int fd) {
-  std::vector<char> piece(std::size_t{1} << 20U);
-  for (;;) {
-    const ssize_t got = ::read(fd, piece.data(), piece.size());
+Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart part) {
+  std::vector<char> piece(kPieceBytes);
+  while (part.begin < part.end) {
+    const auto wanted = std::min(piece.size(), static_cast<std::size_t>(part.end - part.begin));
+    const ssize_t got = ::pread(fd, piece.data(), wanted, part.begin);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_text(file);
-    if (got == 0) return {};
-    // The archive drops what lies in holes.
+    if (got == 0) return tl::unexpected{file + ": became shorter"};
     if (::archive_write_data(archive_, piece.data(), static_cast<std::size_t>(got)) < 0) {
       return tl::unexpected{problem()};
     }
+    part.begin += got;
   }
+  return {};
+}
+
+/// The archive counts what lies in holes, and drops it unseen.
+Explained<void> ArchiveWriter::skip(off_t bytes) {
+  static const std::vector<char> zeros(kPieceBytes);
+  while (bytes > 0) {
+    const auto count = std::min(zeros.size(), static_cast<std::size_t>(bytes));
+    if (::archive_write_data(archive_, zeros.data(), count) < 0) return tl::unexpected{problem()};
+    bytes -= static_cast<off_t>(count);
+  }
+  return {};
 }
 
 Explained<void> ArchiveWriter::add(const std::string& name, const std::string& file) {
@@ -95,12 +112,21 @@ Explained<void> ArchiveWriter::add(const std::string& name, const std::string& f
   ::archive_entry_set_size(entry.get(), status.st_size);
   ::archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   ::archive_entry_set_perm(entry.get(), (status.st_mode & 0777U) | kOwnerMayWrite);
-  mark_holes(entry.get(), fd.get(), status.st_size);
-  ::lseek(fd.get(), 0, SEEK_SET);
+  const std::vector<DataPart> parts = data_parts(fd.get(), status.st_size);
+  const bool is_whole = parts.size() == 1 && parts[0].begin == 0 && parts[0].end == status.st_size;
+  for (const auto& [begin, end] : parts) {
+    if (!is_whole) ::archive_entry_sparse_add_entry(entry.get(), begin, end - begin);
+  }
   if (::archive_write_header(archive_, entry.get()) != ARCHIVE_OK) {
     return tl::unexpected{problem()};
   }
-  if (auto copied = copy(file, fd.get()); !copied) return copied;
+  off_t at = 0;
+  for (const DataPart& part : parts) {
+    if (auto skipped = skip(part.begin - at); !skipped) return skipped;
+    if (auto copied = copy(file, fd.get(), part); !copied) return copied;
+    at = part.end;
+  }
+  if (auto skipped = skip(status.st_size - at); !skipped) return skipped;
   ++files_;
   return {};
 }

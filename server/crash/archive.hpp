@@ -6,11 +6,19 @@
 #include <memory>
 #include <string>
 
+#include <sys/types.h>
+
 #include "server/transport/explained.hpp"
 
 struct archive;
 
 namespace backtrail::server {
+
+/// A part of a file that has contents.
+struct DataPart {
+  off_t begin = 0;
+  off_t end = 0;
+};
 
 class ArchiveWriter {
  public:
@@ -28,7 +36,8 @@ class ArchiveWriter {
  private:
   ArchiveWriter(std::string path, std::string temporary);
   [[nodiscard]] std::string problem() const;
-  Explained<void> copy(const std::string& file, int fd);
+  Explained<void> copy(const std::string& file, int fd, DataPart part);
+  Explained<void> skip(off_t bytes);
 
   std::string path_;
   std::string temporary_;

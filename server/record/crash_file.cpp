@@ -21,6 +21,7 @@
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "server/crash/crash_info.hpp"
+#include "server/crash/pack.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -238,6 +239,20 @@ void CrashFiles::note_failure(const std::string& path, const std::string& why) {
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
+/// Now: whoever runs the program may take it away afterwards.
+/// @return What to tell the user if the file stays as it is.
+std::string CrashFiles::pack(Kept& kept) {
+  const std::string archive = kept.path + ".tar.zst";
+  if (const auto packed = pack_crash(kept.path, archive); !packed) {
+    return fmt::format("backtrail: not packed: {}\n", decoder::printable(packed.error()));
+  }
+  ::unlink(kept.path.c_str());
+  kept.path = archive;
+  std::error_code error;
+  kept.size = size_text(std::filesystem::file_size(archive, error));
+  return {};
+}
+
 std::string CrashFiles::finish(const tracee::StopEvent& end) {
   const bool good =
       end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
@@ -256,6 +271,7 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
         ::rename(kept.path.c_str(), kept.final_path.c_str()) == 0) {
       kept.path = kept.final_path;
     }
+    if (options_.pack) text += pack(kept);
     text += fmt::format("backtrail: {}: {} ({})\n", kept.what, decoder::printable(kept.path),
                         kept.size);
   }

@@ -18,6 +18,7 @@ struct CrashFileOptions {
   /// %p is the process, %e its name, %t the time in seconds, %% a percent sign.
   std::string pattern;
   KeepPolicy keep;
+  bool pack = false;  ///< With all that it takes to look at it elsewhere, see pack_crash().
   tracee::CoreOptions core;
   /// Where all the records are; null: threads' histories are what there is. Borrowed.
   TraceSpool* spool = nullptr;
@@ -51,6 +52,7 @@ class CrashFiles final : public RecordObserver {
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();
+  [[nodiscard]] static std::string pack(Kept& kept);
   void note_failure(const std::string& path, const std::string& why);
 
   const Recorder& recorder_;

@@ -46,6 +46,37 @@ class CrashPack : public testing::Test {
   TemporaryFolder temporary;
 };
 
+TEST_F(CrashPack, RecordPacksWhileTheProgramIsThere) {
+  fs::copy_file(BT_INFERIOR_DIR "/crashes", folder / "prog");
+  // As `go test` does with its programs.
+  const std::string prog = folder / "prog";
+  const Ran ran = run(shell(BT_BACKTRAIL " record --pack -o " + (folder / "core") + " -- " + prog +
+                            " null; rm " + prog));
+  EXPECT_THAT(ran.output, ContainsRegex("SIGSEGV in prog .*/core.tar.zst \\([0-9.]+ [kM]B\\)\n"));
+  EXPECT_FALSE(fs::exists(folder / "core"));
+  EXPECT_THAT(backtrail({"report", folder / "core.tar.zst"}).output, HasSubstr("=> SIGSEGV at "));
+}
+
+TEST_F(CrashPack, WhatCannotBePackedStaysAsItIs) {
+  fs::create_directory(folder / "core.tar.zst");
+  const Ran ran =
+      record({"--pack", "-o", folder / "core", "--", BT_INFERIOR_DIR "/crashes", "null"});
+  EXPECT_THAT(ran.output, HasSubstr("not packed: "));
+  EXPECT_THAT(ran.output, ContainsRegex("SIGSEGV in crashes .*/core \\([0-9.]+ [kM]B\\)\n"));
+  EXPECT_TRUE(fs::exists(folder / "core"));
+}
+
+TEST_F(CrashPack, HolesOfAnySizeTakeNoTime) {
+  const std::string core = folder / "core";
+  crash("crashes", {"null"});
+  const auto bytes = fs::file_size(core);
+  fs::resize_file(core, std::uintmax_t{400} << 30U);
+  EXPECT_EQ(backtrail({"pack", core}).status, 0);
+  EXPECT_LT(fs::file_size(core + ".tar.zst"), std::uintmax_t{64} << 20U);
+  fs::resize_file(core, bytes);
+  EXPECT_EQ(backtrail({"info", core + ".tar.zst"}).status, 0);
+}
+
 TEST_F(CrashPack, InfoSaysWhatIsInAFile) {
   crash("crashes", {"null"});
   const Ran ran = backtrail({"info", folder / "core"});
