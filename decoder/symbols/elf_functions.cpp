@@ -12,6 +12,7 @@
 #include <gelf.h>
 
 #include "arch/base/bytes.hpp"
+#include "decoder/symbols/go_functions.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -66,10 +67,12 @@ constexpr auto kSwaps = std::to_array<Switch>({
     {"fiber_switchContext", StackSwitch::kSwaps},
 });
 
+bool is_go_switch(const CodeSymbol& symbol) {
+  return symbol.name.starts_with(kGoSwitches.front().first);
+}
+
 void mark_switches(std::vector<CodeSymbol>& symbols) {
-  const bool is_go = std::any_of(symbols.begin(), symbols.end(), [](const CodeSymbol& symbol) {
-    return symbol.name.starts_with(kGoSwitches.front().first);
-  });
+  const bool is_go = std::any_of(symbols.begin(), symbols.end(), is_go_switch);
   const std::span<const Switch> switches = is_go ? std::span<const Switch>{kGoSwitches} : kSwaps;
   for (CodeSymbol& symbol : symbols) {
     const auto found = std::find_if(switches.begin(), switches.end(),
@@ -89,7 +92,6 @@ std::vector<CodeSymbol> read_symbols(Dwfl_Module* module) {
     if (name == nullptr || *name == '\0' || !is_function(symbol)) continue;
     out.push_back({address, symbol.st_size, name, rank_of(symbol), leads_on(name)});
   }
-  mark_switches(out);
   return out;
 }
 
@@ -151,6 +153,11 @@ FunctionTable read_functions(Dwfl_Module* module) {
   if (elf == nullptr) return {};
   std::vector<std::uint64_t> starts = unwind_starts(elf, bias);
   std::vector<CodeSymbol> resolvers = lazy_resolvers(elf, bias, symbols, starts);
+  if (std::none_of(symbols.begin(), symbols.end(), is_go_switch)) {
+    const std::vector<CodeSymbol> of_go = go_functions_of(elf, bias);
+    symbols.insert(symbols.end(), of_go.begin(), of_go.end());
+  }
+  mark_switches(symbols);
   for (auto& more : {plt_symbols(elf, bias, symbols), std::move(resolvers)}) {
     symbols.insert(symbols.end(), more.begin(), more.end());
   }
