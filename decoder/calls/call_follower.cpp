@@ -28,6 +28,7 @@ void CallFollower::finish() {
   while (!stack_.empty()) pop(CallEnd::kOpen);
   parked_.clear();
   behind_switch_ = {};
+  switches_are_told_ = false;
   position_ = 0;
 }
 
@@ -100,10 +101,7 @@ void CallFollower::take_return(const Record& record) {
     switch_stack(record, code_.at(record.to));
     return;
   }
-  if (stack_.size() == 1 && behind_switch_.value() != 0 &&
-      go_on(record, std::exchange(behind_switch_, {}))) {
-    return;
-  }
+  if (stack_.size() == 1 && behind_switch_.value() != 0 && go_on(record)) return;
   const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
   for (std::size_t i = stack_.size(); i-- > last;) {
     if (stack_[i].return_address != record.to || stack_[i].signal) continue;
@@ -121,7 +119,7 @@ void CallFollower::take_return(const Record& record) {
   const FunctionRef function = code_.at(record.to);
   // A return used as a jump: lazy binding, retpolines.
   const bool is_jump = function.known() && function.entry == record.to;
-  if (!is_jump && resume(record)) return;
+  if (!is_jump && !switches_are_told_ && resume(record)) return;
   if (is_jump || (!function.known() && stack_.size() > 1)) {
     replace_top(record, function);  // Or the return address was overwritten.
   } else if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
@@ -168,7 +166,7 @@ void CallFollower::arrive(const Record& record, const FunctionRef& function) {
   if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
     park(frame + 1);
     pop_above(frame, CallEnd::kUnwound);
-  } else if (!resume(record)) {
+  } else if (switches_are_told_ || !resume(record)) {
     replace_top(record, function);
   }
 }
@@ -211,6 +209,7 @@ bool CallFollower::resume(const Record& record) {
 /// What follows has not been called by anything that is open.
 void CallFollower::leave_stack() {
   while (!stack_.empty()) pop(CallEnd::kSwitched);
+  switches_are_told_ = true;
   behind_switch_ = {};
   stretch_begin_ = position_;
   sink_.stretch();
@@ -237,6 +236,7 @@ void CallFollower::switch_stack(const Record& record, const FunctionRef& functio
   }
   const bool begins = function.known() && function.entry == record.to;
   push(call_of(record, begins ? CallBegin::kCalled : CallBegin::kResumed), TraceeAddr{});
+  returned_to_.clear();
   if (!begins) behind_switch_ = record.to;
 }
 
@@ -251,21 +251,39 @@ std::size_t CallFollower::only_one_left_at(TraceeAddr behind) const {
   return found;
 }
 
-/// The function that runs again returns to a caller: that of the stack that goes on.
-bool CallFollower::go_on(const Record& record, TraceeAddr behind) {
+/// The function that runs again returns to a caller, which tells which stack it may be that goes
+/// on. As long as there are several, only what runs is known of them.
+/// @return Whether it is known now.
+bool CallFollower::go_on(const Record& record) {
+  returned_to_.push_back(record.to);
+  std::size_t found = kNoFrame;
   for (std::size_t p = parked_.size(); p-- > 0;) {
-    const std::vector<Frame>& frames = parked_[p];
-    if (frames.size() < 3) continue;
-    const std::size_t left = frames.size() - 1;  // The switch; below it what returns now.
-    if (frames[left].return_address != behind || frames[left - 1].return_address != record.to) {
-      continue;
-    }
-    const std::vector<Frame> back = take_parked(p, 2);
-    pop(CallEnd::kReturned);
-    push_again(record, back);
-    return true;
+    if (!may_go_on(parked_[p])) continue;
+    if (found == kNoFrame) found = p;
+    if (!is_alike(parked_[p], parked_[found])) return false;
   }
-  return false;
+  behind_switch_ = {};
+  if (found == kNoFrame) return false;
+  const std::vector<Frame> back = take_parked(found, returned_to_.size() + 1);
+  pop(CallEnd::kReturned);
+  push_again(record, back);
+  return true;
+}
+
+/// It was left where one goes on, and its calls return to where that one's have, so far.
+bool CallFollower::may_go_on(std::span<const Frame> frames) const {
+  const std::size_t returned = returned_to_.size();
+  if (frames.size() < returned + 2 || frames.back().return_address != behind_switch_) return false;
+  for (std::size_t i = 0; i < returned; ++i) {
+    if (frames[frames.size() - 2 - i].return_address != returned_to_[i]) return false;
+  }
+  return true;
+}
+
+bool CallFollower::is_alike(std::span<const Frame> x, std::span<const Frame> y) {
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Frame& a, const Frame& b) {
+    return a.return_address == b.return_address;
+  });
 }
 
 /// What was parked, without its newest frames.

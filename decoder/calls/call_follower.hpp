@@ -49,7 +49,9 @@ class CallFollower {
   void begin_anew(TraceeAddr at);
   void leave_stack();
   void switch_stack(const Record& record, const FunctionRef& function);
-  bool go_on(const Record& record, TraceeAddr behind);
+  bool go_on(const Record& record);
+  [[nodiscard]] bool may_go_on(std::span<const Frame> frames) const;
+  [[nodiscard]] static bool is_alike(std::span<const Frame> x, std::span<const Frame> y);
   [[nodiscard]] std::size_t only_one_left_at(TraceeAddr behind) const;
   std::vector<Frame> take_parked(std::size_t which, std::size_t without);
   void push_again(const Record& record, std::span<const Frame> frames);
@@ -70,6 +72,8 @@ class CallFollower {
   /// Behind the call that a stack was left by, which runs again: several may have been left by it,
   /// and where control returns to tells which one it is. 0: known, or nothing runs again.
   TraceeAddr behind_switch_;
+  std::vector<TraceeAddr> returned_to_;  ///< By what runs since then, the newest last.
+  bool switches_are_told_ = false;       ///< By functions that do that: nothing has to be guessed.
   std::uint64_t stretch_begin_ = 0;
   std::uint64_t position_ = 0;
 };

@@ -142,6 +142,20 @@ TEST(CallRebuilder, WhereAStackIsReturnedToTellsWhichOneGoesOn) {
   for (const std::string& call : all) EXPECT_LT(call.find_first_not_of('-'), 3U) << call;
 }
 
+TEST(CallRebuilder, StacksThatDifferFurtherOutAreToldApartThere) {
+  // a and c both wait in d, which waits in b.
+  std::vector<Record> records{start('a')};
+  for (const char who : {'a', 'c'}) {
+    records.push_back(call(who, 'd'));
+    wait_in_b(records, 'd');
+    if (who == 'a') records.push_back(branch(in('y', 0x30), in('c')));
+  }
+  records.insert(records.end(), {go_on_in_b(), ret('b', 'd'), ret('d', 'a'), call('a', 'e')});
+  const std::vector<std::string> all = calls(records);
+  EXPECT_THAT(std::vector<std::string>(all.end() - 4, all.end()),
+              ElementsAre("?d)", "-+b)", "+a.", "-(e."));
+}
+
 TEST(CallRebuilder, AStackThatIsNotKnownGrowsByItself) {
   std::vector<Record> records{start('a')};
   wait_in_b(records, 'a');
