@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include <cxxabi.h>
+// libiberty would declare the C library's basename() in its own way.
+#define HAVE_DECL_BASENAME 1  // NOLINT(cppcoreguidelines-macro-usage)
 #include <libiberty/demangle.h>
 
 namespace backtrail::decoder {
