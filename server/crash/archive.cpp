@@ -35,10 +35,12 @@ std::vector<DataPart> data_parts(int fd, off_t size) {
   std::vector<DataPart> parts;
   for (off_t at = 0; at < size;) {
     const off_t data = ::lseek(fd, at, SEEK_DATA);
-    if (data < 0) break;  // the rest is a hole
-    at = ::lseek(fd, data, SEEK_HOLE);
-    if (at < 0) break;
-    parts.push_back({data, at});
+    if (data < 0 && errno == ENXIO) break;  // The rest is a hole.
+    // Where nobody knows about holes there are none.
+    const off_t begin = data < 0 ? at : data;
+    const off_t end = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
+    at = end < 0 ? size : std::min(end, size);
+    parts.push_back({begin, at});
   }
   return parts;
 }
