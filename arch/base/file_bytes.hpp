@@ -2,29 +2,33 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
-#include <optional>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "arch/base/result.hpp"
+
 namespace backtrail {
 
-/// All bytes of a file, a pipe too; nothing when it cannot be read.
-[[nodiscard]] inline std::optional<std::vector<std::uint8_t>> file_bytes(const std::string& path) {
+/// All bytes of a file, a pipe too. Errors: errno's.
+[[nodiscard]] inline Result<std::vector<std::uint8_t>> file_bytes(const std::string& path) {
   constexpr std::size_t kPiece = 1U << 20U;
-  std::ifstream file{path, std::ios::binary};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rbe"),
+                                                             std::fclose};
+  if (!file) return fail_errno("open a file");
+  std::setvbuf(file.get(), nullptr, _IONBF, 0);
   std::vector<std::uint8_t> bytes;
-  std::size_t size = 0;
-  while (file) {
+  for (std::size_t size = 0;;) {
     bytes.resize(size + std::max(size, kPiece));
-    // A stream's characters are bytes ([basic.lval]/11).
-    file.read(reinterpret_cast<char*>(bytes.data() + size),
-              static_cast<std::streamsize>(bytes.size() - size));
-    size += static_cast<std::size_t>(file.gcount());
+    const std::size_t wanted = bytes.size() - size;
+    const std::size_t got = std::fread(bytes.data() + size, 1, wanted, file.get());
+    size += got;
+    if (got == wanted) continue;
+    if (std::ferror(file.get()) != 0) return fail_errno("read a file");
+    bytes.resize(size);
+    return bytes;
   }
-  if (!file.eof()) return std::nullopt;
-  bytes.resize(size);
-  return bytes;
 }
 
 }  // namespace backtrail

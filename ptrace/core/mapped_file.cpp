@@ -14,7 +14,8 @@ namespace {
 Result<std::span<std::uint8_t>> map(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return fail_errno("look at a file");
-  if (!S_ISREG(status.st_mode)) return fail(errno_error(EINVAL, "map what is no plain file"));
+  if (S_ISDIR(status.st_mode)) return fail(errno_error(EISDIR, "map a file"));
+  if (!S_ISREG(status.st_mode)) return fail(TraceErrc::kUnsupported, "map what is no plain file");
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return std::span<std::uint8_t>{};
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -13,7 +13,7 @@ namespace backtrail::tracee {
 /// Read-only and private: what somebody writes to the file meanwhile may show or not.
 class MappedFile {
  public:
-  /// Plain errno. An empty file has no bytes.
+  /// Plain errno; kUnsupported: no plain file. An empty file has no bytes.
   static Result<MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

@@ -1,13 +1,12 @@
 #include "server/cli/crash_files.hpp"
 
 #include <cstdio>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "server/cli/serve.hpp"
-#include "server/crash/archive.hpp"
-#include "server/crash/pack.hpp"
+#include "server/crash/crash_source.hpp"
 #include "server/target/core_target.hpp"
 
 namespace backtrail::server {
@@ -34,31 +33,19 @@ constexpr const char* kWhereItLies =
 }  // namespace
 
 int run_replay(const ReplayOptions& options) {
-  std::optional<UnpackedCrash> unpacked;
-  std::string file = options.file;
-  std::vector<std::string> roots = options.roots;
-  if (looks_like_archive(options.file)) {
-    auto opened = UnpackedCrash::open(options.file);
-    if (!opened) {
-      fmt::print(stderr, "backtrail: {}\n", opened.error());
-      return 1;
-    }
-    unpacked.emplace(std::move(*opened));
-    file = unpacked->core_file();
-    roots.insert(roots.begin(), unpacked->files());
-    fmt::print(stderr, kWhereItLies, unpacked->files());
-  }
-  const auto target = make_core_target(file, roots);
-  if (!target) {
-    fmt::print(stderr, "backtrail: {}: {}\n", options.file, target.error().message());
+  auto source = CrashSource::open(options.file, options.roots);
+  if (!source) {
+    fmt::print(stderr, "backtrail: {}\n", source.error());
     return 1;
   }
+  if (source->unpacked() != nullptr) fmt::print(stderr, kWhereItLies, source->unpacked()->files());
+  const auto target = make_core_target(std::move(*source).take_core(), source->roots());
   if (options.says_how) fmt::print(stderr, kHowToConnect, options.file);
   fmt::print(stderr, kWhatIsKnown);
   ServeOptions serve;
   serve.comm = options.comm;
   serve.launch.stdio_is_protocol = options.comm.kind == CommKind::kStdio;
-  return run_serve(serve, **target);
+  return run_serve(serve, *target);
 }
 
 }  // namespace backtrail::server

@@ -13,6 +13,7 @@
 #include "decoder/perf/perf_abi.hpp"
 #include "decoder/pt/pt_scanner.hpp"
 #include "server/cli/tail.hpp"
+#include "server/crash/crash_source.hpp"
 #include "server/target/tail_server.hpp"
 
 namespace backtrail::server {
@@ -133,16 +134,15 @@ Result<std::string> decode_text(Bytes bytes, const DecodeOptions& options) {
 }
 
 int run_decode(const DecodeOptions& options) {
+  const auto fail_with = [](const std::string& text) {
+    fmt::print(stderr, "backtrail: {}\n", text);
+    return 1;
+  };
   const auto bytes = file_bytes(options.file);
-  if (!bytes) {
-    fmt::print(stderr, "backtrail: cannot read {}\n", options.file);
-    return 1;
-  }
+  if (!bytes) return fail_with(cannot_read(options.file, bytes.error()));
+  if (bytes->empty()) return fail_with(cannot_read(options.file, "the file is empty"));
   const auto text = decode_text(*bytes, options);
-  if (!text) {
-    fmt::print(stderr, "backtrail: {}: {}\n", options.file, text.error().message());
-    return 1;
-  }
+  if (!text) return fail_with(cannot_read(options.file, text.error()));
   std::fwrite(text->data(), 1, text->size(), stdout);
   return 0;
 }

@@ -10,14 +10,11 @@
 
 #include "decoder/export/exports.hpp"
 #include "decoder/export/html_page.hpp"
-#include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_builder.hpp"
 #include "decoder/report/report_text.hpp"
 #include "decoder/symbols/core_modules.hpp"
 #include "ptrace/core/core_memory.hpp"
-#include "ptrace/core/mapped_file.hpp"
-#include "server/crash/archive.hpp"
-#include "server/crash/pack.hpp"
+#include "server/crash/crash_source.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -26,8 +23,8 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-int say(const std::string& about, const std::string& what) {
-  fmt::print(stderr, "backtrail: {}: {}\n", decoder::printable(about), decoder::printable(what));
+int fail_with(const std::string& text) {
+  fmt::print(stderr, "backtrail: {}\n", text);
   return 1;
 }
 
@@ -71,7 +68,8 @@ std::uint64_t usual_branches(ReportForm form) {
 }
 
 void write_report(const decoder::ExportSource& source, const decoder::Report& report,
-                  const ReportCommand& command, const decoder::TextSink& sink) {
+                  const ReportCommand& command, const std::vector<std::string>& roots,
+                  const decoder::TextSink& sink) {
   switch (command.form) {
     case ReportForm::kMarkdown:
       sink(decoder::report_markdown(report));
@@ -80,7 +78,7 @@ void write_report(const decoder::ExportSource& source, const decoder::Report& re
       sink(decoder::report_json(report));
       return;
     case ReportForm::kHtml:
-      decoder::write_page(source, report, {command.roots}, sink);
+      decoder::write_page(source, report, {roots}, sink);
       return;
     case ReportForm::kFolded:
       decoder::write_folded(source, sink);
@@ -102,44 +100,38 @@ bool needs_report(ReportForm form) {
          form == ReportForm::kHtml;
 }
 
-int report_core(const ReportCommand& command) {
-  const auto file = tracee::MappedFile::open(command.file);
-  if (!file) return say(command.file, file.error().message());
-  const auto core = decoder::CoreFile::parse(file->bytes());
-  if (!core) return say(command.file, core.error().message());
-  const decoder::TraceArchive archive{*core};
-  tracee::CoreMemory memory{*core, command.roots};
+}  // namespace
+
+int run_report(const ReportCommand& command) {
+  const auto crash = CrashSource::open(command.file, command.roots);
+  if (!crash) return fail_with(crash.error());
+  const decoder::CoreFile& core = crash->core();
+  const decoder::TraceArchive archive{core};
+  tracee::CoreMemory memory{core, crash->roots()};
   const auto symbols = decoder::make_elf_symbols(
-      decoder::core_modules(*core, [&](const std::string& path) { return memory.find_file(path); }),
-      {command.roots});
+      decoder::core_modules(core, [&](const std::string& path) { return memory.find_file(path); }),
+      {crash->roots()});
   decoder::ReportOptions options;
   if (command.calls != 0) options.calls = options.other_calls = command.calls;
   options.branches = command.branches;
   Output output{command.output};
-  const std::string place = command.output.empty() ? "standard output" : command.output;
-  if (output.failed()) return say(place, std::strerror(output.finish()));
+  const auto fail_to_write = [&](int error) {
+    return fail_with(command.output.empty()
+                         ? fmt::format("cannot write to standard output: {}", std::strerror(error))
+                         : cannot_write(command.output, std::strerror(error)));
+  };
+  if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;
   if (needs_report(command.form)) {
-    report = decoder::build_report(*core, archive, memory, *symbols, options);
+    report = decoder::build_report(core, archive, memory, *symbols, options);
   }
   for (const std::string& problem : memory.problems()) report.notes.push_back(problem);
-  decoder::ExportSource source{*core, archive, memory, *symbols, command.branches};
+  decoder::ExportSource source{core, archive, memory, *symbols, command.branches};
   if (source.branches == 0) source.branches = usual_branches(command.form);
-  write_report(source, report, command, [&output](std::string_view text) { output.put(text); });
-  if (const int error = output.finish(); error != 0) return say(place, std::strerror(error));
+  write_report(source, report, command, crash->roots(),
+               [&output](std::string_view text) { output.put(text); });
+  if (const int error = output.finish(); error != 0) return fail_to_write(error);
   return 0;
-}
-
-}  // namespace
-
-int run_report(const ReportCommand& given) {
-  if (!looks_like_archive(given.file)) return report_core(given);
-  const auto unpacked = UnpackedCrash::open(given.file);
-  if (!unpacked) return say(given.file, unpacked.error());
-  ReportCommand command = given;
-  command.file = unpacked->core_file();
-  command.roots.insert(command.roots.begin(), unpacked->files());
-  return report_core(command);
 }
 
 }  // namespace backtrail::server

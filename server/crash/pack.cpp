@@ -16,6 +16,7 @@
 #include "ptrace/core/mapped_file.hpp"
 #include "server/crash/archive.hpp"
 #include "server/crash/crash_info.hpp"
+#include "server/crash/crash_source.hpp"
 #include "server/crash/debug_files.hpp"
 
 namespace backtrail::server {
@@ -41,11 +42,9 @@ bool is_worth_packing(const std::string& source) {
 }  // namespace
 
 Explained<std::string> pack_crash(const std::string& core_file, const std::string& archive) {
-  const auto mapped = tracee::MappedFile::open(core_file);
-  if (!mapped) return tl::unexpected{core_file + ": " + mapped.error().message()};
-  const auto core = decoder::CoreFile::parse(mapped->bytes());
-  if (!core) return tl::unexpected{core_file + ": " + core.error().message()};
-  tracee::CoreMemory memory{*core};
+  const auto open = open_core(core_file, core_file);
+  if (!open) return explain(open.error());
+  tracee::CoreMemory memory{open->core};
 
   auto writer = ArchiveWriter::create(archive);
   if (!writer) return tl::unexpected{writer.error()};
@@ -57,7 +56,7 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
     const auto added = out.add(kPackedFiles + place, file);
     if (!added) problems += fmt::format("  {}\n", decoder::printable(added.error()));
   };
-  for (const MappedProgramFile& file : mapped_program_files(*core, memory)) {
+  for (const MappedProgramFile& file : mapped_program_files(open->core, memory)) {
     // Data files and devices are no business of another machine.
     if (file.found.empty()) {
       problems +=
@@ -88,12 +87,12 @@ Explained<UnpackedCrash> UnpackedCrash::open(const std::string& archive) {
   std::error_code error;
   std::string folder = (fs::temp_directory_path(error) / "backtrail-XXXXXX").string();
   if (error || ::mkdtemp(folder.data()) == nullptr) {
-    return tl::unexpected{fmt::format("{}: {}", folder, std::strerror(errno))};
+    return explain(cannot_write(folder, std::strerror(errno)));
   }
   UnpackedCrash unpacked{folder};
   if (auto done = unpack_archive(archive, folder); !done) return tl::unexpected{done.error()};
   if (!fs::exists(unpacked.core_file(), error)) {
-    return tl::unexpected{archive + ": holds no crash file"};
+    return explain(cannot_read(archive, "it holds no crash file"));
   }
   return unpacked;
 }

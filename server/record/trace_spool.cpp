@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
+#include <cstring>
+#include <stdexcept>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "decoder/corefile/trace_blocks.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "server/crash/crash_source.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -21,7 +23,7 @@ tracee::UniqueFd nameless_file(const std::string& folder) {
   // Some file systems have none.
   std::string name = folder + "/.backtrail-XXXXXX";
   fd.reset(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) throw std::system_error{errno, std::system_category(), folder};
+  if (!fd) throw std::runtime_error{cannot_write(folder, std::strerror(errno))};
   ::unlink(name.c_str());
   return fd;
 }

@@ -25,12 +25,6 @@ namespace {
 using tracee::StopEvent;
 using tracee::StopKind;
 
-/// Owns what the parts of the target point into.
-struct OpenCore {
-  tracee::MappedFile file;
-  decoder::CoreFile core;
-};
-
 /// For libthread_db, which has no business to write.
 class ReadOnlyMemory final : public tracee::TraceeMemory {
  public:
@@ -287,12 +281,9 @@ Result<std::vector<std::uint8_t>> CoreTarget::siginfo(ThreadId thread) {
 
 }  // namespace
 
-Result<std::unique_ptr<Target>> make_core_target(const std::string& path,
-                                                 std::vector<std::string> roots) {
-  BT_TRY(tracee::MappedFile file, tracee::MappedFile::open(path));
-  BT_TRY(decoder::CoreFile core, decoder::CoreFile::parse(file.bytes()));
-  auto open = std::make_unique<OpenCore>(OpenCore{std::move(file), std::move(core)});
-  return std::make_unique<CoreTarget>(std::move(open), std::move(roots));
+std::unique_ptr<Target> make_core_target(OpenCore core, std::vector<std::string> roots) {
+  return std::make_unique<CoreTarget>(std::make_unique<OpenCore>(std::move(core)),
+                                      std::move(roots));
 }
 
 }  // namespace backtrail::server

@@ -6,15 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "arch/base/result.hpp"
+#include "server/target/open_core.hpp"
 #include "server/target/target.hpp"
 
 namespace backtrail::server {
 
-/// Everything of `path` can be read, nothing written; resuming says that the program is dead.
+/// Everything can be read, nothing written; resuming says that the program is dead.
 /// @param roots  Folders below which its files are looked for first.
-/// Errors: of opening; kMalformed.
-Result<std::unique_ptr<Target>> make_core_target(const std::string& path,
-                                                 std::vector<std::string> roots);
+std::unique_ptr<Target> make_core_target(OpenCore core, std::vector<std::string> roots);
 
 }  // namespace backtrail::server

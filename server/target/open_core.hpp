@@ -1,0 +1,15 @@
+#pragma once
+/// @file
+/// A core file and the bytes that it points into.
+
+#include "decoder/corefile/core_file.hpp"
+#include "ptrace/core/mapped_file.hpp"
+
+namespace backtrail::server {
+
+struct OpenCore {
+  tracee::MappedFile file;
+  decoder::CoreFile core;
+};
+
+}  // namespace backtrail::server
