@@ -22,7 +22,8 @@ constexpr const char* kHowToConnect =
     "  reverse-step\n";
 
 constexpr const char* kWhatIsKnown =
-    "backtrail: of the past, control flow is known and values of variables are not\n";
+    "backtrail: of the past, control flow is known and values of variables are not; memory and "
+    "registers are those of the end and cannot be changed\n";
 
 /// gdb reads these itself.
 constexpr const char* kWhereItLies =

@@ -74,7 +74,8 @@ Reply write(SessionContext& context, std::string_view arguments,
   const auto data = decode(text.rest());
   if (!data || data->size() != range->second) return Reply::error();
   if (data->empty()) return Reply::ok();
-  return Reply::from(context.target.write_memory(*pid, TraceeAddr{range->first}, *data));
+  return Reply::from_write(context.target.write_memory(*pid, TraceeAddr{range->first}, *data),
+                           context.error_form());
 }
 
 Reply write_hex(SessionContext& context, std::string_view arguments) {

@@ -94,7 +94,9 @@ Reply write_siginfo(SessionContext& context, PacketText text) {
     return Reply::error();
   }
   std::ranges::copy(*data, siginfo->begin() + static_cast<std::ptrdiff_t>(*offset));
-  if (!context.target.set_siginfo(*thread, *siginfo)) return Reply::error();
+  if (const auto written = context.target.set_siginfo(*thread, *siginfo); !written) {
+    return Reply::from_write(written, context.error_form());
+  }
   context.documents.clear();
   return Reply::text(fmt::format("{:x}", data->size()));
 }

@@ -31,6 +31,12 @@ Result<Registers> selected_registers(SessionContext& context) {
   return Registers{*thread, set, std::move(raw)};
 }
 
+/// gdb shows the error of these packets as it came, so that it can have text, whatever gdb it is.
+Reply write(SessionContext& context, const Registers& registers) {
+  return Reply::from_write(context.target.write_registers(registers.thread, registers.raw),
+                           rsp::ErrorForm::kText);
+}
+
 Reply read_all(SessionContext& context, std::string_view /*arguments*/) {
   const auto registers = selected_registers(context);
   if (!registers) return Reply::error();
@@ -48,7 +54,7 @@ Reply write_all(SessionContext& context, std::string_view arguments) {
   }
   const std::size_t used = std::min(wanted, block->size());
   registers->set->from_gdb(std::span{*block}.first(used), registers->raw);
-  return Reply::from(context.target.write_registers(registers->thread, registers->raw));
+  return write(context, *registers);
 }
 
 Reply read_one(SessionContext& context, std::string_view arguments) {
@@ -69,7 +75,7 @@ Reply write_one(SessionContext& context, std::string_view arguments) {
   auto registers = selected_registers(context);
   if (!value || !registers) return Reply::error();
   if (!registers->set->write_one(*number, *value, registers->raw)) return Reply::error();
-  return Reply::from(context.target.write_registers(registers->thread, registers->raw));
+  return write(context, *registers);
 }
 
 constexpr std::array kPackets = {

@@ -10,8 +10,8 @@
 namespace backtrail::server::rsp {
 
 /// Which form of an error a client understands for the packet at hand. gdb 13 takes text only for
-/// some packets (Qbtrace, qXfer:btrace, Qbtrace-conf); gdb 16 says `error-message+` and takes it
-/// for all.
+/// some packets (Qbtrace, qXfer:btrace, Qbtrace-conf, and P and G as they came); gdb 16 says
+/// `error-message+` and takes it for all.
 enum class ErrorForm : std::uint8_t { kNumber, kText };
 
 /// "E01", the one number gdbserver uses for nearly everything.

@@ -30,6 +30,13 @@ class Reply {
   }
   /// "OK", or "E01".
   static Reply from(const Result<void>& result) { return result ? ok() : error(); }
+  /// Of something that was to be changed: where the client shows it, the error says that nothing
+  /// of a recording can be (EROFS; nothing else is the reason for that).
+  static Reply from_write(const Result<void>& result, rsp::ErrorForm form) {
+    const bool recorded = !result && result.error().is(std::errc::read_only_file_system);
+    return recorded && form == rsp::ErrorForm::kText ? error("a recorded crash cannot be changed")
+                                                     : from(result);
+  }
 
   [[nodiscard]] std::optional<std::string>& payload() { return payload_; }
 

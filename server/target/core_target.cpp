@@ -1,6 +1,7 @@
 #include "server/target/core_target.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -104,7 +105,7 @@ class CoreTarget final : public Target,
   Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override;
   Result<void> write_registers(ThreadId /*thread*/,
                                const arch::x86::RawRegisters& /*regs*/) override {
-    return refuse("write registers");
+    return fail(errno_error(EROFS, "write registers"));
   }
   Result<std::size_t> read_memory(pid_t /*pid*/, TraceeAddr address,
                                   std::span<std::uint8_t> out) override {
@@ -112,14 +113,14 @@ class CoreTarget final : public Target,
   }
   Result<void> write_memory(pid_t /*pid*/, TraceeAddr /*address*/,
                             std::span<const std::uint8_t> /*data*/) override {
-    return refuse("write memory");
+    return fail(errno_error(EROFS, "write memory"));
   }
   Result<std::vector<std::uint8_t>> auxv(pid_t /*pid*/) override { return core_.auxv(); }
   Result<std::string> exec_file(pid_t pid) override;
   Result<LinkMapList> link_maps(pid_t pid) override;
   Result<std::vector<std::uint8_t>> siginfo(ThreadId thread) override;
   Result<void> set_siginfo(ThreadId /*thread*/, std::span<const std::uint8_t> /*bytes*/) override {
-    return refuse("write siginfo");
+    return fail(errno_error(EROFS, "write siginfo"));
   }
   std::string file_path(const std::string& path) override;
   std::vector<std::string> wanted_symbols(pid_t /*pid*/) override {

@@ -11,7 +11,7 @@
 
 namespace backtrail::server {
 
-/// Everything can be read, nothing written; resuming says that the program is dead.
+/// Everything can be read, nothing written (EROFS); resuming says that the program is dead.
 /// @param roots  Folders below which its files are looked for first.
 std::unique_ptr<Target> make_core_target(OpenCore core, std::vector<std::string> roots);
 

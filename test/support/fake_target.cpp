@@ -1,6 +1,7 @@
 #include "test/support/fake_target.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 
 namespace backtrail::test {
@@ -140,6 +141,7 @@ Result<RawRegisters> FakeTarget::read_registers(ThreadId thread) {
 Result<void> FakeTarget::write_registers(ThreadId thread, const RawRegisters& regs) {
   FakeThread* found = find(thread);
   if (found == nullptr) return fail(TraceErrc::kTraceeGone, "fake registers");
+  if (recorded) return fail(errno_error(EROFS, "fake registers"));
   found->registers = regs;
   return {};
 }
@@ -160,6 +162,7 @@ Result<std::size_t> FakeTarget::read_memory(pid_t pid, TraceeAddr address,
 Result<void> FakeTarget::write_memory(pid_t pid, TraceeAddr address,
                                       std::span<const std::uint8_t> data) {
   if (!all.contains(pid)) return fail(TraceErrc::kTraceeGone, "fake memory");
+  if (recorded) return fail(errno_error(EROFS, "fake memory"));
   for (auto& [start, bytes] : all.at(pid).memory) {
     const std::uint64_t offset = address.value() - start;
     if (address.value() < start || offset >= bytes.size()) continue;

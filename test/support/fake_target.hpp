@@ -66,6 +66,7 @@ class FakeTarget : public server::Target,
   std::map<pid_t, FakeProcess> all;
   std::deque<tracee::StopEvent> events;
   bool non_stop = false;
+  bool recorded = false;  ///< Nothing of it can be changed.
 
   // What the session did.
   std::vector<std::vector<server::ThreadResume>> resumes;

@@ -49,6 +49,16 @@ TEST_F(MemoryTest, RefusesWritesThatDoNotFit) {
   }
 }
 
+TEST_F(MemoryTest, OfARecordingSaysThatItCannotBeChangedToWhoShowsThat) {
+  target.recorded = true;
+  EXPECT_EQ(ask("M1000,1:00"), "E01");
+  EXPECT_EQ(ask("X1000,1:a"), "E01");
+  ask("qSupported:error-message+");
+  EXPECT_EQ(ask("M1000,1:00"), "E.a recorded crash cannot be changed");
+  EXPECT_EQ(ask("X1000,1:a"), "E.a recorded crash cannot be changed");
+  EXPECT_EQ(ask("M1000,1"), "E01");
+}
+
 TEST_F(MemoryTest, RefusesMalformedRanges) {
   for (const char* bad : {"m", "m1000", "m1000,", "m,4", "m1000,4x", "m-1,4", "m1000,-4", "mzz",
                           "m10000000000000000,1", "x", "x1000", "x1000,1:"}) {

@@ -60,6 +60,15 @@ TEST_F(RegistersTest, RefusesNonsense) {
   }
 }
 
+TEST_F(RegistersTest, OfARecordingSayThatTheyCannotBeChanged) {
+  const std::string block = ask("g");
+  target.recorded = true;
+  // Whatever gdb it is: all of them show it.
+  EXPECT_EQ(ask("P0=0700000000000000"), "E.a recorded crash cannot be changed");
+  EXPECT_EQ(ask("G" + block), "E.a recorded crash cannot be changed");
+  EXPECT_EQ(ask("g"), block);
+}
+
 TEST_F(RegistersTest, RunningThreadsHaveNone) {
   target.thread(thread).running = true;
   EXPECT_EQ(ask("g"), "E01");

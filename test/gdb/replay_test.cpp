@@ -1,0 +1,62 @@
+// What gdb says in `backtrail replay` to somebody who wants to change something.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "test/gdb/on_program.hpp"
+#include "test/support/temporary_folder.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Replay : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string backtrail = server_command(Peer::kUnderTest)[0];
+    const std::string core = folder / "crash.core";
+    SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior("inlined")},
+                         .environment = test_environment(),
+                         .working_directory = folder.path()};
+    Subprocess recorded{options};
+    ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
+    GdbOptions gdb_options;
+    gdb_options.symbols = inferior("inlined");
+    gdb_options.connect = false;
+    gdb = std::make_unique<GdbSession>(std::move(gdb_options));
+    greeting = gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
+  }
+
+  TemporaryFolder folder;
+  std::unique_ptr<GdbSession> gdb;
+  std::string greeting;
+};
+
+TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
+  EXPECT_THAT(greeting, HasSubstr("memory and registers are those of the end and cannot be "
+                                  "changed"));
+  const std::string words = "'E.a recorded crash cannot be changed'";
+  for (const char* recording : {"record btrace", "record stop"}) {
+    for (const char* command : {"set var $rax = 1", "set var $st0 = 1", "jump main", "return"}) {
+      EXPECT_THAT(gdb->run(command), HasSubstr(words)) << command;
+    }
+    // Of these, gdb 13 says this whatever it is told.
+    for (const char* command : {"set var sink = 1", "print sink = 1", "call outside(3)"}) {
+      EXPECT_THAT(gdb->run(command),
+                  ::testing::AnyOf(HasSubstr("Cannot access memory at address"), HasSubstr(words)))
+          << command;
+    }
+    gdb->run(recording);
+  }
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("The program died here"));
+  // All is as it was.
+  EXPECT_EQ(gdb->value("sink != 1"), "1");
+  EXPECT_THAT(gdb->run("frame"), HasSubstr("return *nowhere;"));
+}
+
+}  // namespace
+}  // namespace backtrail::test
