@@ -18,6 +18,7 @@
 
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "server/crash/crash_source.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -26,8 +27,13 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
 
-tl::unexpected<std::string> errno_text(const std::string& file) {
-  return tl::unexpected{fmt::format("{}: {}", file, std::strerror(errno))};
+/// What libarchive says of a failure; where the system knows why, in its words.
+std::string reason(archive* whose, const char* otherwise) {
+  // Its own errors have negative numbers, but for one, of what is no archive.
+  const int error = ::archive_errno(whose);
+  if (error > 0 && error != EILSEQ) return std::strerror(error);
+  const char* text = ::archive_error_string(whose);
+  return text == nullptr ? otherwise : text;
 }
 
 /// Ascending; the others are holes.
@@ -52,7 +58,8 @@ ArchiveWriter::ArchiveWriter(std::string path, std::string temporary)
 
 Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::string& path) {
   if (tracee::is_no_plain_file(path)) {
-    return tl::unexpected{path + ": that is no plain file, and is left alone: name another one"};
+    return explain(
+        cannot_write(path, "that is no plain file, and is left alone: name another one"));
   }
   std::unique_ptr<ArchiveWriter> writer{
       new ArchiveWriter{path, fmt::format("{}.{}.part", path, ::getpid())}};
@@ -60,7 +67,7 @@ Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::strin
   ::archive_write_set_format_pax_restricted(out);
   if (::archive_write_add_filter_zstd(out) != ARCHIVE_OK ||
       ::archive_write_open_filename(out, writer->temporary_.c_str()) != ARCHIVE_OK) {
-    return tl::unexpected{writer->problem()};
+    return explain(writer->problem());
   }
   return writer;
 }
@@ -71,8 +78,7 @@ ArchiveWriter::~ArchiveWriter() {
 }
 
 std::string ArchiveWriter::problem() const {
-  const char* text = ::archive_error_string(archive_);
-  return fmt::format("{}: {}", path_, text == nullptr ? "cannot be written" : text);
+  return cannot_write(path_, reason(archive_, "it is not known why"));
 }
 
 Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart part) {
@@ -81,10 +87,10 @@ Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart pa
     const auto wanted = std::min(piece.size(), static_cast<std::size_t>(part.end - part.begin));
     const ssize_t got = ::pread(fd, piece.data(), wanted, part.begin);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_text(file);
-    if (got == 0) return tl::unexpected{file + ": became shorter"};
+    if (got < 0) return explain(cannot_read(file, std::strerror(errno)));
+    if (got == 0) return explain(cannot_read(file, "it became shorter"));
     if (::archive_write_data(archive_, piece.data(), static_cast<std::size_t>(got)) < 0) {
-      return tl::unexpected{problem()};
+      return explain(problem());
     }
     part.begin += got;
   }
@@ -96,7 +102,7 @@ Explained<void> ArchiveWriter::skip(off_t bytes) {
   static const std::vector<char> zeros(kPieceBytes);
   while (bytes > 0) {
     const auto count = std::min(zeros.size(), static_cast<std::size_t>(bytes));
-    if (::archive_write_data(archive_, zeros.data(), count) < 0) return tl::unexpected{problem()};
+    if (::archive_write_data(archive_, zeros.data(), count) < 0) return explain(problem());
     bytes -= static_cast<off_t>(count);
   }
   return {};
@@ -105,8 +111,10 @@ Explained<void> ArchiveWriter::skip(off_t bytes) {
 Explained<void> ArchiveWriter::add(const std::string& name, const std::string& file) {
   const tracee::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return errno_text(file);
-  if (!S_ISREG(status.st_mode)) return tl::unexpected{file + ": no plain file"};
+  if (!fd || ::fstat(fd.get(), &status) != 0) {
+    return explain(cannot_read(file, std::strerror(errno)));
+  }
+  if (!S_ISREG(status.st_mode)) return explain(cannot_read(file, "that is no plain file"));
   const Entry entry{::archive_entry_new(), ::archive_entry_free};
   constexpr mode_t kOwnerMayWrite = 0200;
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -120,7 +128,7 @@ Explained<void> ArchiveWriter::add(const std::string& name, const std::string& f
     if (!is_whole) ::archive_entry_sparse_add_entry(entry.get(), begin, end - begin);
   }
   if (::archive_write_header(archive_, entry.get()) != ARCHIVE_OK) {
-    return tl::unexpected{problem()};
+    return explain(problem());
   }
   off_t at = 0;
   for (const DataPart& part : parts) {
@@ -134,8 +142,10 @@ Explained<void> ArchiveWriter::add(const std::string& name, const std::string& f
 }
 
 Explained<void> ArchiveWriter::finish() {
-  if (::archive_write_close(archive_) != ARCHIVE_OK) return tl::unexpected{problem()};
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_text(path_);
+  if (::archive_write_close(archive_) != ARCHIVE_OK) return explain(problem());
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return explain(cannot_write(path_, std::strerror(errno)));
+  }
   temporary_.clear();
   return {};
 }
@@ -146,8 +156,7 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
   const std::unique_ptr<archive, decltype(&archive_write_free)> out{::archive_write_disk_new(),
                                                                     ::archive_write_free};
   const auto problem = [&](archive* whose) {
-    const char* text = ::archive_error_string(whose);
-    return tl::unexpected{fmt::format("{}: {}", path, text == nullptr ? "no archive" : text)};
+    return explain(cannot_read(path, reason(whose, "no archive")));
   };
   ::archive_read_support_filter_zstd(in.get());
   ::archive_read_support_format_tar(in.get());
@@ -164,7 +173,9 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
     if (got == ARCHIVE_EOF) return {};
     if (got < ARCHIVE_WARN) return problem(in.get());
     const char* name = ::archive_entry_pathname(entry);
-    if (name == nullptr || *name == '/') return tl::unexpected{path + ": a name leads elsewhere"};
+    if (name == nullptr || *name == '/') {
+      return explain(cannot_read(path, "a name in it leads elsewhere"));
+    }
     // Where it comes from says nothing of what it may be here.
     const auto type = ::archive_entry_filetype(entry);
     if (type != AE_IFREG && type != AE_IFDIR) continue;
@@ -179,6 +190,8 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
 bool looks_like_archive(const std::string& path) {
   constexpr std::array<char, 4> kMagic{'\x28', '\xb5', '\x2f', '\xfd'};
   std::array<char, 4> begin{};
+  // A pipe that nobody writes to would hold us up.
+  if (tracee::is_no_plain_file(path)) return false;
   std::ifstream file{path, std::ios::binary};
   return file.read(begin.data(), begin.size()) && begin == kMagic;
 }

@@ -21,6 +21,7 @@
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "server/crash/crash_info.hpp"
+#include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
 
 namespace backtrail::server {
@@ -212,7 +213,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   const auto traces = traces_of(process, thread.tid(), options_.spool);
   const auto written = tracee::write_core(process, cause, traces, kept.path, core);
   if (!written) {
-    std::string why = written.error().message();
+    std::string why = reason_text(written.error());
     const auto folder = std::filesystem::path{kept.path}.parent_path();
     if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
       why = fmt::format("there is no folder {}: make it before the run", folder.string());
@@ -234,8 +235,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
 
 void CrashFiles::note_failure(const std::string& path, const std::string& why) {
   // Tried twice, at the signal and at the end, it is said once.
-  const std::string line = fmt::format("backtrail: no crash file: {}: {}\n",
-                                       decoder::printable(path), decoder::printable(why));
+  const std::string line = fmt::format("backtrail: no crash file: {}\n", cannot_write(path, why));
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
@@ -256,7 +256,7 @@ std::string CrashFiles::pack(Kept& kept) {
 std::string CrashFiles::finish(const tracee::StopEvent& end) {
   const bool good =
       end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
-  std::string text = good ? "" : failures_;
+  std::string text = good && !options_.keep.always ? "" : failures_;
   // The program's own first, then the youngest.
   std::reverse(kept_.begin(), kept_.end());
   std::stable_partition(kept_.begin(), kept_.end(),

@@ -62,6 +62,13 @@ TEST_F(UnreadableFile, MayBeEmpty) {
   expect_unreadable("empty", "the file is empty");
 }
 
+TEST_F(UnreadableFile, MayBeAPipe) {
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const std::string command : {"info", "report", "replay", "pack"}) {
+    expect_problem({}, {command, "pipe"}, "cannot read 'pipe': that is no plain file");
+  }
+}
+
 TEST_F(UnreadableFile, MayBeSomebodyElses) {
   make("locked", "x");
   ASSERT_EQ(::chmod((folder / "locked").c_str(), 0), 0);
@@ -84,6 +91,14 @@ TEST_F(UnreadableFile, IsNamedSafely) {
                  "cannot read '\\x1b[31mred': No such file or directory");
 }
 
+TEST_F(UnreadableFile, MayBeADamagedArchive) {
+  make("x.tar.zst", "\x28\xb5\x2f\xfd what is this");
+  for (const std::string command : {"info", "report", "replay"}) {
+    EXPECT_THAT(run({BT_SERVER, command, "x.tar.zst"}, 1),
+                HasSubstr("backtrail: cannot read 'x.tar.zst': "));
+  }
+}
+
 TEST_F(UnreadableFile, MayBeAFolderOfFiles) {
   record("crashes", {"null"});
   make("file", "x");
@@ -102,8 +117,12 @@ TEST_F(UnreadableFile, MayBeAnOutput) {
   make("file", "x");
   const std::string missing = "cannot write 'no/x': No such file or directory";
   expect_problem({}, {"report", "-o", "no/x", "x.core"}, missing);
+  expect_problem({}, {"pack", "-o", "no/x", "x.core"}, missing);
   expect_problem({}, {"report", "-o", folder.path(), "x.core"},
                  "cannot write '" + folder.path() + "': Is a directory");
+  const std::string recorded =
+      run({BT_SERVER, "record", "--on", "always", "-o", "file/x", "--", "/bin/true"});
+  EXPECT_THAT(recorded, HasSubstr("backtrail: no crash file: cannot write 'file/x': "));
   EXPECT_THAT(run({BT_SERVER, "record", "--all", "-o", "file/x", "--", "/bin/true"}, 1),
               HasSubstr("backtrail: cannot write 'file': Not a directory"));
 }
