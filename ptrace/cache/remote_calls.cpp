@@ -39,6 +39,8 @@ constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;
 /// What ptrace(2) says of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD.
 constexpr int kSyscallStop = SIGTRAP | 0x80;
+/// What waitid(2) says of PTRACE_EVENT_EXIT.
+constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
@@ -101,7 +103,8 @@ Result<WaitStatus> next_stop(pid_t tid) {
                               WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
     if (done != 0) return fail(TraceErrc::kTraceeGone, "waitid", static_cast<std::uint64_t>(tid));
     if (info.si_pid == tid) {
-      if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+      const bool stops = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+      if (!stops || info.si_status == kExitStop) {
         return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(tid));
       }
       int raw = 0;

@@ -10,6 +10,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 
 namespace backtrail::tracee::request {
 namespace {
@@ -67,7 +68,17 @@ Result<void> request(__ptrace_request what, const char* operation, pid_t tid, vo
   return {};
 }
 
+/// A stop, or an end, that nobody has waited for yet.
+bool has_news(pid_t tid) {
+  siginfo_t info{};
+  const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                            WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+  return done == 0 && info.si_pid == tid;
+}
+
+/// SIGKILL takes a thread out of any stop to the one at its end, which it must not leave unseen.
 Result<void> resume(__ptrace_request what, const char* operation, pid_t tid, int signal) {
+  if (has_news(tid)) return {};
   return request(what, operation, tid, nullptr,
                  number_argument(static_cast<std::uint64_t>(signal)));
 }

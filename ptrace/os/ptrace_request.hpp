@@ -25,7 +25,9 @@ Result<void> set_options(pid_t tid, unsigned long options);
 /// Stops a running seized thread (PTRACE_EVENT_STOP follows). The thread need not be stopped.
 Result<void> interrupt(pid_t tid);
 
-/// Resumes, delivering `signal` (0 = none). A signal has an effect after a signal stop only.
+/// Resumes, delivering `signal` (0 = none). A signal has an effect after a signal stop only. A
+/// thread that was killed in its stop, and has a new one for that or is gone, is left to be waited
+/// for.
 Result<void> cont(pid_t tid, int signal = 0);
 /// One instruction.
 Result<void> step(pid_t tid, int signal = 0);

@@ -270,6 +270,22 @@ TEST(EndingsKept, KilledAlone) {
   EXPECT_THAT(folder.names(), ElementsAre("core"));
 }
 
+TEST(EndingsKept, KilledWhileItWaitsForTheRecorder) {
+  // What begins is translated: the program stands there, most of the time.
+  for (int i = 0; i < 20; ++i) {
+    const TemporaryFolder folder;
+    const auto process = start(
+        {BT_BACKTRAIL, "record", "-o", folder / "core", "--", inferior("crashes"), "stubborn"});
+    ASSERT_TRUE(process->output().find("stubborn\n", 0, deadline_in(kPatience)));
+    for (const pid_t pid : live_descendants()) {
+      if (pid != process->pid()) ::kill(pid, SIGKILL);
+    }
+    const Ran ran = finish(*process);
+    EXPECT_EQ(ran.status, 1000 + SIGKILL);
+    EXPECT_THAT(folder.names(), ElementsAre("core")) << ran.output;
+  }
+}
+
 /// A control group for memory (version 1), with nothing in it but what a test puts there.
 class MemoryGroup {
  public:
