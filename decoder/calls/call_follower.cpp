@@ -186,21 +186,15 @@ bool CallFollower::resume(const Record& record) {
     std::size_t callee = frames.size();
     while (--callee > 0 && frames[callee].return_address != record.to) continue;
     if (callee == 0) continue;
-    const std::vector<Frame> back{frames.begin(),
-                                  frames.begin() + static_cast<std::ptrdiff_t>(callee)};
+    std::vector<Frame> back{frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee)};
     frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee));
     // What is left of it had been switched to from there, and may be gone back to too.
     if (frames.size() < 2) parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
-    const Frame old = stack_.back();
+    // They take the place of what was on top.
+    back.front().return_address = stack_.back().return_address;
+    back.front().signal = stack_.back().signal;
     pop(CallEnd::kSwitched);
-    for (std::size_t i = 0; i < back.size(); ++i) {
-      Call call = call_of(record, CallBegin::kResumed);
-      call.function = back[i].call.function;
-      if (i != 0) call.site = TraceeAddr{};
-      if (i + 1 < back.size()) call.first = back[i + 1].return_address;
-      const Frame& from = i == 0 ? old : back[i];
-      push(call, from.return_address, from.signal);
-    }
+    push_again(record, back, record.from);
     return true;
   }
   return false;
@@ -294,11 +288,12 @@ std::vector<CallFollower::Frame> CallFollower::take_parked(std::size_t which, st
   return frames;
 }
 
-void CallFollower::push_again(const Record& record, std::span<const Frame> frames) {
+void CallFollower::push_again(const Record& record, std::span<const Frame> frames,
+                              TraceeAddr site) {
   for (std::size_t i = 0; i < frames.size(); ++i) {
     Call call = call_of(record, CallBegin::kResumed);
     call.function = frames[i].call.function;
-    call.site = TraceeAddr{};
+    call.site = i == 0 ? site : TraceeAddr{};
     if (i + 1 < frames.size()) call.first = frames[i + 1].return_address;
     push(call, frames[i].return_address, frames[i].signal);
   }

@@ -54,7 +54,7 @@ class CallFollower {
   [[nodiscard]] static bool is_alike(std::span<const Frame> x, std::span<const Frame> y);
   [[nodiscard]] std::size_t only_one_left_at(TraceeAddr behind) const;
   std::vector<Frame> take_parked(std::size_t which, std::size_t without);
-  void push_again(const Record& record, std::span<const Frame> frames);
+  void push_again(const Record& record, std::span<const Frame> frames, TraceeAddr site = {});
   void grow(const Record& record);
   void pop(CallEnd end);
   void pop_above(std::size_t frame, CallEnd end);
@@ -66,8 +66,8 @@ class CallFollower {
   CodeMap& code_;
   CallSink& sink_;
   std::vector<Frame> stack_;
-  /// What was on other stacks when they were left, the newest last. Guessed from returns that do
-  /// not fit, so it is looked at only when a transfer fits nothing else.
+  /// What was on other stacks when they were left, the newest last: told by functions that switch,
+  /// or else guessed from returns that do not fit, and then looked at only when nothing else fits.
   std::vector<std::vector<Frame>> parked_;
   /// Behind the call that a stack was left by, which runs again: several may have been left by it,
   /// and where control returns to tells which one it is. 0: known, or nothing runs again.

@@ -66,7 +66,7 @@ TEST_F(CrashPack, WhatCannotBePackedStaysAsItIs) {
   EXPECT_TRUE(fs::exists(folder / "core"));
 }
 
-TEST_F(CrashPack, HolesOfAnySizeTakeNoTime) {
+TEST_F(CrashPack, HolesOfAnySizeStayHoles) {
   const std::string core = folder / "core";
   crash("crashes", {"null"});
   const auto bytes = fs::file_size(core);
