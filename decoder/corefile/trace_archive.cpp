@@ -60,6 +60,17 @@ TraceArchive::TraceArchive(const CoreFile& core) {
     }
   }
   for (auto& [tid, thread] : threads_) put_in_order(thread);
+  names_ = std::move(scan.names);
+}
+
+std::vector<CodeName> TraceArchive::names() const {
+  std::vector<CodeName> out;
+  for (const TraceBlock& block : names_) {
+    if (const auto decoded = decode_names(block, out); !decoded) {
+      log::decoder().debug("op=load_names {}", decoded.error().message());
+    }
+  }
+  return out;
 }
 
 std::optional<TraceTimes> TraceArchive::times(std::uint32_t tid) const {

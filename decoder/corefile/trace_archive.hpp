@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/thread_times.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
@@ -35,6 +36,8 @@ class TraceArchive {
   /// When it was where, if that was recorded. The numbers are those of blocks: `lost` records and
   /// perhaps more stand before the first one.
   [[nodiscard]] std::optional<TraceTimes> times(std::uint32_t tid) const;
+  /// Of code that the program made while it ran, by address, as far as it told.
+  [[nodiscard]] std::vector<CodeName> names() const;
   /// Bytes of the segment that belong to no block: damage.
   [[nodiscard]] std::uint64_t unreadable_bytes() const { return unreadable_bytes_; }
 
@@ -47,6 +50,7 @@ class TraceArchive {
 
  private:
   std::map<std::uint32_t, Thread> threads_;
+  std::vector<TraceBlock> names_;
   std::uint64_t unreadable_bytes_ = 0;
 };
 

@@ -1,6 +1,8 @@
 #include "decoder/corefile/trace_blocks.hpp"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <zstd.h>
 
@@ -163,11 +165,15 @@ void append_packed(const BlockTitle& title, std::span<const std::uint8_t> raw,
 
 BlockScan scan_blocks(std::span<const std::uint8_t> segment) {
   BlockScan scan;
+  const std::array kinds{std::pair{kBlockMagic, &scan.blocks}, std::pair{kTimesMagic, &scan.times},
+                         std::pair{kNamesMagic, &scan.names}};
   while (segment.size() >= kBlockHeaderBytes) {
     TraceBlock block;
-    const bool records = parse_block(segment, kBlockMagic, block);
-    if (records || parse_block(segment, kTimesMagic, block)) {
-      (records ? scan.blocks : scan.times).push_back(block);
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& each) {
+      return parse_block(segment, each.first, block);
+    });
+    if (kind != kinds.end()) {
+      kind->second->push_back(block);
       segment = segment.subspan(kBlockHeaderBytes + block.stored.size());
     } else {
       ++scan.unreadable_bytes;

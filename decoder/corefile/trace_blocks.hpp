@@ -5,8 +5,8 @@
 ///   magic(4) crc32 of the rest of the header(4) tid(4) records(4) number of the first(8)
 ///   raw bytes(4) stored bytes(4)      then a zstd frame with its checksum
 ///
-/// A damaged block costs its own records and no more. Blocks with the other magic hold times, and a
-/// version where others count records.
+/// A damaged block costs its own records and no more. Blocks with another magic hold times or
+/// names, and a version where those count records.
 
 #include <cstdint>
 #include <span>
@@ -19,6 +19,7 @@ namespace backtrail::decoder {
 
 inline constexpr std::uint32_t kBlockMagic = 0x42525442;  // "BTRB"
 inline constexpr std::uint32_t kTimesMagic = 0x54525442;  // "BTRT"
+inline constexpr std::uint32_t kNamesMagic = 0x4e525442;  // "BTRN"
 inline constexpr std::size_t kBlockHeaderBytes = 32;
 /// Most records in a block, and most bytes that it may unpack to.
 inline constexpr std::uint32_t kBlockRecords = 32768;
@@ -54,6 +55,7 @@ Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block);
 struct BlockScan {
   std::vector<TraceBlock> blocks;      ///< In the segment's order.
   std::vector<TraceBlock> times;       ///< Those that hold times.
+  std::vector<TraceBlock> names;       ///< Those that hold names of code.
   std::uint64_t unreadable_bytes = 0;  ///< Passed over in search of the next block.
 };
 /// Finds the blocks of a segment by their headers. They point into `segment`.

@@ -102,6 +102,20 @@ std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+FunctionTable functions_of_made(const std::vector<CodeName>& names) {
+  std::vector<CodeSymbol> symbols;
+  std::vector<CodeRange> code;
+  for (const CodeName& name : names) {
+    CodeSymbol symbol;
+    symbol.start = name.start;
+    symbol.size = name.size;
+    symbol.name = name.name;
+    symbols.push_back(std::move(symbol));
+    code.push_back({name.start, name.start + name.size});
+  }
+  return {std::move(symbols), {}, std::move(code)};
+}
+
 class ElfSymbols final : public Symbols {
  public:
   ElfSymbols(std::vector<LoadedModule> modules, const SymbolsOptions& options)
@@ -123,6 +137,8 @@ class ElfSymbols final : public Symbols {
     }
     std::sort(places_.begin(), places_.end(),
               [](const Place& a, const Place& b) { return a.start < b.start; });
+    made_.opened = true;
+    set_functions(made_, functions_of_made(options.made));
   }
 
   FunctionRef at(TraceeAddr address) override {
@@ -162,6 +178,7 @@ class ElfSymbols final : public Symbols {
     return &*std::prev(after);
   }
   FunctionRef look_up(TraceeAddr address);
+  void set_functions(Module& module, FunctionTable functions);
   void open(Module& module);
   FunctionTable& functions_of(Module& module);
   LineTable& lines_of(Module& module);
@@ -173,6 +190,7 @@ class ElfSymbols final : public Symbols {
   char* debug_path_pointer_ = nullptr;
   Dwfl_Callbacks callbacks_{};
   std::vector<std::unique_ptr<Module>> modules_;
+  Module made_;                          ///< Code that the program has made.
   DwflHandle dwfl_{nullptr, &dwfl_end};  ///< Ends before what it points into.
   std::vector<Place> places_;            ///< By address.
   std::vector<Module*> by_id_;           ///< In the order of their first ids.
@@ -212,14 +230,18 @@ void ElfSymbols::open(Module& module) {
 FunctionTable& ElfSymbols::functions_of(Module& module) {
   if (!module.functions) {
     open(module);
-    module.functions = module.dwfl == nullptr ? FunctionTable{} : read_functions(module.dwfl);
-    module.first_id = next_id_;
-    const std::size_t count = module.functions->entries().size();
-    next_id_ += static_cast<std::uint32_t>(count);
-    module.names.resize(count);
-    if (count != 0) by_id_.push_back(&module);
+    set_functions(module, module.dwfl == nullptr ? FunctionTable{} : read_functions(module.dwfl));
   }
   return *module.functions;
+}
+
+void ElfSymbols::set_functions(Module& module, FunctionTable functions) {
+  const std::size_t count = functions.entries().size();
+  module.functions = std::move(functions);
+  module.first_id = next_id_;
+  next_id_ += static_cast<std::uint32_t>(count);
+  module.names.resize(count);
+  if (count != 0) by_id_.push_back(&module);
 }
 
 LineTable& ElfSymbols::lines_of(Module& module) {
@@ -229,12 +251,15 @@ LineTable& ElfSymbols::lines_of(Module& module) {
 
 FunctionRef ElfSymbols::look_up(TraceeAddr address) {
   const Place* place = place_at(address);
-  if (place == nullptr) return {};
-  const FunctionTable& functions = functions_of(*place->module);
-  const FunctionTable::Entry* entry = functions.find(address.value());
+  Module* module = place == nullptr ? &made_ : place->module;
+  const FunctionTable::Entry* entry = functions_of(*module).find(address.value());
+  if (entry == nullptr && module != &made_) {
+    module = &made_;
+    entry = made_.functions->find(address.value());
+  }
   if (entry == nullptr) return {};
-  const FunctionTable::Entry& owner = functions.entries()[entry->owner];
-  return {place->module->first_id + entry->owner, TraceeAddr{owner.start}, entry->stub,
+  const FunctionTable::Entry& owner = module->functions->entries()[entry->owner];
+  return {module->first_id + entry->owner, TraceeAddr{owner.start}, entry->stub,
           entry->stack_switch};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder/calls/code_map.hpp"
+#include "decoder/corefile/code_names.hpp"
 
 namespace backtrail::decoder {
 
@@ -56,6 +57,8 @@ class Symbols : public CodeMap {
 struct SymbolsOptions {
   /// Folders below which debug files are looked for first, as below /.
   std::vector<std::string> roots;
+  /// Of code in no file, or in one that has no symbol there.
+  std::vector<CodeName> made;
 };
 
 /// Symbols from ELF and DWARF by elfutils: symbol tables, separate debug files by build-id, and

@@ -47,6 +47,7 @@ struct ProcStatus {
   gid_t real_gid = 0;
   gid_t effective_gid = 0;
   int namespace_depth = 1;  ///< Number of pid namespaces it is visible in from here (NSpid).
+  pid_t own_id = 0;         ///< As it knows itself: its id in the innermost of them.
   std::uint64_t signals_blocked = 0;  ///< Bit n-1 = signal n.
   std::uint64_t signals_ignored = 0;
   std::uint64_t signals_caught = 0;

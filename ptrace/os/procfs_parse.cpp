@@ -45,12 +45,6 @@ bool to_pair(std::string_view text, char separator, Number& first, Number& secon
          to_number(text.substr(at + 1), second, 16);
 }
 
-int count_words(std::string_view text) {
-  int count = 0;
-  while (!take_word(text).empty()) ++count;
-  return count;
-}
-
 bool apply_status_field(std::string_view key, std::string_view value, ProcStatus& out) {
   if (key == "Name") {
     out.name = value;
@@ -69,7 +63,11 @@ bool apply_status_field(std::string_view key, std::string_view value, ProcStatus
   if (key == "Gid")
     return take_number(value, out.real_gid) && take_number(value, out.effective_gid);
   if (key == "NSpid") {
-    out.namespace_depth = count_words(value);
+    out.namespace_depth = 0;
+    for (auto word = take_word(value); !word.empty(); word = take_word(value)) {
+      ++out.namespace_depth;
+      if (!to_number(word, out.own_id)) return false;
+    }
     return true;
   }
   if (key == "SigBlk") return take_number(value, out.signals_blocked, 16);

@@ -110,7 +110,7 @@ int run_report(const ReportCommand& command) {
   tracee::CoreMemory memory{core, crash->roots()};
   const auto symbols = decoder::make_elf_symbols(
       decoder::core_modules(core, [&](const std::string& path) { return memory.find_file(path); }),
-      {crash->roots()});
+      {crash->roots(), archive.names()});
   decoder::ReportOptions options;
   if (command.calls != 0) options.calls = options.other_calls = command.calls;
   options.branches = command.branches;

@@ -130,6 +130,9 @@ std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
   text += line("threads", std::to_string(core.threads().size()));
   text += thread_lines(core, archive);
   if (core.newer_format()) text += "  the traces are of a newer format\n";
+  if (const std::size_t names = archive.names().size(); names != 0) {
+    text += line("names", fmt::format("{} of code that it made", names));
+  }
   if (archive.unreadable_bytes() != 0) {
     text += fmt::format("  {} bytes of the traces are damaged\n", archive.unreadable_bytes());
   }

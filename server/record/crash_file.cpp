@@ -14,8 +14,10 @@
 
 #include <fmt/format.h>
 
+#include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -57,6 +59,17 @@ void add_times(tracee::CoreTrace& trace, decoder::ThreadTimes times) {
     std::vector<std::uint8_t> block;
     decoder::append_times(tid, times, block);
     return sink(block);
+  };
+}
+
+/// Lets the trace have the names of code that the process has made behind its records.
+void add_names(tracee::CoreTrace& trace, pid_t pid) {
+  trace.write =
+      [pid, records = std::move(trace.write)](const tracee::CoreTrace::Sink& sink) -> Result<void> {
+    BT_CHECKED(records(sink));
+    std::vector<std::uint8_t> blocks;
+    decoder::append_names(decoder::parse_perf_map(tracee::read_perf_map(pid)), blocks);
+    return blocks.empty() ? Result<void>{} : sink(blocks);
   };
 }
 
@@ -107,6 +120,7 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
   std::stable_partition(out.begin(), out.end(), [first](const tracee::CoreTrace& trace) {
     return trace.tid == static_cast<std::uint32_t>(first);
   });
+  if (!out.empty()) add_names(out.back(), process.pid());
   return out;
 }
 

@@ -20,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)core->mapping_at(segment.start);
   }
   const TraceArchive archive{*core};
+  (void)archive.names();
   for (const auto& [tid, thread] : archive.threads()) (void)archive.load(tid, 1000);
   return 0;
 }

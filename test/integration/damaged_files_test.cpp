@@ -97,6 +97,7 @@ TEST_F(DamagedFiles, TracesAreShorter) {
     if (!core) continue;
     ++readable;
     const decoder::TraceArchive archive{*core};
+    (void)archive.names();
     for (const auto& [tid, thread] : archive.threads()) (void)archive.load(tid);
   }
   EXPECT_GT(readable, 20);

@@ -1,4 +1,7 @@
 // `backtrail report` on programs that die.
+#include <filesystem>
+#include <regex>
+
 #include <gmock/gmock.h>
 
 #include "decoder/symbols/symbols.hpp"
@@ -102,6 +105,20 @@ TEST_F(Report, SaysWhatIsNoCode) {
   record("crashes", {"jump0"});
   EXPECT_THAT(report(), AllOf(HasSubstr("at no code of any file (0x0)"),
                               ContainsRegex("from main crashes.c:[0-9]+ .*: call")));
+}
+
+TEST_F(Report, NamesOfCodeThatTheProgramMade) {
+  const std::string said = run(
+      {BT_SERVER, "record", "-o", "x.core", "--", std::string{BT_INFERIOR_DIR} + "/made_code"}, -1);
+  std::smatch process;
+  ASSERT_TRUE(std::regex_search(said, process, std::regex{"process ([0-9]+)"})) << said;
+  std::filesystem::remove("/tmp/perf-" + process[1].str() + ".map");
+  EXPECT_THAT(
+      report(),
+      AllOf(HasSubstr("=> SIGSEGV at JS:inner <b> app.js:9"),
+            ContainsRegex("> +main( .*)?\n(.*\n)*  > +JS:outer app.js:3 \\(or what was there "
+                          "before\\)  made_code.c:[0-9]+\n  > +JS:inner <b> app.js:9\n")));
+  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("\nnames    2 of code that it made\n"));
 }
 
 TEST_F(Report, NamesOf32BitPrograms) {

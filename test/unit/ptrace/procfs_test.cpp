@@ -55,6 +55,7 @@ TEST(ProcFs, ParsesStatus) {
   EXPECT_EQ(status->saved_uid, 1002U);
   EXPECT_EQ(status->effective_gid, 6U);
   EXPECT_EQ(status->namespace_depth, 2);
+  EXPECT_EQ(status->own_id, 2);
   EXPECT_EQ(status->signals_blocked, 0x10000U);
   EXPECT_EQ(status->signals_ignored, 0x1000U);
   EXPECT_EQ(status->effective_capabilities, 0x1ffffffffffU);
