@@ -1,11 +1,16 @@
 # Compile and link options, as interface targets.
+# Files that are compiled as one text share a namespace, where any name may shadow another file's.
+set(BT_SHADOWS -Wshadow)
+if(BT_UNITE)
+  set(BT_SHADOWS $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)
+endif()
 add_library(bt_warnings INTERFACE)
 target_compile_options(
   bt_warnings
   INTERFACE -Wall
             -Wextra
             -Wpedantic
-            -Wshadow
+            ${BT_SHADOWS}
             -Wconversion
             -Wsign-conversion
             -Wold-style-cast

@@ -25,12 +25,3 @@ function(bt_use_precompiled pch folder)
     endif()
   endforeach()
 endfunction()
-
-# bt_one_text(TARGET GROUP FILES...): files that include the same big library of headers, compiled as
-# one text.
-function(bt_one_text target group)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
-  # g++ takes what is included for a header, whose unnamed namespaces are others elsewhere.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-endfunction()

@@ -9,7 +9,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kFormatVersion = 1;
+constexpr int kReportVersion = 1;
 
 json::string text(std::string_view bytes) {
   return json::string{valid_utf8(bytes)};
@@ -183,7 +183,7 @@ json::object thread_json(const ReportThread& thread) {
 std::string report_json(const Report& report) {
   json::object out;
   out["format"] = "backtrail-report";
-  out["version"] = kFormatVersion;
+  out["version"] = kReportVersion;
   out["program"] = text(report.program);
   out["command"] = text(report.command);
   out["pid"] = report.pid;

@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "cmake"))
+from source_groups import groups  # noqa: E402
+
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
 FILES_AT_ONCE = 16
 # States after which the path-sensitive checks give a function up. With clang's own limit (225,000)
@@ -53,54 +56,6 @@ class Unit:
 
     def kind(self):
         return (self.is_test(), self.directory, tuple(self.options))
-
-
-def internal_names(path):
-    """What a file defines for itself, by name: an alias with its text, else its path.
-
-    clang-format puts what a namespace holds into the first column.
-    """
-    names, unnamed = {}, False
-    with open(path, encoding="utf-8") as text:
-        for line in text:
-            if line.startswith("namespace {"):
-                unnamed = True
-            elif line.startswith("}  // namespace\n"):
-                unnamed = False
-            alias = re.match(r"(?:using|namespace) (\w+) =", line)
-            macro = re.match(r"#\s*define (\w+)", line)
-            if alias:
-                names[alias.group(1)] = line
-            elif macro:
-                names[macro.group(1)] = path
-            elif (unnamed or line.startswith("static ")) and re.match(r"[A-Za-z_:]", line):
-                if re.match(r"using |namespace |TEST(_[FP])?\(|INSTANTIATE_TEST_SUITE_P", line):
-                    continue
-                name = (re.match(r"(?:class|struct|union|enum(?: class)?) (\w+)", line) or
-                        re.search(r"(\w+)\s*(?:\(|=|\{|;|\[)", line))
-                if name:
-                    names[name.group(1)] = path
-    return names
-
-
-def collide(some, others):
-    return any(others.get(name, text) != text for name, text in some.items())
-
-
-def groups(units):
-    """Units in lists that may be one translation unit."""
-    result = []
-    for unit in sorted(units, key=lambda unit: unit.path):
-        names = internal_names(unit.path)
-        for kind, members, taken in result:
-            if (kind == unit.kind() and len(members) < FILES_AT_ONCE and
-                    not collide(names, taken)):
-                members.append(unit)
-                taken.update(names)
-                break
-        else:
-            result.append((unit.kind(), [unit], names))
-    return [members for _, members, _ in result]
 
 
 def run_tidy(members, folder):
@@ -175,7 +130,8 @@ def main():
     build, files = os.path.realpath(sys.argv[1]), sys.argv[2:]
     units, skipped = compiled_units(build, files)
     # Big ones first: the last job to begin should be a short one.
-    work = sorted(groups(units), key=lambda members: -sum(unit.size for unit in members))
+    work = sorted(groups([(unit.kind(), unit.path, unit) for unit in units], FILES_AT_ONCE),
+                  key=lambda members: -sum(unit.size for unit in members))
     start, failed, times = time.monotonic(), 0, []
     jobs = int(os.environ.get("TIDY_JOBS") or len(os.sched_getaffinity(0)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
