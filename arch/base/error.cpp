@@ -58,6 +58,10 @@ std::string Error::message() const {
              : fmt::format("{}: {} ({})", operation, code.message(), code.value());
 }
 
+std::string Error::reason() const {
+  return code.category() == trace_category() ? message() : code.message();
+}
+
 Error errno_error(int errno_value, const char* operation, std::uint64_t detail) {
   return Error{std::error_code{errno_value, std::system_category()}, operation, detail};
 }

@@ -37,6 +37,9 @@ struct Error {
 
   /// "operation: message (errno)" for logs and people.
   [[nodiscard]] std::string message() const;
+  /// The system's words alone, for people who do not care which call had the error; message() where
+  /// the error is ours.
+  [[nodiscard]] std::string reason() const;
   [[nodiscard]] bool is(TraceErrc e) const { return code == make_error_code(e); }
   [[nodiscard]] bool is(std::errc e) const { return code == std::make_error_condition(e); }
 };

@@ -91,6 +91,9 @@ class Engine {
   std::set<int> pass_signals;
   std::optional<std::set<int>> program_signals;
   ReportedEvents reported;
+  /// `reported.threads`, also of what has happened and nobody was told yet: a client that stops
+  /// listening has seen who is there by itself.
+  void report_threads(bool on);
 
   // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
   Result<void> insert(pid_t pid, BreakpointSpec spec);

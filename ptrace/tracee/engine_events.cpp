@@ -194,6 +194,17 @@ void Engine::handle_first_stop(Thread& thread) {
   go(thread);
 }
 
+void Engine::report_threads(bool on) {
+  if (std::exchange(reported.threads, on) == on || on) return;
+  std::erase_if(ended_, [](const auto& end) { return end.second.kind == StopKind::kThreadExited; });
+  for (const auto& [tid, thread] : by_tid_) {
+    const auto& pending = thread->control().pending;
+    if (!pending || pending->kind != StopKind::kThreadCreated) continue;
+    drop_pending(*thread);
+    if (thread->control().resumed) go(*thread);
+  }
+}
+
 void Engine::handle_clone(Thread& parent) {
   const auto message = request::event_message(parent.tid());
   if (!message) return;

@@ -21,23 +21,17 @@ std::string sentence(std::string_view what, std::string_view file, std::string_v
 
 }  // namespace
 
-std::string reason_text(const Error& error) {
-  const bool of_system = error.code.category() == std::system_category() ||
-                         error.code.category() == std::generic_category();
-  return of_system ? error.code.message() : error.message();
-}
-
 std::string cannot_read(std::string_view file, std::string_view why) {
   return sentence("read", file, why);
 }
 std::string cannot_read(std::string_view file, const Error& why) {
-  return cannot_read(file, reason_text(why));
+  return cannot_read(file, why.reason());
 }
 std::string cannot_write(std::string_view file, std::string_view why) {
   return sentence("write", file, why);
 }
 std::string cannot_write(std::string_view file, const Error& why) {
-  return cannot_write(file, reason_text(why));
+  return cannot_write(file, why.reason());
 }
 
 Explained<OpenCore> open_core(const std::string& path, const std::string& file) {

@@ -15,9 +15,6 @@
 
 namespace backtrail::server {
 
-/// The system's words alone: which call had the error means nothing to people.
-[[nodiscard]] std::string reason_text(const Error& error);
-
 /// "cannot read 'FILE': why", fit to be printed, in all commands.
 [[nodiscard]] std::string cannot_read(std::string_view file, std::string_view why);
 [[nodiscard]] std::string cannot_read(std::string_view file, const Error& why);

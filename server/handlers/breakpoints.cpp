@@ -59,6 +59,10 @@ Reply insert(SessionContext& context, std::string_view arguments) {
                      spec.condition = make_condition(context.target, std::move(*program));
                      const auto done = control.insert(pid, std::move(spec));
                      if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
+                     if (!done && done.error().is(TraceErrc::kBusy)) {
+                       return Reply::error(context.error_form(),
+                                           "all debug registers of the CPU are in use");
+                     }
                      return Reply::from(done);
                    });
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "server/handlers/handlers.hpp"
 #include "server/handlers/process_rules.hpp"
 #include "server/rsp/hex.hpp"
@@ -85,7 +87,11 @@ Reply run(SessionContext& context, std::string_view arguments) {
   context.state.launch.program = std::move(line->program);
   context.state.launch.arguments = std::move(line->arguments);
   const auto pid = launch(context, *control);
-  if (!pid) return Reply::error(pid.error(), context.error_form());
+  if (!pid) {
+    return Reply::error(
+        context.error_form(),
+        fmt::format("cannot run '{}': {}", context.state.launch.program, pid.error().reason()));
+  }
   // gdb takes the new process for selected, in non-stop too.
   const auto threads = context.target.thread_ids(*pid);
   if (!threads.empty()) context.general = threads.front();

@@ -227,7 +227,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   const auto traces = traces_of(process, thread.tid(), options_.spool);
   const auto written = tracee::write_core(process, cause, traces, kept.path, core);
   if (!written) {
-    std::string why = reason_text(written.error());
+    std::string why = written.error().reason();
     const auto folder = std::filesystem::path{kept.path}.parent_path();
     if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
       why = fmt::format("there is no folder {}: make it before the run", folder.string());

@@ -25,6 +25,10 @@ class Reply {
   static Reply error(std::uint8_t number) { return Reply{rsp::error_reply(number)}; }
   /// "E.text".
   static Reply error(std::string_view text) { return Reply{rsp::error_text_reply(text)}; }
+  /// The text where the client shows it.
+  static Reply error(rsp::ErrorForm form, std::string_view text) {
+    return form == rsp::ErrorForm::kText ? error(text) : error();
+  }
   static Reply error(const Error& error, rsp::ErrorForm form) {
     return Reply{rsp::error_reply(error, form)};
   }
@@ -34,8 +38,7 @@ class Reply {
   /// of a recording can be (EROFS; nothing else is the reason for that).
   static Reply from_write(const Result<void>& result, rsp::ErrorForm form) {
     const bool recorded = !result && result.error().is(std::errc::read_only_file_system);
-    return recorded && form == rsp::ErrorForm::kText ? error("a recorded crash cannot be changed")
-                                                     : from(result);
+    return recorded ? error(form, "a recorded crash cannot be changed") : from(result);
   }
 
   [[nodiscard]] std::optional<std::string>& payload() { return payload_; }

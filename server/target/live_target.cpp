@@ -113,7 +113,7 @@ class LiveTarget final : public Target,
     process->catch_syscalls = std::move(numbers);
     return {};
   }
-  void set_thread_events(bool on) override { engine_.reported.threads = on; }
+  void set_thread_events(bool on) override { engine_.report_threads(on); }
   void set_reported_events(bool fork, bool vfork, bool exec) override {
     engine_.reported.fork = fork;
     engine_.reported.vfork = vfork;

@@ -16,13 +16,11 @@ reverse-finish
 reverse-step
 reverse-step
 
-# Goods were put back, since the charge was refused. Had they ever been taken? Out to the caller and
-# back over the charge, then into what came before it.
+# Goods were put back, since the charge was refused. Had they ever been taken? Out to the caller, then
+# back to where reserve() returned before that.
 reverse-finish
-reverse-next
-reverse-next
-reverse-next
-reverse-step
+tbreak shop.cpp:11
+reverse-continue
 reverse-step
 
 # There it is: reserve() said "false", nobody listened, and put_back() gave back what was never

@@ -8,6 +8,7 @@ namespace backtrail::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class Programs : public ::testing::TestWithParam<const char*> {};
@@ -129,7 +130,8 @@ TEST(Calls, StopAtBreakpointsInside) {
 TEST(Calls, InOtherThreads) {
   GdbSession gdb{on("threads")};
   gdb.run_all({"break everyone_worked", "continue", "thread 4"});
-  EXPECT_EQ(gdb.value("leaf(21)"), "42");
+  // Other threads may end meanwhile, which later gdbs say.
+  EXPECT_THAT(gdb.value("leaf(21)"), EndsWith("42"));
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
 }
 

@@ -39,7 +39,7 @@ class Replay : public ::testing::Test {
 TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
   EXPECT_THAT(greeting, HasSubstr("memory and registers are those of the end and cannot be "
                                   "changed"));
-  const std::string words = "'E.a recorded crash cannot be changed'";
+  const std::string words = "a recorded crash cannot be changed'";
   for (const char* recording : {"record btrace", "record stop"}) {
     for (const char* command : {"set var $rax = 1", "set var $st0 = 1", "jump main", "return"}) {
       EXPECT_THAT(gdb->run(command), HasSubstr(words)) << command;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
@@ -38,6 +39,47 @@ class Deadline {
 
 BreakpointSpec software(TraceeAddr address) {
   return {.kind = BreakpointKind::kSoftware, .address = address};
+}
+
+/// Lets things happen that nobody asks about, until `enough`.
+void let_happen(EngineDriver& driver, const std::function<bool()>& enough) {
+  while (!enough()) {
+    driver.engine.pump(-1);
+    pollfd request{driver.engine.event_fd(), POLLIN, 0};
+    ::poll(&request, 1, 100);
+  }
+}
+
+TEST(Engine, EndsOfThreadsAreNoNewsForAClientThatHasStoppedListening) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("threads");
+  driver.engine.report_threads(true);
+  driver.resume_all();
+  for (int created = 0; created < 4; ++created) {
+    const auto event = driver.await();
+    ASSERT_TRUE(event && event->kind == StopKind::kThreadCreated);
+    driver.resume_all();
+  }
+  let_happen(driver, [&] { return driver.engine.find(pid) == nullptr; });
+  driver.engine.report_threads(false);
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+}
+
+TEST(Engine, NewThreadsGoOnWhenTheClientStopsListening) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("threads");
+  driver.engine.report_threads(true);
+  driver.resume_all();
+  let_happen(driver, [&] {
+    const Process* process = driver.engine.find(pid);
+    return process == nullptr || process->threads().size() == 5;
+  });
+  driver.engine.report_threads(false);
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
 }
 
 TEST(Engine, RunsAProgramToItsEnd) {

@@ -60,7 +60,7 @@ TEST_F(LaunchTest, FailsByNumberOrByText) {
   target.launch_error = make_error(TraceErrc::kStartupFailed, "launch");
   EXPECT_EQ(run("vRun;" + hex("p")), "E01");
   ask("qSupported:error-message+");
-  EXPECT_THAT(run("vRun;" + hex("p")), StartsWith("E.launch"));
+  EXPECT_THAT(run("vRun;" + hex("p")), StartsWith("E.cannot run 'p': "));
 }
 
 TEST_F(LaunchTest, OneProcessIsEnoughWithoutTheExtendedProtocol) {
