@@ -25,10 +25,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "cmake"))
 from source_groups import groups  # noqa: E402
 
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
-FILES_AT_ONCE = 16
+FILES_AT_ONCE = 24
 # States after which the path-sensitive checks give a function up. With clang's own limit (225,000)
 # the few functions that reach it take three quarters of the time.
-MAX_STATES = 20000
+MAX_STATES = 10000
 
 
 class Unit:
