@@ -1,6 +1,8 @@
 #include "server/transport/connection.hpp"
 
 #include <array>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -75,6 +77,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void process_input();
   void handle(const rsp::Frame& frame);
   void on_client_packet(const rsp::Frame& frame);
+  bool is_opening_again(const std::string& payload);
   void packet_done();
   void add(std::string_view payload, bool notification);
   void flush();
@@ -104,6 +107,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::string_view unread;  ///< Part of `buffer` not parsed yet.
   std::string writing;      ///< What the write in flight sends; empty = none in flight.
   std::uint64_t sent_count = 0;
+  std::optional<std::string> opening;  ///< The first packet, until it is acknowledged.
+  bool opened = false;
   bool reading = false;     ///< A read is in flight.
   bool processing = false;  ///< Within process_input: output is collected and sent at its end.
   bool acknowledging = true;
@@ -148,6 +153,7 @@ void Connection::Impl::process_input() {
     handle(*frame);
   }
   processing = false;
+  opening.reset();
   if (parser.ignored_bytes() != ignored_before) {
     log::rsp().debug("op=read ignored {} bytes outside packets",
                      parser.ignored_bytes() - ignored_before);
@@ -176,6 +182,14 @@ void Connection::Impl::handle(const rsp::Frame& frame) {
   }
 }
 
+/// A client that waits for a server which is slow to start sends its first packet again, and takes
+/// a second answer for that to its second packet.
+bool Connection::Impl::is_opening_again(const std::string& payload) {
+  if (std::exchange(opened, true)) return opening == payload;
+  opening = payload;
+  return false;
+}
+
 void Connection::Impl::on_client_packet(const rsp::Frame& frame) {
   log::rsp().debug("<- ${}", loggable(frame.payload));
   if (frame.kind == rsp::FrameKind::kBadChecksum) {
@@ -187,6 +201,7 @@ void Connection::Impl::on_client_packet(const rsp::Frame& frame) {
     }
     // Without acknowledgements nobody sends it again; a client that waits is worse than a byte off.
   }
+  if (acknowledging && is_opening_again(frame.payload)) return;
   if (acknowledging) outbox.add_acknowledgement('+');
   outbox.on_client_packet();
   if (frame.kind == rsp::FrameKind::kOversized) {

@@ -167,6 +167,20 @@ TEST_F(ServerIo, NackBringsTheLastPacketAgain) {
   EXPECT_EQ(client.read(1 + reply("got again").size()), "+" + reply("got again"));
 }
 
+TEST_F(ServerIo, AFirstPacketThatWasSentAgainHasOneAnswer) {
+  serve(":0");
+  RspClient client = connect();
+  const std::string hello = rsp::frame_packet("hello");
+  client.send("+" + hello + hello + hello);
+  const std::string answer = "+" + reply("got hello");
+  EXPECT_EQ(client.read(answer.size()), answer);
+  client.send("+" + hello);  // now it is another question
+  EXPECT_EQ(client.read(answer.size()), answer);
+  const std::string again = rsp::frame_packet("again");
+  client.send("+" + again + again);
+  EXPECT_EQ(client.read(1), "+");
+}
+
 TEST_F(ServerIo, TheSecondAnswerWaitsForTheAcknowledgement) {
   serve(":0");
   RspClient client = connect();
