@@ -1,4 +1,5 @@
 # Compile and link options, as interface targets.
+
 # Files that are compiled as one text share a namespace, where any name may shadow another file's.
 set(BT_SHADOWS -Wshadow)
 if(BT_UNITE)

@@ -60,8 +60,10 @@ Reply insert(SessionContext& context, std::string_view arguments) {
                      const auto done = control.insert(pid, std::move(spec));
                      if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
                      if (!done && done.error().is(TraceErrc::kBusy)) {
-                       return Reply::error(context.error_form(),
-                                           "all debug registers of the CPU are in use");
+                       return Reply::error(
+                           context.error_form(),
+                           "no debug register of the CPU is free: delete a hardware "
+                           "breakpoint or a watchpoint");
                      }
                      return Reply::from(done);
                    });

@@ -62,8 +62,8 @@ TEST(Breakpoints, OnlyFourDebugRegisters) {
   gdb.run_all({"hbreak add", "hbreak fib", "hbreak twice", "hbreak moved", "hbreak touch_global"});
   EXPECT_THAT(gdb.run("continue"),
               AnyOf(HasSubstr("Could not insert hardware breakpoint"),
-                    HasSubstr("Cannot insert hardware breakpoint 5:Remote failure reply: all debug "
-                              "registers of the CPU are in use")));
+                    HasSubstr("Cannot insert hardware breakpoint 5:Remote failure reply: no debug "
+                              "register of the CPU is free: delete a hardware breakpoint")));
   gdb.run("delete 5");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("Breakpoint 1, add"));
 }

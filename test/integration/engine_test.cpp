@@ -41,45 +41,53 @@ BreakpointSpec software(TraceeAddr address) {
   return {.kind = BreakpointKind::kSoftware, .address = address};
 }
 
+/// Four threads, of which the client wants to hear.
+pid_t run_threads_with_events(EngineDriver& driver) {
+  const pid_t pid = driver.launch("threads");
+  driver.engine.report_threads(true);
+  driver.resume_all();
+  return pid;
+}
+
 /// Lets things happen that nobody asks about, until `enough`.
 void let_happen(EngineDriver& driver, const std::function<bool()>& enough) {
+  const Deadline deadline;
   while (!enough()) {
+    ASSERT_FALSE(deadline.over());
     driver.engine.pump(-1);
     pollfd request{driver.engine.event_fd(), POLLIN, 0};
     ::poll(&request, 1, 100);
   }
 }
 
-TEST(Engine, EndsOfThreadsAreNoNewsForAClientThatHasStoppedListening) {
-  EngineDriver driver;
-  const pid_t pid = driver.launch("threads");
-  driver.engine.report_threads(true);
-  driver.resume_all();
-  for (int created = 0; created < 4; ++created) {
-    const auto event = driver.await();
-    ASSERT_TRUE(event && event->kind == StopKind::kThreadCreated);
-    driver.resume_all();
-  }
-  let_happen(driver, [&] { return driver.engine.find(pid) == nullptr; });
+/// The client wants to hear no more; all that it then hears is the end.
+void expect_only_the_end(EngineDriver& driver) {
   driver.engine.report_threads(false);
   const auto event = driver.await();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessExited);
 }
 
+TEST(Engine, EndsOfThreadsAreNoNewsForAClientThatHasStoppedListening) {
+  EngineDriver driver;
+  const pid_t pid = run_threads_with_events(driver);
+  for (int created = 0; created < 4; ++created) {
+    const auto event = driver.await();
+    ASSERT_TRUE(event && event->kind == StopKind::kThreadCreated);
+    driver.resume_all();
+  }
+  let_happen(driver, [&] { return driver.engine.find(pid) == nullptr; });
+  expect_only_the_end(driver);
+}
+
 TEST(Engine, NewThreadsGoOnWhenTheClientStopsListening) {
   EngineDriver driver;
-  const pid_t pid = driver.launch("threads");
-  driver.engine.report_threads(true);
-  driver.resume_all();
+  const pid_t pid = run_threads_with_events(driver);
   let_happen(driver, [&] {
     const Process* process = driver.engine.find(pid);
     return process == nullptr || process->threads().size() == 5;
   });
-  driver.engine.report_threads(false);
-  const auto event = driver.await();
-  ASSERT_TRUE(event);
-  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  expect_only_the_end(driver);
 }
 
 TEST(Engine, RunsAProgramToItsEnd) {
