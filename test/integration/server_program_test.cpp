@@ -308,6 +308,8 @@ TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
   Subprocess all = tail(path_);
   EXPECT_TRUE(all.output().find(" branch ", 0, deadline_in(kPatience)));
   ::kill(server.process().pid(), SIGKILL);
+  // It closes the connection before the socket that it listens at.
+  EXPECT_TRUE(server.process().wait(deadline_in(kPatience)));
   EXPECT_EQ(status_of(all), 1);
   EXPECT_THAT(all.output().text(), HasSubstr("how much is missing is not known"));
   Subprocess nobody = tail(path_);
