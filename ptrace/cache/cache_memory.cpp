@@ -279,7 +279,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   const CallBatch::Code code = batch.finish();
   // The first user of this memory; translations overwrite it.
   std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin());
-  return remote.run(code.begin, code.end);
+  return remote.run(code);
 }
 
 Result<void> CacheMemory::remove(Thread& thread) {
@@ -384,7 +384,7 @@ Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {
   const CallBatch::Code code = batch.finish();
   std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin() + kTranslationBytes);
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  return remote.run(code.begin, code.end);
+  return remote.run(code);
 }
 
 Result<std::size_t> CacheMemory::add_area(Thread& thread) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/cache/call_filters.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
@@ -73,6 +74,7 @@ CacheSource::~CacheSource() {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
   keep_awake(false);
+  hold(false);
   note_written(nullptr);
   drop_space();
   add_statistics();
@@ -112,6 +114,14 @@ void CacheSource::give_up(std::string why) {
   why_stepping_ = std::move(why);
 }
 
+void CacheSource::forbid(const std::string& why) {
+  cache::CacheSpace& space = *process_.cache_space;
+  if (space.forbidden()) return;
+  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
+  space.forbid(why);
+  ++sums_->fallbacks["all of a process: " + why];
+}
+
 bool CacheSource::set_up(Thread& thread) {
   if (space_) return true;
   const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
@@ -120,6 +130,10 @@ bool CacheSource::set_up(Thread& thread) {
     if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
     return false;
   };
+  if (auto why = cache::why_not_behind(process_.filters, thread); !why.empty()) {
+    give_up(std::move(why));
+    return false;
+  }
   auto space = cache::CacheSpace::of(thread, sums_, kept_store_);
   if (!space) return failed(space.error());
   const auto slot = (*space)->take_slot(thread);
@@ -155,7 +169,7 @@ bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) con
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !may_enter(thread, *before)) return false;
-  if (!set_up(thread) || !space_->refresh()) return false;
+  if (!set_up(thread) || space_->held() || !space_->refresh()) return false;
   if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
   if (space_->room_wanted() && !space_->make_room()) {
     call_out();
@@ -191,8 +205,21 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
     note_resumed(how);
     return {};
   }
+  return go_natively(thread, how);
+}
+
+Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
+  filter_call_.reset();
   note_system_call(thread);
   if (how.signal != 0) note_signal_frame(thread);
+  if (how.signal == 0 && filter_has_to_wait()) {
+    filter_call_.reset();
+    call_out();
+    // It stops again before it executes anything, and the others have had time.
+    BT_CHECKED(thread.interrupt());
+    note_resumed(how);
+    return thread.run(RunRequest::kContinue, 0);
+  }
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
@@ -209,11 +236,13 @@ void CacheSource::note_system_call(Thread& thread) {
   }
   const auto effect = cache::effect_of(*regs);
   if (effect == cache::SyscallEffect::kAddressLimit && kept_store_) cache::give_room_back(thread);
+  if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
   if (!process_.cache_space) return;
   cache::CacheSpace& space = *process_.cache_space;
   note_writes(thread, *regs);
   switch (effect) {
     case cache::SyscallEffect::kNone:
+    case cache::SyscallEffect::kFilter:
     case cache::SyscallEffect::kAddressLimit:
       break;
     case cache::SyscallEffect::kMappings:
@@ -222,7 +251,7 @@ void CacheSource::note_system_call(Thread& thread) {
       space.change_mappings(*mappings_pending_);
       break;
     case cache::SyscallEffect::kSandbox:
-      space.forbid("the program restricts or redirects system calls");
+      forbid("the program restricts or redirects system calls");
       break;
     case cache::SyscallEffect::kSegvAction:
       space.segv_action_changed();
@@ -234,14 +263,18 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
     keeps_awake_ = false;
+    holds_ = false;
+    filter_call_.reset();
     written_.clear();
     process_.cache_space.reset();
     stop_signal_due_ = false;
-    if (kept_store_) cache::fix_addresses(thread);
+    // Half of it must not be refused.
+    if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
   keep_awake(false);
+  end_filter(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   note_written(&thread);
   if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
@@ -306,9 +339,7 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
 }
 
 StopVerdict CacheSource::step_natively(Thread& thread) {
-  note_system_call(thread);
-  ++native_steps_;
-  (void)StepSource::resume(thread, SourceResume{});
+  (void)go_natively(thread, SourceResume{});
   return StopVerdict::kResumed;
 }
 
@@ -373,6 +404,7 @@ void CacheSource::detach(Thread& thread) {
   // Nobody else may see it.
   if (std::exchange(stop_signal_due_, false)) (void)cache::RemoteCalls::take_stop_signal(thread);
   keep_awake(false);
+  hold(false);
   note_written(&thread);
   StepSource::detach(thread);
   drop_space();

@@ -56,6 +56,8 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
   bool set_up(Thread& thread);
   void give_up(std::string why);
+  /// Likewise all threads of the process, which has a space.
+  void forbid(const std::string& why);
   void drop_space();
   // cache_source_log.cpp
   void take_log(TraceeAddr log);
@@ -77,6 +79,8 @@ class CacheSource final : public StepSource {
   void call_out();
   [[nodiscard]] bool everybody_recorded() const;
   void note_system_call(Thread& thread);
+  /// One instruction at its native address, or what is in front of it.
+  Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
   // cache_source_writes.cpp
@@ -95,6 +99,15 @@ class CacheSource final : public StepSource {
   /// What was to be written, is; by a thread that is there or not any more.
   void note_written(Thread* thread);
   void keep_awake(bool on);
+
+  // cache_source_filters.cpp
+  /// The next instruction installs a filter.
+  void begin_filter(Thread& thread, const arch::x86::UserRegs& regs);
+  /// It has, or has failed to, or another one is next.
+  void end_filter(Thread& thread);
+  /// It may apply to other threads, too, at that moment: they have to leave translated code first.
+  [[nodiscard]] bool filter_has_to_wait();
+  void hold(bool on);
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
@@ -140,6 +153,13 @@ class CacheSource final : public StepSource {
   bool may_ask_ = false;
   std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
   bool keeps_awake_ = false;                              ///< Likewise.
+  struct FilterCall {
+    std::optional<SeccompFilter> filter;  ///< Nothing: its memory cannot be read.
+    std::optional<int> before;            ///< So many are in force.
+  };
+  std::optional<FilterCall> filter_call_;  ///< That comes next.
+  unsigned filter_waits_ = 0;
+  bool holds_ = false;
   std::optional<std::uint64_t> mask_before_;              ///< Of the step that has been begun.
   std::vector<cache::CacheSpace::WrittenPage> written_;   ///< By that step.
   /// The miss routine's SIGSTOP has not been seen yet.

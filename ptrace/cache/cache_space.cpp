@@ -74,11 +74,14 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                                                    std::shared_ptr<KeptStore> store) {
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
-  BT_TRY(const ProcStatus status, ProcFs{}.status(process.pid()));
-  if (!filters_let_us_call(status, !process.attached())) {
+  BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
+  if (!filters_are_known(status, !process.attached(), process.filters.size())) {
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
+  space->inline_calls_ = inline_system_calls();
+  restrict_inline_calls(space->inline_calls_, process.filters);
+  if (!let_pages_be_quiet(process.filters)) space->keep_awake(true);
   BT_TRY(space->memory_, CacheMemory::create(thread));
   space->code_ = std::make_unique<CodeCache>(
       *space->memory_,
@@ -106,7 +109,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                        (range->inode == 0 && range->path != kVdso);
               },
           .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
-      inline_system_calls());
+      space->inline_calls_);
   space->take_actions();
   space->begin_keeping(std::move(store));
   process.cache_space = space;
@@ -220,6 +223,15 @@ bool CacheSpace::make_room() {
   code_->clear();
   room_wanted_ = false;
   return true;
+}
+
+void CacheSpace::restrict_calls(const SeccompFilters& filters) {
+  const translate::InlineSystemCalls before = inline_calls_;
+  restrict_inline_calls(inline_calls_, filters);
+  if (inline_calls_ == before) return;
+  // What is kept makes them itself, and what becomes of this is of no use to who has no filter.
+  store_.reset();
+  want_room();
 }
 
 void CacheSpace::forbid(std::string why) {

@@ -20,6 +20,7 @@
 #include "ptrace/cache/kept_store.hpp"
 #include "ptrace/cache/quiet_pages.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/trap_guard.hpp"
@@ -103,6 +104,13 @@ class CacheSpace {
   [[nodiscard]] bool forbidden() const { return !why_forbidden_.empty(); }
   [[nodiscard]] const std::string& why_forbidden() const { return why_forbidden_; }
 
+  /// A thread installs a filter: until a call with false for each with true, nobody goes in.
+  void hold(bool on) { on ? ++holds_ : --holds_; }
+  [[nodiscard]] bool held() const { return holds_ != 0; }
+  [[nodiscard]] bool anybody_inside() const { return inside_.any(); }
+  /// The process has these filters now; nobody is inside. Translated code makes fewer calls itself.
+  void restrict_calls(const SeccompFilters& filters);
+
   /// A full log raises SIGSEGV. Where that is blocked or ignored the kernel resets the action;
   /// these know it and put it back.
   void segv_action_changed() { segv_action_current_ = false; }
@@ -131,6 +139,7 @@ class CacheSpace {
   Process& process_;
   std::shared_ptr<SourceStatistics> sums_;
   std::unique_ptr<CacheMemory> memory_;
+  translate::InlineSystemCalls inline_calls_;
   std::unique_ptr<CodeCache> code_;
   CodePages pages_;
   ExecutableMap executable_;
@@ -142,6 +151,7 @@ class CacheSpace {
   std::optional<bool> same_ids_;    ///< The program sees the ids that we see.
   bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
   std::bitset<kMaxThreads> inside_;
+  int holds_ = 0;
   bool room_wanted_ = false;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include <sys/syscall.h>
 
@@ -16,22 +17,23 @@ constexpr std::array kArguments{Gpr::kRdi, Gpr::kRsi, Gpr::kRdx, Gpr::kR10, Gpr:
 
 CallBatch::CallBatch(TraceeAddr at) : begin_{at}, emit_{at} {
   // The ids, for the signal at the end. They survive the calls.
-  system_call(SYS_getpid);
+  make_call(SYS_getpid);
   emit_.bytes({0x49, 0x89, 0xc6});  // mov r14, rax
-  system_call(SYS_gettid);
+  make_call(SYS_gettid);
   emit_.bytes({0x49, 0x89, 0xc7});  // mov r15, rax
 }
 
-void CallBatch::system_call(std::uint64_t number) {
+void CallBatch::make_call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
+  std::size_t index = 0;
+  for (const std::uint64_t argument : arguments) emit_.move(kArguments[index++], argument);
   emit_.move(Gpr::kRax, number);
   emit_.bytes({0x0f, 0x05});
+  calls_.push_back(system_call(static_cast<std::uint32_t>(number), arguments));
 }
 
 void CallBatch::call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments,
                      std::uint64_t expected) {
-  std::size_t index = 0;
-  for (const std::uint64_t argument : arguments) emit_.move(kArguments[index++], argument);
-  system_call(number);
+  make_call(number, arguments);
   emit_.move(Gpr::kR12, expected);
   emit_.bytes({0x49, 0x29, 0xc4, 0x0f, 0x85});  // sub r12, rax / jne
   failures_.push_back(emit_.open_rel32());
@@ -48,9 +50,10 @@ CallBatch::Code CallBatch::finish() {
   for (const std::uint32_t place : failures_) emit_.bind(place);
   emit_.bytes({0x4c, 0x89, 0xf7, 0x4c, 0x89, 0xfe});  // mov rdi, r14 / mov rsi, r15
   emit_.move(Gpr::kRdx, SIGSTOP);
-  system_call(SYS_tgkill);
+  std::vector<seccomp_data> calls = std::move(calls_);
+  make_call(SYS_tgkill);
   const TraceeAddr end = emit_.here();
-  return {emit_.take(), begin_, end};
+  return {emit_.take(), begin_, end, std::move(calls)};
 }
 
 }  // namespace backtrail::tracee::cache

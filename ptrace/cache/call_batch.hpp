@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arch/x86/translate/emitter.hpp"
+#include "ptrace/os/seccomp_filter.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -27,15 +28,17 @@ class CallBatch {
     std::vector<std::uint8_t> bytes;
     TraceeAddr begin;
     TraceeAddr end;  ///< Where the thread is when it stops.
+    std::vector<seccomp_data> calls;  ///< But for the signal at the end.
   };
   [[nodiscard]] Code finish();
 
  private:
-  void system_call(std::uint64_t number);
+  void make_call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments = {});
 
   TraceeAddr begin_;
   arch::x86::translate::Emitter emit_;
   std::vector<std::uint32_t> failures_;
+  std::vector<seccomp_data> calls_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -1,7 +1,9 @@
 #include "ptrace/cache/call_filters.hpp"
 
+#include <bit>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <optional>
 
 #include <linux/seccomp.h>
@@ -11,18 +13,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::size_t kBytes = 4096;
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::uint64_t kSigsetBytes = 8;
 
 /// In a child: it may be killed.
 bool makes_our_calls() {
   const auto file = static_cast<int>(::syscall(SYS_memfd_create, "backtrail", MFD_CLOEXEC));
-  if (file < 0 || ::ftruncate(file, kBytes) != 0) return false;
-  void* code = ::mmap(nullptr, kBytes, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
-  if (code == MAP_FAILED || ::madvise(code, kBytes, MADV_DONTFORK) != 0 ||
-      ::mprotect(code, kBytes, PROT_NONE) != 0 || ::munmap(code, kBytes) != 0) {
+  if (file < 0 || ::ftruncate(file, kPageBytes) != 0) return false;
+  void* code = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+  if (code == MAP_FAILED || ::madvise(code, kPageBytes, MADV_DONTFORK) != 0 ||
+      ::mprotect(code, kPageBytes, PROT_NONE) != 0 || ::munmap(code, kPageBytes) != 0) {
     return false;
   }
   struct sigaction action {};
@@ -53,11 +59,57 @@ std::optional<int> own_filters() {
 
 }  // namespace
 
-bool filters_let_us_call(const ProcStatus& status, bool launched) {
+bool filters_are_known(const ProcStatus& status, bool launched, std::size_t own) {
   if (status.seccomp == SECCOMP_MODE_DISABLED) return true;
   if (status.seccomp != SECCOMP_MODE_FILTER || !launched || !status.seccomp_filters) return false;
   static const std::optional<int> ours = own_filters();
-  return status.seccomp_filters == ours;
+  return ours && *status.seccomp_filters <= *ours + static_cast<int>(own);
+}
+
+std::string why_not_behind(const SeccompFilters& filters, const Thread& thread) {
+  if (filters.empty()) return {};
+  if (filters.look_at_place()) return "a seccomp filter looks at where system calls are made";
+  const auto leader = ProcFs{}.status(thread.id().pid);
+  const auto status = ProcFs{}.status(thread.tid());
+  if (!leader || !status) return "a seccomp filter";
+  const auto pid = static_cast<std::uint64_t>(leader->own_id);
+  const auto tid = static_cast<std::uint64_t>(status->own_id);
+  if (!filters.allow(system_call(SYS_tgkill, {pid, tid, SIGSTOP}))) {
+    return "a seccomp filter forbids tgkill";
+  }
+  // Where the full log's signal is blocked or ignored, its action has to be put back.
+  const bool puts_back =
+      filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, 0, kPageBytes, kSigsetBytes})) &&
+      filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, kPageBytes, 0, kSigsetBytes}));
+  return puts_back ? "" : "a seccomp filter forbids rt_sigaction";
+}
+
+bool let_pages_be_quiet(const SeccompFilters& filters) {
+  constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
+  return filters.allow(system_call(SYS_mprotect, {kPageBytes, kPageBytes, kQuiet})) &&
+         filters.allow(system_call(SYS_mprotect, {kPageBytes, kPageBytes, kQuiet | PROT_WRITE}));
+}
+
+void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,
+                           const SeccompFilters& filters) {
+  for (std::size_t number = 0; number < calls.size(); ++number) {
+    if (!filters.always_allow(static_cast<std::uint32_t>(number))) {
+      calls.at(number) = arch::x86::translate::CallCheck::kNever;
+    }
+  }
+}
+
+std::optional<SeccompFilter> read_filter(Process& process, TraceeAddr at) {
+  std::array<std::uint8_t, sizeof(sock_fprog)> bytes{};
+  if (process.read_memory(at, bytes) != bytes.size()) return std::nullopt;
+  const auto header = std::bit_cast<sock_fprog>(bytes);
+  std::vector<std::uint8_t> insns(header.len * sizeof(sock_filter));
+  const TraceeAddr begin{std::bit_cast<std::uint64_t>(header.filter)};
+  if (insns.empty() || process.read_memory(begin, insns) != insns.size()) return std::nullopt;
+  std::vector<sock_filter> program(header.len);
+  std::memcpy(program.data(), insns.data(), insns.size());
+  if (BPF_CLASS(program.back().code) != BPF_RET) return std::nullopt;
+  return SeccompFilter{std::move(program)};
 }
 
 }  // namespace backtrail::tracee::cache

@@ -298,7 +298,7 @@ Result<void> move(Thread& thread, const Maps& maps, const AddressPlan& plan,
     BT_TRY(Borrowed told, Borrowed::write(process, auxv_at, moved_auxv(auxv, plan)));
     BT_TRY(const Borrowed argument, Borrowed::write(process, at, mm_map));
     BT_CHECKED(process.write_data(TraceeAddr{page}, code.bytes));
-    BT_CHECKED(remote.run(code.begin, code.end));
+    BT_CHECKED(remote.run(code));
     told.keep();
     return {};
   };

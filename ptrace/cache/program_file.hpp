@@ -1,9 +1,10 @@
 #pragma once
 /// @file
-/// A file without a name that a program makes for us and that both can map.
+/// A file without a name that a program and we can map.
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
@@ -18,7 +19,8 @@ namespace backtrail::tracee::cache {
 
 class RemoteCalls;
 
-/// memfd_create() needs a name in the program's memory: its stack, below the red zone, lends some.
+/// System calls that name a file need it in the program's memory: its stack, below the red zone,
+/// lends some.
 class BorrowedName {
  public:
   /// Error kUnreadable: the stack cannot be used.
@@ -29,9 +31,13 @@ class BorrowedName {
   BorrowedName& operator=(const BorrowedName&) = delete;
   BorrowedName& operator=(BorrowedName&&) = delete;
   [[nodiscard]] TraceeAddr at() const { return at_; }
+  /// Shorter than kBytes. Errors: Process::write_data().
+  [[nodiscard]] Result<void> set(std::string_view name) const;
+
+  static constexpr std::size_t kBytes = 48;
 
  private:
-  using Bytes = std::array<std::uint8_t, 16>;
+  using Bytes = std::array<std::uint8_t, kBytes>;
   BorrowedName(Process& process, TraceeAddr at, const Bytes& saved)
       : process_{&process}, at_{at}, saved_{saved} {}
 
@@ -42,7 +48,8 @@ class BorrowedName {
 
 class ProgramFile {
  public:
-  /// Errors of the calls made; nothing is left behind then.
+  /// Made by the program, or, where its filters forbid that, by us and opened by it. Errors of the
+  /// calls made; nothing is left behind then.
   static Result<ProgramFile> make(Process& process, RemoteCalls& remote, const BorrowedName& name,
                                   std::uint64_t bytes);
   /// The server's descriptor, and the program's own, which is the caller's to close.
@@ -50,6 +57,8 @@ class ProgramFile {
   [[nodiscard]] std::uint64_t there() const { return there_; }
 
  private:
+  static Result<ProgramFile> make_here(RemoteCalls& remote, const BorrowedName& name,
+                                       std::uint64_t bytes);
   ProgramFile(UniqueFd here, std::uint64_t there) : here_{std::move(here)}, there_{there} {}
 
   UniqueFd here_;

@@ -244,10 +244,17 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
   }
 }
 
-Result<void> RemoteCalls::run(TraceeAddr begin, TraceeAddr end) {
+Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
+  if (thread_->process().filters.allow(call)) return {};
+  return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter",
+              static_cast<std::uint64_t>(call.nr));
+}
+
+Result<void> RemoteCalls::run(const CallBatch::Code& code) {
+  for (const seccomp_data& call : code.calls) BT_CHECKED(let_pass(call));
   const pid_t tid = thread_->tid();
   arch::x86::UserRegs regs = saved_;
-  regs[UserReg::kRip] = begin.value();
+  regs[UserReg::kRip] = code.begin.value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
   BT_CHECKED(request::write_user_regs(tid, regs));
   bool stop_again = false;
@@ -262,7 +269,7 @@ Result<void> RemoteCalls::run(TraceeAddr begin, TraceeAddr end) {
       return fail(TraceErrc::kBusy, "remote calls", static_cast<std::uint64_t>(status.signal));
     }
     BT_TRY(regs, request::read_user_regs(tid));
-    if (regs.pc() == end) break;
+    if (regs.pc() == code.end) break;
     stop_again = true;  // somebody else's
   }
   if (stop_again) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
@@ -274,6 +281,7 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
                                         std::initializer_list<std::uint64_t> arguments) {
   constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
                                               UserReg::kR10, UserReg::kR8,  UserReg::kR9};
+  BT_CHECKED(let_pass(system_call(static_cast<std::uint32_t>(number), arguments)));
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = syscall_at_.value();
   regs[UserReg::kRax] = number;

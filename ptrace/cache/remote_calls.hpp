@@ -11,6 +11,7 @@
 
 #include "arch/base/result.hpp"
 #include "arch/x86/raw_registers.hpp"
+#include "ptrace/cache/call_batch.hpp"
 #include "ptrace/os/wait_status.hpp"
 
 namespace backtrail::tracee {
@@ -38,15 +39,18 @@ class RemoteCalls {
   RemoteCalls& operator=(const RemoteCalls&) = delete;
   ~RemoteCalls();
 
-  /// The value the call returned. Errors: the errno it failed with; kTraceeGone.
+  /// The value the call returned. Errors: the errno it failed with; kTraceeGone; kUnsupported (the
+  /// program's own seccomp filters do not let it pass: it was not made).
   Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
-  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end.
-  /// Errors: kUnsupported (a call failed), kBusy, kTraceeGone.
-  Result<void> run(TraceeAddr begin, TraceeAddr end);
+  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end. The filters
+  /// let it send itself the signal at its end.
+  /// Errors: kUnsupported (a call failed, or none was made as for call()), kBusy, kTraceeGone.
+  Result<void> run(const CallBatch::Code& code);
 
  private:
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
               std::uint64_t mask);
+  [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
   Result<void> run_to_syscall_stop();
   void stop_for_signal_again();
 

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -264,9 +265,15 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
       return SyscallEffect::kMappings;
     case SYS_process_vm_writev:
     case SYS_ptrace:
-    case SYS_seccomp:
       return SyscallEffect::kSandbox;
+    case SYS_seccomp:
+      if (first == SECCOMP_SET_MODE_FILTER) return SyscallEffect::kFilter;
+      // Anything else makes it fail.
+      return first == SECCOMP_SET_MODE_STRICT && second == 0 && regs[UserReg::kRdx] == 0
+                 ? SyscallEffect::kSandbox
+                 : SyscallEffect::kNone;
     case SYS_prctl:
+      if (first == PR_SET_SECCOMP && second == SECCOMP_MODE_FILTER) return SyscallEffect::kFilter;
       return first == PR_SET_SECCOMP || first == kUserDispatch ? SyscallEffect::kSandbox
                                                                : SyscallEffect::kNone;
     case SYS_setrlimit:

@@ -29,6 +29,7 @@ enum class SyscallEffect : unsigned char {
   kNone,
   kMappings,      ///< Executable memory may be another afterwards.
   kSandbox,       ///< The program restricts its system calls, also those that we would make.
+  kFilter,        ///< Likewise, by a filter, to which its third argument leads.
   kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
   kAddressLimit,  ///< Bounds how much may be mapped.
 };

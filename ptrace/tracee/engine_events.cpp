@@ -252,7 +252,7 @@ Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
          Process::open(child_pid, child_pid, parent.process().attached()));
   Process& child = *(processes_[child_pid] = std::move(opened));
   child.hidden = true;
-  child.inherit_breakpoints(parent.process());
+  child.inherit_from(parent.process());
   Thread& thread = add_thread(child, child_pid);
   thread.note_stop(WaitStatus::decode(PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};

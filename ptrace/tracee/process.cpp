@@ -119,9 +119,10 @@ void Process::become_new_image(Thread& survivor) {
   lifted_for_vfork = false;
 }
 
-void Process::inherit_breakpoints(Process& parent) {
+void Process::inherit_from(Process& parent) {
   breakpoints_ = parent.breakpoints_.copy_for(memory_);
   restartable = parent.restartable;
+  filters = parent.filters;
 }
 
 }  // namespace backtrail::tracee

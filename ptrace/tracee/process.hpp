@@ -14,6 +14,7 @@
 #include "arch/x86/gdb_registers.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
@@ -74,14 +75,16 @@ class Process final : public decoder::CodeReader {
   Result<void> renew_memory();
   /// `survivor` has done that: everything known of the old program is dropped.
   void become_new_image(Thread& survivor);
-  /// Takes over the parent's breakpoints, which a forked child's memory has too.
-  void inherit_breakpoints(Process& parent);
+  /// Takes over what a forked child has of its parent: breakpoints in its memory, filters.
+  void inherit_from(Process& parent);
 
   /// System calls the client wants to see; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
   /// For the sources that step.
   TrapAction trap_action;
   RestartableSections restartable;
+  /// Those that one of its threads, or of its parents', was seen to install.
+  SeccompFilters filters;
   /// What recorded threads share while they run translated code.
   std::shared_ptr<cache::CacheSpace> cache_space;
   /// A forked child that the client has not been told of.

@@ -85,6 +85,7 @@ std::vector<ProgramCase> other_programs() {
           {"rewritten"},
           {"segments"},
           {"sandbox"},
+          {"filters", {"alone"}},
           {"branches"},
           {"branches", {"switch"}},
           {"branches", {"goto"}},

@@ -113,12 +113,43 @@ TEST(Record, CoresBehindAContainersFilterAreNotLonger) {
   }
 }
 
-TEST(Record, StepsBehindAFilterOfTheProgramsOwn) {
-  const Ran ran = record(
-      {"--stats", "--", BT_INFERIOR_DIR "/filtered", "container", BT_INFERIOR_DIR "/plain_static"});
-  EXPECT_EQ(ran.status, run({BT_INFERIOR_DIR "/plain_static"}).status);
-  EXPECT_THAT(ran.output, HasSubstr("all of a thread: seccomp"));
+TEST(Record, TranslatesBehindFiltersOfTheProgramsOwn) {
+  // The last one leaves no way to memory that two processes share.
+  for (const std::string filter : {"container", "kills", "reads"}) {
+    const Ran ran = record(
+        {"--stats", "--", BT_INFERIOR_DIR "/filtered", filter, BT_INFERIOR_DIR "/plain_static"});
+    EXPECT_EQ(ran.status, run({BT_INFERIOR_DIR "/plain_static"}).status) << filter;
+    EXPECT_EQ(ran.output.find("all of a thread: ") == std::string::npos, filter != "reads")
+        << ran.output;
+  }
 }
+
+struct FilterCase {
+  std::string program;
+  std::string why_stepped;  ///< Empty: it is not.
+};
+
+std::ostream& operator<<(std::ostream& out, const FilterCase& test) {
+  return out << test.program;
+}
+
+class RecordBehindFilters : public testing::TestWithParam<FilterCase> {};
+
+TEST_P(RecordBehindFilters, RunsAsItDoesAlone) {
+  const Ran ran =
+      record({"--stats", "--", BT_INFERIOR_DIR "/filters", GetParam().program});
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  const std::string& why = GetParam().why_stepped;
+  EXPECT_THAT(ran.output, HasSubstr(why));
+  EXPECT_EQ(ran.output.find("a seccomp filter") == std::string::npos, why.empty()) << ran.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, RecordBehindFilters,
+    testing::Values(FilterCase{"alone", ""}, FilterCase{"family", ""}, FilterCase{"fails", ""},
+                    FilterCase{"everybody", "a seccomp filter forbids tgkill"},
+                    FilterCase{"place", "a seccomp filter looks at where system calls are made"}),
+    [](const auto& test) { return test.param.program; });
 
 TEST(Record, ThreadsThatAnExecEndsDieOfNoSignal) {
   const TemporaryFolder folder;

@@ -1,6 +1,8 @@
 // Executes a program behind a filter, as containers do: "container" refuses what Docker's refuses
-// of what we would like to call; "kills" kills for a call that recording needs.
+// of what we would like to call; "kills" kills for a call that recording needs, and "reads" for
+// opening files to be written, too.
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -15,12 +17,17 @@
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const unsigned refused = SECCOMP_RET_ERRNO | EPERM;
-  const unsigned other = strcmp(argv[1], "kills") == 0 ? SECCOMP_RET_KILL_PROCESS : refused;
+  const unsigned other = strcmp(argv[1], "container") == 0 ? refused : SECCOMP_RET_KILL_PROCESS;
+  const unsigned opens = strcmp(argv[1], "reads") == 0 ? SECCOMP_RET_KILL_PROCESS : 0;
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       AT(SYS_personality, refused),
       AT(SYS_perf_event_open, refused),
       AT(other == refused ? SYS_userfaultfd : SYS_memfd_create, other),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_RDWR | O_WRONLY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, opens != 0 ? opens : SECCOMP_RET_ALLOW),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
