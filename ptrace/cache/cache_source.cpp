@@ -130,7 +130,7 @@ bool CacheSource::set_up(Thread& thread) {
     if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
     return false;
   };
-  if (auto why = cache::why_not_behind(process_.filters, thread); !why.empty()) {
+  if (auto why = cache::why_not_behind(process_.filters); !why.empty()) {
     give_up(std::move(why));
     return false;
   }
@@ -323,9 +323,12 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
       return StopVerdict::kResumed;
     }
   }
-  if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV && is_guard_fault(thread) &&
-      guard_hit(thread)) {
-    return StopVerdict::kResumed;
+  if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
+    if (*pc == space_->code().miss_fault()) {
+      if (is_own_fault(thread) && take_fault(thread)) return miss(thread);
+    } else if (is_guard_fault(thread) && guard_hit(thread)) {
+      return StopVerdict::kResumed;
+    }
   }
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   if (!in_cache_) return StopVerdict::kReport;
@@ -343,11 +346,16 @@ StopVerdict CacheSource::step_natively(Thread& thread) {
   return StopVerdict::kResumed;
 }
 
+bool CacheSource::is_own_fault(Thread& thread) const {
+  const auto info = request::read_siginfo(thread.tid());
+  // A signal that was sent and is blocked can only be here because the fault was merged into it.
+  return info && (info->si_code > 0 || segv_blocked());
+}
+
 bool CacheSource::is_guard_fault(Thread& thread) const {
   const auto info = request::read_siginfo(thread.tid());
   const auto regs = thread.user_regs();
   if (!info || !regs || (*regs)[UserReg::kR11] != memory_->log_end().value()) return false;
-  // A signal that was sent and is blocked can only be here because the fault was merged into it.
   if (info->si_code <= 0) return segv_blocked();
   return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->log_end();
 }
@@ -356,13 +364,7 @@ bool CacheSource::segv_blocked() const {
   return memory_->read(Slot::kSegvBlocked) != 0;
 }
 
-bool CacheSource::guard_hit(Thread& thread) {
-  if (everybody_recorded()) {
-    space_->look_for_quiet_code(thread, memory_->entries(memory_->log_end()));
-  }
-  space_->learn_from_log(memory_->entries(memory_->log_end()));
-  auto regs = thread.user_regs();
-  if (!regs) return false;
+bool CacheSource::take_fault(Thread& thread) {
   const auto info = request::read_siginfo(thread.tid());
   auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
@@ -372,6 +374,16 @@ bool CacheSource::guard_hit(Thread& thread) {
   if (info && info->si_code <= 0) {
     (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
   }
+  return true;
+}
+
+bool CacheSource::guard_hit(Thread& thread) {
+  if (everybody_recorded()) {
+    space_->look_for_quiet_code(thread, memory_->entries(memory_->log_end()));
+  }
+  space_->learn_from_log(memory_->entries(memory_->log_end()));
+  auto regs = thread.user_regs();
+  if (!regs || !take_fault(thread)) return false;
   ++rings_;
   counted_at_ = TraceeAddr{};
   take_log(memory_->log_end());

@@ -30,7 +30,7 @@ void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) 
   if (!filter_call_->filter || !space || space->forbidden()) return;
   SeccompFilters filters = process_.filters;
   filters.add(*filter_call_->filter);
-  if (const std::string why = cache::why_not_behind(filters, thread); !why.empty()) {
+  if (const std::string why = cache::why_not_behind(filters); !why.empty()) {
     forbid(why);
   } else if (!cache::let_pages_be_quiet(filters)) {
     (void)space->end_all_quiet(thread);

@@ -81,6 +81,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
   space->inline_calls_ = inline_system_calls();
   restrict_inline_calls(space->inline_calls_, process.filters);
+  space->stop_by_fault_ = !let_threads_stop(process.filters);
   if (!let_pages_be_quiet(process.filters)) space->keep_awake(true);
   BT_TRY(space->memory_, CacheMemory::create(thread));
   space->code_ = std::make_unique<CodeCache>(
@@ -157,14 +158,17 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
   std::size_t slot = 0;
   while (slot < kMaxThreads && (slots_.test(slot) || is_area(slot))) ++slot;
   if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
-  if (std::exchange(first_thread_ready_, false)) {
-    slots_.set(slot);
-    return slot;
+  if (!std::exchange(first_thread_ready_, false)) {
+    BT_CHECKED(memory_->prepare_thread(thread, slot));
+    BT_CHECKED(write_ids(thread, memory_->thread(slot)));
   }
-  BT_CHECKED(memory_->prepare_thread(thread, slot));
-  BT_CHECKED(write_ids(thread, memory_->thread(slot)));
+  note_way_to_stop(slot);
   slots_.set(slot);
   return slot;
+}
+
+void CacheSpace::note_way_to_stop(std::size_t slot) {
+  memory_->thread(slot).write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
 }
 
 Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
@@ -226,6 +230,10 @@ bool CacheSpace::make_room() {
 }
 
 void CacheSpace::restrict_calls(const SeccompFilters& filters) {
+  stop_by_fault_ |= !let_threads_stop(filters);
+  for (std::size_t slot = 0; stop_by_fault_ && slot < kMaxThreads; ++slot) {
+    if (slots_.test(slot)) note_way_to_stop(slot);
+  }
   const translate::InlineSystemCalls before = inline_calls_;
   restrict_inline_calls(inline_calls_, filters);
   if (inline_calls_ == before) return;

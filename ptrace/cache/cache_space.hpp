@@ -108,7 +108,8 @@ class CacheSpace {
   void hold(bool on) { on ? ++holds_ : --holds_; }
   [[nodiscard]] bool held() const { return holds_ != 0; }
   [[nodiscard]] bool anybody_inside() const { return inside_.any(); }
-  /// The process has these filters now; nobody is inside. Translated code makes fewer calls itself.
+  /// These filters are in force, or about to be, and nobody is inside. Translated code makes fewer
+  /// calls itself.
   void restrict_calls(const SeccompFilters& filters);
 
   /// A full log raises SIGSEGV. Where that is blocked or ignored the kernel resets the action;
@@ -128,6 +129,7 @@ class CacheSpace {
   void keep();
   /// Ids as the program sees them, for the signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
+  void note_way_to_stop(std::size_t slot);
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
   Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
   [[nodiscard]] bool is_quiet(TraceeAddr address) const;
@@ -152,6 +154,7 @@ class CacheSpace {
   bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
   std::bitset<kMaxThreads> inside_;
   int holds_ = 0;
+  bool stop_by_fault_ = false;
   bool room_wanted_ = false;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;

@@ -17,29 +17,30 @@ constexpr std::array kArguments{Gpr::kRdi, Gpr::kRsi, Gpr::kRdx, Gpr::kR10, Gpr:
 
 CallBatch::CallBatch(TraceeAddr at) : begin_{at}, emit_{at} {
   // The ids, for the signal at the end. They survive the calls.
-  make_call(SYS_getpid);
+  system_call(SYS_getpid);
   emit_.bytes({0x49, 0x89, 0xc6});  // mov r14, rax
-  make_call(SYS_gettid);
+  system_call(SYS_gettid);
   emit_.bytes({0x49, 0x89, 0xc7});  // mov r15, rax
 }
 
-void CallBatch::make_call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
-  std::size_t index = 0;
-  for (const std::uint64_t argument : arguments) emit_.move(kArguments[index++], argument);
+void CallBatch::system_call(std::uint64_t number) {
   emit_.move(Gpr::kRax, number);
   emit_.bytes({0x0f, 0x05});
-  calls_.push_back(system_call(static_cast<std::uint32_t>(number), arguments));
 }
 
 void CallBatch::call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments,
                      std::uint64_t expected) {
-  make_call(number, arguments);
+  std::size_t index = 0;
+  for (const std::uint64_t argument : arguments) emit_.move(kArguments[index++], argument);
+  system_call(number);
+  calls_.push_back({tracee::system_call(static_cast<std::uint32_t>(number), arguments), expected});
   emit_.move(Gpr::kR12, expected);
   emit_.bytes({0x49, 0x29, 0xc4, 0x0f, 0x85});  // sub r12, rax / jne
   failures_.push_back(emit_.open_rel32());
 }
 
 void CallBatch::store_ids(TraceeAddr process, TraceeAddr thread) {
+  ids_ = {process, thread};
   emit_.move(Gpr::kRdx, process.value());
   emit_.bytes({0x44, 0x89, 0x32});  // mov [rdx], r14d
   emit_.move(Gpr::kRdx, thread.value());
@@ -50,10 +51,9 @@ CallBatch::Code CallBatch::finish() {
   for (const std::uint32_t place : failures_) emit_.bind(place);
   emit_.bytes({0x4c, 0x89, 0xf7, 0x4c, 0x89, 0xfe});  // mov rdi, r14 / mov rsi, r15
   emit_.move(Gpr::kRdx, SIGSTOP);
-  std::vector<seccomp_data> calls = std::move(calls_);
-  make_call(SYS_tgkill);
+  system_call(SYS_tgkill);
   const TraceeAddr end = emit_.here();
-  return {emit_.take(), begin_, end, std::move(calls)};
+  return {emit_.take(), begin_, end, std::move(calls_), ids_};
 }
 
 }  // namespace backtrail::tracee::cache

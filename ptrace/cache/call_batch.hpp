@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "arch/x86/translate/emitter.hpp"
@@ -24,21 +25,31 @@ class CallBatch {
   /// Stores the process's and the thread's id, as they see them, each in four bytes.
   void store_ids(TraceeAddr process, TraceeAddr thread);
 
+  struct Call {
+    seccomp_data call;
+    std::uint64_t expected;
+  };
+  struct Ids {
+    TraceeAddr process;
+    TraceeAddr thread;
+  };
   struct Code {
     std::vector<std::uint8_t> bytes;
     TraceeAddr begin;
-    TraceeAddr end;  ///< Where the thread is when it stops.
-    std::vector<seccomp_data> calls;  ///< But for the signal at the end.
+    TraceeAddr end;           ///< Where the thread is when it stops.
+    std::vector<Call> calls;  ///< But for the ids, and the signal at the end.
+    std::optional<Ids> ids;   ///< Where they are stored.
   };
   [[nodiscard]] Code finish();
 
  private:
-  void make_call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments = {});
+  void system_call(std::uint64_t number);
 
   TraceeAddr begin_;
   arch::x86::translate::Emitter emit_;
   std::vector<std::uint32_t> failures_;
-  std::vector<seccomp_data> calls_;
+  std::vector<Call> calls_;
+  std::optional<Ids> ids_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "ptrace/tracee/process.hpp"
-#include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -66,22 +65,18 @@ bool filters_are_known(const ProcStatus& status, bool launched, std::size_t own)
   return ours && *status.seccomp_filters <= *ours + static_cast<int>(own);
 }
 
-std::string why_not_behind(const SeccompFilters& filters, const Thread& thread) {
+std::string why_not_behind(const SeccompFilters& filters) {
   if (filters.empty()) return {};
   if (filters.look_at_place()) return "a seccomp filter looks at where system calls are made";
-  const auto leader = ProcFs{}.status(thread.id().pid);
-  const auto status = ProcFs{}.status(thread.tid());
-  if (!leader || !status) return "a seccomp filter";
-  const auto pid = static_cast<std::uint64_t>(leader->own_id);
-  const auto tid = static_cast<std::uint64_t>(status->own_id);
-  if (!filters.allow(system_call(SYS_tgkill, {pid, tid, SIGSTOP}))) {
-    return "a seccomp filter forbids tgkill";
-  }
-  // Where the full log's signal is blocked or ignored, its action has to be put back.
+  // Where the signal of a full log is blocked or ignored, its action has to be put back.
   const bool puts_back =
       filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, 0, kPageBytes, kSigsetBytes})) &&
       filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, kPageBytes, 0, kSigsetBytes}));
   return puts_back ? "" : "a seccomp filter forbids rt_sigaction";
+}
+
+bool let_threads_stop(const SeccompFilters& filters) {
+  return filters.always_allow(SYS_tgkill);
 }
 
 bool let_pages_be_quiet(const SeccompFilters& filters) {

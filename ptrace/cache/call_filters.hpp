@@ -12,7 +12,6 @@
 
 namespace backtrail::tracee {
 class Process;
-class Thread;
 }  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
@@ -22,8 +21,10 @@ namespace backtrail::tracee::cache {
 /// own are ours, for they are never lost again.
 [[nodiscard]] bool filters_are_known(const ProcStatus& status, bool launched, std::size_t own);
 
-/// Why the thread must not run translated code behind such filters; empty: it may.
-[[nodiscard]] std::string why_not_behind(const SeccompFilters& filters, const Thread& thread);
+/// Why translated code must not run behind such filters; empty: it may.
+[[nodiscard]] std::string why_not_behind(const SeccompFilters& filters);
+/// Whether a thread may send itself the signal that stops it.
+[[nodiscard]] bool let_threads_stop(const SeccompFilters& filters);
 /// Whether pages of code may be made quiet, and be given back.
 [[nodiscard]] bool let_pages_be_quiet(const SeccompFilters& filters);
 /// Leaves the calls to translated code that the filters let pass wherever they are made.

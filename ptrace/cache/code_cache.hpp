@@ -101,6 +101,8 @@ class CodeCache {
 
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
+  /// Or at that instruction.
+  [[nodiscard]] TraceeAddr miss_fault() const { return memory_.code() + miss_.faults_at; }
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
   /// What the exit was made for.
   [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;

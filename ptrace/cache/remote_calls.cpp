@@ -1,6 +1,8 @@
 #include "ptrace/cache/remote_calls.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -244,14 +246,25 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
   }
 }
 
-Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
-  if (thread_->process().filters.allow(call)) return {};
-  return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter",
-              static_cast<std::uint64_t>(call.nr));
+Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
+  for (const auto& [wanted, expected] : code.calls) {
+    BT_TRY(const std::uint64_t value, make(wanted));
+    if (value != expected) return fail(TraceErrc::kUnsupported, "remote calls");
+  }
+  if (!code.ids) return {};
+  const auto store = [&](TraceeAddr at, std::uint64_t id) {
+    const auto bytes =
+        std::bit_cast<std::array<std::uint8_t, 4>>(static_cast<std::uint32_t>(id));
+    return thread_->process().write_data(at, bytes);
+  };
+  BT_TRY(const std::uint64_t process, call(SYS_getpid, {}));
+  BT_TRY(const std::uint64_t thread, call(SYS_gettid, {}));
+  BT_CHECKED(store(code.ids->process, process));
+  return store(code.ids->thread, thread);
 }
 
 Result<void> RemoteCalls::run(const CallBatch::Code& code) {
-  for (const seccomp_data& call : code.calls) BT_CHECKED(let_pass(call));
+  if (!thread_->process().filters.empty()) return make_each(code);
   const pid_t tid = thread_->tid();
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = code.begin.value();
@@ -279,15 +292,21 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
 
 Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
                                         std::initializer_list<std::uint64_t> arguments) {
+  return make(system_call(static_cast<std::uint32_t>(number), arguments));
+}
+
+Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
   constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
                                               UserReg::kR10, UserReg::kR8,  UserReg::kR9};
-  BT_CHECKED(let_pass(system_call(static_cast<std::uint32_t>(number), arguments)));
+  const auto number = static_cast<std::uint64_t>(call.nr);
+  if (!thread_->process().filters.allow(call)) {
+    return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter", number);
+  }
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = syscall_at_.value();
   regs[UserReg::kRax] = number;
   regs[UserReg::kOrigRax] = kNoSystemCall;
-  std::size_t index = 0;
-  for (const std::uint64_t argument : arguments) regs[kArguments[index++]] = argument;
+  for (std::size_t i = 0; i < kArguments.size(); ++i) regs[kArguments.at(i)] = call.args[i];
   BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
   BT_CHECKED(run_to_syscall_stop());
   BT_CHECKED(run_to_syscall_stop());

@@ -42,15 +42,16 @@ class RemoteCalls {
   /// The value the call returned. Errors: the errno it failed with; kTraceeGone; kUnsupported (the
   /// program's own seccomp filters do not let it pass: it was not made).
   Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
-  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end. The filters
-  /// let it send itself the signal at its end.
-  /// Errors: kUnsupported (a call failed, or none was made as for call()), kBusy, kTraceeGone.
+  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end; behind
+  /// filters of the program's own it makes its calls one by one.
+  /// Errors: kUnsupported (a call failed, or was not made, as for call()), kBusy, kTraceeGone.
   Result<void> run(const CallBatch::Code& code);
 
  private:
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
               std::uint64_t mask);
-  [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
+  Result<std::uint64_t> make(const seccomp_data& call);
+  Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();
   void stop_for_signal_again();
 

@@ -86,6 +86,7 @@ std::vector<ProgramCase> other_programs() {
           {"segments"},
           {"sandbox"},
           {"filters", {"alone"}},
+          {"filters", {"masked"}},
           {"branches"},
           {"branches", {"switch"}},
           {"branches", {"goto"}},

@@ -29,6 +29,7 @@ enum class Slot : std::uint32_t {
   kRequest = 104,     ///< A Request.
   kAnswer = 112,      ///< Where the thread goes on.
   kRseqArea = 120,    ///< The thread's struct rseq, while it is served; 0: it has none.
+  kStopsByFault = 128,  ///< Not zero: a filter forbids the signal that stops it.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 

@@ -13,6 +13,7 @@ constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysTgkill = 234;
 constexpr std::uint32_t kSigStop = 19;
 constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, which no mapping of the program changes
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
 /// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
@@ -146,6 +147,11 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   const std::uint32_t ask = emit.open_rel32();
   emit.bind8(unserved);
   const std::uint32_t stop = emit.offset();
+  emit.load(Gpr::kRcx, Slot::kStopsByFault);
+  const std::uint32_t by_signal = emit.jump_if_rcx_zero();
+  routine.faults_at = emit.offset();
+  emit.bytes({kHalt});
+  emit.bind8(by_signal);
   emit.load32(Gpr::kRdi, Slot::kProcessId);
   emit.load32(Gpr::kRsi, Slot::kThreadId);
   emit.move(Gpr::kRdx, kSigStop);

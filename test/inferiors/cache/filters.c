@@ -2,6 +2,7 @@
 //   alone     a filter with every kind of answer, for itself
 //   family    the same, and for threads, children and a program that it executes
 //   everybody a filter for all threads, which are busy, that kills for tgkill
+//   masked    likewise, where SIGSEGV is blocked, and then ignored
 //   place     a filter that kills for calls from anywhere but the program's and the C library's code
 //   fails     filters that the kernel refuses
 #include <errno.h>
@@ -167,6 +168,31 @@ static void everybody(void) {
   for (size_t i = 0; i < LENGTH(threads); ++i) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+static void masked(void) {
+  const struct sigaction ignore = {.sa_handler = SIG_IGN};
+  sigset_t segv;
+  sigemptyset(&segv);
+  sigaddset(&segv, SIGSEGV);
+  CHECK(sigprocmask(SIG_BLOCK, &segv, NULL) == 0);
+  struct sock_filter filter[] = {
+      LOAD(nr),
+      AT(SYS_tgkill, SECCOMP_RET_KILL_PROCESS),
+      ANSWER(SECCOMP_RET_ALLOW),
+  };
+  CHECK(install(filter, LENGTH(filter), 0) == 0);
+  CHECK(fib(15) == 610);
+  struct sigaction action;
+  sigset_t mask;
+  CHECK(sigaction(SIGSEGV, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+  CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, SIGSEGV));
+  CHECK(sigaction(SIGSEGV, &ignore, NULL) == 0);
+  CHECK(sigprocmask(SIG_UNBLOCK, &segv, NULL) == 0);
+  CHECK(fib(16) == 987);
+  CHECK(kill(getpid(), SIGSEGV) == 0);  // ignored
+  CHECK(sigaction(SIGSEGV, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
+  CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && !sigismember(&mask, SIGSEGV));
+}
+
 /// Calls come from the page of this function or from that of the C library's, statically linked.
 static void by_place(void) {
   extern char __executable_start[];
@@ -204,6 +230,8 @@ int main(int argc, char** argv) {
     look();
   } else if (strcmp(mode, "everybody") == 0) {
     everybody();
+  } else if (strcmp(mode, "masked") == 0) {
+    masked();
   } else if (strcmp(mode, "place") == 0) {
     by_place();
   } else if (strcmp(mode, "fails") == 0) {
