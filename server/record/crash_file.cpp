@@ -267,7 +267,21 @@ std::string CrashFiles::pack(Kept& kept) {
   return {};
 }
 
+/// SIGKILL that comes between our last look and a resume takes the program past its last stop.
+void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
+  const Ending ending{.reason = EndReason::kSignal, .signal = end.signal};
+  const auto is_program = [](const Kept& kept) { return kept.is_program; };
+  if (end.kind != tracee::StopKind::kProcessSignalled || !failures_.empty() ||
+      !options_.keep.wants(ending, true) || std::any_of(kept_.begin(), kept_.end(), is_program)) {
+    return;
+  }
+  note_failure(options_.pattern, fmt::format("{} came just as the program was let go on, and "
+                                             "nothing of it was left to be read",
+                                             ending_text(ending)));
+}
+
 std::string CrashFiles::finish(const tracee::StopEvent& end) {
+  note_unseen_end(end);
   const bool good =
       end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
   std::string text = good && !options_.keep.always ? "" : failures_;

@@ -53,6 +53,7 @@ class CrashFiles final : public RecordObserver {
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();
   [[nodiscard]] static std::string pack(Kept& kept);
+  void note_unseen_end(const tracee::StopEvent& end);
   void note_failure(const std::string& path, const std::string& why);
 
   const Recorder& recorder_;

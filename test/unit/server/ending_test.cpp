@@ -58,5 +58,19 @@ TEST(CrashFileName, FillsInWhatIsKnown) {
   EXPECT_EQ(crash_file_name("%e", 1, "a\x1b[2J\n:<>|*?\"\\\x7f b", 2), "a![2J!!!!!!!!!! b");
 }
 
+TEST(CrashFiles, AnEndThatCameTooSuddenlyIsTold) {
+  const Recorder recorder{{}};
+  const tracee::StopEvent killed{.kind = tracee::StopKind::kProcessSignalled, .signal = SIGKILL};
+  CrashFileOptions options;
+  options.pattern = "crash.core";
+  CrashFiles files{recorder, options, "program"};
+  EXPECT_EQ(files.finish(killed),
+            "backtrail: no crash file: cannot write crash.core: SIGKILL came just as the program "
+            "was let go on, and nothing of it was left to be read\n");
+  options.keep.signal = false;
+  CrashFiles others{recorder, options, "program"};
+  EXPECT_EQ(others.finish(killed), "");
+}
+
 }  // namespace
 }  // namespace backtrail::server
