@@ -164,8 +164,8 @@ class CacheSource final : public StepSource {
   std::optional<FilterCall> filter_call_;  ///< That comes next.
   unsigned filter_waits_ = 0;
   bool holds_ = false;
-  std::optional<std::uint64_t> mask_before_;              ///< Of the step that has been begun.
-  std::vector<cache::CacheSpace::WrittenPage> written_;   ///< By that step.
+  std::optional<std::uint64_t> mask_before_;             ///< Of the step that has been begun.
+  std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.
   /// The miss routine's SIGSTOP has not been seen yet.
   bool stop_signal_due_ = false;
   std::string why_stepping_;

@@ -40,8 +40,7 @@ std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
 CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const auto target = miss_target(log);
   if (!target || space_->forbidden() || space_->room_wanted() || space_->held() ||
-      !everybody_recorded() ||
-      !space_->refresh()) {
+      !everybody_recorded() || !space_->refresh()) {
     return {};
   }
   look_for_sections(thread);

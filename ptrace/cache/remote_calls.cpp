@@ -253,8 +253,7 @@ Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
   }
   if (!code.ids) return {};
   const auto store = [&](TraceeAddr at, std::uint64_t id) {
-    const auto bytes =
-        std::bit_cast<std::array<std::uint8_t, 4>>(static_cast<std::uint32_t>(id));
+    const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(static_cast<std::uint32_t>(id));
     return thread_->process().write_data(at, bytes);
   };
   BT_TRY(const std::uint64_t process, call(SYS_getpid, {}));

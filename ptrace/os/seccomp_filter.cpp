@@ -61,8 +61,7 @@ class Machine {
           if (!compute(insn)) return kKill;
           break;
         default:  // BPF_MISC
-          (BPF_MISCOP(insn.code) == BPF_TAX ? x_ : a_) =
-              BPF_MISCOP(insn.code) == BPF_TAX ? a_ : x_;
+          (BPF_MISCOP(insn.code) == BPF_TAX ? x_ : a_) = BPF_MISCOP(insn.code) == BPF_TAX ? a_ : x_;
           break;
       }
     }

@@ -24,10 +24,22 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
-                         testing::Values("coroutines", "faults", "flags", "masks", "mixed_threads",
-                                         "restarts", "rewritten", "sandbox", "sections", "segments",
-                                         "spawns", "trap_handlers"),
+                         testing::Values("coroutines", "faults", "filters", "flags", "masks",
+                                         "mixed_threads", "restarts", "rewritten", "sandbox",
+                                         "sections", "segments", "spawns", "trap_handlers"),
                          [](const auto& test) { return std::string{test.param}; });
+
+TEST(CacheSource, LeavesTranslatedCodeForAFilterThatJudgesAllThreads) {
+  for (const int stops : {0, 30}) {
+    const Outcome outcome = run_recorded({.program = "filters",
+                                          .arguments = {"everybody"},
+                                          .stops = stops,
+                                          .threads = true,
+                                          .collects = false});
+    EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+    EXPECT_EQ(outcome.statistics.find("stepping: "), std::string::npos) << outcome.statistics;
+  }
+}
 
 TEST(StepSource, NoTrapFlagIsAmongFlagsThatArePushedWhileItIsInterrupted) {
   // A request to stop may come right behind the step that pushed them.

@@ -136,8 +136,7 @@ std::ostream& operator<<(std::ostream& out, const FilterCase& test) {
 class RecordBehindFilters : public testing::TestWithParam<FilterCase> {};
 
 TEST_P(RecordBehindFilters, RunsAsItDoesAlone) {
-  const Ran ran =
-      record({"--stats", "--", BT_INFERIOR_DIR "/filters", GetParam().program});
+  const Ran ran = record({"--stats", "--", BT_INFERIOR_DIR "/filters", GetParam().program});
   EXPECT_EQ(ran.status, 0) << ran.output;
   const std::string& why = GetParam().why_stepped;
   EXPECT_THAT(ran.output, HasSubstr(why));

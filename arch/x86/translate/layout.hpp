@@ -21,14 +21,14 @@ enum class Slot : std::uint32_t {
   kRdx = 48,
   kRsi = 56,
   kRdi = 64,
-  kProcessId = 72,    ///< Four bytes, as the program itself sees the id.
-  kThreadId = 76,     ///< Four bytes.
-  kArgument = 80,     ///< What is made of a system call's arguments.
-  kSegvBlocked = 88,  ///< Not zero while SIGSEGV is blocked.
-  kServed = 96,       ///< Not zero while the tracer looks at requests.
-  kRequest = 104,     ///< A Request.
-  kAnswer = 112,      ///< Where the thread goes on.
-  kRseqArea = 120,    ///< The thread's struct rseq, while it is served; 0: it has none.
+  kProcessId = 72,      ///< Four bytes, as the program itself sees the id.
+  kThreadId = 76,       ///< Four bytes.
+  kArgument = 80,       ///< What is made of a system call's arguments.
+  kSegvBlocked = 88,    ///< Not zero while SIGSEGV is blocked.
+  kServed = 96,         ///< Not zero while the tracer looks at requests.
+  kRequest = 104,       ///< A Request.
+  kAnswer = 112,        ///< Where the thread goes on.
+  kRseqArea = 120,      ///< The thread's struct rseq, while it is served; 0: it has none.
   kStopsByFault = 128,  ///< Not zero: a filter forbids the signal that stops it.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;

@@ -3,7 +3,7 @@
 //   family    the same, and for threads, children and a program that it executes
 //   everybody a filter for all threads, which are busy, that kills for tgkill
 //   masked    likewise, where SIGSEGV is blocked, and then ignored
-//   place     a filter that kills for calls from anywhere but the program's and the C library's code
+//   place     a filter that kills for calls from anywhere but the program's own code
 //   fails     filters that the kernel refuses
 #include <errno.h>
 #include <linux/audit.h>
@@ -27,8 +27,8 @@
 #define ANSWER(what) BPF_STMT(BPF_RET | BPF_K, (what))
 #define AT(number, what) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), ANSWER(what)
 
-#define CHECK(what)           \
-  do {                        \
+#define CHECK(what)                         \
+  do {                                      \
     if (!(what)) _exit(__LINE__ % 250 + 2); \
   } while (0)
 
@@ -137,11 +137,13 @@ static void family(char* self) {
 static volatile int end;
 static volatile unsigned long rounds[4];
 
+/// All but one wait now and then, too.
 static void* be_busy(void* which) {
   while (!end) {
     (void)fib(10);
     (void)getppid();
     ++rounds[(uintptr_t)which];
+    if (which != NULL) usleep(200);
   }
   return NULL;
 }
@@ -152,7 +154,7 @@ static void everybody(void) {
     CHECK(pthread_create(&threads[i], NULL, be_busy, (void*)i) == 0);
   }
   for (size_t i = 0; i < LENGTH(threads); ++i) {
-    while (rounds[i] < 20) (void)fib(5);
+    while (rounds[i] < 20) usleep(100);
   }
   struct sock_filter filter[] = {
       LOAD(nr),
@@ -162,7 +164,7 @@ static void everybody(void) {
   CHECK(install(filter, LENGTH(filter), SECCOMP_FILTER_FLAG_TSYNC) == 0);
   for (size_t i = 0; i < LENGTH(threads); ++i) {
     const unsigned long before = rounds[i];
-    while (rounds[i] < before + 2) (void)fib(5);
+    while (rounds[i] < before + 2) usleep(100);
   }
   end = 1;
   for (size_t i = 0; i < LENGTH(threads); ++i) CHECK(pthread_join(threads[i], NULL) == 0);
@@ -193,7 +195,7 @@ static void masked(void) {
   CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && !sigismember(&mask, SIGSEGV));
 }
 
-/// Calls come from the page of this function or from that of the C library's, statically linked.
+/// The C library is in it.
 static void by_place(void) {
   extern char __executable_start[];
   extern char etext[];

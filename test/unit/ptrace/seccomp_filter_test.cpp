@@ -28,7 +28,9 @@ sock_filter jump(int code, std::uint32_t k, unsigned yes, unsigned no) {
                   static_cast<std::uint8_t>(no));
 }
 
-const sock_filter kLoadNumber = statement(BPF_LD | BPF_W | BPF_ABS, kNumber);
+sock_filter load_number() {
+  return statement(BPF_LD | BPF_W | BPF_ABS, kNumber);
+}
 
 sock_filter answer(std::uint32_t what) {
   return statement(BPF_RET | BPF_K, what);
@@ -43,7 +45,7 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
   constexpr std::array kOperations{BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR,
                                    BPF_AND, BPF_XOR, BPF_LSH, BPF_RSH, BPF_NEG};
   constexpr std::array kJumps{BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET};
-  std::vector<sock_filter> out{kLoadNumber, jump(BPF_JMP | BPF_JEQ | BPF_K, kNobodys, 1, 0),
+  std::vector<sock_filter> out{load_number(), jump(BPF_JMP | BPF_JEQ | BPF_K, kNobodys, 1, 0),
                                answer(SECCOMP_RET_ALLOW)};
   // The kernel wants every word of the scratch memory written first.
   for (std::uint32_t i = 0; i < BPF_MEMWORDS; ++i) out.push_back(statement(BPF_ST, i));
@@ -87,8 +89,7 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
                            static_cast<unsigned>(any(left + 1))));
         break;
       default:
-        out.push_back(
-            statement(BPF_ALU | operation | (operation == BPF_NEG ? BPF_K : source), k));
+        out.push_back(statement(BPF_ALU | operation | (operation == BPF_NEG ? BPF_K : source), k));
         break;
     }
   }
@@ -114,8 +115,7 @@ int compare_with_kernel(std::vector<sock_filter> program, const std::vector<secc
     if ((verdict & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_ERRNO) continue;
     errno = 0;
     const auto* args = call.args;
-    const long got =
-        ::syscall(call.nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    const long got = ::syscall(call.nr, args[0], args[1], args[2], args[3], args[4], args[5]);
     const auto expected = static_cast<int>(verdict & SECCOMP_RET_DATA);
     if (errno != expected || got != (expected == 0 ? 0 : -1)) return which;
   }
@@ -147,7 +147,7 @@ TEST(SeccompFilter, SaysWhatPassesWhateverTheArgumentsAre) {
       statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       jump(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
       answer(SECCOMP_RET_KILL_PROCESS),
-      kLoadNumber,
+      load_number(),
       jump(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 1),
       answer(SECCOMP_RET_ALLOW),
       jump(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
@@ -175,7 +175,7 @@ TEST(SeccompFilter, SeveralLetPassWhatAllDo) {
   filters.add(SeccompFilter{{answer(SECCOMP_RET_LOG)}});
   EXPECT_TRUE(filters.allow(system_call(SYS_read, {})));
   EXPECT_FALSE(filters.always_allow(SYS_read));  // once is enough for the log
-  filters.add(SeccompFilter{{kLoadNumber, jump(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 1),
+  filters.add(SeccompFilter{{load_number(), jump(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 1),
                              answer(SECCOMP_RET_ERRNO), answer(SECCOMP_RET_ALLOW)}});
   EXPECT_FALSE(filters.allow(system_call(SYS_read, {})));
   EXPECT_TRUE(filters.allow(system_call(SYS_write, {})));
@@ -190,7 +190,7 @@ TEST(SeccompFilter, WhatTheKernelWouldRefuseKills) {
     return SeccompFilter{std::move(program)}.judge(call);
   };
   EXPECT_EQ(judged({}), SECCOMP_RET_KILL_THREAD);
-  EXPECT_EQ(judged({kLoadNumber}), SECCOMP_RET_KILL_THREAD);
+  EXPECT_EQ(judged({load_number()}), SECCOMP_RET_KILL_THREAD);
   EXPECT_EQ(judged({statement(BPF_JMP | BPF_JA, ~0U), answer(SECCOMP_RET_ALLOW)}),
             SECCOMP_RET_KILL_THREAD);
   EXPECT_EQ(judged({statement(BPF_LD | BPF_W | BPF_ABS, 64), answer(SECCOMP_RET_ALLOW)}),
