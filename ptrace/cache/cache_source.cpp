@@ -443,7 +443,7 @@ std::string CacheSource::statistics() const {
     }
     if (code.improved() != 0) text += fmt::format("; {} made better", code.improved());
     if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
-    if (code.cleared() != 0) text += fmt::format("; memory used up {} times", code.cleared());
+    if (code.cleared() != 0) text += fmt::format("; all of it forgotten {} times", code.cleared());
   }
   for (std::size_t i = 0; i < special_.size(); ++i) {
     if (special_[i] == 0) continue;
