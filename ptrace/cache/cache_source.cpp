@@ -263,7 +263,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
     keeps_awake_ = false;
-    holds_ = false;
+    hold(false);
     filter_call_.reset();
     written_.clear();
     process_.cache_space.reset();
@@ -325,7 +325,7 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   }
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
     if (*pc == space_->code().miss_fault()) {
-      if (is_own_fault(thread) && take_fault(thread)) return miss(thread);
+      if (fault_at(thread) && take_fault(thread)) return miss(thread);
     } else if (is_guard_fault(thread) && guard_hit(thread)) {
       return StopVerdict::kResumed;
     }
@@ -346,18 +346,18 @@ StopVerdict CacheSource::step_natively(Thread& thread) {
   return StopVerdict::kResumed;
 }
 
-bool CacheSource::is_own_fault(Thread& thread) const {
+std::optional<TraceeAddr> CacheSource::fault_at(Thread& thread) const {
   const auto info = request::read_siginfo(thread.tid());
+  if (!info) return std::nullopt;
+  if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)};
   // A signal that was sent and is blocked can only be here because the fault was merged into it.
-  return info && (info->si_code > 0 || segv_blocked());
+  return segv_blocked() ? std::optional{memory_->log_end()} : std::nullopt;
 }
 
 bool CacheSource::is_guard_fault(Thread& thread) const {
-  const auto info = request::read_siginfo(thread.tid());
   const auto regs = thread.user_regs();
-  if (!info || !regs || (*regs)[UserReg::kR11] != memory_->log_end().value()) return false;
-  if (info->si_code <= 0) return segv_blocked();
-  return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)} == memory_->log_end();
+  return regs && (*regs)[UserReg::kR11] == memory_->log_end().value() &&
+         fault_at(thread) == memory_->log_end();
 }
 
 bool CacheSource::segv_blocked() const {

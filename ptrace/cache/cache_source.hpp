@@ -121,9 +121,10 @@ class CacheSource final : public StepSource {
   /// The ring is full.
   bool guard_hit(Thread& thread);
   [[nodiscard]] bool is_guard_fault(Thread& thread) const;
-  /// SIGSEGV, where translated code raises it.
-  [[nodiscard]] bool is_own_fault(Thread& thread) const;
-  /// It has been: mask and action become what they were.
+  /// What an instruction that has raised SIGSEGV wanted, the log's end where that is not known;
+  /// nothing: the signal was sent.
+  [[nodiscard]] std::optional<TraceeAddr> fault_at(Thread& thread) const;
+  /// It was translated code's own: mask and action become what they were.
   bool take_fault(Thread& thread);
   [[nodiscard]] bool segv_blocked() const;
   [[nodiscard]] bool own_stop_signal(Thread& thread) const;

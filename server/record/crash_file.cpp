@@ -1,6 +1,7 @@
 #include "server/record/crash_file.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <future>
@@ -271,13 +272,14 @@ std::string CrashFiles::pack(Kept& kept) {
 void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
   const Ending ending{.reason = EndReason::kSignal, .signal = end.signal};
   const auto is_program = [](const Kept& kept) { return kept.is_program; };
-  if (end.kind != tracee::StopKind::kProcessSignalled || !failures_.empty() ||
-      !options_.keep.wants(ending, true) || std::any_of(kept_.begin(), kept_.end(), is_program)) {
+  if (options_.pattern.empty() || end.kind != tracee::StopKind::kProcessSignalled ||
+      end.signal != SIGKILL || !failures_.empty() || !options_.keep.wants(ending, true) ||
+      std::any_of(kept_.begin(), kept_.end(), is_program)) {
     return;
   }
-  note_failure(options_.pattern, fmt::format("{} came just as the program was let go on, and "
-                                             "nothing of it was left to be read",
-                                             ending_text(ending)));
+  note_failure(options_.pattern,
+               "SIGKILL came just as the program was let go on, and nothing of it was left to be "
+               "read");
 }
 
 std::string CrashFiles::finish(const tracee::StopEvent& end) {

@@ -100,7 +100,7 @@ void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint3
   constexpr std::uint8_t kSetBytes = 8;
   emit_.subtract_from_r10_to_rcx(kSetBytes);
   unless_rcx_zero_to(left);
-  emit_.move_rsi_to_rcx();
+  emit_.move_to_rcx(Gpr::kRsi);
   jump_if_rcx_zero_to(made);
   // Faults where the call would fail.
   emit_.load_rcx_at_rsi();
@@ -207,8 +207,20 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     case CallCheck::kSignalMask:
       note_mask(made, left);
       break;
-    case CallCheck::kAsks:
-      emit_.move_rdx_to_rcx();
+    case CallCheck::kNullThird:
+      emit_.move_to_rcx(Gpr::kRdx);
+      jump_if_rcx_zero_to(made);
+      break;
+    case CallCheck::kNullFourth:
+      emit_.move_to_rcx(Gpr::kR10);
+      jump_if_rcx_zero_to(made);
+      break;
+    case CallCheck::kNullFifth:
+      emit_.move_to_rcx(Gpr::kR8);
+      jump_if_rcx_zero_to(made);
+      break;
+    case CallCheck::kNullSixth:
+      emit_.move_to_rcx(Gpr::kR9);
       jump_if_rcx_zero_to(made);
       break;
     case CallCheck::kNever:

@@ -85,8 +85,9 @@ void Emitter::count_rdx_down() {
   bytes({0x48, 0x8d, 0x52, 0xff});
 }
 
-void Emitter::move_rdx_to_rcx() {
-  bytes({0x48, 0x89, 0xd1});
+void Emitter::move_to_rcx(Gpr reg) {
+  const auto modrm = static_cast<std::uint8_t>(0xc1U | low_bits(reg) << 3U);
+  bytes({static_cast<std::uint8_t>(0x48U | (extended(reg) ? 4U : 0U)), 0x89, modrm});
 }
 
 void Emitter::load_rcx_at_rcx(std::uint8_t skip) {
@@ -129,10 +130,6 @@ void Emitter::subtract_from_r10_to_rcx(std::uint64_t value) {
   }
   move(Gpr::kRcx, distance);
   bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-}
-
-void Emitter::move_rsi_to_rcx() {
-  bytes({0x48, 0x89, 0xf1});
 }
 
 void Emitter::load_rcx_at_rsi() {

@@ -61,7 +61,7 @@ class Emitter {
   /// lea rcx, [rax+number]: zero behind a system call that has failed so.
   void add_errno_to_rax_to_rcx(std::uint8_t number);
   void count_rdx_down();
-  void move_rdx_to_rcx();
+  void move_to_rcx(Gpr reg);
   void pause();
   /// mov rcx, [rcx+skip]
   void load_rcx_at_rcx(std::uint8_t skip);
@@ -77,7 +77,6 @@ class Emitter {
   /// rcx = r10 - value
   void subtract_from_r10_to_rcx(std::uint64_t value);
   /// mov rcx, rsi / mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
-  void move_rsi_to_rcx();
   void load_rcx_at_rsi();
   void load_rcx_second_byte(Slot slot);
   /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]

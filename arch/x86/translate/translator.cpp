@@ -57,7 +57,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.pause();
   look_at_request(emit, answers);
   emit.count_rdx_down();
-  emit.move_rdx_to_rcx();
+  emit.move_to_rcx(Gpr::kRdx);
   const std::uint32_t too_long = emit.jump_if_rcx_zero();
   emit.jump_back(wait);
   emit.bind8(too_long);
@@ -77,7 +77,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.bytes({0x0f, 0x05});
   look_at_request(emit, answers);
   emit.count_rdx_down();
-  emit.move_rdx_to_rcx();
+  emit.move_to_rcx(Gpr::kRdx);
   answers.refused.push_back(emit.jump_if_rcx_zero());
   emit.jump_back(taken);
   for (const std::uint32_t place : answers.refused) emit.bind8(place);

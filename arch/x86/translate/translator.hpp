@@ -50,7 +50,10 @@ enum class CallCheck : std::uint8_t {
   kAction,      ///< As rt_sigaction(), but for SIGSEGV and SIGTRAP.
   kThreadBase,  ///< As arch_prctl(), for the base of fs alone.
   kSignalMask,  ///< As rt_sigprocmask(); Slot::kSegvBlocked is kept true.
-  kAsks,        ///< As prlimit64() that sets nothing: its third argument is null.
+  kNullThird,   ///< As prlimit64() that sets nothing: its third argument is null.
+  kNullFourth,  ///< As ppoll() that changes no signal mask, and so on.
+  kNullFifth,
+  kNullSixth,
 };
 /// By number.
 using InlineSystemCalls = std::array<CallCheck, 512>;

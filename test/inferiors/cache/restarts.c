@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -80,6 +82,15 @@ int main(void) {
   expect(nanosleep(&second, &left) == -1 && errno == EINTR && left.tv_nsec > 0, __LINE__);
   sigset_t none;
   sigemptyset(&none);
+  // With the mask left alone, and with one for the time of the call.
+  const int events = epoll_create1(0);
+  struct epoll_event event;
+  const sigset_t* masks[] = {NULL, &none};
+  for (int i = 0; i < 2; ++i) {
+    expect(ppoll(NULL, 0, &second, masks[i]) == -1 && errno == EINTR, __LINE__);
+    expect(pselect(0, NULL, NULL, NULL, &second, masks[i]) == -1 && errno == EINTR, __LINE__);
+    expect(epoll_pwait(events, &event, 1, 1000, masks[i]) == -1 && errno == EINTR, __LINE__);
+  }
   expect(sigsuspend(&none) == -1 && errno == EINTR, __LINE__);
   expect(pause() == -1 && errno == EINTR, __LINE__);
   set_timer(0);

@@ -26,6 +26,7 @@ constexpr std::size_t kRsp = 4;
 constexpr std::size_t kRsi = 6;
 constexpr std::size_t kRdi = 7;
 constexpr std::size_t kR8 = 8;
+constexpr std::size_t kR9 = 9;
 
 class TranslatedCalls : public testing::Test {
  protected:
@@ -55,6 +56,7 @@ class TranslatedCalls : public testing::Test {
     before.general[kRdi] = rdi;
     before.general[kRsi] = rsi;
     before.general[kR8] = r10;
+    before.general[kR9] = sixth_;
     before.flags = 0xad7;  // all of them set
     const TraceeAddr end = program_.address() + kCall.size();
     const CodeSource source{.read = [&](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
@@ -71,6 +73,7 @@ class TranslatedCalls : public testing::Test {
     return true;
   }
 
+  std::uint64_t sixth_ = 0x9999;
   Pages program_{kPageBytes, true};
   Pages stack_{kPageBytes, false};
   TranslatedRun run_;
@@ -102,9 +105,21 @@ TEST_F(TranslatedCalls, OfFourGigabytesAndMoreAreLeft) {
 }
 
 TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {
-  EXPECT_TRUE(makes(CallCheck::kAsks, 0, 3, 0x5000, 0));
-  EXPECT_FALSE(makes(CallCheck::kAsks, 0, 3, 0x5000, 0x6000));
-  EXPECT_FALSE(makes(CallCheck::kAsks, 0, 3, 0, 1ULL << 63));
+  EXPECT_TRUE(makes(CallCheck::kNullThird, 0, 3, 0x5000, 0));
+  EXPECT_FALSE(makes(CallCheck::kNullThird, 0, 3, 0x5000, 0x6000));
+  EXPECT_FALSE(makes(CallCheck::kNullThird, 0, 3, 0, 1ULL << 63));
+}
+
+TEST_F(TranslatedCalls, WaitButDoNotChangeTheSignalMask) {
+  // The program has its fourth argument from r8, which so is the fifth, too.
+  for (const CallCheck check : {CallCheck::kNullFourth, CallCheck::kNullFifth}) {
+    EXPECT_TRUE(makes(check, 1, 2, 0));
+    EXPECT_FALSE(makes(check, 0, 0, 0x6000));
+    EXPECT_FALSE(makes(check, 0, 0, 1ULL << 63));
+  }
+  EXPECT_FALSE(makes(CallCheck::kNullSixth, 0, 0, 0, 0));
+  sixth_ = 0;
+  EXPECT_TRUE(makes(CallCheck::kNullSixth, 1, 2, 3, 4));
 }
 
 TEST_F(TranslatedCalls, WaitWhileTheRangesChange) {

@@ -70,6 +70,8 @@ TEST(CrashFiles, AnEndThatCameTooSuddenlyIsTold) {
   options.keep.signal = false;
   CrashFiles others{recorder, options, "program"};
   EXPECT_EQ(others.finish(killed), "");
+  CrashFiles none{recorder, {}, "program"};
+  EXPECT_EQ(none.finish(killed), "");
 }
 
 }  // namespace
