@@ -189,7 +189,10 @@ Result<void> CacheMemory::map(Thread& thread) {
     return map_rest(remote, file.there(), maps);
   };
   auto done = set_up();
-  if (!done) (void)remote.call(SYS_close, {file.there()});
+  if (!done) {
+    (void)remote.call(SYS_close, {file.there()});
+    if (code_ != TraceeAddr{}) (void)remote.call(SYS_munmap, {mapping().value(), kSharedBytes});
+  }
   return done;
 }
 

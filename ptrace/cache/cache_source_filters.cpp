@@ -12,7 +12,7 @@ namespace backtrail::tracee {
 namespace {
 
 /// Who has not left by then does not stop at all, as in a call that cannot be interrupted.
-constexpr unsigned kMostWaits = 2000;
+constexpr unsigned kMostWaits = 20'000;
 
 /// How many are in force; nothing: the kernel does not say.
 std::optional<int> filters_of(pid_t tid) {

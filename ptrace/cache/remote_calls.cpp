@@ -246,7 +246,15 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
   }
 }
 
+Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
+  if (thread_->process().filters.allow(call)) return {};
+  return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter",
+              static_cast<std::uint64_t>(call.nr));
+}
+
 Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
+  // All of them or none.
+  for (const auto& each : code.calls) BT_CHECKED(let_pass(each.call));
   for (const auto& [wanted, expected] : code.calls) {
     BT_TRY(const std::uint64_t value, make(wanted));
     if (value != expected) return fail(TraceErrc::kUnsupported, "remote calls");
@@ -297,10 +305,8 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
 Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
   constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
                                               UserReg::kR10, UserReg::kR8,  UserReg::kR9};
+  BT_CHECKED(let_pass(call));
   const auto number = static_cast<std::uint64_t>(call.nr);
-  if (!thread_->process().filters.allow(call)) {
-    return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter", number);
-  }
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = syscall_at_.value();
   regs[UserReg::kRax] = number;

@@ -50,6 +50,8 @@ class RemoteCalls {
  private:
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
               std::uint64_t mask);
+  /// Whether the program's own filters do.
+  [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
   Result<std::uint64_t> make(const seccomp_data& call);
   Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();

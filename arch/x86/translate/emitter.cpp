@@ -86,7 +86,7 @@ void Emitter::count_rdx_down() {
 }
 
 void Emitter::move_to_rcx(Gpr reg) {
-  const auto modrm = static_cast<std::uint8_t>(0xc1U | low_bits(reg) << 3U);
+  const auto modrm = static_cast<std::uint8_t>(0xc1U | static_cast<unsigned>(low_bits(reg)) << 3U);
   bytes({static_cast<std::uint8_t>(0x48U | (extended(reg) ? 4U : 0U)), 0x89, modrm});
 }
 
