@@ -141,7 +141,7 @@ class CacheSpace {
   Process& process_;
   std::shared_ptr<SourceStatistics> sums_;
   std::unique_ptr<CacheMemory> memory_;
-  translate::InlineSystemCalls inline_calls_;
+  translate::InlineSystemCalls inline_calls_{};
   std::unique_ptr<CodeCache> code_;
   CodePages pages_;
   ExecutableMap executable_;

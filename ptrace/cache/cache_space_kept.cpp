@@ -42,11 +42,9 @@ void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   key_ = fmt::format("{} {:x} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value(),
                      *place);
   if (inline_calls_ != inline_system_calls()) {
-    std::string left;
-    for (std::size_t i = 0; i < inline_calls_.size(); ++i) {
-      if (inline_calls_.at(i) != inline_system_calls().at(i)) left += fmt::format("{},", i);
-    }
-    key_ += fmt::format(" {:x}", std::hash<std::string>{}(left));
+    std::string calls;
+    for (const translate::CallCheck check : inline_calls_) calls += static_cast<char>(check);
+    key_ += fmt::format(" {:x}", std::hash<std::string>{}(calls));
   }
   // Kept superblocks run along over breakpoints that are there already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;

@@ -1,6 +1,7 @@
 #include "ptrace/os/seccomp_filter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <optional>

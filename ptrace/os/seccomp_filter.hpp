@@ -2,9 +2,9 @@
 /// @file
 /// Programs of classic BPF that judge system calls (seccomp(2), linux/filter.h).
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include <linux/filter.h>

@@ -277,9 +277,9 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
       std::any_of(kept_.begin(), kept_.end(), is_program)) {
     return;
   }
-  note_failure(options_.pattern,
-               "SIGKILL came just as the program was let go on, and nothing of it was left to be "
-               "read");
+  failures_ +=
+      "backtrail: no crash file: SIGKILL came just as the program was let go on, and nothing of it "
+      "was left to be read: run it again\n";
 }
 
 std::string CrashFiles::finish(const tracee::StopEvent& end) {

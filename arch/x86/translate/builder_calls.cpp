@@ -179,6 +179,10 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     jump_to(left);
     for (const std::uint32_t place : harmless) emit_.bind(place);
   };
+  const auto if_null = [&](Gpr argument) {
+    emit_.move_to_rcx(argument);
+    jump_if_rcx_zero_to(made);
+  };
   switch (check) {
     case CallCheck::kMap:
       unless_executable();
@@ -208,20 +212,16 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       note_mask(made, left);
       break;
     case CallCheck::kNullThird:
-      emit_.move_to_rcx(Gpr::kRdx);
-      jump_if_rcx_zero_to(made);
+      if_null(Gpr::kRdx);
       break;
     case CallCheck::kNullFourth:
-      emit_.move_to_rcx(Gpr::kR10);
-      jump_if_rcx_zero_to(made);
+      if_null(Gpr::kR10);
       break;
     case CallCheck::kNullFifth:
-      emit_.move_to_rcx(Gpr::kR8);
-      jump_if_rcx_zero_to(made);
+      if_null(Gpr::kR8);
       break;
     case CallCheck::kNullSixth:
-      emit_.move_to_rcx(Gpr::kR9);
-      jump_if_rcx_zero_to(made);
+      if_null(Gpr::kR9);
       break;
     case CallCheck::kNever:
     case CallCheck::kAlways:

@@ -76,7 +76,7 @@ class Emitter {
   void advance_r10(std::uint8_t by);
   /// rcx = r10 - value
   void subtract_from_r10_to_rcx(std::uint64_t value);
-  /// mov rcx, rsi / mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
+  /// mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
   void load_rcx_at_rsi();
   void load_rcx_second_byte(Slot slot);
   /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]

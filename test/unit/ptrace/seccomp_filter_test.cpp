@@ -1,6 +1,7 @@
 #include "ptrace/os/seccomp_filter.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <random>
 
@@ -99,6 +100,19 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
   return out;
 }
 
+/// The kernel kills who makes the call.
+template <typename Call>
+bool kills(const Call& make) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)::prctl(PR_SET_DUMPABLE, 0);
+    (void)make();
+    ::_exit(0);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
+}
+
 /// In a child. 0: the kernel judged as we do; else which call it did not, from 1 on, or 100.
 int compare_with_kernel(std::vector<sock_filter> program, const std::vector<seccomp_data>& calls) {
   const SeccompFilter filter{program};
@@ -111,11 +125,16 @@ int compare_with_kernel(std::vector<sock_filter> program, const std::vector<secc
   for (const seccomp_data& call : calls) {
     ++which;
     const std::uint32_t verdict = filter.judge(call);
-    // It would kill.
-    if ((verdict & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_ERRNO) continue;
-    errno = 0;
     const auto* args = call.args;
-    const long got = ::syscall(call.nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    const auto make = [&] {
+      return ::syscall(call.nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+    };
+    if ((verdict & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_ERRNO) {
+      if (!kills(make)) return which;
+      continue;
+    }
+    errno = 0;
+    const long got = make();
     const auto expected = static_cast<int>(verdict & SECCOMP_RET_DATA);
     if (errno != expected || got != (expected == 0 ? 0 : -1)) return which;
   }

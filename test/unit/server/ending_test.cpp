@@ -65,8 +65,8 @@ TEST(CrashFiles, AnEndThatCameTooSuddenlyIsTold) {
   options.pattern = "crash.core";
   CrashFiles files{recorder, options, "program"};
   EXPECT_EQ(files.finish(killed),
-            "backtrail: no crash file: cannot write 'crash.core': SIGKILL came just as the program "
-            "was let go on, and nothing of it was left to be read\n");
+            "backtrail: no crash file: SIGKILL came just as the program was let go on, and nothing "
+            "of it was left to be read: run it again\n");
   options.keep.signal = false;
   CrashFiles others{recorder, options, "program"};
   EXPECT_EQ(others.finish(killed), "");
