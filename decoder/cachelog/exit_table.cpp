@@ -95,6 +95,13 @@ std::optional<LoggedExit> ExitTable::find(std::uint32_t number) const {
   return exit;
 }
 
+TraceeAddr ExitTable::target(std::uint32_t number) const {
+  const std::size_t before = base_.exits.size();
+  const PackedExit& packed = number < before ? base_.exits[number] : exits_[number - before];
+  if (packed.to == kFar) return far_.at(number);
+  return address({logged(packed.block()).head, {}}, packed.to);
+}
+
 void ExitTable::weigh_all() {
   const std::size_t base = base_.weights.size();
   for (std::size_t number = counted_.size(); number < base + weights_.size(); ++number) {

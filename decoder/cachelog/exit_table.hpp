@@ -121,6 +121,8 @@ class ExitTable {
   void add_exit(const NewExit& exit);
   /// Nothing for a number that no exit has.
   [[nodiscard]] std::optional<LoggedExit> find(std::uint32_t number) const;
+  /// What find() says of its target. The exit is there.
+  [[nodiscard]] TraceeAddr target(std::uint32_t number) const;
   [[nodiscard]] BlockView block(std::uint32_t number) const;
   void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
 

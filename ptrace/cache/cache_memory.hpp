@@ -40,8 +40,8 @@ class RemoteCalls;
 inline constexpr std::uint64_t kTableBytes =
     (arch::x86::translate::kEntryTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 *
     4096;
-/// Table and code.
-inline constexpr std::uint64_t kSharedBytes = 64ULL << 20;
+/// Table and code. A browser's start has 60 MB of it.
+inline constexpr std::uint64_t kSharedBytes = 128ULL << 20;
 inline constexpr std::uint64_t kCodeBytes = kSharedBytes - kTableBytes;
 /// The end of it is for calls that threads make for us; translations use what is before.
 inline constexpr std::uint64_t kBatchBytes = 16ULL << 10;

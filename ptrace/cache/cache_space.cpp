@@ -237,9 +237,7 @@ void CacheSpace::restrict_calls(const SeccompFilters& filters) {
   const translate::InlineSystemCalls before = inline_calls_;
   restrict_inline_calls(inline_calls_, filters);
   if (inline_calls_ == before) return;
-  // What is kept makes them itself, and what becomes of this is of no use to who has no filter.
-  store_.reset();
-  want_room();
+  if (!refresh() || !code_->renew_calls()) want_room();
 }
 
 void CacheSpace::forbid(std::string why) {

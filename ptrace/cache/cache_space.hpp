@@ -127,6 +127,8 @@ class CacheSpace {
   /// They are gone, or may change from now on.
   void retire(const std::vector<CodeModule>& modules);
   void keep();
+  /// Those of modules that are, or were, here.
+  [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
   /// Ids as the program sees them, for the signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   void note_way_to_stop(std::size_t slot);

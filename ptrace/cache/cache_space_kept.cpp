@@ -17,14 +17,14 @@ namespace {
 /// Fewer new superblocks than this share of the old ones are not worth keeping.
 constexpr std::size_t kWorthKeepingShare = 64;
 /// What is kept takes up room in the processes that take it over.
-constexpr std::uint64_t kMostKeptBytes = 40ULL << 20;
+constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
 /// Less than that may be code that nobody else has, made at run time, for the most part.
 constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 
 bool has_sections(pid_t pid, const ExecutableMap::Range& range) {
   if (range.inode == 0) return false;
-  return file_has_abort_signature(fmt::format("/proc/{}/root{}", pid, range.path), range.offset,
-                                  range.end - range.begin);
+  const auto file = file_behind(pid, range);
+  return !file || file_has_abort_signature(*file, range.offset, range.end - range.begin);
 }
 
 bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
@@ -73,6 +73,25 @@ void CacheSpace::retire(const std::vector<CodeModule>& modules) {
   for (const CodeModule& module : modules) code_->retire(module.begin, module.end);
 }
 
+std::size_t CacheSpace::usable_blocks(const KeptCode& code) const {
+  const KeptModules known = modules_.kept();
+  std::vector<translate::Branch> usable;
+  for (const CodeModule& module : code.parts().modules) {
+    if (is_in(known.present, module) || is_in(known.gone, module)) {
+      usable.emplace_back(module.begin, module.end);
+    }
+  }
+  std::sort(usable.begin(), usable.end());
+  const auto& blocks = code.parts().blocks;
+  return static_cast<std::size_t>(
+      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
+        const auto after = std::upper_bound(
+            usable.begin(), usable.end(), block.head,
+            [](TraceeAddr head, const translate::Branch& each) { return head < each.first; });
+        return after != usable.begin() && block.head < std::prev(after)->second;
+      }));
+}
+
 void CacheSpace::keep() {
   if (!store_) return;
   const auto& adopted = code_->adopted();
@@ -81,11 +100,19 @@ void CacheSpace::keep() {
   const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
   const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
   if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
-    // The next one begins with nothing. Otherwise each would add what only it can use.
-    if (adopted) store_->forget(key_);
+    // Each would add what only it can use. Where most is of that kind, the next begins with nothing.
+    const bool forgets =
+        adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
+    if (forgets) store_->forget(key_);
     return;
   }
   if (made <= old / kWorthKeepingShare) return;
+  // Of processes that run at the same time, who has the most to leave.
+  const auto other = store_->find(key_);
+  if (other && other != adopted &&
+      usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
+    return;
+  }
   code_->keep(modules_.kept(), [this](const KeptPieces& code) { store_->put(key_, code); });
 }
 

@@ -10,12 +10,13 @@ using arch::x86::translate::Exit;
 using arch::x86::translate::ExitKind;
 using arch::x86::translate::Special;
 
-constexpr unsigned kLinkBits = 26;
+constexpr unsigned kLinkBits = 27;
 constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;
 constexpr std::uint32_t kSpecialMask = 15;
 constexpr std::uint32_t kStaleBit = 1U << 31U;
 constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kFailedCall);
 static_assert(kLastSpecial <= kSpecialMask && kCodeBytes <= kLinkMask);
+static_assert((kSpecialMask << kLinkBits & (kStaleBit | kLinkMask)) == 0);
 
 }  // namespace
 
@@ -37,7 +38,7 @@ Special ExitPlace::special() const {
 }
 
 bool ExitPlace::is_sound() const {
-  return (bits_ >> kLinkBits & kSpecialMask) <= kLastSpecial && (bits_ & 1U << 30U) == 0;
+  return (bits_ >> kLinkBits & kSpecialMask) <= kLastSpecial;
 }
 
 ExitKind ExitPlace::kind(decoder::LoggedExitKind logged) const {

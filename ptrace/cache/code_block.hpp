@@ -14,8 +14,14 @@ namespace backtrail::tracee::cache {
 
 struct CodeBlock {
   /// kMadeHere: of code that is in no file. kLanding: for indirect transfers. kRetired: dropped
-  /// with its module, which was as its file says until then.
-  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4, kRetired = 8 };
+  /// with its module, which was as its file says until then. kCalls: comes to a system call.
+  enum Flag : std::uint8_t {
+    kMadeHere = 1,
+    kDropped = 2,
+    kLanding = 4,
+    kRetired = 8,
+    kCalls = 16
+  };
 
   TraceeAddr head;
   std::uint32_t offset = 0;     ///< In the code.
@@ -34,6 +40,7 @@ struct CodeBlock {
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
   [[nodiscard]] bool is_retired() const { return (flags & kRetired) != 0; }
   [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
+  [[nodiscard]] bool comes_to_call() const { return (flags & kCalls) != 0; }
 };
 
 /// What ExitTable does not know of an exit.
@@ -45,7 +52,7 @@ class ExitPlace {
   [[nodiscard]] std::uint32_t link() const;
   [[nodiscard]] arch::x86::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
   [[nodiscard]] arch::x86::translate::Special special() const;
-  /// No other bits are set than there are.
+  /// Says something that of() may have said.
   [[nodiscard]] bool is_sound() const;
 
  private:

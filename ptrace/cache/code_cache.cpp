@@ -121,9 +121,10 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Us
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
                   .body = static_cast<std::uint8_t>(made.body)};
-  if (use == Use::kLanding) facts.flags = CodeBlock::kLanding;
+  if (use == Use::kLanding) facts.set(CodeBlock::kLanding);
+  if (made.calls) facts.set(CodeBlock::kCalls);
   if (facts_.made_here(head)) {
-    facts.flags = static_cast<std::uint8_t>(facts.flags | CodeBlock::kMadeHere);
+    facts.set(CodeBlock::kMadeHere);
     ++made_here_;
   }
   const std::uint32_t block = add_block(facts, made.rows, made.ranges);

@@ -96,6 +96,9 @@ class CodeCache {
   void link(std::uint32_t exit_number, TraceeAddr body);
   /// Translations of [begin, end) are not used any more once their threads have left them.
   void drop(TraceeAddr begin, TraceeAddr end);
+  /// Those that come to a system call are made again: the calls that translated code makes itself
+  /// are others now. False where that is not possible, and all are to be forgotten.
+  bool renew_calls();
   /// A superblock never runs along over this address again.
   void split_at(TraceeAddr address);
 
@@ -191,10 +194,13 @@ class CodeCache {
   [[nodiscard]] std::optional<CodeBlock> logged_block(std::uint32_t logged) const;
   /// Control can still get there.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
-  /// What led from adopted code to the superblock that was there, `old` in blocks_ or adopted.
+  /// What led from adopted code to the superblock that was there, `old` in blocks_ or adopted: then
+  /// by redirect_adopted(), for several at once.
   void redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body);
-  /// Code offsets of rel32.
-  [[nodiscard]] std::vector<std::uint32_t> links_in_adopted(TraceeAddr head);
+  void redirect_adopted();
+  /// Calls look(target, code offset of its rel32).
+  template <typename Look>
+  void for_each_adopted_link(Look look) const;
   /// A superblock of ours by its number in the ExitTable: its place in blocks_.
   [[nodiscard]] std::optional<std::uint32_t> block_of(std::uint32_t logged) const;
 
@@ -229,6 +235,8 @@ class CodeCache {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_adopted_;
   std::set<TraceeAddr> splits_;
   std::unordered_map<TraceeAddr, LikelyTarget> likely_;              ///< By the branch's address.
+  std::unordered_map<TraceeAddr, std::uint32_t> redirected_;  ///< Heads of adopted superblocks.
+  std::uint32_t adopted_looks_ = 0;
   std::vector<std::pair<TraceeAddr, std::uint32_t>> adopted_links_;  ///< By target, when wanted.
   std::shared_ptr<const KeptCode> kept_;
   std::uint64_t kept_bytes_ = 0;
@@ -241,6 +249,7 @@ class CodeCache {
   std::vector<std::uint32_t> links_to_adopted_;
   bool complete_ = true;  ///< All of it is as others would have it, too.
   bool making_checked_ = false;
+  bool calls_renewed_ = false;  ///< What comes to a system call is not as others would have it.
   std::uint64_t limit_ = kTranslationBytes;
   std::size_t made_here_ = 0;
   std::uint64_t renewed_ = 0;

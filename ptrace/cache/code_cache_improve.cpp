@@ -16,6 +16,8 @@ constexpr std::uint32_t kMostOfEight = 5;
 /// A branch that changes its mind is followed so many times.
 constexpr std::uint32_t kMostChanges = 4;
 constexpr std::size_t kMostAtOnce = 256;
+/// Among all links of adopted code.
+constexpr std::uint32_t kLooksBeforeSorting = 3;
 /// Programs that make code for ever have ever new branches.
 constexpr std::size_t kMostLikely = 65536;
 
@@ -99,6 +101,7 @@ bool CodeCache::improve(const ExitProfile& profile) {
     if (made == kMostAtOnce) break;
     if (goes_another_way(exits) && make_again(logged)) ++made;
   }
+  redirect_adopted();
   improved_ += made;
   return made != 0;
 }
@@ -139,36 +142,74 @@ bool CodeCache::make_again(std::uint32_t logged) {
   return address != nullptr;
 }
 
-void CodeCache::redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body) {
-  auto& links = from_adopted_[heads_.at(head).block];
-  if (!old) {
-    links = links_in_adopted(head);
-  } else if (const auto found = from_adopted_.find(*old); found != from_adopted_.end()) {
-    links = std::move(found->second);
-    from_adopted_.erase(found);
+bool CodeCache::renew_calls() {
+  calls_renewed_ = true;
+  if (adopted_current_ && kept_) {
+    for (const CodeBlock& block : kept_->parts().blocks) {
+      if (block.comes_to_call() && is_in_use(block) && !make_again(block.logged)) return false;
+    }
   }
-  for (const std::uint32_t link : links) point(link, body);
+  redirect_adopted();
+  const std::size_t count = blocks_.size();
+  for (std::uint32_t index = 0; index < count; ++index) {
+    const CodeBlock block = blocks_[index];
+    if (!block.comes_to_call() || block.is_dropped() || !is_in_use(block)) continue;
+    if (!make_again(block.logged)) drop_block(index);
+  }
+  return true;
 }
 
-std::vector<std::uint32_t> CodeCache::links_in_adopted(TraceeAddr head) {
-  if (adopted_links_.empty()) {
-    for (std::uint32_t exit = 0; exit < kept_exits_; ++exit) {
-      const ExitPlace place = kept_->parts().places[exit];
-      const std::uint32_t link = place.link();
-      const bool stale =
-          place.kind(decoder::LoggedExitKind::kContinue) == translate::ExitKind::kStale;
-      if (link == 0 || stale) continue;
-      adopted_links_.emplace_back(exits_->find(exit)->to, link);
+void CodeCache::redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body) {
+  const std::uint32_t now = heads_.at(head).block;
+  if (!old) {
+    redirected_[head] = now;
+    return;
+  }
+  const auto found = from_adopted_.find(*old);
+  if (found == from_adopted_.end()) return;
+  for (const std::uint32_t link : found->second) point(link, body);
+  from_adopted_[now] = std::move(found->second);
+  from_adopted_.erase(*old);
+}
+
+template <typename Look>
+void CodeCache::for_each_adopted_link(Look look) const {
+  for (std::uint32_t exit = 0; exit < kept_exits_; ++exit) {
+    const ExitPlace place = kept_->parts().places[exit];
+    const bool stale =
+        place.kind(decoder::LoggedExitKind::kContinue) == translate::ExitKind::kStale;
+    if (place.link() != 0 && !stale) look(exits_->target(exit), place.link());
+  }
+}
+
+void CodeCache::redirect_adopted() {
+  if (redirected_.empty()) return;
+  const auto lead = [this](std::uint32_t link, std::uint32_t block) {
+    point(link, memory_.code() + blocks_[block].offset);
+    from_adopted_[block].push_back(link);
+  };
+  // Most processes want it once or twice, and all of the links take longer to sort than to see.
+  if (++adopted_looks_ <= kLooksBeforeSorting) {
+    for_each_adopted_link([&](TraceeAddr to, std::uint32_t link) {
+      if (const auto found = redirected_.find(to); found != redirected_.end()) {
+        lead(link, found->second);
+      }
+    });
+  } else {
+    if (adopted_links_.empty()) {
+      for_each_adopted_link(
+          [this](TraceeAddr to, std::uint32_t link) { adopted_links_.emplace_back(to, link); });
+      std::sort(adopted_links_.begin(), adopted_links_.end());
     }
-    std::sort(adopted_links_.begin(), adopted_links_.end());
+    for (const auto& [head, block] : redirected_) {
+      for (auto at = std::lower_bound(adopted_links_.begin(), adopted_links_.end(),
+                                      std::pair{head, std::uint32_t{0}});
+           at != adopted_links_.end() && at->first == head; ++at) {
+        lead(at->second, block);
+      }
+    }
   }
-  std::vector<std::uint32_t> links;
-  for (auto at = std::lower_bound(adopted_links_.begin(), adopted_links_.end(),
-                                  std::pair{head, std::uint32_t{0}});
-       at != adopted_links_.end() && at->first == head; ++at) {
-    links.push_back(at->second);
-  }
-  return links;
+  redirected_.clear();
 }
 
 }  // namespace backtrail::tracee::cache

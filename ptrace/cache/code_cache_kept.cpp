@@ -45,7 +45,7 @@ bool CodeCache::is_active(TraceeAddr address) const {
 }
 
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
-  if (!kept_ || !adopted_current_) return;
+  if (!kept_ || !adopted_current_ || calls_renewed_) return;
   const translate::Branch module{begin, end};
   active_.push_back(module);
   if (std::erase(left_, module) != 0) link_again(module);
@@ -124,6 +124,7 @@ void CodeCache::keep(const KeptModules& modules,
   KeptIndex index{modules, old};
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const CodeBlock& block = blocks_[i];
+    if (calls_renewed_ && block.comes_to_call()) continue;
     if (!block.is_dropped() || block.is_retired()) index.add(block, ranges_of(block));
   }
   link_as_kept(index);

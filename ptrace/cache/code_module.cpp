@@ -64,14 +64,25 @@ bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::strin
 
 }  // namespace
 
+std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range) {
+  if (range.inode == 0 || !range.path.starts_with('/')) return std::nullopt;
+  struct stat facts {};
+  const auto is_it = [&](const std::string& path) {
+    return ::stat(path.c_str(), &facts) == 0 && facts.st_ino == range.inode;
+  };
+  if (std::string path = fmt::format("/proc/{}/root{}", pid, range.path); is_it(path)) return path;
+  if (is_it(range.path) && facts.st_dev == range.device) return range.path;
+  return std::nullopt;
+}
+
 std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
   CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
   if (range.path == kVdso) return module;  // the kernel's, and its version is checked
-  if (range.inode == 0 || !range.path.starts_with('/')) return std::nullopt;
+  const auto path = file_behind(pid, range);
   struct stat facts {};
-  const std::string path = fmt::format("/proc/{}/root{}", pid, range.path);
-  if (::stat(path.c_str(), &facts) != 0 || facts.st_ino != range.inode) return std::nullopt;
-  if (!is_unchanged(pid, range, path)) return std::nullopt;
+  if (!path || ::stat(path->c_str(), &facts) != 0 || !is_unchanged(pid, range, *path)) {
+    return std::nullopt;
+  }
   module.device = facts.st_dev;
   module.inode = facts.st_ino;
   module.size = static_cast<std::uint64_t>(facts.st_size);

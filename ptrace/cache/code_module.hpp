@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <sys/types.h>
 
@@ -30,6 +31,10 @@ struct CodeModule {
     return begin < to && from < end;
   }
 };
+
+/// Where the file that is mapped there can be opened, if it can: in the process's own tree, or, if it
+/// has left that (chroot(2)), in ours.
+[[nodiscard]] std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range);
 
 /// The file behind the range; nothing where its content cannot be told from a file, or where the
 /// process has pages of its own with another content.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <sys/sysmacros.h>
+
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee::cache {
@@ -63,8 +65,9 @@ Result<ExecutableMap> ExecutableMap::read(pid_t pid, TraceeAddr ours, const Quie
     if (!map.execute) continue;
     result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
     if (!map.read || map.start == ours.value()) continue;
-    result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset, map.inode,
-                              map.path, map.write || map.shared, map.write && is_own(map)});
+    result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset,
+                              makedev(map.device_major, map.device_minor), map.inode, map.path,
+                              map.write || map.shared, map.write && is_own(map)});
   }
   return result;
 }

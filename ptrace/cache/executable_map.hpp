@@ -28,6 +28,7 @@ class ExecutableMap {
     TraceeAddr begin;
     TraceeAddr end;
     std::uint64_t offset = 0;
+    dev_t device = 0;
     std::uint64_t inode = 0;
     std::string path;
     /// It can be written, here or through another mapping, without a call that we would see.

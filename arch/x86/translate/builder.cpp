@@ -157,6 +157,7 @@ bool Builder::step(const SourceInsn& insn) {
       goes_on = return_from(insn);
       break;
     case InsnClass::kSystemCall:
+      block_.calls = true;
       if (!system_call(insn)) return leave_to_cpu(Special::kSystemCall);
       break;
   }

@@ -67,6 +67,7 @@ struct Superblock {
   std::vector<Branch> ranges;       ///< Native [begin, end) that was translated.
   std::vector<TraceeAddr> returns;  ///< Behind its calls: where control comes back to.
   std::uint32_t instructions = 0;
+  bool calls = false;  ///< Makes a system call, or ends where one is left to the CPU.
 
   /// The row for an offset below code.size().
   [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
