@@ -70,4 +70,13 @@ NearBranchRule host_near_branch_rule() {
   return rule;
 }
 
+unsigned host_cpu_family() {
+  unsigned eax = 0;
+  std::array<unsigned, 3> unused{};
+  if (__get_cpuid(1, &eax, &unused[0], &unused[1], &unused[2]) == 0) return 0;
+  constexpr unsigned kExtended = 0xf;
+  const unsigned family = eax >> 8U & 0xf;
+  return family == kExtended ? family + (eax >> 20U & 0xff) : family;
+}
+
 }  // namespace backtrail::arch::x86

@@ -21,6 +21,8 @@ enum class NearBranchRule : std::uint8_t {
 
 /// The rule of the CPU this code runs on (CPUID vendor; no system call).
 [[nodiscard]] NearBranchRule host_near_branch_rule();
+/// Of the CPU that this code runs on, the extended one added (SDM vol. 2A, CPUID leaf 1).
+[[nodiscard]] unsigned host_cpu_family();
 
 enum class OpcodeMap : std::uint8_t {
   kPrimary,    ///< One byte.

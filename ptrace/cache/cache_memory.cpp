@@ -24,10 +24,13 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+namespace translate = arch::x86::translate;
 using arch::x86::translate::Request;
 using arch::x86::translate::Slot;
 
-constexpr std::uint64_t kTotalBytes = kSharedBytes + kThreadsBytes;
+/// The file: table and code, the parts of threads, the rest of the table.
+constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
+constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's kept code has one to itself from here on.
@@ -56,7 +59,7 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
     break;
   }
   // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
-  places.push_back((kTableTop - kTableBytes - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
+  places.push_back((kTableTop - kTableSpan - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
   places.push_back(0);
   return places;
 }
@@ -160,9 +163,7 @@ void CacheMemory::populate(std::uint64_t begin, std::uint64_t end) {
 void CacheMemory::fill_table(TraceeAddr target) {
   (void)settle_next();
   populate(0, kTableBytes);
-  void* table = host_;
-  std::fill_n(static_cast<std::uint64_t*>(table), arch::x86::translate::kTableEntries,
-              target.value());
+  entries_.fill(target);
 }
 
 CacheMemory::~CacheMemory() {
@@ -214,6 +215,8 @@ Result<void> CacheMemory::map_here(int fd) {
     return failed;
   }
   host_ = static_cast<std::uint8_t*>(mapped);
+  entries_ = EntryTable{host_, host_ + kMoreTableAt,
+                        policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
   return {};
 }
 
@@ -244,8 +247,8 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
            std::all_of(maps.begin(), maps.end(),
                        [&](const MapEntry& map) { return apart(map.start, map.end); });
   };
-  std::uint64_t table = kTableTop - kTableBytes;
-  while (table > kTableStep && !is_free(table, kTableBytes)) table -= kTableStep;
+  std::uint64_t table = kTableTop - kTableSpan;
+  while (table > kTableStep && !is_free(table, kTableSpan)) table -= kTableStep;
   if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
   table_ = TraceeAddr{table};
   TraceeAddr threads = mapping() - kThreadsBytes;
@@ -259,7 +262,12 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   chunks_.push_back({host_ + kSharedBytes, threads});
   CallBatch batch{code_};
   constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
-  batch.call(SYS_mmap, {table, kTableBytes, PROT_READ, kFixed, fd, 0}, table);
+  const auto map_table = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t offset) {
+    batch.call(SYS_mmap, {at, bytes, PROT_READ, kFixed, fd, offset}, at);
+  };
+  map_table(table, kFirstTableBytes, 0);
+  map_table(table + kFirstTableBytes, kMoreTableBytes, kMoreTableAt);
+  map_table(table + translate::kEntryTableBytes, kTableBytes - kFirstTableBytes, kFirstTableBytes);
   if (free_there) {
     batch.call(SYS_mmap,
                {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd, kSharedBytes},
@@ -268,7 +276,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
   for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
     const auto how = static_cast<std::uint64_t>(advice);
     batch.call(SYS_madvise, {mapping().value(), kSharedBytes, how});
-    batch.call(SYS_madvise, {table, kTableBytes, how});
+    batch.call(SYS_madvise, {table, kTableSpan, how});
     batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
   }
   const TraceeAddr page = thread(0).page();
@@ -288,7 +296,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
 Result<void> CacheMemory::remove(Thread& thread) {
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_CHECKED(remote.call(SYS_munmap, {mapping().value(), kSharedBytes}));
-  BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableBytes}));
+  BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableSpan}));
   for (const ThreadChunk& chunk : chunks_) {
     BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
   }
@@ -300,15 +308,6 @@ void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
   __atomic_store_n(
       static_cast<std::uint32_t*>(static_cast<void*>(host_ + kTableBytes + code_offset)), value,
       __ATOMIC_RELEASE);
-}
-
-void CacheMemory::store_entry(std::size_t index, TraceeAddr target) {
-  __atomic_store_n(static_cast<std::uint64_t*>(static_cast<void*>(host_)) + index, target.value(),
-                   __ATOMIC_RELEASE);
-}
-
-TraceeAddr CacheMemory::entry(std::size_t index) const {
-  return TraceeAddr{*(static_cast<std::uint64_t*>(static_cast<void*>(host_)) + index)};
 }
 
 ThreadMemory CacheMemory::part(std::size_t index) const {

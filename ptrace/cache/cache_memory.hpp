@@ -23,6 +23,7 @@
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
 #include "arch/x86/translate/layout.hpp"
+#include "ptrace/cache/entry_table.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -36,10 +37,15 @@ namespace backtrail::tracee::cache {
 class CallBatch;
 class RemoteCalls;
 
-/// The look-up table and what tells which system calls matter.
+/// The look-up table as it is at first.
+inline constexpr std::uint64_t kFirstTableBytes = 8 * arch::x86::translate::kTableEntries;
+/// With what tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
-    (arch::x86::translate::kEntryTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 *
-    4096;
+    (kFirstTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 * 4096;
+/// The rest of a table that grows is elsewhere. The program sees all of it in a row.
+inline constexpr std::uint64_t kMoreTableBytes =
+    arch::x86::translate::kEntryTableBytes - kFirstTableBytes;
+inline constexpr std::uint64_t kTableSpan = kTableBytes + kMoreTableBytes;
 /// Table and code. A browser's start has 60 MB of it.
 inline constexpr std::uint64_t kSharedBytes = 128ULL << 20;
 inline constexpr std::uint64_t kCodeBytes = kSharedBytes - kTableBytes;
@@ -149,14 +155,13 @@ class CacheMemory {
   void settle_code(std::uint64_t end);
   /// Lets every entry lead there, likewise.
   void fill_table(TraceeAddr target);
-  /// Aligned stores that the program sees at once.
+  [[nodiscard]] EntryTable& entries() { return entries_; }
+  /// The program sees it at once.
   void store_link(std::uint64_t code_offset, std::uint32_t value);
-  void store_entry(std::size_t index, TraceeAddr target);
-  [[nodiscard]] TraceeAddr entry(std::size_t index) const;
 
   /// What is behind the table: zero at first.
   [[nodiscard]] std::span<std::uint8_t> policy() const {
-    return {host_ + arch::x86::translate::kEntryTableBytes, arch::x86::translate::kPolicyBytes};
+    return {host_ + kFirstTableBytes, arch::x86::translate::kPolicyBytes};
   }
 
   /// In a thread's page, behind the slots: for the arguments of calls made on our behalf. What
@@ -199,6 +204,7 @@ class CacheMemory {
   void populate(std::uint64_t begin, std::uint64_t end);
 
   std::uint8_t* host_ = nullptr;
+  EntryTable entries_;
   std::uint64_t settled_ = 0;  ///< Of table and code.
   TraceeAddr code_;
   TraceeAddr table_;

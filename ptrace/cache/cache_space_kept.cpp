@@ -41,6 +41,7 @@ void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   store_ = std::move(store);
   key_ = fmt::format("{} {:x} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value(),
                      *place);
+  if (translate::faster_table_index() == translate::TableIndex::kMasked) key_ += " pext";
   if (inline_calls_ != inline_system_calls()) {
     std::string calls;
     for (const translate::CallCheck check : inline_calls_) calls += static_cast<char>(check);

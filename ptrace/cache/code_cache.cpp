@@ -108,7 +108,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Us
                                       .checked = making_checked_,
                                       .saves_memory = used_ >= kSavedFrom,
                                       .max_instructions = longest_block(used_)};
-  if (use == Use::kLanding) options.conflict = memory_.entry(table_index(head));
+  if (use == Use::kLanding) options.conflict = first_pad(head);
   auto translated = translate::translate(source_, head, options);
   if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
   auto& made = std::get<translate::Superblock>(translated);
@@ -257,7 +257,7 @@ void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
 }
 
 const CodeBlock* CodeCache::find_landing(TraceeAddr head) const {
-  for (TraceeAddr at = memory_.entry(table_index(head)); at != indirect_miss();) {
+  for (TraceeAddr at = first_pad(head); at != indirect_miss();) {
     const std::uint64_t pad = at - memory_.code();
     const CodeBlock& block = block_of_pad(pad);
     if (block.head == head) return &block;
@@ -272,28 +272,63 @@ std::uint64_t CodeCache::target_of(std::uint64_t link) const {
   return link + kRel32Bytes + static_cast<std::uint64_t>(std::int64_t{distance});
 }
 
+TraceeAddr CodeCache::first_pad(TraceeAddr head) const {
+  const EntryTable& table = memory_.entries();
+  return table[table.index(head)];
+}
+
 TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
   return memory_.code() + target_of(pad - kRel32Bytes);
 }
 
 void CodeCache::open_pad(TraceeAddr head, std::uint64_t pad) {
-  memory_.store_entry(table_index(head), memory_.code() + pad);
+  EntryTable& table = memory_.entries();
+  table.store(table.index(head), memory_.code() + pad);
+  make_table_fit(++open_pads_);
+}
+
+void CodeCache::make_table_fit(std::size_t pads) {
+  EntryTable& table = memory_.entries();
+  const std::size_t size = EntryTable::size_for(pads);
+  if (size <= table.size()) return;
+  std::vector<std::pair<TraceeAddr, std::uint64_t>> open;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::size_t first = open.size();
+    for (TraceeAddr at = table[i]; at != indirect_miss();) {
+      const std::uint64_t pad = at - memory_.code();
+      open.emplace_back(block_of_pad(pad).head, pad);
+      at = next_pad(pad);
+    }
+    // Who was asked last is to be so again.
+    std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());
+  }
+  // A thread that is on its way from pad to pad meanwhile may come out where pads end. That is a
+  // miss, and finds what it looked for.
+  std::vector<std::uint64_t> entries(size, indirect_miss().value());
+  for (const auto& [head, pad] : open) {
+    std::uint64_t& entry = entries[head.value() & (size - 1)];
+    point(pad - kRel32Bytes, TraceeAddr{entry});
+    entry = (memory_.code() + pad).value();
+  }
+  table.replace(entries);
 }
 
 void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
   const TraceeAddr at = memory_.code() + pad;
   const TraceeAddr next = next_pad(pad);
-  const std::size_t index = table_index(head);
-  if (memory_.entry(index) == at) {
-    memory_.store_entry(index, next);
+  EntryTable& table = memory_.entries();
+  const std::size_t index = table.index(head);
+  if (table[index] == at) {
+    table.store(index, next);
   } else {
-    for (TraceeAddr before = memory_.entry(index); before != indirect_miss();) {
+    for (TraceeAddr before = table[index]; before != indirect_miss();) {
       const std::uint64_t other = before - memory_.code();
       before = next_pad(other);
       if (before == at) point(other - kRel32Bytes, next);
     }
   }
   begin_pad(pad, translate::kDeadPad);
+  if (open_pads_ != 0) --open_pads_;
 }
 
 const CodeBlock& CodeCache::block_of_pad(std::uint64_t pad) const {
@@ -459,8 +494,8 @@ void CodeCache::clear() {
   from_adopted_.clear();
   kept_bytes_ = 0;
   used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  for (std::size_t i = 0; i < translate::kTableEntries; ++i)
-    memory_.store_entry(i, indirect_miss());
+  memory_.entries().fill(indirect_miss());
+  open_pads_ = 0;
   ++cleared_;
 }
 

@@ -151,9 +151,12 @@ class CodeCache {
   // Landing pads that share an entry of the table ask each other in turn. By code offset.
   /// The pad's block; nullptr: there is none.
   [[nodiscard]] const CodeBlock* find_landing(TraceeAddr head) const;
+  [[nodiscard]] TraceeAddr first_pad(TraceeAddr head) const;
   [[nodiscard]] TraceeAddr next_pad(std::uint64_t pad) const;
   /// Its conflict link leads to what the entry had.
   void open_pad(TraceeAddr head, std::uint64_t pad);
+  /// Makes the table as large as so many pads need.
+  void make_table_fit(std::size_t pads);
   /// Nobody finds it any more; who is on the way there goes on to the next one.
   void close_pad(TraceeAddr head, std::uint64_t pad);
   /// As it was when it was made.
@@ -213,9 +216,6 @@ class CodeCache {
   /// More than any superblock takes.
   static constexpr std::uint32_t kLargestBlock = 16 * 1024;
   static constexpr std::size_t kRel32Bytes = sizeof(std::uint32_t);
-  static std::size_t table_index(TraceeAddr head) {
-    return head.value() % translate::kTableEntries;
-  }
 
   CacheMemory& memory_;
   CodeFacts facts_;
@@ -252,6 +252,7 @@ class CodeCache {
   bool calls_renewed_ = false;  ///< What comes to a system call is not as others would have it.
   std::uint64_t limit_ = kTranslationBytes;
   std::size_t made_here_ = 0;
+  std::size_t open_pads_ = 0;
   std::uint64_t renewed_ = 0;
   std::uint64_t improved_ = 0;
   std::uint64_t cleared_ = 0;

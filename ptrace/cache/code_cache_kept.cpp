@@ -49,10 +49,11 @@ void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   const translate::Branch module{begin, end};
   active_.push_back(module);
   if (std::erase(left_, module) != 0) link_again(module);
+  make_table_fit(kept_->parts().pads.size());
   for (const auto& [head, pad] : kept_->parts().pads) {
     if (head < begin || head >= end) continue;
     revive_pad(pad);
-    point(pad - kRel32Bytes, memory_.entry(table_index(head)));
+    point(pad - kRel32Bytes, first_pad(head));
     open_pad(head, pad);
     kept_pads_.emplace_back(head, pad);
   }

@@ -100,7 +100,12 @@ void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint
   close_r11(from, 0, stack_add);
   put_rcx_away(from, stack_add);
   mark(from, 0, stack_add);
-  emit_.table_index();
+  if (options_.table_index == TableIndex::kMasked) {
+    emit_.table_index(options_.table + kEntryTableBytes +
+                      static_cast<std::uint32_t>(Policy::kIndexMask));
+  } else {
+    emit_.table_index();
+  }
   Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
   log(exit);
   mark(from, kCommitted | kTargetInR10);

@@ -201,6 +201,11 @@ void Emitter::table_index() {
   bytes({0x41, 0x0f, 0xb7, 0xca});
 }
 
+void Emitter::table_index(TraceeAddr mask) {
+  bytes({0xc4, 0xe2, 0x2a, 0xf5, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(mask.value()));
+}
+
 void Emitter::table_jump(TraceeAddr table) {
   bytes({0xff, 0x24, 0xcd});
   word32(static_cast<std::uint32_t>(table.value()));

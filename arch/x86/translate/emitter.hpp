@@ -93,8 +93,9 @@ class Emitter {
   /// mov dword [r11], number / lea r11, [r11+4]
   void log_store(std::uint32_t number);
   void log_advance();
-  /// movzx ecx, r10w / jmp [rcx*8+table]
+  /// movzx ecx, r10w / pext ecx, r10d, [mask] / jmp [rcx*8+table]
   void table_index();
+  void table_index(TraceeAddr mask);
   void table_jump(TraceeAddr table);
   /// jmp rel32, its displacement within one cache line and thus changeable while threads run.
   /// Returns the displacement's offset.

@@ -42,9 +42,12 @@ enum class Request : std::uint64_t {
   kRefused = 4,   ///< The thread is to stop.
 };
 
-/// Landing pads by the low 16 bits of the native address, eight bytes an entry.
+/// Landing pads by the low 16 bits of the native address, eight bytes an entry; by up to 20 bits
+/// where a mask tells how many (TableIndex::kMasked).
 inline constexpr std::size_t kTableEntries = 65536;
-inline constexpr std::size_t kEntryTableBytes = kTableEntries * 8;
+inline constexpr std::size_t kMostTableEntries = 1UL << 20U;
+/// The room for them.
+inline constexpr std::size_t kEntryTableBytes = kMostTableEntries * 8;
 
 /// Behind the table: what tells which system calls concern executable memory. Bytes that are not
 /// zero, or ranges. Offsets of the parts.
@@ -52,7 +55,8 @@ enum class Policy : std::uint32_t {
   kProtections = 0,  ///< By the low byte of a protection.
   kMapFlags = 256,   ///< By the low byte of mmap()'s flags.
   kSegvBit = 512,    ///< By the second byte of a signal set.
-  kRanges = 768,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kIndexMask = 768,  ///< 32 bits: those of a native address that tell its entry in the table.
+  kRanges = 784,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

@@ -120,6 +120,18 @@ PadTest faster_pad_test() {
   return host_near_branch_rule() == NearBranchRule::kAmd ? PadTest::kLoop : PadTest::kJrcxz;
 }
 
+TableIndex faster_table_index() {
+  static const TableIndex index = [] {
+    // AMD's take up to 289 cycles before Zen 3 (family 19h).
+    constexpr unsigned kZen3 = 0x19;
+    const bool is_fast =
+        host_near_branch_rule() != NearBranchRule::kAmd || host_cpu_family() >= kZen3;
+    return __builtin_cpu_supports("bmi2") != 0 && is_fast ? TableIndex::kMasked
+                                                          : TableIndex::kLow16;
+  }();
+  return index;
+}
+
 MissRoutine make_miss_routine(TraceeAddr address) {
   MissRoutine routine;
   Emitter emit{address};

@@ -64,6 +64,12 @@ enum class PadTest : std::uint8_t { kJrcxz, kLoop };
 /// On the CPU that this code runs on.
 [[nodiscard]] PadTest faster_pad_test();
 
+/// How indirect transfers find their entry in the table: by the low 16 bits of the target (MOVZX),
+/// or by those of Policy::kIndexMask (PEXT, which changes no flags).
+enum class TableIndex : std::uint8_t { kLow16, kMasked };
+/// On the CPU that this code runs on: kMasked where it has PEXT, and not by microcode.
+[[nodiscard]] TableIndex faster_table_index();
+
 /// A superblock for indirect transfers has a landing pad in front, which is so many bytes behind
 /// its beginning. It is entered with the target in r10 and the program's rcx in its slot. In front
 /// of the pad is the jump to whoever has the table's entry otherwise, if the target is another; its
@@ -83,6 +89,7 @@ struct TranslateOptions {
   /// program's rcx is in its register.
   std::optional<TraceeAddr> conflict = {};
   PadTest pad_test = faster_pad_test();
+  TableIndex table_index = faster_table_index();
   const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.
   /// The program may change this code at any time: the superblock compares the few bytes that it
   /// was made of each time it is entered, and ends behind an instruction that might change them.

@@ -166,6 +166,8 @@ TranslatedRun::TranslatedRun()
   for (std::size_t i = 0; i < kTableEntries; ++i) {
     std::memcpy(table_.bytes().data() + i * sizeof miss, &miss, sizeof miss);
   }
+  const std::uint32_t mask = kTableEntries - 1;
+  std::memcpy(policy().data() + static_cast<std::size_t>(Policy::kIndexMask), &mask, sizeof mask);
 }
 
 std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr head,
@@ -178,6 +180,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.max_instructions = shape.max_instructions;
   options.inline_system_calls = shape.system_calls;
   options.pad_test = shape.pad_test;
+  options.table_index = shape.table_index;
   if (lands) options.conflict = code_.address();
   const auto result = translate(code, head, options);
   const auto* block = std::get_if<Superblock>(&result);

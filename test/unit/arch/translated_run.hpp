@@ -66,6 +66,7 @@ class TranslatedRun {
     /// Superblocks that indirect transfers lead to are entered by their landing pads.
     bool lands = false;
     PadTest pad_test = PadTest::kLoop;
+    TableIndex table_index = TableIndex::kLow16;
   };
   /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
   /// sees of the program.
