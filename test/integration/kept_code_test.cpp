@@ -165,6 +165,43 @@ TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
   for (int i = 0; i < 3; ++i) expect_same(first, run());
 }
 
+TEST(KeptCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
+  const Folder folder;
+  const auto run = [&] {
+    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "filters", {"alone"});
+  };
+  const Outcome first = run();
+  EXPECT_EQ(first.end.exit_code, 0);
+  for (int i = 0; i < 2; ++i) {
+    const Outcome again = run();
+    expect_same(first, again);
+    EXPECT_LT(again.misses, first.misses);
+  }
+}
+
+/// Functions of `targets`, in the order in which its first thread calls them.
+void expect_every_target(const Outcome& outcome) {
+  constexpr std::uint64_t kPlace = 0x6200'0000'0000;
+  constexpr std::uint64_t kFunctions = 32768;
+  constexpr std::uint64_t kStride = 12345;
+  EXPECT_EQ(outcome.end.exit_code, 0);
+  std::uint64_t calls = 0;
+  for (const decoder::Record& record : outcome.records) {
+    if (record.to.value() < kPlace || record.to.value() >= kPlace + 16 * kFunctions) continue;
+    ASSERT_EQ(record.to.value(), kPlace + calls % kFunctions * kStride % kFunctions * 16) << calls;
+    ++calls;
+  }
+  EXPECT_EQ(calls, 2 * kFunctions);
+}
+
+TEST(KeptCode, MoreTargetsThanASmallTableHasEntries) {
+  const Folder folder;
+  for (int i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    expect_every_target(run_with(std::make_shared<cache::KeptStore>(folder.inner()), "targets"));
+  }
+}
+
 /// `modules` with libraries of its own, one run after the other.
 class KeptModulesOf : public testing::Test {
  protected:
