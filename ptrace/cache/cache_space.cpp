@@ -111,6 +111,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
               },
           .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
       space->inline_calls_);
+  write_numbers(space->inline_calls_, space->memory_->policy());
   space->take_actions();
   space->begin_keeping(std::move(store));
   process.cache_space = space;
@@ -237,6 +238,7 @@ void CacheSpace::restrict_calls(const SeccompFilters& filters) {
   const translate::InlineSystemCalls before = inline_calls_;
   restrict_inline_calls(inline_calls_, filters);
   if (inline_calls_ == before) return;
+  write_numbers(inline_calls_, memory_->policy());
   if (!refresh() || !code_->renew_calls()) want_room();
 }
 

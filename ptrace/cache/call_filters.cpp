@@ -1,5 +1,6 @@
 #include "ptrace/cache/call_filters.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <csignal>
@@ -16,6 +17,7 @@
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
+namespace translate = arch::x86::translate;
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
@@ -89,8 +91,14 @@ void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,
                            const SeccompFilters& filters) {
   for (std::size_t number = 0; number < calls.size(); ++number) {
     if (!filters.always_allow(static_cast<std::uint32_t>(number))) {
-      calls.at(number) = arch::x86::translate::CallCheck::kNever;
+      calls.at(number) = translate::CallCheck::kNever;
     }
+  }
+  const bool usual_futexes = std::all_of(
+      translate::kUsualFutexes.begin(), translate::kUsualFutexes.end(),
+      [&](std::uint32_t operation) { return filters.always_allow(SYS_futex, operation); });
+  if (calls[SYS_futex] == translate::CallCheck::kNever && usual_futexes) {
+    calls[SYS_futex] = translate::CallCheck::kUsualFutex;
   }
 }
 

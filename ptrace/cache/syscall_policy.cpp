@@ -316,6 +316,18 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
+void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
+                   std::span<std::uint8_t> policy) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    policy[static_cast<std::size_t>(Policy::kNumbers) + i] =
+        calls.at(i) == CallCheck::kAlways ? 0 : 1;
+  }
+  constexpr std::size_t kHigh = 256;
+  for (std::size_t i = 0; i < kHigh; ++i) {
+    policy[static_cast<std::size_t>(Policy::kNumberHigh) + i] = i << 8U < calls.size() ? 0 : 1;
+  }
+}
+
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
   const std::uint64_t first = regs[UserReg::kRdi];
   const std::uint64_t second = regs[UserReg::kRsi];

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kSyscallInsnBytes = 2;
 
 /// Fills in what such calls look at. The bytes are those of translate::Policy.
 void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
+/// Likewise, which calls are made whose number translated code sees only then.
+void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
+                   std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
   kNone,

@@ -31,6 +31,13 @@ std::optional<std::uint32_t> word_of_number(const seccomp_data& call, std::uint3
   return known ? any_word(call, offset) : std::nullopt;
 }
 
+std::optional<std::uint32_t> word_of_number_or_second(const seccomp_data& call,
+                                                      std::uint32_t offset) {
+  constexpr std::uint32_t kSecond = offsetof(seccomp_data, args) + sizeof(std::uint64_t);
+  const bool known = offset >= kSecond && offset < kSecond + sizeof(std::uint64_t);
+  return known ? any_word(call, offset) : word_of_number(call, offset);
+}
+
 /// The kernel's machine for them (Documentation/networking/filter.rst), as far as seccomp allows
 /// (kernel/seccomp.c, seccomp_check_filter()).
 class Machine {
@@ -179,6 +186,11 @@ bool SeccompFilter::always_allows(std::uint32_t number) const {
   return Machine{system_call(number, {}), word_of_number}.run(program_) == SECCOMP_RET_ALLOW;
 }
 
+bool SeccompFilter::always_allows(std::uint32_t number, std::uint64_t second) const {
+  return Machine{system_call(number, {0, second}), word_of_number_or_second}.run(program_) ==
+         SECCOMP_RET_ALLOW;
+}
+
 bool SeccompFilter::looks_at_place() const {
   return std::any_of(program_.begin(), program_.end(), reads_place);
 }
@@ -193,6 +205,12 @@ bool SeccompFilters::allow(const seccomp_data& call) const {
 bool SeccompFilters::always_allow(std::uint32_t number) const {
   return std::all_of(filters_.begin(), filters_.end(),
                      [=](const SeccompFilter& filter) { return filter.always_allows(number); });
+}
+
+bool SeccompFilters::always_allow(std::uint32_t number, std::uint64_t second) const {
+  return std::all_of(filters_.begin(), filters_.end(), [=](const SeccompFilter& filter) {
+    return filter.always_allows(number, second);
+  });
 }
 
 bool SeccompFilters::look_at_place() const {

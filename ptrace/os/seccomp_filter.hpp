@@ -25,6 +25,8 @@ class SeccompFilter {
   /// It lets a 64-bit program's calls of that number pass, whatever their arguments are and
   /// wherever they are made.
   [[nodiscard]] bool always_allows(std::uint32_t number) const;
+  /// The same for those with that second argument.
+  [[nodiscard]] bool always_allows(std::uint32_t number, std::uint64_t second) const;
   /// It may look at where a call is made.
   [[nodiscard]] bool looks_at_place() const;
 
@@ -41,6 +43,7 @@ class SeccompFilters {
   /// The call is made, at most with a line in the audit log.
   [[nodiscard]] bool allow(const seccomp_data& call) const;
   [[nodiscard]] bool always_allow(std::uint32_t number) const;
+  [[nodiscard]] bool always_allow(std::uint32_t number, std::uint64_t second) const;
   [[nodiscard]] bool look_at_place() const;
 
  private:

@@ -28,7 +28,7 @@ class Builder {
     bool is_indirect = false;    ///< To elsewhere than what was expected; the target is in r10.
     std::int32_t stack_add = 0;  ///< Of those.
     bool falls_through = false;  ///< The branch is taken within the superblock.
-    std::optional<std::uint32_t> failed_call = {};
+    std::optional<std::uint32_t> failed_call = {};  ///< Its number, or kNumberInSlot.
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
@@ -85,6 +85,8 @@ class Builder {
   void emit_pad();
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   bool system_call(const SourceInsn& insn);
+  void check_number(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left);
+  void check_futex(std::vector<std::uint32_t>& made);
   void check_call(const SourceInsn& insn, CallCheck check);
   void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
                    std::vector<std::uint32_t>& left);

@@ -17,13 +17,17 @@ constexpr std::uint32_t kSetFs = 0x1002;
 constexpr std::uint32_t kBlock = 0;
 constexpr std::uint32_t kUnblock = 1;
 constexpr std::uint32_t kSetMask = 2;
+constexpr std::uint32_t kFutex = 202;
+
+/// In place of a number that is not known before the call is made.
+constexpr std::uint32_t kNumberInSlot = ~0U;
 
 }  // namespace
 
 bool Builder::system_call(const SourceInsn& insn) {
   const InlineSystemCalls* calls = options_.inline_system_calls;
-  if (calls == nullptr || !eax_ || *eax_ >= calls->size()) return false;
-  const CallCheck check = (*calls)[*eax_];
+  if (calls == nullptr || (eax_ && *eax_ >= calls->size())) return false;
+  const CallCheck check = eax_ ? (*calls)[*eax_] : CallCheck::kAnyNumber;
   if (check == CallCheck::kNever) return false;
   open_r10(insn.pc);
   if (check != CallCheck::kAlways) check_call(insn, check);
@@ -46,7 +50,7 @@ bool Builder::system_call(const SourceInsn& insn) {
   emit_.bind8(failed);
   emit_.bytes({kJump});
   add_side_exit(insn, kRcxIsPc);
-  side_exits_.back().failed_call = eax_;
+  side_exits_.back().failed_call = eax_.value_or(kNumberInSlot);
   emit_.bind8(done);
   emit_.move(Gpr::kRcx, insn.next().value());
   return true;
@@ -55,7 +59,11 @@ bool Builder::system_call(const SourceInsn& insn) {
 void Builder::emit_failed_call(const SideExit& side) {
   const TraceeAddr next = side.insn.next();
   mark(next, kRcxIsPc);
-  emit_.move(Gpr::kRcx, *side.failed_call);
+  if (*side.failed_call == kNumberInSlot) {
+    emit_.load(Gpr::kRcx, Slot::kNumber);
+  } else {
+    emit_.move(Gpr::kRcx, *side.failed_call);
+  }
   emit_.store(Slot::kArgument, Gpr::kRcx);
   emit_.move(Gpr::kRcx, next.value());
   emit_exit({.kind = ExitKind::kSpecial,
@@ -130,6 +138,29 @@ void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint3
   emit_.load(Gpr::kRcx, Slot::kArgument);
   emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
   jump_to(made);
+}
+
+void Builder::check_number(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left) {
+  emit_.store(Slot::kNumber, Gpr::kRax);
+  // The kernel takes 32 bits of it.
+  emit_.load_rcx_second_word(Slot::kNumber);
+  unless_rcx_zero_to(left);
+  emit_.load_rcx_second_byte(Slot::kNumber);
+  look_up(Policy::kNumberHigh);
+  unless_rcx_zero_to(left);
+  emit_.move_eax_to_rcx();
+  check_table(Policy::kNumbers, made);
+  if ((*options_.inline_system_calls)[kFutex] != CallCheck::kUsualFutex) return;
+  emit_.subtract_from_eax_to_rcx(kFutex);
+  unless_rcx_zero_to(left);
+  check_futex(made);
+}
+
+void Builder::check_futex(std::vector<std::uint32_t>& made) {
+  for (const std::uint32_t operation : kUsualFutexes) {
+    emit_.subtract_from_rsi_to_rcx(operation);
+    jump_if_rcx_zero_to(made);
+  }
 }
 
 void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
@@ -222,6 +253,12 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       break;
     case CallCheck::kNullSixth:
       if_null(Gpr::kR9);
+      break;
+    case CallCheck::kUsualFutex:
+      check_futex(made);
+      break;
+    case CallCheck::kAnyNumber:
+      check_number(made, left);
       break;
     case CallCheck::kNever:
     case CallCheck::kAlways:

@@ -141,6 +141,25 @@ void Emitter::load_rcx_second_byte(Slot slot) {
   word32(static_cast<std::uint32_t>(slot) + 1);
 }
 
+void Emitter::load_rcx_second_word(Slot slot) {
+  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot) + 2);
+}
+
+void Emitter::move_eax_to_rcx() {
+  bytes({0x89, 0xc1});
+}
+
+void Emitter::subtract_from_eax_to_rcx(std::uint32_t value) {
+  bytes({0x8d, 0x88});
+  word32(0 - value);
+}
+
+void Emitter::subtract_from_rsi_to_rcx(std::uint32_t value) {
+  bytes({0x48, 0x8d, 0x8e});
+  word32(0 - value);
+}
+
 void Emitter::add_rdi_to_rcx() {
   bytes({0x48, 0x8d, 0x0c, 0x39});
 }

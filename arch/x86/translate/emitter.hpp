@@ -79,6 +79,11 @@ class Emitter {
   /// mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
   void load_rcx_at_rsi();
   void load_rcx_second_byte(Slot slot);
+  /// movzx ecx, word gs:[slot+2] / mov ecx, eax / lea ecx, [rax-value] / lea rcx, [rsi-value]
+  void load_rcx_second_word(Slot slot);
+  void move_eax_to_rcx();
+  void subtract_from_eax_to_rcx(std::uint32_t value);
+  void subtract_from_rsi_to_rcx(std::uint32_t value);
   /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]
   void add_rdi_to_rcx();
   void add_rsi_less_one_to_rcx();

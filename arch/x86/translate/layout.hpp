@@ -30,6 +30,7 @@ enum class Slot : std::uint32_t {
   kAnswer = 112,        ///< Where the thread goes on.
   kRseqArea = 120,      ///< The thread's struct rseq, while it is served; 0: it has none.
   kStopsByFault = 128,  ///< Not zero: a filter forbids the signal that stops it.
+  kNumber = 136,        ///< Of a system call that is known only when it is made.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
@@ -52,11 +53,13 @@ inline constexpr std::size_t kEntryTableBytes = kMostTableEntries * 8;
 /// Behind the table: what tells which system calls concern executable memory. Bytes that are not
 /// zero, or ranges. Offsets of the parts.
 enum class Policy : std::uint32_t {
-  kProtections = 0,  ///< By the low byte of a protection.
-  kMapFlags = 256,   ///< By the low byte of mmap()'s flags.
-  kSegvBit = 512,    ///< By the second byte of a signal set.
-  kIndexMask = 768,  ///< 32 bits: those of a native address that tell its entry in the table.
-  kRanges = 784,     ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kProtections = 0,    ///< By the low byte of a protection.
+  kMapFlags = 256,     ///< By the low byte of mmap()'s flags.
+  kSegvBit = 512,      ///< By the second byte of a signal set.
+  kIndexMask = 768,    ///< 32 bits: those of a native address that tell its entry in the table.
+  kNumbers = 784,      ///< By a system call's number below 512; zero: CallCheck::kAlways.
+  kNumberHigh = 1296,  ///< By such a number's second byte; zero: it may be below 512.
+  kRanges = 1552,      ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

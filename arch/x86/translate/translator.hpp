@@ -54,7 +54,12 @@ enum class CallCheck : std::uint8_t {
   kNullFourth,  ///< As ppoll() that changes no signal mask, and so on.
   kNullFifth,
   kNullSixth,
+  kUsualFutex,  ///< As futex() for one of kUsualFutexes.
+  kAnyNumber,   ///< What Policy::kNumbers says of it: its number is not known before.
 };
+/// What locks and condition variables of libraries ask for: FUTEX_WAIT, FUTEX_WAKE and
+/// FUTEX_WAIT_BITSET, private to the process, the last one also by FUTEX_CLOCK_REALTIME.
+inline constexpr std::array<std::uint32_t, 4> kUsualFutexes{0x80, 0x81, 0x89, 0x189};
 /// By number.
 using InlineSystemCalls = std::array<CallCheck, 512>;
 

@@ -31,9 +31,12 @@ constexpr std::size_t kR9 = 9;
 class TranslatedCalls : public testing::Test {
  protected:
   TranslatedCalls() {
-    std::memcpy(program_.bytes().data(), kCall.data(), kCall.size());
+    use(kCall);
     write_far_jump(program_.bytes().subspan(kCall.size()),
                    std::bit_cast<std::uintptr_t>(&bt_test_leave));
+  }
+  void use(const std::array<std::uint8_t, 10>& code) {
+    std::memcpy(program_.bytes().data(), code.data(), code.size());
   }
   void set_ranges(const std::vector<Branch>& ranges) {
     auto part = run_.policy().subspan(static_cast<std::size_t>(Policy::kRanges));
@@ -49,6 +52,7 @@ class TranslatedCalls : public testing::Test {
              std::uint64_t rdx = 0x2222) {
     InlineSystemCalls calls{};
     calls[SYS_getpid] = check;
+    calls[SYS_futex] = check;
     MachineState before;
     for (std::size_t i = 0; i < before.general.size(); ++i) before.general.at(i) = 0x1111 * i;
     before.general[kRdx] = rdx;
@@ -63,7 +67,8 @@ class TranslatedCalls : public testing::Test {
                               const std::uint64_t offset = at - program_.address();
                               if (offset >= kCall.size()) return 0;
                               const std::size_t count = std::min(out.size(), kCall.size() - offset);
-                              std::copy_n(kCall.begin() + offset, count, out.begin());
+                              const auto code = program_.bytes().subspan(offset, count);
+                              std::copy(code.begin(), code.end(), out.begin());
                               return count;
                             },
                             .stop_before = [&](TraceeAddr at) { return at == end; }};
@@ -102,6 +107,45 @@ TEST_F(TranslatedCalls, OfFourGigabytesAndMoreAreLeft) {
   EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0xffff'ffff));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1'0000'0000));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, ~std::uint64_t{0}));
+}
+
+TEST_F(TranslatedCalls, WaitForAndWakeUsually) {
+  for (const std::uint64_t operation : kUsualFutexes) {
+    EXPECT_TRUE(makes(CallCheck::kUsualFutex, 0, operation));
+    EXPECT_FALSE(makes(CallCheck::kUsualFutex, 0, operation + (1ULL << 32)));
+    EXPECT_FALSE(makes(CallCheck::kUsualFutex, 0, operation | 0x2000));
+  }
+  EXPECT_FALSE(makes(CallCheck::kUsualFutex, 0, 0));
+  EXPECT_FALSE(makes(CallCheck::kUsualFutex, 0, 0x85));
+}
+
+TEST_F(TranslatedCalls, SeeTheirNumberWhenTheyAreMade) {
+  auto numbers = run_.policy().subspan(static_cast<std::size_t>(Policy::kNumbers), 512);
+  auto high = run_.policy().subspan(static_cast<std::size_t>(Policy::kNumberHigh), 256);
+  std::fill(high.begin() + 2, high.end(), std::uint8_t{1});
+  // mov r10, r8 / mov rax, r9 / nop / nop / syscall
+  constexpr std::array<std::uint8_t, 10> kUnknown{0x4d, 0x89, 0xc2, 0x4c, 0x89,
+                                                  0xc8, 0x90, 0x90, 0x0f, 0x05};
+  use(kUnknown);
+  const auto makes_number = [&](std::uint64_t number, std::uint64_t second = 0x666,
+                                CallCheck futex = CallCheck::kAlways) {
+    sixth_ = number;
+    return makes(futex, 0, second);
+  };
+  EXPECT_TRUE(makes_number(SYS_getpid));
+  EXPECT_TRUE(makes_number(SYS_getpid + (1ULL << 32)));  // the kernel looks at 32 bits
+  EXPECT_TRUE(makes_number(511));
+  for (unsigned bit = 9; bit < 32; ++bit) {
+    EXPECT_FALSE(makes_number(SYS_getpid + (1ULL << bit))) << bit;
+  }
+  numbers[SYS_getpid] = 1;
+  EXPECT_FALSE(makes_number(SYS_getpid));
+  EXPECT_TRUE(makes_number(SYS_getppid));
+  numbers[SYS_futex] = 1;
+  EXPECT_FALSE(makes_number(SYS_futex, 0x81));
+  EXPECT_TRUE(makes_number(SYS_futex, 0x81, CallCheck::kUsualFutex));
+  EXPECT_FALSE(makes_number(SYS_futex, 0x82, CallCheck::kUsualFutex));
+  EXPECT_FALSE(makes_number(SYS_getpid, 0x81, CallCheck::kUsualFutex));
 }
 
 TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {

@@ -170,6 +170,11 @@ TranslatedRun::TranslatedRun()
   std::memcpy(policy().data() + static_cast<std::size_t>(Policy::kIndexMask), &mask, sizeof mask);
 }
 
+void TranslatedRun::expect_left(Special why, const Shape& shape) {
+  // Data out of reach, and no register to reach it by; or a call that was not made.
+  EXPECT_TRUE(why == Special::kRegisters || shape.system_calls != nullptr) << to_string(why);
+}
+
 std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr head,
                                                       Shape shape, bool lands) {
   if (lands) used_ += kPadAlignment - kPadOffset;
@@ -185,9 +190,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   const auto result = translate(code, head, options);
   const auto* block = std::get_if<Superblock>(&result);
   if (block == nullptr) {
-    // Data out of reach, and no register to reach it by; or a call that was not made.
-    const Special why = std::get<Special>(result);
-    EXPECT_TRUE(why == Special::kRegisters || shape.system_calls != nullptr) << to_string(why);
+    expect_left(std::get<Special>(result), shape);
     return std::nullopt;
   }
   if (used_ + block->code.size() > kCodeBytes) throw std::runtime_error{"too much code"};
@@ -239,6 +242,10 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
+    if (exit.kind == ExitKind::kSpecial) {
+      expect_left(exit.special, shape);
+      return std::nullopt;
+    }
     const bool indirect = exit.kind == ExitKind::kIndirect;
     if (indirect) thread.state.general[kRcx] = slot(Slot::kRcx);
     head = indirect ? target : exit.to;

@@ -84,6 +84,7 @@ class TranslatedRun {
   [[nodiscard]] static std::uint64_t& slot(Slot which);
 
  private:
+  static void expect_left(Special why, const Shape& shape);
   /// `lands`: it is entered by its landing pad.
   std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
                                          bool lands);

@@ -61,6 +61,28 @@ TEST(CallFilters, LeaveOtherCallsToTranslatedCode) {
   EXPECT_EQ(calls, all);
 }
 
+TEST(CallFilters, LeaveUsualFutexesToTranslatedCode) {
+  const auto with = [](std::uint32_t operation) {
+    SeccompFilters filters;
+    filters.add(SeccompFilter{{
+        BPF_STMT(kLoad, offsetof(seccomp_data, nr)),
+        BPF_JUMP(kEqual, SYS_futex, 0, 3),
+        BPF_STMT(kLoad, offsetof(seccomp_data, args) + sizeof(std::uint64_t)),
+        BPF_JUMP(kEqual, operation, 0, 1),
+        BPF_STMT(kAnswer, SECCOMP_RET_ERRNO),
+        BPF_STMT(kAnswer, SECCOMP_RET_ALLOW),
+    }});
+    auto calls = inline_system_calls();
+    restrict_inline_calls(calls, filters);
+    return calls[SYS_futex];
+  };
+  using arch::x86::translate::CallCheck;
+  EXPECT_EQ(with(6), CallCheck::kUsualFutex);  // FUTEX_LOCK_PI
+  for (const std::uint32_t operation : arch::x86::translate::kUsualFutexes) {
+    EXPECT_EQ(with(operation), CallCheck::kNever);
+  }
+}
+
 TEST(CallFilters, AreKnownWhereTheyWereSeenOrAreOurs) {
   ProcStatus status;
   EXPECT_TRUE(filters_are_known(status, false, 0));
