@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,11 +108,13 @@ static void by_kernel(void) {
   int ends[2];
   if (pipe(ends) != 0) exit(2);
   uint8_t image[6];
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 5; ++i) {
     write_constant(image, 100 + i);
     if (write(ends[1], image, sizeof image) != sizeof image) exit(2);
-    if (i % 2 == 0) {
+    if (i % 3 == 0) {
       expect(read(ends[0], code, sizeof image) == sizeof image, __LINE__);
+    } else if (i % 3 == 2) {
+      expect(syscall(SYS_read, ends[0], code, sizeof image) == sizeof image, __LINE__);
     } else {
       const struct iovec parts[] = {{code, 2}, {code + 2, 4}};
       expect(readv(ends[0], parts, 2) == sizeof image, __LINE__);
