@@ -21,10 +21,36 @@ constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
 /// Less than that may be code that nobody else has, made at run time, for the most part.
 constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 
-bool has_sections(pid_t pid, const ExecutableMap::Range& range) {
+/// Of `range`, but for the `known` parts of it, which are in order.
+bool has_sections(pid_t pid, const ExecutableMap::Range& range,
+                  const std::vector<CodeModule>& known) {
   if (range.inode == 0) return false;
   const auto file = file_behind(pid, range);
-  return !file || file_has_abort_signature(*file, range.offset, range.end - range.begin);
+  if (!file) return true;
+  constexpr std::uint64_t kSignatureBytes = 4;
+  TraceeAddr at = range.begin;
+  const auto has_before = [&](TraceeAddr end) {
+    const std::uint64_t before = std::min<std::uint64_t>(at - range.begin, kSignatureBytes - 1);
+    const std::uint64_t behind = std::min<std::uint64_t>(range.end - end, kSignatureBytes - 1);
+    return at < end && file_has_abort_signature(*file, range.offset + (at - range.begin) - before,
+                                                end - at + before + behind);
+  };
+  for (const CodeModule& part : known) {
+    if (has_before(part.begin)) return true;
+    at = part.end;
+  }
+  return has_before(range.end);
+}
+
+/// What is kept of it, in order.
+std::vector<CodeModule> parts_of(const CodeModule& module, const KeptCode& kept) {
+  std::vector<CodeModule> parts;
+  for (const CodeModule& each : kept.parts().modules) {
+    if (each.is_part_of(module)) parts.push_back(each);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const CodeModule& a, const CodeModule& b) { return a.begin < b.begin; });
+  return parts;
 }
 
 bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
@@ -60,13 +86,14 @@ void CacheSpace::use_kept_modules() {
       continue;
     }
     auto module = identify(process_.pid(), range);
-    const bool kept = module && adopted && is_in(adopted->parts().modules, *module);
+    const auto parts = module && adopted ? parts_of(*module, *adopted) : std::vector<CodeModule>{};
     // Which parts of such code may be translated is found out while it runs.
-    if (module && !kept && has_sections(process_.pid(), range)) module.reset();
+    if (module && has_sections(process_.pid(), range, parts)) module.reset();
     for (const CodeModule& displaced : modules_.add(range, module)) {
       code_->forget_retired(displaced.begin, displaced.end);
     }
-    if (kept) code_->activate(module->begin, module->end);
+    if (!module) continue;
+    for (const CodeModule& part : parts) code_->activate(part.begin, part.end);
   }
 }
 
@@ -101,9 +128,9 @@ void CacheSpace::keep() {
   const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
   const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
   if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
-    // Each would add what only it can use. Where most is of that kind, the next begins with nothing.
-    const bool forgets =
-        adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
+    // Each would add what only it can use. Where most is of that kind, the next begins with
+    // nothing.
+    const bool forgets = adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
     if (forgets) store_->forget(key_);
     return;
   }

@@ -174,8 +174,10 @@ class CodeCache {
   void deactivate(TraceeAddr begin, TraceeAddr end);
   /// As they were, between kept translations of a module that has come back.
   void link_again(const translate::Branch& module);
-  /// Every exit leads to where it may from the beginning.
-  void link_as_kept(const KeptIndex& index);
+  /// Exits between it and other modules that are used.
+  void link_crossing(const translate::Branch& module);
+  /// Every exit leads to where it may from the beginning. Returns those that may later.
+  std::vector<std::uint32_t> link_as_kept(const KeptIndex& index);
 
   // code_cache_improve.cpp
   struct SeenExit;
@@ -234,7 +236,7 @@ class CodeCache {
   /// Code offsets of rel32 in adopted code that lead to a superblock.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_adopted_;
   std::set<TraceeAddr> splits_;
-  std::unordered_map<TraceeAddr, LikelyTarget> likely_;              ///< By the branch's address.
+  std::unordered_map<TraceeAddr, LikelyTarget> likely_;       ///< By the branch's address.
   std::unordered_map<TraceeAddr, std::uint32_t> redirected_;  ///< Heads of adopted superblocks.
   std::uint32_t adopted_looks_ = 0;
   std::vector<std::pair<TraceeAddr, std::uint32_t>> adopted_links_;  ///< By target, when wanted.

@@ -57,6 +57,17 @@ void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
     open_pad(head, pad);
     kept_pads_.emplace_back(head, pad);
   }
+  link_crossing(module);
+}
+
+void CodeCache::link_crossing(const translate::Branch& module) {
+  const auto inside = [&](TraceeAddr at) { return module.first <= at && at < module.second; };
+  for (const std::uint32_t number : kept_->parts().crossing) {
+    const auto exit = *exits_->find(number);
+    if (!inside(exit.to) && !inside(exit.block.head)) continue;
+    if (!is_active(exit.to) || !is_active(exit.block.head)) continue;
+    if (const auto body = find_body(exit.to)) link(number, memory_.code() + *body);
+  }
 }
 
 void CodeCache::link_again(const translate::Branch& module) {
@@ -128,7 +139,7 @@ void CodeCache::keep(const KeptModules& modules,
     if (calls_renewed_ && block.comes_to_call()) continue;
     if (!block.is_dropped() || block.is_retired()) index.add(block, ranges_of(block));
   }
-  link_as_kept(index);
+  const auto crossing = link_as_kept(index);
   const auto pads = index.pads();
   const auto bodies = index.bodies();
   const auto code = memory_.host_code().first(used_);
@@ -143,11 +154,13 @@ void CodeCache::keep(const KeptModules& modules,
          .weights = {old.weights, weights},
          .places = joined(old.places, places_.pieces()),
          .pads = {pads},
-         .bodies = {bodies}});
+         .bodies = {bodies},
+         .crossing = {crossing}});
   });
 }
 
-void CodeCache::link_as_kept(const KeptIndex& index) {
+std::vector<std::uint32_t> CodeCache::link_as_kept(const KeptIndex& index) {
+  std::vector<std::uint32_t> crossing;
   for (const auto& [head, pad] : index.pads()) revive_pad(pad);
   for (std::uint32_t number = 0; number < exits_->next_number(); ++number) {
     const ExitPlace place = place_of(number);
@@ -156,7 +169,9 @@ void CodeCache::link_as_kept(const KeptIndex& index) {
     if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
     const auto body = index.linked(exit.block.head, exit.to);
     point(place.link(), body ? memory_.code() + *body : miss());
+    if (!body && index.crosses(exit.block.head, exit.to)) crossing.push_back(number);
   }
+  return crossing;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -30,10 +30,19 @@ struct CodeModule {
   [[nodiscard]] bool overlaps(TraceeAddr from, TraceeAddr to) const {
     return begin < to && from < end;
   }
+  /// Both are of one mapping of one file, a part of which may have become something else.
+  [[nodiscard]] bool is_beside(const CodeModule& other) const {
+    return device == other.device && inode == other.inode && size == other.size &&
+           changed_ns == other.changed_ns && begin - file_offset == other.begin - other.file_offset;
+  }
+  /// All that this one says, the other says too.
+  [[nodiscard]] bool is_part_of(const CodeModule& other) const {
+    return is_beside(other) && other.begin <= begin && end <= other.end;
+  }
 };
 
-/// Where the file that is mapped there can be opened, if it can: in the process's own tree, or, if it
-/// has left that (chroot(2)), in ours.
+/// Where the file that is mapped there can be opened, if it can: in the process's own tree, or, if
+/// it has left that (chroot(2)), in ours.
 [[nodiscard]] std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range);
 
 /// The file behind the range; nothing where its content cannot be told from a file, or where the

@@ -24,7 +24,7 @@ std::vector<CodeModule> CodeModules::add(const ExecutableMap::Range& range,
   if (!module) return displaced;
   std::erase_if(gone_, [&](const CodeModule& gone) {
     if (!gone.overlaps(module->begin, module->end)) return false;
-    if (gone != *module) displaced.push_back(gone);
+    if (!gone.is_beside(*module)) displaced.push_back(gone);
     return true;
   });
   return displaced;

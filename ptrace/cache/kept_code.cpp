@@ -40,7 +40,9 @@ bool KeptCode::consistent() const {
   for (const auto& [head, offset] : view_.bodies) {
     if (offset >= code) return false;
   }
-  return std::is_sorted(view_.bodies.begin(), view_.bodies.end());
+  const auto is_exit = [&](std::uint32_t number) { return number < view_.exits.size(); };
+  return std::is_sorted(view_.bodies.begin(), view_.bodies.end()) &&
+         std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
 }
 
 decoder::ExitTable::Base KeptCode::exits(std::shared_ptr<const void> owner) const {

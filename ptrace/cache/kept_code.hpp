@@ -43,12 +43,14 @@ struct KeptArrays {
   Array<ExitPlace> places;
   Array<KeptPad> pads;     ///< Ascending by offset.
   Array<KeptBody> bodies;  ///< Ascending.
+  /// Exits that lead to another module of the same file.
+  Array<std::uint32_t> crossing;
 };
 template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
   return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.rows) &&
          use(arrays.logged) && use(arrays.branches) && use(arrays.exits) && use(arrays.weights) &&
-         use(arrays.places) && use(arrays.pads) && use(arrays.bodies);
+         use(arrays.places) && use(arrays.pads) && use(arrays.bodies) && use(arrays.crossing);
 }
 template <typename T>
 using KeptSpan = std::span<const T>;

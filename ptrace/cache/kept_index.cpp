@@ -30,7 +30,7 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older)
     for (const auto& [head, offset] : list) {
       const CodeModule* was = find(older.modules, head);
       const CodeModule* now = module_at(head);
-      if (was != nullptr && now != nullptr && *was == *now) into[head] = offset;
+      if (was != nullptr && now != nullptr && was->is_part_of(*now)) into[head] = offset;
     }
   };
   take_over(older.bodies, bodies_);
@@ -70,6 +70,13 @@ std::vector<KeptPad> KeptIndex::pads() const {
   std::sort(list.begin(), list.end(),
             [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
   return list;
+}
+
+bool KeptIndex::crosses(TraceeAddr head, TraceeAddr to) const {
+  const CodeModule* from = module_at(head);
+  if (from == nullptr || from->contains(to)) return false;
+  const CodeModule* there = module_at(to);
+  return there != nullptr && there->is_beside(*from) && bodies_.find(to) != bodies_.end();
 }
 
 std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr head, TraceeAddr to) const {

@@ -28,6 +28,8 @@ class KeptIndex {
   /// The code offset that an exit of `head`'s superblock leads to from the beginning; nothing: that
   /// is found out when it is taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr head, TraceeAddr to) const;
+  /// It will, once both modules are there: they are of the same file.
+  [[nodiscard]] bool crosses(TraceeAddr head, TraceeAddr to) const;
 
  private:
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;

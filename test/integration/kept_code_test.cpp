@@ -179,6 +179,22 @@ TEST(KeptCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
   }
 }
 
+TEST(KeptCode, OfAFileInPiecesLeadsFromOneToTheOther) {
+  constexpr std::uint64_t kBranches = 64;
+  const Folder folder;
+  const auto run = [&] {
+    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "pieces");
+  };
+  const Outcome first = run();
+  EXPECT_EQ(first.end.exit_code, 0);
+  EXPECT_GT(first.misses, kBranches);
+  for (int i = 0; i < 2; ++i) {
+    const Outcome again = run();
+    expect_same(first, again);
+    EXPECT_LT(again.misses, kBranches / 2);
+  }
+}
+
 /// Functions of `targets`, in the order in which its first thread calls them.
 void expect_every_target(const Outcome& outcome) {
   constexpr std::uint64_t kPlace = 0x6200'0000'0000;

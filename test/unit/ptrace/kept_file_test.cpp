@@ -46,7 +46,8 @@ class KeptFile : public testing::Test {
             .weights = {weight_},
             .places = {places_},
             .pads = {},
-            .bodies = {}};
+            .bodies = {},
+            .crossing = {crossing_}};
   }
   Bytes code_ = Bytes(1'000'003, 0x90);
   std::array<CodeBlock, 1> block_{};
@@ -55,6 +56,7 @@ class KeptFile : public testing::Test {
   std::array<decoder::PackedExit, 1> exit_{};
   std::array<decoder::ExitWeight, 1> weight_{};
   std::array<ExitPlace, 1> places_{};
+  std::array<std::uint32_t, 1> crossing_{};
 };
 
 TEST_F(KeptFile, IsReadAsItWasWritten) {
@@ -100,6 +102,9 @@ TEST_F(KeptFile, WhatLeadsOutOfItIsRefused) {
   EXPECT_TRUE(refused());
   logged_[0].first_branch = 0;
   block_[0].row_bytes = 4;
+  EXPECT_TRUE(refused());
+  block_[0].row_bytes = 3;
+  crossing_[0] = 1;
   EXPECT_TRUE(refused());
 }
 
