@@ -15,13 +15,7 @@ namespace backtrail::tracee::cache {
 struct CodeBlock {
   /// kMadeHere: of code that is in no file. kLanding: for indirect transfers. kRetired: dropped
   /// with its module, which was as its file says until then. kCalls: comes to a system call.
-  enum Flag : std::uint8_t {
-    kMadeHere = 1,
-    kDropped = 2,
-    kLanding = 4,
-    kRetired = 8,
-    kCalls = 16
-  };
+  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4, kRetired = 8, kCalls = 16 };
 
   TraceeAddr head;
   std::uint32_t offset = 0;     ///< In the code.

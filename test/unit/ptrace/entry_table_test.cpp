@@ -23,8 +23,7 @@ class EntryTableTest : public testing::Test {
   EntryTableTest() { table_.fill(kMiss); }
 
   std::vector<std::uint64_t> first_ = std::vector<std::uint64_t>(kTableEntries);
-  std::vector<std::uint64_t> more_ =
-      std::vector<std::uint64_t>(kMostTableEntries - kTableEntries);
+  std::vector<std::uint64_t> more_ = std::vector<std::uint64_t>(kMostTableEntries - kTableEntries);
   std::uint32_t mask_ = 0;
   EntryTable table_{reinterpret_cast<std::uint8_t*>(first_.data()),  // NOLINT
                     reinterpret_cast<std::uint8_t*>(more_.data()),   // NOLINT
