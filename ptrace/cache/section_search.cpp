@@ -33,11 +33,14 @@ bool file_has_abort_signature(const std::string& path, std::uint64_t offset, std
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   if (offset >= size) return false;
   bytes = std::min(bytes, size - offset);
-  void* mapped =
-      ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), static_cast<off_t>(offset));
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t before = offset % kPageBytes;
+  void* mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_PRIVATE, file.get(),
+                        static_cast<off_t>(offset - before));
   if (mapped == MAP_FAILED) return true;
-  const bool found = has_abort_signature({static_cast<const std::uint8_t*>(mapped), bytes});
-  ::munmap(mapped, bytes);
+  const std::span all{static_cast<const std::uint8_t*>(mapped), before + bytes};
+  const bool found = has_abort_signature(all.subspan(before));
+  ::munmap(mapped, all.size());
   return found;
 }
 
