@@ -485,6 +485,7 @@ void CodeCache::clear() {
   adopted_current_ = false;
   active_.clear();
   links_to_adopted_.clear();
+  redirected_.clear();
   kept_pads_.clear();
   blocks_.clear();
   made_here_ = 0;
