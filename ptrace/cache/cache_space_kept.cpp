@@ -54,7 +54,8 @@ std::vector<CodeModule> parts_of(const CodeModule& module, const KeptCode& kept)
 }
 
 bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const CodeModule& each) { return module.is_part_of(each); });
 }
 
 }  // namespace

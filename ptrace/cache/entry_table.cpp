@@ -11,7 +11,7 @@ namespace {
 
 namespace translate = arch::x86::translate;
 
-/// Every other step, for making it anew takes as long as a hundred misses.
+/// Two bits at a time: each time all pads are looked at.
 constexpr std::size_t kGrowth = 4;
 /// Of eight entries, so many pads at most.
 constexpr std::size_t kMostOfEight = 3;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <tuple>
 
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
@@ -318,6 +319,9 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
 
 void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
                    std::span<std::uint8_t> policy) {
+  static_assert(static_cast<std::size_t>(Policy::kNumbers) +
+                    std::tuple_size_v<arch::x86::translate::InlineSystemCalls> <=
+                static_cast<std::size_t>(Policy::kNumberHigh));
   for (std::size_t i = 0; i < calls.size(); ++i) {
     policy[static_cast<std::size_t>(Policy::kNumbers) + i] =
         calls.at(i) == CallCheck::kAlways ? 0 : 1;

@@ -28,7 +28,7 @@ void take(FuzzedDataProvider& input, std::vector<T>& out) {
 KeptPieces pieces_of(const KeptArrays<Elements>& parts) {
   return {{parts.modules}, {parts.code},     {parts.blocks}, {parts.rows},
           {parts.logged},  {parts.branches}, {parts.exits},  {parts.weights},
-          {parts.places},  {parts.pads},     {parts.bodies}};
+          {parts.places},  {parts.pads},     {parts.bodies}, {parts.crossing}};
 }
 
 Bytes written(const KeptPieces& parts) {
@@ -44,12 +44,15 @@ void look_at(const std::shared_ptr<const KeptCode>& code) {
   const decoder::ExitTable exits{code->exits(code)};
   for (std::uint32_t number = 0; number < parts.exits.size(); ++number) {
     const auto exit = exits.find(number);
-    if (!exit) std::abort();
+    if (!exit || exit->to != exits.target(number)) std::abort();
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) (void)exit->block.branch(i);
     (void)parts.places[number].kind(exit->kind);
   }
   for (const auto& [head, offset] : parts.bodies) {
     if (!code->body(head) || offset > parts.code.size()) std::abort();
+  }
+  for (const std::uint32_t number : parts.crossing) {
+    if (!exits.find(number)) std::abort();
   }
   for (const CodeBlock& block : parts.blocks) {
     (void)exits.block(block.logged);
@@ -63,7 +66,7 @@ void look_at(const std::shared_ptr<const KeptCode>& code) {
 KeptPieces pieces_of(const KeptView& view) {
   return {{view.modules}, {view.code},     {view.blocks}, {view.rows},
           {view.logged},  {view.branches}, {view.exits},  {view.weights},
-          {view.places},  {view.pads},     {view.bodies}};
+          {view.places},  {view.pads},     {view.bodies}, {view.crossing}};
 }
 
 void look_at_written(const KeptPieces& parts) {

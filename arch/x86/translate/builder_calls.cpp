@@ -9,7 +9,8 @@ constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
-// Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h).
+// Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h,
+// asm/unistd_64.h).
 constexpr std::uint8_t kFault = 14;  // EFAULT
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
