@@ -153,6 +153,7 @@ class Engine {
   void report_exits_of_others(ThreadId id, bool on);
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   void bury_zombie_leaders();
+  void ask_again();
   [[nodiscard]] bool executes_in_software() const;
   /// For as long as that is likely to be of use, looks whether threads ask for something, or stop;
   /// true once one has.
@@ -194,6 +195,8 @@ class Engine {
   std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events, some that had one.
   std::set<pid_t> let_go_;
   SpareCpu spare_cpu_;
+  /// Threads whose stop gave way to a signal that an instruction had raised, and since when.
+  std::map<pid_t, Clock::time_point> faults_awaited_;
   std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.

@@ -115,7 +115,8 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     return;
   }
   if (status.is_interrupt_stop() && thread.fault_pending()) {
-    (void)thread.run(RunRequest::kContinue, 0);
+    if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
+    (void)thread.run_on();
     return;
   }
   if (status.is_event(PTRACE_EVENT_EXEC)) {

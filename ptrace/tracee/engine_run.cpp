@@ -217,12 +217,28 @@ void Engine::bury_zombie_leaders() {
   }
 }
 
+/// A program that begins to ignore a signal discards those that wait (signal(7)), and so does
+/// putting back what a single step has undone: then the stop that gave way has to come again.
+void Engine::ask_again() {
+  if (faults_awaited_.empty()) return;
+  const auto now = Clock::now();
+  std::erase_if(faults_awaited_, [&](const auto& awaited) {
+    const auto& [tid, since] = awaited;
+    const auto found = by_tid_.find(tid);
+    if (found == by_tid_.end() || found->second->stopped()) return true;
+    if (now - since < kWaitSlice) return false;
+    if (found->second->stop_wanted()) (void)found->second->interrupt();
+    return true;
+  });
+}
+
 bool Engine::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   bool woken = false;
   for (;;) {
     while (!done() && wait_one()) {
     }
+    ask_again();
     const bool is_done = done();
     if (is_done || Clock::now() >= deadline) {
       // What has happened beside is for pump().
@@ -409,8 +425,10 @@ void Engine::pump(int input_fd) {
     int handled = 0;
     while (handled < kPumpBatch && (wait_one() || serve_asking())) ++handled;
     if (handled == kPumpBatch) ChildSignal::again();  // there may be more
+    ask_again();
     if (!ended_.empty() || oldest_pending() != nullptr) return;
-    if (!executes_in_software() || input_waits(input_fd)) return;
+    const bool may_wait = executes_in_software() || !faults_awaited_.empty();
+    if (!may_wait || input_waits(input_fd)) return;
     if (child_signal_.wait(input_fd, kWaitSlice) == ChildSignal::Woken::kInput) return;
   }
 }

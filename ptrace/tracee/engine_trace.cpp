@@ -1,6 +1,7 @@
 // Which threads are recorded.
 
 #include <algorithm>
+#include <set>
 
 #include "arch/base/log.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -47,9 +48,17 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
   const auto is_one = [&](const Thread& thread) {
     return std::find(ran.begin(), ran.end(), thread.id()) != ran.end();
   };
+  std::set<pid_t> known;
+  for (const auto& [tid, thread] : by_tid_) known.insert(tid);
   if (!ran.empty()) stop_threads(is_one);
   for (const ThreadId& id : ids) {
     if (Thread* thread = find(id)) action(*thread);
+  }
+  // Who was born of one of them meanwhile is held as it is, or will be.
+  for (const auto& [tid, thread] : by_tid_) {
+    if (known.contains(tid)) continue;
+    ran.push_back(thread->id());
+    if (!thread->stopped()) thread->control().stop_wanted = false;
   }
   for (const ThreadId& id : ran) {
     Thread* thread = find(id);

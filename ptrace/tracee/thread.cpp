@@ -234,10 +234,15 @@ Result<void> Thread::run(RunRequest what, int signal) {
   }
   // A thread that is gone is as good as running: its exit status is on its way.
   state_ = next;
+  last_run_ = what;
   regs_.reset();
   cause_.reset();
   debug_status_.reset();
   return done;
+}
+
+Result<void> Thread::run_on() {
+  return run(last_run_ == RunRequest::kListen ? RunRequest::kContinue : last_run_, 0);
 }
 
 Result<void> Thread::interrupt() {

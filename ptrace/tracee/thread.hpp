@@ -111,6 +111,8 @@ class Thread {
 
   /// Sets it going natively. `signal` only at_signal_delivery().
   Result<void> run(RunRequest request, int signal);
+  /// As it was set going last, and with no signal: on to what it had begun.
+  Result<void> run_on();
   /// Asks a running thread to stop (PTRACE_INTERRUPT).
   Result<void> interrupt();
 
@@ -120,6 +122,7 @@ class Thread {
   Process& process_;
   pid_t tid_;
   State state_ = State::kRunning;
+  RunRequest last_run_ = RunRequest::kContinue;
   WaitStatus status_;
   bool in_syscall_ = false;
   std::optional<arch::x86::UserRegs> regs_;
