@@ -53,10 +53,11 @@ std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
 }
 
-/// The signal of this stop is lost when the thread goes on without it.
+/// Its siginfo, and that a signal can be delivered from it, are lost when the thread goes on. Of a
+/// trap, too: from the end of a call a signal would only be sent, and reported once more.
 bool is_signal_stop(Thread& thread) {
   if (!thread.at_signal_delivery()) return false;
-  return thread.status().signal != SIGTRAP || thread.trap_cause() == TrapCause::kOther;
+  return thread.status().signal != SIGTRAP || thread.trap_cause() != TrapCause::kHandlerEntry;
 }
 
 /// Fork, clone and exec are reported in the middle of the call. It has to end before others begin:

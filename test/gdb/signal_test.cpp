@@ -77,6 +77,18 @@ TEST(Signals, StepIntoTheHandler) {
   EXPECT_THAT(gdb.run("info symbol $pc"), HasSubstr("on_usr1"));
 }
 
+TEST(Signals, CanBeInventedAtABreakpointOfARecordedThread) {
+  // What the steps while the thread had its signals blocked did to SIGTRAP is put back at that stop.
+  GdbSession gdb{on("catches_traps")};
+  gdb.run_all({"break main", "continue", "record btrace", "tbreak work", "continue"});
+  EXPECT_EQ(gdb.value("$_siginfo.si_signo"), "5");
+  EXPECT_EQ(gdb.value("$_siginfo.si_code"), "128");  // SI_KERNEL
+  gdb.run("break on_wish");
+  EXPECT_THAT(gdb.run("signal SIGUSR1"), HasSubstr("on_wish (number=10)"));
+  gdb.run("delete");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited with code 01]"));
+}
+
 TEST(Signals, SiginfoTellsTheSender) {
   GdbSession gdb{on("signals")};
   gdb.run_all({"handle SIGUSR1 SIGUSR2 nostop noprint pass", "continue"});
