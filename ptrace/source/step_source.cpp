@@ -104,8 +104,9 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   }
   if (insn_.kind == InsnKind::kSystemCall) forget_area_before_rseq(thread);
   guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
-  const bool watch_syscall =
-      how.syscalls && !how.step && !delivering_ && insn_.kind == InsnKind::kSystemCall;
+  // Behind an exec the call is that of another program.
+  const bool at_syscall = insn_.kind == InsnKind::kSystemCall || thread.in_syscall();
+  const bool watch_syscall = how.syscalls && !how.step && !delivering_ && at_syscall;
   return thread.run(watch_syscall ? RunRequest::kSyscall : RunRequest::kStep, how.signal);
 }
 
@@ -231,8 +232,7 @@ void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, Tr
   if (now == *pc_) return;
   if (insn_.kind == InsnKind::kSystemCall && now == *pc_ + insn_.length) {
     // Not done yet: it has only been entered, or it may be made again.
-    const bool entered = status.kind == WaitKind::kSyscall && thread.in_syscall();
-    if (entered || thread.syscall_will_restart()) return;
+    if (thread.in_syscall() || thread.syscall_will_restart()) return;
   }
   retire(now);
   // A request to stop overtakes the step's own trap.

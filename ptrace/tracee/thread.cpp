@@ -31,6 +31,13 @@ bool is_fault(int signal) {
          signal == SIGFPE;
 }
 
+/// Fork, clone, exec and the end of a vfork are reported in the middle of the call.
+bool is_inside_syscall(const WaitStatus& status) {
+  return status.is_event(PTRACE_EVENT_FORK) || status.is_event(PTRACE_EVENT_VFORK) ||
+         status.is_event(PTRACE_EVENT_CLONE) || status.is_event(PTRACE_EVENT_EXEC) ||
+         status.is_event(PTRACE_EVENT_VFORK_DONE);
+}
+
 }  // namespace
 
 Thread::Thread(Process& process, pid_t tid) : process_{process}, tid_{tid} {}
@@ -50,7 +57,7 @@ void Thread::note_stop(const WaitStatus& status) {
   regs_.reset();
   cause_.reset();
   debug_status_.reset();
-  in_syscall_ = status.kind == WaitKind::kSyscall && !in_syscall_;
+  in_syscall_ = is_inside_syscall(status) || (status.kind == WaitKind::kSyscall && !in_syscall_);
   // Any trap takes a pending one of PTRACE_INTERRUPT with it (ptrace_stop() in kernel/signal.c);
   // one that was sent during the trap comes later, and is swallowed then.
   control_.interrupt_pending = false;

@@ -97,7 +97,7 @@ class Thread {
   /// leaves; in force from the next run() on, until others take their place. How many found a
   /// register.
   std::size_t set_own_breakpoints(std::span<const TraceeAddr> addresses);
-  /// Stopped at a system call's entry (and not its exit).
+  /// Stopped at a system call's entry (and not its exit), or in the middle of it.
   [[nodiscard]] bool in_syscall() const { return in_syscall_; }
   /// The system call before pc was interrupted and the kernel will make it again.
   [[nodiscard]] bool syscall_will_restart();

@@ -88,6 +88,33 @@ TEST(Syscalls, AllOfThem) {
   EXPECT_THAT(gdb.run("continue"), HasSubstr("(call to syscall getppid)"));
 }
 
+TEST(Syscalls, ThatMakeProcessesComeBackOnce) {
+  for (const bool recorded : {false, true}) {
+    SCOPED_TRACE(recorded ? "recorded" : "native");
+    for (const std::string how : {"fork", "vfork"}) {
+      SCOPED_TRACE(how);
+      GdbSession gdb{on("forks", {how})};
+      gdb.run_all({"break main", "continue"});
+      if (recorded) gdb.run("record btrace");
+      gdb.run("catch syscall wait4");
+      gdb.run("catch syscall " + std::string{how == "fork" ? "clone" : "vfork"});
+      EXPECT_THAT(gdb.run("continue"), HasSubstr("(call to syscall"));
+      EXPECT_THAT(gdb.run("continue"), HasSubstr("(returned from syscall"));
+      EXPECT_THAT(gdb.run("continue"), HasSubstr("(call to syscall wait4)"));
+      gdb.run("delete");
+      EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+    }
+    GdbSession gdb{on("forks", {"exec", inferior("calls")})};
+    gdb.run_all({"break before_exec", "continue"});
+    if (recorded) gdb.run("record btrace");
+    gdb.run("catch syscall execve");
+    EXPECT_THAT(gdb.run("continue"), HasSubstr("(call to syscall execve)"));
+    EXPECT_THAT(gdb.run("continue"), HasSubstr("(returned from syscall execve)"));
+    gdb.run_all({"delete", "break touch_global"});
+    EXPECT_THAT(gdb.run("continue"), HasSubstr("touch_global"));
+  }
+}
+
 TEST(Libraries, AreSeenWhenTheyAreLoaded) {
   GdbSession gdb{on("loads", {inferior("libloaded.so")})};
   gdb.run("break library_function");
