@@ -140,6 +140,7 @@ bool CacheSource::set_up(Thread& thread) {
   if (!slot) return failed(slot.error());
   space_ = std::move(*space);
   slot_ = *slot;
+  if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
   log_ = std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_);
   begin_log();
@@ -266,7 +267,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     hold(false);
     filter_call_.reset();
     written_.clear();
-    process_.cache_space.reset();
+    process_.leave_cache_space();
     stop_signal_due_ = false;
     // Half of it must not be refused.
     if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
@@ -427,7 +428,7 @@ void CacheSource::detach(Thread& thread) {
   if (auto removed = space->memory().remove(thread); !removed) {
     log::ptrace().warn("tid={}: {}", thread.tid(), removed.error().message());
   }
-  process_.cache_space.reset();
+  process_.leave_cache_space();
 }
 
 std::string CacheSource::statistics() const {

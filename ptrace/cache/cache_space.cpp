@@ -1,5 +1,6 @@
 #include "ptrace/cache/cache_space.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <csignal>
 #include <cstring>
@@ -48,9 +49,7 @@ bool shares_id_namespace(pid_t pid) {
 CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums)
     : process_{process},
       sums_{std::move(sums)},
-      pages_{[&process](TraceeAddr at, std::span<std::uint8_t> out) {
-        return process.read_code(at, out);
-      }} {}
+      pages_{[this](TraceeAddr at, std::span<std::uint8_t> out) { return read_code(at, out); }} {}
 
 CacheSpace::~CacheSpace() {
   if (!code_) return;
@@ -130,11 +129,29 @@ void CacheSpace::take_actions() {
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
   if (process_.restartable.containing(address) != nullptr) return translate::Special::kSection;
   if (!executable_.contains(address)) return translate::Special::kMemory;
-  if (process_.breakpoints().contains(address) ||
-      is_code_breakpoint(process_.debug_registers(), address)) {
-    return translate::Special::kBreakpoint;
+  const auto stops = [address](Process& process) {
+    return process.breakpoints().contains(address) ||
+           is_code_breakpoint(process.debug_registers(), address);
+  };
+  const bool stops_guest =
+      std::any_of(guests_.begin(), guests_.end(), [&](Process* guest) { return stops(*guest); });
+  return stops(process_) || stops_guest ? translate::Special::kBreakpoint
+                                        : translate::Special::kNone;
+}
+
+std::size_t CacheSpace::read_code(TraceeAddr at, std::span<std::uint8_t> out) {
+  const std::size_t count = process_.read_code(at, out);
+  for (Process* guest : guests_) guest->breakpoints().mask_read(at, out.first(count));
+  return count;
+}
+
+void CacheSpace::stop_at_breakpoints_of(Process& guest) {
+  for (const TraceeAddr address : guest.breakpoints().addresses()) code_->split_at(address);
+  const arch::x86::DebugRegisters& registers = guest.debug_registers();
+  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+    const TraceeAddr address{registers.address(slot)};
+    if (is_code_breakpoint(registers, address)) code_->split_at(address);
   }
-  return translate::Special::kNone;
 }
 
 void CacheSpace::look_for_section(TraceeAddr descriptor) {

@@ -43,7 +43,12 @@ class CacheSpace {
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;
 
+  /// Whose memory it is. Others that share it (a vfork's child) are guests.
   [[nodiscard]] const Process& process() const { return process_; }
+  void add_guest(Process& guest) { guests_.push_back(&guest); }
+  void remove_guest(const Process& guest) { std::erase(guests_, &guest); }
+  /// A guest's threads begin to use it: they stop at breakpoints of its own, too.
+  void stop_at_breakpoints_of(Process& guest);
   [[nodiscard]] CacheMemory& memory() { return *memory_; }
   [[nodiscard]] CodeCache& code() { return *code_; }
 
@@ -133,6 +138,8 @@ class CacheSpace {
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   void note_way_to_stop(std::size_t slot);
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
+  /// Breakpoints do not show.
+  std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
   Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
   [[nodiscard]] bool is_quiet(TraceeAddr address) const;
   /// Translations of what is not as it was.
@@ -141,6 +148,7 @@ class CacheSpace {
   void leave_section(const RestartableSection& section);
 
   Process& process_;
+  std::vector<Process*> guests_;
   std::shared_ptr<SourceStatistics> sums_;
   std::unique_ptr<CacheMemory> memory_;
   translate::InlineSystemCalls inline_calls_{};

@@ -104,6 +104,13 @@ std::optional<std::uint8_t> BreakpointTable::original(TraceeAddr address) const 
   return it->second.original;
 }
 
+std::vector<TraceeAddr> BreakpointTable::addresses() const {
+  std::vector<TraceeAddr> all;
+  all.reserve(entries_.size());
+  for (const auto& [address, entry] : entries_) all.push_back(address);
+  return all;
+}
+
 void BreakpointTable::mask_read(TraceeAddr address, std::span<std::uint8_t> bytes) const {
   for_each_in(entries_, address, bytes.size(), [&](std::size_t index, const Entry& entry) {
     if (entry.inserted && bytes[index] == kInt3) bytes[index] = entry.original;

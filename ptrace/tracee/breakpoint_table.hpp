@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "ptrace/tracee/tracee_memory.hpp"
 
@@ -43,6 +44,7 @@ class BreakpointTable {
   /// The program's own byte below it.
   [[nodiscard]] std::optional<std::uint8_t> original(TraceeAddr address) const;
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] std::vector<TraceeAddr> addresses() const;
   [[nodiscard]] bool empty() const { return entries_.empty(); }
 
   /// Replaces our int3s in `bytes`, just read from `address` on, by the program's own bytes.

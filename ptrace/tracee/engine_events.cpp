@@ -283,7 +283,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     parent.control().vfork_parent = true;
     // What translated code needs lies in memory that the two share.
     if (shares_memory(parent.id().pid, child_pid)) {
-      (*child)->cache_space = parent.process().cache_space;
+      (*child)->share_cache_space(parent.process());
     }
   }
   if (vfork ? reported.vfork : reported.fork) {

@@ -17,9 +17,8 @@ Process::Process(pid_t pid, bool attached, ProcessMemory memory)
       insns_{*this} {}
 
 Process::~Process() {
-  // A vfork's child may still use it; what it needs of this process is gone.
-  const auto& space = cache_space;
-  if (space && &space->process() == this) space->forbid("the process that shared its memory ended");
+  // The threads' sources, which end later, look for it here.
+  end_sharing();
 }
 
 Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached) {
@@ -102,6 +101,26 @@ Thread* Process::any_stopped() {
   return found == threads_.end() ? nullptr : found->get();
 }
 
+void Process::share_cache_space(const Process& parent) {
+  cache_space = parent.cache_space;
+  if (cache_space) cache_space->add_guest(*this);
+}
+
+void Process::leave_cache_space() {
+  end_sharing();
+  cache_space.reset();
+}
+
+void Process::end_sharing() {
+  if (!cache_space) return;
+  if (&cache_space->process() != this) {
+    cache_space->remove_guest(*this);
+  } else {
+    // A vfork's child may still use it; what it needs of this process is gone.
+    cache_space->forbid("the process that shared its memory ended");
+  }
+}
+
 Result<void> Process::renew_memory() {
   BT_CHECKED(memory_.reopen(pid_));
   return identify(pid_);
@@ -117,6 +136,7 @@ void Process::become_new_image(Thread& survivor) {
   trap_action = {};
   restartable = {};
   lifted_for_vfork = false;
+  leave_cache_space();
 }
 
 void Process::inherit_from(Process& parent) {

@@ -77,6 +77,10 @@ class Process final : public decoder::CodeReader {
   void become_new_image(Thread& survivor);
   /// Takes over what a forked child has of its parent: breakpoints in its memory, filters.
   void inherit_from(Process& parent);
+  /// A vfork's child uses its parent's memory, and what lies there for translated code.
+  void share_cache_space(const Process& parent);
+  /// That memory is not ours any more, or not for much longer.
+  void leave_cache_space();
 
   /// System calls the client wants to see; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
@@ -95,6 +99,7 @@ class Process final : public decoder::CodeReader {
  private:
   Process(pid_t pid, bool attached, ProcessMemory memory);
   Result<void> identify(pid_t tid);
+  void end_sharing();
 
   pid_t pid_;
   bool attached_;

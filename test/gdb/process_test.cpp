@@ -54,6 +54,15 @@ TEST(Forks, VforkIsCaughtAndGoesOn) {
   EXPECT_THAT(gdb.run("continue"), HasSubstr("in_parent (status=5)"));
 }
 
+TEST(Forks, ARecordedVforkChildStopsAtBreakpointsOfItsOwn) {
+  // Its parent, whose memory it uses, has run that function before.
+  GdbSession gdb{on("forks", {"vfork"})};
+  gdb.run_all({"set follow-fork-mode child", "break main", "continue", "record btrace",
+               "catch vfork", "continue", "stepi", "record btrace", "break before_and_in_vfork"});
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("before_and_in_vfork ()"));
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited with code 05"));
+}
+
 TEST(Exec, TheNewProgramIsDebugged) {
   GdbSession gdb{on("forks", {"exec", inferior("calls")})};
   gdb.run_all({"break before_exec", "continue", "break touch_global"});

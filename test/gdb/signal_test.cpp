@@ -78,7 +78,8 @@ TEST(Signals, StepIntoTheHandler) {
 }
 
 TEST(Signals, CanBeInventedAtABreakpointOfARecordedThread) {
-  // What the steps while the thread had its signals blocked did to SIGTRAP is put back at that stop.
+  // What the steps while the thread had its signals blocked did to SIGTRAP is put back at that
+  // stop.
   GdbSession gdb{on("catches_traps")};
   gdb.run_all({"break main", "continue", "record btrace", "tbreak work", "continue"});
   EXPECT_EQ(gdb.value("$_siginfo.si_signo"), "5");

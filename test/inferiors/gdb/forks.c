@@ -14,6 +14,7 @@ void in_parent(int status) {
   printf("child ended with %d\n", status);
 }
 void before_exec(void) {}
+void before_and_in_vfork(void) {}
 
 static int wait_for(pid_t child) {
   int status = 0;
@@ -31,8 +32,12 @@ int main(int argc, char** argv) {
     return 99;
   }
   if (strcmp(how, "vfork") == 0) {
+    before_and_in_vfork();
     pid_t child = vfork();
-    if (child == 0) _exit(5);
+    if (child == 0) {
+      before_and_in_vfork();
+      _exit(5);
+    }
     return wait_for(child);
   }
   pid_t child = fork();
