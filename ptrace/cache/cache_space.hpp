@@ -128,6 +128,10 @@ class CacheSpace {
   /// Signal actions as they were when the memory was set up.
   void take_actions();
   void begin_keeping(std::shared_ptr<KeptStore> store);
+  /// Of a program that has none of its own.
+  std::shared_ptr<const KeptCode> code_of_its_kind(const std::string& place);
+  /// What has been kept of this program may serve others of its kind.
+  void offer_to_its_kind();
   void use_kept_modules();
   /// They are gone, or may change from now on.
   void retire(const std::vector<CodeModule>& modules);
@@ -172,6 +176,13 @@ class CacheSpace {
   std::string why_forbidden_;
   std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
   std::string key_;
+  /// Programs that load the same libraries, or at least the same dynamic linker.
+  struct Kind {
+    std::string name;
+    std::uint64_t most_bytes = 0;  ///< Of code that is to serve all of them.
+  };
+  std::vector<Kind> kinds_;  ///< Of a program of which nothing was kept.
+  std::uint64_t own_inode_ = 0;
   CodeModules modules_;
 };
 

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <span>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
+#include "ptrace/cache/program_kind.hpp"
 #include "ptrace/cache/section_search.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
@@ -18,6 +22,12 @@ namespace {
 constexpr std::size_t kWorthKeepingShare = 64;
 /// What is kept takes up room in the processes that take it over.
 constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
+/// The same for what is kept of another program, of which all that is its own is no use: where that
+/// one loads the same libraries, and where it is known of the dynamic linker only.
+constexpr std::uint64_t kMostSharedBytes = 8ULL << 20;
+constexpr std::uint64_t kMostCommonBytes = 2ULL << 20;
+/// Who serves others is replaced by who has this share more for them.
+constexpr std::uint64_t kBetterShare = 4;
 /// Less than that may be code that nobody else has, made at run time, for the most part.
 constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 
@@ -63,20 +73,63 @@ bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
 void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   if (!store) return;
   const auto exe = ProcFs{}.exe(process_.pid());
-  const auto place = repeated_place(process_.pid());
-  if (!exe || !place) return;
+  const auto repeated = repeated_place(process_.pid());
+  if (!exe || !repeated) return;
   store_ = std::move(store);
-  key_ = fmt::format("{} {:x} {:x} {:x}", *exe, memory_->code().value(), memory_->table().value(),
-                     *place);
-  if (translate::faster_table_index() == translate::TableIndex::kMasked) key_ += " pext";
+  std::string place =
+      fmt::format(" {:x} {:x} {:x}", memory_->code().value(), memory_->table().value(), *repeated);
+  if (translate::faster_table_index() == translate::TableIndex::kMasked) place += " pext";
   if (inline_calls_ != inline_system_calls()) {
     std::string calls;
     for (const translate::CallCheck check : inline_calls_) calls += static_cast<char>(check);
-    key_ += fmt::format(" {:x}", std::hash<std::string>{}(calls));
+    place += fmt::format(" {:x}", std::hash<std::string>{}(calls));
   }
+  key_ = *exe + place;
   // Kept superblocks run along over breakpoints that are there already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
-  if (auto kept = store_->find(key_)) code_->adopt(std::move(kept));
+  auto kept = store_->find(key_);
+  if (!kept) kept = code_of_its_kind(place);
+  if (kept) code_->adopt(std::move(kept));
+}
+
+std::shared_ptr<const KeptCode> CacheSpace::code_of_its_kind(const std::string& place) {
+  const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
+  own_inode_ = facts.st_ino;
+  const ProgramKind kind = kind_of_program(file.get());
+  if (kind.linker.empty()) return nullptr;
+  const std::string linked = "* " + kind.linker + place;
+  kinds_ = {{linked + kind.libraries, kMostSharedBytes}, {linked, kMostCommonBytes}};
+  for (const Kind& each : kinds_) {
+    const auto who = store_->stand_in(each.name);
+    if (!who) continue;
+    if (auto code = store_->find(who->key)) return code;
+  }
+  return nullptr;
+}
+
+void CacheSpace::offer_to_its_kind() {
+  if (kinds_.empty()) return;
+  const auto code = store_->find(key_);
+  if (!code) return;
+  std::vector<translate::Branch> own;
+  for (const CodeModule& module : code->parts().modules) {
+    if (module.inode == own_inode_) own.emplace_back(module.begin, module.end);
+  }
+  const auto& blocks = code->parts().blocks;
+  const auto shared = static_cast<std::uint64_t>(
+      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
+        return std::none_of(own.begin(), own.end(), [&](const translate::Branch& module) {
+          return module.first <= block.head && block.head < module.second;
+        });
+      }));
+  for (const Kind& kind : kinds_) {
+    if (code->parts().code.size() > kind.most_bytes) continue;
+    const auto who = store_->stand_in(kind.name);
+    const bool better = !who || shared > who->shared + who->shared / kBetterShare;
+    if (better || !store_->has(who->key)) store_->set_stand_in(kind.name, {key_, shared});
+  }
 }
 
 void CacheSpace::use_kept_modules() {
@@ -135,14 +188,15 @@ void CacheSpace::keep() {
     if (forgets) store_->forget(key_);
     return;
   }
-  if (made <= old / kWorthKeepingShare) return;
-  // Of processes that run at the same time, who has the most to leave.
   const auto other = store_->find(key_);
+  if (made <= (other ? old / kWorthKeepingShare : 0)) return;
+  // Of processes that run at the same time, who has the most to leave.
   if (other && other != adopted &&
       usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
     return;
   }
   code_->keep(modules_.kept(), [this](const KeptPieces& code) { store_->put(key_, code); });
+  offer_to_its_kind();
 }
 
 }  // namespace backtrail::tracee::cache

@@ -13,6 +13,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/kept_seal.hpp"
+#include "ptrace/cache/key_hash.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -23,12 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostFolderBytes = 1024ULL << 20;
 constexpr mode_t kOnlyOwner = 0700;
 constexpr mode_t kOwnerFile = 0600;
-
-std::uint64_t hash(const std::string& text) {
-  std::uint64_t value = 0xcbf2'9ce4'8422'2325ULL;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3ULL;
-  return value;
-}
 
 bool is_ours(const struct stat& facts) {
   return facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -73,7 +68,7 @@ std::shared_ptr<const KeptCode> map_written(int fd, const std::string& key) {
 
 }  // namespace
 
-KeptStore::KeptStore(fs::path folder) : folder_{std::move(folder)} {}
+KeptStore::KeptStore(fs::path folder) : folder_{std::move(folder)}, stand_ins_{folder_} {}
 
 KeptStore::~KeptStore() {
   if (wrote_) remove_oldest();
@@ -101,7 +96,7 @@ bool KeptStore::folder_is_private(bool make) const {
 }
 
 fs::path KeptStore::file_of(const std::string& key) const {
-  return folder_ / fmt::format("{:016x}.code", hash(key));
+  return folder_ / fmt::format("{:016x}.code", key_hash(key));
 }
 
 std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
@@ -121,6 +116,13 @@ std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
   return code;
 }
 
+bool KeptStore::has(const std::string& key) const {
+  if (const auto known = entries_.find(key); known != entries_.end())
+    return known->second != nullptr;
+  std::error_code error;
+  return !folder_.empty() && fs::is_regular_file(file_of(key), error);
+}
+
 void KeptStore::put(const std::string& key, const KeptPieces& code) {
   auto made = put_in_folder(key, code);
   if (!made) {
@@ -137,6 +139,14 @@ void KeptStore::forget(const std::string& key) {
   std::error_code ignored;
   fs::remove(path, ignored);
   fs::remove(seal_of(path), ignored);
+}
+
+std::optional<StandIn> KeptStore::stand_in(const std::string& kind) {
+  return stand_ins_.find(kind, !folder_.empty() && folder_is_private(false));
+}
+
+void KeptStore::set_stand_in(const std::string& kind, const StandIn& who) {
+  stand_ins_.set(kind, who, !folder_.empty() && folder_is_private(true));
 }
 
 std::shared_ptr<const KeptCode> KeptStore::put_in_folder(const std::string& key,

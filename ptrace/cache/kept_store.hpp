@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ptrace/cache/kept_file.hpp"
+#include "ptrace/cache/stand_ins.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -26,10 +28,16 @@ class KeptStore {
 
   /// nullptr when there is none.
   std::shared_ptr<const KeptCode> find(const std::string& key);
+  /// find() may find it.
+  [[nodiscard]] bool has(const std::string& key) const;
   /// Written at once, and found where it was written to: tens of megabytes are not held twice.
   void put(const std::string& key, const KeptPieces& code);
   /// There is nothing for it any more.
   void forget(const std::string& key);
+
+  /// The entry that stands in for programs of a kind.
+  std::optional<StandIn> stand_in(const std::string& kind);
+  void set_stand_in(const std::string& kind, const StandIn& who);
 
   /// $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty when neither is known, or when
   /// BACKTRAIL_KEEP=0.
@@ -43,6 +51,7 @@ class KeptStore {
   void remove_oldest() const;
 
   std::filesystem::path folder_;
+  StandIns stand_ins_;
   std::map<std::string, std::shared_ptr<const KeptCode>> entries_;
   bool wrote_ = false;
 };

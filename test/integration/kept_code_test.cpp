@@ -1,5 +1,6 @@
 // Translations taken over from an earlier process: the same trace, and no harm from any file.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -279,6 +280,71 @@ TEST_F(KeptModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
   }
 }
 
+/// Two programs that load the same libraries, whose own code is at the same addresses.
+class KeptForItsKind : public testing::Test {
+ protected:
+  Outcome run(const std::string& name) {
+    return run_with(std::make_shared<cache::KeptStore>(folder_.inner()), name);
+  }
+  void forget_all() { fs::remove_all(folder_.inner()); }
+  [[nodiscard]] std::vector<fs::path> files() const { return folder_.files(); }
+
+ private:
+  Folder folder_;
+};
+
+TEST_F(KeptForItsKind, ANewProgramTakesWhatAnotherOneLeftOfItsLibraries) {
+  const Outcome calls = run("calls");
+  forget_all();
+  const Outcome alone = run("jumps");
+  forget_all();
+  expect_same(calls, run("calls"));
+  const Outcome second = run("jumps");
+  expect_same(alone, second);
+  EXPECT_LT(second.misses, alone.misses * 3 / 4);
+  // Each has its own from then on.
+  for (const char* name : {"jumps", "calls"}) {
+    const Outcome again = run(name);
+    expect_same(again, std::string{name} == "jumps" ? alone : calls);
+    EXPECT_LT(again.misses, second.misses);
+  }
+}
+
+TEST_F(KeptForItsKind, IsOfUseToWhoLoadsOthersThroughTheSameLinkerToo) {
+  const Outcome alone = run("throws");
+  forget_all();
+  (void)run("calls");
+  const Outcome second = run("throws");
+  expect_same(alone, second);
+  EXPECT_LT(second.misses, alone.misses);
+}
+
+TEST_F(KeptForItsKind, DamagedNotesDoNoHarm) {
+  const Outcome alone = run("jumps");
+  for (const std::string_view what : {"", "x", "\n\n\n", "* \n1\nnobody\n"}) {
+    forget_all();
+    (void)run("calls");
+    for (const auto& file : files()) {
+      if (file.extension() == ".like") std::ofstream{file, std::ios::trunc} << what;
+    }
+    const Outcome second = run("jumps");
+    expect_same(alone, second);
+    EXPECT_EQ(second.misses, alone.misses);
+  }
+}
+
+TEST_F(KeptForItsKind, ServesAgainOnceWhoServedIsGone) {
+  const Outcome alone = run("jumps");
+  forget_all();
+  (void)run("calls");
+  for (const auto& file : files()) {
+    if (file.extension() == ".code") fs::remove(file);
+  }
+  EXPECT_EQ(run("jumps").misses, alone.misses);
+  // Now that one does.
+  EXPECT_LT(run("calls").misses, alone.misses);
+}
+
 TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
   const Folder folder;
   const auto run = [&] {
@@ -300,7 +366,11 @@ TEST(KeptCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "calls");
   };
-  const auto code_and_note = [&] { return folder.files().size() > 1; };
+  const auto code_and_note = [&] {
+    const auto files = folder.files();
+    return std::any_of(files.begin(), files.end(),
+                       [](const fs::path& file) { return file.extension() == ".checked"; });
+  };
   const Outcome first = run();
   // Not at once: a change right behind would not show.
   for (int tries = 0; tries < 1000 && !code_and_note(); ++tries) (void)run();

@@ -1,0 +1,36 @@
+#pragma once
+/// @file
+/// Whose translations serve a program that has none of its own yet: those of another one that loads
+/// the same libraries. Each test of a project is such a program once.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace backtrail::tracee::cache {
+
+struct StandIn {
+  std::string key;           ///< Of its translations in the KeptStore.
+  std::uint64_t shared = 0;  ///< Superblocks of them that are not of its own code.
+};
+
+/// By kind of program, in files beside the translations, or in memory.
+class StandIns {
+ public:
+  explicit StandIns(std::filesystem::path folder) : folder_{std::move(folder)} {}
+
+  /// `in_folder`: the folder is to be trusted.
+  [[nodiscard]] std::optional<StandIn> find(const std::string& kind, bool in_folder);
+  void set(const std::string& kind, const StandIn& who, bool in_folder);
+
+ private:
+  [[nodiscard]] std::filesystem::path file_of(const std::string& kind) const;
+
+  std::filesystem::path folder_;
+  std::map<std::string, StandIn> known_;
+};
+
+}  // namespace backtrail::tracee::cache
