@@ -71,6 +71,10 @@ class CacheSpace {
   /// Looks at it again if it may have; drops what is not true any more.
   Result<void> refresh();
 
+  /// The process has a child, which begins as it is: where there is much that is not kept yet, it
+  /// is now.
+  void keep_for_child();
+
   /// The memory for translations is used up: every thread has to leave them.
   void want_room() { room_wanted_ = true; }
   [[nodiscard]] bool room_wanted() const { return room_wanted_; }
@@ -136,6 +140,7 @@ class CacheSpace {
   /// They are gone, or may change from now on.
   void retire(const std::vector<CodeModule>& modules);
   void keep();
+  void put_kept(CodeCache::Keeping when);
   /// Those of modules that are, or were, here.
   [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
   /// Ids as the program sees them, for the signals that it sends itself.
@@ -176,6 +181,7 @@ class CacheSpace {
   std::string why_forbidden_;
   std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
   std::string key_;
+  std::size_t kept_meanwhile_ = 0;  ///< So many of our superblocks.
   /// Programs that load the same libraries, or at least the same dynamic linker.
   struct Kind {
     std::string name;

@@ -20,6 +20,9 @@ namespace {
 
 /// Fewer new superblocks than this share of the old ones are not worth keeping.
 constexpr std::size_t kWorthKeepingShare = 64;
+/// For a child more, and this many, are: it may go on with something else at once.
+constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
+constexpr std::size_t kWorthKeepingMeanwhile = 64;
 /// What is kept takes up room in the processes that take it over.
 constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
 /// The same for what is kept of another program, of which all that is its own is no use: where that
@@ -195,7 +198,21 @@ void CacheSpace::keep() {
       usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
     return;
   }
-  code_->keep(modules_.kept(), [this](const KeptPieces& code) { store_->put(key_, code); });
+  put_kept(CodeCache::Keeping::kAtEnd);
+}
+
+void CacheSpace::keep_for_child() {
+  if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostKeptBytes) return;
+  const std::size_t made = code_->blocks_of_files();
+  const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
+  const std::size_t kept = old + kept_meanwhile_;
+  if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
+  kept_meanwhile_ = made;
+  put_kept(CodeCache::Keeping::kMeanwhile);
+}
+
+void CacheSpace::put_kept(CodeCache::Keeping when) {
+  code_->keep(modules_.kept(), when, [this](const KeptPieces& code) { store_->put(key_, code); });
   offer_to_its_kind();
 }
 

@@ -240,9 +240,12 @@ void CodeCache::point_exits(const HeadTable::Entry& head, TraceeAddr target) {
   }
 }
 
+std::uint32_t CodeCache::distance_to(std::uint64_t link, TraceeAddr target) const {
+  return static_cast<std::uint32_t>(target - (memory_.code() + link + kRel32Bytes));
+}
+
 void CodeCache::point(std::uint64_t link, TraceeAddr target) {
-  const TraceeAddr behind = memory_.code() + link + sizeof(std::uint32_t);
-  memory_.store_link(link, static_cast<std::uint32_t>(target - behind));
+  memory_.store_link(link, distance_to(link, target));
 }
 
 void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {

@@ -69,9 +69,11 @@ class CodeCache {
   void retire(TraceeAddr begin, TraceeAddr end);
   /// Those that were retired there are not to be kept.
   void forget_retired(TraceeAddr begin, TraceeAddr end);
+  /// kAtEnd: nothing runs from here any more, and it is changed where it lies.
+  enum class Keeping : std::uint8_t { kAtEnd, kMeanwhile };
   /// Hands everything on, for other processes, unless it was made for a debugger or forgotten.
-  /// Nothing runs from here any more.
-  void keep(const KeptModules& modules, const std::function<void(const KeptPieces&)>& use);
+  void keep(const KeptModules& modules, Keeping when,
+            const std::function<void(const KeptPieces&)>& use);
 
   /// The translation of the code at `head`, made if need be, with some of what is likely to run
   /// next; Special when there can be none. kNone: the memory for translations is used up.
@@ -135,6 +137,8 @@ class CodeCache {
   std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
   /// Where the next superblock's code goes.
   std::optional<std::uint64_t> reserve(Use use);
+  /// What the rel32 at that code offset says to lead there.
+  [[nodiscard]] std::uint32_t distance_to(std::uint64_t link, TraceeAddr target) const;
   void point(std::uint64_t link, TraceeAddr target);
   void register_exits(const translate::Superblock& block, std::uint32_t logged);
   /// Lets the exits of a new superblock lead on, and what waited for it to it.
@@ -176,8 +180,9 @@ class CodeCache {
   void link_again(const translate::Branch& module);
   /// Exits between it and other modules that are used.
   void link_crossing(const translate::Branch& module);
-  /// Every exit leads to where it may from the beginning. Returns those that may later.
-  std::vector<std::uint32_t> link_as_kept(const KeptIndex& index);
+  /// Every exit in the code leads to where it may from the beginning. Returns those that may later.
+  std::vector<std::uint32_t> link_as_kept(const KeptIndex& index,
+                                          std::span<std::uint8_t> code) const;
 
   // code_cache_improve.cpp
   struct SeenExit;

@@ -129,7 +129,7 @@ ExitPlace CodeCache::place_of(std::uint32_t exit_number) const {
   return places_[exit_number - kept_exits_];
 }
 
-void CodeCache::keep(const KeptModules& modules,
+void CodeCache::keep(const KeptModules& modules, Keeping when,
                      const std::function<void(const KeptPieces&)>& use) {
   if (!complete_) return;
   const KeptView old = kept_ ? kept_->parts() : KeptView{};
@@ -139,10 +139,15 @@ void CodeCache::keep(const KeptModules& modules,
     if (calls_renewed_ && block.comes_to_call()) continue;
     if (!block.is_dropped() || block.is_retired()) index.add(block, ranges_of(block));
   }
-  const auto crossing = link_as_kept(index);
+  std::span<std::uint8_t> code = memory_.host_code().first(used_);
+  std::vector<std::uint8_t> copy;
+  if (when == Keeping::kMeanwhile) {
+    copy.assign(code.begin(), code.end());
+    code = copy;
+  }
+  const auto crossing = link_as_kept(index, code);
   const auto pads = index.pads();
   const auto bodies = index.bodies();
-  const auto code = memory_.host_code().first(used_);
   exits_->with_added([&](auto logged, auto branches, auto exits, auto weights) {
     use({.modules = {index.modules()},
          .code = {code},
@@ -159,16 +164,24 @@ void CodeCache::keep(const KeptModules& modules,
   });
 }
 
-std::vector<std::uint32_t> CodeCache::link_as_kept(const KeptIndex& index) {
+std::vector<std::uint32_t> CodeCache::link_as_kept(const KeptIndex& index,
+                                                   std::span<std::uint8_t> code) const {
   std::vector<std::uint32_t> crossing;
-  for (const auto& [head, pad] : index.pads()) revive_pad(pad);
+  for (const auto& [head, pad] : index.pads()) {
+    const auto there = code.subspan(pad, translate::kDeadPad.size());
+    if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) continue;
+    const auto alive = translate::pad_beginning(block_of_pad(pad).body);
+    std::copy(alive.begin(), alive.end(), there.begin());
+  }
   for (std::uint32_t number = 0; number < exits_->next_number(); ++number) {
     const ExitPlace place = place_of(number);
     if (place.link() == 0) continue;
     const auto exit = *exits_->find(number);
     if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
     const auto body = index.linked(exit.block.head, exit.to);
-    point(place.link(), body ? memory_.code() + *body : miss());
+    const std::uint32_t distance =
+        distance_to(place.link(), body ? memory_.code() + *body : miss());
+    std::memcpy(code.subspan(place.link()).data(), &distance, sizeof distance);
     if (!body && index.crosses(exit.block.head, exit.to)) crossing.push_back(number);
   }
   return crossing;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/cache/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -285,6 +286,8 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     if (shares_memory(parent.id().pid, child_pid)) {
       (*child)->share_cache_space(parent.process());
     }
+  } else if (const auto& space = parent.process().cache_space) {
+    space->keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {
     post(parent,

@@ -91,6 +91,27 @@ TEST(Record, StatisticsCountWhatRan) {
   }
 }
 
+/// What `--stats` counts under that name.
+long counted(const Ran& ran, const std::string& name) {
+  const auto at = ran.output.find("backtrail: " + name + " ");
+  return at == std::string::npos
+             ? -1
+             : std::strtol(ran.output.c_str() + at + name.size() + std::size("backtrail:"), nullptr,
+                           10);
+}
+
+TEST(Record, ChildrenBeginWithWhatTheirParentHasTranslated) {
+  const auto misses = [](const std::string& children) {
+    const Ran ran = run({"env", "BACKTRAIL_KEEP=0", BT_BACKTRAIL, "record", "--stats", "--",
+                         BT_INFERIOR_DIR "/prefork", children});
+    EXPECT_EQ(ran.status, 0);
+    return counted(ran, "misses");
+  };
+  const long alone = misses("0");
+  ASSERT_GT(alone, 100);
+  EXPECT_LT(misses("8"), alone * 3 / 2);
+}
+
 TEST(Record, TranslatesBehindAContainersFilter) {
   for (const std::string filter : {"container", "kills"}) {
     const Ran ran = run({BT_INFERIOR_DIR "/filtered", filter, BT_BACKTRAIL, "record", "--stats",
