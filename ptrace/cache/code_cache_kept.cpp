@@ -133,12 +133,13 @@ void CodeCache::keep(const KeptModules& modules, Keeping when,
                      const std::function<void(const KeptPieces&)>& use) {
   if (!complete_) return;
   const KeptView old = kept_ ? kept_->parts() : KeptView{};
-  KeptIndex index{modules, old};
+  KeptIndex index{modules, old, blocks_.size()};
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const CodeBlock& block = blocks_[i];
     if (calls_renewed_ && block.comes_to_call()) continue;
     if (!block.is_dropped() || block.is_retired()) index.add(block, ranges_of(block));
   }
+  index.complete();
   std::span<std::uint8_t> code = memory_.host_code().first(used_);
   std::vector<std::uint8_t> copy;
   if (when == Keeping::kMeanwhile) {
@@ -146,8 +147,6 @@ void CodeCache::keep(const KeptModules& modules, Keeping when,
     code = copy;
   }
   const auto crossing = link_as_kept(index, code);
-  const auto pads = index.pads();
-  const auto bodies = index.bodies();
   exits_->with_added([&](auto logged, auto branches, auto exits, auto weights) {
     use({.modules = {index.modules()},
          .code = {code},
@@ -158,8 +157,8 @@ void CodeCache::keep(const KeptModules& modules, Keeping when,
          .exits = joined(old.exits, exits),
          .weights = {old.weights, weights},
          .places = joined(old.places, places_.pieces()),
-         .pads = {pads},
-         .bodies = {bodies},
+         .pads = {index.pads()},
+         .bodies = {index.bodies()},
          .crossing = {crossing}});
   });
 }

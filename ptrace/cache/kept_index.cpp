@@ -16,21 +16,23 @@ const CodeModule* find(std::span<const CodeModule> modules, TraceeAddr address) 
 
 }  // namespace
 
-KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older)
+KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more)
     : modules_{modules.present}, present_{modules.present.size()} {
-  const auto add_free = [this](const CodeModule& more) {
+  const auto add_free = [this](const CodeModule& other) {
     const bool taken = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
-      return module.overlaps(more.begin, more.end);
+      return module.overlaps(other.begin, other.end);
     });
-    if (!taken) modules_.push_back(more);
+    if (!taken) modules_.push_back(other);
   };
   for (auto gone = modules.gone.rbegin(); gone != modules.gone.rend(); ++gone) add_free(*gone);
   for (const CodeModule& old : older.modules) add_free(old);
   const auto take_over = [&](const auto& list, auto& into) {
+    into.reserve(list.size() + more);
     for (const auto& [head, offset] : list) {
       const CodeModule* was = find(older.modules, head);
       const CodeModule* now = module_at(head);
-      if (was != nullptr && now != nullptr && was->is_part_of(*now)) into[head] = offset;
+      if (was != nullptr && now != nullptr && was->is_part_of(*now))
+        into.emplace_back(head, offset);
     }
   };
   take_over(older.bodies, bodies_);
@@ -53,37 +55,43 @@ void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   });
   if (!alone) return;
   if (block.is_landing()) {
-    pads_[block.head] = block.offset + arch::x86::translate::kPadOffset;
+    pads_.emplace_back(block.head, block.offset + arch::x86::translate::kPadOffset);
   } else {
-    bodies_[block.head] = block.offset;
+    bodies_.emplace_back(block.head, block.offset);
   }
 }
 
-std::vector<KeptBody> KeptIndex::bodies() const {
-  std::vector<KeptBody> list{bodies_.begin(), bodies_.end()};
-  std::sort(list.begin(), list.end());
-  return list;
+void KeptIndex::complete() {
+  const auto keep_newest = [](auto& list) {
+    std::sort(list.begin(), list.end());
+    const auto newest = std::unique(list.rbegin(), list.rend(), [](const auto& a, const auto& b) {
+      return a.first == b.first;
+    });
+    list.erase(list.begin(), newest.base());
+  };
+  keep_newest(bodies_);
+  keep_newest(pads_);
+  std::sort(pads_.begin(), pads_.end(),
+            [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
 }
 
-std::vector<KeptPad> KeptIndex::pads() const {
-  std::vector<KeptPad> list{pads_.begin(), pads_.end()};
-  std::sort(list.begin(), list.end(),
-            [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
-  return list;
+std::optional<std::uint32_t> KeptIndex::body(TraceeAddr head) const {
+  const auto found = std::lower_bound(bodies_.begin(), bodies_.end(), KeptBody{head, 0});
+  if (found == bodies_.end() || found->first != head) return std::nullopt;
+  return found->second;
 }
 
 bool KeptIndex::crosses(TraceeAddr head, TraceeAddr to) const {
   const CodeModule* from = module_at(head);
   if (from == nullptr || from->contains(to)) return false;
   const CodeModule* there = module_at(to);
-  return there != nullptr && there->is_beside(*from) && bodies_.find(to) != bodies_.end();
+  return there != nullptr && there->is_beside(*from) && body(to);
 }
 
 std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr head, TraceeAddr to) const {
   const CodeModule* from = module_at(head);
   if (from == nullptr || !from->contains(to)) return std::nullopt;
-  const auto body = bodies_.find(to);
-  return body != bodies_.end() ? std::optional{body->second} : std::nullopt;
+  return body(to);
 }
 
 }  // namespace backtrail::tracee::cache

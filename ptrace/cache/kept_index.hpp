@@ -2,8 +2,8 @@
 /// @file
 /// What is found by address, of translations that are to be kept.
 
+#include <cstddef>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "ptrace/cache/code_block.hpp"
@@ -15,16 +15,19 @@ namespace backtrail::tracee::cache {
 
 class KeptIndex {
  public:
-  /// With what was kept before, but for modules that others have taken the place of.
-  KeptIndex(const KeptModules& modules, const KeptView& older);
+  /// With what was kept before, but for modules that others have taken the place of; `more`
+  /// superblocks at most are going to be added.
+  KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more);
 
-  /// A superblock that is in use, or was until its module went; the newest comes last. Left out if
-  /// it is not made of one module's code alone.
+  /// A superblock that is in use, or was until its module went; the one with the highest offset
+  /// stands for its head. Left out if it is not made of one module's code alone.
   void add(const CodeBlock& block, const CodeRanges& ranges);
+  /// All have been added. What follows is known from then on.
+  void complete();
 
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
-  [[nodiscard]] std::vector<KeptBody> bodies() const;
-  [[nodiscard]] std::vector<KeptPad> pads() const;
+  [[nodiscard]] const std::vector<KeptBody>& bodies() const { return bodies_; }
+  [[nodiscard]] const std::vector<KeptPad>& pads() const { return pads_; }
   /// The code offset that an exit of `head`'s superblock leads to from the beginning; nothing: that
   /// is found out when it is taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr head, TraceeAddr to) const;
@@ -32,13 +35,16 @@ class KeptIndex {
   [[nodiscard]] bool crosses(TraceeAddr head, TraceeAddr to) const;
 
  private:
+  /// Code offset of the translation that is kept of a head.
+  [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;
   [[nodiscard]] bool is_present(const CodeModule& module) const;
 
   std::vector<CodeModule> modules_;  ///< Do not overlap; those that are present come first.
   std::size_t present_ = 0;
-  std::unordered_map<TraceeAddr, std::uint32_t> bodies_;
-  std::unordered_map<TraceeAddr, std::uint32_t> pads_;
+  // Sorted arrays: there are hundreds of thousands of them, at the moment when most memory is used.
+  std::vector<KeptBody> bodies_;
+  std::vector<KeptPad> pads_;
 };
 
 }  // namespace backtrail::tracee::cache
