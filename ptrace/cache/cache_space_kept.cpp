@@ -71,6 +71,24 @@ bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
                      [&](const CodeModule& each) { return module.is_part_of(each); });
 }
 
+/// Superblocks of those modules that count.
+template <typename Counts>
+std::size_t blocks_of(const KeptCode& code, Counts counts) {
+  std::vector<translate::Branch> modules;
+  for (const CodeModule& module : code.parts().modules) {
+    if (counts(module)) modules.emplace_back(module.begin, module.end);
+  }
+  std::sort(modules.begin(), modules.end());
+  const auto& blocks = code.parts().blocks;
+  return static_cast<std::size_t>(
+      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
+        const auto after = std::upper_bound(
+            modules.begin(), modules.end(), block.head,
+            [](TraceeAddr head, const translate::Branch& each) { return head < each.first; });
+        return after != modules.begin() && block.head < std::prev(after)->second;
+      }));
+}
+
 }  // namespace
 
 void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
@@ -116,17 +134,8 @@ void CacheSpace::offer_to_its_kind() {
   if (kinds_.empty()) return;
   const auto code = store_->find(key_);
   if (!code) return;
-  std::vector<translate::Branch> own;
-  for (const CodeModule& module : code->parts().modules) {
-    if (module.inode == own_inode_) own.emplace_back(module.begin, module.end);
-  }
-  const auto& blocks = code->parts().blocks;
-  const auto shared = static_cast<std::uint64_t>(
-      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
-        return std::none_of(own.begin(), own.end(), [&](const translate::Branch& module) {
-          return module.first <= block.head && block.head < module.second;
-        });
-      }));
+  const std::size_t shared =
+      blocks_of(*code, [this](const CodeModule& module) { return module.inode != own_inode_; });
   for (const Kind& kind : kinds_) {
     if (code->parts().code.size() > kind.most_bytes) continue;
     const auto who = store_->stand_in(kind.name);
@@ -160,21 +169,9 @@ void CacheSpace::retire(const std::vector<CodeModule>& modules) {
 
 std::size_t CacheSpace::usable_blocks(const KeptCode& code) const {
   const KeptModules known = modules_.kept();
-  std::vector<translate::Branch> usable;
-  for (const CodeModule& module : code.parts().modules) {
-    if (is_in(known.present, module) || is_in(known.gone, module)) {
-      usable.emplace_back(module.begin, module.end);
-    }
-  }
-  std::sort(usable.begin(), usable.end());
-  const auto& blocks = code.parts().blocks;
-  return static_cast<std::size_t>(
-      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
-        const auto after = std::upper_bound(
-            usable.begin(), usable.end(), block.head,
-            [](TraceeAddr head, const translate::Branch& each) { return head < each.first; });
-        return after != usable.begin() && block.head < std::prev(after)->second;
-      }));
+  return blocks_of(code, [&](const CodeModule& module) {
+    return is_in(known.present, module) || is_in(known.gone, module);
+  });
 }
 
 void CacheSpace::keep() {

@@ -92,7 +92,8 @@ class Program {
 
 ProgramKind kind_of_program(int fd) {
   elf_version(EV_CURRENT);
-  const ElfHandle elf{elf_begin(fd, ELF_C_READ_MMAP, nullptr), &elf_end};
+  // Read, not mapped: a file that is cut short meanwhile is no harm.
+  const ElfHandle elf{elf_begin(fd, ELF_C_READ, nullptr), &elf_end};
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return {};
   const Program program{elf.get()};
   return {.linker = program.linker(), .libraries = program.libraries()};
