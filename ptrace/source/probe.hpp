@@ -32,6 +32,7 @@ struct MachineFacts {
   int seccomp = 0;                         ///< As /proc/self/status has it.
   bool capability_perfmon = false;         ///< CAP_PERFMON or CAP_SYS_ADMIN.
   bool capability_ptrace = false;
+  bool debug_registers = true;  ///< Those of the CPU trap.
 
   [[nodiscard]] bool intel() const { return cpu_vendor == "GenuineIntel"; }
 };

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -290,6 +291,12 @@ Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
   if (spec.kind == BreakpointKind::kSoftware) {
     BT_CHECKED(process->breakpoints().insert(spec.address));
   } else {
+    if (!debug_registers_trap()) {
+      log::ptrace().warn(
+          "hardware breakpoints and watchpoints are refused: the debug registers of this machine "
+          "do not trap");
+      return fail(errno_error(ENODEV, "insert debug register"));
+    }
     BT_CHECKED(process->insert_debug(spec.address, spec.length, debug_access(spec.kind)));
   }
   for (const auto& thread : process->threads()) {

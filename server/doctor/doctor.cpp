@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ptrace/os/debug_register_check.hpp"
 #include "server/cli/help_text.hpp"
 #include "server/doctor/source_check.hpp"
 
@@ -35,7 +36,11 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
                                  yes_no(facts.capability_perfmon))) +
          row("ptrace", fmt::format("ptrace_scope {}, CAP_SYS_PTRACE {}, seccomp {}",
                                    number_or(facts.ptrace_scope, "absent"),
-                                   yes_no(facts.capability_ptrace), facts.seccomp));
+                                   yes_no(facts.capability_ptrace), facts.seccomp)) +
+         row("watching", facts.debug_registers
+                             ? "the debug registers trap"
+                             : "the debug registers do not trap: hardware breakpoints and "
+                               "watchpoints are refused; the hypervisor could pass them on");
 }
 
 /// One line: what was found, and who could change it.
@@ -95,7 +100,8 @@ std::string doctor_report(const tracee::MachineFacts& facts,
 }
 
 int run_doctor() {
-  const tracee::MachineFacts facts = tracee::read_machine_facts();
+  tracee::MachineFacts facts = tracee::read_machine_facts();
+  facts.debug_registers = tracee::debug_registers_trap();
   const std::vector<tracee::SourceProbe> sources = tracee::probe_all_sources(facts);
   const std::string text = doctor_report(facts, sources, tracee::measure_step());
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <system_error>
 
 #include "server/handlers/breakpoint_program.hpp"
 #include "server/handlers/handlers.hpp"
@@ -59,6 +60,12 @@ Reply insert(SessionContext& context, std::string_view arguments) {
                      spec.condition = make_condition(context.target, std::move(*program));
                      const auto done = control.insert(pid, std::move(spec));
                      if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
+                     if (!done && done.error().is(std::errc::no_such_device)) {
+                       return Reply::error(
+                           context.error_form(),
+                           "the debug registers of this machine do not trap, its hypervisor keeps "
+                           "them: use `break`, and `set can-use-hw-watchpoints 0` for `watch`");
+                     }
                      if (!done && done.error().is(TraceErrc::kBusy)) {
                        return Reply::error(
                            context.error_form(),

@@ -110,7 +110,8 @@ class RunControl {
 class BreakpointControl {
  public:
   virtual ~BreakpointControl() = default;
-  /// Errors: kBusy no debug register is left; kUnsupported; kUnreadable bad address.
+  /// Errors: kBusy no debug register is left; ENODEV they do not trap here; kUnsupported;
+  /// kUnreadable bad address.
   virtual Result<void> insert(pid_t pid, tracee::BreakpointSpec spec) = 0;
   /// Error kNotFound.
   virtual Result<void> remove(pid_t pid, const tracee::BreakpointSpec& spec) = 0;

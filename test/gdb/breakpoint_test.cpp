@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/gdb/on_program.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -49,6 +50,7 @@ TEST(Breakpoints, HideTheirBytes) {
 }
 
 TEST(Breakpoints, HardwareOnesStop) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run("hbreak add");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("Breakpoint 1, add (a=0, b=7)"));
@@ -58,6 +60,7 @@ TEST(Breakpoints, HardwareOnesStop) {
 }
 
 TEST(Breakpoints, OnlyFourDebugRegisters) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"hbreak add", "hbreak fib", "hbreak twice", "hbreak moved", "hbreak touch_global"});
   EXPECT_THAT(gdb.run("continue"),
@@ -69,6 +72,7 @@ TEST(Breakpoints, OnlyFourDebugRegisters) {
 }
 
 TEST(Watchpoints, ReportWrites) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("watch global"), HasSubstr("Hardware watchpoint 2: global"));
@@ -80,6 +84,7 @@ TEST(Watchpoints, ReportWrites) {
 }
 
 TEST(Watchpoints, ReportReadsAndWrites) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("awatch global"), HasSubstr("Hardware access (read/write) watchpoint"));
@@ -87,6 +92,7 @@ TEST(Watchpoints, ReportReadsAndWrites) {
 }
 
 TEST(Watchpoints, ReadOnesIgnoreUnchangedWrites) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("rwatch corner.y"), HasSubstr("Hardware read watchpoint"));
@@ -94,6 +100,7 @@ TEST(Watchpoints, ReadOnesIgnoreUnchangedWrites) {
 }
 
 TEST(Watchpoints, LocalsEndWithTheirFrame) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break twice", "continue", "watch first"});
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 31"));
@@ -101,6 +108,7 @@ TEST(Watchpoints, LocalsEndWithTheirFrame) {
 }
 
 TEST(Watchpoints, CoverWideObjects) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("watch text"), HasSubstr("Hardware watchpoint 2: text"));
@@ -108,6 +116,7 @@ TEST(Watchpoints, CoverWideObjects) {
 }
 
 TEST(Watchpoints, HoldInEveryThread) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   GdbSession gdb{on("threads")};
   gdb.run_all({"break main", "continue", "watch results[2]"});
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 12"));

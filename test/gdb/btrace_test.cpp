@@ -6,6 +6,7 @@
 #include "ptrace/source/probe.hpp"
 #include "test/gdb/on_program.hpp"
 #include "test/gdb/trace_oracle.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -176,6 +177,7 @@ TEST_P(Btrace, CallsMadeByGdbDoNotBreakIt) {
 }
 
 TEST_P(Btrace, WatchpointsStopWhileRecording) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   gdb.run_all({"break main", "continue", GetParam().command()});
   gdb.run("watch global");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 8"));

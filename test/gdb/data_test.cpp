@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/gdb/on_program.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -14,6 +15,7 @@ using ::testing::HasSubstr;
 class Programs : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Programs, OfEachKindAreDebugged) {
+  if (!can_run_inferior(GetParam())) GTEST_SKIP() << kNo32Bits;
   GdbSession gdb{on(GetParam())};
   gdb.run_all({"break touch_global", "continue"});
   EXPECT_THAT(gdb.run("finish"), HasSubstr("main"));

@@ -7,6 +7,7 @@
 #include "cache_run.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "symbols.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -112,6 +113,7 @@ TEST(CacheSource, StopsAtBreakpointsWhereverTheyAre) {
 }
 
 TEST(CacheSource, ReportsAWatchpointBehindTheInstructionThatWrote) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("calls_no_pie");
   const ThreadId id{pid, pid};

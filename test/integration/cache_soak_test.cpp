@@ -20,6 +20,7 @@
 
 #include "cache_run.hpp"
 #include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "trace_judge.hpp"
@@ -297,6 +298,9 @@ void CacheSoak::switch_while_running() {
 }
 
 void CacheSoak::act(unsigned action) {
+  constexpr unsigned kHardware = 3;
+  constexpr unsigned kWatched = 4;
+  if ((action == kHardware || action == kWatched) && !debug_registers_trap()) return;
   switch (action) {
     case 0:
       recorded_ ? do_not_record() : record(any_thread());

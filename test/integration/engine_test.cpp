@@ -23,6 +23,7 @@
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "symbols.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -170,6 +171,7 @@ TEST(Engine, StepsOneInstruction) {
 }
 
 TEST(Engine, ReportsAWatchpointWithItsAddress) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   EngineDriver driver;
   const pid_t pid = driver.launch("calls_no_pie");
   const TraceeAddr address = symbol_of("calls_no_pie", "global");
@@ -182,6 +184,7 @@ TEST(Engine, ReportsAWatchpointWithItsAddress) {
 }
 
 TEST(Engine, ReportsAHardwareBreakpoint) {
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
   EngineDriver driver;
   const pid_t pid = driver.launch("calls_no_pie");
   const TraceeAddr address = symbol_of("calls_no_pie", "touch_global");

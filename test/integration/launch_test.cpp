@@ -86,7 +86,7 @@ TEST_F(Launch, StopsStaticProgramAtItsEntryPoint) {
 }
 
 TEST_F(Launch, Runs32BitPrograms) {
-  if (!fs::exists(inferior_path("plain32"))) GTEST_SKIP() << "no 32-bit C library (gcc -m32)";
+  if (!fs::exists(inferior_path("plain32"))) GTEST_SKIP() << "no 32-bit programs here";
   TracedProgram program{"plain32"};
   EXPECT_EQ(program.process().isa, arch::Isa::kI386);
   EXPECT_EQ(ProcFs{}.isa(program.pid()).value(), arch::Isa::kI386);

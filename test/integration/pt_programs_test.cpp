@@ -19,6 +19,7 @@
 #include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "test/support/ipt_oracle.hpp"
+#include "test/support/machine.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -228,6 +229,7 @@ TEST_P(PtOfPrograms, IsWhatWasStepped) {
   if (file.find('/') != std::string::npos && !std::filesystem::exists(file)) {
     GTEST_SKIP() << file << " is not installed";
   }
+  if (!test::can_run_inferior(file)) GTEST_SKIP() << test::kNo32Bits;
   SteppedProgram program{GetParam()};
   program.run(step_limit(GetParam().steps));
   EXPECT_GT(program.judged(), 0U);

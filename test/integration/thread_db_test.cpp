@@ -110,7 +110,7 @@ TEST_F(ThreadDbTest, FindsHandlesAndThreadLocals) {
 
 TEST_F(ThreadDbTest, Finds32BitThreadLocals) {
   if (!std::filesystem::exists(inferior_path("thread_local32")))
-    GTEST_SKIP() << "no 32-bit C library (gcc -m32)";
+    GTEST_SKIP() << "no 32-bit programs here";
   TracedProgram program{"thread_local32"};
   open(program);
   if (!db_) return;

@@ -44,6 +44,11 @@ TEST_F(BreakpointsTest, TellsWhatWentWrong) {
   EXPECT_EQ(ask("Z1,401000,1"), "E01");
   target.insert_error = make_error(TraceErrc::kUnsupported, "debug registers");
   EXPECT_EQ(ask("Z1,401000,1"), "");
+  target.insert_error = errno_error(ENODEV, "debug registers");
+  EXPECT_EQ(ask("Z2,401000,8"), "E01");
+  ask("qSupported:error-message+");
+  EXPECT_THAT(ask("Z2,401000,8"),
+              testing::StartsWith("E.the debug registers of this machine do not trap"));
 }
 
 TEST_F(BreakpointsTest, RefusesMalformedPlaces) {

@@ -1,0 +1,48 @@
+#pragma once
+/// @file
+/// What some tests need of the machine: hypervisors need not offer all that a CPU can.
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "ptrace/os/debug_register_check.hpp"
+
+namespace backtrail::test {
+
+/// Whether the kernel runs programs of that kind, by one that needs no arguments and ends by itself.
+inline bool can_run(const std::string& path) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = path;
+  char* arguments[] = {name.data(), nullptr};  // NOLINT(cppcoreguidelines-avoid-c-arrays)
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, path.c_str(), &actions, nullptr, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return false;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+/// Once for all tests of a program.
+inline bool runs_32_bit_programs() {
+  static const bool runs = can_run(BT_INFERIOR_DIR "/calls_i386");
+  return runs;
+}
+
+/// Whether that one of test/inferiors can run here.
+inline bool can_run_inferior(std::string_view name) {
+  return !name.ends_with("_i386") || runs_32_bit_programs();
+}
+
+inline constexpr const char* kNo32Bits = "this machine runs no 32-bit programs";
+inline constexpr const char* kNoDebugTraps = "the debug registers of this machine do not trap";
+
+}  // namespace backtrail::test
