@@ -54,7 +54,7 @@ std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& bu
 class BtraceOracle : public ::testing::TestWithParam<Passage> {};
 
 TEST_P(BtraceOracle, AgreesWithNativeSteps) {
-  if (!can_run_inferior(GetParam().program)) GTEST_SKIP() << kNo32Bits;
+  if (!can_run_inferior(inferior(GetParam().program))) GTEST_SKIP() << kNo32Bits;
   const Steps expected = native_steps(program_of(GetParam()), GetParam().begin, GetParam().end);
   for (const char* source : {"step", "cache"}) {
     SCOPED_TRACE(source);

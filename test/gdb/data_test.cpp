@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class Programs : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Programs, OfEachKindAreDebugged) {
-  if (!can_run_inferior(GetParam())) GTEST_SKIP() << kNo32Bits;
+  if (!can_run_inferior(inferior(GetParam()))) GTEST_SKIP() << kNo32Bits;
   GdbSession gdb{on(GetParam())};
   gdb.run_all({"break touch_global", "continue"});
   EXPECT_THAT(gdb.run("finish"), HasSubstr("main"));

@@ -42,7 +42,7 @@ std::vector<std::string> replies(const Script& script, Peer peer) {
 class SameAsGdbserver : public ::testing::TestWithParam<Script> {};
 
 TEST_P(SameAsGdbserver, InEveryReply) {
-  if (!can_run_inferior(GetParam().program)) GTEST_SKIP() << kNo32Bits;
+  if (!can_run_inferior(inferior(GetParam().program))) GTEST_SKIP() << kNo32Bits;
   EXPECT_EQ(replies(GetParam(), Peer::kUnderTest), replies(GetParam(), Peer::kGdbserver));
 }
 

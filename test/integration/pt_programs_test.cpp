@@ -229,7 +229,8 @@ TEST_P(PtOfPrograms, IsWhatWasStepped) {
   if (file.find('/') != std::string::npos && !std::filesystem::exists(file)) {
     GTEST_SKIP() << file << " is not installed";
   }
-  if (!test::can_run_inferior(file)) GTEST_SKIP() << test::kNo32Bits;
+  if (!test::can_run_inferior(std::string{BT_INFERIOR_DIR} + "/" + file))
+    GTEST_SKIP() << test::kNo32Bits;
   SteppedProgram program{GetParam()};
   program.run(step_limit(GetParam().steps));
   EXPECT_GT(program.judged(), 0U);

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <string>
-#include <string_view>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,7 +13,8 @@
 
 namespace backtrail::test {
 
-/// Whether the kernel runs programs of that kind, by one that needs no arguments and ends by itself.
+/// Whether the kernel runs programs of that kind, by one that needs no arguments and ends by
+/// itself.
 inline bool can_run(const std::string& path) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
@@ -31,15 +31,9 @@ inline bool can_run(const std::string& path) {
   return true;
 }
 
-/// Once for all tests of a program.
-inline bool runs_32_bit_programs() {
-  static const bool runs = can_run(BT_INFERIOR_DIR "/calls_i386");
-  return runs;
-}
-
-/// Whether that one of test/inferiors can run here.
-inline bool can_run_inferior(std::string_view name) {
-  return !name.ends_with("_i386") || runs_32_bit_programs();
+/// Whether this program of test/inferiors can run here: all can but 32-bit ones.
+inline bool can_run_inferior(const std::string& path) {
+  return !path.ends_with("_i386") || can_run(path);
 }
 
 inline constexpr const char* kNo32Bits = "this machine runs no 32-bit programs";
