@@ -89,6 +89,39 @@ MappingPart part_in_core(const MemoryMapping& mapping, bool full) {
                                                              : MappingPart::kPopulated;
 }
 
+std::vector<MemorySegment> split_vast(MemorySegment segment) {
+  constexpr std::uint64_t kVast = 64ULL << 30U;
+  constexpr std::uint64_t kGap = 1ULL << 30U;
+  const AddressRange all{segment.map.start, segment.map.end};
+  std::vector<MemorySegment> out;
+  if (all.end - all.begin < kVast || segment.file_bytes == 0) {
+    out.push_back(std::move(segment));
+    return out;
+  }
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, bool contents) {
+    MemorySegment& piece = out.emplace_back();
+    piece.map = segment.map;
+    piece.map.start = begin;
+    piece.map.end = end;
+    piece.map.offset += begin - all.begin;
+    piece.file_bytes = contents ? end - begin : 0;
+  };
+  std::uint64_t done = all.begin;
+  for (const AddressRange& range : segment.ranges) {
+    if (range.begin - done >= kGap) add(done, range.begin, false);
+    if (out.empty() || out.back().file_bytes == 0) {
+      add(out.empty() ? done : out.back().map.end, range.end, true);
+    }
+    MemorySegment& last = out.back();
+    last.map.end = range.end;
+    last.file_bytes = range.end - last.map.start;
+    last.ranges.push_back(range);
+    done = range.end;
+  }
+  if (all.end > done) add(done, all.end, false);
+  return out;
+}
+
 Result<MappingsText> read_mappings(pid_t pid) {
   const ProcFs proc;
   if (auto text = proc.read(pid, "smaps")) return MappingsText{std::move(*text), true};
@@ -125,7 +158,7 @@ Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& ma
     if (segment.file_bytes == 0 && !segment.ranges.empty()) {
       segment.file_bytes = segment.ranges.back().end - all.begin;
     }
-    out.push_back(std::move(segment));
+    for (MemorySegment& piece : split_vast(std::move(segment))) out.push_back(std::move(piece));
   }
   return out;
 }

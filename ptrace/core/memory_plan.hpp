@@ -42,6 +42,9 @@ struct MemorySegment {
   std::uint64_t file_bytes = 0;      ///< From the segment's begin on, in the file (holes count).
   std::vector<AddressRange> ranges;  ///< What of it is to be copied.
 };
+/// Vast mappings in pieces: what lies between their contents is listed, but not in the file, for
+/// file systems hold some terabytes in one (ext4 16), and shadows of sanitizers are larger.
+[[nodiscard]] std::vector<MemorySegment> split_vast(MemorySegment segment);
 /// What /proc says of a process's mappings.
 struct MappingsText {
   std::string text;

@@ -202,10 +202,24 @@ void StepSource::retire(TraceeAddr now) {
   if (now == next && (!insn_.is_branch() || returns_behind_itself(insn_.kind))) return;
   if (explains(insn_, now)) {
     push(decoder::branch(from, now));
-  } else {
+  } else if (!ran_along(from, next, now)) {
     process_.restartable.suspect(from);
     push(decoder::gap(decoder::GapReason::kNotRecorded, from, now));
   }
+}
+
+bool StepSource::ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now) {
+  constexpr std::array<std::uint8_t, 2> kCpuid{0x0f, 0xa2};
+  std::array<std::uint8_t, kCpuid.size()> bytes{};
+  if (process_.read_code(first, bytes) != bytes.size() || bytes != kCpuid) return false;
+  const arch::InsnFacts& along = process_.insns().at(second);
+  const bool conditional = along.kind == InsnKind::kConditionalJump;
+  if (!along.known() || (returns_behind_itself(along.kind) && !conditional)) return false;
+  const bool falls_through = now == second + along.length && (conditional || !along.is_branch());
+  if (!falls_through && !explains(along, now)) return false;
+  ++instructions_;
+  if (!falls_through) push(decoder::branch(second, now));
+  return true;
 }
 
 void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {

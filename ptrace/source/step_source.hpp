@@ -86,6 +86,9 @@ class StepSource : public BranchSource {
   const arch::InsnFacts& fetch();
   /// One instruction, the one at pc_, was executed and control is at `now`.
   void retire(TraceeAddr now);
+  /// Hypervisors that make CPUID themselves may let the instruction behind it run before the step
+  /// traps (PVM does, seen with Linux 6.18). Whether that is what happened; it is recorded then.
+  bool ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now);
   void handler_entered(Thread& thread, TraceeAddr handler);
   void account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now);
   void clear_trap_flag_leak(Thread& thread);

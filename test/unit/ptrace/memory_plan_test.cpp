@@ -33,6 +33,58 @@ TEST(MemoryPlan, ReadsSmaps) {
   EXPECT_FALSE(parsed[1].dont_dump);
 }
 
+MemorySegment segment_of(std::uint64_t bytes, std::vector<AddressRange> ranges) {
+  MemorySegment segment;
+  segment.map.start = 1ULL << 40U;
+  segment.map.end = segment.map.start + bytes;
+  segment.file_bytes = bytes;
+  for (AddressRange& range : ranges) {
+    range.begin += segment.map.start;
+    range.end += segment.map.start;
+  }
+  segment.ranges = std::move(ranges);
+  return segment;
+}
+
+TEST(MemoryPlan, VastMappingsComeInPieces) {
+  constexpr std::uint64_t kGiB = 1ULL << 30U;
+  constexpr std::uint64_t kBegin = 1ULL << 40U;
+  const auto pieces = split_vast(segment_of(
+      20'000 * kGiB, {{4096, 8192}, {kGiB / 2, kGiB}, {9'000 * kGiB, 9'000 * kGiB + 4096}}));
+  ASSERT_THAT(pieces, SizeIs(4));
+  std::uint64_t at = kBegin;
+  std::uint64_t in_file = 0;
+  for (const MemorySegment& piece : pieces) {
+    EXPECT_EQ(piece.map.start, at);
+    EXPECT_EQ(piece.map.offset, at - kBegin);
+    at = piece.map.end;
+    in_file += piece.file_bytes;
+    EXPECT_TRUE(piece.file_bytes == 0 || piece.file_bytes == piece.map.end - piece.map.start);
+    for (const AddressRange& range : piece.ranges) {
+      EXPECT_GE(range.begin, piece.map.start);
+      EXPECT_LE(range.end, piece.map.start + piece.file_bytes);
+    }
+  }
+  EXPECT_EQ(at, kBegin + 20'000 * kGiB);
+  EXPECT_EQ(in_file, kGiB + 4096);
+  EXPECT_THAT(pieces[0].ranges, SizeIs(2));
+  EXPECT_THAT(pieces[2].ranges, SizeIs(1));
+}
+
+TEST(MemoryPlan, OtherMappingsStayWhole) {
+  constexpr std::uint64_t kGiB = 1ULL << 30U;
+  const auto sparse = split_vast(segment_of(4 * kGiB, {{0, 4096}, {3 * kGiB, 3 * kGiB + 4096}}));
+  ASSERT_THAT(sparse, SizeIs(1));
+  EXPECT_EQ(sparse[0].file_bytes, 4 * kGiB);
+  EXPECT_THAT(sparse[0].ranges, SizeIs(2));
+  MemorySegment listed = segment_of(500 * kGiB, {});
+  listed.file_bytes = 0;
+  EXPECT_THAT(split_vast(listed), SizeIs(1));
+  const auto empty = split_vast(segment_of(500 * kGiB, {}));
+  ASSERT_THAT(empty, SizeIs(1));
+  EXPECT_EQ(empty[0].file_bytes, 0U);
+}
+
 TEST(MemoryPlan, TextStaysInItsFileUnlessItWasWritten) {
   const std::string text = "1000-3000 r-xp 00001000 08:01 12 /bin/a";
   EXPECT_EQ(part_in_core(mapping(text, "Rss:  8 kB\n"), false), MappingPart::kNone);
