@@ -2,6 +2,7 @@
 // instructions that were stepped, thread by thread.
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -121,6 +122,18 @@ class SteppedProgram {
     at_[id.tid] = *pc;
   }
 
+  /// The instruction at `from`; and the one behind it, where a hypervisor that makes CPUID itself
+  /// has run that along.
+  void add(ThreadId id, TraceeAddr from, TraceeAddr now) {
+    std::vector<std::uint64_t>& list = instructions_[id.tid];
+    list.push_back(from.value());
+    constexpr std::array<std::uint8_t, 2> kCpuid{0x0f, 0xa2};
+    std::array<std::uint8_t, kCpuid.size()> bytes{};
+    (void)thread_of(id.tid)->process().read_code(from, bytes);
+    const TraceeAddr next = from + kCpuid.size();
+    if (bytes == kCpuid && now != next) list.push_back(next.value());
+  }
+
   void step(ThreadId id, int signal = 0) {
     driver_.resume(id, {.kind = ResumeKind::kStep, .signal = signal});
   }
@@ -144,7 +157,7 @@ class SteppedProgram {
     const bool handler_entered = thread->status().kind == WaitKind::kStopped &&
                                  thread->status().signal == SIGTRAP &&
                                  thread->trap_cause() == TrapCause::kHandlerEntry;
-    if (!handler_entered) instructions_[id.tid].push_back(at_[id.tid].value());
+    if (!handler_entered) add(id, at_[id.tid], *pc);
     at_[id.tid] = *pc;
   }
 
