@@ -123,6 +123,19 @@ TEST(Watchpoints, HoldInEveryThread) {
   EXPECT_EQ(gdb.value("number"), "2");
 }
 
+TEST(Watchpoints, AreRefusedWhereTheyWouldNeverBeHit) {
+  if (tracee::debug_registers_trap()) GTEST_SKIP() << "the debug registers of this machine trap";
+  GdbSession gdb{on("calls")};
+  gdb.run_all({"break main", "continue", "watch global"});
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("Could not insert hardware watchpoint 2"));
+  EXPECT_TRUE(gdb.wait_for_server("the debug registers of this machine do not trap"));
+  gdb.run("delete 2");
+  EXPECT_THAT(gdb.run("hbreak add"), HasSubstr("Hardware assisted breakpoint"));
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("Cannot insert hardware breakpoint 3"));
+  gdb.run("delete 3");
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
 TEST(Watchpoints, SoftwareOnesStepThrough) {
   GdbSession gdb{on("calls")};
   gdb.run_all({"break touch_global", "continue", "set can-use-hw-watchpoints 0", "watch global"});
