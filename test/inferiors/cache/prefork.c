@@ -11,8 +11,8 @@ enum { kNumbers = 200 };
 
 static atomic_int over;
 
-static int compare(const void *a, const void *b) {
-  return *(const int *)a - *(const int *)b;
+static int compare(const void* a, const void* b) {
+  return *(const int*)a - *(const int*)b;
 }
 
 static int work(void) {
@@ -23,19 +23,19 @@ static int work(void) {
   for (int i = 0; i < kNumbers; ++i) {
     char text[64];
     snprintf(text, sizeof text, "%d %.3f", numbers[i], i / 7.0);
-    char *end = NULL;
+    char* end = NULL;
     sum = sum * 31 + strtol(text, &end, 10) + (long)(strtod(end, NULL) * 1000);
   }
   return (int)(sum & 0x7f);
 }
 
-static void *go_on(void *unused) {
+static void* go_on(void* unused) {
   (void)unused;
   while (!atomic_load(&over)) work();
   return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int children = argc > 1 ? atoi(argv[1]) : 0;
   const int expected = work();
   pthread_t thread;
