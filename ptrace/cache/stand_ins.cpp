@@ -40,7 +40,7 @@ std::optional<StandIn> StandIns::find(const std::string& kind, bool in_folder) {
   if (const auto known = known_.find(kind); known != known_.end()) return known->second;
   if (!in_folder) return std::nullopt;
   const auto note = read_note(file_of(kind));
-  const auto who = note ? parsed(*note, kind) : std::nullopt;
+  auto who = note ? parsed(*note, kind) : std::nullopt;
   if (who) known_.emplace(kind, *who);
   return who;
 }
