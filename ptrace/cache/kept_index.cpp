@@ -31,8 +31,8 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::siz
     for (const auto& [head, offset] : list) {
       const CodeModule* was = find(older.modules, head);
       const CodeModule* now = module_at(head);
-      if (was != nullptr && now != nullptr && was->is_part_of(*now))
-        into.emplace_back(head, offset);
+      if (was == nullptr || now == nullptr || !was->is_part_of(*now)) continue;
+      into.emplace_back(head, offset);
     }
   };
   take_over(older.bodies, bodies_);

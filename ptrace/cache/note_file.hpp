@@ -8,7 +8,7 @@
 
 namespace backtrail::tracee::cache {
 
-/// Nothing where there is none, or none of that size.
+/// Nothing where there is none, or a longer one than kMostNoteBytes.
 [[nodiscard]] std::optional<std::string> read_note(const std::filesystem::path& file);
 /// In the place of what is there. Where that cannot be, nothing changes.
 void write_note(const std::filesystem::path& file, const std::string& text);

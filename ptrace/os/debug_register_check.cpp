@@ -16,6 +16,7 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr unsigned kDebugControl = 7;
+constexpr unsigned kMostSeconds = 10;
 
 /// Where the child comes to after its stop.
 [[gnu::noinline, gnu::used]] void watched_place() {
@@ -25,6 +26,7 @@ constexpr unsigned kDebugControl = 7;
 [[noreturn]] void be_tried() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(1);
+  ::alarm(kMostSeconds);  // nobody waits for it longer
   ::kill(::getpid(), SIGSTOP);
   watched_place();
   ::_exit(0);

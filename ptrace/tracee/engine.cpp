@@ -292,9 +292,7 @@ Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
     BT_CHECKED(process->breakpoints().insert(spec.address));
   } else {
     if (!debug_registers_trap()) {
-      log::ptrace().warn(
-          "hardware breakpoints and watchpoints are refused: the debug registers of this machine "
-          "do not trap");
+      log::ptrace().warn(kNoDebugTraps);
       return fail(errno_error(ENODEV, "insert debug register"));
     }
     BT_CHECKED(process->insert_debug(spec.address, spec.length, debug_access(spec.kind)));

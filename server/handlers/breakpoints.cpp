@@ -4,6 +4,7 @@
 #include <optional>
 #include <system_error>
 
+#include "ptrace/os/debug_register_check.hpp"
 #include "server/handlers/breakpoint_program.hpp"
 #include "server/handlers/handlers.hpp"
 
@@ -61,10 +62,7 @@ Reply insert(SessionContext& context, std::string_view arguments) {
                      const auto done = control.insert(pid, std::move(spec));
                      if (!done && done.error().is(TraceErrc::kUnsupported)) return Reply::unknown();
                      if (!done && done.error().is(std::errc::no_such_device)) {
-                       return Reply::error(
-                           context.error_form(),
-                           "the debug registers of this machine do not trap, its hypervisor keeps "
-                           "them: use `break`, and `set can-use-hw-watchpoints 0` for `watch`");
+                       return Reply::error(context.error_form(), tracee::kNoDebugTraps);
                      }
                      if (!done && done.error().is(TraceErrc::kBusy)) {
                        return Reply::error(

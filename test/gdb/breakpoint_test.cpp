@@ -1,9 +1,12 @@
 // Breakpoints and watchpoints of every kind.
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/gdb/on_program.hpp"
 #include "test/support/machine.hpp"
+#include "test/support/subprocess.hpp"
 
 namespace backtrail::test {
 namespace {
@@ -50,7 +53,7 @@ TEST(Breakpoints, HideTheirBytes) {
 }
 
 TEST(Breakpoints, HardwareOnesStop) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run("hbreak add");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("Breakpoint 1, add (a=0, b=7)"));
@@ -60,7 +63,7 @@ TEST(Breakpoints, HardwareOnesStop) {
 }
 
 TEST(Breakpoints, OnlyFourDebugRegisters) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"hbreak add", "hbreak fib", "hbreak twice", "hbreak moved", "hbreak touch_global"});
   EXPECT_THAT(gdb.run("continue"),
@@ -72,7 +75,7 @@ TEST(Breakpoints, OnlyFourDebugRegisters) {
 }
 
 TEST(Watchpoints, ReportWrites) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("watch global"), HasSubstr("Hardware watchpoint 2: global"));
@@ -84,7 +87,7 @@ TEST(Watchpoints, ReportWrites) {
 }
 
 TEST(Watchpoints, ReportReadsAndWrites) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("awatch global"), HasSubstr("Hardware access (read/write) watchpoint"));
@@ -92,7 +95,7 @@ TEST(Watchpoints, ReportReadsAndWrites) {
 }
 
 TEST(Watchpoints, ReadOnesIgnoreUnchangedWrites) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("rwatch corner.y"), HasSubstr("Hardware read watchpoint"));
@@ -100,7 +103,7 @@ TEST(Watchpoints, ReadOnesIgnoreUnchangedWrites) {
 }
 
 TEST(Watchpoints, LocalsEndWithTheirFrame) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break twice", "continue", "watch first"});
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 31"));
@@ -108,7 +111,7 @@ TEST(Watchpoints, LocalsEndWithTheirFrame) {
 }
 
 TEST(Watchpoints, CoverWideObjects) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("calls")};
   gdb.run_all({"break main", "continue"});
   EXPECT_THAT(gdb.run("watch text"), HasSubstr("Hardware watchpoint 2: text"));
@@ -116,11 +119,26 @@ TEST(Watchpoints, CoverWideObjects) {
 }
 
 TEST(Watchpoints, HoldInEveryThread) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   GdbSession gdb{on("threads")};
   gdb.run_all({"break main", "continue", "watch results[2]"});
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 12"));
   EXPECT_EQ(gdb.value("number"), "2");
+}
+
+/// What all of these tests are skipped by: gdb alone sees the same.
+TEST(DebugRegisters, TrapWhereTheyDoForGdbAlone) {
+  Subprocess gdb{{.arguments = {"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off",
+                                "-ex", "break main", "-ex", "run", "-ex", "hbreak add", "-ex",
+                                "continue", inferior("calls")},
+                  .environment = test_environment()}};
+  ASSERT_TRUE(gdb.wait(deadline_in(std::chrono::seconds{60})));
+  gdb.output().drain();
+  const std::string& said = gdb.output().text();
+  ASSERT_THAT(said, HasSubstr("Hardware assisted breakpoint 2")) << said;
+  EXPECT_EQ(said.find("Breakpoint 2, add (a=0, b=7)") != std::string::npos,
+            tracee::debug_registers_trap())
+      << said;
 }
 
 TEST(Watchpoints, AreRefusedWhereTheyWouldNeverBeHit) {

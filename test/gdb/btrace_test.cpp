@@ -177,7 +177,7 @@ TEST_P(Btrace, CallsMadeByGdbDoNotBreakIt) {
 }
 
 TEST_P(Btrace, WatchpointsStopWhileRecording) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   gdb.run_all({"break main", "continue", GetParam().command()});
   gdb.run("watch global");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("New value = 8"));

@@ -113,7 +113,7 @@ TEST(CacheSource, StopsAtBreakpointsWhereverTheyAre) {
 }
 
 TEST(CacheSource, ReportsAWatchpointBehindTheInstructionThatWrote) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("calls_no_pie");
   const ThreadId id{pid, pid};

@@ -66,6 +66,7 @@ class CacheSoak : public testing::Test {
  protected:
   CacheSoak() {
     std::cout << "BACKTRAIL_SOAK_SEED=" << seed_ << std::endl;
+    if (!debug_registers_trap()) std::cout << "without hardware ones: " << kNoDebugTraps << '\n';
     driver_.engine.pass_signals = {SIGUSR1, SIGSEGV, SIGCHLD};
   }
   ~CacheSoak() override {

@@ -171,7 +171,7 @@ TEST(Engine, StepsOneInstruction) {
 }
 
 TEST(Engine, ReportsAWatchpointWithItsAddress) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   EngineDriver driver;
   const pid_t pid = driver.launch("calls_no_pie");
   const TraceeAddr address = symbol_of("calls_no_pie", "global");
@@ -184,7 +184,7 @@ TEST(Engine, ReportsAWatchpointWithItsAddress) {
 }
 
 TEST(Engine, ReportsAHardwareBreakpoint) {
-  if (!tracee::debug_registers_trap()) GTEST_SKIP() << test::kNoDebugTraps;
+  if (!tracee::debug_registers_trap()) GTEST_SKIP() << tracee::kNoDebugTraps;
   EngineDriver driver;
   const pid_t pid = driver.launch("calls_no_pie");
   const TraceeAddr address = symbol_of("calls_no_pie", "touch_global");

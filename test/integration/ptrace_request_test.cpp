@@ -1,6 +1,6 @@
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/os/debug_register_check.hpp"
 
+#include "ptrace/os/debug_register_check.hpp"
 #include "test/integration/traced_program.hpp"
 
 namespace backtrail::tracee {
@@ -25,7 +25,7 @@ TEST(PtraceRequest, ReadsAndWritesRegisters) {
 }
 
 TEST(PtraceRequest, SetsDebugRegisters) {
-  if (!debug_registers_trap()) GTEST_SKIP() << "the debug registers of this machine do not trap";
+  if (!debug_registers_trap()) GTEST_SKIP() << kNoDebugTraps;
   TracedProgram program{"three_steps"};
   const std::uint64_t pc = request::peek_pc(program.pid()).value().value();
   ASSERT_TRUE(request::write_debug_register(program.pid(), 0, pc + 5));

@@ -37,6 +37,5 @@ inline bool can_run_inferior(const std::string& path) {
 }
 
 inline constexpr const char* kNo32Bits = "this machine runs no 32-bit programs";
-inline constexpr const char* kNoDebugTraps = "the debug registers of this machine do not trap";
 
 }  // namespace backtrail::test
