@@ -131,7 +131,9 @@ TEST(DebugRegisters, TrapWhereTheyDoForGdbAlone) {
   Subprocess gdb{{.arguments = {"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off",
                                 "-ex", "break main", "-ex", "run", "-ex", "hbreak add", "-ex",
                                 "continue", inferior("calls")},
-                  .environment = test_environment()}};
+                  .environment = test_environment(),
+                  .working_directory = {}}};
+  gdb.close_input();
   ASSERT_TRUE(gdb.wait(deadline_in(std::chrono::seconds{60})));
   gdb.output().drain();
   const std::string& said = gdb.output().text();
