@@ -21,6 +21,7 @@ Result<std::unique_ptr<BusyLog>> BusyLog::begin(CacheSpace& space, Thread& threa
     return fail(TraceErrc::kBusy, "use a large log", history_bytes);
   }
   BT_TRY(const std::size_t area, space.take_area(thread));
+  space.memory().commit_segment(thread, area, 0);
   return std::unique_ptr<BusyLog>{new BusyLog{space, area, static_cast<std::size_t>(segments)}};
 }
 
@@ -39,6 +40,10 @@ bool BusyLog::use_up(TraceeAddr log) {
   now_ = (now_ + 1) % segments_;
   rest_ = space_.memory().segment(area_, now_);
   return true;
+}
+
+void BusyLog::commit(Thread& thread) const {
+  space_.memory().commit_segment(thread, area_, now_);
 }
 
 }  // namespace backtrail::tracee::cache

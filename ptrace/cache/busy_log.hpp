@@ -34,6 +34,8 @@ class BusyLog {
   /// It was written until there. When little is left, the oldest segment is the rest.
   /// Returns whether that is so: then nothing may be read there any more.
   bool use_up(TraceeAddr log);
+  /// The memory of the rest is there from now on. The thread is as for begin().
+  void commit(Thread& thread) const;
 
  private:
   BusyLog(CacheSpace& space, std::size_t area, std::size_t segments);

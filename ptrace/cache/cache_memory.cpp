@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/base/log.hpp"
 #include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/program_file.hpp"
 #include "ptrace/cache/remote_calls.hpp"
@@ -145,12 +146,15 @@ void CacheMemory::settle_code(std::uint64_t end) {
 }
 
 bool CacheMemory::settle_next() {
-  // One page there, then the big one in its place.
-  std::uint8_t* begin = host_ + settled_;
-  __atomic_fetch_or(begin, std::uint8_t{0}, __ATOMIC_RELAXED);
-  if (::madvise(begin, kBigPageBytes, kCollapse) != 0) return false;
+  if (!make_big_page(settled_)) return false;
   settled_ += kBigPageBytes;
   return true;
+}
+
+bool CacheMemory::make_big_page(std::uint64_t begin) {
+  // One page there, then the big one in its place.
+  __atomic_fetch_or(host_ + begin, std::uint8_t{0}, __ATOMIC_RELAXED);
+  return ::madvise(host_ + begin, kBigPageBytes, kCollapse) == 0;
 }
 
 void CacheMemory::populate(std::uint64_t begin, std::uint64_t end) {
@@ -368,7 +372,7 @@ Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
   if (index >= kThreadsAtOnce) guarded_ = std::max(guarded_, kThreadsAtOnce);
   // More each time: every stop of a thread costs as much as many calls. But those that areas may be
   // made of come last.
-  constexpr std::size_t kFirstOfAreas = kThreadsAtOnce - kMostAreas * kAreaParts;
+  constexpr std::size_t kFirstOfAreas = first_part_of(kMostAreas);
   std::size_t end =
       std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});
   if (index < kFirstOfAreas) end = std::min(end, kFirstOfAreas);
@@ -390,8 +394,7 @@ Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {
 }
 
 Result<std::size_t> CacheMemory::add_area(Thread& thread) {
-  const std::size_t first = first_area_part() - kAreaParts;
-  if (areas_ == kMostAreas || guarded_ > first) {
+  if (areas_ == kMostAreas || guarded_ > first_part_of(areas_ + 1)) {
     return fail(TraceErrc::kBusy, "add a large log", areas_);
   }
   ++areas_;
@@ -407,10 +410,28 @@ Result<std::size_t> CacheMemory::add_area(Thread& thread) {
 }
 
 LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
-  const std::uint64_t first = kThreadsAtOnce - (area + 1) * kAreaParts + index * kSegmentParts;
-  const std::uint64_t offset = first * kThreadBytes;
+  const std::uint64_t offset = kThreadsBytes - (area + 1) * kAreaBytes + index * kSegmentSpan;
   const TraceeAddr begin = chunks_.front().base + offset;
   return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
+}
+
+void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {
+  const std::size_t number = area * kAreaSegments + index;
+  if (committed_.test(number)) return;
+  committed_.set(number);
+  const LogRange log = segment(area, index);
+  const auto begin = static_cast<std::uint64_t>(log.host - host_);
+  for (std::uint64_t big = begin; big + kBigPageBytes <= begin + kSegmentBytes;
+       big += kBigPageBytes) {
+    if (!make_big_page(big)) break;
+  }
+  populate(begin, begin + kSegmentBytes);
+  CallBatch batch{code_ + kTranslationBytes};
+  batch.call(SYS_madvise, {log.begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
+  if (auto done = run(thread, batch); !done) {
+    log::ptrace().debug("tid={}: a log's memory comes page by page: {}", thread.tid(),
+                        done.error().message());
+  }
 }
 
 }  // namespace backtrail::tracee::cache

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -61,14 +62,15 @@ inline constexpr std::size_t kThreadsAtOnce = 256;
 inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
 inline constexpr std::size_t kMaxThreads = 32 * kThreadsAtOnce;
 
-/// Threads that log much get areas, each made of the parts of threads that do not exist: the last
-/// ones of the first memfd. A segment is some parts in a row, as one log with one guard.
-inline constexpr std::size_t kSegmentParts = 4;
-inline constexpr std::size_t kAreaSegments = 17;
-inline constexpr std::size_t kAreaParts = kSegmentParts * kAreaSegments;
+/// Threads that log much get areas, from the end of the first memfd downwards, where the parts of
+/// threads that do not exist would be. A segment is one log with one guard. It begins at a big page
+/// and fills at least one.
+inline constexpr std::uint64_t kSegmentSpan = 4ULL << 20;
+inline constexpr std::uint64_t kSegmentBytes = kSegmentSpan - kGuardBytes;
+inline constexpr std::size_t kAreaSegments = 18;
+inline constexpr std::uint64_t kAreaBytes = kAreaSegments * kSegmentSpan;
 inline constexpr std::size_t kMostAreas = 3;
-inline constexpr std::uint64_t kSegmentBytes = kSegmentParts * kThreadBytes - kGuardBytes;
-static_assert(kMostAreas * kAreaParts < kThreadsAtOnce);
+static_assert(kMostAreas * kAreaBytes < kThreadsBytes);
 
 /// No exit has this number: an entry that nothing has been written to since it was made blank.
 inline constexpr std::uint32_t kBlankEntry = ~0U;
@@ -177,9 +179,13 @@ class CacheMemory {
   /// Makes a further area ready; its number. Errors: kBusy (there is no room for another), those of
   /// create().
   Result<std::size_t> add_area(Thread& thread);
-  /// The first part that belongs to an area.
-  [[nodiscard]] std::size_t first_area_part() const { return kThreadsAtOnce - areas_ * kAreaParts; }
+  [[nodiscard]] std::size_t areas() const { return areas_; }
+  /// The first part that areas have taken of the first memfd.
+  [[nodiscard]] std::size_t first_area_part() const { return first_part_of(areas_); }
   [[nodiscard]] LogRange segment(std::size_t area, std::size_t index) const;
+  /// Its memory is there from now on, in one go rather than by a page fault every 4 KiB. Where the
+  /// kernel does not do that nothing happens.
+  void commit_segment(Thread& thread, std::size_t area, std::size_t index);
 
  private:
   /// The parts of kThreadsAtOnce threads.
@@ -188,6 +194,9 @@ class CacheMemory {
     TraceeAddr base;
   };
   CacheMemory() = default;
+  static constexpr std::size_t first_part_of(std::size_t areas) {
+    return (kThreadsBytes - areas * kAreaBytes) / kThreadBytes;
+  }
   Result<void> map(Thread& thread);
   Result<void> add_chunk(Thread& thread);
   Result<void> map_chunk(RemoteCalls& remote, std::uint64_t fd);
@@ -201,6 +210,8 @@ class CacheMemory {
 
   /// A big page in place of the next ones that are none; false where the kernel does not give it.
   bool settle_next();
+  /// Likewise at this offset.
+  bool make_big_page(std::uint64_t begin);
   void populate(std::uint64_t begin, std::uint64_t end);
 
   std::uint8_t* host_ = nullptr;
@@ -211,6 +222,7 @@ class CacheMemory {
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< So many parts have their guard page.
   std::size_t areas_ = 0;
+  std::bitset<kMostAreas * kAreaSegments> committed_;
   std::map<std::size_t, LogRange> logs_;  ///< Those that are not the ring of the part.
 };
 

@@ -388,7 +388,11 @@ bool CacheSource::guard_hit(Thread& thread) {
   ++rings_;
   counted_at_ = TraceeAddr{};
   take_log(memory_->log_end());
-  if (!busy_log_ && rings_ % kBusyAt == 0) use_busy_log(thread);
+  if (busy_log_) {
+    busy_log_->commit(thread);
+  } else if (rings_ % kBusyAt == 0) {
+    use_busy_log(thread);
+  }
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);

@@ -54,7 +54,7 @@ Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments
     if (event->thread != id || at == nullptr || at->pc().value_or(TraceeAddr{}) != done) continue;
     Thread* first = driver.engine.find(id);
     if (const auto& space = first->process().cache_space) {
-      out.areas = (cache::kThreadsAtOnce - space->memory().first_area_part()) / cache::kAreaParts;
+      out.areas = space->memory().areas();
     }
     Collector collector;
     first->trace()->hub().add(collector, done);
