@@ -36,6 +36,8 @@ class BusyLog {
   bool use_up(TraceeAddr log);
   /// The memory of the rest is there from now on. The thread is as for begin().
   void commit(Thread& thread) const;
+  /// Likewise of what comes behind it, as far as that goes while the thread runs.
+  void prepare_next() const;
 
  private:
   BusyLog(CacheSpace& space, std::size_t area, std::size_t segments);

@@ -415,19 +415,26 @@ LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
   return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
 }
 
+void CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
+  const std::size_t number = area * kAreaSegments + index;
+  if (prepared_.test(number)) return;
+  prepared_.set(number);
+  const auto begin = static_cast<std::uint64_t>(segment(area, index).host - host_);
+  const std::uint64_t end = begin + kSegmentBytes;
+  for (std::uint64_t at = begin; at + kBigPageBytes <= end && make_big_page(at);) {
+    at += kBigPageBytes;
+  }
+  populate(begin, end);
+}
+
 void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {
+  prepare_segment(area, index);
   const std::size_t number = area * kAreaSegments + index;
   if (committed_.test(number)) return;
   committed_.set(number);
-  const LogRange log = segment(area, index);
-  const auto begin = static_cast<std::uint64_t>(log.host - host_);
-  for (std::uint64_t big = begin; big + kBigPageBytes <= begin + kSegmentBytes;
-       big += kBigPageBytes) {
-    if (!make_big_page(big)) break;
-  }
-  populate(begin, begin + kSegmentBytes);
   CallBatch batch{code_ + kTranslationBytes};
-  batch.call(SYS_madvise, {log.begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
+  batch.call(SYS_madvise,
+             {segment(area, index).begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
   if (auto done = run(thread, batch); !done) {
     log::ptrace().debug("tid={}: a log's memory comes page by page: {}", thread.tid(),
                         done.error().message());

@@ -186,6 +186,8 @@ class CacheMemory {
   /// Its memory is there from now on, in one go rather than by a page fault every 4 KiB. Where the
   /// kernel does not do that nothing happens.
   void commit_segment(Thread& thread, std::size_t area, std::size_t index);
+  /// What of that takes longest and needs no thread to stop.
+  void prepare_segment(std::size_t area, std::size_t index);
 
  private:
   /// The parts of kThreadsAtOnce threads.
@@ -222,6 +224,7 @@ class CacheMemory {
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< So many parts have their guard page.
   std::size_t areas_ = 0;
+  std::bitset<kMostAreas * kAreaSegments> prepared_;
   std::bitset<kMostAreas * kAreaSegments> committed_;
   std::map<std::size_t, LogRange> logs_;  ///< Those that are not the ring of the part.
 };

@@ -379,23 +379,28 @@ bool CacheSource::take_fault(Thread& thread) {
 }
 
 bool CacheSource::guard_hit(Thread& thread) {
-  if (everybody_recorded()) {
-    space_->look_for_quiet_code(thread, memory_->entries(memory_->log_end()));
-  }
-  space_->learn_from_log(memory_->entries(memory_->log_end()));
+  const auto full = memory_->entries(memory_->log_end());
+  const bool stays = busy_log_ != nullptr;
+  if (everybody_recorded()) space_->look_for_quiet_code(thread, full);
+  if (!stays) space_->learn_from_log(full);
   auto regs = thread.user_regs();
   if (!regs || !take_fault(thread)) return false;
   ++rings_;
   counted_at_ = TraceeAddr{};
   take_log(memory_->log_end());
-  if (busy_log_) {
+  if (stays) {
     busy_log_->commit(thread);
-  } else if (rings_ % kBusyAt == 0) {
+  } else if (rings_ % kBusyAt == 0 || space_->memory().areas() == 0) {
     use_busy_log(thread);
   }
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
+  if (stays) {
+    // While the thread goes on: nothing is written there for a while.
+    space_->learn_from_log(full);
+    busy_log_->prepare_next();
+  }
   return true;
 }
 
