@@ -65,9 +65,9 @@ inline constexpr std::size_t kMaxThreads = 32 * kThreadsAtOnce;
 /// Threads that log much get areas, from the end of the first memfd downwards, where the parts of
 /// threads that do not exist would be. A segment is one log with one guard. It begins at a big page
 /// and fills at least one.
-inline constexpr std::uint64_t kSegmentSpan = 4ULL << 20;
+inline constexpr std::uint64_t kSegmentSpan = 8ULL << 20;
 inline constexpr std::uint64_t kSegmentBytes = kSegmentSpan - kGuardBytes;
-inline constexpr std::size_t kAreaSegments = 18;
+inline constexpr std::size_t kAreaSegments = 10;
 inline constexpr std::uint64_t kAreaBytes = kAreaSegments * kSegmentSpan;
 inline constexpr std::size_t kMostAreas = 3;
 static_assert(kMostAreas * kAreaBytes < kThreadsBytes);
