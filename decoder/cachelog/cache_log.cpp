@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "arch/base/page_population.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
 constexpr std::size_t kChunkNumbers = 64UL * 1024;
 constexpr std::size_t kBatchRecords = 16UL * 1024;
+constexpr std::size_t kWorthPopulating = 16UL * 1024;
 
 }  // namespace
 
@@ -63,14 +66,15 @@ CacheLog::Chunk& CacheLog::open_chunk() {
   return new_chunk();
 }
 
-CacheLog::Chunk& CacheLog::open_copied() {
+CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   Chunk& last = open_chunk();
-  if (last.held.empty() && last.copied.size() < kChunkNumbers) {
-    last.copied.reserve(kChunkNumbers);
-    return last;
-  }
-  Chunk& chunk = new_chunk();
+  const bool has_room = last.held.empty() && last.copied.size() < kChunkNumbers;
+  Chunk& chunk = has_room ? last : new_chunk();
+  if (chunk.copied.capacity() != 0) return chunk;
   chunk.copied.reserve(kChunkNumbers);
+  const void* begin = chunk.copied.data();
+  const std::size_t bytes = std::min(coming, kChunkNumbers) * sizeof(std::uint32_t);
+  if (bytes >= kWorthPopulating) populate_pages({static_cast<const std::uint8_t*>(begin), bytes});
   return chunk;
 }
 
@@ -109,7 +113,7 @@ void CacheLog::add_numbers(std::span<const std::uint32_t> numbers) {
     numbers = numbers.last(most);
   }
   while (!numbers.empty()) {
-    Chunk& chunk = open_copied();
+    Chunk& chunk = open_copied(numbers.size());
     const std::size_t room = kChunkNumbers - chunk.copied.size();
     const auto part = numbers.first(std::min(room, numbers.size()));
     chunk.copied.insert(chunk.copied.end(), part.begin(), part.end());

@@ -80,8 +80,8 @@ class CacheLog {
   };
   /// For events.
   Chunk& open_chunk();
-  /// With room for copies.
-  Chunk& open_copied();
+  /// With room for copies, of which so many come now.
+  Chunk& open_copied(std::size_t coming);
   Chunk& new_chunk();
   /// Memory of a chunk that was dropped, to be used again.
   std::optional<Chunk> drop_old();

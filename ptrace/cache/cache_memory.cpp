@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/base/page_population.hpp"
 #include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/program_file.hpp"
 #include "ptrace/cache/remote_calls.hpp"
@@ -135,7 +136,7 @@ void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
   const std::uint64_t end = kTableBytes + code.size();
   while (settled_ + kWorthABigPage <= end && settle_next()) {
   }
-  populate(kTableBytes, end);
+  populate_pages({host_ + kTableBytes, code.size()});
   std::copy(code.begin(), code.end(), host_code().begin());
 }
 
@@ -157,16 +158,9 @@ bool CacheMemory::make_big_page(std::uint64_t begin) {
   return ::madvise(host_ + begin, kBigPageBytes, kCollapse) == 0;
 }
 
-void CacheMemory::populate(std::uint64_t begin, std::uint64_t end) {
-  // In one go rather than by a page fault every 4 KiB; old kernels refuse and the faults come.
-  const std::uint64_t first = begin & ~(kPageBytes - 1);
-  (void)::madvise(host_ + first, ((end + kPageBytes - 1) & ~(kPageBytes - 1)) - first,
-                  MADV_POPULATE_WRITE);
-}
-
 void CacheMemory::fill_table(TraceeAddr target) {
   (void)settle_next();
-  populate(0, kTableBytes);
+  populate_pages({host_, kTableBytes});
   entries_.fill(target);
 }
 
@@ -424,7 +418,7 @@ void CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
   for (std::uint64_t at = begin; at + kBigPageBytes <= end && make_big_page(at);) {
     at += kBigPageBytes;
   }
-  populate(begin, end);
+  populate_pages({host_ + begin, kSegmentBytes});
 }
 
 void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {

@@ -214,7 +214,6 @@ class CacheMemory {
   bool settle_next();
   /// Likewise at this offset.
   bool make_big_page(std::uint64_t begin);
-  void populate(std::uint64_t begin, std::uint64_t end);
 
   std::uint8_t* host_ = nullptr;
   EntryTable entries_;

@@ -1,8 +1,7 @@
 #include "ptrace/cache/entry_table.hpp"
 
-#include <sys/mman.h>
-
 #include "arch/base/check.hpp"
+#include "arch/base/page_population.hpp"
 #include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
 
@@ -49,10 +48,7 @@ void EntryTable::fill(TraceeAddr target) {
 void EntryTable::replace(std::span<const std::uint64_t> entries) {
   BT_CHECK(entries.size() >= size_ && entries.size() <= translate::kMostTableEntries);
   if (entries.size() > size_) {
-    // In one go rather than by page faults; old kernels refuse and the faults come.
-    void* begin = more_;
-    (void)::madvise(begin, (entries.size() - translate::kTableEntries) * sizeof entries[0],
-                    MADV_POPULATE_WRITE);
+    populate_pages({more_, (entries.size() - translate::kTableEntries) * sizeof entries[0]});
   }
   for (std::size_t i = 0; i < entries.size(); ++i) store(i, TraceeAddr{entries[i]});
   set_size(entries.size());
