@@ -427,8 +427,7 @@ void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t i
   if (committed_.test(number)) return;
   committed_.set(number);
   CallBatch batch{code_ + kTranslationBytes};
-  batch.call(SYS_madvise,
-             {segment(area, index).begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
+  batch.call(SYS_madvise, {segment(area, index).begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
   if (auto done = run(thread, batch); !done) {
     log::ptrace().debug("tid={}: a log's memory comes page by page: {}", thread.tid(),
                         done.error().message());

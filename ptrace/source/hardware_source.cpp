@@ -27,6 +27,7 @@ class HardwareSource : public BranchSource {
  public:
   Result<void> resume(Thread& thread, const SourceResume& how) override {
     resumed();
+    if (how.step) thread.trap_flag().before_step(thread);
     return thread.run(how.step       ? RunRequest::kStep
                       : how.syscalls ? RunRequest::kSyscall
                                      : RunRequest::kContinue,

@@ -18,6 +18,9 @@ constexpr std::uint64_t kI386Eip = 8 + 14 * 4;
 // rt_sigframe of i386: pretcode 4, sig 4, pinfo 4, puc 4, siginfo 128, flags 4, link 4, stack 12.
 constexpr std::uint64_t kI386RtEip = 16 + 128 + 20 + 14 * 4;
 
+/// Of x86-64 next to it, of i386 behind cs.
+constexpr std::uint64_t kFlagsBehindPc = 8;
+
 template <typename Word>
 std::optional<TraceeAddr> read_word(Process& process, TraceeAddr address) {
   std::array<std::uint8_t, sizeof(Word)> bytes{};
@@ -29,22 +32,33 @@ std::optional<TraceeAddr> read_word(Process& process, TraceeAddr address) {
 
 }  // namespace
 
-std::optional<TraceeAddr> interrupted_pc(Thread& thread, Process& process, TraceeAddr first,
-                                         TraceeAddr second) {
+std::optional<SavedPc> saved_pc(Thread& thread, Process& process, TraceeAddr first,
+                                TraceeAddr second) {
   const auto regs = thread.user_regs();
   if (!regs) return std::nullopt;
-  const auto matches = [&](std::optional<TraceeAddr> pc) {
-    return pc && (*pc == first || *pc == second);
+  const auto look_at = [&](std::optional<TraceeAddr> pc, TraceeAddr at) -> std::optional<SavedPc> {
+    if (!pc || (*pc != first && *pc != second)) return std::nullopt;
+    return SavedPc{*pc, at};
   };
   if (process.isa() == arch::Isa::kAmd64) {
-    const auto pc = read_word<std::uint64_t>(process, regs->sp() + kAmd64Rip);
-    return matches(pc) ? pc : std::nullopt;
+    const TraceeAddr at = regs->sp() + kAmd64Rip;
+    return look_at(read_word<std::uint64_t>(process, at), at);
   }
   for (const std::uint64_t offset : {kI386RtEip, kI386Eip}) {
-    const auto pc = read_word<std::uint32_t>(process, regs->sp() + offset);
-    if (matches(pc)) return pc;
+    const TraceeAddr at = regs->sp() + offset;
+    if (auto found = look_at(read_word<std::uint32_t>(process, at), at)) return found;
   }
   return std::nullopt;
+}
+
+void set_saved_trap_flag(Process& process, const SavedPc& saved, bool set) {
+  constexpr std::uint8_t kTrapFlag = 0x01;  // of the second byte
+  std::array<std::uint8_t, 1> byte{};
+  const TraceeAddr at = saved.at + kFlagsBehindPc + 1;
+  if (process.read_memory(at, byte) != byte.size()) return;
+  const std::uint8_t before = byte[0];
+  byte[0] = static_cast<std::uint8_t>(set ? before | kTrapFlag : before & ~kTrapFlag);
+  if (byte[0] != before) (void)process.write_data(at, byte);
 }
 
 }  // namespace backtrail::tracee

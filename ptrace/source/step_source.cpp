@@ -29,17 +29,6 @@ bool returns_behind_itself(InsnKind kind) {
          kind == InsnKind::kConditionalJump;
 }
 
-/// Of eflags in struct ucontext, which rsp points to at rt_sigreturn.
-constexpr std::uint64_t kFrameFlagsOffset = 176;
-
-/// POPF, with an operand size or a REX prefix.
-bool pops_flags(std::span<const std::uint8_t> insn) {
-  constexpr std::uint8_t kPopf = 0x9d;
-  if (insn.empty() || insn.back() != kPopf) return false;
-  return std::all_of(insn.begin(), insn.end() - 1,
-                     [](std::uint8_t prefix) { return prefix == 0x66 || (prefix & 0xf0) == 0x40; });
-}
-
 /// `now` is where `insn` at `from` can have gone, staying in place aside.
 bool explains(const arch::InsnFacts& insn, TraceeAddr now) {
   switch (insn.kind) {
@@ -95,7 +84,6 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
-  note_trap_flag(thread);
   if (!how.step && !delivering_ && process_.isa() == arch::Isa::kAmd64) {
     if (const RestartableSection* section = section_ahead(thread)) {
       section_from_ = *pc_;
@@ -107,7 +95,10 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   // Behind an exec the call is that of another program.
   const bool at_syscall = insn_.kind == InsnKind::kSystemCall || thread.in_syscall();
   const bool watch_syscall = how.syscalls && !how.step && !delivering_ && at_syscall;
-  return thread.run(watch_syscall ? RunRequest::kSyscall : RunRequest::kStep, how.signal);
+  if (watch_syscall) return thread.run(RunRequest::kSyscall, how.signal);
+  const Seen& seen = seen_[*pc_];
+  thread.trap_flag().before_step(thread, *pc_, std::span{seen.bytes}.first(seen.available));
+  return thread.run(RunRequest::kStep, how.signal);
 }
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
@@ -123,12 +114,16 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
     start_at(thread.next_pc().value_or(*now));
     return StopVerdict::kReport;
   }
-  hide_trap_flag(thread, *now);
+  const bool own = thread.trap_flag().after_stop(thread);
   if (status.kind != WaitKind::kStopped || status.signal != SIGTRAP) {
-    if (status.is_event(PTRACE_EVENT_STOP)) guard_.after_other_stop(thread, *now != *pc_);
+    if (status.is_event(PTRACE_EVENT_STOP)) {
+      guard_.after_other_stop(thread, *now != *pc_);
+      if (*now != *pc_) overtaken_own_ = own;
+    }
     account_other_stop(thread, status, *now);
     return StopVerdict::kReport;
   }
+  std::optional<bool> late = std::exchange(overtaken_own_, std::nullopt);
   switch (thread.trap_cause()) {
     case TrapCause::kBreakpointInsn:
       guard_.after_step(thread);
@@ -140,9 +135,12 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
       handler_entered(thread, *now);
       break;
     case TrapCause::kStep:
+      if (*now != *pc_) late.reset();
       guard_.after_step(thread);
       retire(*now);
       clear_trap_flag_leak(thread);
+      thread.trap_flag().set_own_trap(late.value_or(own));
+      if (late.value_or(own)) return StopVerdict::kReport;
       break;
     case TrapCause::kHardware:
       guard_.after_step(thread);
@@ -227,11 +225,10 @@ void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   // An interrupted system call was either done (EINTR) or will be made again: the frame says where
   // the handler returns to.
   const TraceeAddr next = *pc_ + insn_.length;
-  const auto saved = interrupted_pc(thread, process_, *pc_, next);
-  const TraceeAddr from = saved.value_or(*pc_);
+  const auto saved = saved_pc(thread, process_, *pc_, next);
+  const TraceeAddr from = saved ? saved->pc : *pc_;
   push(decoder::async_transfer(from, handler));
   pc_ = handler;
-  own_trap_flag_ = false;  // until the handler returns
 }
 
 void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now) {
@@ -253,32 +250,6 @@ void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, Tr
   if (status.is_event(PTRACE_EVENT_STOP)) clear_trap_flag_leak(thread);
 }
 
-void StepSource::note_trap_flag(Thread& thread) {
-  popped_trap_flag_.reset();
-  const auto& bytes = seen_[*pc_].bytes;
-  const bool pops = pops_flags(std::span{bytes}.first(insn_.length));
-  if (!pops && insn_.kind != InsnKind::kSystemCall) return;
-  const auto regs = thread.user_regs();
-  if (!regs) return;
-  const bool returns = (*regs)[UserReg::kRax] == SYS_rt_sigreturn;
-  if (!pops && (!returns || process_.isa() != arch::Isa::kAmd64)) return;
-  std::array<std::uint8_t, 2> image{};
-  const TraceeAddr at = regs->sp() + (pops ? 0 : kFrameFlagsOffset);
-  if (process_.read_memory(at, image) != image.size()) return;
-  popped_trap_flag_ = (image[1] & kTrapFlag >> 8) != 0;
-}
-
-void StepSource::hide_trap_flag(Thread& thread, TraceeAddr now) {
-  if (now != *pc_ && popped_trap_flag_) own_trap_flag_ = *popped_trap_flag_;
-  if (own_trap_flag_) return;
-  // From a step over POPF on, Linux takes the flag that it sets for us for the program's
-  // (arch/x86/kernel/step.c, enable_single_step).
-  auto regs = thread.user_regs();
-  if (!regs || ((*regs)[UserReg::kEflags] & kTrapFlag) == 0) return;
-  (*regs)[UserReg::kEflags] &= ~kTrapFlag;
-  (void)thread.set_user_regs(*regs);
-}
-
 void StepSource::clear_trap_flag_leak(Thread& thread) {
   // What the program can see of the trap flag: flags it pushed, and r11 after SYSCALL
   // (SDM vol. 2, "SYSCALL": RFLAGS is saved into R11).
@@ -294,7 +265,7 @@ void StepSource::clear_trap_flag_leak(Thread& thread) {
     (void)thread.set_user_regs(*regs);
     return;
   }
-  if (own_trap_flag_) return;
+  if (thread.trap_flag().is_set()) return;
   std::array<std::uint8_t, 1> byte{};
   const TraceeAddr image = regs->sp() + 1;
   if (process_.read_memory(image, byte) != 1) return;

@@ -71,9 +71,6 @@ class StepSource : public BranchSource {
   };
 
   StopVerdict stepped(Thread& thread, const WaitStatus& status);
-  /// Which trap flag is the program's own, and which is ours.
-  void note_trap_flag(Thread& thread);
-  void hide_trap_flag(Thread& thread, TraceeAddr now);
   // step_source_sections.cpp
   /// The restartable sequence that begins behind the instruction at pc_.
   const RestartableSection* section_ahead(Thread& thread);
@@ -103,8 +100,7 @@ class StepSource : public BranchSource {
   arch::InsnFacts insn_;               ///< Facts of the instruction at pc_ when it was resumed.
   SourceResume how_;
   bool delivering_ = false;
-  bool own_trap_flag_ = false;            ///< The program set it itself.
-  std::optional<bool> popped_trap_flag_;  ///< What the instruction at pc_ is about to set it to.
+  std::optional<bool> overtaken_own_;          ///< What a trap is that a request to stop overtook.
   std::optional<RestartableSection> section_;  ///< Is being run.
   TraceeAddr section_from_;
   std::optional<TraceeAddr> rseq_area_;  ///< 0: it has none.

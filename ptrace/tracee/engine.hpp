@@ -130,6 +130,7 @@ class Engine {
   void handle_exiting(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
+  void pass_or_post(Thread& thread, int signal);
   void handle_trap(Thread& thread);
   void handle_breakpoint_insn(Thread& thread);
   bool handle_debug_registers(Thread& thread);

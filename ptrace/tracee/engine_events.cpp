@@ -384,6 +384,10 @@ void Engine::handle_signal(Thread& thread, int signal) {
     handle_trap(thread);
     return;
   }
+  pass_or_post(thread, signal);
+}
+
+void Engine::pass_or_post(Thread& thread, int signal) {
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
   const bool stepping = control.action.kind != ResumeKind::kContinue;
@@ -453,6 +457,7 @@ bool Engine::handle_debug_registers(Thread& thread) {
 
 void Engine::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
+  const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
   if (control.stepping_over) {
     control.stepping_over = false;
     if (control.action.kind == ResumeKind::kContinue) return;  // step_over() goes on
@@ -476,7 +481,11 @@ void Engine::handle_step_done(Thread& thread) {
       post(thread, {.kind = StopKind::kStep, .signal = SIGTRAP});
       return;
     default:
-      go(thread);
+      if (own) {
+        pass_or_post(thread, SIGTRAP);
+      } else {
+        go(thread);
+      }
       return;
   }
 }

@@ -85,6 +85,7 @@ void Engine::set_going(Thread& thread) {
     done = thread.trace()->source().resume(
         thread, SourceResume{.step = step, .syscalls = syscalls, .signal = signal});
   } else {
+    if (step) thread.trap_flag().before_step(thread);
     done = thread.run(step       ? RunRequest::kStep
                       : syscalls ? RunRequest::kSyscall
                                  : RunRequest::kContinue,

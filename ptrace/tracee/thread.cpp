@@ -242,6 +242,7 @@ Result<void> Thread::run(RunRequest what, int signal) {
   // A thread that is gone is as good as running: its exit status is on its way.
   state_ = next;
   last_run_ = what;
+  trap_flag_.running();
   regs_.reset();
   cause_.reset();
   debug_status_.reset();

@@ -14,6 +14,7 @@
 #include "arch/x86/debug_registers.hpp"
 #include "arch/x86/raw_registers.hpp"
 #include "ptrace/os/wait_status.hpp"
+#include "ptrace/source/trap_flag.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
@@ -71,6 +72,7 @@ class Thread {
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
   [[nodiscard]] std::unique_ptr<ThreadTrace>& trace() { return trace_; }
+  [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
@@ -132,6 +134,7 @@ class Thread {
   /// The process's debug registers with the recorder's own breakpoints.
   std::optional<arch::x86::DebugRegisters> own_debug_;
   bool own_debug_changed_ = false;
+  TrapFlag trap_flag_;
   ThreadControl control_;
   std::unique_ptr<ThreadTrace> trace_;
 };

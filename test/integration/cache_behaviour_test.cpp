@@ -26,8 +26,9 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
 
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
                          testing::Values("coroutines", "faults", "filters", "flags", "masks",
-                                         "mixed_threads", "restarts", "rewritten", "sandbox",
-                                         "sections", "segments", "spawns", "trap_handlers"),
+                                         "mixed_threads", "own_steps", "restarts", "rewritten",
+                                         "sandbox", "sections", "segments", "spawns",
+                                         "trap_handlers"),
                          [](const auto& test) { return std::string{test.param}; });
 
 TEST(CacheSource, LeavesTranslatedCodeForAFilterThatJudgesAllThreads) {

@@ -39,6 +39,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Words{BT_INFERIOR_DIR "/threads"}, Words{BT_INFERIOR_DIR "/forks"},
                     Words{BT_INFERIOR_DIR "/throws"}, Words{BT_INFERIOR_DIR "/plain_static"}));
 
+TEST(Record, ProgramsThatSetTheTrapFlagTrap) {
+  const Words program{BT_INFERIOR_DIR "/own_steps"};
+  const Ran native = run(program);
+  ASSERT_EQ(native.status, 0) << native.output;
+  for (const char* source : {"cache", "step", "none"}) {
+    const Ran recorded = record(with({"--source", source, "--"}, program));
+    EXPECT_EQ(recorded.status, 0) << source << "\n" << recorded.output;
+  }
+}
+
 TEST(Record, AttachesNoStringToTheName) {
   EXPECT_EQ(record({"--", "sh", "-c", "echo $0"}).output, "sh\n");
 }

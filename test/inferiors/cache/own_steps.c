@@ -1,0 +1,61 @@
+// The program sets the trap flag itself: it traps behind each of its instructions, as natively.
+#include <signal.h>
+#include <stdio.h>
+#include <ucontext.h>
+
+static volatile int steps;
+static volatile long last;
+static int failures;
+
+static void on_trap(int number, siginfo_t* info, void* context) {
+  (void)number;
+  const ucontext_t* seen = context;
+  last = seen->uc_mcontext.gregs[REG_RIP];
+  if (info->si_code == TRAP_TRACE && (long)info->si_addr == last) ++steps;
+}
+
+#define STEPPED(code)                                                                   \
+  __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t" code \
+                   "\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp"    \
+                   :                                                                    \
+                   :                                                                    \
+                   : "cc", "memory", "rax", "rcx", "rdi", "r11")
+
+static void expect(const char* what, int count) {
+  if (steps != count) {
+    printf("%s: %d of %d\n", what, steps, count);
+    ++failures;
+  }
+  steps = 0;
+}
+
+char bytes[16];
+
+static void pop_flags(void) {
+  __asm__ volatile(
+      "sub $128, %%rsp\n\tpushfq\n\t.globl plain_popf\n\tplain_popf: popfq\n\t"
+      "nop\n\tnop\n\tnop\n\tadd $128, %%rsp"
+      :
+      :
+      : "cc", "memory");
+}
+
+int main(void) {
+  pop_flags();
+  struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+  sigaction(SIGTRAP, &action, NULL);
+  for (int i = 0; i < 20; ++i) {
+    STEPPED("nop\n\tnop\n\tnop\n\tnop");
+    expect("plain", 7);
+    STEPPED("mov $20, %%ecx\n\t1: loop 1b");
+    expect("loop", 24);
+    STEPPED("mov $39, %%eax\n\tsyscall\n\tnop");  // nothing traps behind a system call
+    expect("system call", 5);
+    STEPPED("mov $10, %%ecx\n\tlea bytes(%%rip), %%rdi\n\trep stosb");
+    expect("string", 15);
+  }
+  unsigned long flags;
+  __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\tpop %0\n\tadd $128, %%rsp" : "=r"(flags) : : "cc");
+  if ((flags & 0x100) != 0) ++failures;
+  return failures != 0;
+}
