@@ -83,6 +83,7 @@ BranchStore::Entry BranchStore::entry_of(const Slot& slot) {
     entry.to = slot.to;
   } else {
     entry.timestamp = slot.to;
+    entry.bound = static_cast<LossBound>(slot.from);
   }
   return entry;
 }
@@ -136,7 +137,8 @@ void BranchStore::push(const Slot& slot) {
 void BranchStore::keep(const Record& record, std::uint32_t thread) {
   if (record.kind == RecordKind::kGap) {
     if (record.reason == GapReason::kStart) return;
-    push({0, record.payload, BtsQualifier::kInvalid, thread});
+    push(
+        {static_cast<std::uint64_t>(record.bound), record.payload, BtsQualifier::kInvalid, thread});
   } else {
     push({record.from.value(), record.to.value(), BtsQualifier::kBranch, thread});
   }

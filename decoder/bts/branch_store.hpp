@@ -58,6 +58,7 @@ class BranchStore : public TraceConsumer {
  public:
   struct Entry : arch::x86::BtsEntry {
     std::uint32_t thread = 0;  ///< As listen_to() named it; 0 = the store is of one thread.
+    LossBound bound = LossBound::kExact;  ///< Of a gap's loss.
     bool operator==(const Entry&) const = default;
   };
 
@@ -107,7 +108,7 @@ class BranchStore : public TraceConsumer {
     std::uint32_t thread_;
   };
   struct Slot {
-    std::uint64_t from;
+    std::uint64_t from;  ///< Of a gap: a LossBound.
     std::uint64_t to;
     arch::x86::BtsQualifier qualifier;
     std::uint32_t thread = 0;

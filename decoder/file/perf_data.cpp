@@ -59,6 +59,8 @@ class Reader {
     }
   }
 
+  void miss(std::uint64_t bytes) { out_.missing_bytes = bytes; }
+
   void feature_sections(std::uint64_t table) {
     std::uint64_t at = table;
     for (std::size_t bit = 0; bit < kFeatureBits; ++bit) {
@@ -174,6 +176,7 @@ Result<PerfDataFile> read_perf_data(Bytes file) {
   // The size is written last: without it the recorder died, and the records go on to the end.
   const std::uint64_t rest = file.size() - offset;
   reader.walk(offset, offset + (size == 0 ? rest : std::min(size, rest)));
+  reader.miss(size > rest ? size - rest : 0);
   if (size != 0 && size < rest) reader.feature_sections(offset + size);
   return reader.take();
 }

@@ -40,6 +40,7 @@ struct PerfDataFile {
   std::uint64_t lost = 0;              ///< What LOST records say.
   /// Where the file makes no sense any more, if it does; all before it was read.
   std::optional<std::uint64_t> broken_at;
+  std::uint64_t missing_bytes = 0;  ///< Of the records, behind the end of the file.
   bool compressed = false;  ///< Some records are compressed; AUX bytes never are.
 };
 

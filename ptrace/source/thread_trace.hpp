@@ -41,6 +41,8 @@ class ThreadTrace {
   bool keep_up();
   /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
   [[nodiscard]] int wake_fd() const;
+  /// The CPU records, and the kernel's buffer is what there is of it.
+  [[nodiscard]] bool is_hardware() const;
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
   /// So many of them the kernel had no room for.

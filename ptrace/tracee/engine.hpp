@@ -91,6 +91,8 @@ class Engine {
   std::set<int> pass_signals;
   std::optional<std::set<int>> program_signals;
   ReportedEvents reported;
+  /// Called for a thread that is recorded because others of its process are, before it runs.
+  std::function<void(Thread&)> on_recorded_from_birth;
   /// `reported.threads`, also of what has happened and nobody was told yet: a client that stops
   /// listening has seen who is there by itself.
   void report_threads(bool on);

@@ -123,6 +123,7 @@ Result<void> Engine::see_kernel(ThreadId id) {
 void Engine::record_from_birth(Thread& thread) {
   if (const ThreadTrace* trace = cache_trace_of(thread.process())) {
     start_beside(thread, SourceKind::kCache, trace->config());
+    if (thread.trace() && on_recorded_from_birth) on_recorded_from_birth(thread);
   }
 }
 

@@ -119,6 +119,9 @@ Result<std::string> perf_text(Bytes bytes) {
     if (file.aux_kind == decoder::AuxTraceKind::kIntelBts) append_records(block.bytes, out);
   }
   if (file.compressed) out += "some records are compressed and were not read\n";
+  if (file.missing_bytes != 0)
+    out +=
+        fmt::format("the last {} bytes of the records are not in the file\n", file.missing_bytes);
   if (file.broken_at)
     out += fmt::format("from offset {:#x} on there are no records\n", *file.broken_at);
   return out;

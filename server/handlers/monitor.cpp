@@ -131,6 +131,7 @@ Result<void> prepare_for_store(BranchTracing& tracing, ThreadId thread,
   if (wants_sched(words)) BT_CHECKED(tracing.mark_switches(thread));
   if (wants_kernel(words)) BT_CHECKED(tracing.see_kernel(thread));
   if (wants_stream(words)) BT_CHECKED(tracing.stream(thread));
+  if (wants_records(words)) BT_CHECKED(tracing.feed_store(thread));
   return {};
 }
 

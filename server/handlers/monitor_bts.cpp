@@ -14,6 +14,7 @@ namespace {
 
 using arch::x86::BtsQualifier;
 using decoder::BranchStore;
+using decoder::LossBound;
 using decoder::StoreConfig;
 using decoder::StoreLevel;
 using decoder::StoreOverflow;
@@ -93,7 +94,11 @@ std::string text_of(const BranchStore::Entry& entry) {
     case BtsQualifier::kInvalid:
       break;
   }
-  return entry.timestamp == 0 ? "gap" : fmt::format("gap of {} records", entry.timestamp);
+  if (entry.timestamp == 0) return "gap";
+  return fmt::format("gap of {}{} records", entry.bound == LossBound::kAtLeast ? "at least " : "",
+                     entry.bound == LossBound::kBatches
+                         ? fmt::format("{} batches of", entry.timestamp)
+                         : fmt::format("{}", entry.timestamp));
 }
 
 void append_entry(const BranchStore::Entry& entry, std::string& out) {
@@ -154,6 +159,10 @@ bool wants_sched(std::span<const std::string_view> words) {
 
 bool wants_kernel(std::span<const std::string_view> words) {
   return configures(words, "level=kernel") || configures(words, "level=both");
+}
+
+bool wants_records(std::span<const std::string_view> words) {
+  return !words.empty() && words.front() == "config";
 }
 
 bool wants_stream(std::span<const std::string_view> words) {

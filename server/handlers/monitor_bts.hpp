@@ -23,6 +23,7 @@ namespace backtrail::server::handlers {
 /// Whether it is one of a store that wants the kernel's branches.
 [[nodiscard]] bool wants_kernel(std::span<const std::string_view> words);
 /// Whether it is one of a store that wants every record.
+[[nodiscard]] bool wants_records(std::span<const std::string_view> words);
 [[nodiscard]] bool wants_stream(std::span<const std::string_view> words);
 
 }  // namespace backtrail::server::handlers

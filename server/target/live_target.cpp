@@ -41,7 +41,9 @@ class LiveTarget final : public Target,
                          public BreakpointControl,
                          public BranchTracing {
  public:
-  explicit LiveTarget(tracee::SourceKind source) : engine_{source} {}
+  explicit LiveTarget(tracee::SourceKind source) : engine_{source} {
+    engine_.on_recorded_from_birth = [this](Thread& thread) { follow_from_birth(thread); };
+  }
   LiveTarget(const LiveTarget&) = delete;
   LiveTarget& operator=(const LiveTarget&) = delete;
   ~LiveTarget() override {
@@ -150,6 +152,12 @@ class LiveTarget final : public Target,
   Result<void> stream(ThreadId thread) override {
     stores_stream_ = true;
     return engine_.stream_trace(thread);
+  }
+  Result<void> feed_store(ThreadId thread) override {
+    // Of hardware's history everything comes to a store; what software keeps may be shorter.
+    Thread* found = engine_.find(thread);
+    if (found == nullptr || !found->trace() || found->trace()->is_hardware()) return {};
+    return stream(thread);
   }
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
@@ -291,6 +299,14 @@ class LiveTarget final : public Target,
     // Where the source cannot, its gaps say so.
     for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
   }
+  /// It has not run yet.
+  void follow_from_birth(Thread& thread) {
+    if (tails_ && tails_->has_clients()) {
+      tails_->attach(thread.id(), thread.trace()->hub());
+      (void)engine_.stream_trace(thread.id());
+    }
+    follow_with_stores(thread.id());
+  }
   /// The last tail is gone.
   void end_streams() {
     tails_stream_ = false;
@@ -312,9 +328,8 @@ class LiveTarget final : public Target,
         store.note_missing(static_cast<std::uint32_t>(thread.tid));
       }
       if (status->config.sched) (void)engine_.mark_switches(thread);
-      if (status->config.overflow == decoder::StoreOverflow::kStream) {
-        (void)stream(thread);
-      }
+      const bool streams = status->config.overflow == decoder::StoreOverflow::kStream;
+      (void)(streams ? stream(thread) : feed_store(thread));
     }
   }
   /// A thread whose files in /proc say what the process's would; the leader may have ended.

@@ -14,6 +14,10 @@ Result<void> BranchTracing::stream(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }
 
+Result<void> BranchTracing::feed_store(ThreadId /*thread*/) {
+  return {};
+}
+
 Result<void> BranchTracing::see_kernel(ThreadId thread) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
 }

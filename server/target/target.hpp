@@ -156,6 +156,8 @@ class BranchTracing {
   virtual Result<decoder::BranchStore*> process_store(pid_t pid);
   /// Its listeners get every record from now on, as far as the source can. What it says otherwise.
   virtual Result<void> stream(ThreadId thread);
+  /// Every record comes to the thread's stores, as far as the source can without a change of mode.
+  virtual Result<void> feed_store(ThreadId thread);
   /// Its store hears of the kernel's branches, if it wants them. The errno.
   virtual Result<void> see_kernel(ThreadId thread);
   /// Its store hears of context switches. The errno.

@@ -23,6 +23,18 @@ int leaf_calls(GdbSession& gdb) {
                "\tleaf\n");
 }
 
+/// In what a process's store held: how often each thread that did entered `leaf`.
+std::multiset<int> calls_of(const std::string& leaf, const std::string& drained) {
+  std::map<std::string, int> calls;
+  const std::regex call{fmt::format("branch  0x[0-9a-f]+ -> {}, thread ([0-9]+)", leaf)};
+  for (std::sregex_iterator at{drained.begin(), drained.end(), call}, end; at != end; ++at) {
+    ++calls[(*at)[1]];
+  }
+  std::multiset<int> counts;
+  for (const auto& [thread, number] : calls) counts.insert(number);
+  return counts;
+}
+
 class BtraceThreads : public ::testing::TestWithParam<Recording> {
  protected:
   static std::string record() { return GetParam().command(); }
@@ -123,17 +135,32 @@ TEST(BtraceProcesses, HaveAStoreOfAllThreads) {
   EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("No such device or address"));
   const std::string leaf = fmt::format("{:#x}", std::stoull(gdb.value("(long)&leaf")));
   const std::string drained = gdb.run("monitor bts process drain");
-  std::map<std::string, int> calls;
-  const std::regex call{fmt::format("branch  0x[0-9a-f]+ -> {}, thread ([0-9]+)", leaf)};
-  for (std::sregex_iterator at{drained.begin(), drained.end(), call}, end; at != end; ++at) {
-    ++calls[(*at)[1]];
-  }
-  std::multiset<int> counts;
-  for (const auto& [thread, count] : calls) counts.insert(count);
-  EXPECT_EQ(counts, (std::multiset<int>{1, 2, 3, 4}));
+  EXPECT_EQ(calls_of(leaf, drained), (std::multiset<int>{1, 2, 3, 4}));
   EXPECT_THAT(gdb.run("monitor bts process size"), HasSubstr("0 records"));
   gdb.run("delete");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
+TEST(BtraceProcesses, HaveAStoreAlsoOfThreadsThatEndBeforeAnyStop) {
+  GdbSession gdb{by("cache", on("threads"))};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run("record btrace"), IsEmpty());
+  ASSERT_THAT(gdb.run("monitor bts process config size=24000000"), HasSubstr("0 records"));
+  const std::string leaf = fmt::format("{:#x}", std::stoull(gdb.value("(long)&leaf")));
+  gdb.run_all({"break exit", "continue"});
+  EXPECT_EQ(calls_of(leaf, gdb.run("monitor bts process drain")), (std::multiset<int>{1, 2, 3, 4}));
+}
+
+TEST(BtraceStores, KeepTheFirstRecordsOfManyMoreThanGdbsBufferHolds) {
+  GdbSession gdb{by("cache", on("busy"))};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run("record btrace bts"), IsEmpty());
+  ASSERT_THAT(gdb.run("monitor bts config size=2400 overflow=signal"), HasSubstr("0 records"));
+  gdb.run_all({"delete", "break done", "continue"});
+  EXPECT_THAT(gdb.run("monitor bts status"), HasSubstr("100 records"));
+  const std::string drained = gdb.run("monitor bts drain");
+  EXPECT_EQ(count(drained, "branch"), 100);
+  EXPECT_EQ(count(drained, "gap"), 0);
 }
 
 TEST(BtraceProcesses, FollowsTheChildWhenAsked) {

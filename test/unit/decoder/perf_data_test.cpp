@@ -1,6 +1,9 @@
 #include "decoder/file/perf_data.hpp"
 
+#include <array>
+#include <cstring>
 #include <map>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +24,13 @@ std::vector<std::uint8_t> recording() {
 
 void append(std::vector<std::uint8_t>& out, const std::vector<std::uint8_t>& more) {
   out.insert(out.end(), more.begin(), more.end());
+}
+
+/// Of the section that records are in, as the file's header has it.
+std::uint64_t data_end(std::span<const std::uint8_t> file) {
+  std::array<std::uint64_t, 2> section{};  // offset and size
+  std::memcpy(section.data(), file.data() + 40, sizeof section);
+  return section[0] + section[1];
 }
 
 std::vector<std::uint8_t> auxtrace(std::uint64_t size, std::uint64_t offset, std::uint32_t index,
@@ -80,6 +90,8 @@ TEST(PerfData, CutOffAnywhereItIsBoundedAndSaysSo) {
   for (std::size_t size = 0; size < bytes.size(); size += 997) {
     const auto file = read_perf_data(std::span{bytes}.first(size));
     if (!file) continue;
+    // The data section goes on to the end of what features follow.
+    EXPECT_TRUE(file->missing_bytes != 0 || size >= data_end(bytes)) << size;
     for (const AuxTraceBlock& block : file->blocks) {
       ASSERT_LE(block.bytes.size() + block.missing_bytes, 137'728U);
     }
