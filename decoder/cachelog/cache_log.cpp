@@ -141,6 +141,54 @@ void CacheLog::forget(std::span<const std::uint32_t> memory) {
   while (std::any_of(chunks_.begin(), chunks_.end(), is_there)) (void)drop_oldest();
 }
 
+std::uint64_t CacheLog::branches_of(std::span<const std::uint32_t> numbers) const {
+  std::uint64_t branches = 0;
+  for (const std::uint32_t number : numbers) {
+    const auto exit = exits_->find(number);
+    if (!exit) continue;
+    branches += exit->block.branches.size() + (exit->kind == LoggedExitKind::kContinue ? 0 : 1);
+  }
+  return branches;
+}
+
+void CacheLog::drop_numbers(std::size_t count) {
+  Chunk& chunk = chunks_.front();
+  if (chunk.held.empty()) {
+    chunk.copied.erase(chunk.copied.begin(),
+                       chunk.copied.begin() + static_cast<std::ptrdiff_t>(count));
+  } else {
+    chunk.held = chunk.held.subspan(count);
+  }
+  const std::size_t before = chunk.events.size();
+  std::erase_if(chunk.events, [=](const Event& event) { return event.before < count; });
+  for (Event& event : chunk.events) event.before -= count;
+  held_ -= count + (before - chunk.events.size());
+  count_dropped(count);
+}
+
+std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
+  constexpr std::size_t kStep = 4096;
+  std::uint64_t kept = 0;
+  std::size_t chunk = chunks_.size();
+  std::size_t end = 0;  // of what is not kept, in the oldest chunk of which something is
+  while (chunk != 0 && kept <= branches) {
+    const auto numbers = chunks_[--chunk].numbers();
+    for (end = numbers.size(); end != 0 && kept <= branches;) {
+      const std::size_t begin = end - std::min(end, kStep);
+      kept += branches_of(numbers.subspan(begin, end - begin));
+      end = begin;
+    }
+  }
+  if (kept <= branches) return 0;
+  std::uint64_t dropped = 0;
+  for (; chunk != 0; --chunk) dropped += branches_of(drop_oldest().numbers());
+  if (end != 0) {
+    dropped += branches_of(chunks_.front().numbers().first(end));
+    drop_numbers(end);
+  }
+  return dropped;
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.numbers().size(), std::nullopt, at});

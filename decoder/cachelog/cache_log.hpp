@@ -52,6 +52,9 @@ class CacheLog {
   void hold_numbers(std::span<const std::uint32_t> numbers);
   /// That memory is going to be written again: nothing as old as what is held there is kept.
   void forget(std::span<const std::uint32_t> memory);
+  /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older
+  /// numbers without decoding them. Returns how many branches they stood for.
+  std::uint64_t keep_newest(std::uint64_t branches);
   void add_arrival(TraceeAddr at);
   /// Pins, too: those with nothing ahead keep their place among what is no number.
   void add_record(const Record& record);
@@ -86,6 +89,9 @@ class CacheLog {
   /// Memory of a chunk that was dropped, to be used again.
   std::optional<Chunk> drop_old();
   Chunk drop_oldest();
+  [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> numbers) const;
+  /// The first numbers of the oldest chunk.
+  void drop_numbers(std::size_t count);
   void count_dropped(std::uint64_t numbers);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);

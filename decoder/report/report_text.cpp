@@ -109,7 +109,8 @@ std::string trace_line(const ReportThread& thread) {
   } else {
     out += fmt::format("{} branches recorded", grouped(thread.recorded));
   }
-  if (thread.lost != 0) out += fmt::format(", {} older ones were not kept", grouped(thread.lost));
+  if (thread.lost != 0)
+    out += fmt::format(", at least {} older ones were not kept", grouped(thread.lost));
   return out + "\n";
 }
 

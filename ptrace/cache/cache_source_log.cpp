@@ -94,6 +94,10 @@ void CacheSource::hand_on() {
   if (log_) log_->drain(sink_);
 }
 
+std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
+  return log_ ? log_->keep_newest(branches) : 0;
+}
+
 void CacheSource::flush() {
   if (in_cache_ && is_blank_) take_written();
   hand_on();

@@ -67,6 +67,12 @@ class BranchSource {
   virtual void pin(std::uint64_t id, std::uint32_t ahead) { (void)id, (void)ahead; }
   /// Hands every record until now to the consumers. The thread may run.
   virtual void flush() = 0;
+  /// Only the newest so many branches are wanted of what has not been handed on yet. Returns how
+  /// many older ones the next flush() leaves out.
+  virtual std::uint64_t keep_newest(std::uint64_t branches) {
+    (void)branches;
+    return 0;
+  }
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
   /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
   /// The thread is stopped. Errors: what the kernel said; it goes on as before then.

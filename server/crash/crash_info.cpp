@@ -68,7 +68,7 @@ std::string trace_text(const decoder::TraceArchive::Thread* trace) {
     records += block.records;
   }
   std::string text = fmt::format(", {} branches in {}", records, size_text(bytes));
-  if (trace->lost != 0) text += fmt::format(", {} older ones not kept", trace->lost);
+  if (trace->lost != 0) text += fmt::format(", at least {} older ones not kept", trace->lost);
   if (records < trace->records) text += fmt::format(", {} damaged", trace->records - records);
   if (!trace->name.empty()) text += ", " + printable(trace->name);
   return text;

@@ -18,6 +18,10 @@
 namespace backtrail::server::handlers {
 namespace {
 
+/// gdb reads a little at a time, and asks for as much ahead as a packet holds each time; over a
+/// pipe it makes a system call for each byte that comes.
+constexpr std::uint64_t kMostRead = 16ULL << 10;
+
 struct ErrnoRow {
   int host;
   int wire;
@@ -124,7 +128,7 @@ Reply read_file(SessionContext& context, PacketText text) {
   const auto offset = take_offset(text);
   if (!offset || !text.at_end()) return malformed();
   const std::size_t size_bytes =
-      static_cast<std::size_t>(std::min<std::uint64_t>(*count, Session::kPacketSize));
+      static_cast<std::size_t>(std::min<std::uint64_t>(*count, kMostRead));
   const auto data = context.files.read(*file, size_bytes, *offset);
   return data ? data_reply(*data) : failure(data.error());
 }

@@ -93,16 +93,21 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
                           std::move(threads));
   for (const auto& thread : process.threads()) {
     if (!thread->trace()) continue;
-    thread->trace()->source().flush();
-    if (spool != nullptr) continue;
     const decoder::BtsHistory* history = thread->trace()->bts();
-    if (history == nullptr) continue;
+    std::uint64_t left_out = 0;
+    if (spool == nullptr && history != nullptr) {
+      // One more: behind what is left out comes a gap, which is not to be among them.
+      const std::uint64_t room = history->size_bytes() / sizeof(decoder::Record);
+      left_out = thread->trace()->source().keep_newest(room + 1);
+    }
+    thread->trace()->source().flush();
+    if (spool != nullptr || history == nullptr) continue;
     const decoder::RecordRing& ring = history->records();
     const auto tid = static_cast<std::uint32_t>(thread->tid());
     out.push_back({.tid = tid,
                    .name = {},
                    .records = ring.size(),
-                   .lost = ring.overwritten(),
+                   .lost = ring.overwritten() + (left_out == 0 ? 0 : left_out - 1),
                    .write = [tid, &ring](const tracee::CoreTrace::Sink& sink) {
                      return write_ring(tid, ring, sink);
                    }});

@@ -96,8 +96,9 @@ Result<TraceDocument> CoreTraces::read(ThreadId thread, TraceRead what) {
 std::string CoreTraces::describe() {
   std::string text;
   for (const auto& [tid, thread] : archive_.threads()) {
-    text += fmt::format("thread {}: {} branches from the crash file, {} older ones not kept\n", tid,
-                        thread.records, thread.lost);
+    text +=
+        fmt::format("thread {}: {} branches from the crash file, at least {} older ones not kept\n",
+                    tid, thread.records, thread.lost);
   }
   return text.empty() ? "the core has no trace in it\n" : text;
 }

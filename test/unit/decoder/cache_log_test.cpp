@@ -1,5 +1,6 @@
 #include "decoder/cachelog/cache_log.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -49,6 +50,38 @@ TEST_F(CacheLogTest, AnExitStandsForAllBranchesOnItsWay) {
   log.add_numbers(std::array<std::uint32_t, 1>{0});
   const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
+  // Of the call two branches, of what falls through none.
+  std::vector<std::uint32_t> numbers(400'000, 0);
+  for (std::size_t i = 0; i < numbers.size(); i += 4) numbers[i] = 2;
+  const std::uint64_t all = numbers.size() / 4 * 3 * 2;
+  constexpr std::uint64_t kWanted = 1000;
+  for (const bool holds : {false, true}) {
+    CacheLog whole{exits_, numbers.size() * sizeof numbers[0]};
+    CacheLog part{exits_, numbers.size() * sizeof numbers[0]};
+    for (CacheLog* log : {&whole, &part}) {
+      if (holds) {
+        log->hold_numbers(numbers);
+      } else {
+        log->add_numbers(numbers);
+      }
+      log->add_record(async_transfer(0x300_ta, 0x999_ta));
+    }
+    EXPECT_EQ(part.keep_newest(2 * all), 0U);
+    const std::uint64_t dropped = part.keep_newest(kWanted);
+    const std::vector<Record> expected = drained(whole);
+    const std::vector<Record> newest = drained(part);
+    ASSERT_EQ(expected.size(), all + 1);
+    ASSERT_GT(newest.size(), kWanted);
+    EXPECT_LT(newest.size(), 16'000U);
+    // A gap, and the records of the end.
+    EXPECT_EQ(dropped + newest.size() - 1, expected.size());
+    EXPECT_EQ(newest.front().kind, RecordKind::kGap);
+    EXPECT_TRUE(std::equal(newest.begin() + 1, newest.end(),
+                           expected.end() - static_cast<std::ptrdiff_t>(newest.size()) + 1));
+  }
 }
 
 TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
