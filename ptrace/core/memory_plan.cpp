@@ -56,8 +56,12 @@ MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
     // A hole of a shared mapping would be allocated by reading it.
     return file_is_gone(map) || full ? MappingPart::kPopulated : MappingPart::kNone;
   }
-  if (full || file_is_gone(map) || mapping.anonymous_bytes + mapping.swapped_bytes != 0) {
-    return MappingPart::kWhole;
+  if (full || mapping.anonymous_bytes + mapping.swapped_bytes != 0) return MappingPart::kWhole;
+  // Of data that nobody will find again what the program has looked at: ThreadSanitizer marks all
+  // read-only memory by mappings of such a file, half a megabyte each, a thousand of them.
+  if (file_is_gone(map)) {
+    if (map.execute) return MappingPart::kWhole;
+    return mapping.resident_bytes == 0 ? MappingPart::kNone : MappingPart::kPopulated;
   }
   return map.offset == 0 && map.read ? MappingPart::kFirstPage : MappingPart::kNone;
 }

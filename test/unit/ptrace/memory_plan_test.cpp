@@ -106,6 +106,11 @@ TEST(MemoryPlan, FilesThatAreGoneAreKept) {
   }
   EXPECT_EQ(part_in_core(mapping("1000-3000 rw-s 00000000 08:01 12 /var/db"), false),
             MappingPart::kNone);
+  // Of data, what was looked at.
+  const std::string data = "1000-3000 r--p 00000000 08:01 12 /tmp/tsan.rodata.1 (deleted)";
+  EXPECT_EQ(part_in_core(mapping(data, "Rss:  8 kB\n"), false), MappingPart::kPopulated);
+  EXPECT_EQ(part_in_core(mapping(data), false), MappingPart::kNone);
+  EXPECT_EQ(part_in_core(mapping(data), true), MappingPart::kWhole);
 }
 
 TEST(MemoryPlan, AnonymousMemoryIsKeptWhereItWasTouched) {
