@@ -12,18 +12,34 @@ namespace {
 
 namespace perf = decoder::perf;
 
-/// The first ones let stacks of 32 and 16 entries overlap; AMD's oldest wants more than 16.
-constexpr std::array<std::uint64_t, 3> kPeriods{15, 17, 1000};
+/// AMD's branch sampling of Zen 3 takes this event alone, by its raw number (retired taken
+/// branches; arch/x86/events/amd/brs.c).
+constexpr std::uint64_t kTakenBranches = 0xc4;
 
-perf_event_attr attributes_for(std::uint64_t period) {
+struct Attempt {
+  std::uint32_t type;
+  std::uint64_t config;
+  std::uint64_t period;
+};
+
+/// The first ones let stacks of 32 and 16 entries overlap; AMD's oldest wants more than 16.
+constexpr std::array<Attempt, 5> kAttempts{{
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 15},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 17},
+    {PERF_TYPE_RAW, kTakenBranches, 17},
+    {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 1000},
+    {PERF_TYPE_RAW, kTakenBranches, 1000},
+}};
+
+perf_event_attr attributes_for(const Attempt& attempt) {
   perf_event_attr out{};
   out.disabled = 1;
   out.exclude_kernel = 1;
   out.exclude_hv = 1;
   out.watermark = 1;
-  out.type = PERF_TYPE_HARDWARE;
-  out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-  out.sample_period = period;
+  out.type = attempt.type;
+  out.config = attempt.config;
+  out.sample_period = attempt.period;
   out.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
   out.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
   return out;
@@ -36,11 +52,12 @@ Result<std::unique_ptr<LbrRecorder>> LbrRecorder::open(PerfKernel& kernel, pid_t
                                                        decoder::InsnCache& insns,
                                                        decoder::TraceConsumer& sink) {
   Error last;
-  for (const std::uint64_t period : kPeriods) {
-    auto event = PerfEvent::open_mapped(kernel, attributes_for(period), tid,
+  for (const Attempt& attempt : kAttempts) {
+    auto event = PerfEvent::open_mapped(kernel, attributes_for(attempt), tid,
                                         {BufferMode::kStream, ring_bytes, 0});
     if (event)
-      return std::unique_ptr<LbrRecorder>{new LbrRecorder{std::move(*event), period, insns, sink}};
+      return std::unique_ptr<LbrRecorder>{
+          new LbrRecorder{std::move(*event), attempt.period, insns, sink}};
     last = event.error();
     if (last.code.value() != EINVAL) break;
   }

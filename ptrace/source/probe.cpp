@@ -88,6 +88,10 @@ int try_branch_stack() {
   attributes.sample_period = 100'003;
   attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
   attributes.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+  if (const int refused = try_open(attributes); refused != EINVAL) return refused;
+  // As AMD's Zen 3 wants it (LbrRecorder::open).
+  attributes.type = PERF_TYPE_RAW;
+  attributes.config = 0xc4;
   return try_open(attributes);
 }
 

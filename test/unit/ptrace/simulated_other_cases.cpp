@@ -176,6 +176,12 @@ std::vector<Case> other_cases() {
            return a.sample_period <= 16 ? EINVAL : 0;
          };
          EXPECT_TRUE(LbrRecorder::open(kernel, kTid, 4096, insns, sink));
+         // AMD's Zen 3, which takes one event alone, too.
+         kernel.open_rule = [](const perf_event_attr& a) {
+           const bool taken = a.type == PERF_TYPE_RAW && a.config == 0xc4;
+           return taken && a.sample_period > 16 ? 0 : EINVAL;
+         };
+         EXPECT_TRUE(LbrRecorder::open(kernel, kTid, 4096, insns, sink));
        }},
       {80, "a record that makes no sense ends the walk; the next drain goes on",
        [] {
