@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "arch/base/page_population.hpp"
-
 namespace backtrail::decoder {
 namespace {
 
@@ -51,8 +49,10 @@ void CacheLogDecoder::lose(std::vector<Record>&) {
   indirect_from_.reset();
 }
 
-CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes)
+CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
+                   FreshMemory fresh_memory)
     : exits_{std::move(exits)},
+      fresh_memory_{fresh_memory},
       decoder_{*exits_},
       limit_numbers_{std::max<std::uint64_t>(limit_bytes / sizeof(std::uint32_t), kChunkNumbers)} {}
 
@@ -74,7 +74,9 @@ CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   chunk.copied.reserve(kChunkNumbers);
   const void* begin = chunk.copied.data();
   const std::size_t bytes = std::min(coming, kChunkNumbers) * sizeof(std::uint32_t);
-  if (bytes >= kWorthPopulating) populate_pages({static_cast<const std::uint8_t*>(begin), bytes});
+  if (fresh_memory_ != nullptr && bytes >= kWorthPopulating) {
+    fresh_memory_({static_cast<const std::uint8_t*>(begin), bytes});
+  }
   return chunk;
 }
 

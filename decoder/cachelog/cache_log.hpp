@@ -44,8 +44,12 @@ class CacheLogDecoder {
 /// records. Entries that are no numbers (a signal, a stepped branch) keep their place among them.
 class CacheLog {
  public:
+  /// Told of memory that nothing was written to yet, before much is.
+  using FreshMemory = void (*)(std::span<const std::uint8_t> memory);
+
   /// `limit_bytes` counts numbers at four bytes each.
-  CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes);
+  CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
+           FreshMemory fresh_memory = nullptr);
 
   void add_numbers(std::span<const std::uint32_t> numbers);
   /// Without a copy: they stay where they are until they are drained, or forgotten.
@@ -99,6 +103,7 @@ class CacheLog {
                       std::vector<Record>& out);
 
   std::shared_ptr<const ExitTable> exits_;
+  FreshMemory fresh_memory_;
   CacheLogDecoder decoder_;
   std::deque<Chunk> chunks_;
   std::uint64_t limit_numbers_;

@@ -41,7 +41,7 @@ struct PerfDataFile {
   /// Where the file makes no sense any more, if it does; all before it was read.
   std::optional<std::uint64_t> broken_at;
   std::uint64_t missing_bytes = 0;  ///< Of the records, behind the end of the file.
-  bool compressed = false;  ///< Some records are compressed; AUX bytes never are.
+  bool compressed = false;          ///< Some records are compressed; AUX bytes never are.
 };
 
 /// Reads the file's index; the blocks point into `file`. Pipe-mode files too.

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/base/page_population.hpp"
 #include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/program_file.hpp"
 #include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/os/page_population.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/process.hpp"

@@ -15,6 +15,7 @@
 #include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -142,7 +143,8 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
-  log_ = std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_);
+  log_ =
+      std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_, populate_pages);
   begin_log();
   return true;
 }

@@ -1,9 +1,9 @@
 #include "ptrace/cache/entry_table.hpp"
 
 #include "arch/base/check.hpp"
-#include "arch/base/page_population.hpp"
 #include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
+#include "ptrace/os/page_population.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {

@@ -1,10 +1,10 @@
-#include "arch/base/page_population.hpp"
+#include "ptrace/os/page_population.hpp"
 
 #include <bit>
 
 #include <sys/mman.h>
 
-namespace backtrail {
+namespace backtrail::tracee {
 
 void populate_pages(std::span<const std::uint8_t> memory) {
   constexpr std::uintptr_t kPageBytes = 4096;
@@ -15,4 +15,4 @@ void populate_pages(std::span<const std::uint8_t> memory) {
   (void)::madvise(std::bit_cast<void*>(begin), bytes, MADV_POPULATE_WRITE);
 }
 
-}  // namespace backtrail
+}  // namespace backtrail::tracee
