@@ -246,6 +246,17 @@ TEST(BranchStore, KeepsTheLevelItIsAskedToKeep) {
             (std::vector<std::uint64_t>{1, 3, kKernel.value(), kKernel.value() + 2}));
 }
 
+TEST(BranchStore, TellsHowALossIsBounded) {
+  BranchStore store;
+  ASSERT_TRUE(store.config({.size_bytes = 240}));
+  for (const LossBound bound : {LossBound::kExact, LossBound::kAtLeast, LossBound::kBatches}) {
+    const Record lost = gap(GapReason::kOverflow, {}, {}, 3, bound);
+    store.consume({&lost, 1});
+    EXPECT_EQ(store.get(0)->bound, bound);
+    EXPECT_EQ(store.get(0)->timestamp, 3U);
+  }
+}
+
 TEST(BranchStore, SaysWhatIsMissingOfAThread) {
   BranchStore store;
   store.note_missing(7);  // Nothing is asked for.

@@ -45,6 +45,19 @@ TEST(MonitorBts, RunsEveryOperation) {
   EXPECT_EQ(run(store, "config size=0"), "freed\n");
 }
 
+TEST(MonitorBts, SaysHowALossIsBounded) {
+  using decoder::LossBound;
+  BranchStore store;
+  run(store, "config size=240");
+  for (const LossBound bound : {LossBound::kExact, LossBound::kAtLeast, LossBound::kBatches}) {
+    const auto lost = decoder::gap(decoder::GapReason::kOverflow, {}, {}, 3, bound);
+    store.consume({&lost, 1});
+  }
+  EXPECT_EQ(run(store, "get 2"), "gap of 3 records\n");
+  EXPECT_EQ(run(store, "get 1"), "gap of at least 3 records\n");
+  EXPECT_EQ(run(store, "get 0"), "gap of 3 batches of records\n");
+}
+
 TEST(MonitorBts, TakesTheFlagsOfAConfiguration) {
   BranchStore store;
   EXPECT_EQ(
