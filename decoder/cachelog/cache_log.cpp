@@ -72,10 +72,10 @@ CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   Chunk& chunk = has_room ? last : new_chunk();
   if (chunk.copied.capacity() != 0) return chunk;
   chunk.copied.reserve(kChunkNumbers);
-  const void* begin = chunk.copied.data();
+  void* begin = chunk.copied.data();
   const std::size_t bytes = std::min(coming, kChunkNumbers) * sizeof(std::uint32_t);
   if (fresh_memory_ != nullptr && bytes >= kWorthPopulating) {
-    fresh_memory_({static_cast<const std::uint8_t*>(begin), bytes});
+    fresh_memory_({static_cast<std::uint8_t*>(begin), bytes});
   }
   return chunk;
 }

@@ -45,7 +45,7 @@ class CacheLogDecoder {
 class CacheLog {
  public:
   /// Told of memory that nothing was written to yet, before much is.
-  using FreshMemory = void (*)(std::span<const std::uint8_t> memory);
+  using FreshMemory = void (*)(std::span<std::uint8_t> memory);
 
   /// `limit_bytes` counts numbers at four bytes each.
   CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
