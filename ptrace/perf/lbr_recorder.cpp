@@ -12,10 +12,6 @@ namespace {
 
 namespace perf = decoder::perf;
 
-/// AMD's branch sampling of Zen 3 takes this event alone, by its raw number (retired taken
-/// branches; arch/x86/events/amd/brs.c).
-constexpr std::uint64_t kTakenBranches = 0xc4;
-
 struct Attempt {
   std::uint32_t type;
   std::uint64_t config;
@@ -26,9 +22,9 @@ struct Attempt {
 constexpr std::array<Attempt, 5> kAttempts{{
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 15},
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 17},
-    {PERF_TYPE_RAW, kTakenBranches, 17},
+    {PERF_TYPE_RAW, kAmdTakenBranches, 17},
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 1000},
-    {PERF_TYPE_RAW, kTakenBranches, 1000},
+    {PERF_TYPE_RAW, kAmdTakenBranches, 1000},
 }};
 
 perf_event_attr attributes_for(const Attempt& attempt) {

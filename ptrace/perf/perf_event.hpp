@@ -14,6 +14,10 @@
 
 namespace backtrail::tracee {
 
+/// The event, by its raw number, that AMD's branch sampling of Zen 3 takes alone: retired taken
+/// branches (arch/x86/events/amd/brs.c).
+inline constexpr std::uint64_t kAmdTakenBranches = 0xc4;
+
 /// How records are kept when nobody reads them.
 enum class BufferMode : std::uint8_t {
   kStream,   ///< Nothing is overwritten: what does not fit is lost, and told.

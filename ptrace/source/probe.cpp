@@ -91,7 +91,7 @@ int try_branch_stack() {
   if (const int refused = try_open(attributes); refused != EINVAL) return refused;
   // As AMD's Zen 3 wants it (LbrRecorder::open).
   attributes.type = PERF_TYPE_RAW;
-  attributes.config = 0xc4;
+  attributes.config = kAmdTakenBranches;
   return try_open(attributes);
 }
 
@@ -299,10 +299,8 @@ SourceProbe probe_source(SourceKind kind, const MachineFacts& facts) {
 }
 
 std::string why_not_recorded(SourceKind kind, const Error& error) {
-  const bool hardware =
-      kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
   const bool of_the_thread = error.is(TraceErrc::kTraceeGone) || error.is(TraceErrc::kNotStopped);
-  if (!hardware || of_the_thread) return error.message();
+  if (!is_hardware(kind) || of_the_thread) return error.message();
   const SourceProbe probe = probe_source(kind, this_machine());
   const bool of_the_kernel = error.code.category() == std::system_category();
   return fmt::format("{}: {}", to_string(kind),

@@ -15,6 +15,11 @@ enum class SourceKind : std::uint8_t { kAuto, kPerfPt, kPerfBts, kLbr, kCache, k
 [[nodiscard]] std::string_view to_string(SourceKind kind);
 [[nodiscard]] std::optional<SourceKind> source_kind_from(std::string_view name);
 
+/// The CPU records, and the kernel's buffer is what there is of it.
+[[nodiscard]] constexpr bool is_hardware(SourceKind kind) {
+  return kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
+}
+
 /// The form a debugger asked for.
 enum class TraceFormat : std::uint8_t { kBts, kPt };
 

@@ -25,10 +25,6 @@ constexpr std::uint64_t kUnlimited = 0xffffffff;
 /// Locked memory of one thread.
 constexpr std::uint64_t kMostLocked = 4ULL << 20;
 
-bool is_hardware_kind(SourceKind kind) {
-  return kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts || kind == SourceKind::kLbr;
-}
-
 /// The kernel's own buffer for a history of that size: locked memory that all threads share, so it
 /// stays small; what it cannot hold between two stops is a gap.
 RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads) {
@@ -96,10 +92,6 @@ void ThreadTrace::begin_history(Process& process, TraceeAddr pc) {
 
 ThreadTrace::~ThreadTrace() = default;
 
-bool ThreadTrace::is_hardware() const {
-  return is_hardware_kind(source_->kind());
-}
-
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread, SourceKind source,
                                                                  const TraceConfig& config) {
   const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
@@ -114,7 +106,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
 
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKind source,
                                                         const TraceConfig& config) {
-  if (is_hardware_kind(source)) return start_hardware(thread, source, config);
+  if (is_hardware(source)) return start_hardware(thread, source, config);
   // Hardware would record translated code.
   const bool translated = thread.process().cache_space != nullptr;
   if (source == SourceKind::kAuto && thread.stopped() && !translated) {
@@ -145,7 +137,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
 bool ThreadTrace::keep_up() {
   const bool ahead = source_->keep_up();
   // Of what translated code logged the decoding waits for somebody who asks.
-  if (marks_ && !is_hardware()) source_->flush();
+  if (marks_ && !is_hardware(source_->kind())) source_->flush();
   hand_on_marks();
   return ahead;
 }
@@ -190,6 +182,10 @@ Result<void> ThreadTrace::start_clock() {
          }));
   hub_.add(*clock_);
   return {};
+}
+
+bool ThreadTrace::has_store() const {
+  return store_ && store_->status().has_value();
 }
 
 decoder::BranchStore& ThreadTrace::store() {

@@ -41,8 +41,6 @@ class ThreadTrace {
   bool keep_up();
   /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
   [[nodiscard]] int wake_fd() const;
-  /// The CPU records, and the kernel's buffer is what there is of it.
-  [[nodiscard]] bool is_hardware() const;
   /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
   Result<void> mark_switches();
   /// So many of them the kernel had no room for.
@@ -63,6 +61,8 @@ class ThreadTrace {
   }
   /// A second consumer with a life of its own: made at the first call.
   [[nodiscard]] decoder::BranchStore& store();
+  /// It has been made, and is configured.
+  [[nodiscard]] bool has_store() const;
   /// The client asked for it. Other threads of a process whose code runs from a cache run from it
   /// too, so that nothing they do to the code goes unseen.
   [[nodiscard]] bool asked_for() const { return asked_for_; }

@@ -130,9 +130,7 @@ Result<void> prepare_for_store(BranchTracing& tracing, ThreadId thread,
                                std::span<const std::string_view> words) {
   if (wants_sched(words)) BT_CHECKED(tracing.mark_switches(thread));
   if (wants_kernel(words)) BT_CHECKED(tracing.see_kernel(thread));
-  if (wants_stream(words)) BT_CHECKED(tracing.stream(thread));
-  if (wants_records(words)) BT_CHECKED(tracing.feed_store(thread));
-  return {};
+  return makes_store(words) ? tracing.feed_stores(thread, wants_stream(words)) : Result<void>{};
 }
 
 Result<std::string> run_on_thread_store(BranchTracing& tracing, ThreadId thread,

@@ -95,10 +95,8 @@ std::string text_of(const BranchStore::Entry& entry) {
       break;
   }
   if (entry.timestamp == 0) return "gap";
-  return fmt::format("gap of {}{} records", entry.bound == LossBound::kAtLeast ? "at least " : "",
-                     entry.bound == LossBound::kBatches
-                         ? fmt::format("{} batches of", entry.timestamp)
-                         : fmt::format("{}", entry.timestamp));
+  return fmt::format("gap of {}{} {}records", entry.bound == LossBound::kAtLeast ? "at least " : "",
+                     entry.timestamp, entry.bound == LossBound::kBatches ? "batches of " : "");
 }
 
 void append_entry(const BranchStore::Entry& entry, std::string& out) {
@@ -161,8 +159,8 @@ bool wants_kernel(std::span<const std::string_view> words) {
   return configures(words, "level=kernel") || configures(words, "level=both");
 }
 
-bool wants_records(std::span<const std::string_view> words) {
-  return !words.empty() && words.front() == "config";
+bool makes_store(std::span<const std::string_view> words) {
+  return !words.empty() && words.front() == "config" && !configures(words, "size=0");
 }
 
 bool wants_stream(std::span<const std::string_view> words) {

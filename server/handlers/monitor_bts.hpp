@@ -22,8 +22,9 @@ namespace backtrail::server::handlers {
 [[nodiscard]] bool wants_sched(std::span<const std::string_view> words);
 /// Whether it is one of a store that wants the kernel's branches.
 [[nodiscard]] bool wants_kernel(std::span<const std::string_view> words);
+/// Whether there is a store behind it.
+[[nodiscard]] bool makes_store(std::span<const std::string_view> words);
 /// Whether it is one of a store that wants every record.
-[[nodiscard]] bool wants_records(std::span<const std::string_view> words);
 [[nodiscard]] bool wants_stream(std::span<const std::string_view> words);
 
 }  // namespace backtrail::server::handlers

@@ -83,6 +83,10 @@ class LiveTarget final : public Target,
     engine_.pump(input_fd);
     serve_tails();
     stores_.follow(engine_);
+    if (stores_stream_ && !has_stores()) {
+      stores_stream_ = false;
+      end_streams();
+    }
   }
   [[nodiscard]] int event_fd() const override {
     return events_ ? events_.get() : engine_.event_fd();
@@ -149,15 +153,12 @@ class LiveTarget final : public Target,
   Result<TraceDocument> read(ThreadId thread, TraceRead what) override;
   Result<decoder::BranchStore*> store(ThreadId thread) override;
   Result<decoder::BranchStore*> process_store(pid_t pid) override;
-  Result<void> stream(ThreadId thread) override {
+  Result<void> feed_stores(ThreadId thread, bool every_record) override {
+    Thread* found = engine_.find(thread);
+    if (found == nullptr || !found->trace()) return {};
+    if (!every_record && tracee::is_hardware(found->trace()->source().kind())) return {};
     stores_stream_ = true;
     return engine_.stream_trace(thread);
-  }
-  Result<void> feed_store(ThreadId thread) override {
-    // Of hardware's history everything comes to a store; what software keeps may be shorter.
-    Thread* found = engine_.find(thread);
-    if (found == nullptr || !found->trace() || found->trace()->is_hardware()) return {};
-    return stream(thread);
   }
   Result<void> see_kernel(ThreadId thread) override { return engine_.see_kernel(thread); }
   Result<void> mark_switches(ThreadId thread) override { return engine_.mark_switches(thread); }
@@ -265,7 +266,10 @@ class LiveTarget final : public Target,
     if (!tails_) return;
     if (tails_->poll()) attach_tails();
     if (tails_->take_due()) hand_on_to_tails();
-    if (tails_stream_ && !tails_->anybody_listens()) end_streams();
+    if (tails_stream_ && !tails_->anybody_listens()) {
+      tails_stream_ = false;
+      end_streams();
+    }
     if (tails_->has_clients()) {
       tails_->tell_ends([this](ThreadId id) { return engine_.find(id) != nullptr; },
                         [this](pid_t pid) { return engine_.find(pid) != nullptr; });
@@ -305,12 +309,20 @@ class LiveTarget final : public Target,
       tails_->attach(thread.id(), thread.trace()->hub());
       (void)engine_.stream_trace(thread.id());
     }
-    follow_with_stores(thread.id());
+    if (stores_.any()) follow_with_stores(thread.id());
   }
-  /// The last tail is gone.
+  bool has_stores() {
+    if (stores_.any()) return true;
+    for (Process* process : engine_.processes()) {
+      for (const auto& thread : process->threads()) {
+        if (thread->trace() && thread->trace()->has_store()) return true;
+      }
+    }
+    return false;
+  }
+  /// Unless somebody else wants every record.
   void end_streams() {
-    tails_stream_ = false;
-    if (stores_stream_) return;
+    if (tails_stream_ || stores_stream_) return;
     for (Process* process : engine_.processes()) {
       for (const auto& thread : process->threads()) {
         if (thread->trace()) thread->trace()->source().end_stream();
@@ -328,8 +340,7 @@ class LiveTarget final : public Target,
         store.note_missing(static_cast<std::uint32_t>(thread.tid));
       }
       if (status->config.sched) (void)engine_.mark_switches(thread);
-      const bool streams = status->config.overflow == decoder::StoreOverflow::kStream;
-      (void)(streams ? stream(thread) : feed_store(thread));
+      (void)feed_stores(thread, status->config.overflow == decoder::StoreOverflow::kStream);
     }
   }
   /// A thread whose files in /proc say what the process's would; the leader may have ended.

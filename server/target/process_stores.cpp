@@ -1,5 +1,6 @@
 #include "server/target/process_stores.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include "arch/base/log.hpp"
@@ -45,6 +46,11 @@ void ProcessStores::follow(tracee::Engine& engine) {
     tracee::Process* process = engine.find(pid);
     if (process == nullptr || !listen(*store, *process)) (void)store->config({});
   }
+}
+
+bool ProcessStores::any() const {
+  return std::any_of(stores_.begin(), stores_.end(),
+                     [](const auto& store) { return store.second->status().has_value(); });
 }
 
 }  // namespace backtrail::server

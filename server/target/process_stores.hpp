@@ -18,6 +18,8 @@ class ProcessStores {
   /// Threads that are recorded since the last call are listened to, and those of processes that
   /// are gone let go. Errors of the kernel's leave a thread without marks.
   void follow(tracee::Engine& engine);
+  /// One of them is configured.
+  [[nodiscard]] bool any() const;
 
  private:
   std::map<pid_t, std::unique_ptr<decoder::BranchStore>> stores_;

@@ -10,12 +10,9 @@ Result<decoder::BranchStore*> BranchTracing::process_store(pid_t pid) {
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(pid));
 }
 
-Result<void> BranchTracing::stream(ThreadId thread) {
+Result<void> BranchTracing::feed_stores(ThreadId thread, bool every_record) {
+  if (!every_record) return {};
   return fail(TraceErrc::kUnsupported, "bts", static_cast<std::uint64_t>(thread.tid));
-}
-
-Result<void> BranchTracing::feed_store(ThreadId /*thread*/) {
-  return {};
 }
 
 Result<void> BranchTracing::see_kernel(ThreadId thread) {

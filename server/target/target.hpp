@@ -154,10 +154,9 @@ class BranchTracing {
   virtual Result<decoder::BranchStore*> store(ThreadId thread);
   /// The same for all threads of the process that are recorded, now or later.
   virtual Result<decoder::BranchStore*> process_store(pid_t pid);
-  /// Its listeners get every record from now on, as far as the source can. What it says otherwise.
-  virtual Result<void> stream(ThreadId thread);
-  /// Every record comes to the thread's stores, as far as the source can without a change of mode.
-  virtual Result<void> feed_store(ThreadId thread);
+  /// Its stores get every record from now on: of software always; of hardware, whose history is as
+  /// long as its buffer, if `every_record`, as far as it can. What it says otherwise.
+  virtual Result<void> feed_stores(ThreadId thread, bool every_record);
   /// Its store hears of the kernel's branches, if it wants them. The errno.
   virtual Result<void> see_kernel(ThreadId thread);
   /// Its store hears of context switches. The errno.

@@ -1,9 +1,11 @@
 // The program itself: its lines on stderr, its exit status, and what it leaves running.
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -251,6 +253,32 @@ TEST_F(TailedServer, HearsOfProgramsThatRunAndOfTheirEnds) {
     EXPECT_EQ(status_of(whole), 0);
     server.status();
   }
+}
+
+TEST_F(TailedServer, HearsOfThreadsThatEndBeforeAnyStop) {
+  Server server{
+      {"--tail", path_, "--source", "cache", ":0", std::string{BT_INFERIOR_DIR} + "/threads"},
+      serve()};
+  RspClient client = connect(server);
+  client.send_packet("Qbtrace:bts");
+  Subprocess all = tail(path_);
+  // It listens as soon as it hears of a step.
+  const auto deadline = deadline_in(kPatience);
+  while (!all.output().find(" branch ", 0, deadline_in(std::chrono::milliseconds{20}))) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    client.send_packet("vCont;s");
+  }
+  client.send_packet("vCont;c");
+  const std::string end = fmt::format("\n{} ended\n", server.program());
+  EXPECT_TRUE(all.output().find(end, 0, deadline_in(kPatience)));
+  ::kill(server.process().pid(), SIGTERM);
+  EXPECT_EQ(status_of(all), 0);
+  std::set<std::string> threads;
+  std::istringstream lines{all.output().text()};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" branch ") != std::string::npos) threads.insert(line.substr(0, line.find(' ')));
+  }
+  EXPECT_EQ(threads.size(), 5U);
 }
 
 TEST_F(TailedServer, HearsOfCodeThatRunsWithoutStops) {

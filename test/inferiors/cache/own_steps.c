@@ -4,14 +4,13 @@
 #include <ucontext.h>
 
 static volatile int steps;
-static volatile long last;
 static int failures;
 
 static void on_trap(int number, siginfo_t* info, void* context) {
   (void)number;
   const ucontext_t* seen = context;
-  last = seen->uc_mcontext.gregs[REG_RIP];
-  if (info->si_code == TRAP_TRACE && (long)info->si_addr == last) ++steps;
+  const long pc = seen->uc_mcontext.gregs[REG_RIP];
+  if (info->si_code == TRAP_TRACE && (long)info->si_addr == pc) ++steps;
 }
 
 #define STEPPED(code)                                                                   \
@@ -20,6 +19,18 @@ static void on_trap(int number, siginfo_t* info, void* context) {
                    :                                                                    \
                    :                                                                    \
                    : "cc", "memory", "rax", "rcx", "rdi", "r11")
+
+/// By IRET instead of POPF.
+static void step_from_iret(void) {
+  __asm__ volatile(
+      "sub $128, %%rsp\n\tmov %%rsp, %%rax\n\tmov %%ss, %%ecx\n\tpush %%rcx\n\tpush %%rax\n\t"
+      "pushfq\n\torq $0x100, (%%rsp)\n\tmov %%cs, %%ecx\n\tpush %%rcx\n\t"
+      "lea 1f(%%rip), %%rcx\n\tpush %%rcx\n\tiretq\n\t1: nop\n\tnop\n\tnop\n\t"
+      "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp"
+      :
+      :
+      : "cc", "memory", "rax", "rcx");
+}
 
 static void expect(const char* what, int count) {
   if (steps != count) {
@@ -53,6 +64,8 @@ int main(void) {
     expect("system call", 5);
     STEPPED("mov $10, %%ecx\n\tlea bytes(%%rip), %%rdi\n\trep stosb");
     expect("string", 15);
+    step_from_iret();
+    expect("return from interrupt", 6);
   }
   unsigned long flags;
   __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\tpop %0\n\tadd $128, %%rsp" : "=r"(flags) : : "cc");

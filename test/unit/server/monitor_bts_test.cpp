@@ -77,6 +77,9 @@ TEST(MonitorBts, TakesTheFlagsOfAConfiguration) {
   const std::vector<std::string_view> stream{"config", "size=1", "overflow=stream"};
   EXPECT_TRUE(wants_stream(stream));
   EXPECT_FALSE(wants_stream(sched));
+  EXPECT_TRUE(makes_store(sched));
+  EXPECT_FALSE(makes_store(std::vector<std::string_view>{"config", "size=0"}));
+  EXPECT_FALSE(makes_store(std::vector<std::string_view>{"drain"}));
 }
 
 TEST(MonitorBts, NamesTheThreadsOfAProcess) {

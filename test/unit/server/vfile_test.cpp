@@ -37,6 +37,13 @@ TEST_F(VFileTest, ReadsFiles) {
   EXPECT_EQ(ask("vFile:close:3"), "F-1,16");
 }
 
+TEST_F(VFileTest, ReadsAsMuchAtATimeAsIsCheapOverAPipe) {
+  std::ofstream{path} << std::string(40'000, 'x');
+  EXPECT_EQ(open(), "F3");
+  EXPECT_EQ(ask("vFile:pread:3,1fff0,0"), "F4000;" + std::string(0x4000, 'x'));
+  EXPECT_EQ(ask("vFile:pread:3,1fff0,8000"), "F1c40;" + std::string(0x1c40, 'x'));
+}
+
 TEST_F(VFileTest, WritesFiles) {
   EXPECT_EQ(open("1"), "F3");
   EXPECT_EQ(ask("vFile:pwrite:3,1,a}\x03"
