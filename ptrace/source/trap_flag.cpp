@@ -64,6 +64,10 @@ void TrapFlag::before_step(Thread& thread) {
   before_step(thread, *pc, std::span{bytes}.first(count));
 }
 
+void TrapFlag::before_going_on() {
+  announced_ = stepping_.has_value();
+}
+
 void TrapFlag::running() {
   if (!announced_) stepping_.reset();
   announced_ = false;

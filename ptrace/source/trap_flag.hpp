@@ -22,6 +22,8 @@ class TrapFlag {
   void before_step(Thread& thread, TraceeAddr pc, std::span<const std::uint8_t> insn);
   /// Likewise, reading it.
   void before_step(Thread& thread);
+  /// It is going to be set going as it was last: a step that something came before is still one.
+  void before_going_on();
   /// It is set going.
   void running();
   /// It has stopped: afterwards its registers, and the frame of a handler that it has entered, show

@@ -250,6 +250,7 @@ Result<void> Thread::run(RunRequest what, int signal) {
 }
 
 Result<void> Thread::run_on() {
+  trap_flag_.before_going_on();
   return run(last_run_ == RunRequest::kListen ? RunRequest::kContinue : last_run_, 0);
 }
 
