@@ -128,8 +128,8 @@ Result<Block> BtsHistory::oldest_delta_block(TraceeAddr begin, const Record& fir
 
 Result<BtsHistory::Unread> BtsHistory::unread() const {
   Unread unread{read_end_, read_pc_.value_or(TraceeAddr{})};
-  const bool from_start = read_end_ == 0 && ring_.begin() == 0 && ring_.size() != 0 &&
-                          ring_.at(0).reason == GapReason::kStart;
+  const bool from_start = !earlier_start_ && read_end_ == 0 && ring_.begin() == 0 &&
+                          ring_.size() != 0 && ring_.at(0).reason == GapReason::kStart;
   if (from_start) {
     unread = {1, ring_.at(0).to};
   } else if (!read_pc_ || read_end_ < ring_.begin()) {

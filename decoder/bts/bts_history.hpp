@@ -59,6 +59,9 @@ class BtsHistory : public TraceConsumer {
   [[nodiscard]] const RecordRing& records() const { return ring_; }
   /// Forgets all records. A delta after it is an error until the next full read.
   void clear();
+  /// The reader believes that recording began where the thread is now; it began earlier. A delta is
+  /// an error until the next full read.
+  void note_earlier_start() { earlier_start_ = true; }
 
  private:
   struct OpenEnd;
@@ -81,6 +84,7 @@ class BtsHistory : public TraceConsumer {
   RecordRing ring_;
   std::uint64_t read_end_ = 0;         // the first record that no read has seen
   std::optional<TraceeAddr> read_pc_;  // where the last read ended
+  bool earlier_start_ = false;         // than the reader knows, who has read nothing
 };
 
 }  // namespace backtrail::decoder

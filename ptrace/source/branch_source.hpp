@@ -97,6 +97,8 @@ class BranchSource {
   virtual bool keep_up() { return false; }
   /// Undoes whatever the source did to the thread; it will run natively afterwards.
   virtual void detach(Thread& thread) = 0;
+  /// What it has done until now, the branches aside, for those who do not add to it themselves.
+  virtual void add_to(SourceStatistics& sums) const { (void)sums; }
   /// Numbers for `monitor stats`, in one line.
   [[nodiscard]] virtual std::string statistics() const = 0;
 };

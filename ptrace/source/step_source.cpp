@@ -11,6 +11,7 @@
 #include "arch/base/log.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/signal_frame.hpp"
+#include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -300,6 +301,11 @@ void StepSource::detach(Thread& thread) {
   // What the program does with SIGTRAP while nobody looks is not known afterwards.
   if (!process_.trap_action.damaged) process_.trap_action = {};
   flush();
+}
+
+void StepSource::add_to(SourceStatistics& sums) const {
+  sums.instructions += instructions_;
+  sums.stepped += instructions_;
 }
 
 std::string StepSource::statistics() const {

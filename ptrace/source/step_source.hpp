@@ -40,6 +40,7 @@ class StepSource : public BranchSource {
   void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
   void detach(Thread& thread) override;
+  void add_to(SourceStatistics& sums) const override;
   [[nodiscard]] std::string statistics() const override;
 
   /// The thread is stopped at `pc` and recorded from here on.

@@ -11,6 +11,7 @@
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/source/hardware_source.hpp"
+#include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -83,14 +84,38 @@ decoder::TraceConsumer& ThreadTrace::make_history(Process& process) {
   return *pt();
 }
 
-void ThreadTrace::begin_history(Process& process, TraceeAddr pc) {
+void ThreadTrace::hand_over(Process& process, TraceeAddr pc) {
+  if (from_birth_) {
+    if (decoder::BtsHistory* blocks = bts()) blocks->note_earlier_start();
+    return;
+  }
   flush();
   if (decoder::BtsHistory* blocks = bts()) hub_.remove(*blocks);
   if (decoder::PtHistory* packets = pt()) hub_.remove(*packets);
   hub_.add(make_history(process), pc);
 }
 
-ThreadTrace::~ThreadTrace() = default;
+/// Translated code's numbers are its source's own.
+void ThreadTrace::use(std::unique_ptr<BranchSource> source) {
+  source_ = std::move(source);
+  if (config_.statistics && source_->kind() != SourceKind::kCache) hub_.add(branches_);
+}
+
+ThreadTrace::~ThreadTrace() {
+  if (config_.statistics && source_ && source_->kind() != SourceKind::kCache) add_statistics();
+}
+
+void ThreadTrace::add_statistics() const {
+  source_->flush();
+  config_.statistics->branches += branches_.count();
+  source_->add_to(*config_.statistics);
+}
+
+void BranchCounter::consume(std::span<const decoder::Record> records) {
+  count_ += static_cast<std::uint64_t>(std::count_if(
+      records.begin(), records.end(),
+      [](const decoder::Record& record) { return record.kind == decoder::RecordKind::kBranch; }));
+}
 
 Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread, SourceKind source,
                                                                  const TraceConfig& config) {
@@ -99,8 +124,9 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
   PerfKernel& kernel = config.perf == nullptr ? system_perf_kernel() : *config.perf;
   const RecorderOptions options =
       recorder_options(trace->config(), thread.process().threads().size());
-  BT_TRY(trace->source_,
+  BT_TRY(auto opened,
          make_hardware_source(source, thread, options, {trace->hub_, trace->raw_pt()}, kernel));
+  trace->use(std::move(opened));
   return trace;
 }
 
@@ -130,7 +156,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
     BT_TRY(const TraceeAddr pc, thread.next_pc());
     step->start_at(pc);
   }
-  trace->source_ = std::move(step);
+  trace->use(std::move(step));
   return trace;
 }
 

@@ -23,6 +23,16 @@ namespace backtrail::tracee {
 class Process;
 class Thread;
 
+/// How many branches there were.
+class BranchCounter final : public decoder::TraceConsumer {
+ public:
+  void consume(std::span<const decoder::Record> records) override;
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
 class ThreadTrace {
  public:
   /// @param config The client's wish; what is granted is in config().
@@ -34,6 +44,7 @@ class ThreadTrace {
   ThreadTrace& operator=(const ThreadTrace&) = delete;
 
   [[nodiscard]] BranchSource& source() { return *source_; }
+  [[nodiscard]] const BranchSource& source() const { return *source_; }
   [[nodiscard]] const TraceConfig& config() const { return config_; }
   /// Hands every record until now to the listeners, and then the marks until now.
   void flush();
@@ -66,10 +77,18 @@ class ThreadTrace {
   /// The client asked for it. Other threads of a process whose code runs from a cache run from it
   /// too, so that nothing they do to the code goes unseen.
   [[nodiscard]] bool asked_for() const { return asked_for_; }
-  void set_asked_for(bool on) { asked_for_ = on; }
+  void set_asked_for(bool on) {
+    asked_for_ = on;
+    if (!on) from_birth_ = false;
+  }
   /// The client asks for what ran already for other threads' sake: its history begins at `pc`, the
-  /// thread's next_pc(), as if recording did.
-  void begin_history(Process& process, TraceeAddr pc);
+  /// thread's next_pc(), as if recording did; that of a thread recorded from its birth on, there.
+  void hand_over(Process& process, TraceeAddr pc);
+  /// The thread has not run yet, and the client, who has asked for threads of its process, will ask
+  /// for it when it hears of it.
+  void set_from_birth() { from_birth_ = true; }
+  /// The client has asked, or will.
+  [[nodiscard]] bool wanted() const { return asked_for_ || from_birth_; }
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
   /// For listeners to the branches of all levels: silent before see_kernel().
@@ -86,12 +105,15 @@ class ThreadTrace {
   /// An empty one of the format in config_. It listens to nothing yet.
   decoder::TraceConsumer& make_history(Process& process);
   void hand_on_marks();
+  void use(std::unique_ptr<BranchSource> source);
+  void add_statistics() const;
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,
                                                              const TraceConfig& config);
 
   TraceConfig config_;
   ThreadId id_;
   bool asked_for_ = true;
+  bool from_birth_ = false;
   decoder::TraceHub hub_;
   decoder::TraceHub whole_hub_;  ///< The kernel's branches too.
   bool sees_kernel_ = false;
@@ -102,6 +124,7 @@ class ThreadTrace {
   std::unique_ptr<SchedMarks> marks_;
   ThreadClock::Before before_clock_{.since_ns = ThreadClock::now()};
   std::unique_ptr<ThreadClock> clock_;
+  BranchCounter branches_;
   std::unique_ptr<BranchSource> source_;
 };
 

@@ -18,12 +18,27 @@ bool runs_from_cache(Thread& thread) {
   return thread.trace() && thread.trace()->source().kind() == SourceKind::kCache;
 }
 
-/// The trace of a thread of the process that the client asked for, if its code runs from a cache.
-ThreadTrace* cache_trace_of(Process& process) {
+/// The trace of a thread of the process of which that is true.
+ThreadTrace* trace_of(Process& process, const std::function<bool(const ThreadTrace&)>& is_one) {
   for (const auto& thread : process.threads()) {
-    if (runs_from_cache(*thread) && thread->trace()->asked_for()) return thread->trace().get();
+    if (thread->trace() && is_one(*thread->trace())) return thread->trace().get();
   }
   return nullptr;
+}
+
+bool asks_for(Process& process) {
+  return trace_of(process, &ThreadTrace::asked_for) != nullptr;
+}
+
+ThreadTrace* wanted_trace_of(Process& process) {
+  return trace_of(process, &ThreadTrace::wanted);
+}
+
+/// The same, of one whose code runs from a cache.
+ThreadTrace* cache_trace_of(Process& process) {
+  return trace_of(process, [](const ThreadTrace& trace) {
+    return trace.wanted() && trace.source().kind() == SourceKind::kCache;
+  });
 }
 
 }  // namespace
@@ -36,6 +51,7 @@ void Engine::start_beside(Thread& thread, SourceKind source, const TraceConfig& 
   }
   (*started)->set_asked_for(false);
   thread.trace() = std::move(*started);
+  watch_buffer(thread);
 }
 
 void Engine::each_stopped(const std::vector<ThreadId>& ids,
@@ -121,10 +137,13 @@ Result<void> Engine::see_kernel(ThreadId id) {
 }
 
 void Engine::record_from_birth(Thread& thread) {
-  if (const ThreadTrace* trace = cache_trace_of(thread.process())) {
-    start_beside(thread, SourceKind::kCache, trace->config());
-    if (thread.trace() && on_recorded_from_birth) on_recorded_from_birth(thread);
-  }
+  ThreadTrace* trace = cache_trace_of(thread.process());
+  if (trace == nullptr) trace = wanted_trace_of(thread.process());
+  if (trace == nullptr) return;
+  start_beside(thread, trace->source().kind(), trace->config());
+  if (!thread.trace()) return;
+  thread.trace()->set_from_birth();
+  if (on_recorded_from_birth) on_recorded_from_birth(thread);
 }
 
 void Engine::record_beside(Process& process) {
@@ -143,7 +162,7 @@ void Engine::record_beside(Process& process) {
 }
 
 void Engine::end_trace_beside(Thread& thread) {
-  if (cache_trace_of(thread.process()) != nullptr) return;
+  if (wanted_trace_of(thread.process()) != nullptr) return;
   thread.trace()->source().detach(thread);
   thread.trace().reset();
 }
@@ -179,7 +198,6 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
   return {};
 }
 
-/// To the client a trace begins when it asks, wherever recording did.
 Result<void> Engine::hand_over_trace(ThreadId id) {
   Result<void> done;
   each_stopped({id}, [&](Thread& stopped) {
@@ -187,7 +205,7 @@ Result<void> Engine::hand_over_trace(ThreadId id) {
     stopped.trace()->set_asked_for(true);
     if (!stopped.stopped()) return;
     if (const auto pc = stopped.next_pc()) {
-      stopped.trace()->begin_history(stopped.process(), *pc);
+      stopped.trace()->hand_over(stopped.process(), *pc);
     } else {
       done = fail(pc.error());
     }
@@ -201,13 +219,13 @@ Result<void> Engine::disable_trace(ThreadId id) {
   if (!thread->trace() || !thread->trace()->asked_for()) {
     return fail(TraceErrc::kNotEnabled, "disable trace", as_detail(id.tid));
   }
+  thread->trace()->set_asked_for(false);
   std::vector<ThreadId> over{id};
-  if (runs_from_cache(*thread)) {
-    thread->trace()->set_asked_for(false);
-    // As long as another thread is recorded this one stays with it.
-    if (cache_trace_of(thread->process()) != nullptr) return {};
+  if (!asks_for(thread->process())) {
     over.clear();
     for (const auto& each : thread->process().threads()) over.push_back(each->id());
+  } else if (runs_from_cache(*thread)) {
+    return {};  // As long as another thread is recorded this one stays with it.
   }
   each_stopped(over, [](Thread& stopped) {
     if (!stopped.trace()) return;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/source/probe.hpp"
 #include "ptrace/tracee/launch.hpp"
 #include "server/record/crash_file.hpp"
 #include "server/record/recorder.hpp"
@@ -27,6 +28,7 @@ constexpr int kExitNotExecutable = 126;
 constexpr int kExitNotFound = 127;
 // As timeout(1) has it.
 constexpr int kExitTimedOut = 124;
+constexpr int kExitNothingRun = 125;
 
 std::chrono::nanoseconds cpu_time(int who) {
   rusage usage{};
@@ -54,6 +56,15 @@ int run_record(const RecordOptions& options) {
   if (const auto configured = log::configure(options.log); !configured) {
     fmt::print(stderr, "backtrail: '{}' is no log setting\n", options.log);
     return 1;
+  }
+  if (options.recorder.traced && tracee::is_hardware(options.recorder.source)) {
+    const tracee::SourceProbe probe =
+        tracee::probe_source(options.recorder.source, tracee::this_machine());
+    if (!probe.available) {
+      fmt::print(stderr, "backtrail: {}: {}; --source cache works here\n",
+                 tracee::to_string(probe.kind), probe.words());
+      return kExitNothingRun;
+    }
   }
   tracee::StopEvent end;
   bool timed_out = false;

@@ -76,11 +76,12 @@ void add_options(CLI::App& app, RecordValues& values) {
       "Output, exit status and signals are the program's own. Its children are recorded too, each\n"
       "thread into a history of its own, in memory.");
   app.add_option("--source", values.source,
-                 "How branches are traced: auto, cache, step; none records nothing")
+                 "How branches are traced: cache (auto is that), step, or by the CPU: perf-pt, "
+                 "perf-bts, lbr; none records nothing")
       ->check([](const std::string& name) {
-        return name == "auto" || name == "cache" || name == "step" || name == "none"
+        return name == "none" || tracee::source_kind_from(name)
                    ? std::string{}
-                   : name + " is none of auto, cache, step, none";
+                   : name + " is none of auto, cache, step, perf-pt, perf-bts, lbr, none";
       })
       ->type_name("KIND");
   app.add_option("--ring", values.ring,
@@ -169,8 +170,10 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.recorder.times = values.times && !values.output.empty();
   options.recorder.statistics = values.statistics;
   options.recorder.traced = values.source != "none";
+  const auto source = tracee::source_kind_from(values.source).value_or(tracee::SourceKind::kAuto);
+  // Works everywhere, and keeps more than the buffers of the CPU.
   options.recorder.source =
-      values.source == "step" ? tracee::SourceKind::kStep : tracee::SourceKind::kCache;
+      source == tracee::SourceKind::kAuto ? tracee::SourceKind::kCache : source;
   options.log = values.log;
   return options;
 }

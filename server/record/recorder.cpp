@@ -91,7 +91,8 @@ void Recorder::begin_thread(ThreadId id) {
   tracee::TraceConfig config{.format = tracee::TraceFormat::kBts,
                              .size_bytes = options_.ring_bytes,
                              .log_bytes = options_.flush_every ? 0 : options_.ring_bytes,
-                             .every_record = options_.flush_every.has_value()};
+                             .every_record = options_.flush_every.has_value(),
+                             .perf = options_.perf};
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {

@@ -57,6 +57,8 @@ struct RecorderOptions {
   bool times = false;
   /// The run is ended then: SIGTERM, and SIGKILL a little later.
   std::optional<std::chrono::milliseconds> limit;
+  /// The kernel's side of hardware sources; null: the real one. Borrowed.
+  tracee::PerfKernel* perf = nullptr;
 };
 
 class Recorder {

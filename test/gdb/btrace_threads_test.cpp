@@ -15,6 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 /// How often `leaf` was entered, in the whole history of the selected thread.
 int leaf_calls(GdbSession& gdb) {
@@ -67,7 +69,34 @@ TEST_P(BtraceThreads, EachHasAHistoryOfItsOwn) {
   EXPECT_TRUE(gdb.wait_for_server("1 5 13 25 joined"));
 }
 
-/// To gdb a thread's history begins where it asks for one; the cache records from the birth on.
+/// gdb asks for one when it hears of the thread, at a stop.
+TEST_P(BtraceThreads, TheHistoryOfANewThreadBeginsWithItsBirth) {
+  GdbSession gdb{recorded("threads")};
+  gdb.run_all({"break main", "continue"});
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  gdb.run_all({"break everyone_worked", "continue"});
+  int total = 0;
+  for (int thread = 2; thread <= 5; ++thread) {
+    gdb.run(fmt::format("thread {}", thread));
+    const RecordedCounts counts = recorded_counts(gdb);
+    EXPECT_EQ(counts.gaps, 0U);
+    const std::string calls =
+        gdb.run(fmt::format("record function-call-history 1,{}", counts.functions));
+    EXPECT_THAT(calls, HasSubstr("\trun\n")) << "thread " << thread;
+    EXPECT_THAT(calls, Not(StartsWith("1\trun\n"))) << "what calls it has no part in it";
+    EXPECT_EQ(count(calls, "\twork\n"), 1 + leaf_calls(gdb)) << calls;
+    total += leaf_calls(gdb);
+    gdb.run("break run");
+    EXPECT_THAT(gdb.run("reverse-continue"), HasSubstr("run (argument="));
+    gdb.run_all({"delete", "record goto end"});
+  }
+  EXPECT_EQ(total, 1 + 2 + 3 + 4);
+  ASSERT_THAT(gdb.run("record stop"), HasSubstr("stopped"));
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
+  EXPECT_LT(recorded_counts(gdb).instructions, 10U) << "a new one";
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
+}
+
 TEST_P(BtraceThreads, NewThreadsAreRecordedToo) {
   GdbSession gdb{recorded("threads")};
   gdb.run_all({"break main", "continue"});
@@ -141,10 +170,10 @@ TEST(BtraceProcesses, HaveAStoreOfAllThreads) {
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
 }
 
-TEST(BtraceProcesses, HaveAStoreAlsoOfThreadsThatEndBeforeAnyStop) {
-  GdbSession gdb{by("cache", on("threads"))};
+TEST_P(BtraceThreads, AStoreAlsoHasThoseThatEndBeforeAnyStop) {
+  GdbSession gdb{recorded("threads")};
   gdb.run_all({"break main", "continue"});
-  ASSERT_THAT(gdb.run("record btrace"), IsEmpty());
+  ASSERT_THAT(gdb.run(record()), IsEmpty());
   ASSERT_THAT(gdb.run("monitor bts process config size=24000000"), HasSubstr("0 records"));
   const std::string leaf = fmt::format("{:#x}", std::stoull(gdb.value("(long)&leaf")));
   gdb.run_all({"break exit", "continue"});

@@ -217,6 +217,28 @@ TEST(PerfStream, MarksOfSoftwareAreReadWhileTheThreadRuns) {
   EXPECT_EQ(sleeper.counter.marks.size(), some);
 }
 
+TEST(PerfStream, RecordsNewThreadsBeforeTheyRun) {
+  test::SimulatedPerf kernel;
+  EngineDriver driver{SourceKind::kLbr};
+  std::size_t told = 0;
+  driver.engine.on_recorded_from_birth = [&](Thread& thread) {
+    ++told;
+    EXPECT_TRUE(thread.stopped());
+    EXPECT_TRUE(kernel.last().enabled);
+    EXPECT_TRUE(thread.trace()->wanted());
+    EXPECT_FALSE(thread.trace()->asked_for());
+  };
+  const pid_t pid = driver.launch("threads");
+  ASSERT_TRUE(driver.engine.enable_trace(
+      {pid, pid}, {.format = TraceFormat::kBts, .size_bytes = 65536, .perf = &kernel}));
+  const auto end = driver.run();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+  EXPECT_EQ(told, 4U);
+  EXPECT_EQ(kernel.opened.size(), 5U);
+  EXPECT_EQ(kernel.open_events(), 0U);
+}
+
 TEST(PerfStream, AThreadWithoutADescriptorIsNamedAndOthersGoOn) {
   Sleeper sleeper{SourceKind::kLbr};
   sleeper.record(true);

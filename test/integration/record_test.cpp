@@ -15,6 +15,7 @@ namespace backtrail::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class RecordIsTransparent : public testing::TestWithParam<Words> {};
@@ -108,6 +109,31 @@ long counted(const Ran& ran, const std::string& name) {
              ? -1
              : std::strtol(ran.output.c_str() + at + name.size() + std::size("backtrail:"), nullptr,
                            10);
+}
+
+TEST(Record, StatisticsOfStepsAreThoseOfTheCache) {
+  const auto by = [](const char* source) {
+    return record({"--source", source, "--stats", "--", BT_INFERIOR_DIR "/plain_static"});
+  };
+  const Ran stepped = by("step");
+  const Ran translated = by("cache");
+  EXPECT_GT(counted(stepped, "branches taken"), 100);
+  for (const char* name : {"branches taken", "instructions"}) {
+    EXPECT_EQ(counted(stepped, name), counted(translated, name)) << name;
+  }
+  EXPECT_EQ(counted(stepped, "stepped instructions"), counted(stepped, "instructions"));
+}
+
+TEST(Record, RunsNothingWhereTheCpuDoesNotRecord) {
+  const TemporaryFolder folder;
+  for (const char* source : {"perf-pt", "perf-bts", "lbr"}) {
+    const Ran ran = record({"--source", source, "-o", folder / "core", "--", "echo", "ran"});
+    if (ran.status == 0) continue;  // This one does.
+    EXPECT_EQ(ran.status, 125);
+    EXPECT_THAT(ran.output, StartsWith(std::string{"backtrail: "} + source + ": "));
+    EXPECT_THAT(ran.output, Not(HasSubstr("ran\n")));
+    EXPECT_THAT(ran.output, HasSubstr("--source cache works here"));
+  }
 }
 
 TEST(Record, ChildrenBeginWithWhatTheirParentHasTranslated) {

@@ -163,6 +163,16 @@ TEST_F(BtsHistoryTest, TheFirstDeltaBeginsWhereRecordingBegan) {
                                             Block{0x1010_ta, 0x1012_ta}, Block{0_ta, 0x1004_ta}));
 }
 
+TEST_F(BtsHistoryTest, AReaderWhoKnowsOfALaterStartGetsNoDelta) {
+  start(0x1000_ta);
+  consume({branch(0x1004_ta, 0x1010_ta)});
+  history_.note_earlier_start();
+  EXPECT_TRUE(overflow(0x1012_ta));
+  EXPECT_THAT(history_.read_new(0x1012_ta),
+              ElementsAre(Block{0x1010_ta, 0x1012_ta}, Block{0x1000_ta, 0x1004_ta}));
+  EXPECT_THAT(delta(0x1014_ta), ElementsAre(Block{0_ta, 0x1014_ta}));
+}
+
 TEST_F(BtsHistoryTest, ADeltaTellsOnlyWhatIsNewSinceAReadOfAnyKind) {
   start(0x1000_ta);
   consume({branch(0x1004_ta, 0x1010_ta)});

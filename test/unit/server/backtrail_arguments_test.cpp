@@ -101,6 +101,8 @@ TEST(BacktrailArguments, RecordsAProgram) {
   EXPECT_EQ(options.recorder.source, tracee::SourceKind::kStep);
   EXPECT_EQ(record({"p"}).recorder.ring_bytes, 64U << 20U);
   EXPECT_EQ(record({"p"}).recorder.source, tracee::SourceKind::kCache);
+  EXPECT_EQ(record({"--source", "perf-pt", "p"}).recorder.source, tracee::SourceKind::kPerfPt);
+  EXPECT_TRUE(record({"--source", "lbr", "p"}).recorder.traced);
   EXPECT_FALSE(record({"--source", "none", "p"}).recorder.traced);
 }
 
@@ -108,7 +110,7 @@ TEST(BacktrailArguments, RecordRefusesWhatItDoesNotKnow) {
   for (const Words& words :
        {Words{"record"}, Words{"record", "--"}, Words{"record", "--ring", "0", "p"},
         Words{"record", "--ring", "9999999T", "p"}, Words{"record", "--foo", "p"},
-        Words{"record", "--source", "lbr", "p"}}) {
+        Words{"record", "--source", "magic", "p"}}) {
     EXPECT_EQ(refused(words).status, 1);
   }
 }
