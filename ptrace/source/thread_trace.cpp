@@ -84,15 +84,56 @@ decoder::TraceConsumer& ThreadTrace::make_history(Process& process) {
   return *pt();
 }
 
-void ThreadTrace::hand_over(Process& process, TraceeAddr pc) {
-  if (from_birth_) {
+bool ThreadTrace::suits(const TraceConfig& config) const {
+  if (wanted_ && std::holds_alternative<std::unique_ptr<decoder::BtsHistory>>(history_))
+    return true;
+  return config_.format == config.format &&
+         config_.size_bytes == granted_buffer_size(config.size_bytes);
+}
+
+void ThreadTrace::hand_over(Process& process, TraceeAddr pc, const TraceConfig& config) {
+  const bool same = config_.format == config.format &&
+                    config_.size_bytes == granted_buffer_size(config.size_bytes);
+  if (wanted_ && same) {
     if (decoder::BtsHistory* blocks = bts()) blocks->note_earlier_start();
     return;
   }
   flush();
+  config_.format = config.format;
+  config_.size_bytes = granted_buffer_size(config.size_bytes);
+  if (wanted_) return remake_history(process);
   if (decoder::BtsHistory* blocks = bts()) hub_.remove(*blocks);
   if (decoder::PtHistory* packets = pt()) hub_.remove(*packets);
   hub_.add(make_history(process), pc);
+}
+
+/// The newest records of a history of records, as many as one of the form in config_ may hold.
+void ThreadTrace::remake_history(Process& process) {
+  const auto old = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
+  hub_.remove(*old);
+  decoder::TraceConsumer& history = make_history(process);
+  // No packet says more of branches than a bit each.
+  const std::uint64_t most = config_.format == TraceFormat::kPt
+                                 ? config_.size_bytes * 8
+                                 : config_.size_bytes / sizeof(decoder::Record);
+  const decoder::RecordRing& ring = old->records();
+  std::uint64_t first = ring.end() - std::min(ring.size(), most);
+  std::vector<decoder::Record> batch;
+  constexpr std::size_t kBatch = 4096;
+  if (first != ring.end() && first != 0) {
+    batch.push_back(decoder::gap(decoder::GapReason::kStart, TraceeAddr{}, ring.at(first).to));
+    ++first;
+  }
+  for (; first != ring.end(); ++first) {
+    batch.push_back(ring.at(first));
+    if (batch.size() == kBatch) {
+      history.consume(batch);
+      batch.clear();
+    }
+  }
+  history.consume(batch);
+  if (decoder::BtsHistory* blocks = bts()) blocks->note_earlier_start();
+  hub_.add(history);
 }
 
 /// Translated code's numbers are its source's own.

@@ -79,16 +79,19 @@ class ThreadTrace {
   [[nodiscard]] bool asked_for() const { return asked_for_; }
   void set_asked_for(bool on) {
     asked_for_ = on;
-    if (!on) from_birth_ = false;
+    if (!on) wanted_ = false;
   }
-  /// The client asks for what ran already for other threads' sake: its history begins at `pc`, the
-  /// thread's next_pc(), as if recording did; that of a thread recorded from its birth on, there.
-  void hand_over(Process& process, TraceeAddr pc);
-  /// The thread has not run yet, and the client, who has asked for threads of its process, will ask
-  /// for it when it hears of it.
-  void set_from_birth() { from_birth_ = true; }
+  /// The client asks for what is recorded already: a history of the granted form of `config`. It
+  /// begins at `pc`, the thread's next_pc(), as if recording did, where the thread was recorded for
+  /// others' sake; else it has what was before. The thread is stopped.
+  void hand_over(Process& process, TraceeAddr pc, const TraceConfig& config);
+  /// It can be handed over so.
+  [[nodiscard]] bool suits(const TraceConfig& config) const;
+  /// The client will ask for it, when it hears of the thread or looks at it, and for what was
+  /// recorded until then.
+  void set_wanted() { wanted_ = true; }
   /// The client has asked, or will.
-  [[nodiscard]] bool wanted() const { return asked_for_ || from_birth_; }
+  [[nodiscard]] bool wanted() const { return asked_for_ || wanted_; }
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
   /// For listeners to the branches of all levels: silent before see_kernel().
@@ -104,6 +107,7 @@ class ThreadTrace {
   ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets);
   /// An empty one of the format in config_. It listens to nothing yet.
   decoder::TraceConsumer& make_history(Process& process);
+  void remake_history(Process& process);
   void hand_on_marks();
   void use(std::unique_ptr<BranchSource> source);
   void add_statistics() const;
@@ -113,7 +117,7 @@ class ThreadTrace {
   TraceConfig config_;
   ThreadId id_;
   bool asked_for_ = true;
-  bool from_birth_ = false;
+  bool wanted_ = false;
   decoder::TraceHub hub_;
   decoder::TraceHub whole_hub_;  ///< The kernel's branches too.
   bool sees_kernel_ = false;

@@ -122,6 +122,7 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
   Thread& thread = add_thread(added, launched.pid);
   thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
+  record_from_start(added);
   return launched.pid;
 }
 
@@ -178,6 +179,7 @@ Result<pid_t> Engine::attach(pid_t pid) {
   for (const auto& each : process.threads()) {
     each->control().last_stop = {.thread = each->id(), .kind = StopKind::kStopped};
   }
+  record_from_start(process);
   return pid;
 }
 

@@ -91,8 +91,11 @@ class Engine {
   std::set<int> pass_signals;
   std::optional<std::set<int>> program_signals;
   ReportedEvents reported;
-  /// Called for a thread that is recorded because others of its process are, before it runs.
-  std::function<void(Thread&)> on_recorded_from_birth;
+  /// Called for a thread that is recorded, though the client has not asked for it yet, from now on.
+  std::function<void(Thread&)> on_recorded_unasked;
+  /// What is launched or attached to from now on is recorded at once, so that a client who asks
+  /// later gets what was before. Format kBts; of which form it will be the client decides.
+  std::optional<TraceConfig> from_start;
   /// `reported.threads`, also of what has happened and nobody was told yet: a client that stops
   /// listening has seen who is there by itself.
   void report_threads(bool on);
@@ -170,11 +173,13 @@ class Engine {
   void watch_buffer(Thread& thread);
   void read_buffers();
   void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
+  void record_unasked(Thread& thread, SourceKind source, const TraceConfig& config);
   void record_from_birth(Thread& thread);
+  void record_from_start(Process& process);
   void record_beside(Process& process);
   /// If the last thread that was asked for has ended.
   void end_trace_beside(Thread& thread);
-  Result<void> hand_over_trace(ThreadId id);
+  Result<void> hand_over_trace(ThreadId id, const TraceConfig& config);
   /// Acts on each of them, those that ran being stopped for as long.
   void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
 

@@ -290,6 +290,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     space->keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {
+    record_from_start(**child);
     post(parent,
          {.kind = vfork ? StopKind::kVfork : StopKind::kFork, .child = {child_pid, child_pid}});
     return;

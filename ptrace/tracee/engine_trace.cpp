@@ -136,14 +136,24 @@ Result<void> Engine::see_kernel(ThreadId id) {
   return change_trace(id, [](ThreadTrace& trace) { return trace.see_kernel(); });
 }
 
+void Engine::record_unasked(Thread& thread, SourceKind source, const TraceConfig& config) {
+  start_beside(thread, source, config);
+  if (!thread.trace()) return;
+  thread.trace()->set_wanted();
+  if (on_recorded_unasked) on_recorded_unasked(thread);
+}
+
 void Engine::record_from_birth(Thread& thread) {
   ThreadTrace* trace = cache_trace_of(thread.process());
   if (trace == nullptr) trace = wanted_trace_of(thread.process());
-  if (trace == nullptr) return;
-  start_beside(thread, trace->source().kind(), trace->config());
-  if (!thread.trace()) return;
-  thread.trace()->set_from_birth();
-  if (on_recorded_from_birth) on_recorded_from_birth(thread);
+  if (trace != nullptr) record_unasked(thread, trace->source().kind(), trace->config());
+}
+
+void Engine::record_from_start(Process& process) {
+  if (!from_start) return;
+  for (const auto& thread : process.threads()) {
+    if (thread->stopped() && !thread->trace()) record_unasked(*thread, source_, *from_start);
+  }
 }
 
 void Engine::record_beside(Process& process) {
@@ -174,10 +184,7 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
     if (thread->trace()->asked_for()) {
       return fail(TraceErrc::kAlreadyEnabled, "enable trace", as_detail(id.tid));
     }
-    const TraceConfig& kept = thread->trace()->config();
-    if (kept.format == config.format && kept.size_bytes == granted_buffer_size(config.size_bytes)) {
-      return hand_over_trace(id);
-    }
+    if (thread->trace()->suits(config)) return hand_over_trace(id, config);
   }
   // A running thread is stopped for a moment, so that it goes on under the source.
   Result<void> done;
@@ -198,14 +205,14 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
   return {};
 }
 
-Result<void> Engine::hand_over_trace(ThreadId id) {
+Result<void> Engine::hand_over_trace(ThreadId id, const TraceConfig& config) {
   Result<void> done;
   each_stopped({id}, [&](Thread& stopped) {
     if (!stopped.trace()) return;
     stopped.trace()->set_asked_for(true);
     if (!stopped.stopped()) return;
     if (const auto pc = stopped.next_pc()) {
-      stopped.trace()->hand_over(stopped.process(), *pc);
+      stopped.trace()->hand_over(stopped.process(), *pc, config);
     } else {
       done = fail(pc.error());
     }

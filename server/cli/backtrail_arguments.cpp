@@ -65,6 +65,8 @@ void add_serve_options(CLI::App& serve, Values& values) {
                    : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
       })
       ->type_name("KIND");
+  serve.add_flag("--from-start", values.serve.from_start,
+                 "Record at once; `record btrace` then has what was before it, too");
   CLI::Option* tail = serve.add_option("--tail", values.serve.tail.path,
                                        "Let `backtrail tail` listen on this socket file");
   tail->type_name("PATH");

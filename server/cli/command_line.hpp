@@ -34,6 +34,7 @@ struct ServeOptions {
   bool multi = false;
   bool once = false;
   tracee::SourceKind source = tracee::SourceKind::kAuto;
+  bool from_start = false;  ///< Record before anybody asks.
   std::set<std::string> disabled_packets;
   std::string log;            ///< As log::configure takes it; empty = as it is.
   std::string log_file;       ///< Empty = stderr.

@@ -41,8 +41,12 @@ class LiveTarget final : public Target,
                          public BreakpointControl,
                          public BranchTracing {
  public:
-  explicit LiveTarget(tracee::SourceKind source) : engine_{source} {
-    engine_.on_recorded_from_birth = [this](Thread& thread) { follow_from_birth(thread); };
+  LiveTarget(tracee::SourceKind source, bool from_start) : engine_{source} {
+    engine_.on_recorded_unasked = [this](Thread& thread) { follow_unasked(thread); };
+    constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
+    if (from_start) {
+      engine_.from_start = {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
+    }
   }
   LiveTarget(const LiveTarget&) = delete;
   LiveTarget& operator=(const LiveTarget&) = delete;
@@ -303,8 +307,8 @@ class LiveTarget final : public Target,
     // Where the source cannot, its gaps say so.
     for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
   }
-  /// It has not run yet.
-  void follow_from_birth(Thread& thread) {
+  /// It has not run since.
+  void follow_unasked(Thread& thread) {
     if (tails_ && tails_->has_clients()) {
       tails_->attach(thread.id(), thread.trace()->hub());
       (void)engine_.stream_trace(thread.id());
@@ -490,8 +494,8 @@ Result<void> LiveTarget::set_siginfo(ThreadId id, std::span<const std::uint8_t> 
 
 }  // namespace
 
-std::unique_ptr<Target> make_live_target(tracee::SourceKind source) {
-  return std::make_unique<LiveTarget>(source);
+std::unique_ptr<Target> make_live_target(tracee::SourceKind source, bool from_start) {
+  return std::make_unique<LiveTarget>(source, from_start);
 }
 
 }  // namespace backtrail::server

@@ -221,7 +221,7 @@ TEST(PerfStream, RecordsNewThreadsBeforeTheyRun) {
   test::SimulatedPerf kernel;
   EngineDriver driver{SourceKind::kLbr};
   std::size_t told = 0;
-  driver.engine.on_recorded_from_birth = [&](Thread& thread) {
+  driver.engine.on_recorded_unasked = [&](Thread& thread) {
     ++told;
     EXPECT_TRUE(thread.stopped());
     EXPECT_TRUE(kernel.last().enabled);
