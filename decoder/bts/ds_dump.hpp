@@ -29,7 +29,8 @@ struct DsDump {
   std::uint64_t missing_bytes = 0;  ///< Of the buffer, that the image does not hold.
 };
 
-/// The save area is at the image's begin. Errors: of parse_ds_area().
+/// The save area is at the image's begin. Errors: of parse_ds_area(); kMalformed when the buffer is
+/// not in the image, or without a base, when it was cut short or holds nothing like records.
 [[nodiscard]] Result<DsDump> read_ds_dump(std::span<const std::uint8_t> image,
                                           const DsDumpOptions& options);
 

@@ -55,25 +55,6 @@ RingWalk DataRing::visit(std::uint64_t tail, std::uint64_t head,
   return {tail, tail != head};
 }
 
-std::vector<std::uint8_t> DataRing::copy_backward(std::uint64_t head) const {
-  // From head upwards the records are whole until one would pass head + size.
-  std::vector<std::pair<std::uint64_t, std::uint16_t>> found;
-  std::uint64_t total = 0;
-  while (total + kHeaderBytes <= bytes_.size()) {
-    const Header header = read_header(bytes_.data() + ((head + total) & (bytes_.size() - 1)));
-    if (!plausible(header.size) || total + header.size > bytes_.size()) break;
-    found.emplace_back(head + total, header.size);
-    total += header.size;
-  }
-  std::vector<std::uint8_t> out(total);
-  std::span<std::uint8_t> rest{out};
-  for (auto record = found.rbegin(); record != found.rend(); ++record) {
-    copy(record->first, rest.first(record->second));
-    rest = rest.subspan(record->second);
-  }
-  return out;
-}
-
 RingWalk walk_records(std::span<const std::uint8_t> bytes,
                       const std::function<void(const RecordView&)>& visitor) {
   std::size_t at = 0;

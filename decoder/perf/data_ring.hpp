@@ -31,11 +31,6 @@ class DataRing {
   RingWalk visit(std::uint64_t tail, std::uint64_t head,
                  const std::function<void(const RecordView&)>& visitor);
 
-  /// A ring that is written backwards and overwrites: the newest record is at `head`, older ones
-  /// above it, at most size bytes of them. Returns them oldest first, as one run of bytes that
-  /// walk_records() takes apart. The record that the writer is about to overwrite is left out.
-  [[nodiscard]] std::vector<std::uint8_t> copy_backward(std::uint64_t head) const;
-
   [[nodiscard]] std::uint64_t size() const { return bytes_.size(); }
   /// Whether something that long may have found no room since `tail` was told to the kernel: that
   /// it was lost is written in front of the next record only, of which there may be none.

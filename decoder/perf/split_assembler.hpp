@@ -17,6 +17,7 @@ class SplitAssembler {
 
   /// From now on `whole` gets every pair as it is. Borrowed.
   void add_whole(TraceConsumer& whole) { whole_.emplace(nullptr, whole, Levels::kAll); }
+  [[nodiscard]] bool has_whole() const { return whole_.has_value(); }
   void start(TraceeAddr pc) {
     each([&](BranchAssembler& one) { one.start(pc); });
   }

@@ -17,13 +17,16 @@ using decoder::MarkKind;
 using decoder::TraceMark;
 namespace perf = decoder::perf;
 
-/// One emptying of the kernel's buffer is all or nothing: the ring must have room for a whole one.
+/// One emptying of the kernel's buffer is all or nothing: a ring in which nothing is overwritten
+/// must have room for a whole one.
 constexpr std::uint64_t kLeastRingBytes = 32UL * 4096;
 /// The ring beside an AUX area holds its records only.
 constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
 /// What the kernel writes at once at most, with times: all that the CPU's buffer holds, and before
 /// it that something was lost.
 constexpr std::uint64_t kLargestBatchBytes = 2730UL * 32 + 40;
+/// A sample of IP and ADDR, or a LOST record without a trailer.
+constexpr std::uint64_t kHistoryRecordBytes = 24;
 
 perf_event_attr attributes_for(const RecorderOptions& options) {
   perf_event_attr out{};
@@ -33,7 +36,7 @@ perf_event_attr attributes_for(const RecorderOptions& options) {
   // Two users of one unit take turns silently; a pinned event fails visibly.
   out.pinned = 1;
   out.watermark = 1;
-  if (options.marks) {
+  if (options.marks && options.mode == BufferMode::kStream) {
     out.context_switch = 1;
     out.sample_id_all = 1;
     out.sample_type = PERF_SAMPLE_TIME;
@@ -73,8 +76,9 @@ Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOption
     return PerfEvent::open_mapped(kernel, aux_attributes(options, *area_unit), tid,
                                   {options.mode, kAuxRingBytes, options.size_bytes});
   }
+  const std::uint64_t least = options.mode == BufferMode::kStream ? kLeastRingBytes : 1;
   return PerfEvent::open_mapped(kernel, bts_ring_attributes(options), tid,
-                                {options.mode, std::max(options.size_bytes, kLeastRingBytes), 0});
+                                {options.mode, std::max(options.size_bytes, least), 0});
 }
 
 }  // namespace
@@ -85,7 +89,6 @@ perf_event_attr bts_ring_attributes(const RecorderOptions& options) {
   out.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
   out.sample_period = 1;
   out.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-  if (options.mode == BufferMode::kHistory) out.write_backward = 1;
   return out;
 }
 
@@ -150,7 +153,7 @@ Result<void> BtsRecorder::change(const RecorderOptions& wanted) {
   ended_ = !other.event;
   if (ended_) return other.said;
   use(std::move(*other.event), other.options);
-  BT_CHECKED(event_->enable());
+  BT_CHECKED(turn_on());
   return other.said;
 }
 
@@ -166,7 +169,7 @@ Result<void> BtsRecorder::see_kernel(decoder::TraceConsumer& whole) {
   if (!aux_ || ended_) {
     return fail(errno_error(EOPNOTSUPP, "the kernel's branches: only the intel_bts unit has them"));
   }
-  if (options_.kernel) return {};
+  if (options_.kernel && assembler_.has_whole()) return {};
   RecorderOptions wanted = options_;
   wanted.kernel = true;
   BT_CHECKED(change(wanted));
@@ -176,7 +179,7 @@ Result<void> BtsRecorder::see_kernel(decoder::TraceConsumer& whole) {
 
 Result<void> BtsRecorder::start(TraceeAddr pc) {
   assembler_.start(pc);
-  return event_->enable();
+  return turn_on();
 }
 
 void BtsRecorder::take_pair(std::uint64_t from, std::uint64_t to) {
@@ -261,42 +264,40 @@ void BtsRecorder::tell_lost_at_the_end() {
 void BtsRecorder::drain_ring() {
   const std::uint64_t head = event_->data_head();
   if (aux_ && ring_->had_no_room(tail_, head, perf::kLargestAuxRecordBytes)) aux_->ring_lost();
-  if (head != tail_) crowded_ = ring_->had_no_room(tail_, head, kLargestBatchBytes);
+  // Silence proves nothing of a ring that cannot hold a whole batch.
+  if (head != tail_ || going_)
+    crowded_ = (crowded_ && head == tail_) || ring_->had_no_room(tail_, head, kLargestBatchBytes);
   const auto walk =
       ring_->visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
-  if (walk.broken) {
-    assembler_.lost({});
-    if (aux_) aux_->ring_lost();
-  }
+  // What of the area is not described then is a gap where it stands.
+  if (walk.broken) aux_ ? aux_->ring_lost() : assembler_.lost({});
   if (head != tail_) supposed_ = false;
   tail_ = head;
   event_->set_data_tail(tail_);
 }
 
-void BtsRecorder::drain_history() {
+/// The ring goes forward: backwards the kernel puts each batch before the last one, but its records
+/// upwards, and nothing says where a batch ends.
+void BtsRecorder::drain_history(bool stopped) {
   const bool paused = event_->pause_output(true).has_value();
   const std::uint64_t head = event_->data_head();
-  std::vector<std::uint8_t> bytes = ring_->copy_backward(head);
-  // Backwards: the head goes down, through zero. Signed comparison would be wrong here.
-  const std::uint64_t fresh = history_head_ - head;
-  const std::uint64_t moved = head - event_->data_head();
-  if (paused) (void)event_->pause_output(false);
-  // Oldest first: what was read before, or overwritten while it was copied, is at the front.
-  std::uint64_t surplus = bytes.size() > fresh ? bytes.size() - fresh : 0;
-  const std::uint64_t room = ring_->size() > moved ? ring_->size() - moved : 0;
-  surplus = std::max(surplus, bytes.size() > room ? bytes.size() - room : 0);
-  const std::uint64_t record_bytes = options_.marks ? 32 : 24;
-  // A record that was partly overwritten goes as a whole.
-  std::uint64_t skipped = 0;
-  std::uint64_t at = 0;
-  perf::walk_records(bytes, [&](const perf::RecordView& view) {
-    if (at < surplus) skipped = at + view.body.size() + perf::kHeaderBytes;
-    at += view.body.size() + perf::kHeaderBytes;
-  });
-  const auto rest = std::span<const std::uint8_t>{bytes}.subspan(skipped);
-  if (fresh > rest.size())
-    assembler_.lost({(fresh - rest.size()) / record_bytes, LossBound::kExact});
-  perf::walk_records(rest, [this](const perf::RecordView& view) { take_record(view); });
+  const std::uint64_t fresh = head - history_head_;
+  std::vector<std::uint8_t> bytes(std::min(fresh, ring_->size()));
+  ring_->copy(head - bytes.size(), bytes);
+  // Who runs may be writing a batch of which nobody was told.
+  const std::uint64_t writing = event_->data_head() - head + (stopped ? 0 : kLargestBatchBytes);
+  if (paused && !event_->pause_output(false)) paused_ = restart_ = true;
+  const std::uint64_t room = ring_->size() - std::min(ring_->size(), writing);
+  if (fresh > room && !stopped) return;  // It waits for a stop.
+  std::uint64_t kept = fresh;
+  if (fresh > room) {
+    // Counted from the newest, for the oldest one may be torn: all are of one size.
+    kept = room / kHistoryRecordBytes * kHistoryRecordBytes;
+    assembler_.lost({(fresh - kept) / kHistoryRecordBytes, LossBound::kExact});
+  }
+  const auto walk = perf::walk_records(std::span{bytes}.last(kept),
+                                       [this](const auto& view) { take_record(view); });
+  if (walk.broken) assembler_.lost({});
   history_head_ = head;
 }
 
@@ -338,8 +339,9 @@ void BtsRecorder::drain_aux() {
   event_->set_aux_tail(aux_->tail());
 }
 
-void BtsRecorder::drain_snapshot() {
-  (void)event_->disable();
+void BtsRecorder::drain_snapshot(bool stopped) {
+  // What the hardware is writing is torn, and waits.
+  if (!event_->disable() && !stopped) return;
   drain_ring();
   const auto news = snapshot_.look(event_->aux(), event_->aux_head());
   if (news.lost) assembler_.lost({});
@@ -350,7 +352,8 @@ void BtsRecorder::drain_snapshot() {
 
 void BtsRecorder::check_times(bool stopped) {
   const auto now = event_->times();
-  if (!now) return;
+  // Then nobody knows what it missed.
+  if (!now) return assembler_.lost({});
   if (now->in_error || now->unseen_since(times_)) assembler_.lost({});
   if (now->in_error) {
     restart_ = true;
@@ -358,7 +361,7 @@ void BtsRecorder::check_times(bool stopped) {
   }
   // The thread ran and the event did not: the kernel disabled it without a word because there was
   // no room. A thread that was only set going may be waiting for a CPU.
-  if (stopped && aux_ && ran_ && !news_ && !restart_ && now->enabled == times_.enabled) {
+  if (stopped && aux_ && ran_ && !news_ && !restart_ && !off_ && now->enabled == times_.enabled) {
     assembler_.lost({});
     restart_ = true;
   }
@@ -366,38 +369,46 @@ void BtsRecorder::check_times(bool stopped) {
   times_ = *now;
 }
 
-void BtsRecorder::restart() {
+Result<void> BtsRecorder::turn_on() {
   restart_ = false;
-  if (!ended_) (void)event_->enable();
+  auto on = event_->enable();
+  if (on && paused_) on = event_->pause_output(false);
+  if (on) paused_ = false;
+  off_ = !on;
+  return on;
 }
 
 void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   if (ended_) {
     // The thread lives on without its event.
-    if (!pc || !std::exchange(ran_, false)) return;
+    if (!pc || !std::exchange(going_, false)) return;
     assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
     return assembler_.flush(pc);
   }
+  // Before whatever comes now.
+  if (off_ && going_) assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
   news_ = false;
   // Asked first: what comes between the question and the reading is read.
   const bool dead = event_->dead();
+  const bool stopped = pc.has_value() || dead;
   if (!aux_) {
-    event_->mode() == BufferMode::kStream ? drain_ring() : drain_history();
+    event_->mode() == BufferMode::kStream ? drain_ring() : drain_history(stopped);
   } else {
-    event_->mode() == BufferMode::kStream ? drain_aux() : drain_snapshot();
+    event_->mode() == BufferMode::kStream ? drain_aux() : drain_snapshot(stopped);
   }
-  check_times(pc.has_value() || dead);
-  if (pc || dead) tell_lost_at_the_end();
+  check_times(stopped);
+  if (stopped) tell_lost_at_the_end();
   if (dead) {
     ended_ = true;
-  } else if (restart_) {
-    restart();
+  } else if (restart_ || off_) {
+    (void)turn_on();
   }
-  if (pc || dead) hand_out_departure();
+  if (stopped) hand_out_departure();
   if (not_bts_) assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
   assembler_.flush(pc);
   judge();
   if (pc || news_) ran_ = false;
+  if (pc) going_ = false;
 }
 
 /// Branches join but for signals. Samples here and there do not.

@@ -20,7 +20,8 @@ namespace backtrail::tracee {
 struct RecorderOptions {
   BufferMode mode = BufferMode::kHistory;
   std::uint64_t size_bytes = 0;  ///< Of raw records; what is granted may be less.
-  /// Also tell when the thread gets and leaves a CPU (costs 8 bytes a record in the ring).
+  /// Also tell when the thread gets and leaves a CPU (costs 8 bytes a record in the ring). Not of a
+  /// history: whose records differ in size has no known begin when it was overwritten.
   bool marks = false;
   /// The kernel's branches too. Only the intel_bts unit records those.
   bool kernel = false;
@@ -59,7 +60,7 @@ class BtsRecorder {
   /// How much of the buffers waits to be read, if nothing may be overwritten.
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   /// The thread is about to run: from now on the event must get on too.
-  void resumed() { ran_ = true; }
+  void resumed() { ran_ = going_ = true; }
   /// A gap of the debugger's making, between two drains.
   void insert(const decoder::Record& record) { assembler_.insert(record); }
   /// The kernel gave the event up: the thread ended, or a set-id exec took its events away.
@@ -79,9 +80,9 @@ class BtsRecorder {
   Result<void> change(const RecorderOptions& wanted);
   void judge();
   void drain_ring();
-  void drain_history();
+  void drain_history(bool stopped);
   void drain_aux();
-  void drain_snapshot();
+  void drain_snapshot(bool stopped);
   void take_record(const decoder::perf::RecordView& record);
   void take_pair(std::uint64_t from, std::uint64_t to);
   void take_piece(const decoder::perf::AuxPiece& piece);
@@ -90,7 +91,7 @@ class BtsRecorder {
   void check_times(bool stopped);
   void note_lost(std::uint64_t batches);
   void tell_lost_at_the_end();
-  void restart();
+  Result<void> turn_on();
 
   std::optional<PerfEvent> event_;
   pid_t tid_;
@@ -109,9 +110,12 @@ class BtsRecorder {
   std::uint64_t lost_told_ = 0;  ///< Has become gaps: by LOST records, or by the event's count.
   bool crowded_ = false;         ///< A batch may have been lost, and no record has come since.
   bool supposed_ = false;        ///< That was told, and no record has come since.
-  bool ran_ = false;             ///< The thread was set going since the last drain.
+  bool going_ = false;           ///< The thread was set going since its last stop.
+  bool ran_ = false;             ///< And the event has not got on since.
   bool news_ = false;            ///< This drain brought bytes.
   bool restart_ = false;         ///< The kernel disabled the event.
+  bool paused_ = false;          ///< It could not be told to write on.
+  bool off_ = false;             ///< It could not be enabled: nothing is recorded.
   bool ended_ = false;
   bool not_bts_ = false;
   std::uint64_t pairs_ = 0;  ///< Of the data ring.

@@ -75,10 +75,19 @@ void LbrRecorder::take_record(const perf::RecordView& view) {
       perf::parse_record(view, {PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK, false, 0});
   if (const auto* sample = std::get_if<perf::SampleRecord>(&record.body)) {
     ++samples_;
+    if (apart_) joiner_.lost();
     joiner_.take(sample->branches);
   } else if (!std::holds_alternative<perf::OtherRecord>(record.body)) {
     joiner_.lost();  // lost, throttled or broken: samples are missing
   }
+}
+
+/// Whether the event ran all the time that it was wanted.
+bool LbrRecorder::saw_all() {
+  const auto now = event_.times();
+  const bool all = now && !now->unseen_since(times_);
+  if (now) times_ = *now;
+  return all;
 }
 
 void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
@@ -89,10 +98,12 @@ void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
     return assembler_.flush(pc);
   }
   ended_ = event_.dead();
+  // Any two stacks may have something unseen between them then, and look as if they joined.
+  apart_ = !saw_all();
   const std::uint64_t head = event_.data_head();
   const auto walk =
       ring_.visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
-  if (walk.broken) joiner_.lost();
+  if (walk.broken || apart_) joiner_.lost();
   tail_ = head;
   event_.set_data_tail(tail_);
   if (pc) {

@@ -42,6 +42,7 @@ class LbrRecorder {
   LbrRecorder(PerfEvent event, std::uint64_t period, decoder::InsnCache& insns,
               decoder::TraceConsumer& sink);
   void take_record(const decoder::perf::RecordView& view);
+  [[nodiscard]] bool saw_all();
 
   PerfEvent event_;
   std::uint64_t period_;
@@ -50,7 +51,9 @@ class LbrRecorder {
   decoder::perf::DataRing ring_;
   std::uint64_t tail_ = 0;
   std::uint64_t samples_ = 0;
-  bool ran_ = false;  ///< The thread was set going since the last drain.
+  EventTimes times_;
+  bool apart_ = false;  ///< In this drain: stacks join none.
+  bool ran_ = false;    ///< The thread was set going since the last drain.
   bool ended_ = false;
 };
 

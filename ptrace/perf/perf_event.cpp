@@ -41,6 +41,15 @@ bool may_shrink(const Error& error) {
   return error.code.value() == EPERM || error.code.value() == ENOMEM;
 }
 
+/// Maps so many whole pages, or half of them, down to one.
+template <typename Map>
+Result<void> halved_until_granted(std::uint64_t wanted_bytes, const Map& map) {
+  for (std::uint64_t bytes = whole_pages(wanted_bytes);; bytes /= 2) {
+    auto mapped = map(bytes);
+    if (mapped || !may_shrink(mapped.error()) || bytes == kPageBytes) return mapped;
+  }
+}
+
 /// Nothing that we ask for lies behind the attribute's first `size` bytes.
 bool fits(const perf_event_attr& attributes, std::size_t size) {
   std::array<unsigned char, sizeof(perf_event_attr)> bytes{};
@@ -182,6 +191,13 @@ Result<void> PerfEvent::map_data(std::uint64_t bytes, bool writable) {
   return {};
 }
 
+void PerfEvent::unmap_data() {
+  kernel_->unmap(mapping_.data(), mapping_.size());
+  mapping_ = {};
+  page_ = nullptr;
+  data_ = {};
+}
+
 Result<void> PerfEvent::map_aux(std::uint64_t bytes, bool writable) {
   page_->aux_offset = mapping_.size();
   page_->aux_size = bytes;
@@ -196,17 +212,15 @@ Result<void> PerfEvent::map(const BufferRequest& request) {
   // With an AUX area the ring holds only its records, and its header says where the area is: that
   // must be writable in either mode.
   const bool writable = stream || request.aux_bytes != 0;
-  for (std::uint64_t bytes = whole_pages(request.data_bytes);; bytes /= 2) {
-    const auto mapped = map_data(bytes, writable);
-    if (mapped) break;
-    if (!may_shrink(mapped.error()) || bytes == kPageBytes) return fail(mapped.error());
-  }
-  if (request.aux_bytes == 0) return {};
-  for (std::uint64_t bytes = whole_pages(request.aux_bytes);; bytes /= 2) {
-    const auto mapped = map_aux(bytes, stream);
-    if (mapped) return {};
-    if (!may_shrink(mapped.error()) || bytes == kPageBytes) return fail(mapped.error());
-  }
+  return halved_until_granted(request.data_bytes, [&](std::uint64_t ring_bytes) -> Result<void> {
+    BT_CHECKED(map_data(ring_bytes, writable));
+    if (request.aux_bytes == 0) return {};
+    auto mapped = halved_until_granted(
+        request.aux_bytes, [&](std::uint64_t area_bytes) { return map_aux(area_bytes, stream); });
+    // A ring that left nothing to the area is too large.
+    if (!mapped) unmap_data();
+    return mapped;
+  });
 }
 
 void PerfEvent::set_data_tail(std::uint64_t tail) {
@@ -231,8 +245,12 @@ unsigned PerfEvent::percent_full() const {
 }
 
 Result<void> PerfEvent::control_all(unsigned long request, std::uint64_t argument) {
-  for (const int twin : twins_) (void)kernel_->control(twin, request, argument);
-  return kernel_->control(fd_, request, argument);
+  Result<void> out = kernel_->control(fd_, request, argument);
+  for (const int twin : twins_) {
+    auto one = kernel_->control(twin, request, argument);
+    if (out) out = std::move(one);
+  }
+  return out;
 }
 Result<void> PerfEvent::enable() {
   return control_all(PERF_EVENT_IOC_ENABLE, 0);
@@ -266,6 +284,8 @@ Result<EventTimes> PerfEvent::times() const {
 Result<EventTimes> PerfEvent::times_of(int fd) const {
   std::array<std::uint64_t, 4> words{};
   BT_TRY(const std::size_t count, kernel_->read(fd, std::span{words}.first(counts_lost_ ? 4 : 3)));
+  // All or nothing, of an event that is alive.
+  if (count != 0 && count < 3) return fail(errno_error(EIO, "read of a perf event"));
   EventTimes out;
   out.in_error = count == 0;
   out.enabled = words[1];
@@ -275,8 +295,14 @@ Result<EventTimes> PerfEvent::times_of(int fd) const {
 }
 
 bool PerfEvent::dead() const {
-  const auto events = kernel_->poll(fd_);
-  return !events || (*events & POLLHUP) != 0;
+  // Who is interrupted was told nothing.
+  constexpr int kAttempts = 16;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto events = kernel_->poll(fd_);
+    if (events) return (*events & POLLHUP) != 0;
+    if (events.error().code.value() != EINTR) break;
+  }
+  return true;
 }
 
 std::string explain_perf_error(const Error& error) {

@@ -63,8 +63,9 @@ class PerfEvent {
   ~PerfEvent();
 
   /// Maps the ring and the area. Each is halved until the kernel grants it (EPERM: the locked
-  /// memory of all of the user's processes; ENOMEM: no contiguous memory), down to a page; what was
-  /// granted is in data() and aux(). The last errno when not even that is to be had.
+  /// memory of all of the user's processes; ENOMEM: no contiguous memory), down to a page, and the
+  /// ring once more where it left nothing to the area; what was granted is in data() and aux(). The
+  /// last errno when not even that is to be had.
   Result<void> map(const BufferRequest& request);
 
   [[nodiscard]] PerfKernel& kernel() const { return *kernel_; }
@@ -100,6 +101,7 @@ class PerfEvent {
   Result<void> control_all(unsigned long request, std::uint64_t argument);
   [[nodiscard]] Result<EventTimes> times_of(int fd) const;
   Result<void> map_data(std::uint64_t bytes, bool writable);
+  void unmap_data();
   Result<void> map_aux(std::uint64_t bytes, bool writable);
 
   PerfKernel* kernel_;

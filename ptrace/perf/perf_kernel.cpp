@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ptrace/perf/locked_memory.hpp"
+
 namespace backtrail::tracee {
 namespace {
 
@@ -53,6 +55,7 @@ class SystemPerfKernel final : public PerfKernel {
   void store(__u64& position, std::uint64_t value) override {
     __atomic_store_n(&position, value, __ATOMIC_RELEASE);
   }
+  std::optional<std::uint64_t> locked_limit() override { return locked_memory_limit(); }
   std::optional<std::string> device_file(std::string_view path) override {
     std::ifstream file{"/sys/bus/event_source/devices/" + std::string{path}};
     std::string line;

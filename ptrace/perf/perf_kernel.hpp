@@ -39,6 +39,8 @@ class PerfKernel {
   virtual std::uint64_t load(const __u64& position) = 0;
   /// A position that we move, with release order.
   virtual void store(__u64& position, std::uint64_t value) = 0;
+  /// How much memory all buffers of this user may lock; nothing where there is no limit.
+  virtual std::optional<std::uint64_t> locked_limit() = 0;
   /// A file below /sys/bus/event_source/devices, without the newline.
   virtual std::optional<std::string> device_file(std::string_view path) = 0;
 };

@@ -76,8 +76,14 @@ Result<void> PtRecorder::stream(std::uint64_t size_bytes) {
   ended_ = !other.event;
   if (ended_) return other.said;
   use(std::move(*other.event), other.options);
-  BT_CHECKED(event_->enable());
+  BT_CHECKED(turn_on());
   return other.said;
+}
+
+Result<void> PtRecorder::turn_on() {
+  auto on = event_->enable();
+  off_ = !on;
+  return on;
 }
 
 void PtRecorder::lose() {
@@ -119,8 +125,9 @@ bool PtRecorder::drain_stream() {
   return restart;
 }
 
-bool PtRecorder::drain_snapshot() {
-  (void)event_->disable();
+bool PtRecorder::drain_snapshot(bool stopped) {
+  // What the hardware is writing is torn, and waits.
+  if (!event_->disable() && !stopped) return false;
   drain_ring();
   const auto news = snapshot_.look(event_->aux(), event_->aux_head());
   if (news.lost) {
@@ -128,6 +135,7 @@ bool PtRecorder::drain_snapshot() {
     packets_.clear();
     hole_ = false;
   }
+  if (std::exchange(hole_, false)) lose();
   packets_.append(news.bytes);
   bytes_ += news.bytes.size();
   return true;
@@ -136,26 +144,32 @@ bool PtRecorder::drain_snapshot() {
 void PtRecorder::drain(bool stopped) {
   if (ended_) {
     // The thread lives on without its event.
-    if (stopped && std::exchange(ran_, false)) lose();
+    if (stopped && std::exchange(going_, false)) lose();
     return;
   }
+  // Before whatever comes now.
+  if (off_ && going_) hole_ = true;
   const bool dead = event_->dead();
   const std::uint64_t before = bytes_;
-  bool restart = event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot();
+  bool restart =
+      event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot(stopped || dead);
   if (const auto now = event_->times()) {
     const bool unseen = now->unseen_since(times_);
     // A thread that was only set going may be waiting for a CPU.
     const bool silent = stopped && ran_ && bytes_ == before && now->enabled == times_.enabled;
-    if (unseen || now->in_error || (silent && !restart)) hole_ = true;
+    if (unseen || now->in_error || (silent && !restart && !off_)) hole_ = true;
     restart = restart || silent || now->in_error;
     if (now->enabled != times_.enabled) ran_ = false;
     if (!now->in_error) times_ = *now;
+  } else {
+    hole_ = true;  // nobody knows what it missed
   }
   if (stopped || bytes_ != before) ran_ = false;
+  if (stopped) going_ = false;
   // Told at once: the program may be looked at now.
   if (std::exchange(hole_, false)) lose();
   ended_ = dead;
-  if (restart && !ended_) (void)event_->enable();
+  if ((restart || off_) && !ended_) (void)turn_on();
 }
 
 std::string PtRecorder::statistics() const {

@@ -27,11 +27,11 @@ class PtRecorder {
   PtRecorder& operator=(const PtRecorder&) = delete;
   ~PtRecorder() = default;
 
-  Result<void> start() { return event_->enable(); }
+  Result<void> start() { return turn_on(); }
   /// As BtsRecorder's.
   Result<void> stream(std::uint64_t size_bytes = 0);
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
-  void resumed() { ran_ = true; }
+  void resumed() { ran_ = going_ = true; }
   /// As BtsRecorder's, `stopped` as there a pc.
   void drain(bool stopped = true);
   [[nodiscard]] bool ended() const { return ended_; }
@@ -46,7 +46,8 @@ class PtRecorder {
   void lose();
   void drain_ring();
   bool drain_stream();
-  bool drain_snapshot();
+  bool drain_snapshot(bool stopped);
+  Result<void> turn_on();
 
   std::optional<PerfEvent> event_;
   pid_t tid_;
@@ -59,8 +60,10 @@ class PtRecorder {
   std::uint64_t bytes_ = 0;
   std::uint64_t holes_ = 0;
   EventTimes times_;
-  bool ran_ = false;
+  bool going_ = false;  ///< The thread was set going since its last stop.
+  bool ran_ = false;    ///< And the event has not got on since.
   bool hole_ = false;
+  bool off_ = false;  ///< The kernel could not be told to record.
   bool ended_ = false;
 };
 

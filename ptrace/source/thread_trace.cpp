@@ -10,6 +10,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
+#include "ptrace/perf/locked_memory.hpp"
 #include "ptrace/source/hardware_source.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/step_source.hpp"
@@ -23,21 +24,30 @@ constexpr std::uint64_t kPageBytes = 4096;
 /// gdb's "unlimited", and the largest size its protocol can name.
 constexpr std::uint64_t kUnlimited = 0xffffffff;
 
+PerfKernel& perf_kernel(const TraceConfig& config) {
+  return config.perf == nullptr ? system_perf_kernel() : *config.perf;
+}
+
 /// Locked memory of one thread.
 constexpr std::uint64_t kMostLocked = 4ULL << 20;
 
 /// The kernel's own buffer for a history of that size: locked memory that all threads share, so it
 /// stays small; what it cannot hold between two stops is a gap.
-RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads) {
+RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads,
+                                 std::optional<std::uint64_t> locked_limit) {
   if (config.every_record) {
-    return {.mode = BufferMode::kStream, .size_bytes = stream_buffer_size(threads), .marks = false};
+    return {.mode = BufferMode::kStream,
+            .size_bytes = stream_buffer_size(threads, locked_limit),
+            .marks = false};
   }
   constexpr std::uint64_t kMost = kMostLocked;
   // A byte of PT that we make holds a few branches, 24 bytes each in the hardware's records.
   const std::uint64_t wanted = config.format == TraceFormat::kPt
                                    ? std::min(config.size_bytes, kMost) * 16
                                    : config.size_bytes;
-  return {.mode = BufferMode::kHistory, .size_bytes = std::min(wanted, kMost), .marks = false};
+  const std::uint64_t share = std::bit_floor(locked_memory_share(locked_limit, threads));
+  return {
+      .mode = BufferMode::kHistory, .size_bytes = std::min({wanted, kMost, share}), .marks = false};
 }
 
 /// How much of a log of exits surely fills the history that was asked for.
@@ -53,11 +63,12 @@ std::uint64_t log_bytes_for(const TraceConfig& config) {
 
 }  // namespace
 
-std::uint64_t stream_buffer_size(std::size_t threads) {
+std::uint64_t stream_buffer_size(std::size_t threads, std::optional<std::uint64_t> locked_limit) {
   constexpr std::uint64_t kAllThreads = 64ULL << 20;
   constexpr std::uint64_t kLeast = 128ULL << 10;
   const std::uint64_t share = kAllThreads / std::max<std::size_t>(threads, 1);
-  return std::bit_floor(std::clamp(share, kLeast, kMostLocked));
+  return std::bit_floor(
+      std::min(std::clamp(share, kLeast, kMostLocked), locked_memory_share(locked_limit, threads)));
 }
 
 std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
@@ -162,9 +173,9 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start_hardware(Thread& thread,
                                                                  const TraceConfig& config) {
   const bool raw = source == SourceKind::kPerfPt && config.format == TraceFormat::kPt;
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, raw}};
-  PerfKernel& kernel = config.perf == nullptr ? system_perf_kernel() : *config.perf;
+  PerfKernel& kernel = perf_kernel(config);
   const RecorderOptions options =
-      recorder_options(trace->config(), thread.process().threads().size());
+      recorder_options(trace->config(), thread.process().threads().size(), kernel.locked_limit());
   BT_TRY(auto opened,
          make_hardware_source(source, thread, options, {trace->hub_, trace->raw_pt()}, kernel));
   trace->use(std::move(opened));
@@ -201,6 +212,10 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   return trace;
 }
 
+Result<void> ThreadTrace::stream(std::size_t threads) {
+  return source_->stream(stream_buffer_size(threads, perf_kernel(config_).locked_limit()));
+}
+
 bool ThreadTrace::keep_up() {
   const bool ahead = source_->keep_up();
   // Of what translated code logged the decoding waits for somebody who asks.
@@ -229,8 +244,7 @@ Result<void> ThreadTrace::mark_switches() {
   if (marks_) return {};
   // Room for what happens in the 20 ms after which somebody looks at the latest.
   constexpr std::uint64_t kRingBytes = 64 * kPageBytes;
-  PerfKernel& kernel = config_.perf == nullptr ? system_perf_kernel() : *config_.perf;
-  BT_TRY(marks_, SchedMarks::open(kernel, id_.tid, kRingBytes));
+  BT_TRY(marks_, SchedMarks::open(perf_kernel(config_), id_.tid, kRingBytes));
   return {};
 }
 

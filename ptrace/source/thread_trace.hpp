@@ -59,6 +59,8 @@ class ThreadTrace {
   /// From now on the store, and who listens to whole_hub(), hear of the kernel's branches, if they
   /// want them. The thread is stopped. Errors: of BranchSource.
   Result<void> see_kernel();
+  /// From now on every record is kept, by a source that is one of so many (BranchSource::stream).
+  Result<void> stream(std::size_t threads);
   /// From now on it is known when the thread is on a CPU, and where in the records about, if
   /// somebody looks now and then. Once; only with a history of blocks. Errors: of SchedMarks,
   /// kUnsupported.
@@ -133,8 +135,9 @@ class ThreadTrace {
 };
 
 /// Of the kernel's buffer of a thread of which every record is wanted, one of so many: they share
-/// what one process may reasonably lock.
-[[nodiscard]] std::uint64_t stream_buffer_size(std::size_t threads);
+/// what one process may reasonably lock, and what this one may (PerfKernel::locked_limit).
+[[nodiscard]] std::uint64_t stream_buffer_size(
+    std::size_t threads, std::optional<std::uint64_t> locked_limit = std::nullopt);
 /// Whole pages, a power of two of them, at least one; as the kernel's buffers are.
 [[nodiscard]] std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes);
 

@@ -123,9 +123,8 @@ Result<void> Engine::change_trace(ThreadId id,
 Result<void> Engine::stream_trace(ThreadId id) {
   Thread* thread = find(id);
   if (thread != nullptr && thread->trace() && thread->trace()->source().streams()) return {};
-  const std::uint64_t size =
-      stream_buffer_size(thread == nullptr ? 0 : thread->process().threads().size());
-  return change_trace(id, [&](ThreadTrace& trace) { return trace.source().stream(size); });
+  const std::size_t threads = thread == nullptr ? 0 : thread->process().threads().size();
+  return change_trace(id, [&](ThreadTrace& trace) { return trace.stream(threads); });
 }
 
 Result<void> Engine::mark_switches(ThreadId id) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include <poll.h>
@@ -44,7 +45,7 @@ std::span<std::uint8_t> SimulatedEvent::area() {
 }
 
 void SimulatedEvent::tick() {
-  if (!auto_times || !enabled) return;
+  if (!auto_times || !enabled || in_error) return;
   time_enabled += 1000;
   time_running += 1000;
 }
@@ -88,39 +89,51 @@ void SimulatedEvent::put(std::span<const std::uint8_t> record) {
   }
 }
 
+void SimulatedEvent::output(std::vector<std::uint8_t> bytes) {
+  if (!enabled || in_error) return;
+  if (!reserve(bytes.size())) return;
+  if (lost_pending_ != 0) {
+    std::vector<std::uint64_t> body{99, lost_pending_};  // somebody else's id
+    if (attr.sample_id_all != 0) body.push_back(1);
+    const auto told = perf_record(RecordType::kLost, 0, body);
+    bytes.insert(bytes.begin(), told.begin(), told.end());
+    lost_pending_ = 0;
+  }
+  put(bytes);
+}
+
 void SimulatedEvent::write(RecordType type, std::uint16_t misc,
                            const std::vector<std::uint64_t>& words) {
   if (dead) return;
   tick();
-  if (!reserve(8 + words.size() * 8)) return;
-  if (lost_pending_ != 0) {
-    std::vector<std::uint64_t> body{99, lost_pending_};  // somebody else's id
-    if (attr.sample_id_all != 0) body.push_back(1);
-    put(perf_record(RecordType::kLost, 0, body));
-    lost_pending_ = 0;
-  }
-  put(perf_record(type, misc, words));
+  output(perf_record(type, misc, words));
 }
 
-void SimulatedEvent::sample(std::uint64_t from, std::uint64_t to) {
+std::vector<std::uint8_t> SimulatedEvent::sample_bytes(std::uint64_t from, std::uint64_t to) const {
   std::vector<std::uint64_t> words{from};
   if ((attr.sample_type & PERF_SAMPLE_TIME) != 0) words.push_back(time_enabled);
   words.push_back(to);
-  write(RecordType::kSample, 1, words);
+  return perf_record(RecordType::kSample, 1, words);
+}
+
+void SimulatedEvent::sample(std::uint64_t from, std::uint64_t to) {
+  batch({{from, to}});
 }
 
 void SimulatedEvent::batch(const Pairs& pairs) {
-  Pairs user;
-  for (const auto& pair : pairs)
-    if (((pair.first | pair.second) >> 63U) == 0) user.push_back(pair);
-  if (user.empty()) return;
-  const std::uint64_t record = (attr.sample_type & PERF_SAMPLE_TIME) != 0 ? 32 : 24;
+  if (dead) return;
+  std::vector<std::uint8_t> bytes;
   tick();
-  if (!reserve(user.size() * record)) return;
-  const bool keep = auto_times;
-  auto_times = false;
-  for (const auto& [from, to] : user) sample(from, to);
-  auto_times = keep;
+  for (const auto& [from, to] : pairs) {
+    if (((from | to) >> 63U) != 0) continue;
+    const auto record = sample_bytes(from, to);
+    bytes.insert(bytes.end(), record.begin(), record.end());
+  }
+  if (!bytes.empty()) output(std::move(bytes));
+}
+
+void SimulatedEvent::claim_size(std::uint64_t position, std::uint16_t bytes) {
+  store_le(ring().data() + position % data_size + 6, bytes);
 }
 
 void SimulatedEvent::switched(bool departs, std::uint64_t time, bool preempted) {
@@ -138,7 +151,7 @@ void SimulatedEvent::aux_pairs(const Pairs& pairs, std::uint64_t flags) {
 }
 
 void SimulatedEvent::aux_bytes(const std::vector<std::uint8_t>& bytes, std::uint64_t flags) {
-  if (!enabled || dead) return;
+  if (!enabled || dead || in_error) return;
   const std::uint64_t offset = page().aux_head;
   const std::uint64_t room = aux_size - (offset - page().aux_tail);
   std::uint64_t size = bytes.size();
@@ -169,6 +182,7 @@ void SimulatedEvent::aux_padding(std::uint64_t bytes, const std::vector<std::uin
 void SimulatedEvent::snapshot_pairs(const Pairs& pairs) {
   const auto bytes = raw(pairs);
   const std::uint64_t grid = aux_size / kUnit * kUnit;
+  if (!enabled || in_error) return;
   tick();
   for (std::size_t i = 0; i < bytes.size(); i += kUnit) {
     put_at(area(), page().aux_head, std::span{bytes}.subspan(i, kUnit));
@@ -177,6 +191,7 @@ void SimulatedEvent::snapshot_pairs(const Pairs& pairs) {
 }
 
 void SimulatedEvent::snapshot_bytes(const std::vector<std::uint8_t>& bytes) {
+  if (!enabled || in_error) return;
   tick();
   put_at(area(), page().aux_head, bytes);
   page().aux_head = (page().aux_head + bytes.size()) % aux_size;
@@ -200,19 +215,27 @@ Result<int> SimulatedPerf::open(perf_event_attr& attributes, pid_t tid) {
   }
   auto event = std::make_unique<SimulatedEvent>(attributes);
   event->enabled = attributes.disabled == 0;
-  event->fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  event->tid = tid;
+  constexpr int kNoDescriptor = 1'000'000;
+  event->fd = waitable ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+                       : kNoDescriptor + static_cast<int>(opened_events_);
   const int fd = event->fd;
   events_.emplace(opened_events_++, std::move(event));
   return fd;
 }
 
 void SimulatedPerf::close(int fd) {
-  events_.erase(order_of(fd));
-  ::close(fd);
+  const auto found = events_.find(order_of(fd));
+  closed_.push_back(std::move(found->second));
+  events_.erase(found);
+  if (waitable) ::close(fd);
+  if (mapped_.empty()) closed_.clear();
 }
 
 SimulatedPerf::~SimulatedPerf() {
-  for (const auto& [order, event] : events_) ::close(event->fd);
+  for (const auto& [order, event] : events_) {
+    if (waitable) ::close(event->fd);
+  }
 }
 
 std::uint64_t SimulatedPerf::order_of(int fd) const {
@@ -227,27 +250,60 @@ Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writabl
     return fail(errno_error(value, "mmap of a perf event", bytes));
   };
   SimulatedEvent& event = by_fd(fd);
-  if (map_errno != 0) return refuse(map_errno);
+  if (const int value = refuses(bytes); value != 0) return refuse(value);
+  if (event.attr.inherit != 0) return refuse(EINVAL);  // of any CPU
   if (offset == 0) {
     if (bytes > largest_ring) return refuse(EPERM);
     event.memory.assign(bytes / 8, 0);
     event.data_size = bytes - kPage;
     event.overwrite = !writable;
     event.page().data_head = event.page().data_tail = first_position;
-    return bytes_of(event.memory).data();
+    std::uint8_t* begin = bytes_of(event.memory).data();
+    mapped_[begin] = bytes;
+    return begin;
   }
   if (event.page().aux_offset != offset || event.page().aux_size != bytes) return refuse(EINVAL);
   if (bytes > largest_area) return refuse(area_errno);
   event.aux.assign(bytes / 8, 0);
   event.aux_size = bytes;
   event.snapshot = !writable;
-  return bytes_of(event.aux).data();
+  std::uint8_t* begin = bytes_of(event.aux).data();
+  mapped_[begin] = bytes;
+  return begin;
 }
 
-void SimulatedPerf::unmap(std::uint8_t* /*memory*/, std::size_t /*bytes*/) {}
+int SimulatedPerf::refuses(std::uint64_t bytes) const {
+  if (map_errno != 0) return map_errno;
+  return locked_budget && locked() + bytes > *locked_budget ? EPERM : 0;
+}
+
+std::uint64_t SimulatedPerf::locked() const {
+  return std::accumulate(
+      mapped_.begin(), mapped_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const auto& mapping) { return sum + mapping.second; });
+}
+
+void SimulatedPerf::unmap(std::uint8_t* memory, std::size_t bytes) {
+  const auto found = mapped_.find(memory);
+  // A part of a mapping is refused.
+  if (found != mapped_.end() && found->second == bytes) mapped_.erase(found);
+}
+
+/// The kernel's rules for events of any CPU.
+bool SimulatedPerf::may_share(const SimulatedEvent& event, const SimulatedEvent& target) {
+  const perf_event_attr& a = event.attr;
+  const perf_event_attr& b = target.attr;
+  return &event != &target && event.memory.empty() && !target.memory.empty() &&
+         event.tid == target.tid && a.write_backward == b.write_backward &&
+         a.use_clockid == b.use_clockid && a.clockid == b.clockid;
+}
 
 Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t argument) {
   SimulatedEvent& event = by_fd(fd);
+  if (control_rule) {
+    const int value = control_rule(event, request, argument);
+    if (value != 0) return fail(errno_error(value, "ioctl of a perf event", request));
+  }
   if (request == PERF_EVENT_IOC_ENABLE) {
     event.enabled = true;
     event.in_error = false;
@@ -256,10 +312,12 @@ Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t
     if (on_disable) on_disable(event);
     event.enabled = false;
   } else if (request == PERF_EVENT_IOC_PAUSE_OUTPUT) {
-    if (!pause_works) return fail(errno_error(EINVAL, "ioctl of a perf event"));
+    if (!pause_works || event.memory.empty())
+      return fail(errno_error(EINVAL, "ioctl of a perf event"));
     event.paused = argument != 0;
   } else if (request == PERF_EVENT_IOC_SET_OUTPUT) {
-    if (!shared_rings_work) return fail(errno_error(EINVAL, "ioctl of a perf event"));
+    if (!shared_rings_work || !may_share(event, by_fd(static_cast<int>(argument))))
+      return fail(errno_error(EINVAL, "ioctl of a perf event"));
     event.output_of = static_cast<int>(argument);
   }
   return {};
@@ -267,16 +325,24 @@ Result<void> SimulatedPerf::control(int fd, unsigned long request, std::uint64_t
 
 Result<std::size_t> SimulatedPerf::read(int fd, std::span<std::uint64_t> out) {
   const SimulatedEvent& event = by_fd(fd);
+  if (read_errno != 0) return fail(errno_error(read_errno, "read of a perf event"));
   if (event.in_error) return std::size_t{0};
   const std::array<std::uint64_t, 4> words{0, event.time_enabled, event.time_running,
                                            event.lost_total};
-  std::copy_n(words.begin(), out.size(), out.begin());
-  return out.size();
+  const std::size_t count = std::min(out.size(), read_words);
+  std::copy_n(words.begin(), count, out.begin());
+  return count;
 }
 
 Result<short> SimulatedPerf::poll(int fd) {
   SimulatedEvent& event = by_fd(fd);
+  if (!poll_errors.empty()) {
+    const int value = poll_errors.front();
+    poll_errors.erase(poll_errors.begin());
+    return fail(errno_error(value, "poll of a perf event"));
+  }
   if (event.memory.empty() || event.dead) return static_cast<short>(POLLHUP);
+  if (event.in_error) return static_cast<short>(POLLERR);  // Linux 6.15
   // Said once.
   std::uint64_t count = 0;
   (void)!::read(fd, &count, sizeof count);

@@ -24,12 +24,14 @@ class SimulatedEvent {
  public:
   explicit SimulatedEvent(const perf_event_attr& attributes) : attr{attributes} {}
 
-  /// @param start Where the ring's positions begin, so that it wraps where the test wants it.
   void write(decoder::perf::RecordType type, std::uint16_t misc,
              const std::vector<std::uint64_t>& words);
   void sample(std::uint64_t from, std::uint64_t to);
-  /// One emptying of the CPU's BTS buffer: one reservation for all; kernel ends are left out.
+  /// One emptying of the CPU's BTS buffer: one reservation for all, filled upwards whichever way
+  /// the ring grows; kernel ends are left out.
   void batch(const Pairs& pairs);
+  /// The record at that position of the ring says that it is so long.
+  void claim_size(std::uint64_t position, std::uint16_t bytes);
   /// A context switch; `trailer` are the fields of sample_id_all.
   void switched(bool departs, std::uint64_t time, bool preempted = false);
   /// BTS records or any bytes into the AUX area, and their AUX record. Stops at the end of room as
@@ -67,10 +69,14 @@ class SimulatedEvent {
   std::uint64_t time_running = 0;
   std::uint64_t lost_total = 0;
   std::uint64_t enables = 0;
+  pid_t tid = 0;
   int fd = -1;  ///< A real one, so that it can be waited for.
 
  private:
   void put(std::span<const std::uint8_t> record);
+  /// One reservation; what was lost before is told in front.
+  void output(std::vector<std::uint8_t> bytes);
+  [[nodiscard]] std::vector<std::uint8_t> sample_bytes(std::uint64_t from, std::uint64_t to) const;
   bool reserve(std::uint64_t bytes);
   void tick();
   [[nodiscard]] std::span<std::uint8_t> ring();
@@ -95,6 +101,7 @@ class SimulatedPerf : public tracee::PerfKernel {
   Result<short> poll(int fd) override;
   std::uint64_t load(const __u64& position) override;
   void store(__u64& position, std::uint64_t value) override;
+  std::optional<std::uint64_t> locked_limit() override { return locked_budget; }
   std::optional<std::string> device_file(std::string_view path) override;
 
   ~SimulatedPerf() override;
@@ -107,6 +114,8 @@ class SimulatedPerf : public tracee::PerfKernel {
   [[nodiscard]] SimulatedEvent& last() { return *events_.rbegin()->second; }
   [[nodiscard]] SimulatedEvent& by_fd(int fd) { return *events_.at(order_of(fd)); }
   [[nodiscard]] std::size_t open_events() const { return events_.size(); }
+  /// Bytes that are mapped.
+  [[nodiscard]] std::uint64_t locked() const;
 
   std::map<std::string, std::string, std::less<>> devices;
   /// Errnos of the next calls of open, 0 = let it through; then `open_rule` decides.
@@ -120,6 +129,15 @@ class SimulatedPerf : public tracee::PerfKernel {
   int map_errno = 0;  ///< Every map fails so.
   bool pause_works = true;
   bool shared_rings_work = true;
+  /// The errno of an ioctl, 0 = it works.
+  std::function<int(SimulatedEvent& event, unsigned long request, std::uint64_t argument)>
+      control_rule;
+  int read_errno = 0;            ///< Every read fails so.
+  std::size_t read_words = 4;    ///< More are not given.
+  std::vector<int> poll_errors;  ///< Errnos of the next calls of poll.
+  /// What all mappings of the user may take together; more is EPERM.
+  std::optional<std::uint64_t> locked_budget;
+  bool waitable = true;              ///< Descriptors are real ones.
   std::uint64_t first_position = 0;  ///< Where rings and areas begin to count.
   /// Called with every load, before it: the kernel goes on while we read.
   std::function<void()> on_load;
@@ -129,9 +147,15 @@ class SimulatedPerf : public tracee::PerfKernel {
 
  private:
   [[nodiscard]] std::uint64_t order_of(int fd) const;
+  [[nodiscard]] static bool may_share(const SimulatedEvent& event, const SimulatedEvent& target);
+  /// What mmap says to so many bytes more.
+  [[nodiscard]] int refuses(std::uint64_t bytes) const;
 
   std::uint64_t opened_events_ = 0;
   std::map<std::uint64_t, std::unique_ptr<SimulatedEvent>> events_;  ///< By order of opening.
+  std::map<const std::uint8_t*, std::uint64_t> mapped_;
+  /// A mapping keeps its event alive, closed or not.
+  std::vector<std::unique_ptr<SimulatedEvent>> closed_;
 };
 
 }  // namespace backtrail::test

@@ -75,34 +75,5 @@ TEST(DataRing, NonsenseEndsTheWalk) {
   EXPECT_TRUE(reader.visit(0, 64, never).broken);  // longer than what is there
 }
 
-TEST(DataRing, BackwardRingGivesTheNewestWholeRecordsOldestFirst) {
-  constexpr std::size_t kSize = 128;
-  // From 0 downwards, through the wrap of 64 bits, with every phase of a torn oldest record.
-  for (std::size_t count = 1; count < 40; ++count) {
-    std::vector<std::uint8_t> ring(kSize);
-    std::uint64_t head = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto record = i % 3 == 0 ? perf_record(RecordType::kSample, 0, {i, i + 1000})
-                                     : perf_record(RecordType::kMmap, 0, {i});
-      head -= record.size();
-      put_at(ring, head, record);
-    }
-    const auto bytes = DataRing{ring}.copy_backward(head);
-    std::vector<std::uint64_t> numbers;
-    const RingWalk walk = walk_records(bytes, [&](const RecordView& record) {
-      numbers.push_back(load_le<std::uint64_t>(record.body, 0));
-    });
-    ASSERT_FALSE(walk.broken);
-    ASSERT_FALSE(numbers.empty());
-    ASSERT_EQ(numbers.back(), count - 1);
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      ASSERT_EQ(numbers[i], count - numbers.size() + i);
-    // Nothing that fits was left out: one more record would not fit.
-    if (numbers.size() < count) {
-      ASSERT_GT(bytes.size() + 24, kSize);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace backtrail::decoder::perf

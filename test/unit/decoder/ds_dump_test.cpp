@@ -33,7 +33,7 @@ std::vector<std::uint8_t> image_of(DsFormat format, std::uint64_t slots, std::ui
   put(2, base + slots * record);
   put(3, circular ? base + slots * record + 1 : base);
   for (std::uint64_t i = 0; i < written; ++i) {
-    arch::x86::write_bts_entry({BtsQualifier::kBranch, 0x1000 + i, 0x2000 + i, false, 0}, format,
+    arch::x86::write_bts_entry({BtsQualifier::kBranch, 0x1000 + i, 0x1001 + i, false, 0}, format,
                                std::span{image}.subspan(buffer_at + i % slots * record));
   }
   return image;
@@ -95,6 +95,35 @@ TEST(DsDump, AShortImageSaysWhatIsMissing) {
   EXPECT_EQ(dump->entries.size(), 7U);
   EXPECT_FALSE(read_ds_dump(image, {DsFormat::kCore2, kBase + 0x10000, false}));
   EXPECT_FALSE(read_ds_dump({}, {}));
+}
+
+TEST(DsDump, CutShortItIsNoDumpUnlessItsAddressIsKnown) {
+  for (const DsFormat format :
+       {DsFormat::kNetBurst, DsFormat::kNetBurst64, DsFormat::kPentiumM, DsFormat::kCore2}) {
+    for (const std::uint64_t written : {4U, 10U, 13U}) {
+      const auto image = image_of(format, 10, written, true);
+      ASSERT_TRUE(read_ds_dump(image, {format, std::nullopt, false}));
+      for (std::size_t size = 0; size < image.size(); ++size) {
+        const auto cut = std::span{image}.first(size);
+        ASSERT_FALSE(read_ds_dump(cut, {format, std::nullopt, false}))
+            << to_string(format) << ", " << size << " of " << image.size();
+        const auto known = read_ds_dump(cut, {format, kBase, true});
+        if (known) {
+          EXPECT_EQ(known->missing_bytes, image.size() - size);
+        }
+      }
+    }
+  }
+}
+
+TEST(DsDump, ABufferWithoutRecordsIsToldApartFromAnEmptyOne) {
+  auto image = image_of(DsFormat::kCore2, 8, 0, false);
+  EXPECT_TRUE(read_ds_dump(image, {DsFormat::kCore2, std::nullopt, true}));
+  // Text, say, and the index says that all of it was written.
+  std::fill(image.end() - std::ptrdiff_t{8} * 24, image.end(), std::uint8_t{'a'});
+  store_le(image.data() + 8, load_le<std::uint64_t>(image, 16));
+  EXPECT_FALSE(read_ds_dump(image, {DsFormat::kCore2, std::nullopt, false}));
+  EXPECT_TRUE(read_ds_dump(image, {DsFormat::kCore2, kBase, false}));
 }
 
 TEST(DsDump, OddBytesBehindTheLastRecordAreNoRecord) {

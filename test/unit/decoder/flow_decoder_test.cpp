@@ -201,7 +201,7 @@ TEST_P(FlowDecoder, AgreesOnLosses) {
           decoder::PacketState state;
           PacketWriter writer{state, out};
           writer.ovf();
-          switch (pick(run.random, 4)) {
+          switch (pick(run.random, 6)) {
             case 0:
               writer.tip_pge(place());
               break;
@@ -210,6 +210,14 @@ TEST_P(FlowDecoder, AgreesOnLosses) {
               writer.tip_pge(place());
               break;
             case 2:
+              break;
+            case 3:  // As some Atoms do it.
+              writer.tip_pgd();
+              writer.tip_pge(place());
+              break;
+            case 4:
+              writer.ovf();
+              writer.fup(place());
               break;
             default:
               writer.fup(place());

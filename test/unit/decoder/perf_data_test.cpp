@@ -144,6 +144,77 @@ TEST(PerfData, SnapshotsThatOverlapAreTakenOnce) {
   EXPECT_EQ(read->blocks[2].bytes.size(), 100U);  // another area
 }
 
+/// An AUXTRACE record that promises more than there is.
+std::vector<std::uint8_t> promise(std::uint64_t size, std::uint64_t have) {
+  auto out = auxtrace(have, 0, 0, 7);
+  store_le(out.data() + 8, size);
+  return out;
+}
+
+TEST(PerfData, BlocksBeyondTheEndAreTakenAsFarAsTheyGo) {
+  for (const std::uint64_t size : {std::uint64_t{101}, std::uint64_t{1} << 40U, ~std::uint64_t{47},
+                                   ~std::uint64_t{40}, ~std::uint64_t{0}}) {
+    auto file = pipe_file();
+    append(file, test::perf_record(RecordType::kAuxtraceInfo, 0, {2, 0, 0, 0, 0, 0, 1}));
+    append(file, promise(size, 100));
+    const auto read = read_perf_data(file);
+    ASSERT_TRUE(read);
+    ASSERT_EQ(read->blocks.size(), 1U) << size;
+    EXPECT_EQ(read->blocks[0].bytes.size(), 100U);
+    EXPECT_EQ(read->blocks[0].missing_bytes, size - 100);
+    EXPECT_EQ(read->blocks[0].repeated_bytes, 0U);
+    EXPECT_EQ(read->records, 2U);
+  }
+}
+
+TEST(PerfData, ShortHeadersEndWhatCanBeRead) {
+  for (std::size_t words = 0; words < 5; ++words) {
+    auto file = pipe_file();
+    append(file, auxtrace(8, 0, 0, 1));
+    const std::size_t at = file.size();
+    append(file, test::perf_record(RecordType::kAuxtrace, 0, std::vector<std::uint64_t>(words)));
+    append(file, auxtrace(8, 0, 0, 2));
+    const auto read = read_perf_data(file);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->broken_at, at);
+    EXPECT_EQ(read->blocks.size(), 1U);
+  }
+  // A longer header than today's is walked over.
+  auto file = pipe_file();
+  append(file, test::perf_record(RecordType::kAuxtrace, 0, {8, 0, 0, 0, 2, 9, 9}));
+  append(file, std::vector<std::uint8_t>(8, 3));
+  append(file, auxtrace(8, 8, 0, 4));
+  const auto read = read_perf_data(file);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->blocks.size(), 2U);
+  EXPECT_EQ(read->blocks[0].bytes[0], 3U);
+  EXPECT_FALSE(read->broken_at);
+}
+
+TEST(PerfData, ASnapshotWithinAnEarlierOneAddsNothing) {
+  auto file = pipe_file();
+  append(file, test::perf_record(RecordType::kAuxtraceInfo, 0, {2, 0, 0, 0, 0, 0, 1}));
+  append(file, auxtrace(104, 0, 0, 1));
+  append(file, auxtrace(40, 8, 0, 2));
+  append(file, auxtrace(16, 96, 0, 3));
+  append(file, auxtrace(16, 200, 0, 4));
+  const auto read = read_perf_data(file);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->blocks.size(), 4U);
+  EXPECT_TRUE(read->blocks[1].bytes.empty());
+  EXPECT_EQ(read->blocks[1].repeated_bytes, 40U);
+  EXPECT_EQ(read->blocks[2].bytes.size(), 8U);
+  EXPECT_EQ(read->blocks[3].bytes.size(), 16U);
+  // Of what is no snapshot, positions that come again are another recording's.
+  auto full = pipe_file();
+  append(full, test::perf_record(RecordType::kAuxtraceInfo, 0, {2, 0, 0, 0, 0, 0, 0}));
+  append(full, auxtrace(104, 0, 0, 1));
+  append(full, auxtrace(40, 8, 0, 2));
+  const auto whole = read_perf_data(full);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->blocks[1].bytes.size(), 40U);
+}
+
 TEST(PerfData, WrongFilesAreToldApart) {
   EXPECT_FALSE(read_perf_data({}));
   std::vector<std::uint8_t> swapped(200);

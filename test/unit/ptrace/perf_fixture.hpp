@@ -210,5 +210,6 @@ struct Case {
 [[nodiscard]] std::vector<Case> open_cases();
 [[nodiscard]] std::vector<Case> aux_cases();
 [[nodiscard]] std::vector<Case> other_cases();
+[[nodiscard]] std::vector<Case> call_cases();
 
 }  // namespace backtrail::tracee::simulated

@@ -86,6 +86,14 @@ std::vector<Case> open_cases() {
          EXPECT_FALSE(none.open());
          EXPECT_NE(explain_perf_error(none.error).find("ulimit -l"), std::string::npos);
          EXPECT_EQ(none.kernel.open_events(), 0U);
+         // The ring is granted, the area is not.
+         Pt half;
+         half.kernel.locked_budget = 2 * 4096;
+         EXPECT_FALSE(half.open(BufferMode::kStream, 1U << 20U));
+         EXPECT_EQ(half.kernel.open_events(), 0U);
+         EXPECT_EQ(half.kernel.locked(), 0U);
+         half.kernel.locked_budget = 3 * 4096;
+         EXPECT_TRUE(half.open(BufferMode::kStream, 1U << 20U));
        }},
       {55, "a new thread ran before its event was opened",
        [] {
@@ -103,6 +111,12 @@ std::vector<Case> open_cases() {
          t.kernel.open_errors = {ESRCH};
          EXPECT_FALSE(t.open());
          EXPECT_TRUE(t.error.is(TraceErrc::kTraceeGone));
+         // There is no other way then.
+         Bts area;
+         area.kernel.devices["intel_bts/type"] = "8";
+         area.kernel.open_errors = {ESRCH, 0};
+         EXPECT_FALSE(area.open());
+         EXPECT_EQ(area.kernel.opened.size(), 1U);
        }},
       {57, "the kernel's attribute is smaller",
        [] {
@@ -124,6 +138,24 @@ std::vector<Case> open_cases() {
          ASSERT_TRUE(t.open());
          EXPECT_EQ(t.kernel.opened.back().inherit, 0U);
          EXPECT_EQ(t.kernel.open_events(), 1U);
+         auto other = BtsRecorder::open(t.kernel, kTid + 1, true,
+                                        {BufferMode::kStream, 4096, false}, t.insns, t.sink);
+         ASSERT_TRUE(other);
+         ASSERT_EQ(t.kernel.open_events(), 2U);
+         test::SimulatedEvent& first = t.kernel.event(0);
+         test::SimulatedEvent& second = t.kernel.event(1);
+         EXPECT_NE(first.tid, second.tid);
+         EXPECT_FALSE(second.output_of);
+         EXPECT_NE(first.memory.data(), second.memory.data());
+         // The simulation refuses what the kernel does.
+         EXPECT_FALSE(t.kernel.control(second.fd, PERF_EVENT_IOC_SET_OUTPUT,
+                                       static_cast<unsigned>(first.fd)));
+         perf_event_attr inherited = first.attr;
+         inherited.inherit = 1;
+         auto event = PerfEvent::open(t.kernel, inherited, kTid);
+         ASSERT_TRUE(event);
+         EXPECT_EQ(event->pause_output(true).error().code.value(), EINVAL);
+         EXPECT_EQ(event->map({BufferMode::kStream, 4096, 0}).error().code.value(), EINVAL);
        }},
       {70, "no descriptor is left for this thread",
        [] {

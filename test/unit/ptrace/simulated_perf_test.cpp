@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (auto& cases : {ring_cases(), open_cases(), aux_cases(), other_cases()})
+  for (auto& cases : {ring_cases(), open_cases(), aux_cases(), other_cases(), call_cases()})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }

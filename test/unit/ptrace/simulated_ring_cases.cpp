@@ -129,26 +129,40 @@ std::vector<Case> ring_cases() {
          EXPECT_EQ(t.sink.gaps().size() + 1, static_cast<std::size_t>(std::count(
                                                  t.sink.order.begin(), t.sink.order.end(), 'g')));
        }},
-      {10, "backward ring: the oldest record is half overwritten",
+      {10, "the oldest record is half overwritten",
        [] {
          Bts t;
          ASSERT_TRUE(t.open(BufferMode::kHistory));
          const std::uint64_t fit = t.event().ring_bytes() / 24;
+         ASSERT_NE(t.event().ring_bytes() % 24, 0U);
          for (const auto& [from, to] : run_of(1, fit + 100)) t.event().sample(from, to);
          t.drain(fit + 101);
          t.expect(numbers(101, fit), {"100"});
          EXPECT_EQ(t.sink.records[0].reason, GapReason::kStart);
        }},
-      {11, "the backward head goes below zero and on",
+      {11, "a ring that is written over holds batches, each from its oldest record on",
        [] {
-         Bts t;
-         t.kernel.first_position = 0;
-         ASSERT_TRUE(t.open(BufferMode::kHistory));
-         for (std::uint64_t round = 0; round < 50; ++round) {
-           for (const auto& [from, to] : run_of(1 + round * 7, 7)) t.event().sample(from, to);
-           t.drain(8 + round * 7);
+         for (const std::uint64_t count : {1U, 7U, 100U, 500U}) {
+           Bts t;
+           ASSERT_TRUE(t.open(BufferMode::kHistory));
+           const std::uint64_t fit = t.event().ring_bytes() / 24;
+           const std::uint64_t batches = 3 + fit / count;
+           // One drain sees many of them, or the last part of one.
+           for (std::uint64_t i = 0; i < batches; ++i)
+             t.event().batch(run_of(1 + i * count, count));
+           const std::uint64_t all = batches * count;
+           t.drain(1 + all);
+           const std::uint64_t kept = std::min(all, fit);
+           t.expect(numbers(1 + all - kept, kept),
+                    all == kept ? Texts{} : Texts{std::to_string(all - kept)});
+           // And a few more where the last ones were read.
+           t.event().batch(run_of(1 + all, 5));
+           t.event().batch(run_of(6 + all, 5));
+           t.drain(11 + all);
+           const auto got = t.sink.branches();
+           ASSERT_EQ(got.size(), kept + 10);
+           EXPECT_TRUE(std::is_sorted(got.begin(), got.end()));
          }
-         t.expect(numbers(1, 350), {});
        }},
       {12, "what comes while output is paused is lost",
        [] {
@@ -242,6 +256,90 @@ std::vector<Case> ring_cases() {
          lbr.recorder->drain(TraceeAddr{99});
          EXPECT_EQ(lbr.sink.gaps().size(), before + 1);
          EXPECT_EQ(lbr.sink.gaps().back(), "unrecorded");
+       }},
+      {103, "events are taken from a thread that runs and is read meanwhile",
+       [] {
+         const auto check = [](Bts& t, auto write) {
+           write();
+           t.recorder->drain();
+           t.recorder->drain();
+           t.event().dead = true;
+           t.recorder->drain();
+           EXPECT_TRUE(t.recorder->ended());
+           // It has not stopped since, and runs unrecorded.
+           t.drain(99);
+           t.drain(99);
+           t.expect({1, 2, 3}, {"unrecorded"});
+         };
+         Bts ring;
+         ASSERT_TRUE(ring.open());
+         check(ring, [&] { ring.event().batch(run_of(1, 3)); });
+         Bts area;
+         ASSERT_TRUE(area.open_aux());
+         check(area, [&] { area.event().aux_pairs(run_of(1, 3)); });
+         Pt pt;
+         ASSERT_TRUE(pt.open());
+         pt.event().aux_bytes(psb_and(3));
+         pt.recorder->drain(false);
+         pt.event().dead = true;
+         pt.recorder->drain(false);
+         pt.recorder->drain();
+         pt.recorder->drain();
+         EXPECT_EQ(ovfs(pt.history.read_all()), 1U);
+       }},
+      {105, "a ring that holds no whole batch loses it, and nothing counts that",
+       [] {
+         Bts t;
+         t.kernel.open_rule = [](const perf_event_attr& a) {
+           return (a.read_format & 16) != 0 ? EINVAL : 0;
+         };
+         t.kernel.largest_ring = 5 * 4096;
+         ASSERT_TRUE(t.open());
+         t.event().batch(run_of(1, 2560));
+         t.drain(2561);
+         t.drain(2561);
+         t.expect({}, {"?"});
+         t.recorder->resumed();
+         t.recorder->drain();
+         t.event().batch(run_of(2561, 2560));
+         t.drain(5121);
+         t.expect({}, {"?", "?"});
+         // Found full while it runs, and emptied before it stops.
+         Bts full;
+         full.kernel.open_rule = t.kernel.open_rule;
+         ASSERT_TRUE(full.open());
+         for (std::uint64_t i = 0; i < 3; ++i) full.event().batch(run_of(1 + i * 2560, 2560));
+         full.recorder->drain();
+         full.drain(7681);
+         full.expect(numbers(1, 5120), {"?"});
+       }},
+      {106, "a record of the ring is too short for what it says it is",
+       [] {
+         Bts t;
+         ASSERT_TRUE(t.open());
+         t.event().sample(1, 2);
+         t.event().write(RecordType::kSample, 0, {9});
+         t.event().sample(2, 3);
+         t.drain(3);
+         t.expect({1, 2}, {"?"});
+         // Of an area the ring has no samples, and is throttled by others.
+         Bts area;
+         ASSERT_TRUE(area.open_aux());
+         area.event().write(RecordType::kThrottle, 0, {1, 2, 3});
+         area.event().aux_pairs(run_of(1, 3));
+         area.drain(4);
+         EXPECT_FALSE(area.recorder->not_bts());
+         area.expect({1, 2, 3}, {});
+       }},
+      {104, "records were lost before they got anywhere",
+       [] {
+         Bts t;
+         ASSERT_TRUE(t.open());
+         t.event().sample(1, 2);
+         t.event().write(RecordType::kLostSamples, 0, {4});
+         t.event().sample(2, 3);
+         t.drain(3);
+         t.expect({1, 2}, {"4"});
        }},
       {18, "records come after the stop was reported, before the first request succeeds",
        [] {

@@ -147,12 +147,43 @@ TEST(Streams, BeginWhereAHistoryWasWithoutALoss) {
   }
 }
 
+TEST(Streams, BeginToCountAnew) {
+  Bts t;
+  ASSERT_TRUE(t.open(BufferMode::kHistory));
+  t.event().write(RecordType::kLost, 0, {1, 3});
+  t.event().batch(run_of(1, 5));
+  t.event().time_enabled += 5000;
+  t.drain(6);
+  const Texts before = t.sink.gaps();
+  ASSERT_TRUE(t.recorder->stream(1U << 20U));
+  EXPECT_EQ(t.recorder->event().data().size(), 1U << 20U);
+  t.event().batch(run_of(6, 5));
+  t.drain(11);
+  EXPECT_EQ(t.sink.gaps(), before);
+  t.event().write(RecordType::kLost, 0, {1, 2});
+  t.event().batch(run_of(11, 5));
+  t.drain(16);
+  ASSERT_EQ(t.sink.gaps().size(), before.size() + 1);
+  EXPECT_EQ(t.sink.gaps().back(), "2 batches");
+}
+
+TEST(Streams, AloneHaveMarks) {
+  Bts t;
+  ASSERT_TRUE(t.open(BufferMode::kHistory, 4096, true));
+  EXPECT_EQ(t.event().attr.context_switch, 0U);
+  EXPECT_EQ(t.event().attr.sample_id_all, 0U);
+  const std::uint64_t fit = t.event().ring_bytes() / 24;
+  t.event().batch(run_of(1, fit + 1));
+  t.drain(fit + 2);
+  t.expect(numbers(2, fit), {"1"});
+}
+
 TEST(Streams, LeaveTheHistoryWhereTheyCannotBeHad) {
   Bts t;
   ASSERT_TRUE(t.open(BufferMode::kHistory));
   t.event().batch(run_of(1, 5));
   t.drain(6);
-  t.kernel.open_rule = [](const perf_event_attr& a) { return a.write_backward == 0 ? EPERM : 0; };
+  t.kernel.open_rule = [](const perf_event_attr& a) { return a.wakeup_watermark != 0 ? EPERM : 0; };
   const auto said = t.recorder->stream();
   ASSERT_FALSE(said);
   EXPECT_EQ(said.error().code.value(), EPERM);
@@ -166,6 +197,7 @@ TEST(Streams, LeaveTheHistoryWhereTheyCannotBeHad) {
   EXPECT_TRUE(t.recorder->ended());
   t.drain(12);
   EXPECT_FALSE(t.recorder->statistics().empty());
+  EXPECT_TRUE(t.recorder->stream());  // There is nothing left to change.
 
   Pt pt;
   ASSERT_TRUE(pt.open(BufferMode::kHistory));
@@ -282,6 +314,11 @@ TEST(Levels, AreNotToBeHadEverywhere) {
   Bts ring;
   ASSERT_TRUE(ring.open());
   EXPECT_EQ(ring.recorder->see_kernel(whole).error().code.value(), EOPNOTSUPP);
+  Bts gone;
+  ASSERT_TRUE(gone.open_aux());
+  gone.event().dead = true;
+  gone.drain(1);
+  EXPECT_EQ(gone.recorder->see_kernel(whole).error().code.value(), EOPNOTSUPP);
   Bts plain;
   plain.kernel.open_rule = [](const perf_event_attr& a) {
     return a.exclude_kernel == 0 ? EACCES : 0;

@@ -57,6 +57,18 @@ TEST(Decode, PrintsThePacketsOfARecording) {
   EXPECT_THAT(*text, HasSubstr("  tnt.8 "));
 }
 
+TEST(Decode, ADebugStoreThatWasCutShortIsNotRead) {
+  const DecodeOptions options{.file = {}, .ds_format = DsFormat::kCore2, .base = {}, .all = true};
+  const auto image = small_store();
+  for (std::size_t size = 0; size < image.size(); ++size) {
+    const auto text = decode_text(std::span{image}.first(size), options);
+    ASSERT_FALSE(text) << size;
+    if (size >= 72) {
+      EXPECT_THAT(text.error().message(), HasSubstr("cut short"));
+    }
+  }
+}
+
 TEST(Decode, OtherFilesAreRefused) {
   EXPECT_FALSE(decode_text(std::vector<std::uint8_t>(300, 0x41), {}));
 }
