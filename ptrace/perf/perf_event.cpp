@@ -247,8 +247,8 @@ unsigned PerfEvent::percent_full() const {
 Result<void> PerfEvent::control_all(unsigned long request, std::uint64_t argument) {
   Result<void> out = kernel_->control(fd_, request, argument);
   for (const int twin : twins_) {
-    auto one = kernel_->control(twin, request, argument);
-    if (out) out = std::move(one);
+    const auto one = kernel_->control(twin, request, argument);
+    if (out) out = one;
   }
   return out;
 }

@@ -266,6 +266,20 @@ TEST(PerfStream, ManyThreadsShareWhatIsLocked) {
   EXPECT_EQ(stream_buffer_size(0), 4U << 20U);
   EXPECT_EQ(stream_buffer_size(100), 512U << 10U);
   EXPECT_EQ(stream_buffer_size(1000), 128U << 10U);
+  EXPECT_EQ(stream_buffer_size(1, 4U << 20U), 2U << 20U);
+  EXPECT_EQ(stream_buffer_size(1000, 9U << 20U), 4096U);
+}
+
+TEST(PerfStream, TakesNoMoreThanAShareOfWhatMayBeLocked) {
+  for (const bool every_record : {false, true}) {
+    Sleeper sleeper{SourceKind::kPerfPt};
+    sleeper.kernel.locked_budget = (1U << 20U) + (1U << 19U);
+    sleeper.record(every_record, TraceFormat::kPt);
+    EXPECT_EQ(sleeper.kernel.last().aux_size, 512U << 10U);
+    ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));
+    EXPECT_EQ(sleeper.kernel.last().aux_size, 512U << 10U);
+    EXPECT_LE(sleeper.kernel.locked(), (1U << 20U) - (1U << 18U));
+  }
 }
 
 TEST(PerfStream, OfSoftwareNeedsNothing) {

@@ -2,6 +2,8 @@
 /// @file
 /// Writes perf's records as the kernel does, for tests of what reads them.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,10 +28,16 @@ inline std::vector<std::uint8_t> perf_record(decoder::perf::RecordType type, std
   return perf_record(type, misc, std::span{words.begin(), words.size()});
 }
 
-/// Copies bytes into a ring at a position, in two parts where it ends.
+/// Copies bytes into a ring at a position, in parts where it ends.
 inline void put_at(std::span<std::uint8_t> ring, std::uint64_t position,
                    std::span<const std::uint8_t> bytes) {
-  for (const std::uint8_t byte : bytes) ring[position++ % ring.size()] = byte;
+  while (!bytes.empty()) {
+    const std::size_t at = position % ring.size();
+    const std::size_t part = std::min(bytes.size(), ring.size() - at);
+    std::copy_n(bytes.begin(), part, ring.begin() + static_cast<std::ptrdiff_t>(at));
+    bytes = bytes.subspan(part);
+    position += part;
+  }
 }
 
 }  // namespace backtrail::test

@@ -123,6 +123,8 @@ void SimulatedEvent::sample(std::uint64_t from, std::uint64_t to) {
 void SimulatedEvent::batch(const Pairs& pairs) {
   if (dead) return;
   std::vector<std::uint8_t> bytes;
+  constexpr std::size_t kLargestSample = 32;
+  bytes.reserve(pairs.size() * kLargestSample);
   tick();
   for (const auto& [from, to] : pairs) {
     if (((from | to) >> 63U) != 0) continue;

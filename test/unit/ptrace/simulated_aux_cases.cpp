@@ -55,6 +55,33 @@ std::vector<Case> aux_cases() {
            t.expect(numbers(1, 9), {});
          }
        }},
+      {108, "bytes whose record is lost begin behind half of the padding",
+       [] {
+         Bts t;
+         ASSERT_TRUE(t.open_aux());
+         t.event().aux_pairs(run_of(1, 2));
+         t.event().aux_padding(16);
+         t.recorder->drain();
+         t.event().aux_records_fail = true;
+         t.event().aux_padding(8);
+         t.event().aux_pairs(run_of(3, 2));
+         t.event().aux_records_fail = false;
+         t.event().aux_pairs(run_of(5, 2));
+         t.drain(7);
+         t.expect(numbers(1, 6), {"?"});
+       }},
+      {109, "bytes came though the event's time stands still",
+       [] {
+         for (const BufferMode mode : {BufferMode::kStream, BufferMode::kHistory}) {
+           Bts t;
+           ASSERT_TRUE(t.open_aux(mode));
+           t.event().auto_times = false;
+           mode == BufferMode::kStream ? t.event().aux_pairs(run_of(1, 2))
+                                       : t.event().snapshot_pairs(run_of(1, 2));
+           t.drain(3);
+           t.expect({1, 2}, {});
+         }
+       }},
       {36, "TRUNCATED: the event is disabled",
        [] {
          Bts t;

@@ -331,6 +331,26 @@ std::vector<Case> ring_cases() {
          EXPECT_FALSE(area.recorder->not_bts());
          area.expect({1, 2, 3}, {});
        }},
+      {107, "a history that is written over while it is read",
+       [] {
+         Bts t;
+         ASSERT_TRUE(t.open(BufferMode::kHistory, 32 * 4096));
+         t.event().batch(run_of(1, 1000));
+         t.recorder->drain();
+         EXPECT_EQ(t.sink.branches().size(), 1000U);
+         // A batch of which nobody was told may be in the making where the oldest records are.
+         t.event().batch(run_of(1001, 2000));
+         t.event().batch(run_of(3001, 2000));
+         t.recorder->drain();
+         EXPECT_EQ(t.sink.branches().size(), 1000U);
+         t.drain(5001);
+         t.expect(numbers(1, 5000), {});
+         // And one whose bytes make no sense is not silent.
+         t.event().batch(run_of(5001, 5));
+         t.event().claim_size(t.event().page().data_head - 48, 4);
+         t.drain(5006);
+         t.expect(numbers(1, 5003), {"?"});
+       }},
       {104, "records were lost before they got anywhere",
        [] {
          Bts t;
