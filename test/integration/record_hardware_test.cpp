@@ -69,10 +69,14 @@ class RecordHardware : public ::testing::Test {
   /// has `fill` called before it is read for the first time.
   std::vector<Record> recorded_by(SourceKind source,
                                   const std::function<void(test::SimulatedEvent&)>& fill) {
-    kernel.on_load = [&, once = true]() mutable {
-      if (kernel.open_events() == 0 || kernel.last().enables == 0 || !once) return;
-      once = false;
-      fill(kernel.last());
+    bool once = true;
+    const auto fill_once = [&](test::SimulatedEvent& event) {
+      if (std::exchange(once, false)) fill(event);
+    };
+    // The first of these that comes.
+    kernel.on_disable = fill_once;
+    kernel.on_load = [&] {
+      if (kernel.open_events() != 0 && kernel.last().enabled) fill_once(kernel.last());
     };
     Recorder recorder{by(source, &kernel)};
     CrashFiles files{
