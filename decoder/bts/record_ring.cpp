@@ -18,12 +18,18 @@ void RecordRing::append(std::span<const Record> records) {
   while (!records.empty()) {
     const std::uint64_t slot = (end_ - base_) % capacity_;
     if (slot / kChunkRecords >= chunks_.size()) chunks_.resize(slot / kChunkRecords + 1);
-    std::unique_ptr<Chunk>& chunk = chunks_[slot / kChunkRecords];
-    if (!chunk) chunk = std::make_unique<Chunk>();
+    Chunk& chunk = chunks_[slot / kChunkRecords];
+    chunk.reserve(kChunkRecords);
     const std::uint64_t offset = slot % kChunkRecords;
     const std::uint64_t count =
         std::min<std::uint64_t>({records.size(), kChunkRecords - offset, capacity_ - slot});
-    std::copy_n(records.begin(), count, chunk->begin() + static_cast<std::ptrdiff_t>(offset));
+    // More than the ring holds came at once: the first ones never were in it.
+    if (chunk.size() < offset) chunk.resize(offset);
+    // The ring's first turn fills it, the others write over that.
+    const std::uint64_t old = std::min(count, chunk.size() - offset);
+    std::copy_n(records.begin(), old, chunk.begin() + static_cast<std::ptrdiff_t>(offset));
+    const auto fresh = records.subspan(old, count - old);
+    chunk.insert(chunk.end(), fresh.begin(), fresh.end());
     records = records.subspan(count);
     end_ += count;
   }
@@ -41,7 +47,7 @@ void RecordRing::clear() {
 const Record& RecordRing::at(std::uint64_t number) const {
   BT_CHECK(number >= begin_ && number < end_);
   const std::uint64_t slot = (number - base_) % capacity_;
-  return (*chunks_[slot / kChunkRecords])[slot % kChunkRecords];
+  return chunks_[slot / kChunkRecords][slot % kChunkRecords];
 }
 
 }  // namespace backtrail::decoder

@@ -7,6 +7,8 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::size_t kChunkNumbers = 64UL * 1024;
+/// A log's first memory. Most threads log no more; a chunk is mapped and unmapped for itself.
+constexpr std::size_t kFirstNumbers = 1024;
 constexpr std::size_t kBatchRecords = 16UL * 1024;
 constexpr std::size_t kWorthPopulating = 16UL * 1024;
 
@@ -71,7 +73,8 @@ CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   const bool has_room = last.held.empty() && last.copied.size() < kChunkNumbers;
   Chunk& chunk = has_room ? last : new_chunk();
   if (chunk.copied.capacity() != 0) return chunk;
-  chunk.copied.reserve(kChunkNumbers);
+  const bool is_young = numbers_seen_ <= kChunkNumbers;
+  chunk.copied.reserve(is_young ? std::clamp(coming, kFirstNumbers, kChunkNumbers) : kChunkNumbers);
   void* begin = chunk.copied.data();
   const std::size_t bytes = std::min(coming, kChunkNumbers) * sizeof(std::uint32_t);
   if (fresh_memory_ != nullptr && bytes >= kWorthPopulating) {
@@ -143,16 +146,6 @@ void CacheLog::forget(std::span<const std::uint32_t> memory) {
   while (std::any_of(chunks_.begin(), chunks_.end(), is_there)) (void)drop_oldest();
 }
 
-std::uint64_t CacheLog::branches_of(std::span<const std::uint32_t> numbers) const {
-  std::uint64_t branches = 0;
-  for (const std::uint32_t number : numbers) {
-    const auto exit = exits_->find(number);
-    if (!exit) continue;
-    branches += exit->block.branches.size() + (exit->kind == LoggedExitKind::kContinue ? 0 : 1);
-  }
-  return branches;
-}
-
 void CacheLog::drop_numbers(std::size_t count) {
   Chunk& chunk = chunks_.front();
   if (chunk.held.empty()) {
@@ -177,15 +170,15 @@ std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
     const auto numbers = chunks_[--chunk].numbers();
     for (end = numbers.size(); end != 0 && kept <= branches;) {
       const std::size_t begin = end - std::min(end, kStep);
-      kept += branches_of(numbers.subspan(begin, end - begin));
+      kept += exits_->branches_of(numbers.subspan(begin, end - begin));
       end = begin;
     }
   }
   if (kept <= branches) return 0;
   std::uint64_t dropped = 0;
-  for (; chunk != 0; --chunk) dropped += branches_of(drop_oldest().numbers());
+  for (; chunk != 0; --chunk) dropped += exits_->branches_of(drop_oldest().numbers());
   if (end != 0) {
-    dropped += branches_of(chunks_.front().numbers().first(end));
+    dropped += exits_->branches_of(chunks_.front().numbers().first(end));
     drop_numbers(end);
   }
   return dropped;
@@ -213,18 +206,31 @@ void CacheLog::tell(const Record& pin, TraceConsumer& consumer, std::vector<Reco
   consumer.consume_mark(pin_mark(pin, decoder_.arriving() ? 1 : 0));
 }
 
+/// A busy thread's held numbers are one chunk: what they mean is never all in memory at once.
+void CacheLog::decode_plain(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+                            std::vector<Record>& out) {
+  constexpr std::size_t kAtOnce = 4096;
+  while (!numbers.empty()) {
+    const auto part = numbers.first(std::min(kAtOnce, numbers.size()));
+    decoder_.numbers(part, out);
+    numbers = numbers.subspan(part.size());
+    numbers_done_ += part.size();
+    if (out.size() < kBatchRecords) continue;
+    consumer.consume(out);
+    out.clear();
+  }
+}
+
 void CacheLog::decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
                               std::vector<Record>& out) {
   while (!pins_.empty() && pins_.begin()->first <= numbers_done_ + numbers.size()) {
     const std::size_t before = pins_.begin()->first - numbers_done_;
-    decoder_.numbers(numbers.first(before), out);
+    decode_plain(numbers.first(before), consumer, out);
     numbers = numbers.subspan(before);
-    numbers_done_ += before;
     tell(pins_.begin()->second, consumer, out);
     pins_.erase(pins_.begin());
   }
-  decoder_.numbers(numbers, out);
-  numbers_done_ += numbers.size();
+  decode_plain(numbers, consumer, out);
 }
 
 void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out) {

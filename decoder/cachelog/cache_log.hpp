@@ -93,12 +93,13 @@ class CacheLog {
   /// Memory of a chunk that was dropped, to be used again.
   std::optional<Chunk> drop_old();
   Chunk drop_oldest();
-  [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> numbers) const;
   /// The first numbers of the oldest chunk.
   void drop_numbers(std::size_t count);
   void count_dropped(std::uint64_t numbers);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
+  void decode_plain(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+                    std::vector<Record>& out);
   void decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
                       std::vector<Record>& out);
 

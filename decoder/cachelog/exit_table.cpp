@@ -102,6 +102,20 @@ TraceeAddr ExitTable::target(std::uint32_t number) const {
   return address({logged(packed.block()).head, {}}, packed.to);
 }
 
+std::uint64_t ExitTable::branches_of(std::span<const std::uint32_t> numbers) const {
+  const std::size_t before = base_.weights.size();
+  const std::span<const ExitWeight> added{weights_};
+  std::uint64_t sum = 0;
+  for (const std::uint32_t number : numbers) {
+    if (number < before) {
+      sum += base_.weights[number].branches;
+    } else if (number - before < added.size()) {
+      sum += added[number - before].branches;
+    }
+  }
+  return sum;
+}
+
 void ExitTable::weigh_all() {
   const std::size_t base = base_.weights.size();
   for (std::size_t number = counted_.size(); number < base + weights_.size(); ++number) {

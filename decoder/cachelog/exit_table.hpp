@@ -125,6 +125,8 @@ class ExitTable {
   [[nodiscard]] TraceeAddr target(std::uint32_t number) const;
   [[nodiscard]] BlockView block(std::uint32_t number) const;
   void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
+  /// What count() would add of branches; a table of its own is not made for it.
+  [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> numbers) const;
 
   [[nodiscard]] const Base& base() const { return base_; }
   /// What was added. Nothing when some of it has no place there: targets that are too far.

@@ -12,6 +12,7 @@
 
 #include "ptrace/core/core_layout.hpp"
 #include "ptrace/core/core_output.hpp"
+#include "ptrace/core/read_ahead.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -20,7 +21,6 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
 std::uint64_t page_up(std::uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -66,18 +66,24 @@ class CoreWriter {
   CoreWriter(Process& process, CoreOutput output) : process_{process}, out_{std::move(output)} {}
 
   Result<CoreResult> run(const CoreCause& cause, std::span<const CoreTrace> traces,
-                         const CoreOptions& options);
+                         const CoreOptions& options, MappingsInAdvance mappings);
 
  private:
-  Result<void> gather(const CoreCause& cause, bool full);
+  /// A part of a segment.
+  struct Place {
+    std::size_t segment = 0;
+    std::uint64_t offset = 0;  ///< In the file.
+  };
+  Result<void> gather(const CoreCause& cause, bool full, MappingsInAdvance mappings);
   void save_stacks();
   void order_memory(std::uint64_t most);
   void place_memory();
   Result<void> write_traces(std::span<const CoreTrace> traces);
   Result<void> write_memory();
-  Result<std::uint64_t> write_segment(std::size_t index);
-  Result<std::uint64_t> copy(AddressRange range, std::uint64_t offset);
+  [[nodiscard]] std::vector<MemoryPart> cut_memory(std::vector<Place>& places) const;
+  std::uint64_t fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out);
   Result<void> write_pages(std::span<const std::uint8_t> bytes, std::uint64_t offset);
+  void leave_out(std::size_t index, std::uint64_t saved);
   std::size_t read(std::uint64_t address, std::span<std::uint8_t> out);
 
   Process& process_;
@@ -87,20 +93,15 @@ class CoreWriter {
   std::vector<MemorySegment> memory_;
   std::vector<std::size_t> order_;                            ///< Of writing: indices into memory_.
   std::map<std::uint64_t, std::vector<std::uint8_t>> saved_;  ///< Pages read early, by address.
-  std::vector<std::uint8_t> piece_ = std::vector<std::uint8_t>(kPieceBytes);
   CoreResult result_;
 };
 
-Result<void> CoreWriter::gather(const CoreCause& cause, bool full) {
+Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdvance mappings) {
   const ProcFs proc;
   notes_.isa = process_.isa();
   notes_.signal = cause.signal;
   notes_.about = cause.about;
-  // Of thousands of mappings that takes the kernel as long as their threads' registers. Later where
-  // no thread can be made: a program that ran out of them leaves none to us.
-  const Thread* any = process_.any_stopped();
-  auto mappings = std::async(std::launch::async | std::launch::deferred, read_mappings,
-                             any == nullptr ? process_.pid() : any->tid());
+  if (!mappings.valid()) mappings = read_mappings_in_advance(process_);
   BT_TRY(notes_.threads, collect_threads(process_, cause));
   // The leader may be a zombie while other threads die: then theirs say the same.
   const pid_t task = notes_.threads.front().tid;
@@ -196,17 +197,36 @@ void CoreWriter::place_memory() {
   }
 }
 
+/// Of a thousand threads each has a few hundred bytes: several blocks are written at a time.
 Result<void> CoreWriter::write_traces(std::span<const CoreTrace> traces) {
+  constexpr std::size_t kAtATime = std::size_t{256} << 10U;
   std::uint64_t at = layout_.trace_offset;
+  std::vector<std::uint8_t> waiting;
+  std::vector<std::size_t> sizes;
+  const auto put_away = [&]() -> Result<void> {
+    const std::uint64_t before = out_.written();
+    const auto written = out_.write(at, waiting);
+    std::uint64_t there = written ? waiting.size() : out_.written() - before;
+    for (const std::size_t size : sizes) {
+      if (size > there) break;
+      there -= size;
+      at += size;
+    }
+    waiting.clear();
+    sizes.clear();
+    return written;
+  };
+  Result<void> written;
   for (const CoreTrace& trace : traces) {
-    const auto written = trace.write([&](std::span<const std::uint8_t> block) -> Result<void> {
-      BT_CHECKED(out_.write(at, block));
-      at += block.size();
-      return {};
+    written = trace.write([&](std::span<const std::uint8_t> block) -> Result<void> {
+      waiting.insert(waiting.end(), block.begin(), block.end());
+      sizes.push_back(block.size());
+      return waiting.size() < kAtATime ? Result<void>{} : put_away();
     });
-    if (!written && !is_out_of_space(written.error())) return written;
     if (!written) break;
   }
+  if (written) written = put_away();
+  if (!written && !is_out_of_space(written.error())) return written;
   layout_.trace_bytes = at - layout_.trace_offset;
   return {};
 }
@@ -223,54 +243,87 @@ Result<void> CoreWriter::write_pages(std::span<const std::uint8_t> bytes, std::u
   return {};
 }
 
-/// Pages that cannot be read stay holes.
-/// @return How much of the range is in the file when the disk is full; all of it otherwise.
-Result<std::uint64_t> CoreWriter::copy(AddressRange range, std::uint64_t offset) {
-  for (std::uint64_t at = range.begin; at < range.end;) {
-    const std::size_t wanted =
-        static_cast<std::size_t>(std::min<std::uint64_t>(range.end - at, piece_.size()));
-    const std::size_t got = read(at, std::span{piece_}.first(wanted));
-    if (got == 0) {
-      result_.unreadable_bytes += kPageBytes;
-      at += kPageBytes;
-      continue;
+/// In the order of writing.
+std::vector<MemoryPart> CoreWriter::cut_memory(std::vector<Place>& places) const {
+  std::vector<MemoryPart> out;
+  for (const std::size_t i : order_) {
+    const std::uint64_t to_file = layout_.loads[i].offset - memory_[i].map.start;
+    for (const AddressRange& range : memory_[i].ranges) {
+      for (std::uint64_t at = range.begin; at < range.end;) {
+        const auto bytes = std::min<std::uint64_t>(range.end - at, ReadAhead::kBatchBytes);
+        out.push_back({at, static_cast<std::size_t>(bytes)});
+        places.push_back({i, to_file + at});
+        at += bytes;
+      }
     }
-    const auto written = write_pages(std::span{piece_}.first(got), offset + (at - range.begin));
-    if (!written && is_out_of_space(written.error())) return at - range.begin;
-    BT_CHECKED(written);
-    at += got;
   }
-  return range.end - range.begin;
+  return out;
 }
 
-/// @return How much of the segment is in the file when the disk is full; all of it otherwise.
-Result<std::uint64_t> CoreWriter::write_segment(std::size_t index) {
-  const MemorySegment& segment = memory_[index];
-  const CoreLayout::Load& load = layout_.loads[index];
-  for (const AddressRange& range : segment.ranges) {
-    const std::uint64_t before = range.begin - segment.map.start;
-    BT_TRY(const std::uint64_t copied, copy(range, load.offset + before));
-    if (copied < range.end - range.begin) return (before + copied) / kPageBytes * kPageBytes;
+/// @return How many bytes could not be read. They are zero, and so will be holes.
+std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
+  std::uint64_t unreadable = 0;
+  std::size_t got = read_parts(notes_.threads.front().tid, parts, out);
+  for (const MemoryPart& part : parts) {
+    const auto bytes = out.first(part.bytes);
+    out = out.subspan(part.bytes);
+    const std::size_t there = std::min(got, bytes.size());
+    got -= there;
+    process_.breakpoints().mask_read(TraceeAddr{part.address}, bytes.first(there));
+    for (std::size_t at = there - there % kPageBytes; at < bytes.size();) {
+      const std::size_t more = read(part.address + at, bytes.subspan(at));
+      if (more == 0) {
+        const std::size_t page = std::min<std::size_t>(kPageBytes, bytes.size() - at);
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), page, std::uint8_t{0});
+        unreadable += page;
+        at += page;
+      }
+      at += more;
+    }
   }
-  return load.file_bytes;
+  return unreadable;
+}
+
+/// Of the segment only so much is in the file.
+void CoreWriter::leave_out(std::size_t index, std::uint64_t saved) {
+  CoreLayout::Load& load = layout_.loads[index];
+  for (const AddressRange& range : memory_[index].ranges) {
+    const std::uint64_t begin = std::max(range.begin, load.address + saved);
+    if (begin < range.end) result_.missing_bytes += range.end - begin;
+  }
+  load.file_bytes = std::min(load.file_bytes, saved);
 }
 
 Result<void> CoreWriter::write_memory() {
-  bool full_disk = false;
-  std::uint64_t end = layout_.trace_offset + layout_.trace_bytes;
-  for (const std::size_t i : order_) {
-    CoreLayout::Load& load = layout_.loads[i];
-    std::uint64_t saved = 0;
-    if (!full_disk) {
-      BT_TRY(saved, write_segment(i));
-    }
-    if (saved < load.file_bytes) {
-      full_disk = true;
-      for (const AddressRange& range : memory_[i].ranges) {
-        const std::uint64_t begin = std::max(range.begin, load.address + saved);
-        if (begin < range.end) result_.missing_bytes += range.end - begin;
+  std::vector<Place> places;
+  ReadAhead ahead{cut_memory(places),
+                  [this](std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
+                    return fill(parts, out);
+                  }};
+  std::optional<Place> full_disk;
+  while (const ReadAhead::Batch* batch = full_disk ? nullptr : ahead.next()) {
+    result_.unreadable_bytes += batch->unreadable_bytes;
+    std::span<const std::uint8_t> rest{batch->bytes};
+    for (std::size_t i = 0; i < batch->count; ++i) {
+      const std::size_t bytes = ahead.part(batch->first + i).bytes;
+      const Place& place = places[batch->first + i];
+      const auto written = write_pages(rest.first(bytes), place.offset);
+      if (!written && is_out_of_space(written.error())) {
+        full_disk = place;
+        break;
       }
-      load.file_bytes = saved;
+      BT_CHECKED(written);
+      rest = rest.subspan(bytes);
+    }
+  }
+  std::uint64_t end = layout_.trace_offset + layout_.trace_bytes;
+  bool left_out = false;
+  for (const std::size_t i : order_) {
+    const CoreLayout::Load& load = layout_.loads[i];
+    if (left_out) leave_out(i, 0);
+    if (full_disk && full_disk->segment == i) {
+      leave_out(i, full_disk->offset - load.offset);
+      left_out = true;
     }
     if (load.file_bytes != 0) end = std::max(end, load.offset + load.file_bytes);
   }
@@ -278,8 +331,8 @@ Result<void> CoreWriter::write_memory() {
 }
 
 Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreTrace> traces,
-                                   const CoreOptions& options) {
-  BT_CHECKED(gather(cause, options.full));
+                                   const CoreOptions& options, MappingsInAdvance mappings) {
+  BT_CHECKED(gather(cause, options.full, std::move(mappings)));
   order_memory(options.most_memory);
   layout_.isa = notes_.isa;
   layout_.notes_offset = CoreLayout::header_bytes(notes_.isa, memory_.size());
@@ -308,11 +361,19 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
 
 }  // namespace
 
+/// Of thousands of mappings that takes the kernel as long as their threads' registers. Later where
+/// no thread can be made: a program that ran out of them leaves none to us.
+MappingsInAdvance read_mappings_in_advance(Process& process) {
+  const Thread* any = process.any_stopped();
+  return std::async(std::launch::async | std::launch::deferred, read_mappings,
+                    any == nullptr ? process.pid() : any->tid());
+}
+
 Result<CoreResult> write_core(Process& process, const CoreCause& cause,
                               std::span<const CoreTrace> traces, const std::string& path,
-                              const CoreOptions& options) {
+                              const CoreOptions& options, MappingsInAdvance mappings) {
   BT_TRY(CoreOutput output, CoreOutput::create(path, options.max_bytes));
-  return CoreWriter{process, std::move(output)}.run(cause, traces, options);
+  return CoreWriter{process, std::move(output)}.run(cause, traces, options, std::move(mappings));
 }
 
 }  // namespace backtrail::tracee

@@ -6,6 +6,7 @@
 /// written under another name beside its place and renamed when it is whole.
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "arch/base/result.hpp"
 #include "ptrace/core/core_notes.hpp"
+#include "ptrace/core/memory_plan.hpp"
 
 namespace backtrail::tracee {
 
@@ -43,10 +45,14 @@ struct CoreResult {
   std::uint64_t unreadable_bytes = 0;  ///< Pages that could not be read; they are zero.
 };
 
+using MappingsInAdvance = std::future<Result<MappingsText>>;
+/// Of a stopped process, read meanwhile: what it does before write_core() takes time, too.
+[[nodiscard]] MappingsInAdvance read_mappings_in_advance(Process& process);
+
 /// All threads are stopped with native registers. `path` is replaced if it exists (a symbolic link
 /// itself, not what it leads to). Errors: of the file; kTraceeGone. No file is left then.
 Result<CoreResult> write_core(Process& process, const CoreCause& cause,
                               std::span<const CoreTrace> traces, const std::string& path,
-                              const CoreOptions& options = {});
+                              const CoreOptions& options = {}, MappingsInAdvance mappings = {});
 
 }  // namespace backtrail::tracee

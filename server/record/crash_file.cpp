@@ -186,6 +186,16 @@ void CrashFiles::on_ending(tracee::Process& process, tracee::Thread& thread, con
   write(process, thread, ending);
 }
 
+/// The file was written before anybody could know that there is no leak.
+void CrashFiles::on_checked(pid_t pid, const Ending& ending) {
+  if (options_.keep.wants(ending, pid == recorder_.program())) return;
+  const auto mine =
+      std::find_if(kept_.begin(), kept_.end(), [=](const Kept& kept) { return kept.pid == pid; });
+  if (mine == kept_.end()) return;
+  ::unlink(mine->path.c_str());
+  kept_.erase(mine);
+}
+
 /// A program whose children die one after the other must not fill the disk.
 void CrashFiles::make_room() {
   const auto is_child = [](const Kept& kept) { return !kept.is_program; };
@@ -230,8 +240,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   // Nobody reads the heaps of a hundred children that were expected to die.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
+  auto mappings = tracee::read_mappings_in_advance(process);
   const auto traces = traces_of(process, thread.tid(), options_.spool);
-  const auto written = tracee::write_core(process, cause, traces, kept.path, core);
+  const auto written =
+      tracee::write_core(process, cause, traces, kept.path, core, std::move(mappings));
   if (!written) {
     std::string why = written.error().reason();
     const auto folder = std::filesystem::path{kept.path}.parent_path();

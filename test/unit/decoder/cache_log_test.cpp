@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -227,6 +228,39 @@ TEST_F(CacheLogTest, HeldNumbersAreReadWhereTheyAre) {
   expected.push_back(branch(0x110_ta, 0x200_ta));
   expected.push_back(branch(0x210_ta, 0x300_ta));
   EXPECT_EQ(drained(log), expected);
+}
+
+TEST_F(CacheLogTest, OfABusyLogNotAllRecordsAreInMemoryAtOnce) {
+  struct : TraceConsumer {
+    void consume(std::span<const Record> records) override {
+      most = std::max(most, records.size());
+      all += records.size();
+    }
+    std::size_t most = 0;
+    std::size_t all = 0;
+  } counter;
+  CacheLog log{exits_, 8U << 20U};
+  const std::vector<std::uint32_t> memory(1U << 20U, 0);
+  log.hold_numbers(memory);
+  log.drain(counter);
+  EXPECT_EQ(counter.all, 2 * memory.size());
+  EXPECT_LT(counter.most, memory.size() / 8);
+}
+
+TEST_F(CacheLogTest, AShortLogTakesLittleRoom) {
+  const auto pages = [] {
+    std::ifstream statm{"/proc/self/statm"};
+    std::uint64_t size = 0;
+    statm >> size;
+    return size;
+  };
+  const std::uint64_t before = pages();
+  std::vector<std::unique_ptr<CacheLog>> logs;
+  for (int i = 0; i < 2000; ++i) {
+    logs.push_back(std::make_unique<CacheLog>(exits_, 1U << 24U));
+    logs.back()->add_numbers(std::array<std::uint32_t, 3>{0, 1, 2});
+  }
+  EXPECT_LT(pages() - before, logs.size() * 8);
 }
 
 TEST_F(CacheLogTest, WhatIsForgottenLeavesAGap) {

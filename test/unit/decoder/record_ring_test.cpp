@@ -1,6 +1,7 @@
 #include "decoder/bts/record_ring.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -42,6 +43,23 @@ TEST(RecordRing, TakesNoMemoryForRoomThatIsNotUsed) {
   ring.append(numbered(0, 10'000));
   EXPECT_EQ(ring.size(), 10'000U);
   expect_numbered(ring);
+}
+
+/// Of this process, in memory.
+std::uint64_t resident_pages() {
+  std::ifstream statm{"/proc/self/statm"};
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  statm >> size >> resident;
+  return resident;
+}
+
+TEST(RecordRing, TakesLittleMemoryForFewRecords) {
+  const std::uint64_t before = resident_pages();
+  std::vector<RecordRing> rings(2000, RecordRing{1U << 20U});
+  for (RecordRing& ring : rings) ring.append(numbered(0, 10));
+  // What is reserved for each is 24 pages.
+  EXPECT_LT(resident_pages() - before, rings.size() * 6);
 }
 
 TEST(RecordRing, KeepsAtLeastOne) {
