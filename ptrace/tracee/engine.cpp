@@ -203,7 +203,7 @@ void Engine::detach_one(Thread& thread) {
   }
 }
 
-Result<void> Engine::detach_all(pid_t pid, pid_t last) {
+Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last) {
   Process* process = find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "detach", as_detail(pid));
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
@@ -219,7 +219,10 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last) {
   for (const auto& thread : process->threads()) {
     if (thread->tid() != last) detach_one(*thread);
   }
-  if (Thread* thread = process->find(last)) detach_one(*thread);
+  if (Thread* thread = process->find(last)) {
+    if (before_last) before_last();
+    detach_one(*thread);
+  }
   forget_process(pid);
   return {};
 }
@@ -228,9 +231,9 @@ Result<void> Engine::detach(pid_t pid) {
   return detach_all(pid, pid);
 }
 
-Result<void> Engine::let_go(ThreadId last) {
+Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_last) {
   let_go_.insert(last.pid);
-  return detach_all(last.pid, last.tid);
+  return detach_all(last.pid, last.tid, before_last);
 }
 
 Result<void> Engine::kill(pid_t pid) {

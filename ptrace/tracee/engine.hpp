@@ -57,7 +57,8 @@ class Engine {
   Result<void> detach(pid_t pid);
   /// detach() of a process that was launched; its end is reported all the same. When `last` runs
   /// again no thread of the process is traced any more.
-  Result<void> let_go(ThreadId last);
+  /// @param before_last  Called when all others are let go, and `last` is as it will go on.
+  Result<void> let_go(ThreadId last, const std::function<void()>& before_last = {});
   Result<void> kill(pid_t pid);
   /// Processes the client knows of.
   [[nodiscard]] std::vector<Process*> processes() const;
@@ -91,6 +92,8 @@ class Engine {
   std::set<int> pass_signals;
   std::optional<std::set<int>> program_signals;
   ReportedEvents reported;
+  /// Asked first about stops of tasks that are not the engine's, or not any more; true: seen to.
+  std::function<bool(pid_t, const WaitStatus&)> on_stranger;
   /// Called for a thread that is recorded, though the client has not asked for it yet, from now on.
   std::function<void(Thread&)> on_recorded_unasked;
   /// What is launched or attached to from now on is recorded at once, so that a client who asks
@@ -189,7 +192,7 @@ class Engine {
   void forget_process(pid_t pid);
   void take_terminal_back();
   Result<void> seize_tasks(Process& process);
-  Result<void> detach_all(pid_t pid, pid_t last);
+  Result<void> detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last = {});
   void detach_one(Thread& thread);
   [[nodiscard]] int detach_signal(Thread& thread) const;
 

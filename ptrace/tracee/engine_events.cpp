@@ -52,6 +52,7 @@ bool Engine::wait_one(pid_t tid) {
 void Engine::handle(pid_t tid, const WaitStatus& status) {
   const auto found = by_tid_.find(tid);
   if (found == by_tid_.end()) {
+    if (status.stopped() && on_stranger && on_stranger(tid, status)) return;
     // A new child's first stop may overtake its parent's event. Ends of threads that went with an
     // exec need nobody.
     if (status.is_event(PTRACE_EVENT_EXIT)) {

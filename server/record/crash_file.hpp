@@ -37,6 +37,7 @@ class CrashFiles final : public RecordObserver {
 
   [[nodiscard]] bool wants(pid_t pid, const Ending& ending) override;
   void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) override;
+  void on_checked(pid_t pid, const Ending& ending) override;
   /// Decides about the children's files.
   /// @return What to tell the user, a line each; nothing after a success.
   [[nodiscard]] std::string finish(const tracee::StopEvent& end);

@@ -80,6 +80,9 @@ Recorder::Recorder(const RecorderOptions& options)
   // Harmless ones need nobody.
   engine_.pass_signals = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH, SIGSTOP,
                           SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM,  SIGVTALRM};
+  engine_.on_stranger = [this](pid_t tid, const tracee::WaitStatus& status) {
+    return leak_watch_.on_stop(tid, status);
+  };
 }
 
 Recorder::~Recorder() = default;
@@ -197,10 +200,23 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   }
   const pid_t pid = event.thread.pid;
   look(event.thread, {.reason = EndReason::kLeakCheck, .sanitized = true});
+  // Of the program itself that succeeds but for leaks the status tells.
+  const auto exit_code = sanitizers_.exit_code(pid);
+  const bool watched = exit_code && (*exit_code != 0 || pid != program_) && !observers_.empty();
+  const auto watch = [&] {
+    if (watched) leak_watch_.begin(*thread);
+  };
   sanitizers_.on_end(pid);
-  if (const auto done = engine_.let_go(event.thread); !done) {
+  if (const auto done = engine_.let_go(event.thread, watch); !done) {
     log::server().warn("pid={}: {}", pid, done.error().message());
   }
+}
+
+void Recorder::handle_checked(pid_t pid, bool by_sanitizer, int exit_code) {
+  const Ending ending{.reason = by_sanitizer ? EndReason::kSanitizer : EndReason::kExit,
+                      .exit_code = exit_code,
+                      .sanitized = true};
+  for (RecordObserver* observer : observers_) observer->on_checked(pid, ending);
 }
 
 void Recorder::flush_all() {

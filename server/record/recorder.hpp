@@ -17,6 +17,7 @@
 #include "ptrace/tracee/engine.hpp"
 #include "server/record/ending.hpp"
 #include "server/record/forwarded_signals.hpp"
+#include "server/record/leak_watch.hpp"
 #include "server/record/run_clock.hpp"
 #include "server/record/sanitizers.hpp"
 
@@ -41,6 +42,9 @@ class RecordObserver {
   virtual void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) {
     (void)process, (void)thread, (void)ending;
   }
+  /// The leak check of a process is over that was shown before it (kLeakCheck), and it ends now:
+  /// kSanitizer for a leak, else kExit. Not told of every process.
+  virtual void on_checked(pid_t pid, const Ending& ending) { (void)pid, (void)ending; }
   /// The process is gone; its threads' traces are, too.
   virtual void on_end(pid_t pid, const tracee::StopEvent& end) { (void)pid, (void)end; }
 };
@@ -91,6 +95,7 @@ class Recorder {
   void handle_signal(const tracee::StopEvent& event);
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);
+  void handle_checked(pid_t pid, bool by_sanitizer, int exit_code);
   /// Shows a process to the observers, if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);
   [[nodiscard]] bool wanted(pid_t pid, const Ending& ending) const;
@@ -113,6 +118,9 @@ class Recorder {
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
   Sanitizers sanitizers_{engine_};
+  LeakWatch leak_watch_{[this](pid_t pid, bool by_sanitizer, int exit_code) {
+    handle_checked(pid, by_sanitizer, exit_code);
+  }};
   std::vector<RecordObserver*> observers_;
   pid_t program_ = 0;
   bool timed_out_ = false;

@@ -11,6 +11,7 @@
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
+#include "server/record/library_function.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -125,6 +126,13 @@ bool is_ending_itself(tracee::Thread& thread) {
   return makes_system_call(thread, kExit, kExit32);
 }
 
+bool lies_in_a_runtime(pid_t pid, std::span<const tracee::MapEntry> maps, TraceeAddr pc) {
+  const auto map = std::find_if(maps.begin(), maps.end(), [&](const tracee::MapEntry& each) {
+    return each.start <= pc.value() && pc.value() < each.end;
+  });
+  return map != maps.end() && holds_a_runtime(pid, *map);
+}
+
 void Sanitizers::on_exec(pid_t pid) {
   processes_.erase(pid);
   if (!file_names_a_sanitizer(tracee::ProcFs{}.path(pid, "exe")) && !preloads_a_sanitizer(pid)) {
@@ -152,6 +160,10 @@ void Sanitizers::find_leak_checks(tracee::Process& process, Found& found) {
       if (engine_.insert(process.pid(), {.address = address})) found.leak_checks.insert(address);
     }
   }
+  if (found.leak_checks.empty()) return;
+  // The check is made when the program has called it.
+  const auto exit = find_library_function(*maps, "libc.so", "exit");
+  if (exit && engine_.insert(process.pid(), {.address = *exit})) found.exit = *exit;
   log::server().debug("pid={}: {} calls of a leak check", process.pid(), found.leak_checks.size());
 }
 
@@ -161,11 +173,29 @@ Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {
   const auto pc = thread.pc();
   if (found == processes_.end() || !pc) return Stop::kNotOurs;
   if (found->second.leak_checks.contains(*pc)) return Stop::kLeakCheck;
+  if (*pc == found->second.exit) {
+    note_exit(thread, found->second);
+    return Stop::kGoOn;
+  }
   if (*pc != found->second.entry) return Stop::kNotOurs;
   (void)engine_.remove(process.pid(), {.address = *pc});
   found->second.entry = TraceeAddr{};
   find_leak_checks(process, found->second);
   return Stop::kGoOn;
+}
+
+void Sanitizers::note_exit(tracee::Thread& thread, Found& found) {
+  constexpr std::uint64_t kMask = 0xff;
+  if (const auto regs = thread.user_regs()) {
+    found.exit_code = static_cast<int>((*regs)[UserReg::kRdi] & kMask);
+  }
+  (void)engine_.remove(thread.process().pid(), {.address = found.exit});
+  found.exit = TraceeAddr{};
+}
+
+std::optional<int> Sanitizers::exit_code(pid_t pid) const {
+  const auto found = processes_.find(pid);
+  return found == processes_.end() ? std::nullopt : found->second.exit_code;
 }
 
 tracee::Thread* Sanitizers::ending_thread(tracee::Process& process) const {
@@ -175,10 +205,7 @@ tracee::Thread* Sanitizers::ending_thread(tracee::Process& process) const {
     if (!thread->stopped() || !is_ending_process(*thread)) continue;
     const auto pc = thread->pc();
     if (!pc) continue;
-    const auto map = std::find_if(maps->begin(), maps->end(), [&](const tracee::MapEntry& each) {
-      return each.start <= pc->value() && pc->value() < each.end;
-    });
-    if (map != maps->end() && holds_a_runtime(process.pid(), *map)) return thread.get();
+    if (lies_in_a_runtime(process.pid(), *maps, *pc)) return thread.get();
   }
   return nullptr;
 }

@@ -6,8 +6,11 @@
 /// tracer is there already. It starts that task by one known system call: there we let go.
 
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 
+#include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/engine.hpp"
 
 namespace backtrail::server {
@@ -28,6 +31,8 @@ class Sanitizers {
 
   /// The process was built with one.
   [[nodiscard]] bool in(pid_t pid) const { return processes_.contains(pid); }
+  /// What the program has given to exit(), once it has called it.
+  [[nodiscard]] std::optional<int> exit_code(pid_t pid) const;
   /// One of the threads, all of which are stopped, is ending the process from inside such a
   /// library.
   /// @return That thread.
@@ -37,13 +42,19 @@ class Sanitizers {
   struct Found {
     TraceeAddr entry;  ///< A breakpoint is there; 0 = no more.
     std::set<TraceeAddr> leak_checks;
+    TraceeAddr exit;  ///< Where exit() begins: a breakpoint is there; 0 = no more.
+    std::optional<int> exit_code;
   };
   void find_leak_checks(tracee::Process& process, Found& found);
+  void note_exit(tracee::Thread& thread, Found& found);
 
   tracee::Engine& engine_;
   std::map<pid_t, Found> processes_;
 };
 
+/// Code of a sanitizer's run-time library is there.
+[[nodiscard]] bool lies_in_a_runtime(pid_t pid, std::span<const tracee::MapEntry> maps,
+                                     TraceeAddr pc);
 /// The system call that ends the process the thread belongs to: exit_group.
 [[nodiscard]] bool is_ending_process(tracee::Thread& thread);
 /// exit: of one thread.

@@ -126,22 +126,24 @@ INSTANTIATE_TEST_SUITE_P(Children, Ending,
                                          crash("child", "1"),
                                          Case{"crashes", {"children", "10"}, false}));
 
-INSTANTIATE_TEST_SUITE_P(Address, Ending,
-                         testing::Values(sanitized("address", "fine", false),
-                                         sanitized("address", "exit", false, "0"),
-                                         sanitized("address", "use-after-free", true),
-                                         sanitized("address", "null", true),
-                                         sanitized("address", "leak", true),
-                                         sanitized("address", "thread", false),
-                                         sanitized("address", "hold", false, "200")));
+INSTANTIATE_TEST_SUITE_P(
+    Address, Ending,
+    testing::Values(
+        sanitized("address", "fine", false), sanitized("address", "exit", false, "0"),
+        sanitized("address", "exit", false, "1"), sanitized("address", "exit", false, "3"),
+        sanitized("address", "child", false, "3"), sanitized("address", "use-after-free", true),
+        sanitized("address", "null", true), sanitized("address", "leak", true),
+        sanitized("address", "leak", true, "1"), sanitized("address", "leak", true, "3"),
+        sanitized("address", "thread", false), sanitized("address", "hold", false, "200")));
 
 INSTANTIATE_TEST_SUITE_P(
     OtherSanitizers, Ending,
     testing::Values(sanitized("undefined", "fine", false), sanitized("undefined", "overflow", true),
                     sanitized("undefined", "exit", false, "3"), sanitized("leak", "fine", false),
-                    sanitized("leak", "leak", true), sanitized("leak", "thread", false),
-                    sanitized("leak", "hold", false, "200"), sanitized("thread", "thread", false),
-                    sanitized("thread", "race", true)));
+                    sanitized("leak", "exit", false, "1"), sanitized("leak", "exit", false, "23"),
+                    sanitized("leak", "leak", true), sanitized("leak", "leak", true, "23"),
+                    sanitized("leak", "thread", false), sanitized("leak", "hold", false, "200"),
+                    sanitized("thread", "thread", false), sanitized("thread", "race", true)));
 
 INSTANTIATE_TEST_SUITE_P(DeathTests, Ending,
                          testing::Values(death_tests("fast", "Expected.*", false),

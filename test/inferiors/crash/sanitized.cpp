@@ -5,7 +5,13 @@
 #include <cstring>
 #include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define CHECKS_LEAKS
+#include <sanitizer/lsan_interface.h>
+#endif
 
 int* volatile kept;
 volatile int sink;
@@ -62,6 +68,17 @@ int main(int argc, char** argv) {
   if (!std::strcmp(how, "thread")) {
     std::thread other{[] { sink = 1; }};
     other.join();
+  }
+#ifdef CHECKS_LEAKS
+  // Before the one that is made of itself.
+  if (!std::strcmp(how, "checks")) {
+    std::atexit([] { __lsan_do_recoverable_leak_check(); });
+    std::atexit([] { __lsan_do_recoverable_leak_check(); });
+  }
+#endif
+  if (!std::strcmp(how, "child")) {
+    if (fork() == 0) return 0;
+    wait(nullptr);
   }
   if (!std::strcmp(how, "hold")) {
     hold(number);

@@ -1,0 +1,89 @@
+#include "server/record/library_function.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <elf.h>
+
+#include "ptrace/core/mapped_file.hpp"
+
+namespace backtrail::server {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+template <typename T>
+std::optional<T> read_at(Bytes bytes, std::uint64_t offset) {
+  T out{};
+  if (offset > bytes.size() || bytes.size() - offset < sizeof out) return std::nullopt;
+  std::memcpy(&out, bytes.data() + offset, sizeof out);
+  return out;
+}
+
+std::optional<Elf64_Shdr> section(Bytes file, const Elf64_Ehdr& header, std::uint64_t index) {
+  if (index >= header.e_shnum) return std::nullopt;
+  return read_at<Elf64_Shdr>(file, header.e_shoff + index * sizeof(Elf64_Shdr));
+}
+
+/// The address that the file gives it.
+std::optional<std::uint64_t> symbol_value(Bytes file, const Elf64_Ehdr& header,
+                                          std::string_view name) {
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    const auto table = section(file, header, i);
+    if (!table || table->sh_type != SHT_DYNSYM) continue;
+    const auto names = section(file, header, table->sh_link);
+    if (!names) return std::nullopt;
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
+      const auto symbol = read_at<Elf64_Sym>(file, table->sh_offset + at);
+      if (!symbol) return std::nullopt;
+      const std::uint64_t begin = names->sh_offset + symbol->st_name;
+      if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
+          begin > file.size() || file.size() - begin <= name.size()) {
+        continue;
+      }
+      const auto* text = reinterpret_cast<const char*>(file.data() + begin);
+      if (name == std::string_view{text, name.size()} && text[name.size()] == '\0') {
+        return symbol->st_value;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> file_offset(Bytes file, const Elf64_Ehdr& header,
+                                         std::uint64_t value) {
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    const auto load = read_at<Elf64_Phdr>(file, header.e_phoff + i * sizeof(Elf64_Phdr));
+    if (!load) return std::nullopt;
+    if (load->p_type == PT_LOAD && load->p_vaddr <= value &&
+        value - load->p_vaddr < load->p_filesz) {
+      return value - load->p_vaddr + load->p_offset;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<TraceeAddr> find_library_function(std::span<const tracee::MapEntry> maps,
+                                                std::string_view library,
+                                                std::string_view function) {
+  const auto is_it = [&](const tracee::MapEntry& map) {
+    const std::string_view path{map.path};
+    return map.execute && path.substr(path.rfind('/') + 1).starts_with(library);
+  };
+  const auto code = std::find_if(maps.begin(), maps.end(), is_it);
+  if (code == maps.end()) return std::nullopt;
+  const auto file = tracee::MappedFile::open(code->path);
+  if (!file) return std::nullopt;
+  const auto header = read_at<Elf64_Ehdr>(file->bytes(), 0);
+  if (!header || header->e_ident[EI_CLASS] != ELFCLASS64) return std::nullopt;
+  const auto value = symbol_value(file->bytes(), *header, function);
+  const auto offset = value ? file_offset(file->bytes(), *header, *value) : std::nullopt;
+  if (!offset || *offset < code->offset || *offset - code->offset >= code->end - code->start) {
+    return std::nullopt;
+  }
+  return TraceeAddr{code->start + (*offset - code->offset)};
+}
+
+}  // namespace backtrail::server
