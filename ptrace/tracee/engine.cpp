@@ -213,6 +213,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last) {
     thread->trace().reset();
   }
   (void)process->breakpoints().lift_all();
+  (void)process->address_limit.lower(pid);
   process->clear_debug();
   for (const auto& thread : process->threads()) {
     if (thread->tid() != last) detach_one(*thread);
