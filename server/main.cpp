@@ -1,5 +1,6 @@
 // backtrail, and backtrail-gdbserver: one program, two command lines.
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -48,6 +49,7 @@ struct Runner {
 int main(int argc, char** argv) {
   restore_loader_environment(environ);
   if (argc > 0) restore_process_name(argv[0]);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that would be too large is an error (EFBIG)
   try {
     const std::vector<std::string> arguments(argv, argv + argc);
     return std::visit(Runner{}, parse_command_line(arguments));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -33,6 +34,8 @@ using arch::x86::translate::Slot;
 /// The file: table and code, the parts of threads, the rest of the table.
 constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
 constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
+static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
+              AddressLimit::kMostBytes);
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's kept code has one to itself from here on.
@@ -171,8 +174,12 @@ CacheMemory::~CacheMemory() {
 
 Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
   std::unique_ptr<CacheMemory> memory{new CacheMemory};
-  BT_CHECKED(memory->map(thread));
-  return memory;
+  Process& process = thread.process();
+  process.address_limit.leave_room(process.pid(), kMappedBytes);
+  const auto done = memory->map(thread);
+  if (done) return memory;
+  (void)process.address_limit.lower(process.pid());
+  return fail(done.error());
 }
 
 Result<void> CacheMemory::map(Thread& thread) {
@@ -292,6 +299,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
 }
 
 Result<void> CacheMemory::remove(Thread& thread) {
+  if (std::exchange(removed_, true)) return {};
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
   BT_CHECKED(remote.call(SYS_munmap, {mapping().value(), kSharedBytes}));
   BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableSpan}));
@@ -299,6 +307,15 @@ Result<void> CacheMemory::remove(Thread& thread) {
     BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
   }
   return {};
+}
+
+bool CacheMemory::has_mapped(TraceeAddr address) const {
+  const auto is_in = [=](TraceeAddr begin, std::uint64_t bytes) {
+    return address >= begin && address < begin + bytes;
+  };
+  return is_in(mapping(), kSharedBytes) || is_in(table_, kTableSpan) ||
+         std::any_of(chunks_.begin(), chunks_.end(),
+                     [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
 }
 
 void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
@@ -326,9 +343,11 @@ void CacheMemory::set_log(std::size_t index, const std::optional<LogRange>& log)
 }
 
 Result<void> CacheMemory::add_chunk(Thread& thread) {
+  Process& process = thread.process();
+  process.address_limit.leave_room(process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes);
   BT_TRY(const BorrowedName name, BorrowedName::of(thread));
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-  BT_TRY(const ProgramFile file, ProgramFile::make(thread.process(), remote, name, kThreadsBytes));
+  BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kThreadsBytes));
   void* here = ::mmap(nullptr, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.here(), 0);
   auto done = here != MAP_FAILED ? map_chunk(remote, file.there()) : fail_errno("mmap");
   if (done) {

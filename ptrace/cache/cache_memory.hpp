@@ -131,14 +131,20 @@ class ThreadMemory {
 
 class CacheMemory {
  public:
+  /// Of the program's address space, at first.
+  static constexpr std::uint64_t kMappedBytes = kSharedBytes + kTableSpan + kThreadsBytes;
+
   /// Sets everything up, with the first thread's part ready for this thread. It must be in a stop
   /// outside system calls. Errors: kTraceeGone, kUnsupported; errnos of the calls made.
   static Result<std::unique_ptr<CacheMemory>> create(Thread& thread);
   ~CacheMemory();
   CacheMemory(const CacheMemory&) = delete;
   CacheMemory& operator=(const CacheMemory&) = delete;
-  /// Takes the mappings out of the program.
+  /// Takes the mappings out of the program, once.
   Result<void> remove(Thread& thread);
+  [[nodiscard]] bool removed() const { return removed_; }
+  /// It is one of ours.
+  [[nodiscard]] bool has_mapped(TraceeAddr address) const;
 
   [[nodiscard]] TraceeAddr code() const { return code_; }
   /// Where the mapping that the code is in begins.
@@ -169,6 +175,8 @@ class CacheMemory {
   /// In a thread's page, behind the slots: for the arguments of calls made on our behalf. What
   /// create() leaves in that of the first thread are the actions of SIGSEGV and of SIGTRAP.
   static constexpr std::uint64_t kScratchOffset = 2048;
+  /// The limit that a call of the program's sets.
+  static constexpr std::uint64_t kLimitOffset = 3072;
   /// `index` has been prepared.
   [[nodiscard]] ThreadMemory thread(std::size_t index) const;
   /// Sees that the part may be used: there is a guard page behind its ring. Errors as create().
@@ -220,6 +228,7 @@ class CacheMemory {
   std::uint64_t settled_ = 0;  ///< Of table and code.
   TraceeAddr code_;
   TraceeAddr table_;
+  bool removed_ = false;
   std::vector<ThreadChunk> chunks_;
   std::size_t guarded_ = 1;  ///< So many parts have their guard page.
   std::size_t areas_ = 0;

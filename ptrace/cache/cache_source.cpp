@@ -166,7 +166,8 @@ bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) con
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
   if (process_.lifted_for_vfork || !everybody_recorded()) return false;
-  return space_ ? !space_->forbidden() : is_plain(thread);
+  const auto& space = process_.cache_space;
+  return (space_ || is_plain(thread)) && !(space && space->forbidden());
 }
 
 bool CacheSource::enter(Thread& thread) {
@@ -213,22 +214,28 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 
 Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   filter_call_.reset();
-  note_system_call(thread);
+  if (memory_has_to_wait(thread)) return let_others_go(thread, how);
+  note_system_call(thread, how);
   if (how.signal != 0) note_signal_frame(thread);
   if (how.signal == 0 && filter_has_to_wait()) {
+    end_changed_call(thread);
+    end_limit_call(thread);
     filter_call_.reset();
-    call_out();
-    // It stops again before it executes anything, and the others have had time.
-    BT_CHECKED(thread.interrupt());
-    note_resumed(how);
-    return thread.run(RunRequest::kContinue, 0);
+    return let_others_go(thread, how);
   }
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
 
-void CacheSource::note_system_call(Thread& thread) {
-  if (!process_.cache_space && !kept_store_) return;
+Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
+  call_out();
+  BT_CHECKED(thread.interrupt());
+  note_resumed(how);
+  return thread.run(RunRequest::kContinue, 0);
+}
+
+void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
+  if (!process_.cache_space && !kept_store_ && !process_.address_limit.program()) return;
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
@@ -238,15 +245,18 @@ void CacheSource::note_system_call(Thread& thread) {
     return;
   }
   const auto effect = cache::effect_of(*regs);
-  if (effect == cache::SyscallEffect::kAddressLimit && kept_store_) cache::give_room_back(thread);
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
+  if (process_.cache_space) note_writes(thread, *regs);
+  if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
+  const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
+  if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
   if (!process_.cache_space) return;
   cache::CacheSpace& space = *process_.cache_space;
-  note_writes(thread, *regs);
   switch (effect) {
     case cache::SyscallEffect::kNone:
     case cache::SyscallEffect::kFilter:
     case cache::SyscallEffect::kAddressLimit:
+    case cache::SyscallEffect::kLocksAll:
       break;
     case cache::SyscallEffect::kMappings:
       // Before the call, for other threads; and after it, for what they have seen meanwhile.
@@ -268,8 +278,12 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     keeps_awake_ = false;
     hold(false);
     filter_call_.reset();
+    limit_call_.reset();
+    changed_call_.reset();
+    mapping_call_.reset();
     written_.clear();
     process_.leave_cache_space();
+    if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     stop_signal_due_ = false;
     // Half of it must not be refused.
     if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
@@ -277,14 +291,17 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (in_cache_) return cache_stop(thread, status);
   keep_awake(false);
+  end_changed_call(thread);
+  end_limit_call(thread);
   end_filter(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   note_written(&thread);
   if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
     if (process_.cache_space) process_.cache_space->change_mappings(*change);
   }
-  if (stop_signal_due_ && own_stop_signal(thread)) {
-    stop_signal_due_ = false;
+  const bool own_stop = stop_signal_due_ && own_stop_signal(thread);
+  if (own_stop) stop_signal_due_ = false;
+  if (own_stop || is_memory_wanted(thread, status)) {
     (void)resume(thread, last_resume());
     return StopVerdict::kResumed;
   }
@@ -313,7 +330,9 @@ bool CacheSource::own_stop_signal(Thread& thread) const {
   const WaitStatus& status = thread.status();
   if (status.kind != WaitKind::kStopped || status.signal != SIGSTOP) return false;
   const auto info = request::read_siginfo(thread.tid());
-  return info && info->si_code == SI_TKILL;
+  // With too many signals pending (RLIMIT_SIGPENDING) the kernel forgets where it came from.
+  const auto is_forgotten = [&] { return info->si_code == SI_USER && info->si_pid == 0; };
+  return info && (info->si_code == SI_TKILL || is_forgotten());
 }
 
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
@@ -436,9 +455,7 @@ void CacheSource::detach(Thread& thread) {
   // Nobody else looks after this thread's faults.
   if (space) (void)space->end_all_quiet(thread);
   if (!space || space->used()) return;
-  if (auto removed = space->memory().remove(thread); !removed) {
-    log::ptrace().warn("tid={}: {}", thread.tid(), removed.error().message());
-  }
+  remove_memory(thread, *space);
   process_.leave_cache_space();
 }
 

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <sys/resource.h>
+
 #include "arch/x86/raw_registers.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/cache/busy_log.hpp"
@@ -79,7 +81,12 @@ class CacheSource final : public StepSource {
   /// Makes the other threads leave translated code.
   void call_out();
   [[nodiscard]] bool everybody_recorded() const;
-  void note_system_call(Thread& thread);
+  void note_system_call(Thread& thread, const SourceResume& how);
+  /// The thread stops again before it executes anything, and others have had time.
+  Result<void> let_others_go(Thread& thread, const SourceResume& how);
+  /// Who has not left translated code by then does not stop at all, as in a call that cannot be
+  /// interrupted.
+  static constexpr unsigned kMostWaits = 20'000;
   /// One instruction at its native address, or what is in front of it.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
@@ -100,6 +107,28 @@ class CacheSource final : public StepSource {
   /// What was to be written, is; by a thread that is there or not any more.
   void note_written(Thread* thread);
   void keep_awake(bool on);
+
+  // cache_source_limits.cpp
+  /// The next instruction sets the limit of address space, or asks for it.
+  void begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs, bool is_watched);
+  /// It has, or has failed to, or not begun.
+  void end_limit_call(Thread& thread);
+  /// Sets the thread going with another call than it is about to make.
+  bool change_call(Thread& thread, const arch::x86::UserRegs& regs,
+                   const arch::x86::UserRegs& changed);
+  void end_changed_call(Thread& thread);
+  /// The next instruction locks memory: all that is mapped, but for ours.
+  void begin_lock_call(Thread& thread, const arch::x86::UserRegs& regs);
+  [[nodiscard]] bool may_lock_all(Thread& thread, std::uint64_t bytes) const;
+  [[nodiscard]] bool is_own_limit(const cache::LimitCall& call) const;
+  /// What the thread wants to have mapped is refused, or may have been, because of what is ours.
+  [[nodiscard]] bool is_memory_wanted(Thread& thread, const WaitStatus& status);
+  /// Nothing of ours is mapped any more before the thread goes on; true: others have to leave
+  /// translated code first.
+  bool memory_has_to_wait(Thread& thread);
+
+  /// Nobody is in translated code, nor will be.
+  void remove_memory(Thread& thread, cache::CacheSpace& space);
 
   // cache_source_filters.cpp
   /// The next instruction installs a filter.
@@ -164,7 +193,16 @@ class CacheSource final : public StepSource {
     std::optional<int> before;            ///< So many are in force.
   };
   std::optional<FilterCall> filter_call_;  ///< That comes next.
-  unsigned filter_waits_ = 0;
+  unsigned waits_ = 0;
+  struct LimitedCall {
+    cache::LimitCall call;
+    TraceeAddr behind;
+    std::optional<rlimit> wanted;
+    std::optional<rlimit> given;  ///< In its place.
+  };
+  std::optional<LimitedCall> limit_call_;            ///< Has been begun.
+  std::optional<arch::x86::UserRegs> changed_call_;  ///< Likewise; this is the program's.
+  std::optional<arch::x86::UserRegs> mapping_call_;  ///< Likewise; it may be refused.
   bool holds_ = false;
   std::optional<std::uint64_t> mask_before_;             ///< Of the step that has been begun.
   std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.

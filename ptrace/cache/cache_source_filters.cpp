@@ -11,9 +11,6 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Who has not left by then does not stop at all, as in a call that cannot be interrupted.
-constexpr unsigned kMostWaits = 20'000;
-
 /// How many are in force; nothing: the kernel does not say.
 std::optional<int> filters_of(pid_t tid) {
   const auto status = ProcFs{}.status(tid);
@@ -42,7 +39,7 @@ void CacheSource::end_filter(Thread& thread) {
   const auto call = std::exchange(filter_call_, std::nullopt);
   if (!call) return;
   hold(false);
-  filter_waits_ = 0;
+  waits_ = 0;
   const auto now = filters_of(thread.tid());
   const bool known = now && call->before;
   if (known && *now == *call->before) return;  // it has failed, or not begun
@@ -62,7 +59,7 @@ bool CacheSource::filter_has_to_wait() {
     return false;
   }
   hold(true);
-  return space->anybody_inside() && ++filter_waits_ < kMostWaits;
+  return space->anybody_inside() && ++waits_ < kMostWaits;
 }
 
 void CacheSource::hold(bool on) {

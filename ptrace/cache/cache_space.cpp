@@ -14,6 +14,7 @@
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/resource_limits.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -81,8 +82,11 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   space->inline_calls_ = inline_system_calls();
   restrict_inline_calls(space->inline_calls_, process.filters);
   space->stop_by_fault_ = !let_threads_stop(process.filters);
-  if (!let_pages_be_quiet(process.filters)) space->keep_awake(true);
+  const auto data = limit_of(process.pid(), LimitedResource::kData);
+  const bool data_counts = !data || data->rlim_cur != RLIM_INFINITY;
+  if (data_counts || !let_pages_be_quiet(process.filters)) space->keep_awake(true);
   BT_TRY(space->memory_, CacheMemory::create(thread));
+  space->leave_mapping_calls(space->inline_calls_);
   space->code_ = std::make_unique<CodeCache>(
       *space->memory_,
       translate::CodeSource{
@@ -252,11 +256,29 @@ void CacheSpace::restrict_calls(const SeccompFilters& filters) {
   for (std::size_t slot = 0; stop_by_fault_ && slot < kMaxThreads; ++slot) {
     if (slots_.test(slot)) note_way_to_stop(slot);
   }
-  const translate::InlineSystemCalls before = inline_calls_;
-  restrict_inline_calls(inline_calls_, filters);
-  if (inline_calls_ == before) return;
+  translate::InlineSystemCalls calls = inline_calls_;
+  restrict_inline_calls(calls, filters);
+  change_calls(calls);
+}
+
+void CacheSpace::change_calls(const translate::InlineSystemCalls& calls) {
+  if (inline_calls_ == calls) return;
+  inline_calls_ = calls;
   write_numbers(inline_calls_, memory_->policy());
   if (!refresh() || !code_->renew_calls()) want_room();
+}
+
+void CacheSpace::leave_mapping_calls(translate::InlineSystemCalls& calls) const {
+  if (!process_.address_limit.counts_ours()) return;
+  for (const auto number : {SYS_brk, SYS_mmap}) {
+    calls.at(static_cast<std::size_t>(number)) = translate::CallCheck::kNever;
+  }
+}
+
+void CacheSpace::note_limit() {
+  translate::InlineSystemCalls calls = inline_calls_;
+  leave_mapping_calls(calls);
+  change_calls(calls);
 }
 
 void CacheSpace::forbid(std::string why) {

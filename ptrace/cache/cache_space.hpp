@@ -121,6 +121,10 @@ class CacheSpace {
   /// calls itself.
   void restrict_calls(const SeccompFilters& filters);
 
+  /// The program's address space is limited, or not any more. Where ours counts, it is the first to
+  /// go: calls that may be refused because of it are not made by translated code.
+  void note_limit();
+
   /// A full log raises SIGSEGV. Where that is blocked or ignored the kernel resets the action;
   /// these know it and put it back.
   void segv_action_changed() { segv_action_current_ = false; }
@@ -131,6 +135,9 @@ class CacheSpace {
   CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums);
   /// Signal actions as they were when the memory was set up.
   void take_actions();
+  /// Other calls are to be made by translated code than until now.
+  void change_calls(const translate::InlineSystemCalls& calls);
+  void leave_mapping_calls(translate::InlineSystemCalls& calls) const;
   void begin_keeping(std::shared_ptr<KeptStore> store);
   /// Of a program that has none of its own.
   std::shared_ptr<const KeptCode> code_of_its_kind(const std::string& place);

@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
@@ -26,6 +25,7 @@
 #include "ptrace/cache/call_batch.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/resource_limits.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -58,8 +58,8 @@ bool is_randomized(pid_t pid) {
 }
 
 bool is_limited(pid_t pid) {
-  rlimit limit{};
-  return ::prlimit(pid, RLIMIT_AS, nullptr, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+  const auto limit = limit_of(pid, LimitedResource::kAddressSpace);
+  return !limit || limit->rlim_cur != RLIM_INFINITY;
 }
 
 template <typename T>

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/os/file_size.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -57,20 +58,18 @@ Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
   BT_TRY(const std::uint64_t there, made);
   UniqueFd here{::open(ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)).c_str(),
                        O_RDWR | O_CLOEXEC)};
-  if (here && ::ftruncate(here.get(), static_cast<off_t>(bytes)) == 0) {
-    return ProgramFile{std::move(here), there};
-  }
-  const auto failed = fail_errno("open the program's memfd");
+  const auto sized =
+      here ? set_memory_file_size(here.get(), bytes) : fail_errno("open the program's memfd");
+  if (sized) return ProgramFile{std::move(here), there};
   (void)remote.call(SYS_close, {there});
-  return failed;
+  return fail(sized.error());
 }
 
 Result<ProgramFile> ProgramFile::make_here(RemoteCalls& remote, const BorrowedName& name,
                                            std::uint64_t bytes) {
   UniqueFd here{::memfd_create(kName, MFD_CLOEXEC)};
-  if (!here || ::ftruncate(here.get(), static_cast<off_t>(bytes)) != 0) {
-    return fail_errno("memfd_create");
-  }
+  if (!here) return fail_errno("memfd_create");
+  BT_CHECKED(set_memory_file_size(here.get(), bytes));
   // Who may look at us may open what we have.
   BT_CHECKED(name.set(fmt::format("/proc/{}/fd/{}", ::getpid(), here.get())));
   constexpr auto kAnyFolder = static_cast<std::uint64_t>(AT_FDCWD);

@@ -85,7 +85,6 @@ constexpr std::array kInline{
     SYS_fchmod,
     SYS_umask,
     SYS_gettimeofday,
-    SYS_getrlimit,
     SYS_getrusage,
     SYS_sysinfo,
     SYS_times,
@@ -292,7 +291,8 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_rt_sigaction] = CallCheck::kAction;
     made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
     made[SYS_arch_prctl] = CallCheck::kThreadBase;
-    made[SYS_prlimit64] = CallCheck::kNullThird;
+    made[SYS_getrlimit] = CallCheck::kLimit;
+    made[SYS_prlimit64] = CallCheck::kLimits;
     made[SYS_ppoll] = CallCheck::kNullFourth;
     made[SYS_epoll_pwait] = CallCheck::kNullFifth;
     made[SYS_epoll_pwait2] = CallCheck::kNullFifth;
@@ -332,6 +332,33 @@ void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
   }
 }
 
+std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
+  const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  const bool is_prlimit = number == SYS_prlimit64;
+  // The kernel looks at 32 bits of both.
+  const auto resource =
+      static_cast<std::uint32_t>(regs[is_prlimit ? UserReg::kRsi : UserReg::kRdi]);
+  if (resource != RLIMIT_AS) return std::nullopt;
+  LimitCall call;
+  switch (number) {
+    case SYS_getrlimit:
+      call.old_at = TraceeAddr{regs[UserReg::kRsi]};
+      return call;
+    case SYS_setrlimit:
+      call.new_at = TraceeAddr{regs[UserReg::kRsi]};
+      call.new_in = UserReg::kRsi;
+      return call;
+    case SYS_prlimit64:
+      call.process = static_cast<std::int32_t>(regs[UserReg::kRdi]);
+      call.new_at = TraceeAddr{regs[UserReg::kRdx]};
+      call.new_in = UserReg::kRdx;
+      call.old_at = TraceeAddr{regs[UserReg::kR10]};
+      return call;
+    default:
+      return std::nullopt;
+  }
+}
+
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
   const std::uint64_t first = regs[UserReg::kRdi];
   const std::uint64_t second = regs[UserReg::kRsi];
@@ -366,11 +393,12 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
       if (first == PR_SET_SECCOMP && second == SECCOMP_MODE_FILTER) return SyscallEffect::kFilter;
       return first == PR_SET_SECCOMP || first == kUserDispatch ? SyscallEffect::kSandbox
                                                                : SyscallEffect::kNone;
+    case SYS_getrlimit:
     case SYS_setrlimit:
-      return first == RLIMIT_AS ? SyscallEffect::kAddressLimit : SyscallEffect::kNone;
     case SYS_prlimit64:
-      return second == RLIMIT_AS && regs[UserReg::kRdx] != 0 ? SyscallEffect::kAddressLimit
-                                                             : SyscallEffect::kNone;
+      return limit_call_of(regs) ? SyscallEffect::kAddressLimit : SyscallEffect::kNone;
+    case SYS_mlockall:
+      return (first & MCL_CURRENT) != 0 ? SyscallEffect::kLocksAll : SyscallEffect::kNone;
     case SYS_rt_sigaction:
       return first == SIGSEGV && second != 0 ? SyscallEffect::kSegvAction : SyscallEffect::kNone;
     default:
@@ -396,6 +424,16 @@ WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
       // What is not writable must stay so (PR_SET_MDWE).
       return regs[UserReg::kRdi] == kDenyWriteExecute ? WriteEffect::kAnyTime
                                                       : WriteEffect::kArguments;
+    // What becomes writable counts.
+    case SYS_setrlimit:
+      return static_cast<std::uint32_t>(regs[UserReg::kRdi]) == RLIMIT_DATA
+                 ? WriteEffect::kAnyTime
+                 : WriteEffect::kArguments;
+    case SYS_prlimit64:
+      return static_cast<std::uint32_t>(regs[UserReg::kRsi]) == RLIMIT_DATA &&
+                     regs[UserReg::kRdx] != 0
+                 ? WriteEffect::kAnyTime
+                 : WriteEffect::kArguments;
     case SYS_io_setup:
     case SYS_io_uring_setup:
     case SYS_userfaultfd:

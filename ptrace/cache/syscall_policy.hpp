@@ -3,6 +3,7 @@
 /// What system calls mean for translated code.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "arch/base/address.hpp"
@@ -34,7 +35,8 @@ enum class SyscallEffect : unsigned char {
   kSandbox,       ///< The program restricts its system calls, also those that we would make.
   kFilter,        ///< Likewise, by a filter, to which its third argument leads.
   kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
-  kAddressLimit,  ///< Bounds how much may be mapped.
+  kAddressLimit,  ///< Bounds how much may be mapped, or asks for the bound.
+  kLocksAll,      ///< Locks all memory that is mapped.
 };
 
 /// What a call of effect kMappings does, at most.
@@ -44,6 +46,15 @@ struct MappingChange {
   bool new_code = false;  ///< There may be executable memory that was not there before.
 };
 [[nodiscard]] MappingChange mapping_change_of(const arch::x86::UserRegs& regs);
+
+/// What a call of effect kAddressLimit does.
+struct LimitCall {
+  std::int32_t process = 0;  ///< Whose limit it is, as the program names it; 0: its own.
+  TraceeAddr new_at;         ///< Null: it sets nothing, or asks for nothing.
+  arch::x86::UserReg new_in{};
+  TraceeAddr old_at;
+};
+[[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs);
 
 /// Of the call that the thread is about to make.
 [[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);

@@ -215,6 +215,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
     thread->trace().reset();
   }
   (void)process->breakpoints().lift_all();
+  (void)process->address_limit.lower(pid);
   process->clear_debug();
   for (const auto& thread : process->threads()) {
     if (thread->tid() != last) detach_one(*thread);

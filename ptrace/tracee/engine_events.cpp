@@ -267,6 +267,7 @@ void Engine::release_child(Process& child) {
     log::ptrace().warn("pid={}: breakpoints stay in a forked child: {}", child.pid(),
                        lifted.error().message());
   }
+  (void)child.address_limit.lower(child.pid());
   (void)request::detach(child.pid());
   forget_process(child.pid());
 }

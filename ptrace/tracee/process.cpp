@@ -143,6 +143,7 @@ void Process::inherit_from(Process& parent) {
   breakpoints_ = parent.breakpoints_.copy_for(memory_);
   restartable = parent.restartable;
   filters = parent.filters;
+  address_limit = parent.address_limit;
 }
 
 }  // namespace backtrail::tracee

@@ -17,6 +17,7 @@
 #include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/trap_guard.hpp"
+#include "ptrace/tracee/address_limit.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
 #include "ptrace/tracee/process_memory.hpp"
@@ -75,7 +76,8 @@ class Process final : public decoder::CodeReader {
   Result<void> renew_memory();
   /// `survivor` has done that: everything known of the old program is dropped.
   void become_new_image(Thread& survivor);
-  /// Takes over what a forked child has of its parent: breakpoints in its memory, filters.
+  /// Takes over what a forked child has of its parent: breakpoints in its memory, filters,
+  /// limits.
   void inherit_from(Process& parent);
   /// A vfork's child uses its parent's memory, and what lies there for translated code.
   void share_cache_space(const Process& parent);
@@ -89,6 +91,7 @@ class Process final : public decoder::CodeReader {
   RestartableSections restartable;
   /// Those that one of its threads, or of its parents', was seen to install.
   SeccompFilters filters;
+  AddressLimit address_limit;
   /// What recorded threads share while they run translated code.
   std::shared_ptr<cache::CacheSpace> cache_space;
   /// A forked child that the client has not been told of.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -20,38 +21,46 @@ namespace {
 
 constexpr std::size_t kPage = cache::QuietPages::kPageBytes;
 
-class QuietCode : public testing::TestWithParam<const char*> {
- protected:
-  /// The most pages that were quiet at a stop.
-  static std::size_t run(int stops) {
-    std::size_t quiet = 0;
-    const Outcome outcome = run_recorded({.program = "quiet",
-                                          .arguments = {GetParam()},
-                                          .stops = stops,
-                                          .threads = true,
-                                          .collects = false,
-                                          .at_stop = [&](EngineDriver&, Thread& thread) {
-                                            const auto& space = thread.process().cache_space;
-                                            if (space)
-                                              quiet = std::max(quiet, space->quiet().size());
-                                          }});
-    EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
-    return quiet;
-  }
-};
+/// The most pages that were quiet at a stop.
+std::size_t run_quiet(const char* how, int stops) {
+  std::size_t quiet = 0;
+  const Outcome outcome = run_recorded({.program = "quiet",
+                                        .arguments = {how},
+                                        .stops = stops,
+                                        .threads = true,
+                                        .collects = false,
+                                        .at_stop = [&](EngineDriver&, Thread& thread) {
+                                          const auto& space = thread.process().cache_space;
+                                          if (space) quiet = std::max(quiet, space->quiet().size());
+                                        }});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+  return quiet;
+}
+
+class QuietCode : public testing::TestWithParam<const char*> {};
 
 TEST_P(QuietCode, MayBeWrittenLikeAnyOther) {
-  EXPECT_GT(run(0), 0U);
+  EXPECT_GT(run_quiet(GetParam(), 0), 0U);
 }
 
 TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhileItIsInterrupted) {
-  (void)run(100);
+  (void)run_quiet(GetParam(), 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
                          testing::Values("store", "locked", "string", "border", "bulk", "kernel",
                                          "child", "thread", "signals", "mappings"),
                          [](const auto& test) { return std::string{test.param}; });
+
+/// What becomes writable again would count anew, and might be refused.
+TEST(QuietPages, AreNoneWhereDataIsLimited) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  const rlimit limited{std::min<rlim_t>(1ULL << 40, before.rlim_max), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limited), 0);
+  EXPECT_EQ(run_quiet("store", 0), 0U);
+  EXPECT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
+}
 
 std::vector<MapEntry> anonymous_code(pid_t pid) {
   auto maps = ProcFs{}.maps(pid);

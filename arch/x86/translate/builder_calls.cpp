@@ -10,7 +10,7 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
 // Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h,
-// asm/unistd_64.h).
+// asm/unistd_64.h, asm-generic/resource.h).
 constexpr std::uint8_t kFault = 14;  // EFAULT
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
@@ -19,6 +19,7 @@ constexpr std::uint32_t kBlock = 0;
 constexpr std::uint32_t kUnblock = 1;
 constexpr std::uint32_t kSetMask = 2;
 constexpr std::uint32_t kFutex = 202;
+constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
 
 /// In place of a number that is not known before the call is made.
 constexpr std::uint32_t kNumberInSlot = ~0U;
@@ -243,7 +244,14 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
     case CallCheck::kSignalMask:
       note_mask(made, left);
       break;
-    case CallCheck::kNullThird:
+    case CallCheck::kLimit:
+      emit_.subtract_from_rdi_to_rcx(kAddressSpace);
+      jump_if_rcx_zero_to(left);
+      jump_to(made);
+      break;
+    case CallCheck::kLimits:
+      emit_.subtract_from_esi_to_rcx(kAddressSpace);
+      jump_if_rcx_zero_to(left);
       if_null(Gpr::kRdx);
       break;
     case CallCheck::kNullFourth:

@@ -160,6 +160,11 @@ void Emitter::subtract_from_rsi_to_rcx(std::uint32_t value) {
   word32(0 - value);
 }
 
+void Emitter::subtract_from_esi_to_rcx(std::uint32_t value) {
+  bytes({0x8d, 0x8e});
+  word32(0 - value);
+}
+
 void Emitter::add_rdi_to_rcx() {
   bytes({0x48, 0x8d, 0x0c, 0x39});
 }

@@ -84,6 +84,7 @@ class Emitter {
   void move_eax_to_rcx();
   void subtract_from_eax_to_rcx(std::uint32_t value);
   void subtract_from_rsi_to_rcx(std::uint32_t value);
+  void subtract_from_esi_to_rcx(std::uint32_t value);
   /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]
   void add_rdi_to_rcx();
   void add_rsi_less_one_to_rcx();

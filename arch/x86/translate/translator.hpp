@@ -50,7 +50,8 @@ enum class CallCheck : std::uint8_t {
   kAction,      ///< As rt_sigaction(), but for SIGSEGV and SIGTRAP.
   kThreadBase,  ///< As arch_prctl(), for the base of fs alone.
   kSignalMask,  ///< As rt_sigprocmask(); Slot::kSegvBlocked is kept true.
-  kNullThird,   ///< As prlimit64() that sets nothing: its third argument is null.
+  kLimit,       ///< As getrlimit(), but for RLIMIT_AS.
+  kLimits,      ///< As prlimit64(), likewise, that sets nothing: its third argument is null.
   kNullFourth,  ///< As ppoll() that changes no signal mask, and so on.
   kNullFifth,
   kNullSixth,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <ostream>
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <gtest/gtest.h>
@@ -149,9 +150,17 @@ TEST_F(TranslatedCalls, SeeTheirNumberWhenTheyAreMade) {
 }
 
 TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {
-  EXPECT_TRUE(makes(CallCheck::kNullThird, 0, 3, 0x5000, 0));
-  EXPECT_FALSE(makes(CallCheck::kNullThird, 0, 3, 0x5000, 0x6000));
-  EXPECT_FALSE(makes(CallCheck::kNullThird, 0, 3, 0, 1ULL << 63));
+  EXPECT_TRUE(makes(CallCheck::kLimits, 0, 3, 0x5000, 0));
+  EXPECT_FALSE(makes(CallCheck::kLimits, 0, 3, 0x5000, 0x6000));
+  EXPECT_FALSE(makes(CallCheck::kLimits, 0, 3, 0, 1ULL << 63));
+}
+
+TEST_F(TranslatedCalls, DoNotAskForTheLimitOfAddressSpace) {
+  for (const std::uint64_t high : {0ULL, 1ULL << 32}) {  // the kernel looks at 32 bits
+    EXPECT_TRUE(makes(CallCheck::kLimit, RLIMIT_STACK + high, 0x5000));
+    EXPECT_FALSE(makes(CallCheck::kLimit, RLIMIT_AS + high, 0x5000));
+    EXPECT_FALSE(makes(CallCheck::kLimits, 0, RLIMIT_AS + high, 0x5000, 0));
+  }
 }
 
 TEST_F(TranslatedCalls, WaitButDoNotChangeTheSignalMask) {
