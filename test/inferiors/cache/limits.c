@@ -18,8 +18,8 @@
 enum { kMegabyte = 1 << 20, kLimit = 300 * kMegabyte };
 
 static int maps(size_t bytes) {
-  void* at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                  -1, 0);
+  void* at =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return 0;
   munmap(at, bytes);
   return 1;
@@ -78,7 +78,8 @@ static int is_refused(void) {
   const int wrong = setrlimit(RLIMIT_AS, (const struct rlimit*)8) != -1 || errno != EFAULT;
   const int turned = set(kLimit, kLimit / 2) || errno != EINVAL;
   /* Only privileged processes raise hard limits. */
-  const int raised = setresuid(65534, 65534, 65534) == 0 && (set(kLimit, kLimit + 1) || errno != EPERM);
+  const int raised =
+      setresuid(65534, 65534, 65534) == 0 && (set(kLimit, kLimit + 1) || errno != EPERM);
   return !wrong && !turned && !raised;
 }
 
@@ -122,7 +123,8 @@ static int grow_down(void) {
   long pages = 0;
   struct rlimit limit;
   FILE* file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%ld", &pages) != 1 || getrlimit(RLIMIT_AS, &limit) != 0) return 2;
+  if (file == NULL || fscanf(file, "%ld", &pages) != 1 || getrlimit(RLIMIT_AS, &limit) != 0)
+    return 2;
   fclose(file);
   const size_t left = limit.rlim_cur - (size_t)pages * 4096 - 3 * kMegabyte;
   if (mmap(NULL, left, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return 3;
@@ -158,7 +160,7 @@ static long locked(void) {
 
 /* As one who may not lock much. */
 static int locks(void) {
-  if (locked() != 0) return 0;  /* and has what reading it takes */
+  if (locked() != 0) return 0; /* and has what reading it takes */
   const struct rlimit limit = {8 * kMegabyte, 8 * kMegabyte};
   if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setresuid(65534, 65534, 65534) != 0) return 0;
   if (mlockall(MCL_CURRENT) != 0) return 0;
