@@ -5,22 +5,24 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "record_fixture.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::test {
 namespace {
 
 /// As somebody who may not raise limits.
 Words unprivileged(const std::string& script) {
-  const Words words = shell(script);
+  Words words = shell(script);
   if (::geteuid() != 0) return words;
   return with({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, words);
 }
 
-const std::string kRecord = std::string{BT_BACKTRAIL} + " record --source cache -o /dev/null -- ";
-const std::string kProgram = std::string{BT_INFERIOR_DIR} + "/limits ";
+const char* const kRecord = BT_BACKTRAIL " record --source cache -o /dev/null -- ";
+const char* const kProgram = BT_INFERIOR_DIR "/limits ";
 
 struct Grown {
   int status;
@@ -32,13 +34,30 @@ Grown grow(const std::string& command) {
   return {ran.status, std::strtol(ran.output.c_str(), nullptr, 10)};
 }
 
-class LimitedAddresses : public testing::TestWithParam<const char*> {};
+/// What sanitizers need of the address space is above any limit.
+void skip_where_that_cannot_be() {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
+  if (run(unprivileged(std::string{"test -x "} + kProgram)).status != 0) {
+    GTEST_SKIP() << "root, and nobody else can execute the build's programs";
+  }
+}
+
+class LimitedAddresses : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { skip_where_that_cannot_be(); }
+};
+
+class LimitedRecorder : public testing::Test {
+ protected:
+  void SetUp() override { skip_where_that_cannot_be(); }
+};
 
 TEST_P(LimitedAddresses, LeavesAllToTheProgram) {
-  const std::string limited = std::string{"ulimit -v "} + GetParam() + "; ";
+  const std::string limited = fmt::format("ulimit -v {}; ", GetParam());
   for (const std::string how : {"grow", "'grow by brk'"}) {
-    const Grown native = grow(limited + kProgram + how);
-    const Grown recorded = grow(limited + kRecord + kProgram + how + " 2>/dev/null");
+    const Grown native = grow(fmt::format("{}{}{}", limited, kProgram, how));
+    const Grown recorded =
+        grow(fmt::format("{}{}{}{} 2>/dev/null", limited, kRecord, kProgram, how));
     EXPECT_EQ(native.status, 0);
     EXPECT_EQ(recorded.status, 0);
     EXPECT_GT(native.megabytes, 50);
@@ -49,24 +68,26 @@ TEST_P(LimitedAddresses, LeavesAllToTheProgram) {
 
 INSTANTIATE_TEST_SUITE_P(Kilobytes, LimitedAddresses, testing::Values("2000000", "200000"));
 
-TEST(LimitedRecorder, LeavesTheStackRoomToGrow) {
-  const std::string limited = "ulimit -v 2000000; " + kRecord + kProgram;
-  EXPECT_EQ(grow(limited + "'grow down' 2>/dev/null").status, 0);
+TEST_F(LimitedRecorder, LeavesTheStackRoomToGrow) {
+  const auto command =
+      fmt::format("ulimit -v 2000000; {}{}'grow down' 2>/dev/null", kRecord, kProgram);
+  EXPECT_EQ(grow(command).status, 0);
 }
 
 /// What translated code needs is a file to the kernel, and cannot be made then.
-TEST(LimitedRecorder, OutlivesALimitOfFileSizes) {
+TEST_F(LimitedRecorder, OutlivesALimitOfFileSizes) {
   const std::string program = std::string{BT_INFERIOR_DIR} + "/plain_static";
   const Ran native = run(unprivileged(program));
-  const Ran recorded = run(unprivileged("ulimit -f 100; " + kRecord + program + " 2>/dev/null"));
+  const Ran recorded =
+      run(unprivileged(fmt::format("ulimit -f 100; {}{} 2>/dev/null", kRecord, program)));
   EXPECT_EQ(recorded.status, native.status);
   EXPECT_EQ(recorded.output, native.output);
 }
 
-TEST(UnlimitedRecorder, LeavesAllThatAProgramLimitsItselfTo) {
-  const std::string limited = "ulimit -v 200000; exec " + kProgram + "grow";
+TEST_F(LimitedRecorder, LeavesAllThatAProgramLimitsItselfTo) {
+  const auto limited = fmt::format("ulimit -v 200000; exec {}grow", kProgram);
   const Grown native = grow(limited);
-  const Grown recorded = grow(kRecord + "sh -c '" + limited + "' 2>/dev/null");
+  const Grown recorded = grow(fmt::format("{}sh -c '{}' 2>/dev/null", kRecord, limited));
   EXPECT_EQ(recorded.status, 0);
   EXPECT_NEAR(static_cast<double>(recorded.megabytes), static_cast<double>(native.megabytes), 2);
 }
