@@ -15,6 +15,7 @@
 #include "cache_run.hpp"
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -54,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
 
 /// What becomes writable again would count anew, and might be refused.
 TEST(QuietPages, AreNoneWhereDataIsLimited) {
+  if (test::kSanitized) GTEST_SKIP() << "sanitizers have terabytes of data themselves";
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
   const rlimit limited{std::min<rlim_t>(1ULL << 40, before.rlim_max), before.rlim_max};

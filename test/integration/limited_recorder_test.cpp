@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -21,8 +22,8 @@ Words unprivileged(const std::string& script) {
   return with({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, words);
 }
 
-const char* const kRecord = BT_BACKTRAIL " record --source cache -o /dev/null -- ";
-const char* const kProgram = BT_INFERIOR_DIR "/limits ";
+constexpr std::string_view kRecord = BT_BACKTRAIL " record --source cache -o /dev/null -- ";
+constexpr std::string_view kProgram = BT_INFERIOR_DIR "/limits ";
 
 struct Grown {
   int status;
@@ -37,7 +38,7 @@ Grown grow(const std::string& command) {
 /// What sanitizers need of the address space is above any limit.
 void skip_where_that_cannot_be() {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
-  if (run(unprivileged(std::string{"test -x "} + kProgram)).status != 0) {
+  if (run(unprivileged(fmt::format("test -x {}", kProgram))).status != 0) {
     GTEST_SKIP() << "root, and nobody else can execute the build's programs";
   }
 }
