@@ -7,6 +7,7 @@
 #include "cache_run.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "symbols.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/machine.hpp"
 
 namespace backtrail::tracee {
@@ -37,7 +38,8 @@ TEST(CacheSource, LeavesTranslatedCodeForAFilterThatJudgesAllThreads) {
                                           .arguments = {"everybody"},
                                           .stops = stops,
                                           .threads = true,
-                                          .collects = false});
+                                          .collects = false,
+                                          .statistics_every = 1});
     EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
     EXPECT_EQ(outcome.statistics.find("stepping: "), std::string::npos) << outcome.statistics;
   }
@@ -54,7 +56,8 @@ TEST(StepSource, NoTrapFlagIsAmongFlagsThatArePushedWhileItIsInterrupted) {
 }
 
 TEST(CacheSource, KeepsAFullLogFromBlockedAndIgnoredSignals) {
-  const Outcome outcome = run_recorded({.program = "masks", .arguments = {"long"}});
+  const Outcome outcome = run_recorded(
+      {.program = "masks", .arguments = {"long"}, .collects = false, .statistics_every = 1});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.statistics;
   EXPECT_EQ(outcome.statistics.find(" 0 full logs"), std::string::npos) << outcome.statistics;
 }
@@ -75,12 +78,13 @@ TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
 }
 
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
+  constexpr int kMostLooks = test::kSanitized ? 1 : 5;
   std::size_t threads = 0;
   int looks = 0;
   const Outcome outcome = run_recorded(
       {.program = "crowd", .threads = true, .at_stop = [&](EngineDriver&, Thread& first) {
          // When almost all are there; a look at each of them takes its time.
-         if (first.process().threads().size() < 290 || looks++ > 3) return;
+         if (first.process().threads().size() < 290 || looks++ >= kMostLooks) return;
          for (const auto& thread : first.process().threads()) {
            if (!thread->stopped() || !thread->trace()) continue;
            const std::string text = thread->trace()->source().statistics();

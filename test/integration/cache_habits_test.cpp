@@ -22,7 +22,8 @@ TEST_P(CacheHabits, TheTailEqualsTheSteppedOneRecordByRecord) {
     return outcome.statistics.find("made better") != std::string::npos;
   };
   const auto recorded = [] {
-    return run_recorded({.program = "habits", .stops = GetParam(), .from = "main"});
+    return run_recorded(
+        {.program = "habits", .stops = GetParam(), .from = "main", .statistics_every = 1});
   };
   // Or else nothing of this was tried: logs that interruptions empty may never fill up.
   Outcome cached = recorded();

@@ -30,7 +30,8 @@ struct Outcome {
   StopEvent end;
   /// By thread, in the order in which they were born.
   std::vector<std::unique_ptr<Collector>> threads;
-  std::string statistics;  ///< Of the first thread, at its last stop.
+  /// Of the first thread, at its last stop or up to RunOptions::statistics_every stops earlier.
+  std::string statistics;
 
   [[nodiscard]] const std::vector<decoder::Record>& records() const { return threads[0]->all; }
   [[nodiscard]] bool exited_with(int code) const {
@@ -49,6 +50,8 @@ struct RunOptions {
   std::string from = {};
   bool threads = false;  ///< Threads born later are recorded and collected, too.
   bool collects = true;  ///< Else the records are nobody's.
+  /// At which stops the statistics are taken, which look at all that was translated.
+  int statistics_every = 32;
   /// Called at every stop but the last, with the first thread.
   std::function<void(EngineDriver&, Thread&)> at_stop = {};
 };
@@ -57,7 +60,9 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
                     Outcome& outcome) {
   Thread* thread = driver.engine.find(id);
   if (thread == nullptr) return;
-  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
+  constexpr std::uint64_t kNobodys = 1U << 20U;
+  const std::uint64_t history = options.collects ? 0 : kNobodys;
+  EXPECT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, history}));
   thread = driver.engine.find(id);
   if (thread == nullptr || !thread->trace() || !options.collects) return;
   outcome.threads.push_back(std::make_unique<Collector>());
@@ -82,6 +87,7 @@ inline Outcome run_recorded(const RunOptions& options) {
   collect(driver, id, options, outcome);
   if (outcome.threads.empty()) outcome.threads.push_back(std::make_unique<Collector>());
   int stops = options.stops;
+  int seen = 0;
   std::map<ThreadId, int> signals;
   for (;;) {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
@@ -113,7 +119,9 @@ inline Outcome run_recorded(const RunOptions& options) {
     }
     Thread* first = driver.engine.find(id);
     if (first == nullptr || !first->trace()) continue;
-    outcome.statistics = first->trace()->source().statistics();
+    if (seen++ % options.statistics_every == 0) {
+      outcome.statistics = first->trace()->source().statistics();
+    }
     if (options.at_stop) options.at_stop(driver, *first);
   }
   return outcome;

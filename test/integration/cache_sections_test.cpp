@@ -2,10 +2,12 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -39,12 +41,17 @@ TEST_P(RestartableSequences, LoseNoCountWhenInterruptedOften) {
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, RestartableSequences,
-                         testing::Values(SectionsCase{SourceKind::kCache, "percpu", "fill"},
-                                         SectionsCase{SourceKind::kCache, "percpu", "loop"},
-                                         SectionsCase{SourceKind::kCache, "percpu_static", "fill"},
-                                         SectionsCase{SourceKind::kStep, "percpu", "fill"},
-                                         SectionsCase{SourceKind::kStep, "percpu", "loop"}),
+std::vector<SectionsCase> sections_cases() {
+  std::vector<SectionsCase> all{{SourceKind::kCache, "percpu", "fill"},
+                                {SourceKind::kCache, "percpu", "loop"},
+                                {SourceKind::kCache, "percpu_static", "fill"},
+                                {SourceKind::kStep, "percpu", "loop"}};
+  // Many steps of the same code.
+  if (!test::kSanitized) all.push_back({SourceKind::kStep, "percpu", "fill"});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, RestartableSequences, testing::ValuesIn(sections_cases()),
                          [](const auto& test) {
                            const SectionsCase& c = test.param;
                            return std::string{to_string(c.source)} + "_" + c.program + "_" + c.kind;

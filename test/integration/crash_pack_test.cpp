@@ -26,8 +26,8 @@ class CrashPack : public testing::Test {
  protected:
   void crash(const std::string& name, const Words& arguments) {
     fs::copy_file(std::string{BT_INFERIOR_DIR} + "/" + name, folder / "prog");
-    const Ran ran =
-        record(with({"--source", "step", "-o", folder / "core", "--", folder / "prog"}, arguments));
+    const Ran ran = record(
+        with({"--source", "cache", "-o", folder / "core", "--", folder / "prog"}, arguments));
     ASSERT_TRUE(fs::exists(folder / "core")) << ran.output;
   }
   Ran backtrail(const Words& words) { return run(with({BT_BACKTRAIL}, words)); }

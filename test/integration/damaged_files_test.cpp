@@ -10,6 +10,7 @@
 #include "decoder/corefile/trace_archive.hpp"
 #include "report_fixture.hpp"
 #include "server/rsp/frame_writer.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -106,7 +107,7 @@ TEST_F(DamagedFiles, TracesAreShorter) {
 TEST_F(DamagedFiles, ToolsEnd) {
   record("crashes", {"null"});
   Damage damage{bytes_of(folder / "x.core")};
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (test::kSanitized ? 10 : 20); ++round) {
     write_file(folder / "x.core", damage.next());
     run({BT_SERVER, "info", "x.core"}, -1);
     expect_an_end(round);

@@ -11,6 +11,7 @@
 #include "ptrace/cache/kept_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {
@@ -163,7 +164,7 @@ TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
   };
   const Outcome first = run();
   ASSERT_GT(first.records.size(), 1'000'000U);
-  for (int i = 0; i < 3; ++i) expect_same(first, run());
+  for (int i = 0; i < (test::kSanitized ? 1 : 3); ++i) expect_same(first, run());
 }
 
 TEST(KeptCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
@@ -213,7 +214,7 @@ void expect_every_target(const Outcome& outcome) {
 
 TEST(KeptCode, MoreTargetsThanASmallTableHasEntries) {
   const Folder folder;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < (test::kSanitized ? 2 : 3); ++i) {
     SCOPED_TRACE(i);
     expect_every_target(run_with(std::make_shared<cache::KeptStore>(folder.inner()), "targets"));
   }
