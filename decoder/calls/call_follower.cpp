@@ -120,7 +120,8 @@ void CallFollower::take_return(const Record& record) {
   // A return used as a jump: lazy binding, retpolines.
   const bool is_jump = function.known() && function.entry == record.to;
   if (!is_jump && !switches_are_told_ && resume(record)) return;
-  if (is_jump || (!function.known() && stack_.size() > 1)) {
+  // A handler's return leads to what calls sigreturn, which stripped libraries have no name for.
+  if (is_jump || stack_.back().signal || (!function.known() && stack_.size() > 1)) {
     replace_top(record, function);  // Or the return address was overwritten.
   } else if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
     pop_above(frame, CallEnd::kUnwound);  // Into a landing pad.

@@ -221,6 +221,13 @@ TEST(CallRebuilder, ASignalHandlerReturnsToWhatItInterrupted) {
       ElementsAre("?a.", "-(b)", "--!h)", "---(c)"));
 }
 
+TEST(CallRebuilder, ASignalHandlerReturnsToCodeThatNoSymbolBeginsAt) {
+  EXPECT_THAT(
+      calls({start('a'), call('a', 'b'), async_transfer(in('b', 5), in('h')),
+             branch(in('h', 0x40), in('r', 1)), branch(in('r', 0x50), in('b', 5)), ret('b', 'a')}),
+      ElementsAre("?a.", "-(b)", "--!h~", "--~r)"));
+}
+
 TEST(CallRebuilder, AHandlerThatJumpsOutIsLeft) {
   EXPECT_THAT(calls({start('a'), call('a', 'b'), async_transfer(in('b', 5), in('h')),
                      branch(in('h', 0x30), in('a', 0x60)), call('a', 'd')}),
