@@ -414,6 +414,24 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
   }
 }
 
+TEST(Translator, WhoIsStoppedInACheckIsAtTheHead) {
+  const Program program{0x1000, {0xb8, 0, 0, 0, 0, 0xc3}};  // mov eax, 0; ret
+  for (const bool lands : {false, true}) {
+    SCOPED_TRACE(lands);
+    TranslateOptions options = Program::options();
+    options.checked = true;
+    if (lands) options.conflict = kMiss;
+    const auto result = translate(program.source(), TraceeAddr{0x1000}, options);
+    const auto& block = std::get<Superblock>(result);
+    // r10 and rcx are the check's from there on, and nothing has been run.
+    const PcRow& check = block.row_at(block.body);
+    EXPECT_EQ(check.pc, TraceeAddr{0x1000});
+    EXPECT_EQ(check.flags & (kTargetInR10 | kCommitted | kR10Live), 0);
+    EXPECT_EQ((check.flags & kRcxInSlot) != 0, lands);
+    EXPECT_NE(block.rows.at(lands ? 1 : 2).flags & kRcxInSlot, 0);
+  }
+}
+
 TEST(Translator, TakesRcxFromItsSlotWhenItIsNeeded) {
   // mov eax, ecx; ret / mov ecx, 1; ret / xor ecx, ecx; ret / add ecx, 1; ret / nop; ret
   const std::vector<std::pair<std::vector<std::uint8_t>, bool>> cases{
