@@ -78,7 +78,7 @@ TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
 }
 
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
-  constexpr int kMostLooks = test::kSanitized ? 1 : 5;
+  constexpr int kMostLooks = test::kSanitized ? 1 : 4;
   std::size_t threads = 0;
   int looks = 0;
   const Outcome outcome = run_recorded(

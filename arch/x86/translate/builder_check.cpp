@@ -55,7 +55,6 @@ void Builder::emit_check() {
   }
   const TraceeAddr head = block_.head;
   put_rcx_away(head);
-  mark(head);  // behind a landing pad, r10 is not the target's any more
   for (std::size_t at = 0; at < code.size();) {
     std::size_t width = sizeof(std::uint64_t);
     while (width > code.size() - at) width /= 2;

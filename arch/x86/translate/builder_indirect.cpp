@@ -129,6 +129,7 @@ void Builder::emit_pad() {
     emit_.jump_back(0);
   }
   block_.body = emit_.offset();
+  mark(block_.head);  // whatever comes next may use r10
 }
 
 }  // namespace backtrail::arch::x86::translate
