@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "arch/x86/raw_registers.hpp"
+#include "arch/x86/translate/program_state.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/cache/busy_log.hpp"
 #include "ptrace/cache/cache_space.hpp"
@@ -160,10 +161,11 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool own_stop_signal(Thread& thread) const;
   /// Native registers again; the log is taken over.
   Result<void> leave(Thread& thread);
-  struct Native;
-  void leave_block(const cache::CodePlace& place, Native& native);
-  void leave_miss(const cache::CodePlace& place, Native& native);
-  [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(Native& native);
+  /// `stopped` at that place; nothing: nowhere in translated code.
+  [[nodiscard]] arch::x86::translate::ProgramState program_state(
+      const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const;
+  [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
+      arch::x86::translate::ProgramState& native);
   /// The first few branches of a superblock that was not left by an exit.
   void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;

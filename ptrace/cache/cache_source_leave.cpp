@@ -20,56 +20,26 @@ bool may_be_refused(TraceeAddr target) {
 
 }  // namespace
 
-/// The program's state, while it is put together.
-struct CacheSource::Native {
-  arch::x86::UserRegs regs;
-  TraceeAddr log;
-  TraceeAddr pc;
-  std::uint8_t flags = 0;
-};
-
-void CacheSource::leave_block(const cache::CodePlace& place, Native& native) {
-  const translate::PcRow& row = place.row;
-  arch::x86::UserRegs& regs = native.regs;
-  const auto has = [&](translate::StateFlag flag) { return (row.flags & flag) != 0; };
-  native.flags = row.flags;
-  native.log =
-      TraceeAddr{has(translate::kLogInSlot) ? memory_->read(Slot::kLog) : regs[UserReg::kR11]};
-  native.pc = has(translate::kTargetInR10) ? TraceeAddr{regs[UserReg::kR10]} : row.pc;
-  if (!has(translate::kR10Live)) regs[UserReg::kR10] = memory_->read(Slot::kR10);
-  if (!has(translate::kR11Live)) regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  if (has(translate::kRcxInSlot)) regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
-  if (has(translate::kRcxPlusOne)) ++regs[UserReg::kRcx];
-  if (has(translate::kRcxIsPc)) regs[UserReg::kRcx] = row.pc.value();
-  regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
-}
-
-void CacheSource::leave_miss(const cache::CodePlace& place, Native& native) {
-  arch::x86::UserRegs& regs = native.regs;
-  native.flags = translate::kCommitted;
-  native.log = TraceeAddr{regs[UserReg::kR11]};
-  if ((place.row.flags & translate::kRcxInSlot) != 0) {
-    regs[UserReg::kRcx] = memory_->read(Slot::kRcx);
+arch::x86::translate::ProgramState CacheSource::program_state(
+    const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const {
+  const auto read = [this](Slot slot) { return memory_->read(slot); };
+  if (!place) {
+    return {.regs = stopped, .pc = stopped.pc(), .log = memory_->log_begin()};
   }
-  const bool indirect = (place.row.flags & translate::kTargetInR10) != 0;
-  const TraceeAddr target{regs[UserReg::kR10]};
-  if (place.registers_saved) {
-    native.log = TraceeAddr{memory_->read(Slot::kLog)};
-    regs[UserReg::kRax] = memory_->read(Slot::kRax);
-    regs[UserReg::kRdx] = memory_->read(Slot::kRdx);
-    regs[UserReg::kRsi] = memory_->read(Slot::kRsi);
-    regs[UserReg::kRdi] = memory_->read(Slot::kRdi);
-    regs[UserReg::kOrigRax] = cache::kNoSystemCall;
+  if (place->kind == cache::CodePlace::Kind::kBlock) {
+    return translate::state_in_superblock(place->row, stopped, read);
   }
-  regs[UserReg::kR10] = memory_->read(Slot::kR10);
-  regs[UserReg::kR11] = memory_->read(Slot::kR11);
-  native.pc = indirect ? target : miss_target(native.log).value_or(TraceeAddr{});
+  auto state = translate::state_in_miss(place->row, place->registers_saved, stopped, read);
+  if (place->registers_saved) state.regs[UserReg::kOrigRax] = cache::kNoSystemCall;
+  const bool indirect = (place->row.flags & translate::kTargetInR10) != 0;
+  if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
+  return state;
 }
 
 /// To what is no address the CPU does not go: it is the branch that faults, with nothing pushed or
 /// popped (only the word below the stack that a call wrote stays). So the branch that was logged
 /// last is taken back, for the CPU to execute.
-std::optional<decoder::LoggedExit> CacheSource::take_back_branch(Native& native) {
+std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::ProgramState& native) {
   const bool committed = (native.flags & translate::kCommitted) != 0;
   if (!committed || !may_be_refused(native.pc)) return std::nullopt;
   const auto entries = memory_->entries(native.log);
@@ -111,19 +81,12 @@ Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
   set_inside(false);
   const auto place = space_->code().locate(stopped_at.pc());
-  Native native;
-  native.regs = stopped_at;
   if (!place) {
     log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
     give_up("the thread left translated code by itself");
-    native.pc = stopped_at.pc();
-    native.log = memory_->log_begin();
-  } else if (place->kind == cache::CodePlace::Kind::kMiss) {
-    leave_miss(*place, native);
-    stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
-  } else {
-    leave_block(*place, native);
   }
+  translate::ProgramState native = program_state(place, stopped_at);
+  stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
   const auto taken_back = take_back_branch(native);
   take_log(native.log);
   if (taken_back) {

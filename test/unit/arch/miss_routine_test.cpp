@@ -5,10 +5,13 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "arch/x86/translate/program_state.hpp"
+#include "stepped.hpp"
 #include "translated_run.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -18,13 +21,13 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRcx = 1;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kR10 = 10;
+constexpr std::size_t kR11 = 11;
 
 class MissRoutineTest : public testing::Test {
  protected:
   MissRoutineTest() {
-    const MissRoutine routine = make_miss_routine(code_.address());
-    std::memcpy(code_.bytes().data(), routine.code.data(), routine.code.size());
-    direct_ = code_.address() + routine.direct_at;
+    std::memcpy(code_.bytes().data(), routine_.code.data(), routine_.code.size());
+    direct_ = code_.address() + routine_.direct_at;
     answer_ = code_.address() + kPageBytes / 2;
     write_far_jump(code_.bytes().subspan(kPageBytes / 2),
                    std::bit_cast<std::uintptr_t>(&bt_test_leave));
@@ -72,7 +75,27 @@ class MissRoutineTest : public testing::Test {
     other.join();
   }
 
+  /// What the program's state is, wherever the routine is stopped.
+  void expect_state(TraceeAddr pc, const MachineState& stopped, const MachineState& program,
+                    std::optional<TraceeAddr> target) const {
+    const auto offset = static_cast<std::uint32_t>(pc - code_.address());
+    SCOPED_TRACE(offset);
+    const ProgramState found = state_in_miss(routine_.row_at(offset), offset >= routine_.saved_at,
+                                             user_regs(stopped), slot);
+    EXPECT_EQ(found.log.value(), before_.general[kR11]);
+    EXPECT_EQ(found.flags, kCommitted);
+    EXPECT_TRUE(found.pc == TraceeAddr{} || (target && found.pc == *target));
+    // Until it is where the log's reader looks.
+    EXPECT_TRUE(!target || found.pc == *target || slot(Slot::kTarget) == target->value());
+    for (std::size_t i = 0; i < kGeneral.size(); ++i) {
+      EXPECT_EQ(found.regs[kGeneral.at(i)], program.general.at(i)) << i;
+    }
+    EXPECT_EQ(stopped.vectors, program.vectors);
+    EXPECT_EQ(stopped.flags, program.flags);
+  }
+
   Pages code_{kPageBytes, false};
+  MissRoutine routine_ = make_miss_routine(code_.address());
   Pages stack_{kPageBytes, false};
   TraceeAddr answer_;
   TraceeAddr direct_;
@@ -138,6 +161,43 @@ TEST_F(MissRoutineTest, AsksOutsideRestartableSequencesAlone) {
     take_next();
     answer();
   });
+}
+
+TEST_F(MissRoutineTest, IsInTheProgramsStateWhereverItIsStopped) {
+  for (const bool indirect : {false, true}) {
+    SCOPED_TRACE(indirect);
+    MachineState program = before_;
+    MachineState entered = before_;
+    const TraceeAddr target{before_.general[kR10]};
+    for (const std::size_t own : {kR10, kR11}) program.general.at(own) = 0x7777 * own;
+    slot(Slot::kServed) = 1;
+    slot(Slot::kTarget) = 0;
+    slot(Slot::kRcx) = indirect ? before_.general[kRcx] : 0;
+    slot(Slot::kR10) = program.general[kR10];
+    slot(Slot::kR11) = program.general[kR11];
+    if (indirect) entered.general[kRcx] = 0x1234;
+    unsigned stops = 0;
+    const Stepped stepped{{{code_.address(), code_.address() + routine_.code.size()}},
+                          [&](TraceeAddr pc, const MachineState& state) {
+                            ++stops;
+                            expect_state(pc, state, program,
+                                         indirect ? std::optional{target} : std::nullopt);
+                          }};
+    std::thread other{[this] {
+      wait_for(Request::kAsked);
+      wait_for(Request::kNone);
+      take_next();
+      shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
+      take_next();
+      wait_for(Request::kAsked);
+      take_next();
+      answer();
+    }};
+    const TraceeAddr begin = indirect ? code_.address() : direct_;
+    EXPECT_EQ(TranslatedRun::run_natively(begin, entered), before_);
+    other.join();
+    EXPECT_GT(stops, 1000U);
+  }
 }
 
 TEST_F(MissRoutineTest, StopsWhileNobodyServes) {

@@ -9,6 +9,7 @@ namespace {
 constexpr unsigned kRcx = 1;
 constexpr unsigned kRsp = 4;
 constexpr unsigned kRdi = 7;
+constexpr unsigned kR10 = 10;
 constexpr unsigned kEscape = 0x0f;
 constexpr unsigned kRipRelative = 5;
 constexpr unsigned kSib = 4;
@@ -26,7 +27,7 @@ void RandomCode::put32(std::uint32_t value) {
 
 unsigned RandomCode::reg() {
   for (;;) {
-    const unsigned any = below(16);
+    const unsigned any = below(4) == 0 ? kR10 + below(2) : below(16);
     if (any != kRsp && !(rcx_counts_ && any == kRcx)) return any;
   }
 }
@@ -236,6 +237,7 @@ void RandomCode::loop() {
 
 void RandomCode::call() {
   std::size_t function = 0;
+  const bool pops = below(3) == 0;
   skip({0xe9}, [&] {
     function = code_.size();
     // Its way back is on the stack.
@@ -246,8 +248,13 @@ void RandomCode::call() {
       // lea rsp, [rsp+8]; push what came from there: still a return to the call.
       put({0x41, 0x5a, 0x41, 0x52});  // pop r10; push r10
     }
-    put({0xc3});
+    if (pops) {
+      put({0xc2, sizeof(std::uint64_t), 0});
+    } else {
+      put({0xc3});
+    }
   });
+  if (pops) put({0x50 | kRdi});  // push rdi
   put({0xe8});
   put32(static_cast<std::uint32_t>(function - (code_.size() + 4)));
 }
@@ -264,6 +271,18 @@ void RandomCode::jump_through_register() {
   std::memcpy(&code_[field], &distance, sizeof distance);
 }
 
+void RandomCode::system_call() {
+  if (rcx_counts_) return;
+  const unsigned number = kHarmlessCalls.at(below(kHarmlessCalls.size()));
+  if (below(3) == 0) {
+    put({0x6a, number, 0x58});  // push ...; pop rax
+  } else {
+    put({0xb8});  // mov eax, ...
+    put32(number);
+  }
+  put({kEscape, 0x05});
+}
+
 void RandomCode::straight(unsigned count) {
   for (; count != 0; --count) piece();
 }
@@ -271,6 +290,7 @@ void RandomCode::straight(unsigned count) {
 void RandomCode::piece() {
   const unsigned kinds = depth_ < 3 ? 14 : 9;
   ++depth_;
+  if (makes_calls_ && below(8) == 0) system_call();
   switch (below(kinds)) {
     case 0:
       arithmetic();

@@ -2,12 +2,17 @@
 /// @file
 /// Small programs of random instructions that always come to their end.
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <random>
 #include <vector>
 
 namespace backtrail::arch::x86::translate {
+
+/// getpid, getuid, getgid, geteuid, which take no arguments, and access, which mostly fails with
+/// EFAULT.
+inline constexpr std::array<std::uint8_t, 5> kHarmlessCalls{39, 102, 104, 107, 21};
 
 /// Position-independent code that uses all general registers but rsp for what it likes, 256 bytes
 /// at a fixed distance from its beginning, and the stack from 128 bytes below rsp to 128 above.
@@ -16,7 +21,9 @@ class RandomCode {
   static constexpr std::int32_t kDataOffset = 0x8000;
   static constexpr std::int32_t kDataBytes = 256;
 
-  explicit RandomCode(unsigned seed) : random_{seed} {}
+  /// `makes_calls`: some pieces are system calls of kHarmlessCalls.
+  explicit RandomCode(unsigned seed, bool makes_calls = false)
+      : random_{seed}, makes_calls_{makes_calls} {}
   std::vector<std::uint8_t> make(unsigned pieces);
 
  private:
@@ -28,7 +35,7 @@ class RandomCode {
   }
   void put(Bytes bytes);
   void put32(std::uint32_t value);
-  /// Any but rsp, and but rcx where that counts.
+  /// Any but rsp, and but rcx where that counts; those more often that translated code needs.
   unsigned reg();
   void piece();
   void straight(unsigned count);
@@ -47,6 +54,7 @@ class RandomCode {
   void loop();
   void call();
   void jump_through_register();
+  void system_call();
 
   /// Prefix, opcode, operands, immediate. `wide` chooses among operand sizes.
   struct Form {
@@ -67,6 +75,7 @@ class RandomCode {
   void skip(Bytes jump, Body body);
 
   std::mt19937 random_;
+  bool makes_calls_;
   std::vector<std::uint8_t> code_;
   unsigned depth_ = 0;
   bool rcx_counts_ = false;

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compared_stops.hpp"
 #include "translated_run.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -73,7 +74,16 @@ class TranslatedCalls : public testing::Test {
                               return count;
                             },
                             .stop_before = [&](TraceeAddr at) { return at == end; }};
-    const auto found = run_.run(source, program_.address(), end, before, {.system_calls = &calls});
+    const TranslatedRun::Shape shape{.system_calls = &calls};
+    const auto found = run_.run(source, program_.address(), end, before, shape);
+    ComparedStops compared{{.source = source,
+                            .begin = program_.address(),
+                            .end = end,
+                            .before = before,
+                            .data = {},
+                            .stack = stack_.bytes()}};
+    EXPECT_EQ(compared.differences(run_, source, shape), "");
+    EXPECT_EQ(compared.ended(), found.has_value());
     if (!found) return false;
     EXPECT_EQ(*found, TranslatedRun::run_natively(program_.address(), before));
     return true;

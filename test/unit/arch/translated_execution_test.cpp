@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compared_stops.hpp"
 #include "random_code.hpp"
 #include "test/support/effort.hpp"
 #include "translated_run.hpp"
@@ -22,6 +23,7 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr unsigned kPrograms = test::cases(4000);
+constexpr unsigned kSteppedPrograms = test::cases(150);
 constexpr std::size_t kProgramBytes = 64UL * 1024;
 constexpr std::size_t kStackBytes = 4096;
 constexpr std::size_t kRsp = 4;
@@ -39,11 +41,30 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << place.name;
 }
 
+/// What is looked at before each is made differs.
+const InlineSystemCalls& harmless_calls() {
+  static const InlineSystemCalls calls = [] {
+    InlineSystemCalls out{};
+    out.at(kHarmlessCalls[0]) = CallCheck::kAlways;
+    out.at(kHarmlessCalls[1]) = CallCheck::kAction;
+    out.at(kHarmlessCalls[2]) = CallCheck::kLimit;
+    out.at(kHarmlessCalls[3]) = CallCheck::kRange;
+    out.at(kHarmlessCalls[4]) = CallCheck::kAlways;
+    return out;
+  }();
+  return calls;
+}
+
 class TranslatedExecution : public testing::TestWithParam<Place> {
  protected:
+  void SetUp() override {
+    const bool pext = GetParam().shape.table_index == TableIndex::kMasked;
+    if (pext && __builtin_cpu_supports("bmi2") == 0) GTEST_SKIP() << "this CPU has no PEXT";
+  }
   void make(unsigned seed) {
     random_.seed(seed);
-    code_ = RandomCode{seed}.make(2 + seed % 12);
+    const bool makes_calls = GetParam().shape.system_calls != nullptr;
+    code_ = RandomCode{seed, makes_calls}.make(2 + seed % 12);
     ASSERT_LT(code_.size() + kFarJumpBytes, static_cast<std::size_t>(RandomCode::kDataOffset));
     std::memcpy(program_.bytes().data(), code_.data(), code_.size());
     write_far_jump(program_.bytes().subspan(code_.size()),
@@ -93,8 +114,15 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
               std::copy_n(rest.begin(), count, out.begin());
               return count;
             },
-            .stop_before = [this](TraceeAddr at) { return at == end(); }};
+            .stop_before = [this](TraceeAddr at) { return at == end(); },
+            .joined_at = [](TraceeAddr at) { return joins_at(at); }};
   }
+  /// For want of what else is translated.
+  static bool joins_at(TraceeAddr at) {
+    return GetParam().shape.saves_memory && at.value() % 16 == 0;
+  }
+  /// How many of ten programs come to their end; others make calls that are left to the CPU.
+  static unsigned most() { return GetParam().shape.system_calls == nullptr ? 9 : 5; }
   [[nodiscard]] TraceeAddr end() const { return program_.address() + code_.size(); }
 
   Pages program_{kProgramBytes, GetParam().low};
@@ -114,13 +142,13 @@ std::string differences(const MachineState& translated, const MachineState& nati
   return out;
 }
 
-TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
-  if (GetParam().shape.table_index == TableIndex::kMasked && __builtin_cpu_supports("bmi2") == 0) {
-    GTEST_SKIP() << "this CPU has no PEXT";
-  }
+unsigned first_seed() {
   const char* given = std::getenv("BACKTRAIL_CODE_SEED");
-  const auto first =
-      given == nullptr ? 0U : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
+  return given == nullptr ? 0U : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
+}
+
+TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
+  const unsigned first = first_seed();
   TranslatedRun translated;
   unsigned compared = 0;
   for (unsigned seed = first; seed < first + kPrograms; ++seed) {
@@ -146,7 +174,37 @@ TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
     ASSERT_EQ(memory(), expected_memory);
   }
   EXPECT_GT(translated.superblocks(), kPrograms);
-  EXPECT_GT(compared, kPrograms * 9 / 10);
+  EXPECT_GT(compared, kPrograms / 10 * most());
+}
+
+TEST_P(TranslatedExecution, IsInAStateOfTheProgramsWhereverItIsStopped) {
+  const unsigned first = first_seed();
+  TranslatedRun translated;
+  std::uint64_t stops = 0;
+  unsigned ended = 0;
+  for (unsigned seed = first; seed < first + kSteppedPrograms; ++seed) {
+    SCOPED_TRACE(testing::Message() << "BACKTRAIL_CODE_SEED=" << seed);
+    make(seed);
+    if (HasFatalFailure()) return;
+    reset_memory();
+    ComparedStops compared{
+        {.source = source(),
+         .begin = program_.address(),
+         .end = end(),
+         .before = before_,
+         .data = program_.bytes().subspan(RandomCode::kDataOffset, RandomCode::kDataBytes),
+         .stack = stack_.bytes()}};
+    reset_memory();
+    ASSERT_EQ(compared.differences(translated, source(), GetParam().shape), "");
+    ended += compared.ended() ? 1U : 0U;
+    reset_memory();
+    const CodeSource follows = source_that_follows(translated.taken());
+    ASSERT_EQ(compared.differences(translated, follows, GetParam().shape), "");
+    ASSERT_FALSE(HasFailure());
+    stops += compared.stops();
+  }
+  EXPECT_GT(stops, 100 * kSteppedPrograms);
+  EXPECT_GT(ended, kSteppedPrograms / 10 * most());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -160,7 +218,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Place{"FarLanding", false, {.lands = true}},
                     Place{"LandingByJrcxz", false, {.lands = true, .pad_test = PadTest::kJrcxz}},
                     Place{"CheckedLanding", true, {.checked = true, .lands = true}},
-                    Place{"Checked", true, {.checked = true}}),
+                    Place{"Checked", true, {.checked = true}},
+                    Place{"SavingMemory", true, {.lands = true, .saves_memory = true}},
+                    Place{"MakingCalls", true, {.system_calls = &harmless_calls(), .lands = true}},
+                    Place{"FarMakingCalls", false, {.system_calls = &harmless_calls()}},
+                    Place{"CheckedMakingCalls",
+                          true,
+                          {.checked = true, .system_calls = &harmless_calls(), .lands = true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

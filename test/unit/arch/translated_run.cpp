@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "stepped.hpp"
+
 namespace backtrail::arch::x86::translate {
 namespace {
 
@@ -21,6 +23,9 @@ constexpr std::size_t kCodeBytes = 1UL << 20;
 constexpr std::size_t kMissBytes = 64;
 constexpr std::size_t kLogEntries = 4096;
 constexpr int kMostSuperblocks = 2000;
+constexpr std::size_t kRcx = 1;
+constexpr std::size_t kR10 = 10;
+constexpr std::size_t kR11 = 11;
 
 static_assert(offsetof(ThreadPage, state.general) == 0x200);
 static_assert(offsetof(ThreadPage, state.vectors) == 0x280);
@@ -132,7 +137,19 @@ ThreadPage& page() {
   return only;
 }
 
+void enter(TraceeAddr target) {
+  page().target = target.value();
+  if (Stepped::active()) page().state.flags |= kTrapFlag;
+  bt_test_enter();
+}
+
 }  // namespace
+
+UserRegs user_regs(const MachineState& state) {
+  UserRegs out;
+  for (std::size_t i = 0; i < kGeneral.size(); ++i) out[kGeneral.at(i)] = state.general.at(i);
+  return out;
+}
 
 std::uint64_t& TranslatedRun::slot(Slot which) {
   return page().slots[static_cast<std::uint32_t>(which) / sizeof(std::uint64_t)];
@@ -182,6 +199,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   TranslateOptions options{.address = at, .table = table_.address(), .miss = code_.address()};
   options.first_exit = static_cast<std::uint32_t>(exits_.size());
   options.checked = shape.checked;
+  options.saves_memory = shape.saves_memory;
   options.max_instructions = shape.max_instructions;
   options.inline_system_calls = shape.system_calls;
   options.pad_test = shape.pad_test;
@@ -197,16 +215,41 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   std::memcpy(code_.bytes().data() + used_, block->code.data(), block->code.size());
   used_ += (block->code.size() + 15) / 16 * 16;
   exits_.insert(exits_.end(), block->exits.begin(), block->exits.end());
+  current_ = *block;
   ++superblocks_;
   return lands ? at + kPadOffset : at;
+}
+
+void TranslatedRun::expect_conflict(TraceeAddr entry, TraceeAddr head) {
+  MachineState& state = page().state;
+  wrong_target_ = head + 1;
+  state.general[kR10] = wrong_target_->value();
+  MachineState before = state;
+  enter(entry);
+  before.general[kRcx] = state.general[kRcx];
+  EXPECT_EQ(state, before);
+  wrong_target_.reset();
+  state.general[kR10] = head.value();
+}
+
+void TranslatedRun::expect_stale(TraceeAddr entry) {
+  MachineState& state = page().state;
+  const MachineState before = state;
+  const auto [begin, end] = current_.ranges.front();
+  auto* byte = std::bit_cast<std::uint8_t*>((begin + superblocks_ % (end - begin)).value());
+  *byte ^= 1;
+  enter(entry);
+  *byte ^= 1;
+  EXPECT_EQ(exit_logged().kind, ExitKind::kStale);
+  EXPECT_EQ(state.general[kR11], log_begin().value() + sizeof(std::uint32_t));
+  for (const std::size_t used : {kRcx, kR10, kR11})
+    state.general.at(used) = before.general.at(used);
+  EXPECT_EQ(state, before);
 }
 
 std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAddr begin,
                                                TraceeAddr end, const MachineState& state,
                                                Shape shape) {
-  constexpr std::size_t kRcx = 1;
-  constexpr std::size_t kR10 = 10;
-  constexpr std::size_t kR11 = 11;
   used_ = kMissBytes;
   exits_.clear();
   taken_.clear();
@@ -229,8 +272,9 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const auto log = std::bit_cast<std::uintptr_t>(log_.data());
     thread.state.general[kR11] = log;
-    thread.target = entry->value();
-    bt_test_enter();
+    if (lands) expect_conflict(*entry, head);
+    if (shape.checked) expect_stale(*entry);
+    enter(*entry);
     const std::uint64_t logged = (thread.state.general[kR11] - log) / sizeof(std::uint32_t);
     const TraceeAddr target{thread.state.general[kR10]};
     thread.state.general[kR10] = slot(Slot::kR10);
@@ -242,7 +286,8 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
-    if (exit.kind == ExitKind::kSpecial) {
+    // Behind a call that has failed the program goes on.
+    if (exit.kind == ExitKind::kSpecial && exit.special != Special::kFailedCall) {
       expect_left(exit.special, shape);
       return std::nullopt;
     }
@@ -258,8 +303,7 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
 MachineState TranslatedRun::run_natively(TraceeAddr begin, const MachineState& state) {
   ThreadPage& thread = page();
   thread.state = state;
-  thread.target = begin.value();
-  bt_test_enter();
+  enter(begin);
   return thread.state;
 }
 

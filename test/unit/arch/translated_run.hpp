@@ -3,6 +3,7 @@
 /// Runs code in this process from a state to a state: as it is, or translated.
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "arch/x86/raw_registers.hpp"
 #include "arch/x86/translate/layout.hpp"
 #include "arch/x86/translate/translator.hpp"
 
@@ -22,6 +24,14 @@ struct MachineState {
   std::uint64_t flags = 0;
   bool operator==(const MachineState&) const = default;
 };
+
+/// MachineState::general by the kernel's names.
+inline constexpr std::array<UserReg, 16> kGeneral{
+    UserReg::kRax, UserReg::kRcx, UserReg::kRdx, UserReg::kRbx, UserReg::kRsp, UserReg::kRbp,
+    UserReg::kRsi, UserReg::kRdi, UserReg::kR8,  UserReg::kR9,  UserReg::kR10, UserReg::kR11,
+    UserReg::kR12, UserReg::kR13, UserReg::kR14, UserReg::kR15};
+/// Those alone, as a tracer has them.
+[[nodiscard]] UserRegs user_regs(const MachineState& state);
 
 /// One thread's page, as layout.hpp has it, with the state of the program behind the slots.
 struct alignas(16) ThreadPage {
@@ -67,6 +77,7 @@ class TranslatedRun {
     bool lands = false;
     PadTest pad_test = PadTest::kLoop;
     TableIndex table_index = TableIndex::kLow16;
+    bool saves_memory = false;
   };
   /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
   /// sees of the program.
@@ -83,7 +94,23 @@ class TranslatedRun {
   }
   [[nodiscard]] static std::uint64_t& slot(Slot which);
 
+  /// Of the superblock that runs, or ran last: for who looks at each of its instructions.
+  [[nodiscard]] const Superblock& current() const { return current_; }
+  [[nodiscard]] Branch code_range() const {
+    return {code_.address(), code_.address() + code_.bytes().size()};
+  }
+  [[nodiscard]] TraceeAddr log_begin() const {
+    return TraceeAddr{std::bit_cast<std::uintptr_t>(log_.data())};
+  }
+  [[nodiscard]] const Exit& exit_logged() const { return exits_.at(log_[0]); }
+  /// Where a transfer goes that finds the landing pad of another place.
+  [[nodiscard]] std::optional<TraceeAddr> wrong_target() const { return wrong_target_; }
+
  private:
+  /// Enters a landing pad with the target of another: everything is left as it is.
+  void expect_conflict(TraceeAddr entry, TraceeAddr head);
+  /// Enters a checked superblock whose code has changed since: it leaves everything as it is.
+  void expect_stale(TraceeAddr entry);
   static void expect_left(Special why, const Shape& shape);
   /// `lands`: it is entered by its landing pad.
   std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
@@ -93,6 +120,8 @@ class TranslatedRun {
   Pages table_;
   std::size_t used_ = 0;
   std::size_t superblocks_ = 0;
+  Superblock current_;
+  std::optional<TraceeAddr> wrong_target_;
   std::vector<Exit> exits_;
   std::vector<std::uint32_t> log_;
   std::map<TraceeAddr, TraceeAddr> taken_;

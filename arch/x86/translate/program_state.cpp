@@ -1,0 +1,38 @@
+#include "arch/x86/translate/program_state.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped, const ReadSlot& read) {
+  const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
+  ProgramState out{.regs = stopped, .pc = row.pc, .log = {}, .flags = row.flags};
+  out.log = TraceeAddr{has(kLogInSlot) ? read(Slot::kLog) : stopped[UserReg::kR11]};
+  if (has(kTargetInR10)) out.pc = TraceeAddr{stopped[UserReg::kR10]};
+  if (!has(kR10Live)) out.regs[UserReg::kR10] = read(Slot::kR10);
+  if (!has(kR11Live)) out.regs[UserReg::kR11] = read(Slot::kR11);
+  if (has(kRcxInSlot)) out.regs[UserReg::kRcx] = read(Slot::kRcx);
+  if (has(kRcxPlusOne)) ++out.regs[UserReg::kRcx];
+  if (has(kRcxIsPc)) out.regs[UserReg::kRcx] = row.pc.value();
+  out.regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
+  return out;
+}
+
+ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped,
+                           const ReadSlot& read) {
+  const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
+  ProgramState out{
+      .regs = stopped, .pc = {}, .log = TraceeAddr{stopped[UserReg::kR11]}, .flags = kCommitted};
+  if (has(kTargetInR10)) out.pc = TraceeAddr{stopped[UserReg::kR10]};
+  if (has(kRcxInSlot)) out.regs[UserReg::kRcx] = read(Slot::kRcx);
+  if (saved) {
+    out.log = TraceeAddr{read(Slot::kLog)};
+    out.regs[UserReg::kRax] = read(Slot::kRax);
+    out.regs[UserReg::kRdx] = read(Slot::kRdx);
+    out.regs[UserReg::kRsi] = read(Slot::kRsi);
+    out.regs[UserReg::kRdi] = read(Slot::kRdi);
+  }
+  out.regs[UserReg::kR10] = read(Slot::kR10);
+  out.regs[UserReg::kR11] = read(Slot::kR11);
+  return out;
+}
+
+}  // namespace backtrail::arch::x86::translate
