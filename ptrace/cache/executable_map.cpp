@@ -15,14 +15,18 @@ bool same_kind(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
   return a.inode == 0 || a.offset - a.begin.value() == b.offset - b.begin.value();
 }
 
-/// Anonymous memory that no signal's frame and no allocator's data is in.
+/// Memory that no signal's frame and no allocator's data is in: anonymous, or of a file.
 bool is_own(const MapEntry& map) {
-  return !map.shared && map.inode == 0 && (map.path.empty() || map.path.starts_with("[anon:"));
+  return !map.shared && (map.inode != 0 || map.path.empty() || map.path.starts_with("[anon:"));
 }
 
 /// Whether the mappings may be looked at as one.
 bool continues(const MapEntry& before, const MapEntry& map) {
-  return before.end == map.start && is_own(before) && is_own(map) && before.path == map.path &&
+  const bool same_file = before.path == map.path && before.inode == map.inode &&
+                         before.device_major == map.device_major &&
+                         before.device_minor == map.device_minor;
+  const bool goes_on = map.inode == 0 || before.offset + (before.end - before.start) == map.offset;
+  return before.end == map.start && is_own(before) && is_own(map) && same_file && goes_on &&
          before.read == map.read && before.write == map.write && before.execute == map.execute;
 }
 
@@ -35,23 +39,26 @@ void append(std::vector<MapEntry>& maps, MapEntry map) {
   }
 }
 
+MapEntry part(MapEntry map, std::uint64_t begin, std::uint64_t end) {
+  if (map.inode != 0) map.offset += begin - map.start;
+  map.start = begin;
+  map.end = end;
+  return map;
+}
+
 /// The mappings as they would be if nothing had been made quiet.
 std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPages& quiet) {
   std::vector<MapEntry> result;
   for (const MapEntry& map : maps) {
-    MapEntry rest = map;
+    std::uint64_t from = map.start;
     for (const auto& [begin, end] : quiet.within(TraceeAddr{map.start}, TraceeAddr{map.end})) {
-      MapEntry before = rest;
-      before.end = begin.value();
-      append(result, std::move(before));
-      MapEntry written = rest;
-      written.start = begin.value();
-      written.end = end.value();
+      append(result, part(map, from, begin.value()));
+      MapEntry written = part(map, begin.value(), end.value());
       written.write = true;
       append(result, std::move(written));
-      rest.start = end.value();
+      from = end.value();
     }
-    append(result, std::move(rest));
+    append(result, part(map, from, map.end));
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "cache_run.hpp"
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
@@ -23,10 +25,10 @@ namespace {
 constexpr std::size_t kPage = cache::QuietPages::kPageBytes;
 
 /// The most pages that were quiet at a stop.
-std::size_t run_quiet(const char* how, int stops) {
+std::size_t run_quiet(std::vector<std::string> how, int stops) {
   std::size_t quiet = 0;
   const Outcome outcome = run_recorded({.program = "quiet",
-                                        .arguments = {how},
+                                        .arguments = std::move(how),
                                         .stops = stops,
                                         .threads = true,
                                         .collects = false,
@@ -41,11 +43,15 @@ std::size_t run_quiet(const char* how, int stops) {
 class QuietCode : public testing::TestWithParam<const char*> {};
 
 TEST_P(QuietCode, MayBeWrittenLikeAnyOther) {
-  EXPECT_GT(run_quiet(GetParam(), 0), 0U);
+  EXPECT_GT(run_quiet({GetParam()}, 0), 0U);
 }
 
 TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhileItIsInterrupted) {
-  (void)run_quiet(GetParam(), 100);
+  (void)run_quiet({GetParam()}, 100);
+}
+
+TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhereItIsAFiles) {
+  EXPECT_GT(run_quiet({GetParam(), "file"}, 0), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
@@ -60,7 +66,7 @@ TEST(QuietPages, AreNoneWhereDataIsLimited) {
   ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
   const rlimit limited{std::min<rlim_t>(1ULL << 40, before.rlim_max), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limited), 0);
-  EXPECT_EQ(run_quiet("store", 0), 0U);
+  EXPECT_EQ(run_quiet({"store"}, 0), 0U);
   EXPECT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
 }
 
@@ -104,10 +110,7 @@ TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
   }
 }
 
-TEST(QuietMemory, LooksAsTheProgramMadeIt) {
-  constexpr std::size_t kPages = 5;
-  void* memory = ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE | PROT_EXEC,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void expect_as_made(void* memory, std::size_t pages) {
   ASSERT_NE(memory, MAP_FAILED);
   const TraceeAddr begin{std::bit_cast<std::uint64_t>(memory)};
   const auto range_at = [&](const cache::QuietPages& quiet, TraceeAddr at) {
@@ -125,14 +128,24 @@ TEST(QuietMemory, LooksAsTheProgramMadeIt) {
     quiet.add({at, at + kPage});
   }
   EXPECT_FALSE(range_at({}, begin + kPage).may_change);
-  for (std::size_t page = 0; page < kPages; ++page) {
+  for (std::size_t page = 0; page < pages; ++page) {
     const auto range = range_at(quiet, begin + page * kPage);
     EXPECT_EQ(range.begin, made.begin) << page;
     EXPECT_EQ(range.end, made.end) << page;
     EXPECT_TRUE(range.may_change) << page;
     EXPECT_TRUE(range.own) << page;
+    EXPECT_EQ(range.offset, made.offset) << page;
   }
-  ::munmap(memory, kPages * kPage);
+  ::munmap(memory, pages * kPage);
+}
+
+TEST(QuietMemory, LooksAsTheProgramMadeIt) {
+  constexpr std::size_t kPages = 5;
+  constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
+  expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), kPages);
+  const UniqueFd file{::memfd_create("code", 0)};
+  ASSERT_EQ(::ftruncate(file.get(), 8 * kPage), 0);
+  expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE, file.get(), 2 * kPage), kPages);
 }
 
 TEST(QuietPages, AreTakenWhenTheyRunOftenAndStayTheSame) {

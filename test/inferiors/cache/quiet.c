@@ -1,5 +1,5 @@
 // Code in memory that may be written at any time, run so often that it seems never to be written;
-// and then it is. The argument says how.
+// and then it is. The argument says how; a second one that the memory is a file's.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -255,11 +255,20 @@ static void no_signal(int signal) {
   (void)signal;
 }
 
+// Not from the file's beginning.
+static void map_file(void) {
+  const int file = memfd_create("code", 0);
+  if (file < 0 || ftruncate(file, 40 * kPage) != 0) exit(2);
+  if (mmap(code, kBytes, kAll, MAP_PRIVATE | MAP_FIXED, file, 3 * kPage) != code) exit(2);
+  close(file);
+}
+
 int main(int argc, char** argv) {
   const char* kind = argc > 1 ? argv[1] : "store";
   signal(SIGUSR1, no_signal);
   code = mmap(NULL, 32 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   mprotect(code, kBytes, kAll);
+  if (argc > 2) map_file();
   write_constant(code, 1);
   warm(code, 1);
   if (strcmp(kind, "store") == 0) store();
