@@ -122,17 +122,17 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
     stop.state.general.at(i) = program.regs[kGeneral.at(i)];
   }
   stop.memory = hash_memory(stop.state.general[kRsp]);
-  const bool left = program.log != run.log_begin();
   const bool committed = (program.flags & kCommitted) != 0;
   // In front of a landing pad's end, the log is that of the superblock before it.
   const bool landing = committed && offset < block.body;
+  const bool logged = committed && !landing;
   stop.taken = taken_before_ + row.passed;
-  if (committed && !landing) {
+  if (logged) {
     const Exit& exit = run.exit_logged();
     const bool branched = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     stop.taken = taken_before_ + exit.passed + (branched ? 1 : 0);
   }
-  if (left != (committed && !landing)) {
+  if (program.log != run.log_begin() + (logged ? kLogEntryBytes : 0)) {
     difference_ = "the log, " + describe(run, pc, stop);
     return;
   }
