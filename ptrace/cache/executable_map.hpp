@@ -33,7 +33,8 @@ class ExecutableMap {
     std::string path;
     /// It can be written, here or through another mapping, without a call that we would see.
     bool may_change = false;
-    /// Nobody but the process can write it, and only here.
+    /// Nobody but the process can write it, and only here; what happens to a file beneath it is
+    /// not looked at.
     bool own = false;
   };
 

@@ -10,6 +10,7 @@
 
 #include "arch/x86/translate/program_state.hpp"
 #include "arch/x86/translate/source_insn.hpp"
+#include "stepped.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t kRsp = 4;
 constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kFrameBytes = 256;
+
 /// A conditional branch to behind itself is none to anybody.
 bool is_taken(const SourceInsn& insn, TraceeAddr next) {
   switch (insn.kind) {

@@ -3,13 +3,11 @@
 /// Wherever translated code is stopped, the program is in one of the states that it has natively.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "stepped.hpp"
 #include "translated_run.hpp"
 
 namespace backtrail::arch::x86::translate {

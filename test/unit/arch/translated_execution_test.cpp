@@ -174,7 +174,7 @@ TEST_P(TranslatedExecution, LeavesWhatTheCpuAloneLeaves) {
     ASSERT_EQ(memory(), expected_memory);
   }
   EXPECT_GT(translated.superblocks(), kPrograms);
-  EXPECT_GT(compared, kPrograms / 10 * most());
+  EXPECT_GT(compared, kPrograms * most() / 10);
 }
 
 TEST_P(TranslatedExecution, IsInAStateOfTheProgramsWhereverItIsStopped) {
@@ -204,7 +204,7 @@ TEST_P(TranslatedExecution, IsInAStateOfTheProgramsWhereverItIsStopped) {
     stops += compared.stops();
   }
   EXPECT_GT(stops, 100 * kSteppedPrograms);
-  EXPECT_GT(ended, kSteppedPrograms / 10 * most());
+  EXPECT_GT(ended, kSteppedPrograms * most() / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(

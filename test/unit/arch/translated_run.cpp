@@ -241,7 +241,7 @@ void TranslatedRun::expect_stale(TraceeAddr entry) {
   enter(entry);
   *byte ^= 1;
   EXPECT_EQ(exit_logged().kind, ExitKind::kStale);
-  EXPECT_EQ(state.general[kR11], log_begin().value() + sizeof(std::uint32_t));
+  EXPECT_EQ(state.general[kR11], log_begin().value() + kLogEntryBytes);
   for (const std::size_t used : {kRcx, kR10, kR11})
     state.general.at(used) = before.general.at(used);
   EXPECT_EQ(state, before);
