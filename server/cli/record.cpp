@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -15,6 +15,7 @@
 #include "ptrace/source/probe.hpp"
 #include "ptrace/tracee/launch.hpp"
 #include "server/record/crash_file.hpp"
+#include "server/record/output_place.hpp"
 #include "server/record/recorder.hpp"
 #include "server/record/statistics_text.hpp"
 
@@ -50,6 +51,32 @@ std::string command_of(const tracee::LaunchSpec& spec) {
   return text;
 }
 
+void warn(const std::string& text) {
+  fmt::print(stderr, "backtrail: warning: {}\n", text);
+}
+
+/// Makes what files need before the program runs. Problems are told now, and the program runs all
+/// the same.
+void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
+                   std::optional<TraceSpool>& spool) {
+  if (options.crash_file.empty()) return;
+  const OutputPlace place =
+      prepare_output(file_pattern(options.crash_file), options.launch.program, options.pack);
+  if (!place.problem.empty()) {
+    warn("no crash file can be kept: " + place.problem);
+  }
+  if (!options.all) return;
+  try {
+    spool.emplace(place.folder, options.spool_bytes);
+  } catch (const std::exception& error) {
+    if (place.problem.empty()) {
+      warn(fmt::format("only the newest branches are kept, without --all: {}", error.what()));
+    }
+    recorder.ring_bytes = RecorderOptions{}.ring_bytes;
+    recorder.flush_every.reset();
+  }
+}
+
 }  // namespace
 
 int run_record(const RecordOptions& options) {
@@ -70,17 +97,15 @@ int run_record(const RecordOptions& options) {
   bool timed_out = false;
   {
     const auto begin = Clock::now();
-    Recorder recorder{options.recorder};
+    RecorderOptions recorder_options = options.recorder;
     std::optional<TraceSpool> spool;
-    if (options.all) {
-      const auto folder = std::filesystem::path{options.crash_file}.parent_path().string();
-      spool.emplace(folder.empty() ? "." : folder, options.spool_bytes);
-      recorder.add(*spool);
-    }
-    CrashFiles crash_files{
-        recorder,
-        {options.crash_file, options.keep, options.pack, options.core, spool ? &*spool : nullptr},
-        command_of(options.launch)};
+    prepare_files(options, recorder_options, spool);
+    Recorder recorder{recorder_options};
+    if (spool) recorder.add(*spool);
+    CrashFiles crash_files{recorder,
+                           {file_pattern(options.crash_file), options.keep, options.pack,
+                            options.core, spool ? &*spool : nullptr},
+                           command_of(options.launch)};
     if (!options.crash_file.empty()) recorder.add(crash_files);
     const auto ended = recorder.run(options.launch);
     if (!ended) return cannot_start(ended.error(), options.launch);

@@ -91,7 +91,8 @@ void add_options(CLI::App& app, RecordValues& values) {
   app.add_option(
          "-o,--output", values.output,
          "Keep a crash file when the program comes to a bad end, or a child and the program "
-         "fails; %p is the process, %e its name, %t the time")
+         "fails; %p is the process, %e its name, %t the time; a folder stands for "
+         "FOLDER/%e.%p.core, and is made")
       ->type_name("FILE");
   app.add_option("--on", values.on,
                  "After which ends: signal, sanitizer, abort, exit (a status other than 0), "
@@ -148,6 +149,9 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.keep = *keep;
   options.recorder.limit = keep->timeout;
   constexpr std::uint64_t kSpoolBytes = 2ULL << 30;
+  if (values.output.empty() && app.count("-o") != 0) {
+    return fail_with("-o needs the name of a file, or of a folder");
+  }
   if (values.output.empty()) {
     // A time limit is one without a file, too.
     if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on goes with -o");

@@ -26,6 +26,7 @@
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
+#include "server/record/output_place.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -192,7 +193,7 @@ void CrashFiles::on_checked(pid_t pid, const Ending& ending) {
   const auto mine =
       std::find_if(kept_.begin(), kept_.end(), [=](const Kept& kept) { return kept.pid == pid; });
   if (mine == kept_.end()) return;
-  ::unlink(mine->path.c_str());
+  remove_crash_file(options_.pattern, mine->path);
   kept_.erase(mine);
 }
 
@@ -201,7 +202,7 @@ void CrashFiles::make_room() {
   const auto is_child = [](const Kept& kept) { return !kept.is_program; };
   if (std::count_if(kept_.begin(), kept_.end(), is_child) < kMostChildren) return;
   const auto oldest = std::find_if(kept_.begin(), kept_.end(), is_child);
-  ::unlink(oldest->path.c_str());
+  remove_crash_file(options_.pattern, oldest->path);
   kept_.erase(oldest);
   ++dropped_;
 }
@@ -219,7 +220,8 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
             .size = {}};
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
-    note_failure(kept.final_path, "that is no plain file, and is left alone: name another one");
+    note_failure(cannot_write(kept.final_path,
+                              "that is no plain file, and is left alone: name another one"));
     return;
   }
   // Whose name it is shows at the end.
@@ -240,20 +242,22 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   // Nobody reads the heaps of a hundred children that were expected to die.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
+  // The name may vary from process to process, and the program may have removed the folder.
+  const std::string folder = std::filesystem::path{kept.path}.parent_path().string();
+  if (const std::string why = make_folders(folder); !why.empty()) {
+    note_failure(why);
+    return;
+  }
   auto mappings = tracee::read_mappings_in_advance(process);
   const auto traces = traces_of(process, thread.tid(), options_.spool);
   const auto written =
       tracee::write_core(process, cause, traces, kept.path, core, std::move(mappings));
   if (!written) {
     std::string why = written.error().reason();
-    const auto folder = std::filesystem::path{kept.path}.parent_path();
-    if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
-      why = fmt::format("there is no folder {}: make it before the run", folder.string());
-    }
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";
     }
-    note_failure(kept.path, why);
+    note_failure(cannot_write(kept.path, why));
     return;
   }
   kept.size = size_text(written->disk_bytes);
@@ -265,9 +269,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   kept_.push_back(std::move(kept));
 }
 
-void CrashFiles::note_failure(const std::string& path, const std::string& why) {
+void CrashFiles::note_failure(const std::string& why) {
   // Tried twice, at the signal and at the end, it is said once.
-  const std::string line = fmt::format("backtrail: no crash file: {}\n", cannot_write(path, why));
+  const std::string line = fmt::format("backtrail: no crash file: {}\n", why);
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
@@ -311,7 +315,7 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
   std::set<std::string> names;
   for (Kept& kept : kept_) {
     if (good && !(kept.is_program && options_.keep.always)) {
-      ::unlink(kept.path.c_str());
+      remove_crash_file(options_.pattern, kept.path);
       continue;
     }
     if (names.insert(kept.final_path).second && kept.path != kept.final_path &&

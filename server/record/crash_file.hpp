@@ -55,7 +55,7 @@ class CrashFiles final : public RecordObserver {
   void make_room();
   [[nodiscard]] static std::string pack(Kept& kept);
   void note_unseen_end(const tracee::StopEvent& end);
-  void note_failure(const std::string& path, const std::string& why);
+  void note_failure(const std::string& why);
 
   const Recorder& recorder_;
   CrashFileOptions options_;
