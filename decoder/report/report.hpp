@@ -48,8 +48,9 @@ struct ReportRow {
   std::uint64_t calls = 0;   ///< Of kRounds: all that were made in those rounds.
   CallBegin begin = CallBegin::kCalled;
   CallEnd end = CallEnd::kReturned;
-  bool context = false;  ///< Older than the calls asked for: shown because they lie within.
-  std::string gap;       ///< A sentence.
+  bool from_stack = false;  ///< No branch tells of the call: it is on the stack at the end.
+  bool context = false;     ///< Older than the calls asked for: shown because they lie within.
+  std::string gap;          ///< A sentence.
   OffMark off;
   /// How long before the thread's last moment a call began, at least and at most; absent: not
   /// known.
@@ -82,6 +83,9 @@ struct ReportThread {
   std::uint64_t looked_at = 0;
   std::uint64_t calls = 0;         ///< In those.
   std::uint64_t earlier_rows = 0;  ///< In front of `rows`, but for those before `interrupted`.
+  /// The stack's callers are known, up to the thread's first function.
+  bool stack_complete = false;
+  std::string stack_problem;  ///< Why it is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
   std::optional<ReportInterrupted> interrupted;  ///< Of the thread that died.
   std::vector<ReportRow> rows;

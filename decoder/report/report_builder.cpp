@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "arch/base/bytes.hpp"
 #include "arch/disassemble.hpp"
 #include "arch/insn.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_rows.hpp"
 #include "decoder/report/signal_text.hpp"
+#include "decoder/report/stack_join.hpp"
 #include "decoder/report/thread_calls.hpp"
 
 namespace backtrail::decoder {
@@ -142,8 +144,106 @@ class Builder {
       out.recorded = trace->records;
       out.lost = trace->lost;
     }
-    if (out.recorded != 0) add_calls(thread, died ? options_.calls : options_.other_calls, out);
+    const std::size_t wanted = died ? options_.calls : options_.other_calls;
+    if (out.recorded != 0) {
+      add_calls(thread, wanted, out);
+    } else {
+      ThreadCalls nothing;
+      (void)add_stack(thread, nothing, out);
+      out.rows = rows_of(nothing, {}, wanted);
+    }
     return out;
+  }
+
+  std::vector<ReportRow> rows_of(const ThreadCalls& traced, std::span<const OffMark> offs,
+                                 std::size_t wanted) {
+    const std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
+    return report_rows({traced.calls, traced.gaps, rows, offs}, symbols_, wanted);
+  }
+
+  std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
+    const std::size_t count = core_.read(address, out);
+    return count == out.size() ? count : code_.read_code(address, out);
+  }
+
+  /// The frames of a thread. Where it went to a place that is no code, and nothing ran there, its
+  /// caller is what the call has just left on the stack.
+  Stack stack_of(const CoreThread& thread, const ThreadCalls& traced) {
+    const ReadMemory memory = [this](TraceeAddr address, std::span<std::uint8_t> out) {
+      return read_memory(address, out);
+    };
+    arch::x86::DwarfRegisters registers = arch::x86::dwarf_registers(thread.user, core_.isa());
+    Stack stack = symbols_.unwind(registers, memory);
+    const bool just_arrived = traced.last && traced.last->kind == RecordKind::kBranch &&
+                              traced.last->to == thread.user.pc();
+    if (stack.frames.size() != 1 || stack.end != StackEnd::kNoUnwindInfo || !just_arrived ||
+        traced.open.empty()) {
+      return stack;
+    }
+    const std::size_t word = core_.isa() == arch::Isa::kAmd64 ? 8 : 4;
+    std::array<std::uint8_t, 8> bytes{};
+    if (memory(thread.user.sp(), std::span{bytes}.first(word)) != word) return stack;
+    const std::uint64_t back = load_le<std::uint64_t>(bytes, 0);
+    if (back == 0 || TraceeAddr{back} != traced.open.back().return_address) return stack;
+    registers.pc() = back - 1;  // Within the call.
+    registers.sp() += word;
+    Stack rest = symbols_.unwind(registers, memory);
+    rest.frames.front().pc = TraceeAddr{back};
+    rest.frames.front().is_return = true;
+    rest.frames.insert(rest.frames.begin(), stack.frames.front());
+    return rest;
+  }
+
+  JoinedStack add_stack(const CoreThread& thread, ThreadCalls& traced, ReportThread& out) {
+    const Stack stack = stack_of(thread, traced);
+    JoinedStack joined = join_stack(stack, traced, insns_, symbols_);
+    out.stack_complete = joined.result == JoinedStack::Result::kComplete;
+    if (!out.stack_complete) out.stack_problem = stack_problem(stack, joined, traced);
+    return joined;
+  }
+
+  std::string stack_problem(const Stack& stack, const JoinedStack& joined,
+                            const ThreadCalls& traced) {
+    if (joined.result == JoinedStack::Result::kDisagrees) {
+      const Call& call = traced.calls[joined.call];
+      const std::string name = function_at(call.first);
+      if (joined.by_call == TraceeAddr{}) {
+        return fmt::format("the thread is in {}, and its last branches were in {}",
+                           function_at(stack.frames.front().place()), name);
+      }
+      return fmt::format(
+          "the stack does not agree with the calls: {} was called from {}, and the stack has {} "
+          "there; no callers were taken from it",
+          name, function_at(joined.by_call - 1),
+          joined.by_stack == TraceeAddr{} ? "nothing"
+                                          : fmt::format("{:#x}", joined.by_stack.value()));
+    }
+    if (joined.result == JoinedStack::Result::kNoReturn) {
+      return fmt::format(
+          "the stack cannot be followed beyond {}: it would return to {:#x}, where nothing was "
+          "called",
+          function_at(joined.outermost), joined.by_stack.value());
+    }
+    const std::string last = function_at(stack.frames.back().place());
+    switch (stack.end) {
+      case StackEnd::kNoUnwindInfo:
+        return fmt::format(
+            "the stack cannot be followed beyond {}: there is no unwind information for it", last);
+      case StackEnd::kDamaged:
+        return fmt::format("the stack cannot be followed beyond {}: it is damaged there", last);
+      case StackEnd::kTooDeep:
+        return fmt::format("the stack is more than {} calls deep; the outermost are not known",
+                           kMostStackFrames - 1);
+      default:
+        return fmt::format(
+            "the stack cannot be followed beyond {}: no return address stands there", last);
+    }
+  }
+
+  std::string function_at(TraceeAddr address) {
+    std::string name = symbols_.function_name(symbols_.at(address).id);
+    if (name.empty()) name = symbols_.module_place(address);
+    return name.empty() ? fmt::format("{:#x}", address.value()) : name;
   }
 
   /// How many branches are looked at first, where nobody says.
@@ -162,19 +262,21 @@ class Builder {
     if (times) out.times = off_sums(times->times());
     std::uint64_t look = grows ? first_look(out) : options_.branches;
     for (;; look *= kLookGrowth) {
-      const ThreadCalls traced = rebuild_calls(archive_, thread.tid, look, insns_, symbols_);
+      ThreadCalls traced = rebuild_calls(archive_, thread.tid, look, insns_, symbols_);
       std::vector<OffMark> offs;
       if (times) offs = off_marks(*times, traced.first, traced.records, kShortestOff);
-      const std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
-      const std::size_t calls = count_calls(rows);
+      std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
+      const std::size_t calls = count_calls(rows, traced.calls);
       const bool enough = calls > wanted || traced.records >= out.recorded || !grows;
       if (!enough && look < kLongestLook) continue;
       out.looked_at = traced.records;
       out.calls = traced.calls.size();
       out.earlier_rows = calls - std::min(calls, wanted);
+      const JoinedStack stack = add_stack(thread, traced, out);
+      if (stack.count != 0) rows = fold_calls(traced.calls, traced.gaps, offs);
       const RowSource source{traced.calls, traced.gaps, rows, offs};
       out.rows = report_rows(source, symbols_, wanted);
-      if (out.died) add_interrupted(traced, source, wanted, out);
+      if (out.died) add_interrupted(traced, source, stack, wanted, out);
       if (times) add_times(*times, traced.first, out);
       if (traced.last && traced.last->kind == RecordKind::kBranch &&
           traced.last->to == thread.user.pc()) {
@@ -188,8 +290,8 @@ class Builder {
 
   /// What a handler interrupted in or behind which it died; the calls before that, where those
   /// shown are all the handler's, of which fewer are shown then.
-  void add_interrupted(const ThreadCalls& traced, const RowSource& all, std::size_t wanted,
-                       ReportThread& out) {
+  void add_interrupted(const ThreadCalls& traced, const RowSource& all, const JoinedStack& stack,
+                       std::size_t wanted, ReportThread& out) {
     const std::size_t handler = last_handler(traced.calls, out.place.address);
     if (handler == kNoCall) return;
     const Call& call = traced.calls[handler];
@@ -197,6 +299,8 @@ class Builder {
     before.place = place(call.site);
     before.instruction = instruction(call.site);
     before.returned = call.site == out.place.address;
+    // One that began before the calls that are known: there is nothing to show before it.
+    if (stack.count != 0 && handler >= stack.first && handler <= stack.first + stack.count) return;
     const bool shown = std::any_of(out.rows.begin(), out.rows.end(), [&](const ReportRow& row) {
       return row.kind == RowKind::kCall && !row.context &&
              row.begin_position <= call.begin_position;
@@ -207,11 +311,11 @@ class Builder {
     std::copy_if(all.offs.begin(), all.offs.end(), std::back_inserter(offs),
                  [&](const OffMark& off) { return off.position <= call.begin_position; });
     const std::vector<FoldedRow> rows = fold_calls(older.calls, older.gaps, offs);
-    const std::size_t calls = count_calls(rows);
+    const std::size_t calls = count_calls(rows, older.calls);
     before.earlier_rows = calls - std::min(calls, wanted);
     before.rows = report_rows({older.calls, older.gaps, rows, offs}, symbols_, wanted);
     const std::size_t fewer = std::min(wanted, options_.other_calls);
-    const std::size_t count = count_calls(all.rows);
+    const std::size_t count = count_calls(all.rows, all.calls);
     out.rows = without_callers(report_rows(all, symbols_, fewer), call.begin_position);
     out.earlier_rows = count - std::min(count, calls + fewer);
   }
@@ -224,7 +328,7 @@ class Builder {
                         std::vector<ReportRow>& rows) {
     const ThreadTimes& all = times.times();
     for (ReportRow& row : rows) {
-      if (row.kind != RowKind::kCall) continue;
+      if (row.kind != RowKind::kCall || row.from_stack) continue;
       const TimeRange began = times.time_of(first + row.begin_position);
       // Older than what is known of times.
       if (began.earliest_ns <= all.since_ns) continue;

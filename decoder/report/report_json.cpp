@@ -107,14 +107,17 @@ json::object row_json(const ReportRow& row) {
   if (row.kind == RowKind::kRounds) {
     out["of"] = row.nested;
     out["calls"] = row.calls;
+    out["end"] = name_of(row.end);
   } else if (row.nested != 1) {
     out["nested"] = row.nested;
   }
   if (row.kind == RowKind::kCall) {
     out["begin"] = name_of(row.begin);
     out["end"] = name_of(row.end);
-    out["from"] = row.begin_position;
-    out["to"] = row.end_position;
+    if (!row.from_stack) {
+      out["from"] = row.begin_position;
+      out["to"] = row.end_position;
+    }
     if (row.began_before_end) {
       out["began_before_end_ns"] =
           json::array{row.began_before_end->earliest_ns, row.began_before_end->latest_ns};
@@ -125,6 +128,7 @@ json::object row_json(const ReportRow& row) {
     out["ns"] = row.off.ns;
     out["back_before_end_ns"] = row.off.before_end_ns;
   }
+  if (row.from_stack) out["stack"] = true;
   if (row.context) out["context"] = true;
   if (row.kind == RowKind::kGap) out["gap"] = text(row.gap);
   return out;
@@ -172,6 +176,8 @@ json::object thread_json(const ReportThread& thread) {
   out["branches"] = std::move(branches);
   out["calls_examined"] = thread.calls;
   out["earlier_rows"] = thread.earlier_rows;
+  out["stack_complete"] = thread.stack_complete;
+  if (!thread.stack_problem.empty()) out["stack_problem"] = text(thread.stack_problem);
   if (thread.times) out["times"] = times_json(*thread.times);
   if (thread.interrupted) out["interrupted"] = interrupted_json(*thread.interrupted);
   out["calls"] = rows_json(thread.rows);

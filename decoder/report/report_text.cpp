@@ -55,6 +55,7 @@ std::string call_text(const ReportRow& row) {
   if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
   if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
   if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
+  if (row.from_stack) out += "  (from the stack)";
   if (row.begin == CallBegin::kResumed) out += "  (goes on: back on its stack)";
   if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
   if (row.end == CallEnd::kSwitched) out += "  (until the stack was switched)";
@@ -72,8 +73,10 @@ std::string off_text(const ReportRow& row) {
 
 std::string rounds_text(const ReportRow& row) {
   const bool others = row.calls != row.repeat * row.nested;
-  return fmt::format("... {} more rounds of {}{} ...", grouped(row.repeat), printable(row.function),
-                     others ? fmt::format(", {} calls in all", grouped(row.calls)) : "");
+  return fmt::format("... {} more rounds of {}{} ...{}", grouped(row.repeat),
+                     printable(row.function),
+                     others ? fmt::format(", {} calls in all", grouped(row.calls)) : "",
+                     row.from_stack ? "  (from the stack)" : "");
 }
 
 std::string row_text(const ReportRow& row) {
@@ -172,6 +175,7 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
     out += "  after a signal handler, which ran here and returned\n";
   }
   out += times_line(thread) + trace_line(thread);
+  if (!thread.stack_problem.empty()) out += "  " + printable(thread.stack_problem) + "\n";
   if (thread.interrupted && !thread.interrupted->rows.empty()) {
     out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows);
     const ReportPlace& place = thread.interrupted->place;

@@ -31,6 +31,7 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
     if (!records.empty()) out.last = records.back();
   });
   if (out.records != 0) out.first = first_record(archive, tid, out.records);
+  out.open = rebuilder.open();
   out.calls = rebuilder.finish();
   drop_lazy_binding(out.calls, code);
   return out;

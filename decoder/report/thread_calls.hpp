@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decoder/calls/call.hpp"
+#include "decoder/calls/call_follower.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/report/call_fold.hpp"
 #include "decoder/trace/insn_cache.hpp"
@@ -21,6 +22,8 @@ struct ThreadCalls {
   std::uint64_t records = 0;
   std::uint64_t first = 0;     ///< Number of the oldest one in the thread's whole trace.
   std::optional<Record> last;  ///< The newest.
+  /// Of the calls that end by kOpen, in their order.
+  std::vector<CallFollower::Open> open;
 };
 
 /// From the last `most` records or a few more.

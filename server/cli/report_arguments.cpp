@@ -26,7 +26,7 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
       ->type_name("N");
   auto* form = app.add_option_group("Form", "Text unless one of these is given");
   const std::map<std::string, std::pair<ReportForm, std::string>> forms{
-      {"--markdown", {ReportForm::kMarkdown, "For the page of a CI job, below 1 MiB"}},
+      {"--markdown", {ReportForm::kMarkdown, "For the page of a CI job, at most 512 KiB"}},
       {"--json", {ReportForm::kJson, "For programs; docs/report-format.md"}},
       {"--html", {ReportForm::kHtml, "One page to look around in, for a browser"}},
       {"--folded", {ReportForm::kFolded, "Stacks for flame graphs"}},
