@@ -235,47 +235,26 @@ bool RemoteCalls::note_other_stop(const WaitStatus& status) {
   return status.signal == SIGSTOP || status.signal == SIGTRAP;
 }
 
-/// A trap of ours is coming. The kernel resets the action of one that it forces although it is
-/// blocked, or ignored.
 Result<void> RemoteCalls::unblock_trap() {
-  TrapGuard::learn_ignored(*thread_);
-  TrapGuard::note_forced(*thread_, false);
   return request::write_signal_mask(thread_->tid(), kEveryMaskableSignal & ~kTrapBit);
 }
 
-/// Which signal is delivered when a thread stops for one is the tracer's choice; so a trap, which
-/// cannot be taken for a signal of somebody else's, brings it to where it can be delivered. An
+/// Which signal is delivered where a thread stops for one is the tracer's choice. SIGSTOP, which
+/// nobody can block either, would not do: it makes the kernel forget a SIGCONT that waits. An
 /// interrupted system call goes on from there as it would have.
 Result<void> RemoteCalls::stop_for_signal_again() {
   const pid_t tid = thread_->tid();
-  if (!thread_->process().filters.always_allow(SYS_getpid)) return stop_for_stop_signal();
-  arch::x86::UserRegs regs = saved_;
-  regs[UserReg::kRip] = syscall_at_.value();
-  regs[UserReg::kRax] = SYS_getpid;
-  regs[UserReg::kOrigRax] = kNoSystemCall;
-  BT_CHECKED(request::write_user_regs(tid, regs));
+  BT_CHECKED(request::write_user_regs(tid, saved_));
+  BT_TRY(const std::vector<siginfo_t> waiting, request::pending_signals(tid));
+  trap_again_ |= std::any_of(waiting.begin(), waiting.end(),
+                             [](const siginfo_t& info) { return info.si_signo == SIGTRAP; });
   BT_CHECKED(unblock_trap());
+  (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
   for (;;) {
-    BT_CHECKED(request::step(tid));
+    BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, next_stop(tid));
-    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
-      BT_TRY(const siginfo_t info, request::read_siginfo(tid));
-      trap_again_ |= info.si_code <= 0;
-      return {};
-    }
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return {};
     if (!note_other_stop(status)) return fail(TraceErrc::kBusy, "stop for a signal");
-  }
-}
-
-/// The other way, where a filter forbids the call.
-Result<void> RemoteCalls::stop_for_stop_signal() {
-  BT_CHECKED(request::write_user_regs(thread_->tid(), saved_));
-  (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), SIGSTOP);
-  for (;;) {
-    BT_CHECKED(request::cont(thread_->tid()));
-    BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
-    if (!status.is_event(PTRACE_EVENT_STOP)) return {};
-    interrupted_ = true;
   }
 }
 
@@ -323,6 +302,9 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   regs[UserReg::kRip] = code.begin.value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
   BT_CHECKED(request::write_user_regs(tid, regs));
+  // Of a trap that is ignored the kernel resets the action.
+  TrapGuard::learn_ignored(*thread_);
+  TrapGuard::note_forced(*thread_, false);
   BT_CHECKED(unblock_trap());
   for (;;) {
     BT_CHECKED(request::cont(tid));

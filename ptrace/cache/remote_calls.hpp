@@ -54,7 +54,6 @@ class RemoteCalls {
   Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();
   Result<void> stop_for_signal_again();
-  Result<void> stop_for_stop_signal();
   Result<void> unblock_trap();
   bool note_other_stop(const WaitStatus& status);
   void send_again();
