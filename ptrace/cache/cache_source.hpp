@@ -158,7 +158,8 @@ class CacheSource final : public StepSource {
   /// It was translated code's own: mask and action become what they were.
   bool take_fault(Thread& thread);
   [[nodiscard]] bool segv_blocked() const;
-  [[nodiscard]] bool own_stop_signal(Thread& thread) const;
+  /// The thread stands behind the miss routine's trap, which was for us alone.
+  bool take_trap(Thread& thread);
   /// Native registers again; the log is taken over.
   Result<void> leave(Thread& thread);
   /// `stopped` at that place; nothing: nowhere in translated code.
@@ -208,8 +209,6 @@ class CacheSource final : public StepSource {
   bool holds_ = false;
   std::optional<std::uint64_t> mask_before_;             ///< Of the step that has been begun.
   std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.
-  /// The miss routine's SIGSTOP has not been seen yet.
-  bool stop_signal_due_ = false;
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;

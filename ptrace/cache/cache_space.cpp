@@ -128,6 +128,8 @@ void CacheSpace::take_actions() {
   KernelSigaction trap;
   std::memcpy(&trap, at + sizeof segv_action_, sizeof trap);
   process_.trap_action.learn(trap);
+  // The calls that have told have ended by a trap, behind this one.
+  if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process_.trap_action.damaged = true;
 }
 
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
@@ -190,7 +192,10 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
 }
 
 void CacheSpace::note_way_to_stop(std::size_t slot) {
-  memory_->thread(slot).write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
+  ThreadMemory memory = memory_->thread(slot);
+  memory.write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
+  memory.write(translate::Slot::kMaskAt,
+               memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kMask));
 }
 
 Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {

@@ -130,7 +130,8 @@ class Engine {
   void handle(pid_t tid, const WaitStatus& status);
   void handle_end(Thread& thread, const WaitStatus& status);
   void handle_stop(Thread& thread, const WaitStatus& status);
-  void handle_event_stop(Thread& thread, const WaitStatus& status);
+  void handle_event_stop(Thread& thread);
+  void let_fault_come(Thread& thread);
   void handle_clone(Thread& parent);
   void handle_fork(Thread& parent, bool vfork);
   void handle_vfork_done(Thread& thread);

@@ -116,9 +116,8 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     handle_first_stop(thread);
     return;
   }
-  if (status.is_interrupt_stop() && thread.fault_pending()) {
-    if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
-    (void)thread.run_on();
+  if (status.is_event(PTRACE_EVENT_STOP) && thread.fault_pending()) {
+    let_fault_come(thread);
     return;
   }
   if (status.is_event(PTRACE_EVENT_EXEC)) {
@@ -127,8 +126,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
-    const ThreadControl& control = thread.control();
-    if (control.stop_wanted || control.client_stop) (void)thread.interrupt();
+    ThreadControl& control = thread.control();
+    const bool stops_again = std::exchange(control.group_stop_due, false);
+    if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
     if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
     return;
   }
@@ -147,7 +147,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   switch (status.event) {
     case PTRACE_EVENT_STOP:
-      handle_event_stop(thread, status);
+      handle_event_stop(thread);
       return;
     case PTRACE_EVENT_CLONE:
       handle_clone(thread);
@@ -173,17 +173,21 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
 }
 
-void Engine::handle_event_stop(Thread& thread, const WaitStatus& status) {
-  ThreadControl& control = thread.control();
-  if (control.client_stop || control.stop_wanted) {
-    go(thread);  // stays, and says so
-    return;
-  }
-  if (status.is_group_stop()) {
-    (void)thread.run(RunRequest::kListen, 0);
-    return;
-  }
-  go(thread);  // the late answer to an interrupt that another stop made needless
+/// A stop has come before a signal that an instruction has raised, and that may be for the source
+/// alone: nobody is shown a thread between the two. Set going, it executes nothing before it stops
+/// with that signal.
+void Engine::let_fault_come(Thread& thread) {
+  const bool stays = thread.status().is_group_stop();
+  if (stays && !thread.stop_wanted() && thread.stay_stopped()) return;
+  if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
+  thread.control().group_stop_due = stays;
+  (void)thread.run_on();
+}
+
+void Engine::handle_event_stop(Thread& thread) {
+  // Stopped with its process; or asked to stop; or the late answer to a request that another stop
+  // has made needless.
+  go(thread);
 }
 
 void Engine::handle_first_stop(Thread& thread) {

@@ -79,6 +79,10 @@ void Engine::set_going(Thread& thread) {
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
   const bool syscalls = thread.process().catch_syscalls.has_value();
+  // Whoever stopped the process expects it to stay so until SIGCONT, whatever we had to do with it.
+  const bool stays = thread.status().is_group_stop() && !step;
+  if (stays && thread.stay_stopped()) return;
+  const bool stops_again = std::exchange(control.group_stop_due, false) || stays;
   if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
   Result<void> done;
   if (thread.trace()) {
@@ -91,6 +95,7 @@ void Engine::set_going(Thread& thread) {
                                  : RunRequest::kContinue,
                       signal);
   }
+  if (stops_again) (void)thread.interrupt();
   if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
 }
 

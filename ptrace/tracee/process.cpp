@@ -122,6 +122,7 @@ void Process::end_sharing() {
 }
 
 Result<void> Process::renew_memory() {
+  trap_action = {};
   BT_CHECKED(memory_.reopen(pid_));
   return identify(pid_);
 }
@@ -133,7 +134,6 @@ void Process::become_new_image(Thread& survivor) {
   debug_ = {};
   debug_generation_ = 0;
   insns_.invalidate_all();
-  trap_action = {};
   restartable = {};
   lifted_for_vfork = false;
   leave_cache_space();

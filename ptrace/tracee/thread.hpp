@@ -24,7 +24,7 @@ namespace backtrail::tracee {
 class Process;
 class ThreadTrace;
 
-enum class RunRequest : std::uint8_t { kContinue, kStep, kSyscall, kListen };
+enum class RunRequest : std::uint8_t { kContinue, kStep, kSyscall };
 
 /// Why a SIGTRAP stop happened.
 enum class TrapCause : std::uint8_t {
@@ -51,6 +51,7 @@ struct ThreadControl {
   bool vfork_parent = false;         ///< Sleeps in the kernel until its vfork child is done.
   bool zombie = false;               ///< A leader that ended before its threads.
   bool stepping_over = false;        ///< Single-steps over a lifted breakpoint.
+  bool group_stop_due = false;       ///< Left one for a fault: has to stop again behind it.
   int resume_signal = 0;             ///< Deliver with the next internal resume.
   /// A step that ends here has executed nothing: it began inside a system call.
   std::optional<TraceeAddr> no_progress_at;
@@ -115,6 +116,9 @@ class Thread {
   Result<void> run(RunRequest request, int signal);
   /// As it was set going last, and with no signal: on to what it had begun.
   Result<void> run_on();
+  /// Leaves it in its group stop (PTRACE_LISTEN) until SIGCONT or interrupt(); run_on() is as
+  /// before. Further error: EIO where the stop is another.
+  Result<void> stay_stopped();
   /// Asks a running thread to stop (PTRACE_INTERRUPT).
   Result<void> interrupt();
 

@@ -29,8 +29,10 @@ enum class Slot : std::uint32_t {
   kRequest = 104,       ///< A Request.
   kAnswer = 112,        ///< Where the thread goes on.
   kRseqArea = 120,      ///< The thread's struct rseq, while it is served; 0: it has none.
-  kStopsByFault = 128,  ///< Not zero: a filter forbids the signal that stops it.
+  kStopsByFault = 128,  ///< Not zero: a filter forbids to ask for the mask.
   kNumber = 136,        ///< Of a system call that is known only when it is made.
+  kMaskAt = 144,        ///< Address of the next slot.
+  kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
