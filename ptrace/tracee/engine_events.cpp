@@ -78,8 +78,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
-  // An undecoded log is for those who look while the thread is there.
-  if (thread.trace() && thread.trace()->config().log_bytes == 0) thread.trace()->source().flush();
+  // The client cannot ask for its history any more; decoding it would need the code that is gone.
+  if (thread.trace()) thread.trace()->end();
   StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
     // The client is not told of the end of a child it never knew.
@@ -124,6 +124,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     const auto renewed = thread.process().renew_memory();
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
+    if (thread.trace()) thread.trace()->spare_history();
   }
   if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
@@ -335,6 +336,7 @@ void Engine::handle_exec(Thread& thread) {
       }
       if (survivor->trace()) {
         survivor->rename(pid);
+        survivor->trace()->spare_history();
         (void)survivor->trace()->source().on_stop(*survivor, thread.status());
       }
     }
