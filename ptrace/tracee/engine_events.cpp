@@ -348,6 +348,7 @@ void Engine::handle_exec(Thread& thread) {
   by_tid_[pid] = survivor;
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
+  survivor->control().step_over_at.reset();
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
     return;
@@ -440,7 +441,8 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
     post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
     return;
   }
-  step_over(thread, address);
+  thread.control().step_over_at = address;
+  go(thread);
 }
 
 bool Engine::handle_debug_registers(Thread& thread) {
@@ -463,10 +465,6 @@ bool Engine::handle_debug_registers(Thread& thread) {
 void Engine::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
   const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
-  if (control.stepping_over) {
-    control.stepping_over = false;
-    if (control.action.kind == ResumeKind::kContinue) return;  // step_over() goes on
-  }
   const auto pc = thread.pc();
   if (!pc) return;
   if (control.no_progress_at == *pc) {
@@ -475,6 +473,7 @@ void Engine::handle_step_done(Thread& thread) {
     go(thread);
     return;
   }
+  control.step_over_at.reset();
   switch (control.action.kind) {
     case ResumeKind::kRangeStep:
       if (*pc >= control.action.range_begin && *pc < control.action.range_end) {
