@@ -184,6 +184,10 @@ std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
   return dropped;
 }
 
+void CacheLog::clear() {
+  while (!chunks_.empty()) (void)drop_oldest();
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.numbers().size(), std::nullopt, at});

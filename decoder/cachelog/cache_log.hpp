@@ -59,6 +59,8 @@ class CacheLog {
   /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older
   /// numbers without decoding them. Returns how many branches they stood for.
   std::uint64_t keep_newest(std::uint64_t branches);
+  /// Drops everything without decoding it. The next drain() begins with a gap.
+  void clear();
   void add_arrival(TraceeAddr at);
   /// Pins, too: those with nothing ahead keep their place among what is no number.
   void add_record(const Record& record);

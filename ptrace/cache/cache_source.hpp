@@ -43,6 +43,7 @@ class CacheSource final : public StepSource {
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
   void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
+  void forget() override;
   std::uint64_t keep_newest(std::uint64_t branches) override;
   Result<void> stream(std::uint64_t size_bytes) override;
   [[nodiscard]] bool streams() const override { return streams_; }

@@ -98,6 +98,11 @@ std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
   return log_ ? log_->keep_newest(branches) : 0;
 }
 
+void CacheSource::forget() {
+  StepSource::forget();
+  if (log_) log_->clear();
+}
+
 void CacheSource::flush() {
   if (in_cache_ && is_blank_) take_written();
   hand_on();

@@ -73,6 +73,9 @@ class BranchSource {
     (void)branches;
     return 0;
   }
+  /// Nobody wants what has not been handed on yet: it is dropped, undecoded where it is a log. What
+  /// a running thread has not logged yet may still come.
+  virtual void forget() {}
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
   /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
   /// The thread is stopped. Errors: what the kernel said; it goes on as before then.

@@ -154,6 +154,7 @@ void ThreadTrace::use(std::unique_ptr<BranchSource> source) {
 }
 
 ThreadTrace::~ThreadTrace() {
+  if (source_) end();
   if (config_.statistics && source_ && source_->kind() != SourceKind::kCache) add_statistics();
 }
 
@@ -233,6 +234,37 @@ int ThreadTrace::wake_fd() const {
 void ThreadTrace::flush() {
   source_->flush();
   hand_on_marks();
+}
+
+decoder::TraceConsumer* ThreadTrace::listening_history() {
+  if (decoder::BtsHistory* blocks = bts()) return blocks;
+  return pt();
+}
+
+void ThreadTrace::hand_on_or_forget() {
+  if (hub_.empty() && whole_hub_.empty()) {
+    source_->forget();
+  } else {
+    source_->flush();
+  }
+}
+
+void ThreadTrace::spare_history() {
+  decoder::TraceConsumer* history = listening_history();
+  if (config_.log_bytes != 0 || history == nullptr) return;
+  hub_.remove(*history);
+  hand_on_or_forget();
+  hub_.add(*history);
+}
+
+void ThreadTrace::end() {
+  if (config_.log_bytes != 0) return;
+  if (decoder::TraceConsumer* history = listening_history()) hub_.remove(*history);
+  if (store_) {
+    hub_.remove(*store_);
+    whole_hub_.remove(store_->whole());
+  }
+  hand_on_or_forget();
 }
 
 void ThreadTrace::hand_on_marks() {

@@ -48,6 +48,14 @@ class ThreadTrace {
   [[nodiscard]] const TraceConfig& config() const { return config_; }
   /// Hands every record until now to the listeners, and then the marks until now.
   void flush();
+  /// The thread begins another program: the history will forget everything before. Records that
+  /// wait are handed to other listeners alone; without any they are dropped undecoded. Decoding
+  /// them for the history would need the code that has just gone.
+  void spare_history();
+  /// Nobody will read the history or the store any more: they hear of nothing from now on, as in
+  /// spare_history(). No effect where the one who recorded keeps logs undecoded
+  /// (TraceConfig::log_bytes). At the latest the destructor does it.
+  void end();
   /// BranchSource::keep_up(), and the marks until now behind the records until now.
   bool keep_up();
   /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
@@ -111,6 +119,9 @@ class ThreadTrace {
   decoder::TraceConsumer& make_history(Process& process);
   void remake_history(Process& process);
   void hand_on_marks();
+  void hand_on_or_forget();
+  /// The history, if it listens to hub_; null for raw packets.
+  [[nodiscard]] decoder::TraceConsumer* listening_history();
   void use(std::unique_ptr<BranchSource> source);
   void add_statistics() const;
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,

@@ -211,6 +211,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
   if (process == nullptr) return {};  // it ended meanwhile
   for (const auto& thread : process->threads()) {
     if (!thread->trace()) continue;
+    thread->trace()->end();
     if (thread->stopped()) thread->trace()->source().detach(*thread);
     thread->trace().reset();
   }

@@ -78,8 +78,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
-  // An undecoded log is for those who look while the thread is there.
-  if (thread.trace() && thread.trace()->config().log_bytes == 0) thread.trace()->source().flush();
+  // The client cannot ask for its history any more; decoding it would need the code that is gone.
+  if (thread.trace()) thread.trace()->end();
   StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
     // The client is not told of the end of a child it never knew.
@@ -123,6 +123,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     const auto renewed = thread.process().renew_memory();
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
+    if (thread.trace()) thread.trace()->spare_history();
   }
   if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
@@ -339,6 +340,7 @@ void Engine::handle_exec(Thread& thread) {
       }
       if (survivor->trace()) {
         survivor->rename(pid);
+        survivor->trace()->spare_history();
         (void)survivor->trace()->source().on_stop(*survivor, thread.status());
       }
     }
@@ -350,6 +352,7 @@ void Engine::handle_exec(Thread& thread) {
   by_tid_[pid] = survivor;
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
+  survivor->control().step_over_at.reset();
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
     return;
@@ -442,7 +445,8 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
     post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
     return;
   }
-  step_over(thread, address);
+  thread.control().step_over_at = address;
+  go(thread);
 }
 
 bool Engine::handle_debug_registers(Thread& thread) {
@@ -465,10 +469,6 @@ bool Engine::handle_debug_registers(Thread& thread) {
 void Engine::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
   const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
-  if (control.stepping_over) {
-    control.stepping_over = false;
-    if (control.action.kind == ResumeKind::kContinue) return;  // step_over() goes on
-  }
   const auto pc = thread.pc();
   if (!pc) return;
   if (control.no_progress_at == *pc) {
@@ -477,6 +477,7 @@ void Engine::handle_step_done(Thread& thread) {
     go(thread);
     return;
   }
+  control.step_over_at.reset();
   switch (control.action.kind) {
     case ResumeKind::kRangeStep:
       if (*pc >= control.action.range_begin && *pc < control.action.range_end) {
