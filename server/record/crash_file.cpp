@@ -23,6 +23,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/dumpable.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
@@ -219,7 +220,14 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
             .size = {}};
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
-    note_failure(kept.final_path, "that is no plain file, and is left alone: name another one");
+    note_failure(cannot_write(kept.final_path,
+                              "that is no plain file, and is left alone: name another one"));
+    return;
+  }
+  const auto not_dumpable = tracee::why_not_dumpable(process);
+  if (not_dumpable && !options_.undumpable) {
+    note_failure(fmt::format("of {} (process {}): {}; --dump-undumpable keeps one",
+                             decoder::printable(program), process.pid(), *not_dumpable));
     return;
   }
   // Whose name it is shows at the end.
@@ -253,7 +261,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";
     }
-    note_failure(kept.path, why);
+    if (not_dumpable && written.error().is(std::errc::permission_denied)) {
+      why = fmt::format("{}, and then only root may read its memory", *not_dumpable);
+    }
+    note_failure(cannot_write(kept.path, why));
     return;
   }
   kept.size = size_text(written->disk_bytes);
@@ -265,9 +276,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   kept_.push_back(std::move(kept));
 }
 
-void CrashFiles::note_failure(const std::string& path, const std::string& why) {
+void CrashFiles::note_failure(const std::string& why) {
   // Tried twice, at the signal and at the end, it is said once.
-  const std::string line = fmt::format("backtrail: no crash file: {}\n", cannot_write(path, why));
+  const std::string line = fmt::format("backtrail: no crash file: {}\n", why);
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
