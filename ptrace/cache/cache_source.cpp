@@ -217,6 +217,12 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   filter_call_.reset();
   if (memory_has_to_wait(thread)) return let_others_go(thread, how);
+  if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
+    // It stops again before it executes anything.
+    BT_CHECKED(thread.interrupt());
+    note_resumed(how);
+    return thread.run(RunRequest::kContinue, 0);
+  }
   note_system_call(thread, how);
   if (how.signal != 0) note_signal_frame(thread);
   if (how.signal == 0 && filter_has_to_wait()) {
@@ -247,11 +253,13 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     return;
   }
   const auto effect = cache::effect_of(*regs);
+  if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
   if (process_.cache_space) note_writes(thread, *regs);
   if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
   const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
   if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
+  begin_file_call(thread, *regs, effect);
   if (!process_.cache_space) return;
   cache::CacheSpace& space = *process_.cache_space;
   switch (effect) {
@@ -259,6 +267,10 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     case cache::SyscallEffect::kFilter:
     case cache::SyscallEffect::kAddressLimit:
     case cache::SyscallEffect::kLocksAll:
+    case cache::SyscallEffect::kOpens:
+    case cache::SyscallEffect::kWrites:
+    case cache::SyscallEffect::kWritesMemory:
+    case cache::SyscallEffect::kTraces:
       break;
     case cache::SyscallEffect::kMappings:
       // Before the call, for other threads; and after it, for what they have seen meanwhile.
@@ -281,6 +293,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     hold(false);
     filter_call_.reset();
     limit_call_.reset();
+    file_call_.reset();
     changed_call_.reset();
     mapping_call_.reset();
     written_.clear();
@@ -294,9 +307,12 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   keep_awake(false);
   end_changed_call(thread);
   end_limit_call(thread);
+  end_file_call(thread);
   end_filter(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   note_written(&thread);
+  if (trace_request_ != 0 && status.is_interrupt_stop()) return StopVerdict::kTraceRequest;
+  trace_request_ = 0;
   if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
     if (process_.cache_space) process_.cache_space->change_mappings(*change);
   }
@@ -452,6 +468,8 @@ void CacheSource::detach(Thread& thread) {
   const auto& space = process_.cache_space;
   // Nobody else looks after this thread's faults.
   if (space) (void)space->end_all_quiet(thread);
+  // A vfork's child goes on in memory that its parent's threads still run translated code in.
+  if (space && &space->process() != &process_) space->keep_awake(true);
   if (!space || space->used()) return;
   remove_memory(thread, *space);
   process_.leave_cache_space();

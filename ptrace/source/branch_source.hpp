@@ -29,6 +29,9 @@ struct SourceResume {
 enum class StopVerdict : std::uint8_t {
   kReport,   ///< The engine handles the stop as if the thread ran natively.
   kResumed,  ///< It was the source's own; the thread is running again.
+  /// The thread is about to ask for a process to be traced by another than us
+  /// (trace_request()), and has native registers.
+  kTraceRequest,
 };
 
 /// Records one thread. Created when the thread is stopped, or running natively until its next stop.
@@ -45,6 +48,8 @@ class BranchSource {
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;
   /// A stop of the thread. On kReport its registers are native ones.
   virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
+  /// After kTraceRequest: a thread of the process that is to be traced; our id of it.
+  [[nodiscard]] virtual pid_t trace_request() const { return 0; }
   /// The thread, which runs, may ask for something without stopping: until let_wait(), serve() is
   /// to be called as often as can be.
   [[nodiscard]] virtual bool may_ask() const { return false; }

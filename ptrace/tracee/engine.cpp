@@ -119,6 +119,7 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
     (void)request::set_options(launched.pid, kDefaultPtraceOptions | PTRACE_O_TRACEEXIT);
   }
   Process& added = *(processes_[launched.pid] = std::move(*process));
+  added.reports_tracing = reported.tracing;
   Thread& thread = add_thread(added, launched.pid);
   thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};

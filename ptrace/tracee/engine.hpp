@@ -39,7 +39,8 @@ struct ReportedEvents {
   bool vfork = false;
   bool exec = false;
   bool threads = false;
-  bool exits = false;  ///< kExiting; asked for before launch(), of it and its children.
+  bool exits = false;    ///< kExiting; asked for before launch(), of it and its children.
+  bool tracing = false;  ///< kTraceRequest; likewise, under the source `cache`.
 };
 
 class Engine {
@@ -137,6 +138,7 @@ class Engine {
   void handle_vfork_done(Thread& thread);
   void handle_exec(Thread& thread);
   void handle_exiting(Thread& thread);
+  void handle_trace_request(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
   void pass_or_post(Thread& thread, int signal);

@@ -125,7 +125,13 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
     if (thread.trace()) thread.trace()->spare_history();
   }
-  if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
+  const StopVerdict verdict =
+      thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
+  if (verdict == StopVerdict::kTraceRequest) {
+    handle_trace_request(thread);
+    return;
+  }
+  if (verdict == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
     ThreadControl& control = thread.control();
     const bool stops_again = std::exchange(control.group_stop_due, false);
@@ -371,6 +377,15 @@ void Engine::handle_exiting(Thread& thread) {
   post(thread, {.kind = StopKind::kExiting,
                 .signal = signalled ? WTERMSIG(status) : 0,
                 .exit_code = signalled ? 0 : WEXITSTATUS(status)});
+}
+
+void Engine::handle_trace_request(Thread& thread) {
+  const auto wanted = by_tid_.find(thread.trace()->source().trace_request());
+  if (wanted == by_tid_.end()) {  // it has ended meanwhile
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = StopKind::kTraceRequest, .child = wanted->second->id()});
 }
 
 void Engine::handle_syscall(Thread& thread) {

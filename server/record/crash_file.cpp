@@ -23,6 +23,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/dumpable.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
@@ -224,6 +225,12 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                               "that is no plain file, and is left alone: name another one"));
     return;
   }
+  const auto not_dumpable = tracee::why_not_dumpable(process);
+  if (not_dumpable && !options_.undumpable) {
+    note_failure(fmt::format("of {} (process {}): {}; --dump-undumpable keeps one",
+                             decoder::printable(program), process.pid(), *not_dumpable));
+    return;
+  }
   // Whose name it is shows at the end.
   if (!kept.is_program) kept.path += fmt::format(".{}", kept.pid);
   tracee::CoreCause cause{.signal = ending.signal, .tid = thread.tid(), .siginfo = {}, .about = {}};
@@ -256,6 +263,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     std::string why = written.error().reason();
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";
+    }
+    if (not_dumpable && written.error().is(std::errc::permission_denied)) {
+      why = fmt::format("{}, and then only root may read its memory", *not_dumpable);
     }
     note_failure(cannot_write(kept.path, why));
     return;

@@ -18,7 +18,8 @@ struct CrashFileOptions {
   /// %p is the process, %e its name, %t the time in seconds, %% a percent sign.
   std::string pattern;
   KeepPolicy keep;
-  bool pack = false;  ///< With all that it takes to look at it elsewhere, see pack_crash().
+  bool undumpable = false;  ///< Also of processes of which the kernel would keep no core.
+  bool pack = false;        ///< With all that it takes to look at it elsewhere, see pack_crash().
   tracee::CoreOptions core;
   /// Where all the records are; null: threads' histories are what there is. Borrowed.
   TraceSpool* spool = nullptr;

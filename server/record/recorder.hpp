@@ -6,6 +6,7 @@
 /// say) is a RecordObserver.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "server/record/ending.hpp"
 #include "server/record/forwarded_signals.hpp"
 #include "server/record/leak_watch.hpp"
+#include "server/record/left_processes.hpp"
 #include "server/record/run_clock.hpp"
 #include "server/record/sanitizers.hpp"
 
@@ -88,6 +90,8 @@ class Recorder {
   [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
   [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
   [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
+  /// Processes that were left to debuggers among the recorded programs, unrecorded from then on.
+  [[nodiscard]] const LeftProcesses& left() const { return left_; }
 
  private:
   void begin_thread(tracee::ThreadId id);
@@ -95,6 +99,7 @@ class Recorder {
   void handle_signal(const tracee::StopEvent& event);
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);
+  void handle_trace_request(const tracee::StopEvent& event);
   void handle_checked(pid_t pid, bool by_sanitizer, int exit_code);
   /// Shows a process to the observers, if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);
@@ -125,6 +130,8 @@ class Recorder {
   pid_t program_ = 0;
   bool timed_out_ = false;
   std::optional<tracee::StopEvent> end_;
+  LeftProcesses left_;
+  std::map<tracee::ThreadId, int> caught_faults_;  ///< Threads' last ones, which have a handler.
   std::uint64_t processes_seen_ = 0;
   std::uint64_t threads_seen_ = 0;
 };

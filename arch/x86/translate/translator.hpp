@@ -56,6 +56,10 @@ enum class CallCheck : std::uint8_t {
   kNullFifth,
   kNullSixth,
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
+  kOpen,        ///< As open(): when Policy::kOpenFlags has nothing against its second argument.
+  kOpenAt,      ///< As openat(): when it has nothing against its third argument.
+  kWrite,       ///< As write(): when Policy::kWatchedFiles does not name its first argument.
+  kTrace,       ///< As ptrace(), but for PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
   kAnyNumber,   ///< What Policy::kNumbers says of it: its number is not known before.
 };
 /// What locks and condition variables of libraries ask for: FUTEX_WAIT, FUTEX_WAKE and
