@@ -14,7 +14,9 @@
 #include "decoder/report/off_marks.hpp"
 #include "decoder/report/report_rows.hpp"
 #include "decoder/report/report_text.hpp"
+#include "decoder/report/stack_join.hpp"
 #include "decoder/report/thread_calls.hpp"
+#include "decoder/report/thread_stack.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -141,10 +143,27 @@ class PageWriter {
     return lane.died ? kPageBranches / 2 : kPageBranches / 2 / (count - 1) + 1;
   }
 
+  /// The calls of a thread's trace, and around them those that are on its stack only.
+  ThreadCalls calls_of(const ThreadLane& lane, std::uint64_t most) {
+    ThreadCalls traced = rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
+    const auto& threads = source_.core.threads();
+    const auto thread = std::find_if(threads.begin(), threads.end(),
+                                     [&](const CoreThread& one) { return one.tid == lane.tid; });
+    if (thread == threads.end()) return traced;
+    const JoinedStack joined =
+        join_stack(thread_stack(source_.core, source_.code, source_.symbols, *thread, traced),
+                   traced, insns_, source_.symbols);
+    for (std::size_t i = joined.first; i < joined.first + joined.count; ++i) {
+      // Around no call of the trace they have no end.
+      std::uint64_t& end = traced.calls[i].end_position;
+      if (end == 0) end = traced.records + 1;
+    }
+    return traced;
+  }
+
   json::object write_thread(const ThreadLane& lane, std::size_t number) {
     const std::uint64_t most = room(lane);
-    const ThreadCalls traced =
-        rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
+    const ThreadCalls traced = calls_of(lane, most);
     const BlockColumn blocks = blocks_of(lane, most);
     put_block(fmt::format("calls{}", number),
               packed_base64(page_calls(traced.calls, names_, code_)));

@@ -167,12 +167,13 @@ std::vector<std::uint8_t> page_calls(std::span<const Call> calls, CallNames& nam
   std::int64_t depth = 0;
   for (const Call& call : calls) {
     constexpr unsigned kBeginBits = 3;
+    constexpr std::uint64_t kFromStack = 5;
+    const std::uint64_t how = call.from_stack ? kFromStack : static_cast<std::uint64_t>(call.begin);
     out.put(call.begin_position - begin);
     out.put_signed(std::int64_t{call.depth} - depth);
     out.put(call.end_position - call.begin_position);
     out.put(names.of(call));
-    out.put(static_cast<std::uint64_t>(call.begin) | static_cast<std::uint64_t>(call.end)
-                                                         << kBeginBits);
+    out.put(how | static_cast<std::uint64_t>(call.end) << kBeginBits);
     out.put(call.site == TraceeAddr{} ? 0 : code.line(call.site));
     begin = call.begin_position;
     depth = call.depth;

@@ -46,7 +46,8 @@ class Page extends Walker {
     const box = document.getElementById('cause'), [thread] = this.threads;
     box.append(element('b', this.meta.cause));
     if (!thread) return;
-    box.append(' in ', element('button', this.endOf(thread).replace(/^in /, ''), () => this.toCrash()));
+    const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread));
+    box.append(' ' + where + ' ', element('button', place, () => this.toCrash()));
     box.lastChild.title = this.endOf(thread, true);
     if (!thread.died) document.getElementById('crash').textContent = 'The end';
   }

@@ -1,7 +1,7 @@
 // The trace: columns of numbers, decoded from the blocks in the page.
 
 const NONE = 0xffffffff;
-const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3;
+const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3, BEGIN_ON_STACK = 5;
 const END_TAIL = 1;
 const END_NAMES = ['returned', 'went on by a jump', 'left by an exception or longjmp',
                    'its end was not recorded', 'had not returned',
@@ -204,7 +204,9 @@ class Thread {
       const within = name === 'start_thread' ? 1 : name === 'main' || name === 'main.main' ? 0 : -1;
       // After an exec there is another main. A main that calls itself is one.
       if (within < 0 || this.begin[i] < end) continue;
-      this.start = this.begin[i];
+      // Nothing is known of what was before it where it ran when the trace began.
+      const begin = this.how[i] & 7, first = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK;
+      this.start = first ? 0 : this.begin[i];
       this.floor = this.depth[i] + within;
       end = this.end[i];
     }

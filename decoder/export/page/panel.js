@@ -72,14 +72,16 @@ class Panel {
   describe(thread, call) {
     const how = thread.how[call];
     const begin = ['called', 'jumped to (tail call)', 'a signal handler',
-                   'running when the trace begins', 'going on, back on its stack'][how & 7];
+                   'running when the trace begins', 'going on, back on its stack',
+                   'running when the trace begins (from the stack)'][how & 7];
     const site = this.page.code.place(thread.site[call]);
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
         counted(thread.end[call] - thread.begin[call], 'branch', 'branches') +
         this.began(thread, call);
   }
   began(thread, call) {
-    const text = thread.timeText(thread.begin[call]);
+    const begin = thread.how[call] & 7;
+    const text = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK ? '' : thread.timeText(thread.begin[call]);
     return text && '; it began ' + text + ' before the end';
   }
   // The blocks of the call's own code, each with how often it ran; without a call, the present one.
