@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "arch/base/bytes.hpp"
 #include "arch/disassemble.hpp"
 #include "arch/insn.hpp"
 #include "decoder/report/clean_text.hpp"
@@ -15,6 +14,7 @@
 #include "decoder/report/signal_text.hpp"
 #include "decoder/report/stack_join.hpp"
 #include "decoder/report/thread_calls.hpp"
+#include "decoder/report/thread_stack.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -161,41 +161,8 @@ class Builder {
     return report_rows({traced.calls, traced.gaps, rows, offs}, symbols_, wanted);
   }
 
-  std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
-    const std::size_t count = core_.read(address, out);
-    return count == out.size() ? count : code_.read_code(address, out);
-  }
-
-  /// The frames of a thread. Where it went to a place that is no code, and nothing ran there, its
-  /// caller is what the call has just left on the stack.
-  Stack stack_of(const CoreThread& thread, const ThreadCalls& traced) {
-    const ReadMemory memory = [this](TraceeAddr address, std::span<std::uint8_t> out) {
-      return read_memory(address, out);
-    };
-    arch::x86::DwarfRegisters registers = arch::x86::dwarf_registers(thread.user, core_.isa());
-    Stack stack = symbols_.unwind(registers, memory);
-    const bool just_arrived = traced.last && traced.last->kind == RecordKind::kBranch &&
-                              traced.last->to == thread.user.pc();
-    if (stack.frames.size() != 1 || stack.end != StackEnd::kNoUnwindInfo || !just_arrived ||
-        traced.open.empty()) {
-      return stack;
-    }
-    const std::size_t word = core_.isa() == arch::Isa::kAmd64 ? 8 : 4;
-    std::array<std::uint8_t, 8> bytes{};
-    if (memory(thread.user.sp(), std::span{bytes}.first(word)) != word) return stack;
-    const std::uint64_t back = load_le<std::uint64_t>(bytes, 0);
-    if (back == 0 || TraceeAddr{back} != traced.open.back().return_address) return stack;
-    registers.pc() = back - 1;  // Within the call.
-    registers.sp() += word;
-    Stack rest = symbols_.unwind(registers, memory);
-    rest.frames.front().pc = TraceeAddr{back};
-    rest.frames.front().is_return = true;
-    rest.frames.insert(rest.frames.begin(), stack.frames.front());
-    return rest;
-  }
-
   JoinedStack add_stack(const CoreThread& thread, ThreadCalls& traced, ReportThread& out) {
-    const Stack stack = stack_of(thread, traced);
+    const Stack stack = thread_stack(core_, code_, symbols_, thread, traced);
     JoinedStack joined = join_stack(stack, traced, insns_, symbols_);
     out.stack_complete = joined.result == JoinedStack::Result::kComplete;
     if (!out.stack_complete) out.stack_problem = stack_problem(stack, joined, traced);
