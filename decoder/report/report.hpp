@@ -101,8 +101,11 @@ struct Report {
   std::string ending;       ///< "exited with status 1"; empty when a signal ended it.
   bool has_address = false;
   TraceeAddr address;  ///< What the fault is about, where the signal says so.
+  /// What tells duplicates by: how it ended, and the innermost of the program's own functions.
+  std::string signature;
   std::vector<std::string> notes;
   std::vector<ReportThread> threads;
+  std::size_t left_out = 0;  ///< Threads that nobody asked for.
 };
 
 /// "SIGSEGV"; "signal 99" for numbers without a name; "no signal" for 0.

@@ -10,6 +10,7 @@
 #include "arch/disassemble.hpp"
 #include "arch/insn.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "decoder/report/crash_signature.hpp"
 #include "decoder/report/report_rows.hpp"
 #include "decoder/report/signal_text.hpp"
 #include "decoder/report/stack_join.hpp"
@@ -61,8 +62,13 @@ class Builder {
     report.ending = ending();
     add_notes(report);
     for (const CoreThread& thread : core_.threads()) {
+      if (options_.only_dead && !report.threads.empty()) {
+        report.left_out = core_.threads().size() - 1;
+        break;
+      }
       report.threads.push_back(build_thread(thread, &thread == &core_.threads().front()));
     }
+    report.signature = crash_signature(signature_frames_, end_word());
     return report;
   }
 
@@ -102,6 +108,43 @@ class Builder {
                          signal_name(core_.threads().front().signal));
     }
     return {};
+  }
+
+  /// How it ended, in a word or two.
+  [[nodiscard]] std::string end_word() const {
+    const std::string reason = fact("reason");
+    if (reason == "exit") return "exit " + fact("exit-status");
+    if (!reason.empty() && reason != "signal") return reason;
+    return signal_name(core_.threads().front().signal);
+  }
+
+  /// The functions that the thread is in, innermost first; where a handler runs, those that it
+  /// interrupted.
+  std::vector<SignatureFrame> functions_of(const ThreadCalls& traced, TraceeAddr pc) {
+    std::vector<SignatureFrame> out;
+    std::size_t at = kNoCall;
+    for (std::size_t i = traced.calls.size(); i-- > 0 && at == kNoCall;) {
+      if (traced.calls[i].end == CallEnd::kOpen) at = i;
+    }
+    const std::size_t handler = last_handler(traced.calls, pc);
+    const bool is_in_handler = handler != kNoCall && traced.calls[handler].site != pc;
+    if (is_in_handler) at = handler;
+    add_functions(is_in_handler ? traced.calls[handler].site : pc, out);
+    for (; at != kNoCall && traced.calls[at].parent != kNoCall; at = traced.calls[at].parent) {
+      const Call& call = traced.calls[at];
+      if (is_in_handler && at == handler) continue;
+      const bool in_caller = call.begin != CallBegin::kTailCalled && call.site != TraceeAddr{};
+      add_functions(in_caller ? call.site : traced.calls[call.parent].first, out);
+    }
+    return out;
+  }
+  void add_functions(TraceeAddr address, std::vector<SignatureFrame>& out) {
+    const std::string module = symbols_.module_place(address);
+    for (const CodeFrame& frame : symbols_.frames_at(address)) {
+      const std::string& name = symbols_.text(frame.name);
+      out.push_back(
+          {name.empty() ? function_at(address) : name, module.substr(0, module.find('+'))});
+    }
   }
 
   void add_notes(Report& report) const {
@@ -150,6 +193,7 @@ class Builder {
     } else {
       ThreadCalls nothing;
       (void)add_stack(thread, nothing, out);
+      if (died) signature_frames_ = functions_of(nothing, thread.user.pc());
       out.rows = rows_of(nothing, {}, wanted);
     }
     return out;
@@ -202,8 +246,8 @@ class Builder {
         return fmt::format("the stack is more than {} calls deep; the outermost are not known",
                            kMostStackFrames - 1);
       default:
-        return fmt::format(
-            "the stack cannot be followed beyond {}: no return address stands there", last);
+        return fmt::format("the stack cannot be followed beyond {}: no return address stands there",
+                           last);
     }
   }
 
@@ -240,6 +284,7 @@ class Builder {
       out.calls = traced.calls.size();
       out.earlier_rows = calls - std::min(calls, wanted);
       const JoinedStack stack = add_stack(thread, traced, out);
+      if (signature_frames_.empty()) signature_frames_ = functions_of(traced, thread.user.pc());
       if (stack.count != 0) rows = fold_calls(traced.calls, traced.gaps, offs);
       const RowSource source{traced.calls, traced.gaps, rows, offs};
       out.rows = report_rows(source, symbols_, wanted);
@@ -309,7 +354,8 @@ class Builder {
   Symbols& symbols_;
   ReportOptions options_;
   InsnCache insns_;
-  bool sent_ = false;  ///< The signal that ended the program.
+  std::vector<SignatureFrame> signature_frames_;  ///< Of the first thread.
+  bool sent_ = false;                             ///< The signal that ended the program.
 };
 
 }  // namespace

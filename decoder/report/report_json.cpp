@@ -202,6 +202,7 @@ std::string report_json(const Report& report) {
     out["signal"] = std::move(signal);
   }
   if (!report.ending.empty()) out["ending"] = text(report.ending);
+  if (!report.signature.empty()) out["signature"] = text(report.signature);
   json::array notes;
   for (const std::string& note : report.notes) notes.push_back(text(note));
   out["notes"] = std::move(notes);

@@ -1,16 +1,24 @@
 #include "decoder/report/report_text.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "decoder/report/clean_text.hpp"
+#include "decoder/report/shown_rows.hpp"
 
 namespace backtrail::decoder {
 namespace {
 
 /// Deeper calls stand no further right.
 constexpr std::uint32_t kMostIndent = 40;
+/// So many threads are told of as they are. Of more, so many groups of threads that do the same.
+constexpr std::size_t kFewThreads = 8;
+/// Thread ids in a line.
+constexpr std::size_t kMostIds = 12;
+/// Callers in a summary.
+constexpr std::size_t kFewCallers = 9;
 
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
@@ -153,14 +161,54 @@ std::string thread_title(const ReportThread& thread) {
   return out + (thread.died ? " died" : "");
 }
 
-std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows) {
+/// @param most_callers  0: all that there are.
+std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
+                      std::size_t most_callers) {
+  ShownRows shown = without_start_up(rows);
+  if (most_callers != 0) shown.rows = with_few_callers(std::move(shown.rows), most_callers);
   std::string out;
-  if (earlier != 0) out += fmt::format("    ... {} earlier ...\n", grouped(earlier));
-  for (const ReportRow& row : rows) out += row_text(row);
+  if (earlier != 0) {
+    out += fmt::format("    ... {} earlier ...\n", grouped(earlier + shown.start_up));
+  } else if (shown.start_up != 0) {
+    out += fmt::format("    ... {} of the start-up ...\n", grouped(shown.start_up));
+  }
+  for (const ReportRow& row : shown.rows) out += row_text(row);
   return out;
 }
 
-std::string thread_text(const Report& report, const ReportThread& thread) {
+/// "and 12 more threads that are in the same calls: 7 8 9".
+std::string others_text(const Report& report, const ThreadGroup& group) {
+  const std::size_t others = group.threads.size() - 1;
+  if (others == 0) return {};
+  std::string out =
+      fmt::format("and {} more thread{} in the same calls:", others, others == 1 ? "" : "s");
+  for (std::size_t i = 1; i < std::min(group.threads.size(), kMostIds + 1); ++i) {
+    out += fmt::format(" {}", report.threads[group.threads[i]].tid);
+  }
+  return out + (others > kMostIds ? " ..." : "");
+}
+
+/// A thread in a line: where it is, and the innermost calls that it is in.
+std::string thread_line(const ReportThread& thread) {
+  constexpr std::size_t kMostCallers = 3;
+  std::string out = thread_title(thread) + " is in ";
+  out += thread.place.frames.empty() ? "unknown code"
+                                     : frame_text(thread.place.frames.front(), thread.place);
+  std::size_t callers = 0;
+  bool is_innermost = true;
+  for (auto row = thread.rows.rbegin(); row != thread.rows.rend() && callers < kMostCallers;
+       ++row) {
+    if (row->kind != RowKind::kCall || row->end != CallEnd::kOpen) continue;
+    if (!std::exchange(is_innermost, false)) {
+      out += " < " + printable(row->function);
+      ++callers;
+    }
+  }
+  return out + "\n";
+}
+
+std::string thread_text(const Report& report, const ReportThread& thread,
+                        std::size_t most_callers = 0) {
   std::string out =
       thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
   const bool lost = thread.place.frames.front().function.empty();
@@ -177,12 +225,12 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
   out += times_line(thread) + trace_line(thread);
   if (!thread.stack_problem.empty()) out += "  " + printable(thread.stack_problem) + "\n";
   if (thread.interrupted && !thread.interrupted->rows.empty()) {
-    out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows);
+    out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows, most_callers);
     const ReportPlace& place = thread.interrupted->place;
     out += "  => a signal at " + frame_text(place.frames.front(), place) +
            "; its handler's last calls:\n";
   }
-  out += rows_text(thread.earlier_rows, thread.rows);
+  out += rows_text(thread.earlier_rows, thread.rows, most_callers);
   if (thread.died) {
     const ReportFrame& frame = thread.place.frames.front();
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
@@ -208,6 +256,14 @@ std::string fence_for(const std::string& text) {
   return std::string(std::max<std::size_t>(3, longest + 1), '`');
 }
 
+/// Of a few threads each one alone.
+std::vector<ThreadGroup> markdown_groups(const Report& report) {
+  if (report.threads.size() > kFewThreads) return thread_groups(report);
+  std::vector<ThreadGroup> out;
+  for (std::size_t i = 0; i < report.threads.size(); ++i) out.push_back({{i}});
+  return out;
+}
+
 std::string cut_lines(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   // The end is what matters.
@@ -217,10 +273,40 @@ std::string cut_lines(const std::string& text, std::size_t most) {
 
 }  // namespace
 
-std::string report_text(const Report& report) {
+std::string report_text(const Report& report, bool all_threads) {
   std::string out = head(report);
-  for (const ReportThread& thread : report.threads) out += "\n" + thread_text(report, thread);
+  if (all_threads || report.threads.size() <= kFewThreads) {
+    for (const ReportThread& thread : report.threads) out += "\n" + thread_text(report, thread);
+    return out;
+  }
+  const std::vector<ThreadGroup> groups = thread_groups(report);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ReportThread& first = report.threads[groups[i].threads.front()];
+    const std::string others = others_text(report, groups[i]);
+    if (i < kFewThreads) {
+      out += "\n" + thread_text(report, first);
+    } else {
+      out += (i == kFewThreads ? "\n" : "") + thread_line(first);
+    }
+    if (!others.empty()) out += "  " + others + "\n";
+  }
+  return out + fmt::format("\nthere are {} threads; --all-threads shows each of them in full\n",
+                           report.threads.size());
+}
+
+std::string report_summary(const Report& report) {
+  std::string out = head(report);
+  if (report.threads.empty()) return out;
+  out += "\n" + thread_text(report, report.threads.front(), kFewCallers);
+  if (const std::size_t others = report.threads.size() - 1 + report.left_out; others != 0) {
+    out += fmt::format("{} other thread{} {} not shown\n", grouped(others), others == 1 ? "" : "s",
+                       others == 1 ? "is" : "are");
+  }
   return out;
+}
+
+std::string report_signature(const Report& report) {
+  return printable(report.signature) + "\n";
 }
 
 std::string report_markdown(const Report& report, std::size_t most) {
@@ -230,13 +316,17 @@ std::string report_markdown(const Report& report, std::size_t most) {
   const std::string top_fence = fence_for(top);
   out += top_fence + "text\n" + top + top_fence + "\n\n";
   std::size_t left_out = 0;
-  for (const ReportThread& thread : report.threads) {
+  for (const ThreadGroup& group : markdown_groups(report)) {
+    const ReportThread& thread = report.threads[group.threads.front()];
     const std::size_t room = most - std::min(most, out.size() + kFrame);
     std::string text = thread_text(report, thread);
+    if (const std::string others = others_text(report, group); !others.empty()) {
+      text += "  " + others + "\n";
+    }
     if (thread.died) {
       text = cut_lines(text, room);
     } else if (left_out != 0 || text.size() > room) {
-      ++left_out;
+      left_out += group.threads.size();
       continue;
     }
     const std::string fence = fence_for(text);

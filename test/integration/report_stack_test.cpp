@@ -56,6 +56,9 @@ class ReportStack : public test::ReportFixture {
   static Names up_to_main(Names names) {
     const auto main = std::find(names.begin(), names.end(), "main");
     if (main != names.end()) names.erase(main + 1, names.end());
+    // Nor is what runs a thread's own function.
+    const auto starter = std::find(names.begin(), names.end(), "start_thread");
+    names.erase(starter, names.end());
     return names;
   }
 };
