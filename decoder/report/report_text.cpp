@@ -150,6 +150,7 @@ std::string title(const Report& report) {
 std::string thread_title(const ReportThread& thread) {
   std::string out = fmt::format("thread {}", thread.tid);
   if (!thread.name.empty()) out += fmt::format(" \"{}\"", printable(thread.name));
+  if (thread.ended) return out + " (ended)";
   return out + (thread.died ? " died" : "");
 }
 
@@ -160,14 +161,30 @@ std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows)
   return out;
 }
 
+/// "after CALL at PLACE", and who had called that place.
+std::string failure_text(const ReportInterrupted& failure) {
+  std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
+                                place_text(failure.place, failure.instruction));
+  std::string callers;
+  for (const ReportFrame& frame : failure.callers) {
+    callers += (callers.empty() ? "" : ", ") + printable(frame.function);
+    if (const std::string line = line_text(frame.file, frame.line); !line.empty()) {
+      callers += " " + line;
+    }
+  }
+  return callers.empty() ? out : out + "    called from " + callers + "\n";
+}
+
 std::string thread_text(const Report& report, const ReportThread& thread) {
-  std::string out =
-      thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
-  const bool lost = thread.place.frames.front().function.empty();
+  std::string out = thread_title(thread) + "\n";
+  if (!thread.ended) out += "  at " + place_text(thread.place, thread.instruction) + "\n";
+  const bool lost = !thread.ended && thread.place.frames.front().function.empty();
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  if (thread.interrupted && !thread.interrupted->returned) {
+  if (thread.interrupted && !thread.interrupted->by.empty()) {
+    out += failure_text(*thread.interrupted);
+  } else if (thread.interrupted && !thread.interrupted->returned) {
     out += "  in a signal handler, which interrupted " +
            place_text(thread.interrupted->place, thread.interrupted->instruction) + "\n";
   }
@@ -179,14 +196,17 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
   if (thread.interrupted && !thread.interrupted->rows.empty()) {
     out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows);
     const ReportPlace& place = thread.interrupted->place;
-    out += "  => a signal at " + frame_text(place.frames.front(), place) +
-           "; its handler's last calls:\n";
+    const std::string& by = thread.interrupted->by;
+    const std::string where = frame_text(place.frames.front(), place);
+    out += by.empty() ? "  => a signal at " + where + "; its handler's last calls:\n"
+                      : "  => " + printable(by) + " called at " + where + "; the last calls:\n";
   }
   out += rows_text(thread.earlier_rows, thread.rows);
   if (thread.died) {
     const ReportFrame& frame = thread.place.frames.front();
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
   }
+  if (thread.ended) out += "  => the thread ended\n";
   return out;
 }
 
@@ -233,7 +253,8 @@ std::string report_markdown(const Report& report, std::size_t most) {
   for (const ReportThread& thread : report.threads) {
     const std::size_t room = most - std::min(most, out.size() + kFrame);
     std::string text = thread_text(report, thread);
-    if (thread.died) {
+    const bool is_first = &thread == &report.threads.front();
+    if (is_first) {
       text = cut_lines(text, room);
     } else if (left_out != 0 || text.size() > room) {
       ++left_out;
@@ -241,8 +262,8 @@ std::string report_markdown(const Report& report, std::size_t most) {
     }
     const std::string fence = fence_for(text);
     out += fmt::format("<details{}><summary>{}</summary>\n\n{}text\n{}{}\n\n</details>\n\n",
-                       thread.died ? " open" : "", markdown_escaped(thread_title(thread)), fence,
-                       text, fence);
+                       is_first ? " open" : "", markdown_escaped(thread_title(thread)), fence, text,
+                       fence);
   }
   if (left_out != 0) out += fmt::format("{} more threads are left out.\n", left_out);
   return out;

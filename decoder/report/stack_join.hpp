@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "decoder/report/thread_calls.hpp"
-#include "decoder/trace/insn_cache.hpp"
 #include "decoder/symbols/stack.hpp"
+#include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
 
@@ -27,7 +27,7 @@ struct JoinedStack {
   // Of kDisagrees: a call, by its index, returns to `by_call`, but on the stack stands `by_stack`.
   std::size_t call = 0;
   TraceeAddr by_call;
-  TraceeAddr by_stack;  ///< Of kNoReturn, too.
+  TraceeAddr by_stack;   ///< Of kNoReturn, too.
   TraceeAddr outermost;  ///< An address in the outermost frame that is known.
 };
 
