@@ -25,6 +25,8 @@ namespace json = boost::json;
 
 /// What a page holds if nobody says how much.
 constexpr std::uint64_t kPageBranches = 5'000'000;
+/// Threads that had ended, of which a page has lanes.
+constexpr std::size_t kMostEnded = 100;
 /// Times off the CPU that lanes show.
 constexpr std::uint64_t kShortestOff = 100'000;
 /// All source text together.
@@ -111,8 +113,9 @@ class PageWriter {
     sink_("</pre></noscript>\n");
     sink_(page_body);
     json::array threads;
-    for (const ThreadLane& lane : thread_lanes(source_)) {
-      threads.push_back(write_thread(lane, threads.size()));
+    const std::vector<ThreadLane> lanes = thread_lanes(source_, kMostEnded);
+    for (const ThreadLane& lane : lanes) {
+      threads.push_back(write_thread(lane, room(lane, lanes.size()), threads.size()));
     }
     put_block("code", packed_base64(code_.write()));
     put_block("insns", packed_base64(code_.write_instructions()));
@@ -136,9 +139,8 @@ class PageWriter {
   }
 
   /// The thread that died has the most room.
-  [[nodiscard]] std::uint64_t room(const ThreadLane& lane) const {
+  [[nodiscard]] std::uint64_t room(const ThreadLane& lane, std::size_t count) const {
     if (source_.branches != 0) return source_.branches;
-    const std::size_t count = source_.core.threads().size();
     if (count == 1) return kPageBranches;
     return lane.died ? kPageBranches / 2 : kPageBranches / 2 / (count - 1) + 1;
   }
@@ -161,8 +163,7 @@ class PageWriter {
     return traced;
   }
 
-  json::object write_thread(const ThreadLane& lane, std::size_t number) {
-    const std::uint64_t most = room(lane);
+  json::object write_thread(const ThreadLane& lane, std::uint64_t most, std::size_t number) {
     const ThreadCalls traced = calls_of(lane, most);
     const BlockColumn blocks = blocks_of(lane, most);
     put_block(fmt::format("calls{}", number),
@@ -194,13 +195,14 @@ class PageWriter {
   static void add_times(const TraceTimes& times, const ThreadCalls& traced, json::object& out) {
     json::array off;
     for (const OffMark& mark : off_marks(times, traced.first, traced.records, kShortestOff)) {
+      if (mark.position < traced.numbered_from()) continue;
       off.push_back({mark.position, mark.ns, mark.preempted ? 1 : 0, mark.before_end_ns});
     }
     out["off"] = std::move(off);
     json::array pins;
     const std::uint64_t end = times.times().until_ns;
     for (const TimePin& pin : times.times().pins) {
-      if (pin.latest < traced.first) continue;
+      if (pin.latest < traced.first + traced.numbered_from()) continue;
       const auto place = [&](std::uint64_t records) {
         return static_cast<std::int64_t>(records) - static_cast<std::int64_t>(traced.first);
       };

@@ -59,12 +59,16 @@ struct ReportRow {
   std::uint64_t end_position = 0;
 };
 
-/// What a signal handler interrupted that was still running at the end, or had just returned.
+/// Where a thread was when something came between: a signal handler that was still running at the
+/// end, or had just returned; or its own failure (a panic, a sanitizer's report, an exception).
 struct ReportInterrupted {
   bool returned = false;
-  ReportPlace place;
+  std::string by;     ///< The function that was called because of the failure; empty: a handler.
+  ReportPlace place;  ///< What the handler interrupted, or where that function was called.
+  std::vector<ReportFrame> callers;  ///< Of `place`, innermost first, if it is a failure.
   std::string instruction;
-  /// The calls before the handler's; empty where `ReportThread::rows` begins with older ones.
+  /// The calls before the handler's or the failure's; empty where `ReportThread::rows` begins with
+  /// older ones.
   std::uint64_t earlier_rows = 0;
   std::vector<ReportRow> rows;
 };
@@ -73,6 +77,7 @@ struct ReportThread {
   std::uint32_t tid = 0;
   std::string name;
   bool died = false;
+  bool ended = false;       ///< Before the file was written; `place` is empty.
   ReportPlace place;        ///< Its pc.
   std::string instruction;  ///< At its pc; empty: unreadable.
   bool arrived = false;     ///< `from` is the branch that went to the pc.
@@ -87,7 +92,8 @@ struct ReportThread {
   bool stack_complete = false;
   std::string stack_problem;  ///< Why it is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
-  std::optional<ReportInterrupted> interrupted;  ///< Of the thread that died.
+  /// Of the thread that died, failed or ended.
+  std::optional<ReportInterrupted> interrupted;
   std::vector<ReportRow> rows;
 };
 

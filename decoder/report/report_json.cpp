@@ -26,20 +26,24 @@ void add_line(json::object& out, const std::string& file, std::uint32_t line) {
   out["line"] = line;
 }
 
+json::array frames_json(const std::vector<ReportFrame>& frames) {
+  json::array out;
+  for (const ReportFrame& frame : frames) {
+    json::object one;
+    if (!frame.function.empty()) one["function"] = text(frame.function);
+    add_line(one, frame.file, frame.line);
+    if (frame.inlined) one["inlined"] = true;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 json::object place_json(const ReportPlace& place, const std::string& instruction) {
   json::object out;
   out["address"] = address_text(place.address);
   if (!place.module_place.empty()) out["module"] = text(place.module_place);
   if (!instruction.empty()) out["instruction"] = text(instruction);
-  json::array frames;
-  for (const ReportFrame& frame : place.frames) {
-    json::object one;
-    if (!frame.function.empty()) one["function"] = text(frame.function);
-    add_line(one, frame.file, frame.line);
-    if (frame.inlined) one["inlined"] = true;
-    frames.push_back(std::move(one));
-  }
-  out["frames"] = std::move(frames);
+  out["frames"] = frames_json(place.frames);
   return out;
 }
 
@@ -157,6 +161,8 @@ json::object interrupted_json(const ReportInterrupted& interrupted) {
   json::object out;
   out["at"] = place_json(interrupted.place, interrupted.instruction);
   out["returned"] = interrupted.returned;
+  if (!interrupted.by.empty()) out["by"] = text(interrupted.by);
+  if (!interrupted.callers.empty()) out["callers"] = frames_json(interrupted.callers);
   out["earlier_rows"] = interrupted.earlier_rows;
   out["calls"] = rows_json(interrupted.rows);
   return out;
@@ -167,7 +173,11 @@ json::object thread_json(const ReportThread& thread) {
   out["tid"] = thread.tid;
   if (!thread.name.empty()) out["name"] = text(thread.name);
   out["died"] = thread.died;
-  out["at"] = place_json(thread.place, thread.instruction);
+  if (thread.ended) {
+    out["ended"] = true;
+  } else {
+    out["at"] = place_json(thread.place, thread.instruction);
+  }
   if (thread.arrived) out["from"] = place_json(thread.from, thread.from_instruction);
   json::object branches;
   branches["recorded"] = thread.recorded;

@@ -158,6 +158,7 @@ std::string title(const Report& report) {
 std::string thread_title(const ReportThread& thread) {
   std::string out = fmt::format("thread {}", thread.tid);
   if (!thread.name.empty()) out += fmt::format(" \"{}\"", printable(thread.name));
+  if (thread.ended) return out + " (ended)";
   return out + (thread.died ? " died" : "");
 }
 
@@ -191,6 +192,7 @@ std::string others_text(const Report& report, const ThreadGroup& group) {
 /// A thread in a line: where it is, and the innermost calls that it is in.
 std::string thread_line(const ReportThread& thread) {
   constexpr std::size_t kMostCallers = 3;
+  if (thread.ended) return thread_title(thread) + "\n";
   std::string out = thread_title(thread) + " is in ";
   out += thread.place.frames.empty() ? "unknown code"
                                      : frame_text(thread.place.frames.front(), thread.place);
@@ -207,15 +209,31 @@ std::string thread_line(const ReportThread& thread) {
   return out + "\n";
 }
 
+/// "after CALL at PLACE", and who had called that place.
+std::string failure_text(const ReportInterrupted& failure) {
+  std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
+                                place_text(failure.place, failure.instruction));
+  std::string callers;
+  for (const ReportFrame& frame : failure.callers) {
+    callers += (callers.empty() ? "" : ", ") + printable(frame.function);
+    if (const std::string line = line_text(frame.file, frame.line); !line.empty()) {
+      callers += " " + line;
+    }
+  }
+  return callers.empty() ? out : out + "    called from " + callers + "\n";
+}
+
 std::string thread_text(const Report& report, const ReportThread& thread,
                         std::size_t most_callers = 0) {
-  std::string out =
-      thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
-  const bool lost = thread.place.frames.front().function.empty();
+  std::string out = thread_title(thread) + "\n";
+  if (!thread.ended) out += "  at " + place_text(thread.place, thread.instruction) + "\n";
+  const bool lost = !thread.ended && thread.place.frames.front().function.empty();
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  if (thread.interrupted && !thread.interrupted->returned) {
+  if (thread.interrupted && !thread.interrupted->by.empty()) {
+    out += failure_text(*thread.interrupted);
+  } else if (thread.interrupted && !thread.interrupted->returned) {
     out += "  in a signal handler, which interrupted " +
            place_text(thread.interrupted->place, thread.interrupted->instruction) + "\n";
   }
@@ -227,14 +245,17 @@ std::string thread_text(const Report& report, const ReportThread& thread,
   if (thread.interrupted && !thread.interrupted->rows.empty()) {
     out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows, most_callers);
     const ReportPlace& place = thread.interrupted->place;
-    out += "  => a signal at " + frame_text(place.frames.front(), place) +
-           "; its handler's last calls:\n";
+    const std::string& by = thread.interrupted->by;
+    const std::string where = frame_text(place.frames.front(), place);
+    out += by.empty() ? "  => a signal at " + where + "; its handler's last calls:\n"
+                      : "  => " + printable(by) + " called at " + where + "; the last calls:\n";
   }
   out += rows_text(thread.earlier_rows, thread.rows, most_callers);
   if (thread.died) {
     const ReportFrame& frame = thread.place.frames.front();
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
   }
+  if (thread.ended) out += "  => the thread ended\n";
   return out;
 }
 
@@ -323,7 +344,8 @@ std::string report_markdown(const Report& report, std::size_t most) {
     if (const std::string others = others_text(report, group); !others.empty()) {
       text += "  " + others + "\n";
     }
-    if (thread.died) {
+    const bool is_first = &thread == &report.threads.front();
+    if (is_first) {
       text = cut_lines(text, room);
     } else if (left_out != 0 || text.size() > room) {
       left_out += group.threads.size();
@@ -331,8 +353,8 @@ std::string report_markdown(const Report& report, std::size_t most) {
     }
     const std::string fence = fence_for(text);
     out += fmt::format("<details{}><summary>{}</summary>\n\n{}text\n{}{}\n\n</details>\n\n",
-                       thread.died ? " open" : "", markdown_escaped(thread_title(thread)), fence,
-                       text, fence);
+                       is_first ? " open" : "", markdown_escaped(thread_title(thread)), fence, text,
+                       fence);
   }
   if (left_out != 0) out += fmt::format("{} more threads are left out.\n", left_out);
   return out;

@@ -47,6 +47,7 @@ class CacheSource final : public StepSource {
   void flush() override;
   void forget() override;
   std::uint64_t keep_newest(std::uint64_t branches) override;
+  std::unique_ptr<decoder::CacheLog> take_log_of_ended() override;
   Result<void> stream(std::uint64_t size_bytes) override;
   [[nodiscard]] bool streams() const override { return streams_; }
   void end_stream() override { streams_ = false; }

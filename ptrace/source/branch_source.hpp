@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "arch/base/result.hpp"
@@ -12,8 +13,9 @@
 #include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::decoder {
+class CacheLog;
 class TraceConsumer;
-}
+}  // namespace backtrail::decoder
 
 namespace backtrail::tracee {
 
@@ -81,6 +83,10 @@ class BranchSource {
   /// Nobody wants what has not been handed on yet: it is dropped, undecoded where it is a log. What
   /// a running thread has not logged yet may still come.
   virtual void forget() {}
+  /// The thread is about to end: gives away what has not been handed on yet. It may lie in the
+  /// thread's memory still (CacheLog::own_newest). nullptr: there is no such log, and flush() hands
+  /// everything on.
+  virtual std::unique_ptr<decoder::CacheLog> take_log_of_ended();
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
   /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
   /// The thread is stopped. Errors: what the kernel said; it goes on as before then.

@@ -297,6 +297,15 @@ Result<void> ThreadTrace::start_clock() {
   return {};
 }
 
+std::unique_ptr<EndedTrace> ThreadTrace::take_ended(std::uint64_t log_bytes) {
+  if (bts() == nullptr) return nullptr;
+  auto log = source_->take_log_of_ended();
+  if (!log) source_->flush();
+  hub_.remove(*bts());
+  auto history = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
+  return std::make_unique<EndedTrace>(std::move(history), std::move(log), log_bytes);
+}
+
 bool ThreadTrace::has_store() const {
   return store_ && store_->status().has_value();
 }

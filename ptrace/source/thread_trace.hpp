@@ -14,6 +14,7 @@
 #include "decoder/trace/trace_hub.hpp"
 #include "ptrace/perf/sched_marks.hpp"
 #include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/ended_trace.hpp"
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/source/thread_clock.hpp"
 #include "ptrace/tracee/thread_id.hpp"
@@ -102,6 +103,9 @@ class ThreadTrace {
   void set_wanted() { wanted_ = true; }
   /// The client has asked, or will.
   [[nodiscard]] bool wanted() const { return asked_for_ || wanted_; }
+  /// The thread is about to end: gives its history away, of what is not decoded the newest
+  /// `log_bytes`. nullptr where the history is none of records. Other listeners get what comes.
+  std::unique_ptr<EndedTrace> take_ended(std::uint64_t log_bytes);
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
   /// For listeners to the branches of all levels: silent before see_kernel().

@@ -177,6 +177,7 @@ void Recorder::handle_exiting(const StopEvent& event) {
     // Of others, and another thread ended all: it has a status, and made no such call.
     const bool ended_by_other = event.exit_code != 0 && !is_ending_itself(*thread);
     if (!alone && !is_ending_process(*thread) && !ended_by_other) {
+      for (RecordObserver* observer : observers_) observer->on_thread_end(*thread);
       go_on(event.thread);
       return;
     }
@@ -313,6 +314,7 @@ void Recorder::handle(const StopEvent& event) {
       handle_trace_request(event);
       return;
     case StopKind::kExec:
+      for (RecordObserver* observer : observers_) observer->on_exec(event.thread.pid);
       sanitizers_.on_exec(event.thread.pid);
       break;
     case StopKind::kFork:

@@ -33,6 +33,14 @@ class RecordObserver {
   /// The thread's trace has begun: a new process, a new thread. It is stopped. An exec goes on with
   /// the thread's trace and is seen there as a gap.
   virtual void on_thread(tracee::Thread& thread) { (void)thread; }
+  /// A thread is at its end and its process goes on, as far as anybody knows. It is stopped, and
+  /// has its native registers. Its trace may be taken (ThreadTrace::take_ended()).
+  virtual void on_thread_end(tracee::Thread& thread) { (void)thread; }
+  /// A sanitizer's run-time library begins to report an error of the thread, which is stopped and
+  /// has its native registers. `may_end`: the process may end before the report is over.
+  virtual void on_report(tracee::Thread& thread, bool may_end) { (void)thread, (void)may_end; }
+  /// The process has become another program; it goes on with the thread that called exec.
+  virtual void on_exec(pid_t pid) { (void)pid; }
   /// Shall on_ending() be called? The answer for a process may change with every call.
   [[nodiscard]] virtual bool wants(pid_t pid, const Ending& ending) {
     (void)pid, (void)ending;
@@ -122,7 +130,10 @@ class Recorder {
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
-  Sanitizers sanitizers_{engine_};
+  Sanitizers sanitizers_{engine_, [this](tracee::Thread& thread, bool may_end) {
+                           for (RecordObserver* observer : observers_)
+                             observer->on_report(thread, may_end);
+                         }};
   LeakWatch leak_watch_{[this](pid_t pid, bool by_sanitizer, int exit_code) {
     handle_checked(pid, by_sanitizer, exit_code);
   }};
