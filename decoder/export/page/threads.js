@@ -32,7 +32,6 @@ class ThreadList {
     go.className = 'go';
     go.append(element('b', thread.title));
     if (thread.died) go.append(element('em', 'died'));
-    if (thread.ended) go.append(element('em', 'ended before'));
     go.append(element('small', this.page.ownEnd(thread)));
     go.title = thread.title + '\n' + this.page.endOf(thread, true);
     row.append(fold, go);
