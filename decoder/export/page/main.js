@@ -35,15 +35,17 @@ class Page extends Walker {
     this.toCrash();
     this.goToLink();
   }
+  // The thread that died, or why the program ended.
+  culprit() { return this.threads[this.meta.open || 0]; }
   toCrash() {
     if (!this.threads.length) return;
     this.lanes.top = 0;
-    this.lanes.lastCalls(this.threads[0]);
-    this.toEnd(this.threads[0]);
+    this.lanes.lastCalls(this.culprit());
+    this.toEnd(this.culprit());
   }
   // The red line: why the program ended, in which function, at which line.
   showCause() {
-    const box = document.getElementById('cause'), [thread] = this.threads;
+    const box = document.getElementById('cause'), thread = this.culprit();
     box.append(element('b', this.meta.cause));
     if (!thread) return;
     const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread));
