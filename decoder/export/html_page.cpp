@@ -23,7 +23,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// What a page holds if nobody says how much.
+/// The branches that a page holds unless a number is given.
 constexpr std::uint64_t kPageBranches = 5'000'000;
 /// Threads that had ended, of which a page has lanes.
 constexpr std::size_t kMostEnded = 100;

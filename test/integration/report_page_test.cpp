@@ -103,9 +103,9 @@ TEST_F(ReportPage, OfAProgramWithoutLinesOpensAtTheCrash) {
                             "crash marked: true\n"));
   EXPECT_THAT(told, ContainsRegex("view: 3 calls; end true; main on true; first row main\n"));
   // Not to the C library's lines before main, where these are known.
-  EXPECT_THAT(told,
-              ContainsRegex("step \\[: The trace begins here, or what is before has no source "
-                            "\\[1?0x[0-9a-f]+mov"));
+  EXPECT_THAT(
+      told, ContainsRegex("step \\[: No line with source is before this place: &lt; steps by call "
+                          "\\[1?0x[0-9a-f]+mov"));
   EXPECT_THAT(told, ContainsRegex("step &lt;: order, 1 branch [^\n]*call[^\n]*; button true\n"
                                   "step &gt;: use, 0 branches [^\n]*; button true\n"));
   EXPECT_THAT(told, ContainsRegex("after the end: [^\n]*\\[1?0x[0-9a-f]+mov"));

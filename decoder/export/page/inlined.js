@@ -22,7 +22,7 @@ class InlinedRuns {
     this.walk(thread);
   }
   get count() { return this.p.length; }
-  // So many begin before the place.
+  // The number of runs that begin before the place.
   before(p, k) {
     let low = 0, high = this.count;
     while (low < high) {

@@ -1,4 +1,4 @@
-// What keys do, the buttons that do the same, and the words of the help.
+// The keys of the page, each with its button and its words in the help.
 
 function keyBindings(page) {
   const {lanes} = page;

@@ -1,6 +1,6 @@
 // The view of the lanes: what part of the trace is in sight, and what mouse and wheel do to it.
 
-// What the page opens with.
+// The number of calls that the page opens with.
 const OPENING_CALLS = 50;
 
 class Lanes extends Painter {
@@ -30,7 +30,7 @@ class Lanes extends Painter {
   longest() {
     return Math.max(1, ...this.page.threads.map((thread) => thread.total - this.beginOf(thread)));
   }
-  // What stands at a place of the canvas: {thread, call, p, title}. null: nothing.
+  // Returns what is drawn at a place of the canvas: {thread, call, p, title}; null if nothing is.
   find(x, y) {
     let top = AXIS - this.top;
     for (const thread of this.page.threads) {
@@ -184,7 +184,7 @@ class Lanes extends Painter {
     if (lines.length) this.page.tip.show(event.clientX, event.clientY, lines, name !== lines[0] && name);
     else this.page.tip.hide();
   }
-  // What a tooltip says of a place; the first line is its title.
+  // Returns the lines of a tooltip, the first one its title; none where there is nothing to say.
   wordsAt({thread, call, p, title}, x) {
     const near = (marks) => (marks || []).filter(([place]) => Math.abs(this.xOf(thread, place) - x) < 4);
     const lines = [];

@@ -35,15 +35,17 @@ class Page extends Walker {
     this.toCrash();
     this.goToLink();
   }
+  // The thread that died, or why the program ended.
+  culprit() { return this.threads[this.meta.open || 0]; }
   toCrash() {
     if (!this.threads.length) return;
     this.lanes.top = 0;
-    this.lanes.lastCalls(this.threads[0]);
-    this.toEnd(this.threads[0]);
+    this.lanes.lastCalls(this.culprit());
+    this.toEnd(this.culprit());
   }
   // The red line: why the program ended, in which function, at which line.
   showCause() {
-    const box = document.getElementById('cause'), [thread] = this.threads;
+    const box = document.getElementById('cause'), thread = this.culprit();
     box.append(element('b', this.meta.cause));
     if (!thread) return;
     const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread));
@@ -88,13 +90,13 @@ class Page extends Walker {
     this.live.title = text;
   }
   // Shows where the cursor is.
-  arrive() {
+  arrive(note = '') {
     const {thread, p} = this.cursor;
     this.choose(thread, thread.callAt(p));
     this.panel.follow();
     this.lanes.reveal(p - thread.total);
     const left = thread.total - p, place = this.code.place(this.lineAt(this.cursor));
-    this.say((place && place + ' ') + this.functionAt(this.cursor) + ', ' +
+    this.say(note + (place && place + ' ') + this.functionAt(this.cursor) + ', ' +
              counted(left, 'branch', 'branches') +
              this.timeBefore(thread, p - 1) + ' before the end');
   }
@@ -177,7 +179,7 @@ class Page extends Walker {
   next(way, only) {
     if ((!this.matches && only === undefined) || !this.selected) return;
     const {thread, call} = this.selected, {p, k} = this.cursor;
-    // Who has moved since goes on from there.
+    // After a step the search goes on from the new place.
     const last = this.match && this.match.cursor === this.cursor ? this.match.found : null;
     const found = this.finder.step(way, last || {thread, call, p, k}, only);
     if (!found) {

@@ -115,7 +115,7 @@ class Code {
     this.scopes = Uint32Array.from(scopes);
     this.scopesLine = Uint32Array.from(lines);
   }
-  // What is inlined at a line of a block. 0: nothing.
+  // Returns the function that is inlined at a line of a block, as a scope; 0 if none is.
   scopeAt(block, k) {
     let scope = 0;
     for (let i = this.scopesStart[block]; i < this.scopesStart[block + 1]; ++i) {
@@ -334,7 +334,7 @@ class Thread {
     for (const off of this.off || []) if (off[0] + 1 < p) found = off;
     return found;
   }
-  // What is said of the last gap that a step between two blocks passes; '': it passes none.
+  // Returns the words for a gap between two blocks; '' if there is none.
   gapBetween(p, q) {
     const low = Math.min(p, q), high = Math.max(p, q);
     for (const [place, text] of this.gaps || []) if (place >= low && place < high) return text;

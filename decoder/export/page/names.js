@@ -34,7 +34,7 @@ function shortName(name, most = SHORT_NAME) {
                  (text) => fold(text, '(', ')', 0)];
   for (let i = 0; name.length > most && i < steps.length; ++i) {
     const folded = steps[i](name);
-    // What is nothing but brackets is no name of a template.
+    // A name that consists of brackets is not a template's.
     if (/\w/.test(folded.replace(/operator/, ''))) name = folded;
   }
   // Functions made from templates have their type of result in front.

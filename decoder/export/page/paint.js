@@ -1,8 +1,8 @@
-// Draws the lanes on their canvas. What is narrower than a pixel is drawn once a pixel, so a frame
-// costs as much as the screen is wide, however long the trace is.
+// Draws the lanes on their canvas. Calls narrower than a pixel share one, so the cost of a frame
+// depends on the width of the screen and not on the length of the trace.
 
 const ROW = 17, TITLE = 22, AXIS = 20, WAITS = 14, MOST_ROWS = 40;
-// Calls that are so wide have their name in them.
+// Calls of at least this width show their name.
 const LABELLED = 30;
 
 class Painter {
@@ -204,7 +204,6 @@ class Painter {
       x += context.measureText(text).width + 8;
     };
     if (thread.died) say('died', this.crashColor);
-    if (thread.ended) say('ended before', this.dimColor);
     const words = [];
     if (thread.folded) words.push(this.page.endOf(thread));
     const above = this.firstDepth(thread) - this.floorOf(thread);
@@ -226,9 +225,10 @@ class Painter {
         line = x;
       }
       const text = (preempted ? 'preempted ' : 'waited ') + duration(ns);
-      if (x + 3 < label) continue;
-      context.fillText(text, x + 3, y + height + WAITS / 2);
-      label = x + 3 + context.measureText(text).width + 6;
+      const wide = context.measureText(text).width, begin = Math.min(x + 3, width - wide - 4);
+      if (begin < label) continue;
+      context.fillText(text, begin, y + height + WAITS / 2);
+      label = begin + wide + 6;
     }
   }
   // Where branches are missing: a dashed line, once a few pixels.

@@ -1,7 +1,7 @@
 // The selected call in words: its callers, and its source with how often each line ran.
 
 const AROUND = 12, MOST_LINES = 3000, MOST_CALLERS = 100, KEPT_COUNTS = 64;
-// What is shown in the place of a file.
+// The value of Panel.shown when instructions are shown and no file.
 const INSTRUCTIONS = -1;
 
 function element(tag, text, click) {

@@ -1,4 +1,4 @@
-// What is too narrow for a name: a line of pixels for each row, in a canvas of its own. It is filled
+// Calls that are too narrow for a name: a line of pixels for each row, in a canvas of its own, filled
 // as an array once a frame and drawn a row at a time, so that what a frame costs does not depend on
 // how many calls there are.
 
@@ -22,7 +22,7 @@ function cssColor(color) {
   return 'rgb(' + (color & 255) + ' ' + (color >> 8 & 255) + ' ' + (color >> 16 & 255) + ')';
 }
 
-// A color for each function. What is narrower than a pixel has a stronger one.
+// A color for each function. Calls narrower than a pixel have a stronger one.
 class Colors {
   constructor(names) {
     this.tables = [0, 1, 2, 3].map(() => new Uint32Array(names));
@@ -50,7 +50,7 @@ class Strip {
     this.context = this.canvas.getContext('2d');
     this.width = this.rows = 0;
   }
-  // All of it is transparent then. The screen has `ratio` pixels for each of the page's.
+  // Clears the strip. The screen has `ratio` pixels for each of the page's.
   begin(width, rows, ratio) {
     this.ratio = ratio;
     width = Math.ceil(width * ratio);

@@ -1,6 +1,6 @@
 // The list of threads: each goes to the thread's end, and folds or unfolds its lane.
 
-// With more threads than this only the lane of the first one is open at first.
+// With more threads than this only the lane of the one that died is open at first.
 const OPEN_LANES = 3;
 
 class ThreadList {
@@ -9,7 +9,7 @@ class ThreadList {
     this.box = document.getElementById('threads');
     this.rows = [];
     const {threads} = page;
-    threads.forEach((thread, i) => { thread.folded = threads.length > OPEN_LANES && i > 0; });
+    for (const thread of threads) thread.folded = threads.length > OPEN_LANES && thread !== page.culprit();
     this.box.hidden = threads.length < 2;
     if (this.box.hidden) return;
     const head = element('div');
@@ -32,7 +32,6 @@ class ThreadList {
     go.className = 'go';
     go.append(element('b', thread.title));
     if (thread.died) go.append(element('em', 'died'));
-    if (thread.ended) go.append(element('em', 'ended before'));
     go.append(element('small', this.page.ownEnd(thread)));
     go.title = thread.title + '\n' + this.page.endOf(thread, true);
     row.append(fold, go);

@@ -2,8 +2,8 @@
 // line, k is -1. Steps move it: by line, over calls, by call.
 
 class Walker {
-  // What a page does when the cursor has moved, and with words.
-  arrive() {}
+  // A page overrides these: it shows where the cursor is, after the words of `note`; it says words.
+  arrive(note) {}
   say() {}
   lineAt({thread, p, k}) {
     if (k < 0 || k >= this.count(thread, p)) return 0;
@@ -92,16 +92,15 @@ class Walker {
   stay(way) {
     if (way > 0 && !this.atEnd()) {
       this.toEnd(this.cursor.thread);
-      this.say('The trace ends here, in code without source');
+      this.say('The trace ends here: no line with source comes after');
       return;
     }
-    this.say(way < 0 ? 'The trace begins here, or what is before has no source' : 'The trace ends here');
+    this.say(way < 0 ? 'No line with source is before this place: < steps by call' : 'The trace ends here');
   }
   // The cursor has left block `from`.
   moved(thread, from) {
-    this.arrive();
     const gap = thread.gapBetween(from, this.cursor.p);
-    if (gap) this.say('Passed a gap: ' + gap);
+    this.arrive(gap && 'Passed a gap: ' + gap + '. ');
   }
   // To where the thread was off its CPU the last time.
   toWait() {
