@@ -19,7 +19,8 @@ bool root_gets_all() {
 bool files_are_roots(pid_t pid) {
   const auto status = ProcFs{}.status(pid);
   struct stat facts {};
-  return status && ::stat(ProcFs{}.path(pid, "").c_str(), &facts) == 0 &&
+  // The folder itself keeps its owner (task_dump_owner() in fs/proc/base.c).
+  return status && ::stat(ProcFs{}.path(pid, "maps").c_str(), &facts) == 0 &&
          facts.st_uid != status->effective_uid;
 }
 

@@ -1,5 +1,7 @@
 #include "server/record/left_processes.hpp"
 
+#include <utility>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,9 +21,19 @@ std::string name_of(pid_t pid) {
 
 }  // namespace
 
-void LeftProcesses::add(pid_t pid, pid_t tracer) {
-  all_.push_back({tracee::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))},
-                  name_of(pid), name_of(tracer)});
+void LeftProcesses::add(pid_t pid, std::string what) {
+  all_.push_back(
+      {tracee::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))}, std::move(what)});
+}
+
+void LeftProcesses::add_traced(pid_t pid, pid_t tracer) {
+  add(pid, fmt::format("process {} is not recorded from where {} began to trace it", name_of(pid),
+                       name_of(tracer)));
+}
+
+void LeftProcesses::add_unreadable(pid_t pid) {
+  add(pid, fmt::format("process {} is not recorded: its file may be executed and not read",
+                       name_of(pid)));
 }
 
 void LeftProcesses::send(int signal) const {
@@ -32,11 +44,8 @@ void LeftProcesses::send(int signal) const {
 
 std::string LeftProcesses::text() const {
   if (all_.empty()) return {};
-  const Left& first = all_.front();
-  std::string text =
-      fmt::format("backtrail: process {} is not recorded from where {} began to trace it",
-                  first.name, first.tracer);
-  if (all_.size() > 1) text += fmt::format("; so are {} others", all_.size() - 1);
+  std::string text = "backtrail: " + all_.front().what;
+  if (all_.size() > 1) text += fmt::format("; {} more are not recorded", all_.size() - 1);
   return text + "\n";
 }
 

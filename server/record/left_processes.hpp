@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// Processes of a recorded run that others than the recorder trace: they go on unrecorded.
+/// Processes of a recorded run that go on unrecorded: others than the recorder trace them, or it
+/// may not read their memory.
 
 #include <sys/types.h>
 
@@ -14,7 +15,9 @@ namespace backtrail::server {
 class LeftProcesses {
  public:
   /// The process is about to be traced by `tracer`, which is 0 if nobody knows.
-  void add(pid_t pid, pid_t tracer);
+  void add_traced(pid_t pid, pid_t tracer);
+  /// The process executes a file that may not be read.
+  void add_unreadable(pid_t pid);
   [[nodiscard]] std::size_t count() const { return all_.size(); }
   /// Sends a signal to those that have not ended.
   void send(int signal) const;
@@ -24,9 +27,10 @@ class LeftProcesses {
  private:
   struct Left {
     tracee::UniqueFd process;  ///< A pidfd; empty where the kernel has none.
-    std::string name;          ///< "PID (NAME)".
-    std::string tracer;        ///< As `name`.
+    std::string what;          ///< "process PID (NAME) is not recorded ...".
   };
+  void add(pid_t pid, std::string what);
+
   std::vector<Left> all_;
 };
 

@@ -216,6 +216,23 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   }
 }
 
+/// It goes on unrecorded. Our own child's end is told to us all the same.
+void Recorder::leave(ThreadId id) {
+  sanitizers_.on_end(id.pid);
+  const auto done = id.pid == program_ ? engine_.let_go(id) : engine_.detach(id.pid);
+  if (!done) log::server().warn("pid={}: {}", id.pid, done.error().message());
+}
+
+/// A program whose memory we may not read would be stepped, blindly.
+bool Recorder::leaves_unreadable(ThreadId id) {
+  if (!options_.traced) return false;
+  const auto maps = tracee::ProcFs{}.maps(id.pid);
+  if (maps || !maps.error().is(std::errc::permission_denied)) return false;
+  left_.add_unreadable(id.pid);
+  leave(id);
+  return true;
+}
+
 /// A debugger, strace, or a handler of crashes wants the process for itself: a process has one
 /// tracer only.
 void Recorder::handle_trace_request(const StopEvent& event) {
@@ -234,11 +251,8 @@ void Recorder::handle_trace_request(const StopEvent& event) {
   const pid_t tracer = target.pid == event.thread.pid
                            ? tracee::ProcFs{}.stat(target.pid).value_or(tracee::ProcStat{}).ppid
                            : event.thread.pid;
-  left_.add(target.pid, tracer);
-  sanitizers_.on_end(target.pid);
-  // Our own child's end is told to us all the same.
-  const auto done = target.pid == program_ ? engine_.let_go(target) : engine_.detach(target.pid);
-  if (!done) log::server().warn("pid={}: {}", target.pid, done.error().message());
+  left_.add_traced(target.pid, tracer);
+  leave(target);
   if (target.pid != event.thread.pid) go_on(event.thread);
 }
 
@@ -314,6 +328,7 @@ void Recorder::handle(const StopEvent& event) {
       handle_trace_request(event);
       return;
     case StopKind::kExec:
+      if (leaves_unreadable(event.thread)) return;
       for (RecordObserver* observer : observers_) observer->on_exec(event.thread.pid);
       sanitizers_.on_exec(event.thread.pid);
       break;
@@ -339,9 +354,11 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   engine_.reported.exits = !observers_.empty();
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};
-  begin_thread(main);  // which may move it
-  sanitizers_.on_exec(program_);
-  go_on(main);
+  if (!leaves_unreadable(main)) {
+    begin_thread(main);  // which may move it
+    sanitizers_.on_exec(program_);
+    go_on(main);
+  }
   if (options_.limit) clock_.set(*options_.limit);
   if (options_.flush_every) flush_clock_.set(*options_.flush_every);
   if (most_clocks_ != 0) look_clock_.set(kLookEvery);

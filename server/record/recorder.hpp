@@ -98,7 +98,7 @@ class Recorder {
   [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
   [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
   [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
-  /// Processes that were left to debuggers among the recorded programs, unrecorded from then on.
+  /// Processes that go on unrecorded.
   [[nodiscard]] const LeftProcesses& left() const { return left_; }
 
  private:
@@ -108,6 +108,8 @@ class Recorder {
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);
   void handle_trace_request(const tracee::StopEvent& event);
+  void leave(tracee::ThreadId id);
+  bool leaves_unreadable(tracee::ThreadId id);
   void handle_checked(pid_t pid, bool by_sanitizer, int exit_code);
   /// Shows a process to the observers, if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);

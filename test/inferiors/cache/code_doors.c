@@ -64,10 +64,8 @@ static int pass_through_socket(int fd) {
   char byte = 'x';
   char control[CMSG_SPACE(sizeof(int))];
   struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data,
-                           .msg_iovlen = 1,
-                           .msg_control = control,
-                           .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   struct cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;

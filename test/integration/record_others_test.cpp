@@ -1,0 +1,117 @@
+// `backtrail record` and others that want to trace, write or know the program: debuggers inside and
+// outside, code that is written by a side door, programs that look at themselves.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "record_fixture.hpp"
+#include "test/support/temporary_folder.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+Words inferior(const std::string& name, const Words& arguments = {}) {
+  return with({BT_INFERIOR_DIR "/" + name}, arguments);
+}
+
+class CodeWrittenByASideDoor : public testing::TestWithParam<const char*> {};
+
+TEST_P(CodeWrittenByASideDoor, IsRunAsItIs) {
+  const Words program = inferior("code_doors", {GetParam()});
+  const Ran native = run(program);
+  EXPECT_EQ(native.status, 0) << native.output;
+  const Ran recorded = record(with({"--"}, program));
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_EQ(recorded.output, native.output);
+}
+
+// Run once, often, and so often that code that may be written is made read-only.
+INSTANTIATE_TEST_SUITE_P(Runs, CodeWrittenByASideDoor, testing::Values("1", "1000", "1000000"));
+
+TEST(RecordAmongOthers, LeavesToDebuggersWhatTheyTrace) {
+  const Ran native = run(inferior("traces_others"));
+  ASSERT_EQ(native.status, 5) << native.output;
+  const Ran recorded = record(with({"--stats", "--"}, inferior("traces_others")));
+  EXPECT_EQ(recorded.status, 5);
+  EXPECT_THAT(recorded.output, StartsWith(native.output));
+  EXPECT_THAT(recorded.output, HasSubstr("(traces_others) began to trace it; 2 more are not"));
+  EXPECT_THAT(recorded.output, HasSubstr("left unrecorded        3 processes\n"));
+}
+
+TEST(RecordAmongOthers, RecordsInsideARecorder) {
+  const TemporaryFolder folder;
+  const Ran ran = record(
+      with({"-o", folder / "outer", "--", BT_BACKTRAIL, "record", "-o", folder / "inner", "--"},
+           inferior("crashes", {"null"})));
+  EXPECT_EQ(ran.status, 1000 + SIGSEGV) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("SIGSEGV in crashes"));
+  EXPECT_THAT(ran.output, Not(HasSubstr("container")));
+  EXPECT_TRUE(std::filesystem::exists(folder / "inner"));
+}
+
+TEST(RecordAmongOthers, RunsUnrecordedWhereNothingMayBeTraced) {
+  const Ran ran = run(
+      with(inferior("no_ptrace"), with({BT_BACKTRAIL, "record", "--"}, shell("echo ran; exit 4"))));
+  EXPECT_EQ(ran.status, 4);
+  EXPECT_THAT(ran.output, HasSubstr("runs unrecorded: tracing is not permitted here"));
+  EXPECT_THAT(ran.output, HasSubstr("ran\n"));
+}
+
+TEST(RecordAmongOthers, EndsInTimeWhereNothingMayBeTraced) {
+  const Ran ran = run(with(inferior("no_ptrace"), {BT_BACKTRAIL, "record", "--on", "timeout=0.1",
+                                                   "--", BT_INFERIOR_DIR "/spin"}));
+  EXPECT_EQ(ran.status, 124) << ran.output;
+}
+
+class Names : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string script = folder_ / "who.sh";
+    std::ofstream{script} << "#!/bin/sh\necho $0 $1\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  }
+  [[nodiscard]] std::string said(const Words& words) const {
+    return finish(*start(words, folder_.path())).output;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Names, AreThoseThatProgramsFindWithoutTheRecorder) {
+  const std::string below = "../" + std::filesystem::path{folder_.path()}.filename().string();
+  for (const std::string& name : {std::string{"./who.sh"}, below + "/who.sh", folder_ / "who.sh"}) {
+    EXPECT_EQ(said({BT_BACKTRAIL, "record", "--", name, "x"}), name + " x\n");
+  }
+  EXPECT_EQ(said({"/usr/bin/env", "PATH=/nowhere:.", BT_BACKTRAIL, "record", "--", "who.sh", "x"}),
+            "./who.sh x\n");
+}
+
+TEST_F(Names, OfTheCommandIsNotTheRecorders) {
+  const std::string command =
+      std::string{"_="} + BT_BACKTRAIL + " " + BT_BACKTRAIL + " record -- /usr/bin/env";
+  EXPECT_THAT(said(shell(command)), HasSubstr("_=/usr/bin/env\n"));
+}
+
+TEST(RecordAmongOthers, KeepsNoFileOfWhatIsNotToBeDumped) {
+  const TemporaryFolder folder;
+  const Ran ran = record(with({"-o", folder / "core", "--"}, inferior("undumpable")));
+  EXPECT_EQ(ran.status, 1000 + SIGSEGV);
+  EXPECT_THAT(ran.output, HasSubstr("it has asked that no core be kept of it"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "core"));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may read its memory";
+  const Ran wanted =
+      record(with({"--dump-undumpable", "-o", folder / "core", "--"}, inferior("undumpable")));
+  EXPECT_EQ(wanted.status, 1000 + SIGSEGV);
+  EXPECT_TRUE(std::filesystem::exists(folder / "core"));
+}
+
+}  // namespace
+}  // namespace backtrail::test
