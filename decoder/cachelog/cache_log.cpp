@@ -138,12 +138,15 @@ void CacheLog::hold_numbers(std::span<const std::uint32_t> numbers) {
   held_ += numbers.size();
 }
 
-void CacheLog::forget(std::span<const std::uint32_t> memory) {
-  const auto is_there = [&](const Chunk& chunk) {
+bool CacheLog::holds(std::span<const std::uint32_t> memory) const {
+  return std::any_of(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) {
     return !chunk.held.empty() && chunk.held.data() < memory.data() + memory.size() &&
            memory.data() < chunk.held.data() + chunk.held.size();
-  };
-  while (std::any_of(chunks_.begin(), chunks_.end(), is_there)) (void)drop_oldest();
+  });
+}
+
+void CacheLog::forget(std::span<const std::uint32_t> memory) {
+  while (holds(memory)) (void)drop_oldest();
 }
 
 void CacheLog::drop_numbers(std::size_t count) {

@@ -54,6 +54,8 @@ class CacheLog {
   void add_numbers(std::span<const std::uint32_t> numbers);
   /// Without a copy: they stay where they are until they are drained, or forgotten.
   void hold_numbers(std::span<const std::uint32_t> numbers);
+  /// Some of that memory is held.
+  [[nodiscard]] bool holds(std::span<const std::uint32_t> memory) const;
   /// That memory is going to be written again: nothing as old as what is held there is kept.
   void forget(std::span<const std::uint32_t> memory);
   /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older
@@ -73,6 +75,8 @@ class CacheLog {
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
   /// Memory of what is kept, about.
   [[nodiscard]] std::uint64_t bytes() const { return held_ * sizeof(std::uint32_t); }
+  /// Numbers and other entries that wait to be decoded.
+  [[nodiscard]] std::uint64_t waiting() const { return held_; }
   [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
   [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
 

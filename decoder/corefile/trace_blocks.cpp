@@ -196,6 +196,26 @@ Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block) {
   return std::span<const std::uint8_t>{raw}.first(got);
 }
 
+Result<BlockCounts> count_block(const TraceBlock& block) {
+  BT_TRY(const auto raw, unpack_block(block));
+  // Only what is special is read: branches stand behind it.
+  thread_local std::vector<Record> records;
+  records.assign(block.records, Record{});
+  ByteReader in{raw};
+  if (!decode_special(in, records)) {
+    return fail(TraceErrc::kMalformed, "read a block of records", block.first);
+  }
+  BlockCounts out;
+  for (const Record& record : records) {
+    if (record.kind == RecordKind::kBranch) continue;
+    ++out.others;
+    if (record.kind != RecordKind::kGap || record.reason != GapReason::kOverflow) continue;
+    out.lost += record.bound == LossBound::kBatches ? 0 : record.payload;
+    if (record.payload == 0 || record.bound != LossBound::kExact) out.lost_is_exact = false;
+  }
+  return out;
+}
+
 Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out) {
   BT_TRY(const auto raw, unpack_block(block));
   const std::size_t before = out.size();

@@ -33,6 +33,9 @@ constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 /// After so many full logs the thread will fill some more.
 constexpr std::uint64_t kBusyAt = 4;
+/// Of a busy thread of which every record is kept: it fills one segment while another is decoded,
+/// and waits only when it is the faster one.
+constexpr std::uint64_t kUndecodedBytes = cache::kSegmentBytes / 2;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
@@ -65,8 +68,9 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
     : StepSource{process, sink},
       process_{process},
       sink_{sink},
-      history_bytes_{history_bytes},
+      history_bytes_{config.every_record ? kUndecodedBytes : history_bytes},
       drops_undecoded_{config.log_bytes != 0},
+      keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
       kept_store_{config.kept} {}
@@ -144,8 +148,9 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
-  log_ =
-      std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_, populate_pages);
+  constexpr std::uint64_t kNoLimit = ~0ULL;
+  log_ = std::make_unique<decoder::CacheLog>(
+      space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
   begin_log();
   return true;
 }
@@ -438,6 +443,7 @@ bool CacheSource::guard_hit(Thread& thread) {
     space_->learn_from_log(full);
     busy_log_->prepare_next();
   }
+  if (keeps_all_) hand_on();
   return true;
 }
 
@@ -445,6 +451,7 @@ void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
   if (log_) {
     log_->add_record(record);
+    bound_undecoded();
   } else {
     StepSource::push(record);
   }

@@ -28,7 +28,8 @@ CoreOutput::CoreOutput(CoreOutput&& other) noexcept
       fd_{std::move(other.fd_)},
       max_bytes_{other.max_bytes_},
       written_{other.written_},
-      length_{other.length_} {}
+      length_{other.length_},
+      make_room_{std::move(other.make_room_)} {}
 
 Result<CoreOutput> CoreOutput::create(const std::string& path, std::uint64_t max_bytes) {
   if (is_no_plain_file(path)) return fail(TraceErrc::kUnsupported, "replace what is no plain file");
@@ -54,7 +55,11 @@ Result<void> CoreOutput::write(std::uint64_t offset, std::span<const std::uint8_
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), max_bytes_ - written_));
     const ssize_t put = ::pwrite(fd_.get(), bytes.data(), most, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return fail_errno("write the core file", offset);
+    if (put <= 0) {
+      const int why = put < 0 ? errno : ENOSPC;
+      if ((why == ENOSPC || why == EDQUOT) && make_room_ && make_room_()) continue;
+      return fail(errno_error(why, "write the core file", offset));
+    }
     offset += static_cast<std::uint64_t>(put);
     written_ += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
@@ -68,6 +73,15 @@ Result<void> CoreOutput::overwrite(std::uint64_t offset, std::span<const std::ui
   max_bytes_ = limit;
   written_ -= std::min<std::uint64_t>(written_, bytes.size());
   return done;
+}
+
+Result<void> CoreOutput::cut(std::uint64_t length, std::uint64_t written) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(length)) != 0) {
+    return fail_errno("cut the core file", length);
+  }
+  length_ = length;
+  written_ = written;
+  return {};
 }
 
 Result<void> CoreOutput::extend(std::uint64_t bytes) {

@@ -316,6 +316,9 @@ void Recorder::handle(const StopEvent& event) {
     case StopKind::kExec:
       for (RecordObserver* observer : observers_) observer->on_exec(event.thread.pid);
       sanitizers_.on_exec(event.thread.pid);
+      if (tracee::Thread* thread = engine_.find(event.thread)) {
+        for (RecordObserver* observer : observers_) observer->on_exec_thread(*thread);
+      }
       break;
     case StopKind::kFork:
     case StopKind::kVfork:
@@ -327,6 +330,8 @@ void Recorder::handle(const StopEvent& event) {
       begin_thread(event.thread);
       break;
     case StopKind::kThreadExited:
+      for (RecordObserver* observer : observers_) observer->on_thread_gone(event.thread);
+      return;
     case StopKind::kNoResumed:
       return;
     default:
