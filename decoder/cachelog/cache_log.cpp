@@ -33,9 +33,11 @@ void CacheLogDecoder::numbers(std::span<const std::uint32_t> numbers, std::vecto
       continue;
     }
     begin_at(exit->block.head, out);
+    const std::size_t before = out.size();
+    out.resize(before + exit->block.branches.size());
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {
       const auto [from, to] = exit->block.branch(i);
-      out.push_back(branch(from, to));
+      out[before + i] = branch(from, to);
     }
     if (exit->kind == LoggedExitKind::kDirect) out.push_back(branch(exit->from, exit->to));
     if (exit->kind == LoggedExitKind::kIndirect) indirect_from_ = exit->from;
@@ -138,15 +140,12 @@ void CacheLog::hold_numbers(std::span<const std::uint32_t> numbers) {
   held_ += numbers.size();
 }
 
-bool CacheLog::holds(std::span<const std::uint32_t> memory) const {
-  return std::any_of(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) {
+void CacheLog::forget(std::span<const std::uint32_t> memory) {
+  const auto is_there = [&](const Chunk& chunk) {
     return !chunk.held.empty() && chunk.held.data() < memory.data() + memory.size() &&
            memory.data() < chunk.held.data() + chunk.held.size();
-  });
-}
-
-void CacheLog::forget(std::span<const std::uint32_t> memory) {
-  while (holds(memory)) (void)drop_oldest();
+  };
+  while (std::any_of(chunks_.begin(), chunks_.end(), is_there)) (void)drop_oldest();
 }
 
 void CacheLog::drop_numbers(std::size_t count) {

@@ -54,8 +54,6 @@ class CacheLog {
   void add_numbers(std::span<const std::uint32_t> numbers);
   /// Without a copy: they stay where they are until they are drained, or forgotten.
   void hold_numbers(std::span<const std::uint32_t> numbers);
-  /// Some of that memory is held.
-  [[nodiscard]] bool holds(std::span<const std::uint32_t> memory) const;
   /// That memory is going to be written again: nothing as old as what is held there is kept.
   void forget(std::span<const std::uint32_t> memory);
   /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older

@@ -28,7 +28,7 @@ class TraceArchive {
     std::uint64_t records = 0;       ///< In `blocks`.
     std::uint64_t lost = 0;          ///< Branches that are older than what was kept.
     bool lost_is_exact = false;      ///< Else there may have been more of them.
-    std::uint64_t first = 0;         ///< Number of the oldest record that was kept.
+    std::uint64_t promised = 0;      ///< Records that the file should have.
     std::uint64_t end = 0;           ///< Number behind the newest record, which need not be there.
     std::string name;
     std::optional<TraceBlock> times;

@@ -28,6 +28,17 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
 }
 constexpr auto kCrcTable = make_crc_table();
 
+/// ByteWriter::signed_varint() where there is room for it.
+std::uint8_t* put_signed(std::uint8_t* out, std::uint64_t value) {
+  std::uint64_t folded = (value << 1U) ^ (~(value >> 63U) + 1U);
+  while (folded >= 0x80U) {
+    *out++ = static_cast<std::uint8_t>(folded | 0x80U);
+    folded >>= 7U;
+  }
+  *out++ = static_cast<std::uint8_t>(folded);
+  return out;
+}
+
 /// What differs from a plain branch comes first, by position; then two differences a record.
 void encode(std::span<const Record> records, ByteWriter& out) {
   std::uint64_t special = 0;
@@ -44,12 +55,18 @@ void encode(std::span<const Record> records, ByteWriter& out) {
     out.varint(record.payload);
     last = i;
   }
+  constexpr std::size_t kMostBytes = 20;  // two numbers of 64 bits
+  std::vector<std::uint8_t>& bytes = out.buffer();
+  const std::size_t before = bytes.size();
+  bytes.resize(before + records.size() * kMostBytes);
+  std::uint8_t* next = bytes.data() + before;
   std::uint64_t at = 0;
   for (const Record& record : records) {
-    out.signed_varint(record.from.value() - at);
-    out.signed_varint(record.to.value() - record.from.value());
+    next = put_signed(next, record.from.value() - at);
+    next = put_signed(next, record.to.value() - record.from.value());
     at = record.to.value();
   }
+  bytes.resize(static_cast<std::size_t>(next - bytes.data()));
 }
 
 bool decode_special(ByteReader& in, std::span<Record> records) {

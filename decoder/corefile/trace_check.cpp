@@ -53,8 +53,7 @@ std::map<std::uint32_t, ThreadCheck> check_traces(const TraceArchive& archive) {
       check.lost_between += count->lost;
       check.lost_is_exact = check.lost_is_exact && count->lost_is_exact;
     }
-    const std::uint64_t promised = thread.end - std::min(thread.end, thread.first);
-    check.missing = promised - std::min(promised, readable);
+    check.missing = thread.promised - std::min(thread.promised, readable);
   }
   return out;
 }

@@ -15,7 +15,7 @@ struct ThreadCheck {
   /// Branches that gaps stand for which came while it was recorded, as far as that is known.
   std::uint64_t lost_between = 0;
   bool lost_is_exact = true;  ///< No gap of an unknown number of branches.
-  /// Records of blocks that are damaged or not there, newer than what was not kept.
+  /// Records that the file should have, in blocks that are damaged or not there.
   std::uint64_t missing = 0;
 
   bool operator==(const ThreadCheck&) const = default;

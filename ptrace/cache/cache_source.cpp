@@ -33,9 +33,9 @@ constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 /// After so many full logs the thread will fill some more.
 constexpr std::uint64_t kBusyAt = 4;
-/// Of a busy thread of which every record is kept: it fills one segment while another is decoded,
-/// and waits only when it is the faster one.
-constexpr std::uint64_t kUndecodedBytes = cache::kSegmentBytes / 2;
+/// Of the ring, where every record is kept: what was logged is decoded while the thread logs more,
+/// and stops of other threads are not to wait for long.
+constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
@@ -68,7 +68,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
     : StepSource{process, sink},
       process_{process},
       sink_{sink},
-      history_bytes_{config.every_record ? kUndecodedBytes : history_bytes},
+      history_bytes_{history_bytes},
       drops_undecoded_{config.log_bytes != 0},
       keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
@@ -151,6 +151,13 @@ bool CacheSource::set_up(Thread& thread) {
   constexpr std::uint64_t kNoLimit = ~0ULL;
   log_ = std::make_unique<decoder::CacheLog>(
       space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
+  if (keeps_all_) {
+    cache::LogRange log = memory_->log();
+    const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
+    log.host += unused;
+    log.begin = log.begin + unused;
+    set_log(log);
+  }
   begin_log();
   return true;
 }
@@ -432,7 +439,7 @@ bool CacheSource::guard_hit(Thread& thread) {
   take_log(memory_->log_end());
   if (stays) {
     busy_log_->commit(thread);
-  } else if (rings_ % kBusyAt == 0 || space_->memory().areas() == 0) {
+  } else if (!keeps_all_ && (rings_ % kBusyAt == 0 || space_->memory().areas() == 0)) {
     use_busy_log(thread);
   }
   (*regs)[UserReg::kR11] = memory_->log_begin().value();

@@ -22,12 +22,7 @@ void CacheSource::take_log(TraceeAddr log) {
   if (busy_log_) {
     const bool begins_again = busy_log_->use_up(log);
     set_log(busy_log_->rest());
-    if (begins_again) {
-      // The oldest segment is about to be written again.
-      const auto oldest = memory_->entries(memory_->log_end());
-      if (keeps_all_ && log_->holds(oldest)) hand_on();
-      log_->forget(oldest);
-    }
+    if (begins_again) log_->forget(memory_->entries(memory_->log_end()));
   }
   begin_log();
 }
@@ -53,9 +48,7 @@ void CacheSource::take_numbers(std::span<const std::uint32_t> numbers) {
 }
 
 void CacheSource::bound_undecoded() {
-  if (!keeps_all_) return;
-  const std::uint64_t most = busy_log_ ? 3 * cache::kSegmentBytes : 2 * cache::kRingBytes;
-  if (log_->waiting() * sizeof(std::uint32_t) >= most) hand_on();
+  if (keeps_all_ && log_->waiting() * sizeof(std::uint32_t) >= cache::kRingBytes) hand_on();
 }
 
 void CacheSource::begin_log() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +49,6 @@ CoreOutput::~CoreOutput() {
 }
 
 Result<void> CoreOutput::write(std::uint64_t offset, std::span<const std::uint8_t> bytes) {
-  length_ = std::max(length_, offset + bytes.size());
   while (!bytes.empty()) {
     if (written_ >= max_bytes_) return fail(errno_error(ENOSPC, "write the core file", offset));
     const std::size_t most =
@@ -61,6 +61,7 @@ Result<void> CoreOutput::write(std::uint64_t offset, std::span<const std::uint8_
       return fail(errno_error(why, "write the core file", offset));
     }
     offset += static_cast<std::uint64_t>(put);
+    length_ = std::max(length_, offset);
     written_ += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
   }
@@ -90,6 +91,12 @@ Result<void> CoreOutput::extend(std::uint64_t bytes) {
     return fail_errno("extend the core file", bytes);
   }
   return {};
+}
+
+std::uint64_t CoreOutput::longest() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~0ULL;
+  return limit.rlim_cur;
 }
 
 Result<void> CoreOutput::commit() {

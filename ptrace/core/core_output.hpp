@@ -35,6 +35,8 @@ class CoreOutput {
   /// Gives the file its name.
   Result<void> commit();
 
+  /// No file may be longer (RLIMIT_FSIZE).
+  [[nodiscard]] static std::uint64_t longest();
   [[nodiscard]] std::uint64_t length() const { return length_; }
   [[nodiscard]] std::uint64_t written() const { return written_; }
 

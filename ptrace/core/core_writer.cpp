@@ -80,6 +80,7 @@ class CoreWriter {
   void order_memory(std::uint64_t most);
   void place_memory();
   Result<void> write_memory();
+  Result<void> end_memory(const std::optional<Place>& full_disk, bool is_limit);
   /// Gives up old traces where stacks and what debuggers ask for first do not fit beside them.
   Result<void> write_memory_beside(TraceSegment& traces);
   [[nodiscard]] std::vector<MemoryPart> cut_memory(std::vector<Place>& places) const;
@@ -299,16 +300,28 @@ Result<void> CoreWriter::write_memory() {
       rest = rest.subspan(bytes);
     }
   }
+  return end_memory(full_disk, is_limit);
+}
+
+/// What did not fit is not promised: from `full_disk` on, or behind the longest that a file may be.
+Result<void> CoreWriter::end_memory(const std::optional<Place>& full_disk, bool is_limit) {
   std::uint64_t end = layout_.trace_offset + layout_.trace_bytes;
   bool left_out = false;
   for (const std::size_t i : order_) {
     const CoreLayout::Load& load = layout_.loads[i];
-    const bool is_first = full_disk && full_disk->segment == i;
-    if (is_first || left_out) {
-      const std::uint64_t span = load.file_bytes;
-      const std::uint64_t missing = leave_out(i, is_first ? full_disk->offset - load.offset : 0);
-      if (is_needed(i)) needed_missing_ += is_limit ? page_up(span) : missing;
+    const std::uint64_t wanted = load.file_bytes;
+    std::uint64_t saved = wanted;
+    if (left_out) saved = 0;
+    if (full_disk && full_disk->segment == i) {
+      saved = full_disk->offset - load.offset;
       left_out = true;
+    }
+    // Pages of zeros are not written, and count.
+    const std::uint64_t room = out_.longest() - std::min(out_.longest(), load.offset);
+    saved = std::min(saved, room / kPageBytes * kPageBytes);
+    if (saved < wanted) {
+      const std::uint64_t missing = leave_out(i, saved);
+      if (is_needed(i)) needed_missing_ += is_limit ? page_up(wanted) : missing;
     }
     if (load.file_bytes != 0) end = std::max(end, load.offset + load.file_bytes);
   }

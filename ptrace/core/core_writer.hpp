@@ -28,7 +28,7 @@ struct CoreOptions {
   /// Of memory, stacks first.
   std::uint64_t most_memory = ~0ULL;
   /// Called when the disk is full: frees some of it, or returns false. Empty: nobody can.
-  std::function<bool()> make_room;
+  std::function<bool()> make_room = {};
 };
 
 /// What is known of the death.

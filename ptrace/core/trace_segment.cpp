@@ -101,15 +101,13 @@ std::vector<decoder::TraceIndexEntry> TraceSegment::empty_index(std::span<const 
 std::vector<decoder::TraceIndexEntry> TraceSegment::index() const {
   std::vector<decoder::TraceIndexEntry> out = empty_index(traces_);
   std::vector<std::uint64_t> kept_others(traces_.size());
-  for (std::size_t i = 0; i < traces_.size(); ++i) out[i].lost = traces_[i].end;
   for (const Written& block : written_) {
-    if (block.records == 0) continue;
-    out[block.trace].lost = std::min(out[block.trace].lost, block.first);
+    out[block.trace].records += block.records;
     kept_others[block.trace] += block.others;
   }
   for (std::size_t i = 0; i < traces_.size(); ++i) {
     const CoreTrace& trace = traces_[i];
-    out[i].records = trace.end - out[i].lost;
+    out[i].lost = trace.end - std::min(trace.end, out[i].records);
     std::uint64_t count = trace.unnumbered;
     if (trace.others) count = *trace.others - std::min(*trace.others, kept_others[i]);
     const bool exact = trace.others && count <= decoder::kIndexCountMask;

@@ -63,7 +63,7 @@ void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeepe
                                           .ring = &ring,
                                           .lost = thread->trace->lost() - ring.overwritten(),
                                           .reports = reports});
-    if (trace.records == 0) continue;
+    if (trace.held == 0) continue;
     std::erase_if(out, [&](const auto& other) { return other.tid == trace.tid; });
     out.push_back(std::move(trace));
   }
