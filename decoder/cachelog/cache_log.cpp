@@ -33,9 +33,11 @@ void CacheLogDecoder::numbers(std::span<const std::uint32_t> numbers, std::vecto
       continue;
     }
     begin_at(exit->block.head, out);
+    const std::size_t before = out.size();
+    out.resize(before + exit->block.branches.size());
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {
       const auto [from, to] = exit->block.branch(i);
-      out.push_back(branch(from, to));
+      out[before + i] = branch(from, to);
     }
     if (exit->kind == LoggedExitKind::kDirect) out.push_back(branch(exit->from, exit->to));
     if (exit->kind == LoggedExitKind::kIndirect) indirect_from_ = exit->from;

@@ -73,6 +73,8 @@ class CacheLog {
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
   /// Memory of what is kept, about.
   [[nodiscard]] std::uint64_t bytes() const { return held_ * sizeof(std::uint32_t); }
+  /// Numbers and other entries that wait to be decoded.
+  [[nodiscard]] std::uint64_t waiting() const { return held_; }
   [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
   [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
 

@@ -21,12 +21,20 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 /// A thread's entry in the index note.
 struct TraceIndexEntry {
   std::uint32_t tid = 0;
-  std::uint64_t records = 0;  ///< In the segment.
-  std::uint64_t lost = 0;     ///< Older ones that the ring did not keep.
-  char name[16] = {};         ///< The thread's comm; need not end in NUL.
+  std::uint32_t about_lost = 0;  ///< See below.
+  std::uint64_t records = 0;     ///< In the segment.
+  std::uint64_t lost = 0;        ///< Older ones that were not kept.
+  char name[16] = {};            ///< The thread's comm; need not end in NUL.
 };
-/// Its size in the file: tid(4) flags(4, zero) records(8) lost(8) name(16).
+/// Its size in the file: tid(4) about lost(4) records(8) lost(8) name(16).
 inline constexpr std::size_t kIndexEntryBytes = 40;
+/// In `about_lost`: the trace's records are numbered from 0 to lost + records, so that missing ones
+/// show wherever they are missing.
+inline constexpr std::uint32_t kIndexNumbered = 1U << 31U;
+/// In `about_lost`: the rest of it is how many of the lost records are no branches, and `lost` is
+/// exact. Without it the rest is how many older branches there were that have no number.
+inline constexpr std::uint32_t kIndexExact = 1U << 30U;
+inline constexpr std::uint32_t kIndexCountMask = kIndexExact - 1;
 /// version(4) thread count(4) segment offset(8) segment size(8).
 inline constexpr std::size_t kIndexHeaderBytes = 24;
 

@@ -141,7 +141,7 @@ void CoreFile::take_index(std::span<const std::uint8_t> desc) {
   for (std::uint32_t i = 0; i < count; ++i) {
     TraceIndexEntry entry;
     entry.tid = in.number<std::uint32_t>();
-    in.skip(4);
+    entry.about_lost = in.number<std::uint32_t>();
     entry.records = in.number<std::uint64_t>();
     entry.lost = in.number<std::uint64_t>();
     const auto name = in.take(sizeof entry.name);

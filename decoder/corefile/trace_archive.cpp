@@ -24,6 +24,24 @@ void put_in_order(TraceArchive::Thread& thread) {
     return false;
   });
   for (const TraceBlock& block : thread.blocks) thread.records += block.records;
+  if (thread.end < next) {
+    // Nothing says what was kept: an old file, or one whose index is damaged.
+    thread.end = next;
+    thread.promised = thread.records;
+  }
+}
+
+/// What the index says of records that are not there.
+void take_losses(const TraceIndexEntry& entry, TraceArchive::Thread& thread) {
+  const std::uint32_t count = entry.about_lost & kIndexCountMask;
+  thread.lost_is_exact = (entry.about_lost & kIndexExact) != 0;
+  thread.lost = thread.lost_is_exact
+                    ? entry.lost - std::min<std::uint64_t>(entry.lost, count)
+                    : entry.lost + std::min<std::uint64_t>(count, ~0ULL - entry.lost);
+  if ((entry.about_lost & kIndexNumbered) != 0 && entry.records <= ~0ULL - entry.lost) {
+    thread.promised = entry.records;
+    thread.end = entry.lost + entry.records;
+  }
 }
 
 /// The oldest record says where execution was; what led to it is not known.
@@ -33,14 +51,17 @@ void begin_trace(std::vector<Record>& records) {
   oldest = gap(GapReason::kStart, TraceeAddr{}, oldest.to);
 }
 
+/// Stands for `lost` records that led to `to`. Gaps among those may stand for more.
+Record gap_of_lost(TraceeAddr to, std::uint64_t lost) {
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
+  return gap(GapReason::kOverflow, TraceeAddr{}, to, count, LossBound::kAtLeast);
+}
+
 /// Puts a gap before records that `lost` others should stand before.
 void begin_after_gap(std::vector<Record>& records, std::uint64_t lost) {
   const Record& first = records.front();
   const TraceeAddr to = first.kind == RecordKind::kGap ? first.to : first.from;
-  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
-  // Gaps within what is missing may stand for more.
-  records.insert(records.begin(),
-                 gap(GapReason::kOverflow, TraceeAddr{}, to, count, LossBound::kAtLeast));
+  records.insert(records.begin(), gap_of_lost(to, lost));
 }
 
 }  // namespace
@@ -49,7 +70,7 @@ TraceArchive::TraceArchive(const CoreFile& core) {
   if (core.newer_format()) return;
   for (const TraceIndexEntry& entry : core.trace_index()) {
     Thread& thread = threads_[entry.tid];
-    thread.lost = entry.lost;
+    take_losses(entry, thread);
     thread.name = name_of(entry);
   }
   BlockScan scan = scan_blocks(core.trace_segment());
@@ -62,6 +83,10 @@ TraceArchive::TraceArchive(const CoreFile& core) {
     }
   }
   for (auto& [tid, thread] : threads_) put_in_order(thread);
+  for (const CoreThread& alive : core.threads()) {
+    const auto thread = threads_.find(alive.tid);
+    if (thread != threads_.end()) thread->second.pc = alive.user.pc();
+  }
   names_ = std::move(scan.names);
 }
 
@@ -83,8 +108,7 @@ std::optional<TraceTimes> TraceArchive::times(std::uint32_t tid) const {
     log::decoder().debug("tid={} op=load_times {}", tid, decoded.error().message());
     return std::nullopt;
   }
-  const TraceBlock& newest = thread->blocks.back();
-  return TraceTimes{std::move(*decoded), newest.first + newest.records};
+  return TraceTimes{std::move(*decoded), thread->end};
 }
 
 const TraceArchive::Thread* TraceArchive::find(std::uint32_t tid) const {
@@ -114,9 +138,11 @@ void TraceArchive::visit_numbered(
   if (thread == nullptr) return;
   std::size_t end = thread->blocks.size();
   while (end > 0 && thread->blocks[end - 1].first >= before) --end;
-  std::size_t begin = end;
+  std::size_t begin = most == ~0ULL ? 0 : end;
   for (std::uint64_t count = 0; begin > 0 && count < most; --begin) {
-    count += thread->blocks[begin - 1].records;
+    // Damaged ones have nothing that was wanted.
+    const TraceBlock& block = thread->blocks[begin - 1];
+    if (count_block(block)) count += block.records;
   }
   std::vector<Record> records;
   std::uint64_t next = 0;
@@ -138,6 +164,13 @@ void TraceArchive::visit_numbered(
     next = std::min(block.first + block.records, before);
     take(records, next);
   }
+  const std::uint64_t last = std::min(thread->end, before);
+  if (next >= last) return;
+  const TraceeAddr to = last == thread->end ? thread->pc : TraceeAddr{};
+  records.clear();
+  if (oldest) records.push_back(gap(GapReason::kStart, TraceeAddr{}, to));
+  records.push_back(gap_of_lost(to, last - next));
+  take(records, std::max<std::uint64_t>(last, records.size()));
 }
 
 }  // namespace backtrail::decoder

@@ -25,10 +25,14 @@ class TraceArchive {
 
   struct Thread {
     std::vector<TraceBlock> blocks;  ///< By the number of their first record; none twice.
-    std::uint64_t records = 0;
-    std::uint64_t lost = 0;  ///< Older than what was kept.
+    std::uint64_t records = 0;       ///< In `blocks`.
+    std::uint64_t lost = 0;          ///< Branches that are older than what was kept.
+    bool lost_is_exact = false;      ///< Else there may have been more of them.
+    std::uint64_t promised = 0;      ///< Records that the file should have.
+    std::uint64_t end = 0;           ///< Number behind the newest record, which need not be there.
     std::string name;
     std::optional<TraceBlock> times;
+    TraceeAddr pc;  ///< Where the thread was at the end; 0: it had ended.
   };
   /// By thread id: every thread that has records or is in the index.
   [[nodiscard]] const std::map<std::uint32_t, Thread>& threads() const { return threads_; }
@@ -42,7 +46,8 @@ class TraceArchive {
   [[nodiscard]] std::uint64_t unreadable_bytes() const { return unreadable_bytes_; }
 
   /// The last `most` records of a thread or a few more (whole blocks), oldest first. The first one
-  /// is a gap of reason kStart; blocks that are missing or damaged are gaps of reason kOverflow.
+  /// is a gap of reason kStart; blocks that are missing or damaged are gaps of reason kOverflow,
+  /// the newest ones, too: then the last record is a gap.
   [[nodiscard]] std::vector<Record> load(std::uint32_t tid, std::uint64_t most = ~0ULL) const;
   /// The same in pieces, oldest first, so that long traces need no memory.
   void visit(std::uint32_t tid, std::uint64_t most,

@@ -28,6 +28,17 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
 }
 constexpr auto kCrcTable = make_crc_table();
 
+/// ByteWriter::signed_varint() where there is room for it.
+std::uint8_t* put_signed(std::uint8_t* out, std::uint64_t value) {
+  std::uint64_t folded = (value << 1U) ^ (~(value >> 63U) + 1U);
+  while (folded >= 0x80U) {
+    *out++ = static_cast<std::uint8_t>(folded | 0x80U);
+    folded >>= 7U;
+  }
+  *out++ = static_cast<std::uint8_t>(folded);
+  return out;
+}
+
 /// What differs from a plain branch comes first, by position; then two differences a record.
 void encode(std::span<const Record> records, ByteWriter& out) {
   std::uint64_t special = 0;
@@ -44,12 +55,18 @@ void encode(std::span<const Record> records, ByteWriter& out) {
     out.varint(record.payload);
     last = i;
   }
+  constexpr std::size_t kMostBytes = 20;  // two numbers of 64 bits
+  std::vector<std::uint8_t>& bytes = out.buffer();
+  const std::size_t before = bytes.size();
+  bytes.resize(before + records.size() * kMostBytes);
+  std::uint8_t* next = bytes.data() + before;
   std::uint64_t at = 0;
   for (const Record& record : records) {
-    out.signed_varint(record.from.value() - at);
-    out.signed_varint(record.to.value() - record.from.value());
+    next = put_signed(next, record.from.value() - at);
+    next = put_signed(next, record.to.value() - record.from.value());
     at = record.to.value();
   }
+  bytes.resize(static_cast<std::size_t>(next - bytes.data()));
 }
 
 bool decode_special(ByteReader& in, std::span<Record> records) {
@@ -194,6 +211,26 @@ Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block) {
     return fail(TraceErrc::kMalformed, "unpack a block of a trace", block.first);
   }
   return std::span<const std::uint8_t>{raw}.first(got);
+}
+
+Result<BlockCounts> count_block(const TraceBlock& block) {
+  BT_TRY(const auto raw, unpack_block(block));
+  // Only what is special is read: branches stand behind it.
+  thread_local std::vector<Record> records;
+  records.assign(block.records, Record{});
+  ByteReader in{raw};
+  if (!decode_special(in, records)) {
+    return fail(TraceErrc::kMalformed, "read a block of records", block.first);
+  }
+  BlockCounts out;
+  for (const Record& record : records) {
+    if (record.kind == RecordKind::kBranch) continue;
+    ++out.others;
+    if (record.kind != RecordKind::kGap || record.reason != GapReason::kOverflow) continue;
+    out.lost += record.bound == LossBound::kBatches ? 0 : record.payload;
+    if (record.payload == 0 || record.bound != LossBound::kExact) out.lost_is_exact = false;
+  }
+  return out;
 }
 
 Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out) {

@@ -64,6 +64,15 @@ struct BlockScan {
 /// Appends the records of a block to `out`. Error kMalformed: it is damaged; `out` is as it was.
 Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out);
 
+/// What a block holds beside branches.
+struct BlockCounts {
+  std::uint64_t others = 0;   ///< Records that are no branches.
+  std::uint64_t lost = 0;     ///< Branches that gaps of lost records stand for, as far as known.
+  bool lost_is_exact = true;  ///< Nothing was lost that is not in `lost`.
+};
+/// Without decoding its branches, but for damage it is looked through. Error kMalformed.
+Result<BlockCounts> count_block(const TraceBlock& block);
+
 /// CRC-32 as zlib has it.
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes);
 

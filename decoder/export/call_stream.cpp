@@ -12,6 +12,7 @@ CallStream::CallStream(const ExportSource& source, std::uint32_t tid, InsnCache&
   CallFollower calls{insns_, source_.symbols, outline_};
   source_.archive.visit(tid_, source_.branches, [&](std::span<const Record> records) {
     records_ += records.size();
+    gaps_.see(records);
     calls.feed(records);
   });
   calls.finish();

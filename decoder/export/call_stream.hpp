@@ -6,6 +6,7 @@
 
 #include "decoder/calls/call_outline.hpp"
 #include "decoder/export/exports.hpp"
+#include "decoder/export/gap_count.hpp"
 #include "decoder/trace/insn_cache.hpp"
 
 namespace backtrail::decoder {
@@ -18,6 +19,7 @@ class CallStream {
   /// Reads it again. As OrderedCalls.
   void tell(const OrderedCalls::Tell& begins, const OrderedCalls::Tell& ends) const;
   [[nodiscard]] std::uint64_t records() const { return records_; }
+  [[nodiscard]] const GapCount& gaps() const { return gaps_; }
   /// Number of the oldest one in the thread's whole trace.
   [[nodiscard]] std::uint64_t first() const;
 
@@ -27,6 +29,7 @@ class CallStream {
   InsnCache& insns_;
   CallOutline outline_;
   std::uint64_t records_ = 0;
+  GapCount gaps_;
 };
 
 }  // namespace backtrail::decoder

@@ -8,6 +8,7 @@
 #include "decoder/calls/call_follower.hpp"
 #include "decoder/export/call_names.hpp"
 #include "decoder/export/exports.hpp"
+#include "decoder/export/gap_count.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
 
@@ -180,10 +181,18 @@ void write_folded(const ExportSource& source, const TextSink& sink) {
   for (const ThreadLane& lane : thread_lanes(source)) {
     StackCounter stacks{source.symbols};
     CallFollower calls{insns, source.symbols, stacks};
-    source.archive.visit(lane.tid, source.branches,
-                         [&](std::span<const Record> records) { calls.feed(records); });
+    GapCount gaps;
+    source.archive.visit(lane.tid, source.branches, [&](std::span<const Record> records) {
+      gaps.see(records);
+      calls.feed(records);
+    });
     calls.finish();
-    stacks.write(frame_name(lane.title), sink);
+    const std::string title = frame_name(lane.title);
+    stacks.write(title, sink);
+    if (!gaps.gaps().empty()) {
+      sink(fmt::format("{};[gaps: branches are missing] {}\n", title,
+                       std::max<std::uint64_t>(gaps.lost(), gaps.gaps().size())));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 
 #include "arch/base/markup.hpp"
+#include "decoder/export/gap_count.hpp"
 #include "decoder/export/page_data.hpp"
 #include "decoder/export/page_parts.hpp"
 #include "decoder/export/thread_lanes.hpp"

@@ -11,6 +11,7 @@
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/report/report.hpp"
+#include "decoder/report/report_rows.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -78,7 +79,8 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
     const CallStream traced{source, lane.tid, insns};
     out.put(fmt::format(
         R"({}{{"type":"evented","name":{},"unit":"none","startValue":0,"endValue":{},"events":[)",
-        first_thread ? "" : ",", json_quoted(lane.title), traced.records() + 1));
+        first_thread ? "" : ",", json_quoted(lane.title + traced.gaps().title()),
+        traced.records() + 1));
     first_thread = false;
     bool first = true;
     const auto event = [&](char type, const Call& call, std::uint64_t at) {
@@ -128,7 +130,11 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
     const std::uint64_t shift = end - (traced.records() + 1);
     const std::string ids = fmt::format(R"("pid":{},"tid":{})", pid, lane.tid);
     out.put(fmt::format(R"(,{{"ph":"M",{},"ts":0,"name":"thread_name","args":{{"name":{}}}}})", ids,
-                        json_quoted(lane.title)));
+                        json_quoted(lane.title + traced.gaps().title())));
+    for (const GapCount::Gap& gap : traced.gaps().gaps()) {
+      out.put(fmt::format(R"(,{{"ph":"i","s":"t",{},"ts":{},"name":{}}})", ids,
+                          gap.position + shift, json_quoted("gap: " + gap_text(gap.record))));
+    }
     const auto name_of = [&](const Call& call) -> const std::string& {
       const std::uint32_t number = names.of(call);
       for (std::size_t i = quoted_names.size(); i <= number; ++i) {

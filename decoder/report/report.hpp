@@ -83,8 +83,12 @@ struct ReportThread {
   bool arrived = false;     ///< `from` is the branch that went to the pc.
   ReportPlace from;
   std::string from_instruction;
-  std::uint64_t recorded = 0;  ///< Branches in the file.
-  std::uint64_t lost = 0;      ///< Older ones that were not kept.
+  std::uint64_t recorded = 0;      ///< Branches in the file.
+  std::uint64_t lost = 0;          ///< Older ones that were not kept.
+  bool lost_is_exact = false;      ///< Else at least so many.
+  std::uint64_t lost_between = 0;  ///< Newer ones that were lost while it was recorded.
+  bool lost_between_is_exact = true;
+  std::uint64_t missing = 0;  ///< Records of blocks that are damaged or not in the file.
   std::uint64_t looked_at = 0;
   std::uint64_t calls = 0;         ///< In those.
   std::uint64_t earlier_rows = 0;  ///< In front of `rows`, but for those before `interrupted`.

@@ -12,6 +12,7 @@
 #include "arch/disassemble.hpp"
 #include "arch/insn.hpp"
 #include "decoder/corefile/ended_threads.hpp"
+#include "decoder/corefile/trace_check.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/crash_signature.hpp"
 #include "decoder/report/failure_calls.hpp"
@@ -56,6 +57,7 @@ class Builder {
           const ReportOptions& options)
       : core_{core},
         archive_{archive},
+        checks_{check_traces(archive)},
         code_{code},
         symbols_{symbols},
         options_{options},
@@ -231,11 +233,16 @@ class Builder {
     out.instruction = instruction(thread.user.pc());
     if (const TraceArchive::Thread* trace = archive_.find(thread.tid)) {
       out.name = trace->name;
-      out.recorded = trace->records;
+      const ThreadCheck& check = checks_.at(thread.tid);
+      out.recorded = check.branches;
       out.lost = trace->lost;
+      out.lost_is_exact = trace->lost_is_exact;
+      out.lost_between = check.lost_between;
+      out.lost_between_is_exact = check.lost_is_exact;
+      out.missing = check.missing;
     }
     const std::size_t wanted = died ? options_.calls : options_.other_calls;
-    if (out.recorded != 0) {
+    if (out.recorded != 0 || out.missing != 0) {
       add_calls(thread, wanted, out);
     } else {
       ThreadCalls nothing;
@@ -536,6 +543,7 @@ class Builder {
 
   const CoreFile& core_;
   const TraceArchive& archive_;
+  std::map<std::uint32_t, ThreadCheck> checks_;
   CodeReader& code_;
   Symbols& symbols_;
   ReportOptions options_;

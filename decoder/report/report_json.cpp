@@ -181,7 +181,10 @@ json::object thread_json(const ReportThread& thread) {
   if (thread.arrived) out["from"] = place_json(thread.from, thread.from_instruction);
   json::object branches;
   branches["recorded"] = thread.recorded;
-  branches["lost"] = thread.lost;
+  branches["lost"] = thread.lost + thread.lost_between + thread.missing;
+  branches["lost_is_exact"] = thread.lost_is_exact && thread.lost_between_is_exact;
+  branches["lost_in_gaps"] = thread.lost_between;
+  branches["missing"] = thread.missing;
   branches["examined"] = thread.looked_at;
   out["branches"] = std::move(branches);
   out["calls_examined"] = thread.calls;

@@ -112,7 +112,7 @@ std::string row_text(const ReportRow& row) {
 }
 
 std::string trace_line(const ReportThread& thread) {
-  if (thread.recorded == 0) return "  nothing was recorded of it\n";
+  if (thread.recorded == 0 && thread.missing == 0) return "  nothing was recorded of it\n";
   std::string out = fmt::format("  its last calls: {} in ", grouped(thread.calls));
   if (thread.looked_at < thread.recorded) {
     out += fmt::format("the last {} of {} branches recorded", grouped(thread.looked_at),
@@ -120,8 +120,17 @@ std::string trace_line(const ReportThread& thread) {
   } else {
     out += fmt::format("{} branches recorded", grouped(thread.recorded));
   }
-  if (thread.lost != 0)
-    out += fmt::format(", at least {} older ones were not kept", grouped(thread.lost));
+  if (thread.lost != 0) {
+    out += fmt::format(", {}{} older ones were not kept", thread.lost_is_exact ? "" : "at least ",
+                       grouped(thread.lost));
+  }
+  if (thread.lost_between != 0 || !thread.lost_between_is_exact) {
+    out += fmt::format(", {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
+                       grouped(thread.lost_between));
+  }
+  if (thread.missing != 0) {
+    out += fmt::format(", {} are damaged or missing in the file", grouped(thread.missing));
+  }
   return out + "\n";
 }
 

@@ -12,7 +12,8 @@ std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid, std::
   if (thread == nullptr || thread->blocks.empty()) return 0;
   // Counted from the end: missing blocks stand as single gaps.
   const TraceBlock& newest = thread->blocks.back();
-  const std::uint64_t end = newest.first + newest.records;
+  std::uint64_t end = newest.first + newest.records;
+  if (end < thread->end) ++end;
   return end - std::min(end, records);
 }
 

@@ -109,6 +109,7 @@ class ThreadMemory {
   /// What has not been taken of the log begins here, and where it ends at the latest.
   [[nodiscard]] TraceeAddr log_begin() const { return log_.begin; }
   [[nodiscard]] TraceeAddr log_end() const { return log_.end; }
+  [[nodiscard]] const LogRange& log() const { return log_; }
   void set_log(const LogRange& log) { log_ = log; }
   /// Memory in the page, from an offset on, as the server sees it.
   [[nodiscard]] std::uint8_t* scratch(std::uint64_t offset) const { return host_ + offset; }

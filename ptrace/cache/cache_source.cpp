@@ -33,6 +33,9 @@ constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
 /// After so many full logs the thread will fill some more.
 constexpr std::uint64_t kBusyAt = 4;
+/// Of the ring, where every record is kept: what was logged is decoded while the thread logs more,
+/// and stops of other threads are not to wait for long.
+constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
@@ -67,6 +70,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       sink_{sink},
       history_bytes_{history_bytes},
       drops_undecoded_{config.log_bytes != 0},
+      keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
       kept_store_{config.kept} {}
@@ -144,8 +148,16 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
-  log_ =
-      std::make_unique<decoder::CacheLog>(space_->code().exits(), history_bytes_, populate_pages);
+  constexpr std::uint64_t kNoLimit = ~0ULL;
+  log_ = std::make_unique<decoder::CacheLog>(
+      space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
+  if (keeps_all_) {
+    cache::LogRange log = memory_->log();
+    const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
+    log.host += unused;
+    log.begin = log.begin + unused;
+    set_log(log);
+  }
   begin_log();
   return true;
 }
@@ -427,7 +439,7 @@ bool CacheSource::guard_hit(Thread& thread) {
   take_log(memory_->log_end());
   if (stays) {
     busy_log_->commit(thread);
-  } else if (rings_ % kBusyAt == 0 || space_->memory().areas() == 0) {
+  } else if (!keeps_all_ && (rings_ % kBusyAt == 0 || space_->memory().areas() == 0)) {
     use_busy_log(thread);
   }
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
@@ -438,6 +450,7 @@ bool CacheSource::guard_hit(Thread& thread) {
     space_->learn_from_log(full);
     busy_log_->prepare_next();
   }
+  if (keeps_all_) hand_on();
   return true;
 }
 
@@ -445,6 +458,7 @@ void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
   if (log_) {
     log_->add_record(record);
+    bound_undecoded();
   } else {
     StepSource::push(record);
   }

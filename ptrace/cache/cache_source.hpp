@@ -78,6 +78,8 @@ class CacheSource final : public StepSource {
   void use_busy_log(Thread& thread);
   void set_log(const cache::LogRange& log);
   void hand_on();
+  /// Where every record is kept: hands on what has been taken if that is much.
+  void bound_undecoded();
 
   void add_statistics() const;
   /// There is no translation, for that reason.
@@ -190,6 +192,7 @@ class CacheSource final : public StepSource {
   decoder::TraceConsumer& sink_;
   std::uint64_t history_bytes_;
   bool drops_undecoded_;
+  bool keeps_all_;  ///< Nothing undecoded is ever dropped: the thread waits instead.
   std::shared_ptr<SourceStatistics> sums_;  ///< Never empty.
   bool counts_;                             ///< Somebody wants sums.
   std::shared_ptr<cache::KeptStore> kept_store_;

@@ -36,6 +36,7 @@ void CacheSource::take_numbers(std::span<const std::uint32_t> numbers) {
     } else {
       log_->add_numbers(numbers);
     }
+    bound_undecoded();
     return;
   }
   while (!numbers.empty()) {
@@ -44,6 +45,10 @@ void CacheSource::take_numbers(std::span<const std::uint32_t> numbers) {
     hand_on();
     numbers = numbers.subspan(part.size());
   }
+}
+
+void CacheSource::bound_undecoded() {
+  if (keeps_all_ && log_->waiting() * sizeof(std::uint32_t) >= cache::kRingBytes) hand_on();
 }
 
 void CacheSource::begin_log() {

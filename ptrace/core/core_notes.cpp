@@ -165,19 +165,19 @@ void put_siginfo(ByteWriter& out, Isa isa, const std::optional<siginfo_t>& info)
   put_note(out, "CORE", NT_SIGINFO, bytes);
 }
 
-std::vector<std::uint8_t> index_note(std::span<const CoreTrace> traces, std::uint64_t offset,
-                                     std::uint64_t size) {
+std::vector<std::uint8_t> index_note(std::span<const decoder::TraceIndexEntry> traces,
+                                     std::uint64_t offset, std::uint64_t size) {
   ByteWriter out;
   out.number(decoder::kFormatVersion);
   out.number(static_cast<std::uint32_t>(traces.size()));
   out.number(offset);
   out.number(size);
-  for (const CoreTrace& trace : traces) {
+  for (const decoder::TraceIndexEntry& trace : traces) {
     out.number(trace.tid);
-    out.number(std::uint32_t{0});
+    out.number(trace.about_lost);
     out.number(trace.records);
     out.number(trace.lost);
-    out.field(trace.name, sizeof decoder::TraceIndexEntry{}.name);
+    out.put({reinterpret_cast<const std::uint8_t*>(trace.name), sizeof trace.name});
   }
   return {out.bytes().begin(), out.bytes().end()};
 }
@@ -206,7 +206,7 @@ std::vector<std::uint8_t> CoreNotes::build() const {
   return std::move(out.buffer());
 }
 
-std::vector<std::uint8_t> CoreNotes::build_index(std::span<const CoreTrace> traces,
+std::vector<std::uint8_t> CoreNotes::build_index(std::span<const decoder::TraceIndexEntry> traces,
                                                  std::uint64_t trace_offset,
                                                  std::uint64_t trace_bytes) {
   ByteWriter out;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ CoreOutput::CoreOutput(CoreOutput&& other) noexcept
       fd_{std::move(other.fd_)},
       max_bytes_{other.max_bytes_},
       written_{other.written_},
-      length_{other.length_} {}
+      length_{other.length_},
+      make_room_{std::move(other.make_room_)} {}
 
 Result<CoreOutput> CoreOutput::create(const std::string& path, std::uint64_t max_bytes) {
   if (is_no_plain_file(path)) return fail(TraceErrc::kUnsupported, "replace what is no plain file");
@@ -47,15 +49,19 @@ CoreOutput::~CoreOutput() {
 }
 
 Result<void> CoreOutput::write(std::uint64_t offset, std::span<const std::uint8_t> bytes) {
-  length_ = std::max(length_, offset + bytes.size());
   while (!bytes.empty()) {
     if (written_ >= max_bytes_) return fail(errno_error(ENOSPC, "write the core file", offset));
     const std::size_t most =
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), max_bytes_ - written_));
     const ssize_t put = ::pwrite(fd_.get(), bytes.data(), most, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return fail_errno("write the core file", offset);
+    if (put <= 0) {
+      const int why = put < 0 ? errno : ENOSPC;
+      if ((why == ENOSPC || why == EDQUOT) && make_room_ && make_room_()) continue;
+      return fail(errno_error(why, "write the core file", offset));
+    }
     offset += static_cast<std::uint64_t>(put);
+    length_ = std::max(length_, offset);
     written_ += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
   }
@@ -70,12 +76,27 @@ Result<void> CoreOutput::overwrite(std::uint64_t offset, std::span<const std::ui
   return done;
 }
 
+Result<void> CoreOutput::cut(std::uint64_t length, std::uint64_t written) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(length)) != 0) {
+    return fail_errno("cut the core file", length);
+  }
+  length_ = length;
+  written_ = written;
+  return {};
+}
+
 Result<void> CoreOutput::extend(std::uint64_t bytes) {
   length_ = std::max(length_, bytes);
   if (::ftruncate(fd_.get(), static_cast<off_t>(length_)) != 0) {
     return fail_errno("extend the core file", bytes);
   }
   return {};
+}
+
+std::uint64_t CoreOutput::longest() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~0ULL;
+  return limit.rlim_cur;
 }
 
 Result<void> CoreOutput::commit() {

@@ -13,6 +13,7 @@
 #include "ptrace/core/core_layout.hpp"
 #include "ptrace/core/core_output.hpp"
 #include "ptrace/core/read_ahead.hpp"
+#include "ptrace/core/trace_segment.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -78,12 +79,15 @@ class CoreWriter {
   void save_stacks();
   void order_memory(std::uint64_t most);
   void place_memory();
-  Result<void> write_traces(std::span<const CoreTrace> traces);
   Result<void> write_memory();
+  Result<void> end_memory(const std::optional<Place>& full_disk, bool is_limit);
+  /// Gives up old traces where stacks and what debuggers ask for first do not fit beside them.
+  Result<void> write_memory_beside(TraceSegment& traces);
   [[nodiscard]] std::vector<MemoryPart> cut_memory(std::vector<Place>& places) const;
   std::uint64_t fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out);
   Result<void> write_pages(std::span<const std::uint8_t> bytes, std::uint64_t offset);
-  void leave_out(std::size_t index, std::uint64_t saved);
+  std::uint64_t leave_out(std::size_t index, std::uint64_t saved);
+  [[nodiscard]] bool is_needed(std::size_t segment) const { return needed_.contains(segment); }
   std::size_t read(std::uint64_t address, std::span<std::uint8_t> out);
 
   Process& process_;
@@ -91,7 +95,9 @@ class CoreWriter {
   CoreNotes notes_;
   CoreLayout layout_;
   std::vector<MemorySegment> memory_;
-  std::vector<std::size_t> order_;                            ///< Of writing: indices into memory_.
+  std::vector<std::size_t> order_;    ///< Of writing: indices into memory_.
+  std::set<std::size_t> needed_;      ///< Segments that debuggers cannot do without.
+  std::uint64_t needed_missing_ = 0;  ///< Room that those of them need which did not fit.
   std::map<std::uint64_t, std::vector<std::uint8_t>> saved_;  ///< Pages read early, by address.
   CoreResult result_;
 };
@@ -149,8 +155,10 @@ std::size_t CoreWriter::read(std::uint64_t address, std::span<std::uint8_t> out)
   return size;
 }
 
-/// Stacks first; then what is small, where linkers and libraries keep what debuggers ask for first.
+/// Stacks first; then what is small, where linkers and libraries keep what debuggers ask for first:
+/// debuggers need it more than the oldest branches.
 void CoreWriter::order_memory(std::uint64_t most) {
+  constexpr std::uint64_t kSmallest = 64ULL << 10U;
   constexpr std::uint64_t kSmall = 1ULL << 20U;
   std::set<std::uint64_t> stacks;
   for (const CoreThreadState& thread : notes_.threads) {
@@ -166,13 +174,15 @@ void CoreWriter::order_memory(std::uint64_t most) {
   const auto rank = [&](std::size_t i) {
     const auto stack = stacks.lower_bound(memory_[i].map.start);
     if (stack != stacks.end() && *stack < memory_[i].map.end) return 0;
-    return sizes[i] <= kSmall ? 1 : 2;
+    if (sizes[i] <= kSmallest) return 1;
+    return sizes[i] <= kSmall ? 2 : 3;
   };
   std::vector<std::pair<int, std::size_t>> ranked;
   for (std::size_t i = 0; i < memory_.size(); ++i) ranked.emplace_back(rank(i), i);
   std::sort(ranked.begin(), ranked.end());
-  for (const auto& [unused, i] : ranked) {
+  for (const auto& [group, i] : ranked) {
     order_.push_back(i);
+    if (group <= 1) needed_.insert(i);
     if (sizes[i] <= most) {
       most -= sizes[i];
       continue;
@@ -195,40 +205,6 @@ void CoreWriter::place_memory() {
                         .flags = segment_flags(segment.map)};
     at += page_up(segment.file_bytes);
   }
-}
-
-/// Of a thousand threads each has a few hundred bytes: several blocks are written at a time.
-Result<void> CoreWriter::write_traces(std::span<const CoreTrace> traces) {
-  constexpr std::size_t kAtATime = std::size_t{256} << 10U;
-  std::uint64_t at = layout_.trace_offset;
-  std::vector<std::uint8_t> waiting;
-  std::vector<std::size_t> sizes;
-  const auto put_away = [&]() -> Result<void> {
-    const std::uint64_t before = out_.written();
-    const auto written = out_.write(at, waiting);
-    std::uint64_t there = written ? waiting.size() : out_.written() - before;
-    for (const std::size_t size : sizes) {
-      if (size > there) break;
-      there -= size;
-      at += size;
-    }
-    waiting.clear();
-    sizes.clear();
-    return written;
-  };
-  Result<void> written;
-  for (const CoreTrace& trace : traces) {
-    written = trace.write([&](std::span<const std::uint8_t> block) -> Result<void> {
-      waiting.insert(waiting.end(), block.begin(), block.end());
-      sizes.push_back(block.size());
-      return waiting.size() < kAtATime ? Result<void>{} : put_away();
-    });
-    if (!written) break;
-  }
-  if (written) written = put_away();
-  if (!written && !is_out_of_space(written.error())) return written;
-  layout_.trace_bytes = at - layout_.trace_offset;
-  return {};
 }
 
 Result<void> CoreWriter::write_pages(std::span<const std::uint8_t> bytes, std::uint64_t offset) {
@@ -285,13 +261,17 @@ std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std:
 }
 
 /// Of the segment only so much is in the file.
-void CoreWriter::leave_out(std::size_t index, std::uint64_t saved) {
+/// @return Bytes of contents that are not.
+std::uint64_t CoreWriter::leave_out(std::size_t index, std::uint64_t saved) {
   CoreLayout::Load& load = layout_.loads[index];
+  std::uint64_t missing = 0;
   for (const AddressRange& range : memory_[index].ranges) {
     const std::uint64_t begin = std::max(range.begin, load.address + saved);
-    if (begin < range.end) result_.missing_bytes += range.end - begin;
+    if (begin < range.end) missing += range.end - begin;
   }
   load.file_bytes = std::min(load.file_bytes, saved);
+  result_.missing_bytes += missing;
+  return missing;
 }
 
 Result<void> CoreWriter::write_memory() {
@@ -301,43 +281,76 @@ Result<void> CoreWriter::write_memory() {
                     return fill(parts, out);
                   }};
   std::optional<Place> full_disk;
+  bool is_limit = false;
   while (const ReadAhead::Batch* batch = full_disk ? nullptr : ahead.next()) {
     result_.unreadable_bytes += batch->unreadable_bytes;
     std::span<const std::uint8_t> rest{batch->bytes};
     for (std::size_t i = 0; i < batch->count; ++i) {
       const std::size_t bytes = ahead.part(batch->first + i).bytes;
       const Place& place = places[batch->first + i];
+      // Others' traces are worth less than stacks, and more than heaps.
+      if (!is_needed(place.segment)) out_.set_make_room({});
       const auto written = write_pages(rest.first(bytes), place.offset);
       if (!written && is_out_of_space(written.error())) {
         full_disk = place;
+        is_limit = written.error().is(std::errc::file_too_large);
         break;
       }
       BT_CHECKED(written);
       rest = rest.subspan(bytes);
     }
   }
+  return end_memory(full_disk, is_limit);
+}
+
+/// What did not fit is not promised: from `full_disk` on, or behind the longest that a file may be.
+Result<void> CoreWriter::end_memory(const std::optional<Place>& full_disk, bool is_limit) {
   std::uint64_t end = layout_.trace_offset + layout_.trace_bytes;
   bool left_out = false;
   for (const std::size_t i : order_) {
     const CoreLayout::Load& load = layout_.loads[i];
-    if (left_out) leave_out(i, 0);
+    const std::uint64_t wanted = load.file_bytes;
+    std::uint64_t saved = wanted;
+    if (left_out) saved = 0;
     if (full_disk && full_disk->segment == i) {
-      leave_out(i, full_disk->offset - load.offset);
+      saved = full_disk->offset - load.offset;
       left_out = true;
+    }
+    // Pages of zeros are not written, and count.
+    const std::uint64_t room = out_.longest() - std::min(out_.longest(), load.offset);
+    saved = std::min(saved, room / kPageBytes * kPageBytes);
+    if (saved < wanted) {
+      const std::uint64_t missing = leave_out(i, saved);
+      if (is_needed(i)) needed_missing_ += is_limit ? page_up(wanted) : missing;
     }
     if (load.file_bytes != 0) end = std::max(end, load.offset + load.file_bytes);
   }
   return out_.extend(end);
 }
 
+Result<void> CoreWriter::write_memory_beside(TraceSegment& traces) {
+  const CoreResult before = result_;
+  const std::uint64_t written = out_.written();
+  BT_CHECKED(write_memory());
+  if (needed_missing_ == 0) return {};
+  const std::uint64_t given_up = traces.give_up(needed_missing_);
+  if (given_up == 0) return {};
+  layout_.trace_bytes = traces.bytes();
+  BT_CHECKED(out_.cut(layout_.trace_offset + layout_.trace_bytes, written - given_up));
+  result_ = before;
+  place_memory();
+  return write_memory();
+}
+
 Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreTrace> traces,
                                    const CoreOptions& options, MappingsInAdvance mappings) {
   BT_CHECKED(gather(cause, options.full, std::move(mappings)));
   order_memory(options.most_memory);
+  out_.set_make_room(options.make_room);
   layout_.isa = notes_.isa;
   layout_.notes_offset = CoreLayout::header_bytes(notes_.isa, memory_.size());
   const auto notes = notes_.build();
-  const auto unplaced = CoreNotes::build_index(traces, 0, 0);
+  const auto unplaced = CoreNotes::build_index(TraceSegment::empty_index(traces), 0, 0);
   const std::uint64_t index_offset = layout_.notes_offset + notes.size();
   layout_.notes_bytes = notes.size() + unplaced.size();
   layout_.trace_offset = page_up(layout_.notes_offset + layout_.notes_bytes);
@@ -346,14 +359,19 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
   BT_CHECKED(out_.write(0, room));
   BT_CHECKED(out_.write(layout_.notes_offset, notes));
   BT_CHECKED(out_.write(index_offset, unplaced));
-  BT_CHECKED(write_traces(traces));
+  TraceSegment segment{out_, traces, layout_.trace_offset};
+  BT_CHECKED(segment.write());
+  layout_.trace_bytes = segment.bytes();
   place_memory();
-  BT_CHECKED(write_memory());
+  BT_CHECKED(write_memory_beside(segment));
 
   BT_CHECKED(out_.overwrite(0, layout_.headers()));
   BT_CHECKED(out_.overwrite(
-      index_offset, CoreNotes::build_index(traces, layout_.trace_offset, layout_.trace_bytes)));
+      index_offset,
+      CoreNotes::build_index(segment.index(), layout_.trace_offset, layout_.trace_bytes)));
   BT_CHECKED(out_.commit());
+  result_.older_branches = segment.older_branches();
+  result_.records_without_room = segment.records_without_room();
   result_.file_bytes = out_.length();
   result_.disk_bytes = out_.written();
   return result_;

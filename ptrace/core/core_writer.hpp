@@ -6,6 +6,7 @@
 /// written under another name beside its place and renamed when it is whole.
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <span>
@@ -26,6 +27,8 @@ struct CoreOptions {
   std::uint64_t max_bytes = ~0ULL;  ///< Of disk space; memory that does not fit is left out.
   /// Of memory, stacks first.
   std::uint64_t most_memory = ~0ULL;
+  /// Called when the disk is full: frees some of it, or returns false. Empty: nobody can.
+  std::function<bool()> make_room = {};
 };
 
 /// What is known of the death.
@@ -43,6 +46,9 @@ struct CoreResult {
   /// Memory that should be in it and is not: the disk was full, or the limit was reached.
   std::uint64_t missing_bytes = 0;
   std::uint64_t unreadable_bytes = 0;  ///< Pages that could not be read; they are zero.
+  std::uint64_t older_branches = 0;    ///< Of all threads, older than what the file has.
+  /// Of the records that the traces had, those that there was no room for: the oldest.
+  std::uint64_t records_without_room = 0;
 };
 
 using MappingsInAdvance = std::future<Result<MappingsText>>;

@@ -172,8 +172,8 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.launch.transparent = true;
   options.recorder.ring_bytes = *ring;
   if (values.all) {
-    // Its log of what is not decoded yet holds more than comes in between.
-    options.recorder.ring_bytes = 16ULL << 20;
+    // The spool has the records; nobody reads the threads' own histories.
+    options.recorder.ring_bytes = 64ULL << 10;
     options.recorder.flush_every = std::chrono::milliseconds{10};
   }
   options.recorder.times = values.times && !values.output.empty();

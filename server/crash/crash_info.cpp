@@ -11,6 +11,7 @@
 
 #include "decoder/corefile/build_id.hpp"
 #include "decoder/corefile/trace_archive.hpp"
+#include "decoder/corefile/trace_check.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/report.hpp"
 
@@ -59,17 +60,23 @@ std::string times_text(const decoder::TraceArchive& archive, std::uint32_t tid) 
       static_cast<double>(times->times().until_ns - times->times().since_ns) / kSecond);
 }
 
-std::string trace_text(const decoder::TraceArchive::Thread* trace) {
+std::string trace_text(const decoder::TraceArchive::Thread* trace,
+                       const decoder::ThreadCheck& check) {
   if (trace == nullptr) return ", no trace";
   std::uint64_t bytes = 0;
-  std::uint64_t records = 0;
   for (const decoder::TraceBlock& block : trace->blocks) {
     bytes += block.stored.size() + decoder::kBlockHeaderBytes;
-    records += block.records;
   }
-  std::string text = fmt::format(", {} branches in {}", records, size_text(bytes));
-  if (trace->lost != 0) text += fmt::format(", at least {} older ones not kept", trace->lost);
-  if (records < trace->records) text += fmt::format(", {} damaged", trace->records - records);
+  std::string text = fmt::format(", {} branches in {}", check.branches, size_text(bytes));
+  if (trace->lost != 0) {
+    text += fmt::format(", {}{} older ones not kept", trace->lost_is_exact ? "" : "at least ",
+                        trace->lost);
+  }
+  if (check.lost_between != 0 || !check.lost_is_exact) {
+    text += fmt::format(", {}{} lost in gaps", check.lost_is_exact ? "" : "at least ",
+                        check.lost_between);
+  }
+  if (check.missing != 0) text += fmt::format(", {} damaged or missing", check.missing);
   if (!trace->name.empty()) text += ", " + printable(trace->name);
   return text;
 }
@@ -77,14 +84,17 @@ std::string trace_text(const decoder::TraceArchive::Thread* trace) {
 /// The living, then those of whom only the trace is left.
 std::string thread_lines(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
   std::string text;
+  auto checks = decoder::check_traces(archive);
   std::set<std::uint32_t> alive;
   for (const decoder::CoreThread& thread : core.threads()) {
     alive.insert(thread.tid);
     text += fmt::format("  {:<8} pc {:#x}", thread.tid, thread.user.pc().value()) +
-            trace_text(archive.find(thread.tid)) + times_text(archive, thread.tid) + "\n";
+            trace_text(archive.find(thread.tid), checks[thread.tid]) +
+            times_text(archive, thread.tid) + "\n";
   }
   for (const auto& [tid, trace] : archive.threads()) {
-    if (!alive.contains(tid)) text += fmt::format("  {:<8} ended", tid) + trace_text(&trace) + "\n";
+    if (!alive.contains(tid))
+      text += fmt::format("  {:<8} ended", tid) + trace_text(&trace, checks[tid]) + "\n";
   }
   return text;
 }

@@ -38,26 +38,9 @@ constexpr std::ptrdiff_t kMostChildren = 4;
 constexpr std::uint64_t kFullChildren = 2;
 constexpr std::uint64_t kSmallMemory = 8ULL << 20;
 
-/// Lets the trace have the thread's times behind its records.
-void add_times(tracee::CoreTrace& trace, decoder::ThreadTimes times) {
-  trace.write = [tid = trace.tid, records = std::move(trace.write),
-                 times = std::move(times)](const tracee::CoreTrace::Sink& sink) -> Result<void> {
-    BT_CHECKED(records(sink));
-    std::vector<std::uint8_t> block;
-    decoder::append_times(tid, times, block);
-    return sink(block);
-  };
-}
-
-/// Lets the trace have the names of code that the process has made behind its records.
+/// Names of code that the process has made.
 void add_names(tracee::CoreTrace& trace, pid_t pid) {
-  trace.write =
-      [pid, records = std::move(trace.write)](const tracee::CoreTrace::Sink& sink) -> Result<void> {
-    BT_CHECKED(records(sink));
-    std::vector<std::uint8_t> blocks;
-    decoder::append_names(decoder::parse_perf_map(tracee::read_perf_map(pid)), blocks);
-    return blocks.empty() ? Result<void>{} : sink(blocks);
-  };
+  decoder::append_names(decoder::parse_perf_map(tracee::read_perf_map(pid)), trace.extra);
 }
 
 std::map<pid_t, std::string> names_of(const std::vector<pid_t>& threads) {
@@ -80,7 +63,7 @@ void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeepe
                                           .ring = &ring,
                                           .lost = thread->trace->lost() - ring.overwritten(),
                                           .reports = reports});
-    if (trace.records == 0) continue;
+    if (trace.held == 0) continue;
     std::erase_if(out, [&](const auto& other) { return other.tid == trace.tid; });
     out.push_back(std::move(trace));
   }
@@ -162,7 +145,12 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
   for (tracee::CoreTrace& trace : out) {
     tracee::Thread* thread = process.find(static_cast<pid_t>(trace.tid));
     if (thread == nullptr || !thread->trace()) continue;
-    if (tracee::ThreadClock* clock = thread->trace()->clock()) add_times(trace, clock->read());
+    // Behind an exec a thread may go on with the records of another one.
+    const decoder::BtsHistory* history = thread->trace()->bts();
+    if (history == nullptr || history->records().end() != trace.end) continue;
+    if (tracee::ThreadClock* clock = thread->trace()->clock()) {
+      decoder::append_times(trace.tid, clock->read(), trace.extra);
+    }
   }
   std::stable_partition(out.begin(), out.end(), [first](const tracee::CoreTrace& trace) {
     return trace.tid == static_cast<std::uint32_t>(first);
@@ -320,8 +308,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   if (sources.left_out_of_report != 0) {
     cause.about["report-left-out"] = std::to_string(sources.left_out_of_report);
   }
+  if (options_.spool != nullptr) core.make_room = [this] { return options_.spool->make_room(); };
   const auto written =
       tracee::write_core(process, cause, traces, kept.path, core, std::move(mappings));
+  if (options_.spool != nullptr) options_.spool->forget_what_was_handed_out();
   if (!written) {
     std::string why = written.error().reason();
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
@@ -338,6 +328,13 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     kept.size +=
         fmt::format("; {} of memory {}", size_text(written->missing_bytes),
                     core.most_memory == options_.core.most_memory ? "did not fit" : "left out");
+  }
+  if (options_.spool != nullptr && written->older_branches != 0) {
+    kept.size +=
+        fmt::format("; there was no room for the oldest {} branches", written->older_branches);
+  } else if (written->records_without_room != 0) {
+    kept.size +=
+        fmt::format("; there was no room for {} older branches", written->records_without_room);
   }
   kept_.push_back(std::move(kept));
 }

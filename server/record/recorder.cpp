@@ -331,6 +331,9 @@ void Recorder::handle(const StopEvent& event) {
       if (leaves_unreadable(event.thread)) return;
       for (RecordObserver* observer : observers_) observer->on_exec(event.thread.pid);
       sanitizers_.on_exec(event.thread.pid);
+      if (tracee::Thread* thread = engine_.find(event.thread)) {
+        for (RecordObserver* observer : observers_) observer->on_exec_thread(*thread);
+      }
       break;
     case StopKind::kFork:
     case StopKind::kVfork:
@@ -342,6 +345,8 @@ void Recorder::handle(const StopEvent& event) {
       begin_thread(event.thread);
       break;
     case StopKind::kThreadExited:
+      for (RecordObserver* observer : observers_) observer->on_thread_gone(event.thread);
+      return;
     case StopKind::kNoResumed:
       return;
     default:

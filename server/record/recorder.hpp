@@ -41,6 +41,10 @@ class RecordObserver {
   virtual void on_report(tracee::Thread& thread, bool may_end) { (void)thread, (void)may_end; }
   /// The process has become another program; it goes on with the thread that called exec.
   virtual void on_exec(pid_t pid) { (void)pid; }
+  /// The thread goes on in another program. By that it may have got the leader's id; it is stopped.
+  virtual void on_exec_thread(tracee::Thread& thread) { (void)thread; }
+  /// The thread is gone, and the listeners to its trace have heard everything.
+  virtual void on_thread_gone(tracee::ThreadId id) { (void)id; }
   /// Shall on_ending() be called? The answer for a process may change with every call.
   [[nodiscard]] virtual bool wants(pid_t pid, const Ending& ending) {
     (void)pid, (void)ending;

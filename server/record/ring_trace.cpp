@@ -38,19 +38,6 @@ std::vector<Piece> pieces_before(const RingTrace& trace, std::uint64_t begin) {
   return out;
 }
 
-Result<void> write_piece(std::uint32_t tid, const Piece& piece,
-                         const tracee::CoreTrace::Sink& sink) {
-  std::vector<std::uint8_t> block;
-  for (std::size_t at = 0; at < piece.records.size(); at += decoder::kBlockRecords) {
-    block.clear();
-    const std::size_t count =
-        std::min<std::size_t>(decoder::kBlockRecords, piece.records.size() - at);
-    decoder::append_block(tid, piece.first + at, piece.records.subspan(at, count), block);
-    BT_CHECKED(sink(block));
-  }
-  return {};
-}
-
 /// The gap that stands for what was left out of a report says how much that is.
 void fill_in(Record& record, std::uint64_t left_out) {
   if (record.kind != decoder::RecordKind::kGap || record.reason != decoder::GapReason::kOverflow) {
@@ -61,41 +48,67 @@ void fill_in(Record& record, std::uint64_t left_out) {
   record.bound = decoder::LossBound::kAtLeast;
 }
 
-Result<void> write_ring(const RingTrace& trace, const tracee::CoreTrace::Sink& sink) {
-  const decoder::RecordRing& ring = *trace.ring;
-  const std::uint64_t cut =
-      trace.left_out_of_report == 0 ? ring.end() : trace.reports->newest().position;
-  std::vector<Record> records;
-  for (std::uint64_t at = ring.begin(); at < ring.end();) {
-    records.clear();
-    const std::uint64_t first = at;
-    for (; at < ring.end() && records.size() < decoder::kBlockRecords; ++at) {
-      records.push_back(ring.at(at));
-      if (at == cut) fill_in(records.back(), trace.left_out_of_report);
+/// The blocks of what is kept, the newest first.
+class NewestFirst {
+ public:
+  NewestFirst(const RingTrace& trace, std::vector<Piece> pieces)
+      : trace_{trace}, pieces_{std::move(pieces)}, end_{trace.ring->end()} {}
+
+  bool operator()(tracee::CoreTraceBlock& out) {
+    const std::uint64_t begin = trace_.ring->begin();
+    if (end_ > begin) {
+      out.first = end_ - std::min<std::uint64_t>(end_ - begin, decoder::kBlockRecords);
+      copy_from_ring(out.first);
+      end_ = out.first;
+      pack(out, records_);
+      return true;
     }
-    BT_CHECKED(write_piece(static_cast<std::uint32_t>(trace.tid), {first, records}, sink));
+    while (!pieces_.empty() && pieces_.back().records.empty()) pieces_.pop_back();
+    if (pieces_.empty()) return false;
+    auto& rest = pieces_.back().records;
+    const auto newest = rest.last(std::min<std::size_t>(rest.size(), decoder::kBlockRecords));
+    rest = rest.first(rest.size() - newest.size());
+    out.first = pieces_.back().end();
+    pack(out, newest);
+    return true;
   }
-  return {};
-}
+
+ private:
+  void copy_from_ring(std::uint64_t first) {
+    const std::uint64_t cut =
+        trace_.left_out_of_report == 0 ? ~0ULL : trace_.reports->newest().position;
+    records_.clear();
+    for (std::uint64_t at = first; at < end_; ++at) {
+      records_.push_back(trace_.ring->at(at));
+      if (at == cut) fill_in(records_.back(), trace_.left_out_of_report);
+    }
+  }
+  void pack(tracee::CoreTraceBlock& out, std::span<const Record> records) const {
+    out.records = records.size();
+    out.others = 0;
+    out.bytes.clear();
+    decoder::append_block(static_cast<std::uint32_t>(trace_.tid), out.first, records, out.bytes);
+  }
+
+  RingTrace trace_;
+  std::vector<Piece> pieces_;
+  std::uint64_t end_;
+  std::vector<Record> records_;
+};
 
 }  // namespace
 
 tracee::CoreTrace core_trace(const RingTrace& trace) {
   std::vector<Piece> pieces = pieces_before(trace, trace.ring->begin());
-  std::uint64_t kept = 0;
-  for (const Piece& piece : pieces) kept += piece.records.size();
-  const std::uint64_t lost = trace.lost + trace.ring->overwritten();
-  return {.tid = static_cast<std::uint32_t>(trace.tid),
-          .name = trace.name,
-          .records = trace.ring->size() + kept,
-          .lost = lost - std::min(lost, kept),
-          .write = [trace, pieces = std::move(pieces)](
-                       const tracee::CoreTrace::Sink& sink) -> Result<void> {
-            for (const Piece& piece : pieces) {
-              BT_CHECKED(write_piece(static_cast<std::uint32_t>(trace.tid), piece, sink));
-            }
-            return write_ring(trace, sink);
-          }};
+  tracee::CoreTrace out;
+  out.tid = static_cast<std::uint32_t>(trace.tid);
+  out.name = trace.name;
+  out.end = trace.ring->end();
+  out.held = trace.ring->size();
+  for (const Piece& piece : pieces) out.held += piece.records.size();
+  out.unnumbered = trace.lost;
+  out.newest = NewestFirst{trace, std::move(pieces)};
+  return out;
 }
 
 }  // namespace backtrail::server

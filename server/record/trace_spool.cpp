@@ -1,50 +1,33 @@
 #include "server/record/trace_spool.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <deque>
+#include <span>
 
-#include <fcntl.h>
-#include <unistd.h>
-
+#include "arch/base/log.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
+#include "ptrace/core/core_output.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/source/thread_trace.hpp"
-#include "server/crash/crash_source.hpp"
 
 namespace backtrail::server {
 namespace {
 
-tracee::UniqueFd nameless_file(const std::string& folder) {
-  constexpr mode_t kOwner = 0600;
-  tracee::UniqueFd fd{::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kOwner)};
-  if (fd) return fd;
-  // Some file systems have none.
-  std::string name = folder + "/.backtrail-XXXXXX";
-  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) throw std::runtime_error{cannot_write(folder, std::strerror(errno))};
-  ::unlink(name.c_str());
-  return fd;
-}
+constexpr std::uint64_t kMostLeftFree = 64ULL << 20;
+constexpr std::uint64_t kMostLeastHeld = 16ULL << 20;
 
-bool write_all(int fd, std::span<const std::uint8_t> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    offset += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return true;
+std::uint64_t others_in(std::span<const decoder::Record> records) {
+  return static_cast<std::uint64_t>(std::count_if(
+      records.begin(), records.end(),
+      [](const decoder::Record& record) { return record.kind != decoder::RecordKind::kBranch; }));
 }
 
 }  // namespace
 
-/// One thread's.
-class TraceSpool::Listener final : public decoder::TraceConsumer {
+/// One thread's records.
+class TraceSpool::Stream final : public decoder::TraceConsumer {
  public:
-  Listener(TraceSpool& spool, tracee::ThreadId id) : spool_{spool}, id_{id} {}
+  Stream(TraceSpool& spool, pid_t tid) : spool_{spool}, tid_{tid} {}
 
   void consume(std::span<const decoder::Record> records) override {
     while (!records.empty()) {
@@ -56,111 +39,207 @@ class TraceSpool::Listener final : public decoder::TraceConsumer {
       if (waiting_.size() == decoder::kBlockRecords) put_away();
     }
   }
-  void put_away() {
-    if (waiting_.empty()) return;
-    block_.clear();
-    decoder::append_block(static_cast<std::uint32_t>(id_.tid), seen_, waiting_, block_);
-    seen_ += waiting_.size();
-    spool_.append(id_.tid, waiting_.size(), block_);
-    waiting_.clear();
+  [[nodiscard]] tracee::CoreTrace trace();
+  bool newest(tracee::CoreTraceBlock& out);
+  /// Nothing comes for a while: a program may have many threads that have ended.
+  void settle() {
+    if (!waiting_.empty()) put_away();
+    waiting_ = {};
+    packed_ = {};
   }
-  [[nodiscard]] tracee::ThreadId id() const { return id_; }
-  /// Put away, ever.
-  [[nodiscard]] std::uint64_t seen() const { return seen_; }
 
   std::string name;
+  std::deque<Block> blocks;      ///< Oldest first.
+  std::uint64_t held_bytes = 0;  ///< On disk.
+  std::size_t handed_out = 0;    ///< So many of the newest blocks a crash file has.
 
  private:
+  void put_away() {
+    const Block block = pack(packed_);
+    seen_ += block.records;
+    others_seen_ += block.others;
+    waiting_.clear();
+    spool_.append(*this, block, packed_);
+  }
+  /// What waits, as a block.
+  [[nodiscard]] Block pack(std::vector<std::uint8_t>& out) const {
+    out.clear();
+    decoder::append_block(static_cast<std::uint32_t>(tid_), seen_, waiting_, out);
+    return {.piece = {}, .first = seen_, .records = waiting_.size(), .others = others_in(waiting_)};
+  }
+
   TraceSpool& spool_;
-  tracee::ThreadId id_;
+  pid_t tid_;
   std::vector<decoder::Record> waiting_;
-  std::vector<std::uint8_t> block_;
-  std::uint64_t seen_ = 0;
+  std::vector<std::uint8_t> packed_;
+  std::uint64_t seen_ = 0;  ///< Put away, ever.
+  std::uint64_t others_seen_ = 0;
+  bool waiting_handed_out_ = false;
 };
 
+tracee::CoreTrace TraceSpool::Stream::trace() {
+  waiting_handed_out_ = waiting_.empty();
+  handed_out = 0;
+  tracee::CoreTrace out;
+  out.tid = static_cast<std::uint32_t>(tid_);
+  out.name = name;
+  out.end = seen_ + waiting_.size();
+  out.others = others_seen_ + others_in(waiting_);
+  out.held = waiting_.size();
+  for (const Block& block : blocks) out.held += block.records;
+  out.newest = [this](tracee::CoreTraceBlock& block) { return newest(block); };
+  return out;
+}
+
+bool TraceSpool::Stream::newest(tracee::CoreTraceBlock& out) {
+  if (!std::exchange(waiting_handed_out_, true)) {
+    const Block block = pack(out.bytes);
+    out.first = block.first;
+    out.records = block.records;
+    out.others = block.others;
+    return true;
+  }
+  while (handed_out < blocks.size()) {
+    const Block& block = blocks[blocks.size() - ++handed_out];
+    auto bytes = spool_.file_.get(block.piece);
+    if (!bytes) {
+      // Readers show a gap.
+      log::server().warn("tid={}: {}", tid_, bytes.error().message());
+      continue;
+    }
+    out = {.bytes = std::move(*bytes),
+           .first = block.first,
+           .records = block.records,
+           .others = block.others};
+    return true;
+  }
+  return false;
+}
+
 TraceSpool::TraceSpool(const std::string& folder, std::uint64_t max_bytes)
-    : fd_{nameless_file(folder)}, max_bytes_{max_bytes} {}
+    : file_{folder}, max_bytes_{max_bytes} {
+  const std::uint64_t free = file_.free_on_disk();
+  constexpr std::uint64_t kShare = 8;
+  left_free_ = std::min(free / kShare, kMostLeftFree);
+  least_held_ = std::min(free / 2, kMostLeastHeld);
+}
 
 TraceSpool::~TraceSpool() = default;
 
+TraceSpool::Stream& TraceSpool::stream_of(const tracee::Thread& thread) {
+  auto& place = streams_[{thread.id().pid, thread.tid()}];
+  if (!place) place = std::make_unique<Stream>(*this, thread.tid());
+  return *place;
+}
+
+/// A thread may have the id of one that has ended: it goes on with that one's records, and begins
+/// with a gap.
 void TraceSpool::on_thread(tracee::Thread& thread) {
-  auto& place = listeners_[thread.tid()];
-  if (place) return;
-  place = std::make_unique<Listener>(*this, thread.id());
-  thread.trace()->hub().add(*place);
+  thread.trace()->hub().add(stream_of(thread));
+}
+
+/// The thread has the leader's id now, and other records from here on.
+void TraceSpool::on_exec_thread(tracee::Thread& thread) {
+  if (!thread.trace()) return;
+  decoder::TraceHub& hub = thread.trace()->hub();
+  Stream& own = stream_of(thread);
+  thread.trace()->source().flush();
+  bool is_new = false;
+  for (const auto& [key, stream] : streams_) {
+    if (key.first == thread.id().pid && stream.get() != &own) is_new |= hub.remove(*stream);
+  }
+  if (is_new) hub.add(own, thread.pc().value_or(TraceeAddr{}));
+}
+
+void TraceSpool::on_thread_gone(tracee::ThreadId id) {
+  const auto found = streams_.find({id.pid, id.tid});
+  if (found != streams_.end()) found->second->settle();
 }
 
 /// Nobody can ask for its name afterwards.
 void TraceSpool::on_thread_end(tracee::Thread& thread) {
-  const auto listener = listeners_.find(thread.tid());
-  if (listener == listeners_.end()) return;
-  if (const auto name = tracee::ProcFs{}.comm(thread.tid())) listener->second->name = *name;
+  const auto found = streams_.find({thread.id().pid, thread.tid()});
+  if (found == streams_.end()) return;
+  if (const auto name = tracee::ProcFs{}.comm(thread.tid())) found->second->name = *name;
 }
 
 void TraceSpool::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
-  std::erase_if(listeners_, [=](const auto& entry) { return entry.second->id().pid == pid; });
-  std::erase_if(blocks_, [&](const Block& block) {
-    if (listeners_.contains(block.tid)) return false;
-    held_ -= block.bytes;
-    ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>(block.offset), static_cast<off_t>(block.bytes));
+  for (auto at = streams_.begin(); at != streams_.end();) {
+    if (at->first.first != pid) {
+      ++at;
+      continue;
+    }
+    for (const Block& block : at->second->blocks) file_.take_out(block.piece);
+    at = streams_.erase(at);
+  }
+}
+
+bool TraceSpool::is_too_much(std::uint64_t more) const {
+  const std::uint64_t held = file_.held() + SpoolFile::room_for(more);
+  if (held > max_bytes_) return true;
+  if (held <= least_held_) return false;
+  const std::uint64_t free = file_.free_on_disk();
+  return free < left_free_ + more;
+}
+
+void TraceSpool::append(Stream& stream, Block block, std::span<const std::uint8_t> bytes) {
+  while (is_too_much(bytes.size()) && drop_oldest(1)) {
+  }
+  for (;;) {
+    auto piece = file_.put(bytes);
+    if (piece) {
+      block.piece = *piece;
+      stream.held_bytes += SpoolFile::room_for(block.piece.bytes);
+      stream.blocks.push_back(block);
+      return;
+    }
+    // The newest are worth more than the oldest. A gap in front of the next block tells of what is
+    // lost where nothing can be done.
+    if (!tracee::is_out_of_space(piece.error()) || !drop_oldest(0)) {
+      log::server().warn("not kept: {}", piece.error().message());
+      return;
+    }
+  }
+}
+
+bool TraceSpool::drop_oldest(std::size_t least) {
+  Stream* most = nullptr;
+  for (const auto& [key, stream] : streams_) {
+    if (stream->blocks.size() <= std::max(least, stream->handed_out)) continue;
+    if (most == nullptr || stream->held_bytes > most->held_bytes) most = stream.get();
+  }
+  if (most == nullptr) return least != 0 && drop_oldest(0);
+  const Block& oldest = most->blocks.front();
+  most->held_bytes -= SpoolFile::room_for(oldest.piece.bytes);
+  file_.take_out(oldest.piece);
+  most->blocks.pop_front();
+  return true;
+}
+
+bool TraceSpool::make_room() {
+  for (const auto& [key, stream] : streams_) {
+    if (stream->handed_out == 0) continue;
+    for (; stream->handed_out != 0; --stream->handed_out) {
+      const Block& block = stream->blocks.back();
+      stream->held_bytes -= SpoolFile::room_for(block.piece.bytes);
+      file_.take_out(block.piece);
+      stream->blocks.pop_back();
+    }
     return true;
-  });
+  }
+  return drop_oldest(0);
 }
 
-void TraceSpool::append(pid_t tid, std::uint64_t records, std::span<const std::uint8_t> block) {
-  while (held_ + block.size() > max_bytes_ && !blocks_.empty()) drop_oldest();
-  bool there = write_all(fd_.get(), block, end_);
-  // A full disk: the newest are worth more than the oldest.
-  for (int i = 0; !there && i < 64 && !blocks_.empty(); ++i) {
-    drop_oldest();
-    there = write_all(fd_.get(), block, end_);
-  }
-  if (!there) {
-    ++lost_blocks_;
-    return;
-  }
-  blocks_.push_back({tid, end_, block.size(), records});
-  end_ += block.size();
-  held_ += block.size();
-}
-
-void TraceSpool::drop_oldest() {
-  const Block& block = blocks_.front();
-  held_ -= block.bytes;
-  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(block.offset), static_cast<off_t>(block.bytes));
-  blocks_.pop_front();
-}
-
-Result<void> TraceSpool::copy(pid_t tid, const tracee::CoreTrace::Sink& sink) const {
-  std::vector<std::uint8_t> bytes;
-  for (const Block& block : blocks_) {
-    if (block.tid != tid) continue;
-    bytes.resize(block.bytes);
-    const ssize_t got =
-        ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(block.offset));
-    if (got != static_cast<ssize_t>(bytes.size())) continue;  // readers show a gap
-    BT_CHECKED(sink(bytes));
-  }
-  return {};
+void TraceSpool::forget_what_was_handed_out() {
+  for (const auto& [key, stream] : streams_) stream->handed_out = 0;
 }
 
 std::vector<tracee::CoreTrace> TraceSpool::traces(pid_t pid) {
   std::vector<tracee::CoreTrace> out;
-  for (const auto& [tid, listener] : listeners_) {
-    if (listener->id().pid != pid) continue;
-    listener->put_away();
-    if (const auto name = tracee::ProcFs{}.comm(tid)) listener->name = *name;
-    std::uint64_t kept = 0;
-    for (const Block& block : blocks_) kept += block.tid == tid ? block.records : 0;
-    out.push_back({.tid = static_cast<std::uint32_t>(tid),
-                   .name = listener->name,
-                   .records = kept,
-                   .lost = listener->seen() - kept,
-                   .write = [this, tid = tid](const tracee::CoreTrace::Sink& sink) {
-                     return copy(tid, sink);
-                   }});
+  for (const auto& [key, stream] : streams_) {
+    if (key.first != pid) continue;
+    if (const auto name = tracee::ProcFs{}.comm(key.second)) stream->name = *name;
+    out.push_back(stream->trace());
   }
   return out;
 }

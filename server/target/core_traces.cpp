@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "decoder/corefile/ended_threads.hpp"
+#include "decoder/corefile/trace_check.hpp"
 #include "ptrace/source/thread_trace.hpp"
 
 namespace backtrail::server {
@@ -114,10 +115,18 @@ std::string CoreTraces::describe() {
     return std::any_of(ended_.begin(), ended_.end(),
                        [=](const decoder::CoreThread& thread) { return thread.tid == tid; });
   };
+  const auto checks = decoder::check_traces(archive_);
   for (const auto& [tid, thread] : archive_.threads()) {
-    text += fmt::format(
-        "thread {}{}: {} branches from the crash file, at least {} older ones not kept\n", tid,
-        has_ended(tid) ? " (ended)" : "", thread.records, thread.lost);
+    const decoder::ThreadCheck& check = checks.at(tid);
+    text += fmt::format("thread {}{}: {} branches from the crash file, {}{} older ones not kept",
+                        tid, has_ended(tid) ? " (ended)" : "", check.branches,
+                        thread.lost_is_exact ? "" : "at least ", thread.lost);
+    if (check.lost_between != 0 || !check.lost_is_exact) {
+      text += fmt::format(", {}{} lost in gaps", check.lost_is_exact ? "" : "at least ",
+                          check.lost_between);
+    }
+    if (check.missing != 0) text += fmt::format(", {} damaged or missing", check.missing);
+    text += "\n";
   }
   return text.empty() ? "the core has no trace in it\n" : text;
 }

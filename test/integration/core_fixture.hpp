@@ -41,19 +41,16 @@ class RecordList final : public decoder::TraceConsumer {
   CoreTrace trace;
   trace.tid = static_cast<std::uint32_t>(tid);
   trace.name = "traced";
-  trace.records = records.size();
-  trace.write = [tid, &records](const CoreTrace::Sink& sink) -> Result<void> {
-    std::vector<std::uint8_t> block;
-    for (std::size_t at = 0; at < records.size(); at += decoder::kBlockRecords) {
-      block.clear();
-      decoder::append_block(
-          static_cast<std::uint32_t>(tid), at,
-          std::span{records}.subspan(
-              at, std::min<std::size_t>(decoder::kBlockRecords, records.size() - at)),
-          block);
-      BT_CHECKED(sink(block));
-    }
-    return {};
+  trace.end = trace.held = records.size();
+  trace.newest = [tid, &records, end = records.size()](CoreTraceBlock& out) mutable {
+    if (end == 0) return false;
+    out.first = end - std::min<std::size_t>(decoder::kBlockRecords, end);
+    out.records = end - out.first;
+    out.bytes.clear();
+    decoder::append_block(static_cast<std::uint32_t>(tid), out.first,
+                          std::span{records}.subspan(out.first, out.records), out.bytes);
+    end = out.first;
+    return true;
   };
   return trace;
 }

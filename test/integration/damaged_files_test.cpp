@@ -2,12 +2,14 @@
 // error or with less.
 #include <csignal>
 #include <fstream>
+#include <random>
 
 #include <gmock/gmock.h>
 
 #include "core_fixture.hpp"
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/trace_archive.hpp"
+#include "decoder/corefile/trace_check.hpp"
 #include "report_fixture.hpp"
 #include "server/rsp/frame_writer.hpp"
 #include "test/support/effort.hpp"
@@ -102,6 +104,69 @@ TEST_F(DamagedFiles, TracesAreShorter) {
     for (const auto& [tid, thread] : archive.threads()) (void)archive.load(tid);
   }
   EXPECT_GT(readable, 20);
+}
+
+/// Wherever a trace is damaged or cut off, what is shown before it does not seem to lead to what is
+/// shown behind it, nor to the crash.
+TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
+  record("random_crash", {"5", "and crash"});
+  const Bytes file = bytes_of(folder / "x.core");
+  const auto whole = decoder::CoreFile::parse(file);
+  ASSERT_TRUE(whole);
+  const decoder::TraceArchive reference{*whole};
+  const std::uint32_t tid = whole->threads().front().tid;
+  const std::vector<decoder::Record> all = reference.load(tid);
+  const auto begin = static_cast<std::size_t>(whole->trace_segment().data() - file.data());
+  const std::size_t size = whole->trace_segment().size();
+  std::mt19937 random{11};
+  for (int round = 0; round < 60; ++round) {
+    Bytes bytes = file;
+    const std::size_t at =
+        begin + random() % (round % 3 == 0 ? std::min<std::size_t>(size, 300) : size);
+    if (round % 2 == 0) {
+      bytes.resize(at);
+    } else {
+      bytes[at] ^= static_cast<std::uint8_t>(1U << (random() % 8U));
+    }
+    const auto core = decoder::CoreFile::parse(bytes);
+    ASSERT_TRUE(core) << round;
+    const decoder::TraceArchive archive{*core};
+    std::vector<decoder::Record> left = archive.load(tid);
+    // Each record but gaps follows the one that it followed in the whole trace.
+    ASSERT_FALSE(left.empty());
+    EXPECT_EQ(left.front().kind, decoder::RecordKind::kGap);
+    std::size_t place = all.size();
+    for (std::size_t i = left.size(); i-- > 1;) {
+      if (left[i].reason == decoder::GapReason::kOverflow) {
+        place -= std::min<std::size_t>(place, left[i].payload);
+        continue;
+      }
+      ASSERT_NE(place, 0U);
+      ASSERT_EQ(left[i], all[--place]) << round << " " << i;
+    }
+    const auto checks = decoder::check_traces(archive);
+    const bool harmed = left.size() != all.size();
+    EXPECT_EQ(harmed, checks.at(tid).missing != 0) << round;
+  }
+}
+
+/// What is missing at the end is missing in front of the crash, in all forms of reports.
+TEST_F(DamagedFiles, AMissingEndIsAGapInEveryReport) {
+  record("random_crash", {"5", "and crash"});
+  Bytes bytes = bytes_of(folder / "x.core");
+  const auto core = decoder::CoreFile::parse(bytes);
+  ASSERT_TRUE(core);
+  const auto begin = static_cast<std::size_t>(core->trace_segment().data() - bytes.data());
+  bytes[begin + decoder::kBlockHeaderBytes + 10] ^= 1U;
+  write_file(folder / "x.core", bytes);
+  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("damaged or missing"));
+  EXPECT_THAT(report(), testing::ContainsRegex("--- at least [0-9]+ branches were lost here ---"));
+  EXPECT_THAT(report({"--markdown"}), HasSubstr("branches were lost here"));
+  EXPECT_THAT(report({"--json"}), HasSubstr("branches were lost here"));
+  EXPECT_THAT(report({"--html"}), HasSubstr("branches missing)"));
+  EXPECT_THAT(report({"--perfetto"}), HasSubstr("branches were lost here"));
+  EXPECT_THAT(report({"--speedscope"}), HasSubstr("branches missing)"));
+  EXPECT_THAT(report({"--folded"}), HasSubstr("[gaps: branches are missing]"));
 }
 
 TEST_F(DamagedFiles, ToolsEnd) {

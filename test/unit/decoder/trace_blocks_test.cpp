@@ -43,6 +43,29 @@ TEST(TraceBlocks, GiveBackWhatWentIn) {
   EXPECT_THAT(out, ElementsAreArray(records));
 }
 
+TEST(TraceBlocks, AreCountedWithoutTheirBranches) {
+  std::vector<Record> records = some_records(5000);
+  std::uint64_t others = 0;
+  std::uint64_t lost = 0;
+  for (const Record& record : records) {
+    others += record.kind != RecordKind::kBranch ? 1U : 0U;
+    if (record.reason == GapReason::kOverflow) lost += record.payload;
+  }
+  std::vector<std::uint8_t> bytes;
+  append_block(77, 0, records, bytes);
+  const auto counts = count_block(scan_blocks(bytes).blocks.at(0));
+  ASSERT_TRUE(counts);
+  EXPECT_EQ(counts->others, others);
+  EXPECT_EQ(counts->lost, lost);
+  EXPECT_TRUE(counts->lost_is_exact);
+  records[1] = gap(GapReason::kOverflow, records[0].to, records[2].from);
+  bytes.clear();
+  append_block(77, 0, records, bytes);
+  EXPECT_FALSE(count_block(scan_blocks(bytes).blocks.at(0))->lost_is_exact);
+  bytes[kBlockHeaderBytes + 40] ^= 1U;
+  EXPECT_FALSE(count_block(scan_blocks(bytes).blocks.at(0)));
+}
+
 TEST(TraceBlocks, TheWorstRecordsFitIntoABlock) {
   std::vector<Record> records;
   for (std::uint32_t i = 0; i < kBlockRecords; ++i) {
