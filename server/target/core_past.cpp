@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/target/core_values.hpp"
+
 namespace backtrail::server {
 
 using decoder::PastPosition;
@@ -12,6 +14,17 @@ using tracee::ResumeKind;
 using tracee::StopEvent;
 using tracee::StopKind;
 
+namespace {
+
+/// Only then no other thread can have written what this one reads.
+bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
+  const auto threads = core.about().find("threads");
+  return threads != core.about().end() && threads->second == "1" && core.threads().size() == 1 &&
+         archive.threads().size() <= 1;
+}
+
+}  // namespace
+
 struct CorePast::ThreadPast {
   ThreadPast(decoder::InsnCache& insns, std::unique_ptr<decoder::RecordSequence> its_records,
              TraceeAddr pc)
@@ -19,14 +32,20 @@ struct CorePast::ThreadPast {
 
   std::unique_ptr<decoder::RecordSequence> records;
   Timeline timeline;
-  std::optional<PastPosition> place;  ///< nullopt: at its end.
+  std::optional<PastPosition> place;   ///< nullopt: at its end.
+  std::unique_ptr<CoreValues> values;  ///< Made when something is asked of the past.
 
   [[nodiscard]] PastPosition here() const { return place.value_or(timeline.newest()); }
 };
 
 CorePast::CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
-                   const decoder::TraceArchive& archive)
-    : core_{core}, memory_{memory}, archive_{archive}, insns_{memory} {}
+                   const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers)
+    : core_{core},
+      memory_{memory},
+      archive_{archive},
+      registers_{registers},
+      pages_{core, memory, was_alone(core, archive)},
+      insns_{memory} {}
 
 CorePast::~CorePast() = default;
 
@@ -53,9 +72,25 @@ bool CorePast::in_past(ThreadId thread) const {
   return known != threads_.end() && known->second->place.has_value();
 }
 
-std::optional<TraceeAddr> CorePast::pc(ThreadId thread) const {
-  if (!in_past(thread)) return std::nullopt;
-  return threads_.at(thread.tid)->place->pc;
+CoreValues* CorePast::values_of(ThreadId thread) {
+  ThreadPast& past = *past_of(thread);
+  if (past.values == nullptr && core_.isa() == arch::Isa::kAmd64) {
+    const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
+                                         &decoder::CoreThread::tid);
+    past.values =
+        std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline, *past.records);
+  }
+  return past.values.get();
+}
+
+std::vector<bool> CorePast::read_registers(ThreadId thread, arch::x86::RawRegisters& raw) {
+  const PastPosition place = past_of(thread)->here();
+  std::vector<bool> known;
+  if (CoreValues* values = values_of(thread)) known = values->registers(place, raw);
+  known.resize(registers_.registers().size());
+  raw.user[arch::x86::UserReg::kRip] = place.pc.value();
+  known[registers_.pc_number()] = true;
+  return known;
 }
 
 void CorePast::move_to(ThreadId thread, ThreadPast& past, const PastPosition& place,
@@ -143,9 +178,20 @@ void CorePast::run_forward(ThreadId thread, ThreadPast& past) {
   stop(thread, search.found ? breakpoint_kind(search.at.pc) : StopKind::kHistoryEnd);
 }
 
-std::size_t CorePast::read_memory(ThreadId /*thread*/, TraceeAddr address,
+std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
                                   std::span<std::uint8_t> out) {
-  return memory_.read_constant(address, out);
+  const PastPosition place = past_of(thread)->here();
+  std::size_t known = 0;
+  while (known < out.size()) {
+    const auto rest = out.subspan(known);
+    std::size_t more = memory_.read_constant(address + known, rest);
+    if (CoreValues* values = more == 0 ? values_of(thread) : nullptr) {
+      more = values->memory(place, address + known, rest);
+    }
+    if (more == 0) break;
+    known += more;
+  }
+  return known;
 }
 
 std::optional<StopEvent> CorePast::take_event() {

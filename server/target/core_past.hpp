@@ -15,15 +15,19 @@
 #include "decoder/past/timeline.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "ptrace/core/core_memory.hpp"
+#include "server/target/core_pages.hpp"
+#include "server/target/register_slots.hpp"
 #include "server/target/target.hpp"
 
 namespace backtrail::server {
+
+class CoreValues;
 
 class CorePast final : public PastControl {
  public:
   /// All are borrowed.
   CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
-           const decoder::TraceArchive& archive);
+           const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers);
   ~CorePast() override;
 
   // PastControl
@@ -41,8 +45,9 @@ class CorePast final : public PastControl {
   /// What there is to say about the last move, once.
   std::optional<std::string> take_message();
 
-  /// The pc at a thread's place in the past.
-  [[nodiscard]] std::optional<TraceeAddr> pc(ThreadId thread) const;
+  /// Puts the registers at a thread's place in the past into `raw`, as far as they are known.
+  /// @return Which ones, by gdb's number; the pc always is.
+  std::vector<bool> read_registers(ThreadId thread, arch::x86::RawRegisters& raw);
 
   void insert(const tracee::BreakpointSpec& breakpoint);
   void remove(const tracee::BreakpointSpec& breakpoint);
@@ -51,6 +56,8 @@ class CorePast final : public PastControl {
   struct ThreadPast;
   /// nullptr: the core has no such thread.
   ThreadPast* past_of(ThreadId thread);
+  /// nullptr: values of such programs are not recovered.
+  CoreValues* values_of(ThreadId thread);
   void move_to(ThreadId thread, ThreadPast& past, const decoder::PastPosition& place,
                bool crossed_gap);
   void step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action);
@@ -61,6 +68,9 @@ class CorePast final : public PastControl {
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
   const decoder::TraceArchive& archive_;
+  const arch::x86::GdbRegisterSet& registers_;
+  RegisterSlots slots_{registers_};
+  CorePages pages_;
   decoder::InsnCache insns_;
   std::map<pid_t, std::unique_ptr<ThreadPast>> threads_;  ///< By tid.
   std::set<TraceeAddr> stops_;           ///< Addresses with a breakpoint of either kind.

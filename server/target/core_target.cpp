@@ -175,9 +175,9 @@ class CoreTarget final : public Target,
   std::vector<std::string> roots_;
   tracee::CoreMemory memory_;
   CoreTraces traces_;
-  CorePast past_{core_, memory_, traces_.archive()};
   CoreProcFiles proc_files_{core_};
   arch::x86::GdbRegisterSet registers_;
+  CorePast past_{core_, memory_, traces_.archive(), registers_};
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
   std::unique_ptr<tracee::ThreadDb> thread_db_;
@@ -240,15 +240,16 @@ Result<arch::x86::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
   const decoder::CoreThread* found = find(thread);
   if (found == nullptr) return fail(TraceErrc::kNotFound, "read registers");
   arch::x86::RawRegisters out{found->user, found->xsave};
-  if (const auto pc = past_.pc(thread)) out.user[arch::x86::UserReg::kRip] = pc->value();
+  if (past_.in_past(thread)) past_.read_registers(thread, out);
   return out;
 }
 
 KnownRegisters CoreTarget::known_registers(ThreadId thread) {
   if (!past_.in_past(thread)) return {};
-  std::vector<bool> known(registers_.registers().size());
-  known[registers_.pc_number()] = true;
-  return KnownRegisters{std::move(known)};
+  const decoder::CoreThread* found = find(thread);
+  if (found == nullptr) return {};
+  arch::x86::RawRegisters raw{found->user, found->xsave};
+  return KnownRegisters{past_.read_registers(thread, raw)};
 }
 
 Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
