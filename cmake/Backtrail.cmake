@@ -8,21 +8,31 @@
 # add_test(name my_tests), commands with $<TARGET_FILE:my_tests>, scripts: put
 # ${BACKTRAIL_RECORD} before the command there.
 #
-#   OUTPUT   folder of the crash files, made at once; default ${CMAKE_BINARY_DIR}/backtrail
+#   OUTPUT   folder of the crash files, below the current binary folder where it is relative; default
+#            ${CMAKE_BINARY_DIR}/backtrail. `backtrail record` makes it.
 #   OPTIONS  further words for `backtrail record`, for example --on signal,sanitizer,timeout=60
 #
 # Before CMake 3.29 the targets' CROSSCOMPILING_EMULATOR is used, which also wraps the program in
 # custom commands of a cross build; later TEST_LAUNCHER. A target that has one already is an error:
 # a program under another CPU's emulator cannot be recorded.
 #
-# Variables: BACKTRAIL_EXECUTABLE, the program (cache); BACKTRAIL_RECORD, the words that
-# backtrail_record_tests() puts before a command when it is called without arguments of its own.
-include_guard(GLOBAL)
+# Variables: BACKTRAIL_EXECUTABLE, the program (cache); BACKTRAIL_RECORD, the words that the last
+# backtrail_record_tests() of this folder or of one above it puts before a command, with its OUTPUT
+# and OPTIONS; before the first one, those of a call without either.
+#
+# Folders are guarded each for itself: variables do not reach a folder beside this one.
+include_guard(DIRECTORY)
 
 find_program(BACKTRAIL_EXECUTABLE backtrail HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin"
              DOC "The backtrail program")
-set(BACKTRAIL_RECORD "${BACKTRAIL_EXECUTABLE}" record -o "${CMAKE_BINARY_DIR}/backtrail/%e.%p.core"
-                     --)
+
+# Sets VARIABLE to the words before a command whose crash files go to FOLDER.
+function(_backtrail_record_words variable folder)
+  string(REPLACE "%" "%%" folder "${folder}")
+  set(${variable} "${BACKTRAIL_EXECUTABLE}" record -o "${folder}/%e.%p.core" ${ARGN} -- PARENT_SCOPE)
+endfunction()
+
+_backtrail_record_words(BACKTRAIL_RECORD "${CMAKE_BINARY_DIR}/backtrail")
 
 function(backtrail_record_tests)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUTPUT" "OPTIONS")
@@ -32,7 +42,11 @@ function(backtrail_record_tests)
   if(NOT arg_OUTPUT)
     set(arg_OUTPUT "${CMAKE_BINARY_DIR}/backtrail")
   endif()
-  file(MAKE_DIRECTORY "${arg_OUTPUT}")
+  string(FIND "${arg_OUTPUT}" "$<" expression)
+  if(NOT expression EQUAL 0)
+    get_filename_component(arg_OUTPUT "${arg_OUTPUT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+  endif()
+  _backtrail_record_words(words "${arg_OUTPUT}" ${arg_OPTIONS})
   if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.29)
     set(property TEST_LAUNCHER)
   else()
@@ -44,9 +58,7 @@ function(backtrail_record_tests)
     if(emulator OR launcher)
       message(FATAL_ERROR "backtrail_record_tests: ${target} runs under something else already")
     endif()
-    set_property(
-      TARGET ${target}
-      PROPERTY ${property} "${BACKTRAIL_EXECUTABLE}" record -o "${arg_OUTPUT}/%e.%p.core"
-               ${arg_OPTIONS} --)
+    set_property(TARGET ${target} PROPERTY ${property} ${words})
   endforeach()
+  set(BACKTRAIL_RECORD ${words} PARENT_SCOPE)
 endfunction()

@@ -184,6 +184,30 @@ std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
   return dropped;
 }
 
+void CacheLog::clear() {
+  while (!chunks_.empty()) (void)drop_oldest();
+}
+
+std::uint64_t CacheLog::own_newest(std::uint64_t numbers) {
+  std::uint64_t dropped = 0;
+  while (chunks_.size() > 1 && held_ - chunks_.front().size() >= numbers) {
+    dropped += exits_->branches_of(drop_oldest().numbers());
+  }
+  if (held_ > numbers) {
+    const auto oldest = chunks_.front().numbers();
+    const std::size_t count = std::min<std::uint64_t>(held_ - numbers, oldest.size());
+    dropped += exits_->branches_of(oldest.first(count));
+    if (count != 0) drop_numbers(count);
+  }
+  for (Chunk& chunk : chunks_) {
+    const auto kept = chunk.numbers();
+    chunk.copied = std::vector<std::uint32_t>{kept.begin(), kept.end()};
+    chunk.held = {};
+    chunk.events.shrink_to_fit();
+  }
+  return dropped;
+}
+
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
   chunk.events.push_back({chunk.numbers().size(), std::nullopt, at});

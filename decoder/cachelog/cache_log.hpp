@@ -59,6 +59,11 @@ class CacheLog {
   /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older
   /// numbers without decoding them. Returns how many branches they stood for.
   std::uint64_t keep_newest(std::uint64_t branches);
+  /// Drops everything without decoding it. The next drain() begins with a gap.
+  void clear();
+  /// Keeps the newest so many numbers, in memory of its own that is no larger: whoever wrote held
+  /// numbers may be gone afterwards. Returns how many branches the dropped ones stood for.
+  std::uint64_t own_newest(std::uint64_t numbers);
   void add_arrival(TraceeAddr at);
   /// Pins, too: those with nothing ahead keep their place among what is no number.
   void add_record(const Record& record);
@@ -66,6 +71,8 @@ class CacheLog {
   void drain(TraceConsumer& consumer);
 
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
+  /// Memory of what is kept, about.
+  [[nodiscard]] std::uint64_t bytes() const { return held_ * sizeof(std::uint32_t); }
   [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
   [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
 

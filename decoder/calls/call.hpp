@@ -36,6 +36,7 @@ struct Call {
   std::uint32_t depth = 0;       ///< 0: nothing is known above it. Likewise.
   CallBegin begin = CallBegin::kCalled;
   CallEnd end = CallEnd::kOpen;
+  bool from_stack = false;  ///< No branch tells of it: it is on the stack at the end.
   /// Records before its begin and before its end, from the first one fed on.
   std::uint64_t begin_position = 0;
   std::uint64_t end_position = 0;

@@ -32,6 +32,13 @@ void CallFollower::finish() {
   position_ = 0;
 }
 
+std::vector<CallFollower::Open> CallFollower::open() const {
+  std::vector<Open> out;
+  out.reserve(stack_.size());
+  for (const Frame& frame : stack_) out.push_back({frame.return_address, frame.signal});
+  return out;
+}
+
 void CallFollower::take(const Record& record) {
   if (record.kind == RecordKind::kGap) {
     while (!stack_.empty()) pop(CallEnd::kGap);

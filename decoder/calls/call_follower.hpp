@@ -28,6 +28,14 @@ class CallFollower {
   /// Open calls end here; what is fed then is another thread's.
   void finish();
 
+  /// A call that has not ended.
+  struct Open {
+    TraceeAddr return_address;  ///< 0 = unknown.
+    bool signal = false;        ///< By a signal: a handler, which returns by way of the kernel.
+  };
+  /// Outermost first.
+  [[nodiscard]] std::vector<Open> open() const;
+
  private:
   struct Frame {
     Call call;

@@ -16,6 +16,8 @@ class CallRebuilder final : private CallSink {
 
   /// As CallFollower.
   void feed(std::span<const Record> records) { follower_.feed(records); }
+  /// The calls that are open now, outermost first; nothing after finish().
+  [[nodiscard]] std::vector<CallFollower::Open> open() const { return follower_.open(); }
   /// Callers before what they call, in the order of execution. Open calls end here.
   [[nodiscard]] std::vector<Call> finish();
 

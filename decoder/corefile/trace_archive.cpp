@@ -38,7 +38,9 @@ void begin_after_gap(std::vector<Record>& records, std::uint64_t lost) {
   const Record& first = records.front();
   const TraceeAddr to = first.kind == RecordKind::kGap ? first.to : first.from;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
-  records.insert(records.begin(), gap(GapReason::kOverflow, TraceeAddr{}, to, count));
+  // Gaps within what is missing may stand for more.
+  records.insert(records.begin(),
+                 gap(GapReason::kOverflow, TraceeAddr{}, to, count, LossBound::kAtLeast));
 }
 
 }  // namespace
@@ -100,30 +102,41 @@ std::vector<Record> TraceArchive::load(std::uint32_t tid, std::uint64_t most) co
 
 void TraceArchive::visit(std::uint32_t tid, std::uint64_t most,
                          const std::function<void(std::span<const Record>)>& take) const {
+  visit_numbered(tid, most,
+                 [&](std::span<const Record> records, std::uint64_t /*end*/) { take(records); });
+}
+
+void TraceArchive::visit_numbered(
+    std::uint32_t tid, std::uint64_t most,
+    const std::function<void(std::span<const Record>, std::uint64_t end)>& take,
+    std::uint64_t before) const {
   const Thread* thread = find(tid);
   if (thread == nullptr) return;
-  std::size_t begin = thread->blocks.size();
+  std::size_t end = thread->blocks.size();
+  while (end > 0 && thread->blocks[end - 1].first >= before) --end;
+  std::size_t begin = end;
   for (std::uint64_t count = 0; begin > 0 && count < most; --begin) {
     count += thread->blocks[begin - 1].records;
   }
   std::vector<Record> records;
   std::uint64_t next = 0;
   bool oldest = true;
-  for (std::size_t i = begin; i < thread->blocks.size(); ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     const TraceBlock& block = thread->blocks[i];
     records.clear();
     if (const auto decoded = decode_block(block, records); !decoded) {
       log::decoder().debug("tid={} op=load_trace {}", tid, decoded.error().message());
       continue;
     }
+    if (records.size() > before - block.first) records.resize(before - block.first);
     if (records.empty()) continue;
     if (std::exchange(oldest, false)) {
       begin_trace(records);
     } else if (block.first != next) {
       begin_after_gap(records, block.first - next);
     }
-    next = block.first + block.records;
-    take(records);
+    next = std::min(block.first + block.records, before);
+    take(records, next);
   }
 }
 

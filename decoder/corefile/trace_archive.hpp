@@ -47,6 +47,12 @@ class TraceArchive {
   /// The same in pieces, oldest first, so that long traces need no memory.
   void visit(std::uint32_t tid, std::uint64_t most,
              const std::function<void(std::span<const Record>)>& take) const;
+  /// As visit(), of the records that come before number `before`. Records are numbered from the
+  /// thread's first one ever: `end` - 1 is the number of a piece's last record. The gap that stands
+  /// for missing blocks has no number.
+  void visit_numbered(std::uint32_t tid, std::uint64_t most,
+                      const std::function<void(std::span<const Record>, std::uint64_t end)>& take,
+                      std::uint64_t before = ~0ULL) const;
 
  private:
   std::map<std::uint32_t, Thread> threads_;

@@ -1,6 +1,7 @@
 #include "decoder/export/html_page.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <boost/json.hpp>
@@ -11,8 +12,11 @@
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/off_marks.hpp"
+#include "decoder/report/report_rows.hpp"
 #include "decoder/report/report_text.hpp"
+#include "decoder/report/stack_join.hpp"
 #include "decoder/report/thread_calls.hpp"
+#include "decoder/report/thread_stack.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -21,22 +25,12 @@ namespace json = boost::json;
 
 /// What a page holds if nobody says how much.
 constexpr std::uint64_t kPageBranches = 5'000'000;
+/// Threads that had ended, of which a page has lanes.
+constexpr std::size_t kMostEnded = 100;
 /// Times off the CPU that lanes show.
 constexpr std::uint64_t kShortestOff = 100'000;
 /// All source text together.
 constexpr std::size_t kMostSource = 16U << 20U;
-
-constexpr std::string_view kKeys =
-    "w s + -        zoom (or the wheel)\n"
-    "a d, arrows    move (or drag; shift and wheel; alt and wheel: up and down)\n"
-    "click          select a call; double click: zoom to it\n"
-    "[  ]           step to the line before, to the line after\n"
-    "{              step back over calls\n"
-    "a line's count: to its run before the present place\n"
-    "i              its instructions, or its lines\n"
-    "o              to the wait before the present place, where times were recorded\n"
-    "/  n  N        find a function, inlined or not; its call before, its call after\n"
-    "f  0  End      the selected call; the whole trace; the end of the thread\n";
 
 json::string text(std::string_view bytes) {
   return json::string{valid_utf8(bytes)};
@@ -65,6 +59,14 @@ std::string html_escaped(std::string_view raw) {
     }
   }
   return out;
+}
+
+/// Whether a module belongs to the system rather than to whoever debugs.
+bool is_system_library(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kFolders{"/lib/", "/lib64/", "/usr/lib/",
+                                                     "/usr/lib64/"};
+  return std::any_of(kFolders.begin(), kFolders.end(),
+                     [&](std::string_view folder) { return path.starts_with(folder); });
 }
 
 /// Fixed-width numbers, the code before each record and before the end.
@@ -111,8 +113,9 @@ class PageWriter {
     sink_("</pre></noscript>\n");
     sink_(page_body);
     json::array threads;
-    for (const ThreadLane& lane : thread_lanes(source_)) {
-      threads.push_back(write_thread(lane, threads.size()));
+    const std::vector<ThreadLane> lanes = thread_lanes(source_, kMostEnded);
+    for (const ThreadLane& lane : lanes) {
+      threads.push_back(write_thread(lane, room(lane, lanes.size()), threads.size()));
     }
     put_block("code", packed_base64(code_.write()));
     put_block("insns", packed_base64(code_.write_instructions()));
@@ -136,30 +139,51 @@ class PageWriter {
   }
 
   /// The thread that died has the most room.
-  [[nodiscard]] std::uint64_t room(const ThreadLane& lane) const {
+  [[nodiscard]] std::uint64_t room(const ThreadLane& lane, std::size_t count) const {
     if (source_.branches != 0) return source_.branches;
-    const std::size_t count = source_.core.threads().size();
     if (count == 1) return kPageBranches;
     return lane.died ? kPageBranches / 2 : kPageBranches / 2 / (count - 1) + 1;
   }
 
-  json::object write_thread(const ThreadLane& lane, std::size_t number) {
-    const std::uint64_t most = room(lane);
-    const ThreadCalls traced =
-        rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
+  /// The calls of a thread's trace, and around them those that are on its stack only.
+  ThreadCalls calls_of(const ThreadLane& lane, std::uint64_t most) {
+    ThreadCalls traced = rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
+    const auto& threads = source_.core.threads();
+    const auto thread = std::find_if(threads.begin(), threads.end(),
+                                     [&](const CoreThread& one) { return one.tid == lane.tid; });
+    if (thread == threads.end()) return traced;
+    const JoinedStack joined =
+        join_stack(thread_stack(source_.core, source_.code, source_.symbols, *thread, traced),
+                   traced, insns_, source_.symbols);
+    for (std::size_t i = joined.first; i < joined.first + joined.count; ++i) {
+      // Around no call of the trace they have no end.
+      std::uint64_t& end = traced.calls[i].end_position;
+      if (end == 0) end = traced.records + 1;
+    }
+    return traced;
+  }
+
+  json::object write_thread(const ThreadLane& lane, std::uint64_t most, std::size_t number) {
+    const ThreadCalls traced = calls_of(lane, most);
     const BlockColumn blocks = blocks_of(lane, most);
     put_block(fmt::format("calls{}", number),
               packed_base64(page_calls(traced.calls, names_, code_)));
     put_block(fmt::format("blocks{}", number), packed_base64(blocks.bytes()));
     json::object out;
     const TraceArchive::Thread& trace = *source_.archive.find(lane.tid);
-    std::string title = lane.title;
+    out["title"] = text(lane.title);
+    out["tid"] = lane.tid;
     if (traced.records < trace.records || trace.lost != 0) {
-      title +=
-          fmt::format("  (the last {} of {} branches)", traced.records, trace.records + trace.lost);
+      out["note"] =
+          fmt::format("the last {} of {} branches", traced.records, trace.records + trace.lost);
     }
-    out["title"] = text(title);
     out["died"] = lane.died;
+    out["place"] = text(source_.symbols.module_place(lane.pc));
+    json::array gaps;
+    for (const GapMark& gap : traced.gaps) {
+      gaps.push_back({gap.position, text(gap_text(gap.record))});
+    }
+    out["gaps"] = std::move(gaps);
     out["wide"] = blocks.wide();
     if (const auto times = source_.archive.times(lane.tid)) add_times(*times, traced, out);
     return out;
@@ -171,13 +195,14 @@ class PageWriter {
   static void add_times(const TraceTimes& times, const ThreadCalls& traced, json::object& out) {
     json::array off;
     for (const OffMark& mark : off_marks(times, traced.first, traced.records, kShortestOff)) {
+      if (mark.position < traced.numbered_from()) continue;
       off.push_back({mark.position, mark.ns, mark.preempted ? 1 : 0, mark.before_end_ns});
     }
     out["off"] = std::move(off);
     json::array pins;
     const std::uint64_t end = times.times().until_ns;
     for (const TimePin& pin : times.times().pins) {
-      if (pin.latest < traced.first) continue;
+      if (pin.latest < traced.first + traced.numbered_from()) continue;
       const auto place = [&](std::uint64_t records) {
         return static_cast<std::int64_t>(records) - static_cast<std::int64_t>(traced.first);
       };
@@ -207,10 +232,12 @@ class PageWriter {
   json::array sources() {
     json::array out;
     std::size_t total = 0;
-    for (const std::uint32_t id : code_.files()) {
-      const std::string& path = source_.symbols.text(id);
+    for (const PageCode::File& entry : code_.files()) {
+      const std::string& path = source_.symbols.text(entry.text);
       json::object file;
       file["path"] = text(path);
+      const CoreMapping* module = source_.core.mapping_at(entry.address);
+      if (module != nullptr && is_system_library(module->path)) file["system"] = true;
       if (total < kMostSource) {
         const std::string content = read_source(path, options_.roots);
         total += content.size();
@@ -228,7 +255,6 @@ class PageWriter {
                             ? report_.ending
                             : fmt::format("{}: {}", report_.signal_name, report_.cause));
     out["text"] = text(report);
-    out["keys"] = text(kKeys);
     json::array names;
     for (const CallNames::Function& function : names_.functions()) {
       names.push_back(text(printable(function.name)));

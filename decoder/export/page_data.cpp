@@ -48,11 +48,11 @@ std::size_t PageCode::HashStretch::operator()(const Stretch& stretch) const {
   return mixed * 0xff51afd7ed558ccdU >> 8U;
 }
 
-std::uint32_t PageCode::line_number(const SourceLine& at) {
+std::uint32_t PageCode::line_number(const SourceLine& at, TraceeAddr address) {
   if (at.file == 0 || at.line == 0) return 0;
   const auto [file, new_file] =
       file_numbers_.try_emplace(at.file, static_cast<std::uint32_t>(files_.size()));
-  if (new_file) files_.push_back(at.file);
+  if (new_file) files_.push_back({at.file, address});
   const std::pair key{file->second, at.line};
   const auto [place, is_new] =
       line_ids_.try_emplace(key, static_cast<std::uint32_t>(lines_.size()));
@@ -67,7 +67,7 @@ std::uint32_t PageCode::scope(TraceeAddr address) {
   for (std::size_t i = frames.size() - 1; i-- > 0;) {
     if (frames[i].name == 0) continue;
     const Scope scope{around, names_.of_text(symbols_.text(frames[i].name)),
-                      line_number(frames[i + 1].line)};
+                      line_number(frames[i + 1].line, address)};
     const auto [place, is_new] =
         scope_ids_.try_emplace(scope, static_cast<std::uint32_t>(scopes_.size()));
     if (is_new) scopes_.push_back(scope);
@@ -167,12 +167,13 @@ std::vector<std::uint8_t> page_calls(std::span<const Call> calls, CallNames& nam
   std::int64_t depth = 0;
   for (const Call& call : calls) {
     constexpr unsigned kBeginBits = 3;
+    constexpr std::uint64_t kFromStack = 5;
+    const std::uint64_t how = call.from_stack ? kFromStack : static_cast<std::uint64_t>(call.begin);
     out.put(call.begin_position - begin);
     out.put_signed(std::int64_t{call.depth} - depth);
     out.put(call.end_position - call.begin_position);
     out.put(names.of(call));
-    out.put(static_cast<std::uint64_t>(call.begin) | static_cast<std::uint64_t>(call.end)
-                                                         << kBeginBits);
+    out.put(how | static_cast<std::uint64_t>(call.end) << kBeginBits);
     out.put(call.site == TraceeAddr{} ? 0 : code.line(call.site));
     begin = call.begin_position;
     depth = call.depth;

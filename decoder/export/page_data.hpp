@@ -38,9 +38,13 @@ class PageCode {
   /// The block from `begin` to the instruction at `last`, with it or up to it. 0: none.
   std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
   /// 0: not known.
-  std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address)); }
-  /// Symbols' ids of the files that occur, in the page's order.
-  [[nodiscard]] const std::vector<std::uint32_t>& files() const { return files_; }
+  std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address), address); }
+  struct File {
+    std::uint32_t text = 0;  ///< Symbols' id of its path.
+    TraceeAddr address;      ///< An instruction that comes from it.
+  };
+  /// The files that occur, in the page's order.
+  [[nodiscard]] const std::vector<File>& files() const { return files_; }
   /// Lines, scopes and blocks: count, (file, line) each; count, (scope around it, name, line that
   /// it is inlined at) each; count, (count, line ids; count, (scope, place among the lines)) each.
   [[nodiscard]] std::vector<std::uint8_t> write() const;
@@ -88,7 +92,7 @@ class PageCode {
     std::vector<std::uint32_t> instructions;
   };
   std::uint32_t instruction(TraceeAddr address);
-  std::uint32_t line_number(const SourceLine& at);
+  std::uint32_t line_number(const SourceLine& at, TraceeAddr address);
   std::uint32_t scope(TraceeAddr address);
 
   std::vector<Block> blocks_{Block{}};
@@ -101,7 +105,7 @@ class PageCode {
   std::map<std::uint32_t, std::uint32_t> file_numbers_;
   std::map<Scope, std::uint32_t> scope_ids_;
   std::vector<Scope> scopes_{{}};
-  std::vector<std::uint32_t> files_{0};
+  std::vector<File> files_{{}};
 };
 
 /// Columns of calls; see page/model.js.

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "decoder/corefile/ended_threads.hpp"
 #include "decoder/report/report.hpp"
 
 namespace backtrail::decoder {
 
-std::vector<ThreadLane> thread_lanes(const ExportSource& source) {
+std::vector<ThreadLane> thread_lanes(const ExportSource& source, std::size_t most_ended) {
   std::vector<ThreadLane> out;
   for (const CoreThread& thread : source.core.threads()) {
     const TraceArchive::Thread* trace = source.archive.find(thread.tid);
@@ -14,6 +15,13 @@ std::vector<ThreadLane> thread_lanes(const ExportSource& source) {
     const bool died = &thread == &source.core.threads().front() && thread.signal != 0;
     out.push_back(
         {thread.tid, fmt::format("{} {}", trace->name, thread.tid), thread.user.pc(), died});
+  }
+  for (const CoreThread& thread : ended_threads(source.core, source.archive, most_ended)) {
+    const TraceArchive::Thread* trace = source.archive.find(thread.tid);
+    out.push_back({.tid = thread.tid,
+                   .title = fmt::format("{} {} (ended)", trace->name, thread.tid),
+                   .pc = thread.user.pc(),
+                   .ended = true});
   }
   return out;
 }

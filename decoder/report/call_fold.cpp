@@ -194,7 +194,8 @@ class Folder {
     const std::size_t child = list.front().node;
     const Call& inner = calls_[child];
     if (!call.function.known() || inner.function.id != call.function.id) return;
-    if (inner.begin != CallBegin::kCalled || inner.end != call.end) return;
+    const bool on_stack = call.from_stack && inner.from_stack && inner.begin == CallBegin::kUnseen;
+    if ((inner.begin != CallBegin::kCalled && !on_stack) || inner.end != call.end) return;
     nested_[node] = nested_[child] + 1;
     std::vector<Item> within = std::move(lists_[child]);
     list = std::move(within);
@@ -263,7 +264,8 @@ class Folder {
     const Call& y = calls_[b];
     const bool anywhere = outermost || (y.end != CallEnd::kOpen && lists_[y.parent].size() > 1);
     return x.function.known() && x.function.id == y.function.id && x.begin == y.begin &&
-           x.end == y.end && nested_[a] == nested_[b] && (anywhere || x.site == y.site);
+           x.end == y.end && x.from_stack == y.from_stack && nested_[a] == nested_[b] &&
+           (anywhere || x.site == y.site);
   }
   /// They called the same functions; of the second one no wait has to be shown.
   [[nodiscard]] bool did_alike(std::size_t a, std::size_t b) const {

@@ -48,8 +48,9 @@ struct ReportRow {
   std::uint64_t calls = 0;   ///< Of kRounds: all that were made in those rounds.
   CallBegin begin = CallBegin::kCalled;
   CallEnd end = CallEnd::kReturned;
-  bool context = false;  ///< Older than the calls asked for: shown because they lie within.
-  std::string gap;       ///< A sentence.
+  bool from_stack = false;  ///< No branch tells of the call: it is on the stack at the end.
+  bool context = false;     ///< Older than the calls asked for: shown because they lie within.
+  std::string gap;          ///< A sentence.
   OffMark off;
   /// How long before the thread's last moment a call began, at least and at most; absent: not
   /// known.
@@ -58,12 +59,16 @@ struct ReportRow {
   std::uint64_t end_position = 0;
 };
 
-/// What a signal handler interrupted that was still running at the end, or had just returned.
+/// Where a thread was when something came between: a signal handler that was still running at the
+/// end, or had just returned; or its own failure (a panic, a sanitizer's report, an exception).
 struct ReportInterrupted {
   bool returned = false;
-  ReportPlace place;
+  std::string by;     ///< The function that was called because of the failure; empty: a handler.
+  ReportPlace place;  ///< What the handler interrupted, or where that function was called.
+  std::vector<ReportFrame> callers;  ///< Of `place`, innermost first, if it is a failure.
   std::string instruction;
-  /// The calls before the handler's; empty where `ReportThread::rows` begins with older ones.
+  /// The calls before the handler's or the failure's; empty where `ReportThread::rows` begins with
+  /// older ones.
   std::uint64_t earlier_rows = 0;
   std::vector<ReportRow> rows;
 };
@@ -72,6 +77,7 @@ struct ReportThread {
   std::uint32_t tid = 0;
   std::string name;
   bool died = false;
+  bool ended = false;       ///< Before the file was written; `place` is empty.
   ReportPlace place;        ///< Its pc.
   std::string instruction;  ///< At its pc; empty: unreadable.
   bool arrived = false;     ///< `from` is the branch that went to the pc.
@@ -82,8 +88,12 @@ struct ReportThread {
   std::uint64_t looked_at = 0;
   std::uint64_t calls = 0;         ///< In those.
   std::uint64_t earlier_rows = 0;  ///< In front of `rows`, but for those before `interrupted`.
+  /// The stack's callers are known, up to the thread's first function.
+  bool stack_complete = false;
+  std::string stack_problem;  ///< Why it is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
-  std::optional<ReportInterrupted> interrupted;  ///< Of the thread that died.
+  /// Of the thread that died, failed or ended.
+  std::optional<ReportInterrupted> interrupted;
   std::vector<ReportRow> rows;
 };
 
@@ -97,8 +107,11 @@ struct Report {
   std::string ending;       ///< "exited with status 1"; empty when a signal ended it.
   bool has_address = false;
   TraceeAddr address;  ///< What the fault is about, where the signal says so.
+  /// What tells duplicates by: how it ended, and the innermost of the program's own functions.
+  std::string signature;
   std::vector<std::string> notes;
   std::vector<ReportThread> threads;
+  std::size_t left_out = 0;  ///< Threads that nobody asked for.
 };
 
 /// "SIGSEGV"; "signal 99" for numbers without a name; "no signal" for 0.

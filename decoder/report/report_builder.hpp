@@ -15,6 +15,7 @@ struct ReportOptions {
   std::size_t other_calls = 10;  ///< Shown of each other thread.
   /// Looked at of each thread. 0: as many as the calls shown take, up to a bound.
   std::uint64_t branches = 0;
+  bool only_dead = false;  ///< The thread that died, or was first, alone.
 };
 
 /// The thread that died stands first.

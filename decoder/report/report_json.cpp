@@ -26,20 +26,24 @@ void add_line(json::object& out, const std::string& file, std::uint32_t line) {
   out["line"] = line;
 }
 
+json::array frames_json(const std::vector<ReportFrame>& frames) {
+  json::array out;
+  for (const ReportFrame& frame : frames) {
+    json::object one;
+    if (!frame.function.empty()) one["function"] = text(frame.function);
+    add_line(one, frame.file, frame.line);
+    if (frame.inlined) one["inlined"] = true;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 json::object place_json(const ReportPlace& place, const std::string& instruction) {
   json::object out;
   out["address"] = address_text(place.address);
   if (!place.module_place.empty()) out["module"] = text(place.module_place);
   if (!instruction.empty()) out["instruction"] = text(instruction);
-  json::array frames;
-  for (const ReportFrame& frame : place.frames) {
-    json::object one;
-    if (!frame.function.empty()) one["function"] = text(frame.function);
-    add_line(one, frame.file, frame.line);
-    if (frame.inlined) one["inlined"] = true;
-    frames.push_back(std::move(one));
-  }
-  out["frames"] = std::move(frames);
+  out["frames"] = frames_json(place.frames);
   return out;
 }
 
@@ -107,14 +111,17 @@ json::object row_json(const ReportRow& row) {
   if (row.kind == RowKind::kRounds) {
     out["of"] = row.nested;
     out["calls"] = row.calls;
+    out["end"] = name_of(row.end);
   } else if (row.nested != 1) {
     out["nested"] = row.nested;
   }
   if (row.kind == RowKind::kCall) {
     out["begin"] = name_of(row.begin);
     out["end"] = name_of(row.end);
-    out["from"] = row.begin_position;
-    out["to"] = row.end_position;
+    if (!row.from_stack) {
+      out["from"] = row.begin_position;
+      out["to"] = row.end_position;
+    }
     if (row.began_before_end) {
       out["began_before_end_ns"] =
           json::array{row.began_before_end->earliest_ns, row.began_before_end->latest_ns};
@@ -125,6 +132,7 @@ json::object row_json(const ReportRow& row) {
     out["ns"] = row.off.ns;
     out["back_before_end_ns"] = row.off.before_end_ns;
   }
+  if (row.from_stack) out["stack"] = true;
   if (row.context) out["context"] = true;
   if (row.kind == RowKind::kGap) out["gap"] = text(row.gap);
   return out;
@@ -153,6 +161,8 @@ json::object interrupted_json(const ReportInterrupted& interrupted) {
   json::object out;
   out["at"] = place_json(interrupted.place, interrupted.instruction);
   out["returned"] = interrupted.returned;
+  if (!interrupted.by.empty()) out["by"] = text(interrupted.by);
+  if (!interrupted.callers.empty()) out["callers"] = frames_json(interrupted.callers);
   out["earlier_rows"] = interrupted.earlier_rows;
   out["calls"] = rows_json(interrupted.rows);
   return out;
@@ -163,7 +173,11 @@ json::object thread_json(const ReportThread& thread) {
   out["tid"] = thread.tid;
   if (!thread.name.empty()) out["name"] = text(thread.name);
   out["died"] = thread.died;
-  out["at"] = place_json(thread.place, thread.instruction);
+  if (thread.ended) {
+    out["ended"] = true;
+  } else {
+    out["at"] = place_json(thread.place, thread.instruction);
+  }
   if (thread.arrived) out["from"] = place_json(thread.from, thread.from_instruction);
   json::object branches;
   branches["recorded"] = thread.recorded;
@@ -172,6 +186,8 @@ json::object thread_json(const ReportThread& thread) {
   out["branches"] = std::move(branches);
   out["calls_examined"] = thread.calls;
   out["earlier_rows"] = thread.earlier_rows;
+  out["stack_complete"] = thread.stack_complete;
+  if (!thread.stack_problem.empty()) out["stack_problem"] = text(thread.stack_problem);
   if (thread.times) out["times"] = times_json(*thread.times);
   if (thread.interrupted) out["interrupted"] = interrupted_json(*thread.interrupted);
   out["calls"] = rows_json(thread.rows);
@@ -196,6 +212,7 @@ std::string report_json(const Report& report) {
     out["signal"] = std::move(signal);
   }
   if (!report.ending.empty()) out["ending"] = text(report.ending);
+  if (!report.signature.empty()) out["signature"] = text(report.signature);
   json::array notes;
   for (const std::string& note : report.notes) notes.push_back(text(note));
   out["notes"] = std::move(notes);

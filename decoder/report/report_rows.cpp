@@ -71,6 +71,7 @@ class RowWriter {
     out.nested = row.round;
     out.end = source_.calls[row.index].end;
     out.calls = row.calls;
+    out.from_stack = source_.calls[row.index].from_stack;
     std::uint32_t level = row.level;
     for (std::size_t i = index; level + row.round > row.level;) {
       if (source_.rows[--i].level + 1 != level) continue;
@@ -129,9 +130,11 @@ class RowWriter {
     out.end = call.end;
     out.begin_position = call.begin_position;
     out.end_position = call.end_position;
+    out.from_stack = call.from_stack;
     const TraceeAddr at = call.site == TraceeAddr{} ? call.first : call.site;
     // A call that is not in the function above (it was replaced by a jump) has no place there.
-    if (call.begin == CallBegin::kCalled || call.begin == CallBegin::kSignal) {
+    const bool has_place = call.begin == CallBegin::kUnseen && call.site != TraceeAddr{};
+    if (call.begin == CallBegin::kCalled || call.begin == CallBegin::kSignal || has_place) {
       show_inlined(at, row.level, context);
     } else {
       levels_[row.level].inlined.clear();
@@ -182,17 +185,48 @@ class RowWriter {
 
 }  // namespace
 
-std::size_t count_calls(std::span<const FoldedRow> rows) {
-  return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const auto& row) {
-    return row.kind == FoldedRow::Kind::kCall;
-  }));
+namespace {
+
+bool is_traced_call(const FoldedRow& row, std::span<const Call> calls) {
+  return row.kind == FoldedRow::Kind::kCall && !calls[row.index].from_stack;
+}
+
+/// A call from the stack, or rounds of such.
+bool is_from_stack(const FoldedRow& row, std::span<const Call> calls) {
+  return (row.kind == FoldedRow::Kind::kCall || row.kind == FoldedRow::Kind::kRounds) &&
+         calls[row.index].from_stack;
+}
+
+/// The rows from `at` on that are from the stack, one in the other; of many the middle is left out.
+std::size_t add_stack(const RowSource& source, std::size_t at, RowWriter& writer) {
+  const auto rows = source.rows.subspan(at);
+  std::size_t count = 0;
+  while (count < rows.size() && is_from_stack(rows[count], source.calls)) ++count;
+  const bool deep = count > kOutermost + kInnermost + 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (deep && i == kOutermost) {
+      const std::size_t omitted = count - kOutermost - kInnermost;
+      writer.add_omitted(omitted, rows[i].level);
+      i += omitted - 1;
+      continue;
+    }
+    writer.add(at + i, true);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::size_t count_calls(std::span<const FoldedRow> rows, std::span<const Call> calls) {
+  return static_cast<std::size_t>(std::count_if(
+      rows.begin(), rows.end(), [&](const auto& row) { return is_traced_call(row, calls); }));
 }
 
 std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols, std::size_t most) {
   const std::span<const FoldedRow> rows = source.rows;
   std::size_t first = rows.size();
   for (std::size_t count = 0; first > 0 && count < most; --first) {
-    if (rows[first - 1].kind == FoldedRow::Kind::kCall) ++count;
+    if (is_traced_call(rows[first - 1], source.calls)) ++count;
   }
   RowWriter writer{source, symbols};
   const std::vector<std::size_t> within = ancestors(rows, first);
@@ -206,7 +240,13 @@ std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols, st
     }
     writer.add(within[i], true);
   }
-  for (std::size_t i = first; i < rows.size(); ++i) writer.add(i, false);
+  for (std::size_t i = first; i < rows.size();) {
+    if (is_from_stack(rows[i], source.calls)) {
+      i += add_stack(source, i, writer);
+    } else {
+      writer.add(i++, false);
+    }
+  }
   return writer.take();
 }
 

@@ -23,8 +23,8 @@ struct RowSource {
 [[nodiscard]] std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols,
                                                  std::size_t most);
 
-/// How many rows are calls.
-[[nodiscard]] std::size_t count_calls(std::span<const FoldedRow> rows);
+/// How many rows are calls that the trace tells of.
+[[nodiscard]] std::size_t count_calls(std::span<const FoldedRow> rows, std::span<const Call> calls);
 
 /// A gap as a sentence.
 [[nodiscard]] std::string gap_text(const Record& gap);

@@ -1,16 +1,24 @@
 #include "decoder/report/report_text.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "decoder/report/clean_text.hpp"
+#include "decoder/report/shown_rows.hpp"
 
 namespace backtrail::decoder {
 namespace {
 
 /// Deeper calls stand no further right.
 constexpr std::uint32_t kMostIndent = 40;
+/// So many threads are told of as they are. Of more, so many groups of threads that do the same.
+constexpr std::size_t kFewThreads = 8;
+/// Thread ids in a line.
+constexpr std::size_t kMostIds = 12;
+/// Callers in a summary.
+constexpr std::size_t kFewCallers = 9;
 
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
@@ -55,6 +63,7 @@ std::string call_text(const ReportRow& row) {
   if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
   if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
   if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
+  if (row.from_stack) out += "  (from the stack)";
   if (row.begin == CallBegin::kResumed) out += "  (goes on: back on its stack)";
   if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
   if (row.end == CallEnd::kSwitched) out += "  (until the stack was switched)";
@@ -72,8 +81,10 @@ std::string off_text(const ReportRow& row) {
 
 std::string rounds_text(const ReportRow& row) {
   const bool others = row.calls != row.repeat * row.nested;
-  return fmt::format("... {} more rounds of {}{} ...", grouped(row.repeat), printable(row.function),
-                     others ? fmt::format(", {} calls in all", grouped(row.calls)) : "");
+  return fmt::format("... {} more rounds of {}{} ...{}", grouped(row.repeat),
+                     printable(row.function),
+                     others ? fmt::format(", {} calls in all", grouped(row.calls)) : "",
+                     row.from_stack ? "  (from the stack)" : "");
 }
 
 std::string row_text(const ReportRow& row) {
@@ -147,24 +158,82 @@ std::string title(const Report& report) {
 std::string thread_title(const ReportThread& thread) {
   std::string out = fmt::format("thread {}", thread.tid);
   if (!thread.name.empty()) out += fmt::format(" \"{}\"", printable(thread.name));
+  if (thread.ended) return out + " (ended)";
   return out + (thread.died ? " died" : "");
 }
 
-std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows) {
+/// @param most_callers  0: all that there are.
+std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
+                      std::size_t most_callers) {
+  ShownRows shown = without_start_up(rows);
+  if (most_callers != 0) shown.rows = with_few_callers(std::move(shown.rows), most_callers);
   std::string out;
-  if (earlier != 0) out += fmt::format("    ... {} earlier ...\n", grouped(earlier));
-  for (const ReportRow& row : rows) out += row_text(row);
+  if (earlier != 0) {
+    out += fmt::format("    ... {} earlier ...\n", grouped(earlier + shown.start_up));
+  } else if (shown.start_up != 0) {
+    out += fmt::format("    ... {} of the start-up ...\n", grouped(shown.start_up));
+  }
+  for (const ReportRow& row : shown.rows) out += row_text(row);
   return out;
 }
 
-std::string thread_text(const Report& report, const ReportThread& thread) {
+/// "and 12 more threads that are in the same calls: 7 8 9".
+std::string others_text(const Report& report, const ThreadGroup& group) {
+  const std::size_t others = group.threads.size() - 1;
+  if (others == 0) return {};
   std::string out =
-      thread_title(thread) + "\n  at " + place_text(thread.place, thread.instruction) + "\n";
-  const bool lost = thread.place.frames.front().function.empty();
+      fmt::format("and {} more thread{} in the same calls:", others, others == 1 ? "" : "s");
+  for (std::size_t i = 1; i < std::min(group.threads.size(), kMostIds + 1); ++i) {
+    out += fmt::format(" {}", report.threads[group.threads[i]].tid);
+  }
+  return out + (others > kMostIds ? " ..." : "");
+}
+
+/// A thread in a line: where it is, and the innermost calls that it is in.
+std::string thread_line(const ReportThread& thread) {
+  constexpr std::size_t kMostCallers = 3;
+  if (thread.ended) return thread_title(thread) + "\n";
+  std::string out = thread_title(thread) + " is in ";
+  out += thread.place.frames.empty() ? "unknown code"
+                                     : frame_text(thread.place.frames.front(), thread.place);
+  std::size_t callers = 0;
+  bool is_innermost = true;
+  for (auto row = thread.rows.rbegin(); row != thread.rows.rend() && callers < kMostCallers;
+       ++row) {
+    if (row->kind != RowKind::kCall || row->end != CallEnd::kOpen) continue;
+    if (!std::exchange(is_innermost, false)) {
+      out += " < " + printable(row->function);
+      ++callers;
+    }
+  }
+  return out + "\n";
+}
+
+/// "after CALL at PLACE", and who had called that place.
+std::string failure_text(const ReportInterrupted& failure) {
+  std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
+                                place_text(failure.place, failure.instruction));
+  std::string callers;
+  for (const ReportFrame& frame : failure.callers) {
+    callers += (callers.empty() ? "" : ", ") + printable(frame.function);
+    if (const std::string line = line_text(frame.file, frame.line); !line.empty()) {
+      callers += " " + line;
+    }
+  }
+  return callers.empty() ? out : out + "    called from " + callers + "\n";
+}
+
+std::string thread_text(const Report& report, const ReportThread& thread,
+                        std::size_t most_callers = 0) {
+  std::string out = thread_title(thread) + "\n";
+  if (!thread.ended) out += "  at " + place_text(thread.place, thread.instruction) + "\n";
+  const bool lost = !thread.ended && thread.place.frames.front().function.empty();
   if (thread.arrived && lost) {
     out += "  from " + place_text(thread.from, thread.from_instruction) + "\n";
   }
-  if (thread.interrupted && !thread.interrupted->returned) {
+  if (thread.interrupted && !thread.interrupted->by.empty()) {
+    out += failure_text(*thread.interrupted);
+  } else if (thread.interrupted && !thread.interrupted->returned) {
     out += "  in a signal handler, which interrupted " +
            place_text(thread.interrupted->place, thread.interrupted->instruction) + "\n";
   }
@@ -172,17 +241,21 @@ std::string thread_text(const Report& report, const ReportThread& thread) {
     out += "  after a signal handler, which ran here and returned\n";
   }
   out += times_line(thread) + trace_line(thread);
+  if (!thread.stack_problem.empty()) out += "  " + printable(thread.stack_problem) + "\n";
   if (thread.interrupted && !thread.interrupted->rows.empty()) {
-    out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows);
+    out += rows_text(thread.interrupted->earlier_rows, thread.interrupted->rows, most_callers);
     const ReportPlace& place = thread.interrupted->place;
-    out += "  => a signal at " + frame_text(place.frames.front(), place) +
-           "; its handler's last calls:\n";
+    const std::string& by = thread.interrupted->by;
+    const std::string where = frame_text(place.frames.front(), place);
+    out += by.empty() ? "  => a signal at " + where + "; its handler's last calls:\n"
+                      : "  => " + printable(by) + " called at " + where + "; the last calls:\n";
   }
-  out += rows_text(thread.earlier_rows, thread.rows);
+  out += rows_text(thread.earlier_rows, thread.rows, most_callers);
   if (thread.died) {
     const ReportFrame& frame = thread.place.frames.front();
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
   }
+  if (thread.ended) out += "  => the thread ended\n";
   return out;
 }
 
@@ -204,6 +277,14 @@ std::string fence_for(const std::string& text) {
   return std::string(std::max<std::size_t>(3, longest + 1), '`');
 }
 
+/// Of a few threads each one alone.
+std::vector<ThreadGroup> markdown_groups(const Report& report) {
+  if (report.threads.size() > kFewThreads) return thread_groups(report);
+  std::vector<ThreadGroup> out;
+  for (std::size_t i = 0; i < report.threads.size(); ++i) out.push_back({{i}});
+  return out;
+}
+
 std::string cut_lines(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   // The end is what matters.
@@ -213,10 +294,40 @@ std::string cut_lines(const std::string& text, std::size_t most) {
 
 }  // namespace
 
-std::string report_text(const Report& report) {
+std::string report_text(const Report& report, bool all_threads) {
   std::string out = head(report);
-  for (const ReportThread& thread : report.threads) out += "\n" + thread_text(report, thread);
+  if (all_threads || report.threads.size() <= kFewThreads) {
+    for (const ReportThread& thread : report.threads) out += "\n" + thread_text(report, thread);
+    return out;
+  }
+  const std::vector<ThreadGroup> groups = thread_groups(report);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ReportThread& first = report.threads[groups[i].threads.front()];
+    const std::string others = others_text(report, groups[i]);
+    if (i < kFewThreads) {
+      out += "\n" + thread_text(report, first);
+    } else {
+      out += (i == kFewThreads ? "\n" : "") + thread_line(first);
+    }
+    if (!others.empty()) out += "  " + others + "\n";
+  }
+  return out + fmt::format("\nthere are {} threads; --all-threads shows each of them in full\n",
+                           report.threads.size());
+}
+
+std::string report_summary(const Report& report) {
+  std::string out = head(report);
+  if (report.threads.empty()) return out;
+  out += "\n" + thread_text(report, report.threads.front(), kFewCallers);
+  if (const std::size_t others = report.threads.size() - 1 + report.left_out; others != 0) {
+    out += fmt::format("{} other thread{} {} not shown\n", grouped(others), others == 1 ? "" : "s",
+                       others == 1 ? "is" : "are");
+  }
   return out;
+}
+
+std::string report_signature(const Report& report) {
+  return printable(report.signature) + "\n";
 }
 
 std::string report_markdown(const Report& report, std::size_t most) {
@@ -226,19 +337,24 @@ std::string report_markdown(const Report& report, std::size_t most) {
   const std::string top_fence = fence_for(top);
   out += top_fence + "text\n" + top + top_fence + "\n\n";
   std::size_t left_out = 0;
-  for (const ReportThread& thread : report.threads) {
+  for (const ThreadGroup& group : markdown_groups(report)) {
+    const ReportThread& thread = report.threads[group.threads.front()];
     const std::size_t room = most - std::min(most, out.size() + kFrame);
     std::string text = thread_text(report, thread);
-    if (thread.died) {
+    if (const std::string others = others_text(report, group); !others.empty()) {
+      text += "  " + others + "\n";
+    }
+    const bool is_first = &thread == &report.threads.front();
+    if (is_first) {
       text = cut_lines(text, room);
     } else if (left_out != 0 || text.size() > room) {
-      ++left_out;
+      left_out += group.threads.size();
       continue;
     }
     const std::string fence = fence_for(text);
     out += fmt::format("<details{}><summary>{}</summary>\n\n{}text\n{}{}\n\n</details>\n\n",
-                       thread.died ? " open" : "", markdown_escaped(thread_title(thread)), fence,
-                       text, fence);
+                       is_first ? " open" : "", markdown_escaped(thread_title(thread)), fence, text,
+                       fence);
   }
   if (left_out != 0) out += fmt::format("{} more threads are left out.\n", left_out);
   return out;

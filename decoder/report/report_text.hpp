@@ -8,8 +8,15 @@
 
 namespace backtrail::decoder {
 
-/// For terminals and logs.
-[[nodiscard]] std::string report_text(const Report& report);
+/// For terminals and logs. Of more than a few threads those that do the same are told of once, and
+/// the rest in a line each, unless all of them are asked for.
+[[nodiscard]] std::string report_text(const Report& report, bool all_threads = false);
+
+/// A screen: how it ended, where, and the last calls of the thread that died.
+[[nodiscard]] std::string report_summary(const Report& report);
+
+/// The report's signature, a line.
+[[nodiscard]] std::string report_signature(const Report& report);
 
 /// For the page of a CI job; never longer than `most` bytes, and says what it leaves out.
 inline constexpr std::size_t kMostMarkdown = 512U << 10U;

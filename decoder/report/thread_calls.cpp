@@ -17,10 +17,16 @@ std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid, std::
 }
 
 ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,
-                          InsnCache& insns, CodeMap& code) {
+                          InsnCache& insns, CodeMap& code, std::uint64_t before) {
   ThreadCalls out;
   CallRebuilder rebuilder{insns, code};
-  archive.visit(tid, most, [&](std::span<const Record> records) {
+  std::uint64_t next = ~0ULL;
+  const auto take = [&](std::span<const Record> records, std::uint64_t end) {
+    // The gap that stands for missing blocks has no number of its own.
+    const bool goes_on = next + records.size() == end;
+    const std::uint64_t gaps = goes_on || out.runs.empty() ? 0 : 1;
+    if (!goes_on) out.runs.push_back({out.records + gaps, end - (records.size() - gaps)});
+    next = end;
     for (const Record& record : records) {
       ++out.records;
       if (record.kind == RecordKind::kGap && out.records != 1) {
@@ -29,11 +35,24 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
     }
     rebuilder.feed(records);
     if (!records.empty()) out.last = records.back();
-  });
-  if (out.records != 0) out.first = first_record(archive, tid, out.records);
+  };
+  archive.visit_numbered(tid, most, take, before);
+  if (!out.runs.empty()) out.first = next - out.records;
+  out.open = rebuilder.open();
   out.calls = rebuilder.finish();
   drop_lazy_binding(out.calls, code);
   return out;
+}
+
+std::optional<std::uint64_t> ThreadCalls::position_of(std::uint64_t number) const {
+  for (std::size_t i = runs.size(); i-- > 0;) {
+    if (number < runs[i].number) continue;
+    const std::uint64_t position = runs[i].position + (number - runs[i].number) + 1;
+    // The gap before the next run belongs to neither.
+    const std::uint64_t end = i + 1 < runs.size() ? runs[i + 1].position - 1 : records;
+    return position <= end ? std::optional{position} : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,

@@ -17,15 +17,24 @@ namespace {
 constexpr std::size_t kMostMangledBytes = 64U << 10U;
 constexpr int kMostPoints = 4;
 
-/// "::h" and 16 hexadecimal digits, with which older Rust tells instances apart.
-void cut_rust_hash(std::string& name) {
-  constexpr std::string_view kMark = "::h";
+/// Returns the length of a name of Rust's older mangling, without what compilers append to it; 0 if
+/// `symbol` is none. Such a name is one of C++ whose last part is a hash: "17h", 16 hexadecimal
+/// digits, "E". The parts before it may have points in them.
+std::size_t older_rust_length(std::string_view symbol) {
+  constexpr std::string_view kMark = "17h";
   constexpr std::size_t kDigits = 16;
-  if (name.size() <= kMark.size() + kDigits) return;
-  const std::size_t at = name.size() - kMark.size() - kDigits;
-  if (name.compare(at, kMark.size(), kMark) != 0) return;
-  const std::string_view digits = std::string_view{name}.substr(at + kMark.size());
-  if (digits.find_first_not_of("0123456789abcdef") == std::string_view::npos) name.resize(at);
+  constexpr std::size_t kPart = kMark.size() + kDigits + 1;
+  if (!symbol.starts_with("_ZN")) return 0;
+  for (std::size_t at = symbol.rfind(kMark); at != std::string_view::npos && at != 0;
+       at = symbol.rfind(kMark, at - 1)) {
+    const std::string_view part = symbol.substr(at, kPart);
+    if (part.size() < kPart || part.back() != 'E') continue;
+    const std::string_view digits = part.substr(kMark.size(), kDigits);
+    if (digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) continue;
+    const std::size_t end = at + kPart;
+    if (end == symbol.size() || symbol[end] == '.') return end;
+  }
+  return 0;
 }
 
 struct TooLong {};
@@ -54,9 +63,11 @@ std::optional<std::string> of_cxx(const std::string& symbol) {
   const std::unique_ptr<char, decltype(&std::free)> text{
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free};
   if (status != 0 || !text) return std::nullopt;
-  std::string name{text.get()};
-  cut_rust_hash(name);
-  return name;
+  return std::string{text.get()};
+}
+
+std::string with_appended(const std::string& name, std::string_view appended) {
+  return appended.empty() ? name : name + " [" + std::string{appended} + "]";
 }
 
 }  // namespace
@@ -67,6 +78,12 @@ std::string demangled(const std::string& symbol) {
     return demangled(symbol.substr(0, symbol.size() - kStub.size())) + std::string{kStub};
   }
   std::string name = symbol.substr(0, symbol.find('@'));
+  if (const std::size_t end = older_rust_length(name);
+      end != 0 && name.size() <= kMostMangledBytes) {
+    if (const auto text = of_rust(name.substr(0, end))) {
+      name = with_appended(*text, name.substr(end));
+    }
+  }
   const auto demangle = name.starts_with("_Z")   ? of_cxx
                         : name.starts_with("_R") ? of_rust
                                                  : nullptr;
@@ -76,7 +93,7 @@ std::string demangled(const std::string& symbol) {
     std::size_t dot = name.find('.');
     for (int tries = 0; tries < kMostPoints; ++tries, dot = name.find('.', dot + 1)) {
       if (const auto text = demangle(name.substr(0, dot))) {
-        name = *text + (dot == std::string::npos ? "" : " [" + name.substr(dot) + "]");
+        name = with_appended(*text, dot == std::string::npos ? "" : name.substr(dot));
         break;
       }
       if (dot == std::string::npos) break;

@@ -12,6 +12,7 @@
 #include "decoder/symbols/demangle.hpp"
 #include "decoder/symbols/elf_functions.hpp"
 #include "decoder/symbols/line_table.hpp"
+#include "decoder/symbols/stack_unwinder.hpp"
 #include "decoder/symbols/symbols.hpp"
 
 namespace backtrail::decoder {
@@ -155,6 +156,11 @@ class ElfSymbols final : public Symbols {
     if (place == nullptr) return {};
     return fmt::format("{}+{:#x}", base_name(place->module->loaded.path),
                        place->file_offset + (address - place->start));
+  }
+  [[nodiscard]] Stack unwind(const arch::x86::DwarfRegisters& registers,
+                             const ReadMemory& memory) override {
+    for (const auto& module : modules_) open(*module);
+    return unwind_stack(dwfl_.get(), registers, memory);
   }
 
  private:

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "arch/x86/dwarf_registers.hpp"
 #include "decoder/calls/code_map.hpp"
 #include "decoder/corefile/code_names.hpp"
+#include "decoder/symbols/stack.hpp"
 
 namespace backtrail::decoder {
 
@@ -52,6 +54,9 @@ class Symbols : public CodeMap {
   [[nodiscard]] virtual const std::string& text(std::uint32_t id) const = 0;
   /// "lib.so+0x123", the place in the file; empty where no file is mapped.
   [[nodiscard]] virtual std::string module_place(TraceeAddr address) const = 0;
+  /// The frames of a thread with these registers, by the unwind tables of the files that are found.
+  [[nodiscard]] virtual Stack unwind(const arch::x86::DwarfRegisters& registers,
+                                     const ReadMemory& memory) = 0;
 };
 
 struct SymbolsOptions {

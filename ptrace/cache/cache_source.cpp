@@ -34,6 +34,7 @@ constexpr std::uint64_t kTrapFlag = 0x100;
 /// After so many full logs the thread will fill some more.
 constexpr std::uint64_t kBusyAt = 4;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
 bool raised_by_instruction(Thread& thread, int signal) {
   switch (signal) {
@@ -180,6 +181,7 @@ bool CacheSource::enter(Thread& thread) {
     return false;
   }
   look_for_sections(thread);
+  TrapGuard::learn_ignored(thread);
   const auto body = space_->code().body(before->pc());
   if (const auto* special = std::get_if<Special>(&body)) {
     no_body(*special);
@@ -215,6 +217,12 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   filter_call_.reset();
   if (memory_has_to_wait(thread)) return let_others_go(thread, how);
+  if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
+    // It stops again before it executes anything.
+    BT_CHECKED(thread.interrupt());
+    note_resumed(how);
+    return thread.run(RunRequest::kContinue, 0);
+  }
   note_system_call(thread, how);
   if (how.signal != 0) note_signal_frame(thread);
   if (how.signal == 0 && filter_has_to_wait()) {
@@ -245,11 +253,13 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     return;
   }
   const auto effect = cache::effect_of(*regs);
+  if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
   if (process_.cache_space) note_writes(thread, *regs);
   if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
   const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
   if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
+  begin_file_call(thread, *regs, effect);
   if (!process_.cache_space) return;
   cache::CacheSpace& space = *process_.cache_space;
   switch (effect) {
@@ -257,6 +267,10 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     case cache::SyscallEffect::kFilter:
     case cache::SyscallEffect::kAddressLimit:
     case cache::SyscallEffect::kLocksAll:
+    case cache::SyscallEffect::kOpens:
+    case cache::SyscallEffect::kWrites:
+    case cache::SyscallEffect::kWritesMemory:
+    case cache::SyscallEffect::kTraces:
       break;
     case cache::SyscallEffect::kMappings:
       // Before the call, for other threads; and after it, for what they have seen meanwhile.
@@ -279,12 +293,12 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     hold(false);
     filter_call_.reset();
     limit_call_.reset();
+    file_call_.reset();
     changed_call_.reset();
     mapping_call_.reset();
     written_.clear();
     process_.leave_cache_space();
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
-    stop_signal_due_ = false;
     // Half of it must not be refused.
     if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
     return StepSource::on_stop(thread, status);
@@ -293,15 +307,16 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   keep_awake(false);
   end_changed_call(thread);
   end_limit_call(thread);
+  end_file_call(thread);
   end_filter(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   note_written(&thread);
+  if (trace_request_ != 0 && status.is_interrupt_stop()) return StopVerdict::kTraceRequest;
+  trace_request_ = 0;
   if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
     if (process_.cache_space) process_.cache_space->change_mappings(*change);
   }
-  const bool own_stop = stop_signal_due_ && own_stop_signal(thread);
-  if (own_stop) stop_signal_due_ = false;
-  if (own_stop || is_memory_wanted(thread, status)) {
+  if (is_memory_wanted(thread, status)) {
     (void)resume(thread, last_resume());
     return StopVerdict::kResumed;
   }
@@ -326,24 +341,12 @@ void CacheSource::ran_unseen() {
   if (process_.cache_space) process_.cache_space->mappings_changed();
 }
 
-bool CacheSource::own_stop_signal(Thread& thread) const {
-  const WaitStatus& status = thread.status();
-  if (status.kind != WaitKind::kStopped || status.signal != SIGSTOP) return false;
-  const auto info = request::read_siginfo(thread.tid());
-  // With too many signals pending (RLIMIT_SIGPENDING) the kernel forgets where it came from.
-  const auto is_forgotten = [&] { return info->si_code == SI_USER && info->si_pid == 0; };
-  return info && (info->si_code == SI_TKILL || is_forgotten());
-}
-
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // it is gone
-  if (own_stop_signal(thread)) {
-    if (*pc == space_->code().miss_stop()) return miss(thread);
-    if (std::exchange(stop_signal_due_, false)) {
-      (void)thread.run(RunRequest::kContinue, 0);
-      return StopVerdict::kResumed;
-    }
+  if (*pc == space_->code().miss_stop()) {
+    const bool taken = take_trap(thread);
+    if (taken && status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return miss(thread);
   }
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
     if (*pc == space_->code().miss_fault()) {
@@ -384,6 +387,19 @@ bool CacheSource::is_guard_fault(Thread& thread) const {
 
 bool CacheSource::segv_blocked() const {
   return memory_->read(Slot::kSegvBlocked) != 0;
+}
+
+bool CacheSource::take_trap(Thread& thread) {
+  const std::uint64_t mask = memory_->read(Slot::kMask);
+  const bool blocked = (mask & kTrapBit) != 0;
+  TrapGuard::note_forced(thread, blocked);
+  // A signal that is forced is unblocked.
+  if (blocked && !request::write_signal_mask(thread.tid(), mask)) return false;
+  const WaitStatus& status = thread.status();
+  const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+                      thread.trap_cause() != TrapCause::kBreakpointInsn;
+  if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGTRAP);
+  return true;
 }
 
 bool CacheSource::take_fault(Thread& thread) {
@@ -444,8 +460,6 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CacheSource::detach(Thread& thread) {
-  // Nobody else may see it.
-  if (std::exchange(stop_signal_due_, false)) (void)cache::RemoteCalls::take_stop_signal(thread);
   keep_awake(false);
   hold(false);
   note_written(&thread);
@@ -454,6 +468,8 @@ void CacheSource::detach(Thread& thread) {
   const auto& space = process_.cache_space;
   // Nobody else looks after this thread's faults.
   if (space) (void)space->end_all_quiet(thread);
+  // A vfork's child goes on in memory that its parent's threads still run translated code in.
+  if (space && &space->process() != &process_) space->keep_awake(true);
   if (!space || space->used()) return;
   remove_memory(thread, *space);
   process_.leave_cache_space();

@@ -16,6 +16,7 @@
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/cache/busy_log.hpp"
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/file_call.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/step_source.hpp"
@@ -36,6 +37,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
+  [[nodiscard]] pid_t trace_request() const override { return trace_request_; }
   [[nodiscard]] bool may_ask() const override { return may_ask_; }
   bool serve(Thread& thread) override;
   void let_wait() override;
@@ -43,7 +45,9 @@ class CacheSource final : public StepSource {
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
   void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
+  void forget() override;
   std::uint64_t keep_newest(std::uint64_t branches) override;
+  std::unique_ptr<decoder::CacheLog> take_log_of_ended() override;
   Result<void> stream(std::uint64_t size_bytes) override;
   [[nodiscard]] bool streams() const override { return streams_; }
   void end_stream() override { streams_ = false; }
@@ -92,11 +96,21 @@ class CacheSource final : public StepSource {
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
+  // cache_source_tracing.cpp
+  /// Whether the next instruction asks for a process of ours to be traced by another: notes which.
+  bool asks_to_trace(Thread& thread);
+  /// The thread asked its parent, which is this server, to trace it: the call succeeds unmade.
+  void let_trace_itself(Thread& thread, const arch::x86::UserRegs& regs);
+
   // cache_source_writes.cpp
   /// What becomes of a thread that has stopped for writing quiet code; nothing: it has not.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
   /// What the system call that comes next would not be let write, it is.
   void note_writes(Thread& thread, const arch::x86::UserRegs& regs);
+  /// The next instruction opens a file, or writes one, or memory: it may be code.
+  void begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
+                       cache::SyscallEffect effect);
+  void end_file_call(Thread& thread);
   /// A signal's frame may be written below the thread's stack pointer.
   void note_signal_frame(Thread& thread);
   /// The kernel was not let write what a call's arguments name.
@@ -158,7 +172,8 @@ class CacheSource final : public StepSource {
   /// It was translated code's own: mask and action become what they were.
   bool take_fault(Thread& thread);
   [[nodiscard]] bool segv_blocked() const;
-  [[nodiscard]] bool own_stop_signal(Thread& thread) const;
+  /// The thread stands behind the miss routine's trap, which was for us alone.
+  bool take_trap(Thread& thread);
   /// Native registers again; the log is taken over.
   Result<void> leave(Thread& thread);
   /// `stopped` at that place; nothing: nowhere in translated code.
@@ -202,14 +217,14 @@ class CacheSource final : public StepSource {
     std::optional<rlimit> wanted;
     std::optional<rlimit> given;  ///< In its place.
   };
-  std::optional<LimitedCall> limit_call_;            ///< Has been begun.
+  std::optional<LimitedCall> limit_call_;     ///< Has been begun.
+  pid_t trace_request_ = 0;                   ///< A thread that is to be traced by another than us.
+  std::optional<cache::FileCall> file_call_;  ///< Has been begun.
   std::optional<arch::x86::UserRegs> changed_call_;  ///< Likewise; this is the program's.
   std::optional<arch::x86::UserRegs> mapping_call_;  ///< Likewise; it may be refused.
   bool holds_ = false;
   std::optional<std::uint64_t> mask_before_;             ///< Of the step that has been begun.
   std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.
-  /// The miss routine's SIGSTOP has not been seen yet.
-  bool stop_signal_due_ = false;
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;

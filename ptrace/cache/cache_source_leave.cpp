@@ -86,7 +86,6 @@ Result<void> CacheSource::leave(Thread& thread) {
     give_up("the thread left translated code by itself");
   }
   translate::ProgramState native = program_state(place, stopped_at);
-  stop_signal_due_ |= stopped_at.pc() == space_->code().miss_stop() && !own_stop_signal(thread);
   const auto taken_back = take_back_branch(native);
   take_log(native.log);
   if (taken_back) {

@@ -1,6 +1,7 @@
 // What threads log, taken at stops; where every record is wanted, also while they run.
 
 #include <algorithm>
+#include <utility>
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
@@ -96,6 +97,19 @@ void CacheSource::hand_on() {
 
 std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
   return log_ ? log_->keep_newest(branches) : 0;
+}
+
+void CacheSource::forget() {
+  StepSource::forget();
+  if (log_) log_->clear();
+}
+
+std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
+  if (!log_ || in_cache_ || streams_) return nullptr;
+  StepSource::flush();
+  auto fresh = std::make_unique<decoder::CacheLog>(space_->code().exits(), 0);
+  numbers_ += log_->numbers_seen();
+  return std::exchange(log_, std::move(fresh));
 }
 
 void CacheSource::flush() {

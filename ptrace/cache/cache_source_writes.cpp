@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ptrace/cache/cache_source.hpp"
+#include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -109,6 +110,7 @@ void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
     }
     case cache::WriteEffect::kAnyTime:
       space.keep_awake(true);  // for ever
+      space.let_kernel_write();
       break;
     case cache::WriteEffect::kArguments:
     case cache::WriteEffect::kBuffers:
@@ -129,6 +131,17 @@ void CacheSource::note_signal_frame(Thread& thread) {
   const auto regs = thread.user_regs();
   if (!space || space->quiet().empty() || !regs) return;
   (void)space->end_quiet(thread, regs->sp() - kMostFrameBytes, regs->sp());
+}
+
+void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
+                                  cache::SyscallEffect effect) {
+  file_call_ = cache::FileCall::begin(thread, regs, effect, process_.code_writers());
+}
+
+void CacheSource::end_file_call(Thread& thread) {
+  if (!file_call_ || thread.in_syscall()) return;
+  const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
+  call.end(thread, process_.code_writers());
 }
 
 void CacheSource::make_call_again(Thread& thread) {

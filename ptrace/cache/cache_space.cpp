@@ -1,15 +1,20 @@
 #include "ptrace/cache/cache_space.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "ptrace/cache/call_filters.hpp"
+#include "ptrace/cache/code_writers.hpp"
 #include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -27,6 +32,7 @@ constexpr std::uint64_t kSectionAlignment = 32;
 /// Nothing is mapped below (vm.mmap_min_addr).
 constexpr std::uint64_t kFirstAddress = 65536;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 
 bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {
   for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
@@ -114,7 +120,10 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
               },
           .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
       space->inline_calls_);
-  write_numbers(space->inline_calls_, space->memory_->policy());
+  process.code_writers().look_at_files_of(process);
+  write_numbers(space->inline_calls_, process.code_writers().watches_writes(),
+                space->memory_->policy());
+  space->maps_.reset(::open(ProcFs{}.path(process.pid(), "maps").c_str(), O_RDONLY | O_CLOEXEC));
   space->take_actions();
   space->begin_keeping(std::move(store));
   process.cache_space = space;
@@ -128,6 +137,8 @@ void CacheSpace::take_actions() {
   KernelSigaction trap;
   std::memcpy(&trap, at + sizeof segv_action_, sizeof trap);
   process_.trap_action.learn(trap);
+  // The calls that have told have ended by a trap, behind this one.
+  if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process_.trap_action.damaged = true;
 }
 
 translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
@@ -190,7 +201,10 @@ Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
 }
 
 void CacheSpace::note_way_to_stop(std::size_t slot) {
-  memory_->thread(slot).write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
+  ThreadMemory memory = memory_->thread(slot);
+  memory.write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
+  memory.write(translate::Slot::kMaskAt,
+               memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kMask));
 }
 
 Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
@@ -264,7 +278,7 @@ void CacheSpace::restrict_calls(const SeccompFilters& filters) {
 void CacheSpace::change_calls(const translate::InlineSystemCalls& calls) {
   if (inline_calls_ == calls) return;
   inline_calls_ = calls;
-  write_numbers(inline_calls_, memory_->policy());
+  write_numbers(inline_calls_, process_.code_writers().watches_writes(), memory_->policy());
   if (!refresh() || !code_->renew_calls()) want_room();
 }
 
@@ -285,9 +299,65 @@ void CacheSpace::forbid(std::string why) {
   if (why_forbidden_.empty()) why_forbidden_ = std::move(why);
 }
 
+void CacheSpace::watch_writes() {
+  write_numbers(inline_calls_, true, memory_->policy());
+  if (kernel_writes_) change_mappings({TraceeAddr{}, kEndOfMemory, true});
+}
+
+void CacheSpace::let_kernel_write() {
+  kernel_writes_ = true;
+  if (process_.code_writers().watches_writes()) watch_writes();
+}
+
+bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_of_it) {
+  bool is_code = false;
+  const std::vector<ExecutableMap::Range> ranges = executable_.ranges();
+  for (const ExecutableMap::Range& range : ranges) {
+    MapEntry map;
+    map.inode = range.inode;
+    map.path = range.path;
+    if ((range.may_change && !range.own) || !is_of_it(map)) continue;
+    is_code = true;
+    change_mappings({range.begin, range.end, true});
+  }
+  return is_code;
+}
+
+Result<std::vector<MapEntry>> CacheSpace::read_maps() {
+  auto maps = ProcFs{}.maps(process_.pid());
+  if (maps || !maps.error().is(std::errc::permission_denied) || !maps_) return maps;
+  // It is not dumpable any more, but what was open before can still be read.
+  std::string text;
+  std::array<char, 16384> part{};
+  while (true) {
+    const ssize_t got =
+        ::pread(maps_.get(), part.data(), part.size(), static_cast<off_t>(text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("read /proc/PID/maps");
+    if (got == 0) return parse_maps(text);
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<ExecutableMap> CacheSpace::read_mappings() {
+  BT_TRY(const std::vector<MapEntry> maps, read_maps());
+  CodeWriters& writers = process_.code_writers();
+  const bool all_change = kernel_writes_ && writers.watches_writes();
+  CodeWriters::Looked looked{process_.pid(), maps};
+  const auto may_change = [&](const MapEntry& map) {
+    if (all_change || map.inode == 0) return all_change;
+    const auto& known = executable_.ranges();
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const auto& range) {
+      return range.inode == map.inode && range.path == map.path;
+    });
+    return writers.may_change(map, !is_known, looked);
+  };
+  return ExecutableMap::from(maps, memory_->mapping(), quiet_, may_change);
+}
+
 Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
-  BT_TRY(ExecutableMap now, ExecutableMap::read(process_.pid(), memory_->mapping(), quiet_));
+  BT_TRY(ExecutableMap now, read_mappings());
   pages_.forget();
   retire(modules_.lose_all_but(now.ranges()));
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);

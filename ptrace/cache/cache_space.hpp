@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,7 @@
 #include "ptrace/cache/quiet_pages.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/source/trap_guard.hpp"
@@ -70,6 +72,15 @@ class CacheSpace {
   void mappings_changed() { mappings_current_ = false; }
   /// Looks at it again if it may have; drops what is not true any more.
   Result<void> refresh();
+
+  /// A process of the tree may write to /proc/PID/mem: writes are not made by translated code.
+  void watch_writes();
+  /// The kernel writes for the program at any time (io_uring, aio). Where it may write to
+  /// /proc/PID/mem so, all code may change at any time.
+  void let_kernel_write();
+  /// A file has been opened for writing: code of private mappings that `is_of_it` may change from
+  /// now on. Whether there is such code.
+  bool file_may_change(const std::function<bool(const MapEntry&)>& is_of_it);
 
   /// The process has a child, which begins as it is: where there is much that is not kept yet, it
   /// is now.
@@ -150,6 +161,8 @@ class CacheSpace {
   void put_kept(CodeCache::Keeping when);
   /// Those of modules that are, or were, here.
   [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
+  Result<std::vector<MapEntry>> read_maps();
+  Result<ExecutableMap> read_mappings();
   /// Ids as the program sees them, for the signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   void note_way_to_stop(std::size_t slot);
@@ -166,6 +179,7 @@ class CacheSpace {
   Process& process_;
   std::vector<Process*> guests_;
   std::shared_ptr<SourceStatistics> sums_;
+  UniqueFd maps_;  ///< /proc/PID/maps, open from the beginning.
   std::unique_ptr<CacheMemory> memory_;
   translate::InlineSystemCalls inline_calls_{};
   std::unique_ptr<CodeCache> code_;
@@ -185,6 +199,7 @@ class CacheSpace {
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;
+  bool kernel_writes_ = false;
   std::string why_forbidden_;
   std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
   std::string key_;

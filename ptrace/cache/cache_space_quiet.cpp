@@ -36,7 +36,8 @@ Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& range
 }  // namespace
 
 bool CacheSpace::is_quiet(TraceeAddr address) const {
-  if (!quiet_.is_kept(address)) return false;
+  const auto* range = executable_.find(address);
+  if (range == nullptr || !range->own || !quiet_.is_kept(address)) return false;
   if (quiet_.is_kept(address + kReach)) return true;
   const auto* next = executable_.find(address + kReach);
   return next == nullptr || !next->may_change;

@@ -1,7 +1,6 @@
 #include "ptrace/cache/call_batch.hpp"
 
 #include <array>
-#include <csignal>
 #include <utility>
 
 #include <sys/syscall.h>
@@ -16,7 +15,7 @@ constexpr std::array kArguments{Gpr::kRdi, Gpr::kRsi, Gpr::kRdx, Gpr::kR10, Gpr:
 }  // namespace
 
 CallBatch::CallBatch(TraceeAddr at) : begin_{at}, emit_{at} {
-  // The ids, for the signal at the end. They survive the calls.
+  // The ids survive the calls.
   system_call(SYS_getpid);
   emit_.bytes({0x49, 0x89, 0xc6});  // mov r14, rax
   system_call(SYS_gettid);
@@ -49,9 +48,7 @@ void CallBatch::store_ids(TraceeAddr process, TraceeAddr thread) {
 
 CallBatch::Code CallBatch::finish() {
   for (const std::uint32_t place : failures_) emit_.bind(place);
-  emit_.bytes({0x4c, 0x89, 0xf7, 0x4c, 0x89, 0xfe});  // mov rdi, r14 / mov rsi, r15
-  emit_.move(Gpr::kRdx, SIGSTOP);
-  system_call(SYS_tgkill);
+  emit_.bytes({0xcc});  // int3
   const TraceeAddr end = emit_.here();
   return {emit_.take(), begin_, end, std::move(calls_), ids_};
 }

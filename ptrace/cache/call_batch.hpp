@@ -12,8 +12,8 @@
 
 namespace backtrail::tracee::cache {
 
-/// Code that makes the calls. It ends by a SIGSTOP to the thread itself, which can be neither
-/// blocked nor ignored; r12 is 0 then if every call returned what was expected.
+/// Code that makes the calls. It ends by an INT3; r12 is 0 then if every call returned what was
+/// expected.
 class CallBatch {
  public:
   /// The code will lie at `at`.
@@ -37,7 +37,7 @@ class CallBatch {
     std::vector<std::uint8_t> bytes;
     TraceeAddr begin;
     TraceeAddr end;           ///< Where the thread is when it stops.
-    std::vector<Call> calls;  ///< But for the ids, and the signal at the end.
+    std::vector<Call> calls;  ///< But for the ids.
     std::optional<Ids> ids;   ///< Where they are stored.
   };
   [[nodiscard]] Code finish();

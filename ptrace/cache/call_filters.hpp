@@ -23,7 +23,7 @@ namespace backtrail::tracee::cache {
 
 /// Why translated code must not run behind such filters; empty: it may.
 [[nodiscard]] std::string why_not_behind(const SeccompFilters& filters);
-/// Whether a thread may send itself the signal that stops it.
+/// Whether a thread that is about to stop may ask for its signal mask.
 [[nodiscard]] bool let_threads_stop(const SeccompFilters& filters);
 /// Whether pages of code may be made quiet, and be given back.
 [[nodiscard]] bool let_pages_be_quiet(const SeccompFilters& filters);

@@ -65,16 +65,18 @@ std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPage
 
 }  // namespace
 
-Result<ExecutableMap> ExecutableMap::read(pid_t pid, TraceeAddr ours, const QuietPages& quiet) {
-  BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(pid));
+ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr ours,
+                                  const QuietPages& quiet, const MayChange& may_change) {
   ExecutableMap result;
   for (const MapEntry& map : quiet.empty() ? maps : as_made(maps, quiet)) {
     if (!map.execute) continue;
     result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
     if (!map.read || map.start == ours.value()) continue;
+    const bool is_written_elsewhere = !map.shared && may_change(map);
     result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset,
                               makedev(map.device_major, map.device_minor), map.inode, map.path,
-                              map.write || map.shared, map.write && is_own(map)});
+                              map.write || map.shared || is_written_elsewhere,
+                              map.write && is_own(map) && !is_written_elsewhere});
   }
   return result;
 }

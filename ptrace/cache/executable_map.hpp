@@ -4,14 +4,15 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/base/result.hpp"
 #include "ptrace/cache/quiet_pages.hpp"
+#include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -21,8 +22,12 @@ inline constexpr std::string_view kVdso = "[vdso]";
 /// Executable memory that can be read.
 class ExecutableMap {
  public:
+  /// Whether a private mapping may change though the program cannot write there.
+  using MayChange = std::function<bool(const MapEntry&)>;
   /// `ours` begins a mapping that is not the program's. What is `quiet` is as the program made it.
-  static Result<ExecutableMap> read(pid_t pid, TraceeAddr ours, const QuietPages& quiet);
+  /// `maps` are those of the process.
+  static ExecutableMap from(const std::vector<MapEntry>& maps, TraceeAddr ours,
+                            const QuietPages& quiet, const MayChange& may_change);
 
   struct Range {
     TraceeAddr begin;
@@ -33,8 +38,7 @@ class ExecutableMap {
     std::string path;
     /// It can be written, here or through another mapping, without a call that we would see.
     bool may_change = false;
-    /// Nobody but the process can write it, and only here; what happens to a file beneath it is
-    /// not looked at.
+    /// Nobody but the process can write it, and only here.
     bool own = false;
   };
 

@@ -21,6 +21,7 @@
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -34,7 +35,8 @@ constexpr std::chrono::seconds kLimit{5};
 /// Most stops come within kSoon.
 constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::microseconds kNap{50};
-constexpr std::uint64_t kStopBit = 1ULL << (SIGSTOP - 1);
+constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
+constexpr std::uint64_t kContinueBit = 1ULL << (SIGCONT - 1);
 constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 /// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
@@ -167,7 +169,9 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
       saved_{other.saved_},
       mask_{other.mask_},
       signal_{other.signal_},
-      interrupted_{other.interrupted_} {}
+      interrupted_{other.interrupted_},
+      stop_again_{other.stop_again_},
+      trap_again_{other.trap_again_} {}
 
 Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
@@ -185,8 +189,13 @@ Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
 
 RemoteCalls::~RemoteCalls() {
   if (thread_ == nullptr) return;
+  if (signal_) {
+    if (const auto stopped = stop_for_signal_again(); !stopped) {
+      log::ptrace().debug("tid={}: {}", thread_->tid(), stopped.error().message());
+    }
+  }
   const auto restored = request::write_user_regs(thread_->tid(), saved_);
-  if (restored && signal_) stop_for_signal_again();
+  if (restored && signal_) (void)request::write_siginfo(thread_->tid(), *signal_);
   (void)request::write_signal_mask(thread_->tid(), mask_);
   if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
   if (restored && !signal_ && thread_->syscall_will_restart()) {
@@ -196,37 +205,56 @@ RemoteCalls::~RemoteCalls() {
     (void)request::cont(thread_->tid());
     (void)next_stop(thread_->tid());
   }
+  send_again();
   // The stop that the engine waits for was taken by us: it has to come again.
   if (interrupted_) (void)request::interrupt(thread_->tid());
 }
 
-void RemoteCalls::stop_for_signal_again() {
-  // A signal that cannot be masked brings the thread to a delivery; which signal is delivered there
-  // is the tracer's choice. It also makes an interrupted call go on as it would have.
-  (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), SIGSTOP);
-  for (;;) {
-    if (!request::cont(thread_->tid())) return;
-    const auto status = next_stop(thread_->tid());
-    if (!status) return;
-    if (status->is_event(PTRACE_EVENT_STOP)) {
-      interrupted_ = true;
-      continue;
-    }
-    (void)request::write_siginfo(thread_->tid(), *signal_);
-    return;
+/// Signals of others that came meanwhile and could not be kept pending.
+void RemoteCalls::send_again() {
+  const pid_t tid = thread_->tid();
+  if (trap_again_) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
+  if (!stop_again_) return;
+  // A SIGCONT that came later has made the stop void.
+  const std::uint64_t waiting = signal_set(tid, "SigPnd") | signal_set(tid, "ShdPnd");
+  if ((waiting & kContinueBit) == 0) {
+    (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
   }
 }
 
-Result<void> RemoteCalls::take_stop_signal(Thread& thread) {
-  if ((signal_set(thread.tid(), "SigPnd") & kStopBit) == 0) return {};
-  BT_TRY(RemoteCalls masked, begin(thread));
-  // The way back to a signal's delivery takes it along.
-  if (masked.signal_) return {};
+/// The thread has stopped for something that is not the end of what it does for us. True: it can be
+/// set going again.
+bool RemoteCalls::note_other_stop(const WaitStatus& status) {
+  if (status.is_event(PTRACE_EVENT_STOP)) {
+    interrupted_ = true;
+    return true;
+  }
+  if (status.kind != WaitKind::kStopped) return false;
+  stop_again_ |= status.signal == SIGSTOP;
+  trap_again_ |= status.signal == SIGTRAP;
+  return status.signal == SIGSTOP || status.signal == SIGTRAP;
+}
+
+Result<void> RemoteCalls::unblock_trap() {
+  return request::write_signal_mask(thread_->tid(), kEveryMaskableSignal & ~kTrapBit);
+}
+
+/// Which signal is delivered where a thread stops for one is the tracer's choice. SIGSTOP, which
+/// nobody can block either, would not do: it makes the kernel forget a SIGCONT that waits. An
+/// interrupted system call goes on from there as it would have.
+Result<void> RemoteCalls::stop_for_signal_again() {
+  const pid_t tid = thread_->tid();
+  BT_CHECKED(request::write_user_regs(tid, saved_));
+  BT_TRY(const std::vector<siginfo_t> waiting, request::pending_signals(tid));
+  trap_again_ |= std::any_of(waiting.begin(), waiting.end(),
+                             [](const siginfo_t& info) { return info.si_signo == SIGTRAP; });
+  BT_CHECKED(unblock_trap());
+  (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
   for (;;) {
-    BT_CHECKED(request::cont(thread.tid()));
-    BT_TRY(const WaitStatus status, next_stop(thread.tid()));
-    if (!status.is_event(PTRACE_EVENT_STOP)) return {};
-    masked.interrupted_ = true;
+    BT_CHECKED(request::cont(tid));
+    BT_TRY(const WaitStatus status, next_stop(tid));
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return {};
+    if (!note_other_stop(status)) return fail(TraceErrc::kBusy, "stop for a signal");
   }
 }
 
@@ -235,12 +263,8 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
     BT_CHECKED(request::cont_syscall(thread_->tid()));
     BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
     if (status.kind == WaitKind::kSyscall) return {};
-    if (status.is_event(PTRACE_EVENT_STOP)) {
-      interrupted_ = true;
-      continue;
-    }
-    if (status.kind == WaitKind::kStopped) {
-      // SIGSTOP and SIGKILL alone cannot be masked.
+    // SIGSTOP and SIGKILL alone cannot be masked.
+    if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
       (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), status.signal);
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
     }
@@ -278,22 +302,24 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   regs[UserReg::kRip] = code.begin.value();
   regs[UserReg::kOrigRax] = kNoSystemCall;
   BT_CHECKED(request::write_user_regs(tid, regs));
-  bool stop_again = false;
+  // Of a trap that is ignored the kernel resets the action.
+  TrapGuard::learn_ignored(*thread_);
+  TrapGuard::note_forced(*thread_, false);
+  BT_CHECKED(unblock_trap());
   for (;;) {
     BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, next_stop(tid));
-    if (status.is_event(PTRACE_EVENT_STOP)) {
-      interrupted_ = true;
-      continue;
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
+      BT_TRY(regs, request::read_user_regs(tid));
+      if (regs.pc() == code.end) break;
     }
-    if (status.kind != WaitKind::kStopped || status.signal != SIGSTOP) {
+    if (!note_other_stop(status)) {
       return fail(TraceErrc::kBusy, "remote calls", static_cast<std::uint64_t>(status.signal));
     }
-    BT_TRY(regs, request::read_user_regs(tid));
-    if (regs.pc() == code.end) break;
-    stop_again = true;  // somebody else's
   }
-  if (stop_again) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
+  BT_TRY(const siginfo_t info, request::read_siginfo(tid));
+  trap_again_ |= info.si_code <= 0;  // which the trap was merged into
+  BT_CHECKED(request::write_signal_mask(tid, kEveryMaskableSignal));
   if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
   return {};
 }

@@ -31,8 +31,6 @@ class RemoteCalls {
   /// kTraceeGone, kUnsupported (no SYSCALL instruction was found), kBusy (of other stops inside a
   /// call), those of ptrace.
   static Result<RemoteCalls> begin(Thread& thread);
-  /// A SIGSTOP may be pending that only we know of: takes it away, and leaves the thread as it is.
-  static Result<void> take_stop_signal(Thread& thread);
   RemoteCalls(RemoteCalls&& other) noexcept;
   RemoteCalls& operator=(RemoteCalls&&) = delete;
   RemoteCalls(const RemoteCalls&) = delete;
@@ -55,7 +53,10 @@ class RemoteCalls {
   Result<std::uint64_t> make(const seccomp_data& call);
   Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();
-  void stop_for_signal_again();
+  Result<void> stop_for_signal_again();
+  Result<void> unblock_trap();
+  bool note_other_stop(const WaitStatus& status);
+  void send_again();
 
   Thread* thread_;
   TraceeAddr syscall_at_;
@@ -63,6 +64,8 @@ class RemoteCalls {
   std::uint64_t mask_;
   std::optional<siginfo_t> signal_;  ///< Was about to be delivered.
   bool interrupted_ = false;
+  bool stop_again_ = false;  ///< Somebody's SIGSTOP came meanwhile.
+  bool trap_again_ = false;  ///< Somebody's SIGTRAP, likewise.
 };
 
 /// The next stop of a thread that has just been resumed and stops soon. Ends of threads are left

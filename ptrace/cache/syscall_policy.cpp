@@ -5,9 +5,11 @@
 #include <csignal>
 #include <tuple>
 
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -20,10 +22,10 @@ using translate::CallCheck;
 using translate::Policy;
 using translate::PolicyRange;
 
+constexpr long kProcessMadvise = 440;  // SYS_process_madvise
+
 constexpr std::array kInline{
     SYS_read,
-    SYS_write,
-    SYS_open,
     SYS_close,
     SYS_stat,
     SYS_fstat,
@@ -33,9 +35,7 @@ constexpr std::array kInline{
     SYS_brk,
     SYS_ioctl,
     SYS_pread64,
-    SYS_pwrite64,
     SYS_readv,
-    SYS_writev,
     SYS_access,
     SYS_pipe,
     SYS_select,
@@ -46,7 +46,6 @@ constexpr std::array kInline{
     SYS_nanosleep,
     SYS_getitimer,
     SYS_getpid,
-    SYS_sendfile,
     SYS_socket,
     SYS_connect,
     SYS_accept,
@@ -67,7 +66,6 @@ constexpr std::array kInline{
     SYS_flock,
     SYS_fsync,
     SYS_fdatasync,
-    SYS_truncate,
     SYS_ftruncate,
     SYS_getdents,
     SYS_getcwd,
@@ -76,7 +74,6 @@ constexpr std::array kInline{
     SYS_rename,
     SYS_mkdir,
     SYS_rmdir,
-    SYS_creat,
     SYS_link,
     SYS_unlink,
     SYS_symlink,
@@ -106,7 +103,6 @@ constexpr std::array kInline{
     SYS_clock_nanosleep,
     SYS_epoll_wait,
     SYS_epoll_ctl,
-    SYS_openat,
     SYS_mkdirat,
     SYS_newfstatat,
     SYS_unlinkat,
@@ -123,10 +119,8 @@ constexpr std::array kInline{
     SYS_dup3,
     SYS_pipe2,
     SYS_preadv,
-    SYS_pwritev,
     SYS_getcpu,
     SYS_getrandom,
-    SYS_copy_file_range,
     SYS_statx,
     SYS_faccessat2,
     SYS_utimensat,
@@ -169,7 +163,6 @@ constexpr std::array kInline{
     SYS_sync_file_range,
     SYS_msync,
     SYS_readahead,
-    SYS_splice,
     SYS_tee,
     SYS_semget,
     SYS_semop,
@@ -198,8 +191,6 @@ constexpr std::array kInline{
     SYS_sendmmsg,
     SYS_recvmmsg,
     SYS_preadv2,
-    SYS_pwritev2,
-    SYS_openat2,
     SYS_getpriority,
     SYS_setpriority,
     SYS_sched_setaffinity,
@@ -211,7 +202,12 @@ constexpr std::array kInline{
     SYS_capget,
     SYS_rt_sigpending,
     SYS_memfd_create,
+    SYS_process_vm_readv,
 };
+
+/// Calls that write to a file, which may be a process's memory.
+constexpr std::array kWriting{SYS_write,    SYS_pwrite64, SYS_writev, SYS_pwritev,
+                              SYS_pwritev2, SYS_sendfile, SYS_splice, SYS_copy_file_range};
 
 constexpr std::uint64_t kUserDispatch = 59;      // PR_SET_SYSCALL_USER_DISPATCH
 constexpr std::uint64_t kDenyWriteExecute = 65;  // PR_SET_MDWE
@@ -224,6 +220,12 @@ MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
   const std::uint64_t end = begin + bytes;
   if (end < begin || end > kEnd.value() - kPageMask) return {TraceeAddr{}, kEnd, true};
   return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
+}
+
+/// By the low byte of open()'s flags. A file that the call makes (O_EXCL) is nobody's code yet.
+bool may_open_existing_to_write(std::uint64_t flags) {
+  constexpr std::uint64_t kMakesIt = O_CREAT | O_EXCL;
+  return (flags & O_ACCMODE) != O_RDONLY && (flags & kMakesIt) != kMakesIt;
 }
 
 void store(std::uint64_t& where, std::uint64_t value) {
@@ -288,6 +290,11 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_mprotect] = CallCheck::kProtect;
     made[SYS_munmap] = CallCheck::kRange;
     made[SYS_madvise] = CallCheck::kRange;
+    for (const auto number : kWriting)
+      made.at(static_cast<std::size_t>(number)) = CallCheck::kWrite;
+    made[SYS_ptrace] = CallCheck::kTrace;
+    made[SYS_open] = CallCheck::kOpen;
+    made[SYS_openat] = CallCheck::kOpenAt;
     made[SYS_rt_sigaction] = CallCheck::kAction;
     made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
     made[SYS_arch_prctl] = CallCheck::kThreadBase;
@@ -309,24 +316,30 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   const auto protections = part(Policy::kProtections, 256);
   const auto flags = part(Policy::kMapFlags, 256);
   const auto segv = part(Policy::kSegvBit, 256);
+  const auto open = part(Policy::kOpenFlags, 256);
   for (std::size_t i = 0; i < protections.size(); ++i) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
+    open[i] = may_open_existing_to_write(i) ? 1 : 0;
   }
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
-void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
+void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool watches_writes,
                    std::span<std::uint8_t> policy) {
   static_assert(static_cast<std::size_t>(Policy::kNumbers) +
                     std::tuple_size_v<arch::x86::translate::InlineSystemCalls> <=
                 static_cast<std::size_t>(Policy::kNumberHigh));
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    policy[static_cast<std::size_t>(Policy::kNumbers) + i] =
-        calls.at(i) == CallCheck::kAlways ? 0 : 1;
+    const bool made =
+        calls.at(i) == CallCheck::kAlways || (calls.at(i) == CallCheck::kWrite && !watches_writes);
+    policy[static_cast<std::size_t>(Policy::kNumbers) + i] = made ? 0 : 1;
   }
   constexpr std::size_t kHigh = 256;
+  for (std::size_t i = 0; i < kHigh; ++i) {
+    policy[static_cast<std::size_t>(Policy::kWatchedFiles) + i] = watches_writes ? 1 : 0;
+  }
   for (std::size_t i = 0; i < kHigh; ++i) {
     policy[static_cast<std::size_t>(Policy::kNumberHigh) + i] = i << 8U < calls.size() ? 0 : 1;
   }
@@ -359,6 +372,12 @@ std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
   }
 }
 
+std::optional<bool> keeps_core(const arch::x86::UserRegs& regs) {
+  const bool says = static_cast<std::uint32_t>(regs[UserReg::kRax]) == SYS_prctl &&
+                    regs[UserReg::kRdi] == PR_SET_DUMPABLE && regs[UserReg::kRsi] <= 1;
+  return says ? std::optional{regs[UserReg::kRsi] == 1} : std::nullopt;
+}
+
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
   const std::uint64_t first = regs[UserReg::kRdi];
   const std::uint64_t second = regs[UserReg::kRsi];
@@ -377,12 +396,31 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
     case SYS_shmdt:
     case SYS_remap_file_pages:
     case SYS_madvise:
+    case kProcessMadvise:
     case SYS_personality:
     case SYS_arch_prctl:
+    case SYS_truncate:  // of a file that may lie beneath code
       return SyscallEffect::kMappings;
+    case SYS_open:
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_creat:
+      return SyscallEffect::kOpens;
+    case SYS_write:
+    case SYS_pwrite64:
+    case SYS_writev:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_copy_file_range:
+      return SyscallEffect::kWrites;
     case SYS_process_vm_writev:
+      return SyscallEffect::kWritesMemory;
     case SYS_ptrace:
-      return SyscallEffect::kSandbox;
+      return first == PTRACE_TRACEME || first == PTRACE_ATTACH || first == PTRACE_SEIZE
+                 ? SyscallEffect::kTraces
+                 : SyscallEffect::kNone;
     case SYS_seccomp:
       if (first == SECCOMP_SET_MODE_FILTER) return SyscallEffect::kFilter;
       // Anything else makes it fail.
@@ -414,6 +452,7 @@ WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
     case SYS_recvmsg:
     case SYS_recvmmsg:
     case SYS_process_vm_readv:
+    case SYS_process_vm_writev:
       return WriteEffect::kBuffers;
     case SYS_fork:
     case SYS_vfork:

@@ -25,8 +25,9 @@ inline constexpr std::uint64_t kSyscallInsnBytes = 2;
 
 /// Fills in what such calls look at. The bytes are those of translate::Policy.
 void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
-/// Likewise, which calls are made whose number translated code sees only then.
-void write_numbers(const arch::x86::translate::InlineSystemCalls& calls,
+/// Fills in which calls are made whose number translated code sees only then.
+/// @param watches_writes  No writes to files are made.
+void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool watches_writes,
                    std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
@@ -37,6 +38,10 @@ enum class SyscallEffect : unsigned char {
   kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
   kAddressLimit,  ///< Bounds how much may be mapped, or asks for the bound.
   kLocksAll,      ///< Locks all memory that is mapped.
+  kOpens,         ///< May open a file for writing.
+  kWrites,        ///< Writes to an open file.
+  kTraces,        ///< Asks for a process to be traced by another one than us.
+  kWritesMemory,  ///< Writes another process's memory, or the caller's.
 };
 
 /// What a call of effect kMappings does, at most.
@@ -55,6 +60,9 @@ struct LimitCall {
   TraceeAddr old_at;
 };
 [[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs);
+
+/// Whether a core of the process may be kept from the call on; nullopt if the call does not say.
+[[nodiscard]] std::optional<bool> keeps_core(const arch::x86::UserRegs& regs);
 
 /// Of the call that the thread is about to make.
 [[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);

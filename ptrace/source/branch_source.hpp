@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "arch/base/result.hpp"
@@ -12,8 +13,9 @@
 #include "ptrace/source/source_kind.hpp"
 
 namespace backtrail::decoder {
+class CacheLog;
 class TraceConsumer;
-}
+}  // namespace backtrail::decoder
 
 namespace backtrail::tracee {
 
@@ -29,6 +31,9 @@ struct SourceResume {
 enum class StopVerdict : std::uint8_t {
   kReport,   ///< The engine handles the stop as if the thread ran natively.
   kResumed,  ///< It was the source's own; the thread is running again.
+  /// The thread is about to ask for a process to be traced by another than us
+  /// (trace_request()), and has native registers.
+  kTraceRequest,
 };
 
 /// Records one thread. Created when the thread is stopped, or running natively until its next stop.
@@ -45,6 +50,8 @@ class BranchSource {
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;
   /// A stop of the thread. On kReport its registers are native ones.
   virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
+  /// After kTraceRequest: a thread of the process that is to be traced; our id of it.
+  [[nodiscard]] virtual pid_t trace_request() const { return 0; }
   /// The thread, which runs, may ask for something without stopping: until let_wait(), serve() is
   /// to be called as often as can be.
   [[nodiscard]] virtual bool may_ask() const { return false; }
@@ -73,6 +80,13 @@ class BranchSource {
     (void)branches;
     return 0;
   }
+  /// Nobody wants what has not been handed on yet: it is dropped, undecoded where it is a log. What
+  /// a running thread has not logged yet may still come.
+  virtual void forget() {}
+  /// The thread is about to end: gives away what has not been handed on yet. It may lie in the
+  /// thread's memory still (CacheLog::own_newest). nullptr: there is no such log, and flush() hands
+  /// everything on.
+  virtual std::unique_ptr<decoder::CacheLog> take_log_of_ended();
   /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
   /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
   /// The thread is stopped. Errors: what the kernel said; it goes on as before then.

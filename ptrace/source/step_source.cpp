@@ -296,6 +296,10 @@ void StepSource::flush() {
   }
 }
 
+void StepSource::forget() {
+  pending_.clear();
+}
+
 void StepSource::detach(Thread& thread) {
   TrapGuard::repair_from_any_stop(thread);
   // What the program does with SIGTRAP while nobody looks is not known afterwards.

@@ -39,6 +39,7 @@ class StepSource : public BranchSource {
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
   void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
+  void forget() override;
   void detach(Thread& thread) override;
   void add_to(SourceStatistics& sums) const override;
   [[nodiscard]] std::string statistics() const override;

@@ -154,6 +154,7 @@ void ThreadTrace::use(std::unique_ptr<BranchSource> source) {
 }
 
 ThreadTrace::~ThreadTrace() {
+  if (source_) end();
   if (config_.statistics && source_ && source_->kind() != SourceKind::kCache) add_statistics();
 }
 
@@ -235,6 +236,37 @@ void ThreadTrace::flush() {
   hand_on_marks();
 }
 
+decoder::TraceConsumer* ThreadTrace::listening_history() {
+  if (decoder::BtsHistory* blocks = bts()) return blocks;
+  return pt();
+}
+
+void ThreadTrace::hand_on_or_forget() {
+  if (hub_.empty() && whole_hub_.empty()) {
+    source_->forget();
+  } else {
+    source_->flush();
+  }
+}
+
+void ThreadTrace::spare_history() {
+  decoder::TraceConsumer* history = listening_history();
+  if (config_.log_bytes != 0 || history == nullptr) return;
+  hub_.remove(*history);
+  hand_on_or_forget();
+  hub_.add(*history);
+}
+
+void ThreadTrace::end() {
+  if (config_.log_bytes != 0) return;
+  if (decoder::TraceConsumer* history = listening_history()) hub_.remove(*history);
+  if (store_) {
+    hub_.remove(*store_);
+    whole_hub_.remove(store_->whole());
+  }
+  hand_on_or_forget();
+}
+
 void ThreadTrace::hand_on_marks() {
   if (!marks_) return;
   for (const decoder::TraceMark& mark : marks_->take()) hub_.consume_mark(mark);
@@ -263,6 +295,15 @@ Result<void> ThreadTrace::start_clock() {
          }));
   hub_.add(*clock_);
   return {};
+}
+
+std::unique_ptr<EndedTrace> ThreadTrace::take_ended(std::uint64_t log_bytes) {
+  if (bts() == nullptr) return nullptr;
+  auto log = source_->take_log_of_ended();
+  if (!log) source_->flush();
+  hub_.remove(*bts());
+  auto history = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
+  return std::make_unique<EndedTrace>(std::move(history), std::move(log), log_bytes);
 }
 
 bool ThreadTrace::has_store() const {

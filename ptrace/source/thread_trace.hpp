@@ -14,6 +14,7 @@
 #include "decoder/trace/trace_hub.hpp"
 #include "ptrace/perf/sched_marks.hpp"
 #include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/ended_trace.hpp"
 #include "ptrace/source/source_kind.hpp"
 #include "ptrace/source/thread_clock.hpp"
 #include "ptrace/tracee/thread_id.hpp"
@@ -48,6 +49,14 @@ class ThreadTrace {
   [[nodiscard]] const TraceConfig& config() const { return config_; }
   /// Hands every record until now to the listeners, and then the marks until now.
   void flush();
+  /// The thread begins another program: the history will forget everything before. Records that
+  /// wait are handed to other listeners alone; without any they are dropped undecoded. Decoding
+  /// them for the history would need the code that has just gone.
+  void spare_history();
+  /// Nobody will read the history or the store any more: they hear of nothing from now on, as in
+  /// spare_history(). No effect where the one who recorded keeps logs undecoded
+  /// (TraceConfig::log_bytes). At the latest the destructor does it.
+  void end();
   /// BranchSource::keep_up(), and the marks until now behind the records until now.
   bool keep_up();
   /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
@@ -94,6 +103,9 @@ class ThreadTrace {
   void set_wanted() { wanted_ = true; }
   /// The client has asked, or will.
   [[nodiscard]] bool wanted() const { return asked_for_ || wanted_; }
+  /// The thread is about to end: gives its history away, of what is not decoded the newest
+  /// `log_bytes`. nullptr where the history is none of records. Other listeners get what comes.
+  std::unique_ptr<EndedTrace> take_ended(std::uint64_t log_bytes);
   /// For further listeners.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
   /// For listeners to the branches of all levels: silent before see_kernel().
@@ -111,6 +123,9 @@ class ThreadTrace {
   decoder::TraceConsumer& make_history(Process& process);
   void remake_history(Process& process);
   void hand_on_marks();
+  void hand_on_or_forget();
+  /// The history, if it listens to hub_; null for raw packets.
+  [[nodiscard]] decoder::TraceConsumer* listening_history();
   void use(std::unique_ptr<BranchSource> source);
   void add_statistics() const;
   static Result<std::unique_ptr<ThreadTrace>> start_hardware(Thread& thread, SourceKind source,

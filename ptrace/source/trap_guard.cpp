@@ -60,7 +60,9 @@ std::optional<T> read_value(Process& process, TraceeAddr at) {
 /// A stop from which the thread can make system calls for us.
 bool can_call(Thread& thread) {
   const WaitStatus& status = thread.status();
-  return (status.kind == WaitKind::kStopped || status.is_interrupt_stop()) &&
+  // Another stop in between would make a stop of others that SIGCONT has ended meanwhile a new one.
+  const bool stops = status.kind == WaitKind::kStopped && status.signal == SIGSTOP;
+  return (status.kind == WaitKind::kStopped || status.is_interrupt_stop()) && !stops &&
          !thread.syscall_will_restart();
 }
 
@@ -79,6 +81,10 @@ void learn(Thread& thread, TrapAction& known) {
 
 bool ignored_now(Thread& thread) {
   return (cache::signal_set(thread.tid(), "SigIgn") & kTrapBit) != 0;
+}
+
+bool has_action(const TrapAction& known) {
+  return known.action ? known.action->handler != 0 : known.ignored.value_or(false);
 }
 
 /// Calls after which the action is looked at by the program, or by a child.
@@ -153,7 +159,7 @@ void TrapGuard::before_step(Thread& thread, bool syscall) {
   wanted_ = syscall && thread.process().isa() == arch::Isa::kAmd64 ? mask_behind_call(thread, *mask)
                                                                    : *mask;
   TrapAction& known = thread.process().trap_action;
-  if (!known.ignored) known.ignored = ignored_now(thread);
+  learn_ignored(thread);
   const bool will_ignore =
       new_action_ && new_action_->handler == std::bit_cast<std::uint64_t>(SIG_IGN);
   armed_ = ((before_ | wanted_) & kTrapBit) != 0 || *known.ignored || will_ignore;
@@ -188,8 +194,7 @@ void TrapGuard::settle(Thread& thread, bool executed) {
     }
   }
   if (!std::exchange(armed_, false)) return;
-  const bool has_action = known.action ? known.action->handler != 0 : known.ignored.value_or(false);
-  if (has_action) known.damaged = true;
+  if (has_action(known)) known.damaged = true;
   if (((executed ? wanted_ : before_) & kTrapBit) != 0) {
     // Within a call that has a mask of its own the kernel shows the one that comes back, unharmed;
     // writing it would end the other one too early.
@@ -207,6 +212,16 @@ bool TrapGuard::swallowed_by_pending(Thread& thread) {
   after_step(thread);
   (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGTRAP);
   return true;
+}
+
+void TrapGuard::learn_ignored(Thread& thread) {
+  TrapAction& known = thread.process().trap_action;
+  if (!known.ignored) known.ignored = ignored_now(thread);
+}
+
+void TrapGuard::note_forced(Thread& thread, bool blocked) {
+  TrapAction& known = thread.process().trap_action;
+  if ((blocked || known.ignored.value_or(false)) && has_action(known)) known.damaged = true;
 }
 
 void TrapGuard::repair(Thread& thread) {

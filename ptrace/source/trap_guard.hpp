@@ -48,6 +48,11 @@ class TrapGuard {
   /// The step has ended in a SIGTRAP that is no trap. True when that signal was pending, blocked,
   /// and the trap was merged into it: it is pending again, and the step has ended.
   bool swallowed_by_pending(Thread& thread);
+  /// An instruction of ours is about to trap, or has; `blocked`: although the thread blocks the
+  /// signal. The action is put back later.
+  static void note_forced(Thread& thread, bool blocked);
+  /// Whether the program ignores the signal is known from now on.
+  static void learn_ignored(Thread& thread);
   /// Puts the action back. The thread is in a stop from which it can make system calls.
   static void repair(Thread& thread);
   /// Dearer, when there may be no other occasion.

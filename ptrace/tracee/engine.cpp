@@ -119,6 +119,7 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
     (void)request::set_options(launched.pid, kDefaultPtraceOptions | PTRACE_O_TRACEEXIT);
   }
   Process& added = *(processes_[launched.pid] = std::move(*process));
+  added.reports_tracing = reported.tracing;
   Thread& thread = add_thread(added, launched.pid);
   thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
@@ -211,6 +212,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
   if (process == nullptr) return {};  // it ended meanwhile
   for (const auto& thread : process->threads()) {
     if (!thread->trace()) continue;
+    thread->trace()->end();
     if (thread->stopped()) thread->trace()->source().detach(*thread);
     thread->trace().reset();
   }

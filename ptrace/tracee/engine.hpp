@@ -39,7 +39,8 @@ struct ReportedEvents {
   bool vfork = false;
   bool exec = false;
   bool threads = false;
-  bool exits = false;  ///< kExiting; asked for before launch(), of it and its children.
+  bool exits = false;    ///< kExiting; asked for before launch(), of it and its children.
+  bool tracing = false;  ///< kTraceRequest; likewise, under the source `cache`.
 };
 
 class Engine {
@@ -130,12 +131,14 @@ class Engine {
   void handle(pid_t tid, const WaitStatus& status);
   void handle_end(Thread& thread, const WaitStatus& status);
   void handle_stop(Thread& thread, const WaitStatus& status);
-  void handle_event_stop(Thread& thread, const WaitStatus& status);
+  void handle_event_stop(Thread& thread);
+  void let_fault_come(Thread& thread);
   void handle_clone(Thread& parent);
   void handle_fork(Thread& parent, bool vfork);
   void handle_vfork_done(Thread& thread);
   void handle_exec(Thread& thread);
   void handle_exiting(Thread& thread);
+  void handle_trace_request(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
   void pass_or_post(Thread& thread, int signal);
@@ -152,7 +155,6 @@ class Engine {
   // engine_run.cpp: setting threads going and stopping them.
   void go(Thread& thread);
   void set_going(Thread& thread);
-  void step_over(Thread& thread, TraceeAddr address);
   void resume_order(Thread& thread, const ResumeAction& action);
   void drop_stale_event(Thread& thread, const ResumeAction& action);
   void ask_to_stop(Thread& thread);
@@ -167,9 +169,16 @@ class Engine {
   /// For as long as that is likely to be of use, looks whether threads ask for something, or stop;
   /// true once one has.
   bool serve_asking();
+  void ask_each(int handled);
   Thread* oldest_pending();
   void drop_pending(Thread& thread);
   std::optional<StopEvent> take_thread_event();
+
+  // engine_step_over.cpp: past breakpoints whose conditions are false.
+  bool wait_for_step_over(Thread& thread);
+  bool do_step_overs();
+  std::vector<ThreadId> take_queued(pid_t pid);
+  void step_over_one(Thread& thread);
 
   // engine_trace.cpp
   Result<void> change_trace(ThreadId id, const std::function<Result<void>(ThreadTrace&)>& change);
@@ -208,11 +217,14 @@ class Engine {
   SpareCpu spare_cpu_;
   /// Threads whose stop gave way to a signal that an instruction had raised, and since when.
   std::map<pid_t, Clock::time_point> faults_awaited_;
+  /// Threads at breakpoints whose conditions are false, in the order in which they got there.
+  std::deque<ThreadId> step_overs_;
   std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.
   std::optional<pid_t> terminal_owner_;
   std::uint64_t next_order_ = 1;
+  std::size_t handled_since_asked_ = 0;  ///< Stops, since ask_each() asked.
   bool non_stop_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
 };

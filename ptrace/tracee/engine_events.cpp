@@ -78,8 +78,8 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   const ThreadId id = thread.id();
-  // An undecoded log is for those who look while the thread is there.
-  if (thread.trace() && thread.trace()->config().log_bytes == 0) thread.trace()->source().flush();
+  // The client cannot ask for its history any more; decoding it would need the code that is gone.
+  if (thread.trace()) thread.trace()->end();
   StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
     // The client is not told of the end of a child it never knew.
@@ -116,19 +116,26 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     handle_first_stop(thread);
     return;
   }
-  if (status.is_interrupt_stop() && thread.fault_pending()) {
-    if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
-    (void)thread.run_on();
+  if (status.is_event(PTRACE_EVENT_STOP) && thread.fault_pending()) {
+    let_fault_come(thread);
     return;
   }
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     const auto renewed = thread.process().renew_memory();
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
+    if (thread.trace()) thread.trace()->spare_history();
   }
-  if (thread.trace() && thread.trace()->source().on_stop(thread, status) == StopVerdict::kResumed) {
+  const StopVerdict verdict =
+      thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
+  if (verdict == StopVerdict::kTraceRequest) {
+    handle_trace_request(thread);
+    return;
+  }
+  if (verdict == StopVerdict::kResumed) {
     // Its own stop may have swallowed the one that was asked for.
-    const ThreadControl& control = thread.control();
-    if (control.stop_wanted || control.client_stop) (void)thread.interrupt();
+    ThreadControl& control = thread.control();
+    const bool stops_again = std::exchange(control.group_stop_due, false);
+    if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
     if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
     return;
   }
@@ -147,7 +154,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   switch (status.event) {
     case PTRACE_EVENT_STOP:
-      handle_event_stop(thread, status);
+      handle_event_stop(thread);
       return;
     case PTRACE_EVENT_CLONE:
       handle_clone(thread);
@@ -173,17 +180,21 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
 }
 
-void Engine::handle_event_stop(Thread& thread, const WaitStatus& status) {
-  ThreadControl& control = thread.control();
-  if (control.client_stop || control.stop_wanted) {
-    go(thread);  // stays, and says so
-    return;
-  }
-  if (status.is_group_stop()) {
-    (void)thread.run(RunRequest::kListen, 0);
-    return;
-  }
-  go(thread);  // the late answer to an interrupt that another stop made needless
+/// A stop has come before a signal that an instruction has raised, and that may be for the source
+/// alone: nobody is shown a thread between the two. Set going, it executes nothing before it stops
+/// with that signal.
+void Engine::let_fault_come(Thread& thread) {
+  const bool stays = thread.status().is_group_stop();
+  if (stays && !thread.stop_wanted() && thread.stay_stopped()) return;
+  if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
+  thread.control().group_stop_due = stays;
+  (void)thread.run_on();
+}
+
+void Engine::handle_event_stop(Thread& thread) {
+  // Stopped with its process; or asked to stop; or the late answer to a request that another stop
+  // has made needless.
+  go(thread);
 }
 
 void Engine::handle_first_stop(Thread& thread) {
@@ -335,6 +346,7 @@ void Engine::handle_exec(Thread& thread) {
       }
       if (survivor->trace()) {
         survivor->rename(pid);
+        survivor->trace()->spare_history();
         (void)survivor->trace()->source().on_stop(*survivor, thread.status());
       }
     }
@@ -346,6 +358,7 @@ void Engine::handle_exec(Thread& thread) {
   by_tid_[pid] = survivor;
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
+  survivor->control().step_over_at.reset();
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
     return;
@@ -364,6 +377,15 @@ void Engine::handle_exiting(Thread& thread) {
   post(thread, {.kind = StopKind::kExiting,
                 .signal = signalled ? WTERMSIG(status) : 0,
                 .exit_code = signalled ? 0 : WEXITSTATUS(status)});
+}
+
+void Engine::handle_trace_request(Thread& thread) {
+  const auto wanted = by_tid_.find(thread.trace()->source().trace_request());
+  if (wanted == by_tid_.end()) {  // it has ended meanwhile
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = StopKind::kTraceRequest, .child = wanted->second->id()});
 }
 
 void Engine::handle_syscall(Thread& thread) {
@@ -438,7 +460,8 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
     post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
     return;
   }
-  step_over(thread, address);
+  thread.control().step_over_at = address;
+  go(thread);
 }
 
 bool Engine::handle_debug_registers(Thread& thread) {
@@ -461,10 +484,6 @@ bool Engine::handle_debug_registers(Thread& thread) {
 void Engine::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
   const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
-  if (control.stepping_over) {
-    control.stepping_over = false;
-    if (control.action.kind == ResumeKind::kContinue) return;  // step_over() goes on
-  }
   const auto pc = thread.pc();
   if (!pc) return;
   if (control.no_progress_at == *pc) {
@@ -473,6 +492,7 @@ void Engine::handle_step_done(Thread& thread) {
     go(thread);
     return;
   }
+  control.step_over_at.reset();
   switch (control.action.kind) {
     case ResumeKind::kRangeStep:
       if (*pc >= control.action.range_begin && *pc < control.action.range_end) {

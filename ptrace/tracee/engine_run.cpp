@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
 constexpr std::chrono::milliseconds kWaitSlice{20};
-constexpr std::chrono::milliseconds kStepOverLimit{1'000};
 /// Stops handled before the client is listened to again.
 constexpr int kPumpBatch = 256;
 /// After a thread was served. To stop and to be woken takes both sides about as long.
@@ -61,6 +60,7 @@ void Engine::go(Thread& thread) {
     control.stop_wanted = false;
     return;
   }
+  if (control.stepping_over) return;  // step_over_one() goes on with it
   set_going(thread);
 }
 
@@ -71,6 +71,7 @@ void Engine::set_going(Thread& thread) {
     return;
   }
   ThreadControl& control = thread.control();
+  if (wait_for_step_over(thread)) return;
   int signal = std::exchange(control.resume_signal, 0);
   if (signal != 0 && !thread.at_signal_delivery()) {
     control.own_signals.insert(signal);
@@ -79,6 +80,10 @@ void Engine::set_going(Thread& thread) {
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
   const bool syscalls = thread.process().catch_syscalls.has_value();
+  // Whoever stopped the process expects it to stay so until SIGCONT, whatever we had to do with it.
+  const bool stays = thread.status().is_group_stop() && !step;
+  if (stays && thread.stay_stopped()) return;
+  const bool stops_again = std::exchange(control.group_stop_due, false) || stays;
   if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
   Result<void> done;
   if (thread.trace()) {
@@ -91,6 +96,7 @@ void Engine::set_going(Thread& thread) {
                                  : RunRequest::kContinue,
                       signal);
   }
+  if (stops_again) (void)thread.interrupt();
   if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
 }
 
@@ -333,38 +339,6 @@ void Engine::let_all_go_on() {
   for (const pid_t pid : pids) let_go_on(pid);
 }
 
-void Engine::step_over(Thread& thread, TraceeAddr address) {
-  Process& process = thread.process();
-  const ThreadId id = thread.id();
-  std::vector<ThreadId> others;
-  for (const auto& other : process.threads()) {
-    if (other.get() != &thread && !other->stopped()) others.push_back(other->id());
-  }
-  stop_threads([&](const Thread& t) { return t.id().pid == id.pid && t.id() != id; });
-  if (find(id) != &thread) {  // another one ended all of it, or began a new program
-    let_go_on(id.pid);
-    return;
-  }
-  (void)process.breakpoints().lift(address);
-  thread.control().stepping_over = true;
-  thread.control().stop_wanted = false;
-  set_going(thread);
-  // Bounded: the instruction may be a system call that blocks; it is past the int3 then.
-  (void)wait_until([&] { return find(id) != &thread || thread.stopped(); }, kStepOverLimit);
-  if (find(id.pid) == nullptr) return;
-  (void)process.breakpoints().reinsert(address);
-  for (const ThreadId& other : others) {
-    Thread* each = find(other);
-    if (each != nullptr && each->stopped() && each->control().resumed && !each->control().pending) {
-      go(*each);
-    }
-  }
-  if (find(id) == &thread && thread.stopped() && thread.control().resumed &&
-      !thread.control().pending) {
-    go(thread);
-  }
-}
-
 bool Engine::executes_in_software() const {
   return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
     Thread& thread = *entry.second;
@@ -419,15 +393,36 @@ bool Engine::serve_asking() {
   return false;
 }
 
+/// The kernel tells of threads in an order of its own, so that a few that always have news hide the
+/// others' from wait_one(). As often as is cheap each is asked for itself.
+void Engine::ask_each(int handled) {
+  handled_since_asked_ += static_cast<std::size_t>(handled);
+  if (handled_since_asked_ < by_tid_.size()) return;
+  handled_since_asked_ = 0;
+  std::vector<pid_t> running;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (!thread->stopped()) running.push_back(tid);
+  }
+  for (const pid_t tid : running) wait_one(tid);
+}
+
 void Engine::pump(int input_fd) {
   child_signal_.drain();
+  const auto until = Clock::now() + kWaitSlice;
   for (;;) {
     read_buffers();
     int handled = 0;
     while (handled < kPumpBatch && (wait_one() || serve_asking())) ++handled;
-    if (handled == kPumpBatch) ChildSignal::again();  // there may be more
+    if (handled == kPumpBatch) {
+      ask_each(handled);
+      ChildSignal::again();  // there may be more
+    }
     ask_again();
     if (!ended_.empty() || oldest_pending() != nullptr) return;
+    if (do_step_overs()) {
+      if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
+      continue;
+    }
     const bool may_wait = executes_in_software() || !faults_awaited_.empty();
     if (!may_wait || input_waits(input_fd)) return;
     if (child_signal_.wait(input_fd, kWaitSlice) == ChildSignal::Woken::kInput) return;

@@ -172,6 +172,7 @@ void Engine::record_beside(Process& process) {
 
 void Engine::end_trace_beside(Thread& thread) {
   if (wanted_trace_of(thread.process()) != nullptr) return;
+  thread.trace()->end();
   thread.trace()->source().detach(thread);
   thread.trace().reset();
 }
@@ -235,6 +236,7 @@ Result<void> Engine::disable_trace(ThreadId id) {
   }
   each_stopped(over, [](Thread& stopped) {
     if (!stopped.trace()) return;
+    stopped.trace()->end();
     if (stopped.stopped()) stopped.trace()->source().detach(stopped);
     stopped.trace().reset();
   });

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -230,6 +231,24 @@ std::vector<std::string> own_environment() {
   return out;
 }
 
+bool is_this_program(const char* file) {
+  struct stat named {};
+  struct stat ours {};
+  return ::stat(file, &named) == 0 && ::stat("/proc/self/exe", &ours) == 0 &&
+         named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+}
+
+// Shells name the command that they start in `_`: here it would be ours.
+std::vector<std::string> environment_for(const LaunchSpec& spec, const std::string& file) {
+  if (spec.environment) return *spec.environment;
+  std::vector<std::string> out = own_environment();
+  for (std::string& entry : out) {
+    if (spec.transparent && entry.starts_with("_=") && is_this_program(entry.c_str() + 2))
+      entry = "_=" + file;
+  }
+  return out;
+}
+
 // Two connected descriptors. For the go byte a socket pair, since a write to it raises no SIGPIPE.
 struct Channel {
   UniqueFd childs;
@@ -267,10 +286,20 @@ Result<pid_t> fork_child(const ChildPlan& plan) {
   return pid;
 }
 
+Result<void> seize(pid_t pid) {
+  auto seized = request::seize(pid, kStartupOptions);
+  if (seized || seized.error().is(TraceErrc::kTraceeGone)) return seized;
+  // Who traces us and follows our children, as strace -f does, has it already.
+  const auto status = ProcFs{}.status(pid);
+  const pid_t tracer = status ? status->tracer_pid : 0;
+  return fail(
+      errno_error(seized.error().code.value(), kTraceRefused, static_cast<std::uint64_t>(tracer)));
+}
+
 // Seizes the waiting child, lets it go and follows it to the program's first instruction.
 Result<LaunchedProcess> start_up(pid_t pid, int execs, int go_fd, int status_fd, ChildGuard& guard,
                                  const LaunchOptions& options) {
-  BT_CHECKED(request::seize(pid, kStartupOptions));
+  BT_CHECKED(seize(pid));
   // A child that is dead already says so at the first wait.
   ::send(go_fd, "g", 1, MSG_NOSIGNAL);
   const Limits limits{Clock::now() + options.timeout, options.cancelled};
@@ -288,7 +317,7 @@ Result<LaunchedProcess> start_up(pid_t pid, int execs, int go_fd, int status_fd,
 
 Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptions& options) {
   BT_TRY(Command command, make_command(spec));
-  std::vector<std::string> environment = spec.environment ? *spec.environment : own_environment();
+  std::vector<std::string> environment = environment_for(spec, command.file);
   const std::vector<char*> arguments = pointers_to(command.words);
   const std::vector<char*> variables = pointers_to(environment);
   BT_TRY(Channel go, make_go_channel());
@@ -326,6 +355,18 @@ Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptio
     tell_about_personality(status.ours.get(), spec);
   }
   return started;
+}
+
+Error become_program(const LaunchSpec& spec) {
+  auto command = make_command(spec);
+  if (!command) return command.error();
+  std::vector<std::string> environment = environment_for(spec, command->file);
+  const std::vector<char*> arguments = pointers_to(command->words);
+  const std::vector<char*> variables = pointers_to(environment);
+  keep_own_descriptors_private();
+  restore_inherited_signals();
+  ::execve(command->file.c_str(), arguments.data(), variables.data());
+  return errno_error(errno, "execve");
 }
 
 void set_terminal_foreground(pid_t process_group) noexcept {

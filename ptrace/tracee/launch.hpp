@@ -55,12 +55,22 @@ Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptio
 /// One sentence for people: "During startup program exited with code 127.", "PROG: not found", ...
 [[nodiscard]] std::string launch_failure_text(const Error& error, const LaunchSpec& spec);
 
+/// Whether the program could not be started because it may not be traced here, or is already.
+[[nodiscard]] bool is_trace_refusal(const Error& error);
+/// Why, in words, when is_trace_refusal().
+[[nodiscard]] std::string trace_refusal_text(const Error& error);
+
+/// Executes the program of `spec` in place of this process, untraced, with what this process has
+/// inherited. Returns only if that fails. Errors as launch_process, before and of execve.
+[[nodiscard]] Error become_program(const LaunchSpec& spec);
+
 /// Gives the terminal on stdin (back) to a process group. Best effort; works from the background.
 void set_terminal_foreground(pid_t process_group) noexcept;
 
 /// The file that would be executed for spec.program: a name without a slash is a regular file in
 /// the current directory, or else looked up in the program's PATH. Checks that it can be executed
-/// here. Errors as launch_process.
+/// here. An absolute path; with spec.transparent a name with a slash stays as typed, and one
+/// without is looked up in PATH only and named as execvp(3) does. Errors as launch_process.
 Result<std::string> find_program(const LaunchSpec& spec);
 
 /// The command handed to the shell: "exec WRAPPER... 'PROGRAM' ARGUMENTS...".

@@ -6,6 +6,10 @@
 
 namespace backtrail::tracee {
 
+/// The operation of the error when the program may not be traced; its detail is who traces it
+/// already, or 0.
+inline constexpr const char* kTraceRefused = "trace the program";
+
 /// The steps whose failure is reported.
 enum class ChildStep : std::int32_t { kRedirect, kDirectory, kPersonality, kExec };
 

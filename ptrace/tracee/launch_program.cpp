@@ -14,6 +14,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/tracee/launch.hpp"
+#include "ptrace/tracee/launch_child.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -67,14 +68,17 @@ Result<void> check_file(const fs::path& path) {
   return check_format(path);
 }
 
+/// As execvp(3): what a relative folder of PATH holds has a relative name, and an empty one is the
+/// working directory.
 Result<fs::path> search(const LaunchSpec& spec, const fs::path& directory) {
   const std::string path = search_path(spec);
   bool forbidden = false;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
-    const fs::path candidate = directory / path.substr(at, end - at) / spec.program;
-    if (is_regular(candidate)) {
-      if (executable(candidate)) return candidate;
+    const std::string folder = path.substr(at, end - at);
+    const fs::path candidate = folder.empty() ? spec.program : folder + "/" + spec.program;
+    if (is_regular(directory / candidate)) {
+      if (executable(directory / candidate)) return candidate;
       forbidden = true;
     }
     at = end + 1;
@@ -89,15 +93,17 @@ Result<std::string> find_program(const LaunchSpec& spec) {
   std::error_code error;
   const fs::path here = fs::current_path(error);
   const fs::path directory = here / spec.working_directory;
-  fs::path found = directory / spec.program;
+  fs::path found = spec.program;
   if (spec.program.find('/') == std::string::npos) {
-    found = here / spec.program;
-    if (spec.transparent || !is_regular(found)) {
+    if (spec.transparent || !is_regular(here / found)) {
       BT_TRY(found, search(spec, directory));
+    } else {
+      found = here / found;
     }
   }
-  BT_CHECKED(check_file(found));
-  return found.string();
+  BT_CHECKED(check_file(directory / found));
+  // The program sees this name (AT_EXECFN), and a script as its $0.
+  return spec.transparent ? found.string() : (directory / found).string();
 }
 
 std::string shell_quote(const std::string& word) {
@@ -151,18 +157,31 @@ std::string operation_text(const Error& error, const LaunchSpec& spec) {
     return fmt::format("{}: its interpreter (#! line or dynamic linker) does not exist",
                        spec.program);
   if (operation == "execve") return file_text(error, spec.program);
-  if (operation == "ptrace(PTRACE_SEIZE)")
-    return fmt::format(
-        "{}: tracing is not permitted here ({}); a container needs the capability SYS_PTRACE, or a "
-        "seccomp profile that allows ptrace{}",
-        spec.program, error.code.message(),
-        error.is(std::errc::function_not_supported)
-            ? "; an emulator of a CPU (qemu-user, Rosetta) has no ptrace"
-            : "");
+  if (is_trace_refusal(error))
+    return fmt::format("{}: {}", spec.program, trace_refusal_text(error));
   return fmt::format("{}: {}", spec.program, error.message());
 }
 
 }  // namespace
+
+bool is_trace_refusal(const Error& error) {
+  return std::string_view{error.operation} == kTraceRefused;
+}
+
+std::string trace_refusal_text(const Error& error) {
+  if (const auto tracer = static_cast<pid_t>(error.detail); tracer != 0) {
+    const auto comm = ProcFs{}.comm(tracer);
+    return fmt::format("process {}{} traces it already, and a process has one tracer only", tracer,
+                       comm ? fmt::format(" ({})", *comm) : "");
+  }
+  return fmt::format(
+      "tracing is not permitted here ({}); a container needs the capability SYS_PTRACE, or a "
+      "seccomp profile that allows ptrace{}",
+      error.code.message(),
+      error.is(std::errc::function_not_supported)
+          ? "; an emulator of a CPU (qemu-user, Rosetta) has no ptrace"
+          : "");
+}
 
 std::string launch_failure_text(const Error& error, const LaunchSpec& spec) {
   if (const auto end = startup_end(error)) {

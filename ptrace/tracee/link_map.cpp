@@ -85,15 +85,14 @@ std::optional<TraceeAddr> find_dynamic(const Words& words, const AuxvFacts& fact
   return TraceeAddr{*dynamic + bias};
 }
 
-// The value of DT_DEBUG: 0 until the linker has filled it in. nullopt = no such tag.
-std::optional<TraceeAddr> find_r_debug(const Words& words, TraceeAddr dynamic) {
+// Where the value of DT_DEBUG lies, which is 0 until the linker has filled it in. nullopt = no such
+// tag.
+std::optional<TraceeAddr> find_debug_pointer(const Words& words, TraceeAddr dynamic) {
   for (unsigned i = 0; i < kMostDynamics; ++i) {
     const auto tag = words.word(dynamic, 2 * i);
     if (!tag || *tag == DT_NULL) break;
     if (*tag != DT_DEBUG) continue;
-    const auto value = words.word(dynamic, 2 * i + 1);
-    if (!value) break;
-    return TraceeAddr{*value};
+    return dynamic + std::uint64_t{2 * i + 1} * words.bytes();
   }
   return std::nullopt;
 }
@@ -172,18 +171,21 @@ Result<LinkMapList> read_link_maps(const MemoryReader& memory, std::span<const s
   const Words words{memory, pointer_bytes};
   const auto dynamic = find_dynamic(words, facts);
   if (!dynamic) return fail(TraceErrc::kNotFound, kOperation);
-  const auto debug = find_r_debug(words, *dynamic);
+  const auto pointer = find_debug_pointer(words, *dynamic);
+  const auto debug = pointer ? words.word(*pointer, 0) : std::nullopt;
   if (!debug) return fail(TraceErrc::kNotFound, kOperation);
 
   LinkMapList out;
+  out.debug_pointer = *pointer;
+  const TraceeAddr own{*debug};
   std::unordered_set<TraceeAddr> maps;
   std::unordered_set<TraceeAddr> namespaces;
-  for (TraceeAddr at = *debug;
+  for (TraceeAddr at = own;
        at != TraceeAddr{} && namespaces.size() < kMostNamespaces && namespaces.insert(at).second;) {
     const auto version = words.number(at, 4);
     const auto first = words.word(at, kMap);
     if (!version || *version == 0 || !first) break;  // Not filled in yet.
-    read_chain(words, TraceeAddr{*first}, at, at == *debug, maps, out);
+    read_chain(words, TraceeAddr{*first}, at, at == own, maps, out);
     if (*version < 2) break;
     const auto next = words.word(at, kNext);
     if (!next) break;

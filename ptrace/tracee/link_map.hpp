@@ -24,6 +24,7 @@ struct LinkMapEntry {
 };
 struct LinkMapList {
   std::optional<TraceeAddr> main;  ///< link_map of the program itself, which is not in `entries`.
+  TraceeAddr debug_pointer;        ///< Where DT_DEBUG's value lies, a pointer to struct r_debug.
   std::vector<LinkMapEntry> entries;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -14,11 +15,15 @@ Process::Process(pid_t pid, bool attached, ProcessMemory memory)
       attached_{attached},
       memory_{std::move(memory)},
       breakpoints_{memory_},
-      insns_{*this} {}
+      insns_{*this},
+      code_writers_{std::make_shared<cache::CodeWriters>()} {
+  code_writers_->add(*this);
+}
 
 Process::~Process() {
   // The threads' sources, which end later, look for it here.
   end_sharing();
+  code_writers_->remove(*this);
 }
 
 Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached) {
@@ -123,6 +128,7 @@ void Process::end_sharing() {
 }
 
 Result<void> Process::renew_memory() {
+  trap_action = {};
   BT_CHECKED(memory_.reopen(pid_));
   return identify(pid_);
 }
@@ -135,9 +141,9 @@ void Process::become_new_image(Thread& survivor) {
   debug_ = {};
   debug_generation_ = 0;
   insns_.invalidate_all();
-  trap_action = {};
   restartable = {};
   lifted_for_vfork = false;
+  asked_not_to_be_dumped = false;
   leave_cache_space();
 }
 
@@ -146,6 +152,11 @@ void Process::inherit_from(Process& parent) {
   restartable = parent.restartable;
   filters = parent.filters;
   address_limit = parent.address_limit;
+  reports_tracing = parent.reports_tracing;
+  asked_not_to_be_dumped = parent.asked_not_to_be_dumped;
+  code_writers_->remove(*this);
+  code_writers_ = parent.code_writers_;
+  code_writers_->add(*this);
 }
 
 }  // namespace backtrail::tracee

@@ -25,7 +25,8 @@
 
 namespace backtrail::tracee::cache {
 class CacheSpace;
-}
+class CodeWriters;
+}  // namespace backtrail::tracee::cache
 
 namespace backtrail::tracee {
 
@@ -79,7 +80,7 @@ class Process final : public decoder::CodeReader {
   /// `survivor` has done that: everything known of the old program is dropped.
   void become_new_image(Thread& survivor);
   /// Takes over what a forked child has of its parent: breakpoints in its memory, filters,
-  /// limits.
+  /// limits, and shares what is known of who writes code.
   void inherit_from(Process& parent);
   /// A vfork's child uses its parent's memory, and what lies there for translated code.
   void share_cache_space(const Process& parent);
@@ -96,8 +97,16 @@ class Process final : public decoder::CodeReader {
   AddressLimit address_limit;
   /// What recorded threads share while they run translated code.
   std::shared_ptr<cache::CacheSpace> cache_space;
+  /// Shared with the processes that it comes from and that come from it.
+  [[nodiscard]] cache::CodeWriters& code_writers() { return *code_writers_; }
   /// A forked child that the client has not been told of.
   bool hidden = false;
+  /// It has asked that no core be kept of it (PR_SET_DUMPABLE), under the source `cache`.
+  bool asked_not_to_be_dumped = false;
+  /// It has asked us, its parent, to trace it.
+  bool asked_to_be_traced = false;
+  /// StopKind::kTraceRequest is reported of its threads.
+  bool reports_tracing = false;
   /// Breakpoints are lifted while a vfork child shares the memory.
   bool lifted_for_vfork = false;
 
@@ -117,6 +126,7 @@ class Process final : public decoder::CodeReader {
   std::unique_ptr<arch::x86::GdbRegisterSet> register_set_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;
+  std::shared_ptr<cache::CodeWriters> code_writers_;
 };
 
 }  // namespace backtrail::tracee

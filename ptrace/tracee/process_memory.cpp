@@ -39,10 +39,12 @@ Result<void> ProcessMemory::reopen(pid_t tid) {
     return fail(TraceErrc::kTraceeGone, "open /proc/TID/mem", static_cast<unsigned>(tid));
   if (!fd) log::ptrace().debug("tid={} op=open_mem errno={}", tid_, errno);
   mem_ = std::move(fd);
+  gone_ = false;
   return {};
 }
 
 std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
+  if (gone_) return 0;
   std::size_t done = 0;
   // The two ways disagree about some pages (PROT_NONE, device memory), so where one ends the other
   // has a try, and then the first again.
@@ -66,13 +68,16 @@ std::size_t ProcessMemory::read_vm(TraceeAddr address, std::span<std::uint8_t> o
   return got > 0 ? static_cast<std::size_t>(got) : 0;
 }
 
-std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) const {
+std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {
   if (!mem_) return 0;
   std::size_t done = 0;
   while (done < out.size()) {
     const ssize_t got = ::pread(mem_.get(), out.data() + done, out.size() - done,
                                 std::bit_cast<off_t>(address.value() + done));
     if (got < 0 && errno == EINTR) continue;
+    // The kernel says so of an address space that nobody uses any more (mem_rw() in
+    // fs/proc/base.c); unmapped memory is an error.
+    if (got == 0) gone_ = !ProcFs{}.live_task(pid_);
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);
   }

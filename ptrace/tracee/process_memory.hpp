@@ -12,7 +12,8 @@ namespace backtrail::tracee {
 /// One address space, reached through one of its threads. Reads with process_vm_readv and falls
 /// back to /proc/TID/mem; writes through /proc/TID/mem (which ignores page protection) and falls
 /// back to PTRACE_POKEDATA. Reads need no stopped thread. The descriptor belongs to the address
-/// space, so it goes on working when the thread it was opened by has ended.
+/// space, so it goes on working when the thread it was opened by has ended. Once all have ended
+/// reads give nothing, without a system call.
 class ProcessMemory final : public TraceeMemory {
  public:
   /// Error kTraceeGone. A refused /proc/TID/mem is no error; then only the other ways are left.
@@ -29,13 +30,15 @@ class ProcessMemory final : public TraceeMemory {
  private:
   ProcessMemory(pid_t tid, pid_t pid, UniqueFd mem) : tid_{tid}, pid_{pid}, mem_{std::move(mem)} {}
   std::size_t read_vm(TraceeAddr address, std::span<std::uint8_t> out);
-  std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out) const;
+  std::size_t read_file(TraceeAddr address, std::span<std::uint8_t> out);
   bool choose_live_thread();
   Result<void> poke(TraceeAddr address, std::span<const std::uint8_t> data);
 
   pid_t tid_;
   pid_t pid_;
   UniqueFd mem_;
+  /// Nobody has this address space any more, so that no way to read it needs to be tried.
+  bool gone_ = false;
 };
 
 }  // namespace backtrail::tracee

@@ -27,6 +27,8 @@ enum class StopKind : std::uint8_t {
   kStopped,           ///< Stopped because it was asked to; nothing happened to the thread.
   kExiting,           ///< Only when asked for: about to be gone, everything still readable;
                       ///< `signal`, or if that is 0 `exit_code`.
+  kTraceRequest,      ///< Only when asked for: the thread is about to make a call by which `child`,
+                      ///< which we trace, would be traced by another.
   kProcessExited,     ///< `exit_code`; the process is gone.
   kProcessSignalled,  ///< `signal` ended the process; it is gone.
   kNoResumed,         ///< Nothing that was resumed is left.

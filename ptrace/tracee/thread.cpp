@@ -223,7 +223,6 @@ Result<void> Thread::run(RunRequest what, int signal) {
     if (synced.error().is(TraceErrc::kTraceeGone)) return synced;
     log::ptrace().warn("tid={}: {}", tid_, synced.error().message());
   }
-  const State next = what == RunRequest::kListen ? State::kListening : State::kRunning;
   Result<void> done;
   switch (what) {
     case RunRequest::kContinue:
@@ -235,12 +234,9 @@ Result<void> Thread::run(RunRequest what, int signal) {
     case RunRequest::kSyscall:
       done = request::cont_syscall(tid_, signal);
       break;
-    case RunRequest::kListen:
-      done = request::listen(tid_);
-      break;
   }
   // A thread that is gone is as good as running: its exit status is on its way.
-  state_ = next;
+  state_ = State::kRunning;
   last_run_ = what;
   trap_flag_.running();
   regs_.reset();
@@ -251,7 +247,13 @@ Result<void> Thread::run(RunRequest what, int signal) {
 
 Result<void> Thread::run_on() {
   trap_flag_.before_going_on();
-  return run(last_run_ == RunRequest::kListen ? RunRequest::kContinue : last_run_, 0);
+  return run(last_run_, 0);
+}
+
+Result<void> Thread::stay_stopped() {
+  BT_CHECKED(request::listen(tid_));
+  state_ = State::kListening;
+  return {};
 }
 
 Result<void> Thread::interrupt() {

@@ -24,7 +24,7 @@ namespace backtrail::tracee {
 class Process;
 class ThreadTrace;
 
-enum class RunRequest : std::uint8_t { kContinue, kStep, kSyscall, kListen };
+enum class RunRequest : std::uint8_t { kContinue, kStep, kSyscall };
 
 /// Why a SIGTRAP stop happened.
 enum class TrapCause : std::uint8_t {
@@ -50,8 +50,12 @@ struct ThreadControl {
   bool starting = false;             ///< New; has not reported its first stop.
   bool vfork_parent = false;         ///< Sleeps in the kernel until its vfork child is done.
   bool zombie = false;               ///< A leader that ended before its threads.
-  bool stepping_over = false;        ///< Single-steps over a lifted breakpoint.
-  int resume_signal = 0;             ///< Deliver with the next internal resume.
+  /// At a breakpoint there whose condition was false: the next instruction is stepped over.
+  std::optional<TraceeAddr> step_over_at;
+  bool queued = false;          ///< Waits for its turn to be stepped over that breakpoint.
+  bool stepping_over = false;   ///< Single-steps over a lifted breakpoint; go() leaves it alone.
+  bool group_stop_due = false;  ///< Left one for a fault: has to stop again behind it.
+  int resume_signal = 0;        ///< Deliver with the next internal resume.
   /// A step that ends here has executed nothing: it began inside a system call.
   std::optional<TraceeAddr> no_progress_at;
   std::multiset<int> own_signals;  ///< Sent by us on the client's order: deliver unreported.
@@ -115,6 +119,9 @@ class Thread {
   Result<void> run(RunRequest request, int signal);
   /// As it was set going last, and with no signal: on to what it had begun.
   Result<void> run_on();
+  /// Leaves it in its group stop (PTRACE_LISTEN) until SIGCONT or interrupt(); run_on() is as
+  /// before. Further error: EIO where the stop is another.
+  Result<void> stay_stopped();
   /// Asks a running thread to stop (PTRACE_INTERRUPT).
   Result<void> interrupt();
 

@@ -48,6 +48,7 @@ struct RecordOptions {
   RecorderOptions recorder;
   std::string crash_file;  ///< Pattern of its name; empty: none is kept.
   KeepPolicy keep;
+  bool undumpable = false;        ///< Also of processes of which the kernel keeps no core.
   bool pack = false;              ///< Crash files, in archives.
   bool all = false;               ///< Every record, on disk.
   std::uint64_t spool_bytes = 0;  ///< Of these.

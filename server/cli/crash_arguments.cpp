@@ -17,6 +17,11 @@ Command parse_replay_arguments(std::span<const std::string> words) {
       ->required()
       ->expected(1, 2);
   add_roots_option(app, options.roots);
+  app.add_option(
+         "--unpack", options.unpack,
+         "Where an archive is unpacked to, and stays: gdb can be told of its sources before "
+         "it connects (default: a temporary folder)")
+      ->type_name("FOLDER");
   if (auto exit = parse_words(app, words)) return *exit;
   options.says_how = places.size() == 1;
   options.file = places.back();

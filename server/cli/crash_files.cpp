@@ -25,21 +25,30 @@ constexpr const char* kWhatIsKnown =
     "backtrail: of the past, control flow is known and values of variables are not; memory and "
     "registers are those of the end and cannot be changed\n";
 
-/// gdb reads these itself.
-constexpr const char* kWhereItLies =
-    "backtrail: for debug files and sources, in gdb, before the connection:\n"
-    "  set debug-file-directory {0}/usr/lib/debug\n"
+/// gdb reads sources itself, and looks for them anew after this.
+constexpr const char* kWhereSourcesLie =
+    "backtrail: for the sources of the archive, in gdb, before or after it connects:\n"
     "  set substitute-path / {0}/\n";
+
+/// Who connects later can have debug files read here; else they come over the connection.
+constexpr const char* kWhereDebugFilesLie =
+    "backtrail: for its debug files, before gdb connects:\n"
+    "  set debug-file-directory {0}/usr/lib/debug\n";
 
 }  // namespace
 
 int run_replay(const ReplayOptions& options) {
-  auto source = CrashSource::open(options.file, options.roots);
+  auto source = CrashSource::open(options.file, options.roots, options.unpack);
   if (!source) {
     fmt::print(stderr, "backtrail: {}\n", source.error());
     return 1;
   }
-  if (source->unpacked() != nullptr) fmt::print(stderr, kWhereItLies, source->unpacked()->files());
+  if (const UnpackedCrash* unpacked = source->unpacked(); unpacked != nullptr) {
+    fmt::print(stderr, kWhereSourcesLie, unpacked->files());
+    if (options.comm.kind != CommKind::kStdio) {
+      fmt::print(stderr, kWhereDebugFilesLie, unpacked->files());
+    }
+  }
   const auto target = make_core_target(std::move(*source).take_core(), source->roots());
   if (options.says_how) fmt::print(stderr, kHowToConnect, options.file);
   fmt::print(stderr, kWhatIsKnown);

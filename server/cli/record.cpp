@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -15,8 +15,10 @@
 #include "ptrace/source/probe.hpp"
 #include "ptrace/tracee/launch.hpp"
 #include "server/record/crash_file.hpp"
+#include "server/record/output_place.hpp"
 #include "server/record/recorder.hpp"
 #include "server/record/statistics_text.hpp"
+#include "server/record/unrecorded.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -50,6 +52,88 @@ std::string command_of(const tracee::LaunchSpec& spec) {
   return text;
 }
 
+void warn(const std::string& text) {
+  fmt::print(stderr, "backtrail: warning: {}\n", text);
+}
+
+/// Makes what files need before the program runs. Problems are told now, and the program runs all
+/// the same.
+void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
+                   std::optional<TraceSpool>& spool) {
+  if (options.crash_file.empty()) return;
+  const OutputPlace place =
+      prepare_output(file_pattern(options.crash_file), options.launch.program, options.pack);
+  if (!place.problem.empty()) {
+    warn("no crash file can be kept: " + place.problem);
+  }
+  if (!options.all) return;
+  try {
+    spool.emplace(place.folder, options.spool_bytes);
+  } catch (const std::exception& error) {
+    if (place.problem.empty()) {
+      warn(fmt::format("only the newest branches are kept, without --all: {}", error.what()));
+    }
+    recorder.ring_bytes = RecorderOptions{}.ring_bytes;
+    recorder.flush_every.reset();
+  }
+}
+
+/// What a run has come to.
+struct Outcome {
+  tracee::StopEvent end;
+  bool timed_out = false;
+};
+
+Result<Outcome> run_recorded(const RecordOptions& options) {
+  const auto begin = Clock::now();
+  RecorderOptions recorder_options = options.recorder;
+  std::optional<TraceSpool> spool;
+  prepare_files(options, recorder_options, spool);
+  Recorder recorder{recorder_options};
+  if (spool) recorder.add(*spool);
+  CrashFiles crash_files{recorder,
+                         {.pattern = file_pattern(options.crash_file),
+                          .keep = options.keep,
+                          .undumpable = options.undumpable,
+                          .pack = options.pack,
+                          .core = options.core,
+                          .spool = spool ? &*spool : nullptr,
+                          .ended_bytes = options.recorder.ring_bytes},
+                         command_of(options.launch)};
+  if (!options.crash_file.empty()) recorder.add(crash_files);
+  BT_TRY(const tracee::StopEvent end, recorder.run(options.launch));
+  if (recorder.timed_out()) {
+    fmt::print(stderr, "backtrail: not done after {} s: stopped\n",
+               std::chrono::duration<double>{*options.recorder.limit}.count());
+  }
+  const std::string told = recorder.left().text() + crash_files.finish(end);
+  std::fwrite(told.data(), 1, told.size(), stderr);
+  if (options.recorder.statistics) {
+    const RunFacts run{.processes = recorder.processes_seen(),
+                       .threads = recorder.threads_seen(),
+                       .left = recorder.left().count(),
+                       .wall = Clock::now() - begin,
+                       .recorder_cpu = cpu_time(RUSAGE_SELF),
+                       .program_cpu = cpu_time(RUSAGE_CHILDREN)};
+    const std::string text = statistics_text(recorder.statistics(), run);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  return Outcome{end, recorder.timed_out()};
+}
+
+/// A test must not fail because it cannot be recorded.
+int run_without(const Error& why, const RecordOptions& options) {
+  fmt::print(stderr, "backtrail: {} runs unrecorded: {}\n", options.launch.program,
+             tracee::trace_refusal_text(why));
+  std::fflush(stderr);
+  const auto status = run_unrecorded(options.launch, options.recorder.limit);
+  if (!status) return cannot_start(status.error(), options.launch);
+  if (*status == kExitTimedOut) {
+    fmt::print(stderr, "backtrail: not done in time: stopped\n");
+  }
+  return *status;
+}
+
 }  // namespace
 
 int run_record(const RecordOptions& options) {
@@ -66,45 +150,15 @@ int run_record(const RecordOptions& options) {
       return kExitNothingRun;
     }
   }
-  tracee::StopEvent end;
-  bool timed_out = false;
-  {
-    const auto begin = Clock::now();
-    Recorder recorder{options.recorder};
-    std::optional<TraceSpool> spool;
-    if (options.all) {
-      const auto folder = std::filesystem::path{options.crash_file}.parent_path().string();
-      spool.emplace(folder.empty() ? "." : folder, options.spool_bytes);
-      recorder.add(*spool);
-    }
-    CrashFiles crash_files{
-        recorder,
-        {options.crash_file, options.keep, options.pack, options.core, spool ? &*spool : nullptr},
-        command_of(options.launch)};
-    if (!options.crash_file.empty()) recorder.add(crash_files);
-    const auto ended = recorder.run(options.launch);
-    if (!ended) return cannot_start(ended.error(), options.launch);
-    end = *ended;
-    timed_out = recorder.timed_out();
-    if (timed_out) {
-      fmt::print(stderr, "backtrail: not done after {} s: stopped\n",
-                 std::chrono::duration<double>{*options.recorder.limit}.count());
-    }
-    const std::string told = crash_files.finish(end);
-    std::fwrite(told.data(), 1, told.size(), stderr);
-    if (options.recorder.statistics) {
-      const RunFacts run{.processes = recorder.processes_seen(),
-                         .threads = recorder.threads_seen(),
-                         .wall = Clock::now() - begin,
-                         .recorder_cpu = cpu_time(RUSAGE_SELF),
-                         .program_cpu = cpu_time(RUSAGE_CHILDREN)};
-      const std::string text = statistics_text(recorder.statistics(), run);
-      std::fwrite(text.data(), 1, text.size(), stderr);
-    }
+  const auto outcome = run_recorded(options);
+  if (!outcome) {
+    return tracee::is_trace_refusal(outcome.error())
+               ? run_without(outcome.error(), options)
+               : cannot_start(outcome.error(), options.launch);
   }
-  if (timed_out) return kExitTimedOut;
-  if (end.kind == tracee::StopKind::kProcessSignalled) die_of(end.signal);
-  return end.exit_code;
+  if (outcome->timed_out) return kExitTimedOut;
+  if (outcome->end.kind == tracee::StopKind::kProcessSignalled) die_of(outcome->end.signal);
+  return outcome->end.exit_code;
 }
 
 }  // namespace backtrail::server

@@ -63,6 +63,7 @@ struct RecordValues {
   std::string on = "signal,sanitizer";
   std::string max_disk;
   bool full = false;
+  bool undumpable = false;
   bool pack = false;
   bool all = false;
   bool times = true;
@@ -91,7 +92,8 @@ void add_options(CLI::App& app, RecordValues& values) {
   app.add_option(
          "-o,--output", values.output,
          "Keep a crash file when the program comes to a bad end, or a child and the program "
-         "fails; %p is the process, %e its name, %t the time")
+         "fails; %p is the process, %e its name, %t the time; a folder stands for "
+         "FOLDER/%e.%p.core, and is made")
       ->type_name("FILE");
   app.add_option("--on", values.on,
                  "After which ends: signal, sanitizer, abort, exit (a status other than 0), "
@@ -99,6 +101,9 @@ void add_options(CLI::App& app, RecordValues& values) {
                  "signal,sanitizer)")
       ->type_name("LIST");
   app.add_flag("--full", values.full, "Unchanged pages of files go into the crash file too");
+  app.add_flag("--dump-undumpable", values.undumpable,
+               "Crash files also of processes of which the kernel keeps no core: "
+               "prctl(PR_SET_DUMPABLE, 0), changed users; for root");
   app.add_flag("--pack", values.pack,
                "Crash files go into FILE.tar.zst with the program, its libraries, debug files and "
                "sources, while these are there");
@@ -137,6 +142,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   RecordOptions options;
   options.crash_file = values.output;
   options.core.full = values.full;
+  options.undumpable = values.undumpable;
   options.pack = values.pack;
   if (!values.max_disk.empty()) {
     const auto most = parse_size(values.max_disk);
@@ -148,10 +154,13 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.keep = *keep;
   options.recorder.limit = keep->timeout;
   constexpr std::uint64_t kSpoolBytes = 2ULL << 30;
+  if (values.output.empty() && app.count("-o") != 0) {
+    return fail_with("-o needs the name of a file, or of a folder");
+  }
   if (values.output.empty()) {
     // A time limit is one without a file, too.
     if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on goes with -o");
-    for (const char* option : {"--full", "--pack", "--all", "--max-disk"}) {
+    for (const char* option : {"--full", "--dump-undumpable", "--pack", "--all", "--max-disk"}) {
       if (app.count(option) != 0) return fail_with(fmt::format("{} goes with -o", option));
     }
   }

@@ -19,6 +19,9 @@
 namespace backtrail::server {
 namespace {
 
+/// What fits on a screen.
+constexpr std::size_t kSummaryCalls = 20;
+
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -90,14 +93,33 @@ void write_report(const decoder::ExportSource& source, const decoder::Report& re
       decoder::write_trace_events(source, sink);
       return;
     case ReportForm::kText:
-      sink(decoder::report_text(report));
+      sink(decoder::report_text(report, command.all_threads));
+      return;
+    case ReportForm::kSummary:
+      sink(decoder::report_summary(report));
+      return;
+    case ReportForm::kSignature:
+      sink(decoder::report_signature(report));
       return;
   }
 }
 
 bool needs_report(ReportForm form) {
-  return form == ReportForm::kText || form == ReportForm::kMarkdown || form == ReportForm::kJson ||
-         form == ReportForm::kHtml;
+  return form != ReportForm::kFolded && form != ReportForm::kSpeedscope &&
+         form != ReportForm::kPerfetto;
+}
+
+decoder::ReportOptions report_options(const ReportCommand& command) {
+  decoder::ReportOptions options;
+  if (command.form == ReportForm::kSummary) {
+    options.calls = kSummaryCalls;
+    options.other_calls = kSummaryCalls / 4;
+  }
+  options.only_dead =
+      command.form == ReportForm::kSummary || command.form == ReportForm::kSignature;
+  if (command.calls != 0) options.calls = options.other_calls = command.calls;
+  options.branches = command.branches;
+  return options;
 }
 
 }  // namespace
@@ -111,9 +133,6 @@ int run_report(const ReportCommand& command) {
   const auto symbols = decoder::make_elf_symbols(
       decoder::core_modules(core, [&](const std::string& path) { return memory.find_file(path); }),
       {crash->roots(), archive.names()});
-  decoder::ReportOptions options;
-  if (command.calls != 0) options.calls = options.other_calls = command.calls;
-  options.branches = command.branches;
   Output output{command.output};
   const auto fail_to_write = [&](int error) {
     return fail_with(command.output.empty()
@@ -123,7 +142,7 @@ int run_report(const ReportCommand& command) {
   if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;
   if (needs_report(command.form)) {
-    report = decoder::build_report(core, archive, memory, *symbols, options);
+    report = decoder::build_report(core, archive, memory, *symbols, report_options(command));
   }
   for (const std::string& problem : memory.problems()) report.notes.push_back(problem);
   decoder::ExportSource source{core, archive, memory, *symbols, command.branches};

@@ -16,6 +16,8 @@ enum class ReportForm : std::uint8_t {
   kFolded,
   kSpeedscope,
   kPerfetto,
+  kSummary,
+  kSignature,
 };
 
 struct ReportCommand {
@@ -24,6 +26,7 @@ struct ReportCommand {
   std::vector<std::string> roots;  ///< Folders in which the program's files are looked for first.
   ReportForm form = ReportForm::kText;
   std::uint64_t calls = 0;     ///< Shown of each thread; 0: as is usual.
+  bool all_threads = false;    ///< Each of them in full, however many.
   std::uint64_t branches = 0;  ///< Looked at of each thread; 0: as many as are needed.
 };
 

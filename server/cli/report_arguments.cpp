@@ -24,10 +24,15 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
                  "Branches of each thread that are looked at, newest first (default: as needed)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
+  app.add_flag("--all-threads", command.all_threads,
+               "Show each thread in full (default: of more than 8 threads, those that do the same "
+               "are shown once)");
   auto* form = app.add_option_group("Form", "Text unless one of these is given");
   const std::map<std::string, std::pair<ReportForm, std::string>> forms{
-      {"--markdown", {ReportForm::kMarkdown, "For the page of a CI job, below 1 MiB"}},
+      {"--markdown", {ReportForm::kMarkdown, "For the page of a CI job, at most 512 KiB"}},
       {"--json", {ReportForm::kJson, "For programs; docs/report-format.md"}},
+      {"--summary", {ReportForm::kSummary, "A screen: how it ended, where, the last 20 calls"}},
+      {"--signature", {ReportForm::kSignature, "A line to tell duplicates by"}},
       {"--html", {ReportForm::kHtml, "One page to look around in, for a browser"}},
       {"--folded", {ReportForm::kFolded, "Stacks for flame graphs"}},
       {"--speedscope", {ReportForm::kSpeedscope, "For speedscope"}},

@@ -46,7 +46,8 @@ Explained<OpenCore> open_core(const std::string& path, const std::string& file) 
   return OpenCore{std::move(*mapped), std::move(*core)};
 }
 
-Explained<CrashSource> CrashSource::open(const std::string& file, std::vector<std::string> roots) {
+Explained<CrashSource> CrashSource::open(const std::string& file, std::vector<std::string> roots,
+                                         const std::string& folder) {
   for (const std::string& root : roots) {
     struct stat status {};
     if (::stat(root.c_str(), &status) != 0) {
@@ -57,7 +58,7 @@ Explained<CrashSource> CrashSource::open(const std::string& file, std::vector<st
   std::optional<UnpackedCrash> unpacked;
   std::string path = file;
   if (looks_like_archive(file)) {
-    auto opened = UnpackedCrash::open(file);
+    auto opened = UnpackedCrash::open(file, folder);
     if (!opened) return explain(opened.error());
     unpacked.emplace(std::move(*opened));
     path = unpacked->core_file();

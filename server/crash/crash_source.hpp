@@ -29,7 +29,9 @@ namespace backtrail::server {
 class CrashSource {
  public:
   /// @param roots  Folders in which the program's files are looked for, named by somebody too.
-  static Explained<CrashSource> open(const std::string& file, std::vector<std::string> roots);
+  /// @param folder  Where an archive is unpacked to and stays, see UnpackedCrash::open().
+  static Explained<CrashSource> open(const std::string& file, std::vector<std::string> roots,
+                                     const std::string& folder = {});
 
   [[nodiscard]] const decoder::CoreFile& core() const { return core_.core; }
   [[nodiscard]] OpenCore take_core() && { return std::move(core_); }

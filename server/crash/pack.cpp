@@ -39,6 +39,30 @@ bool is_worth_packing(const std::string& source) {
   return !error && size <= kMost;
 }
 
+Explained<std::string> temporary_folder() {
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "backtrail-XXXXXX").string();
+  if (error || ::mkdtemp(folder.data()) == nullptr) {
+    return explain(cannot_write(folder, std::strerror(errno)));
+  }
+  return folder;
+}
+
+/// Nothing of somebody else's is overwritten.
+Explained<std::string> named_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return explain(cannot_write(folder, error.message()));
+  const bool fresh = fs::is_empty(folder, error);
+  if (error) return explain(cannot_write(folder, error.message()));
+  if (!fresh && !fs::exists(fs::path{folder} / kPackedCore, error)) {
+    return explain(cannot_write(folder, "other files are in it: name an empty folder"));
+  }
+  std::string whole = fs::absolute(folder, error).lexically_normal().string();
+  while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
+  return whole;
+}
+
 }  // namespace
 
 Explained<std::string> pack_crash(const std::string& core_file, const std::string& archive) {
@@ -83,14 +107,13 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
   return text;
 }
 
-Explained<UnpackedCrash> UnpackedCrash::open(const std::string& archive) {
+Explained<UnpackedCrash> UnpackedCrash::open(const std::string& archive,
+                                             const std::string& folder) {
+  auto place = folder.empty() ? temporary_folder() : named_folder(folder);
+  if (!place) return tl::unexpected{place.error()};
+  UnpackedCrash unpacked{*place, !folder.empty()};
+  if (auto done = unpack_archive(archive, *place); !done) return tl::unexpected{done.error()};
   std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "backtrail-XXXXXX").string();
-  if (error || ::mkdtemp(folder.data()) == nullptr) {
-    return explain(cannot_write(folder, std::strerror(errno)));
-  }
-  UnpackedCrash unpacked{folder};
-  if (auto done = unpack_archive(archive, folder); !done) return tl::unexpected{done.error()};
   if (!fs::exists(unpacked.core_file(), error)) {
     return explain(cannot_read(archive, "it holds no crash file"));
   }
@@ -98,11 +121,11 @@ Explained<UnpackedCrash> UnpackedCrash::open(const std::string& archive) {
 }
 
 UnpackedCrash::UnpackedCrash(UnpackedCrash&& other) noexcept
-    : folder_{std::exchange(other.folder_, {})} {}
+    : folder_{std::exchange(other.folder_, {})}, stays_{other.stays_} {}
 
 UnpackedCrash::~UnpackedCrash() {
   std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  if (!folder_.empty() && !stays_) fs::remove_all(folder_, ignored);
 }
 
 }  // namespace backtrail::server

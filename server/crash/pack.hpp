@@ -21,10 +21,12 @@ inline constexpr const char* kPackedFiles = "files";
 [[nodiscard]] Explained<std::string> pack_crash(const std::string& core_file,
                                                 const std::string& archive);
 
-/// An archive, unpacked into a folder of its own for as long as this lives.
+/// An archive, unpacked.
 class UnpackedCrash {
  public:
-  static Explained<UnpackedCrash> open(const std::string& archive);
+  /// @param folder  Where to, a folder that is made or empty, or holds what was unpacked before; it
+  ///                stays. Empty: a folder of its own, which is gone when this is.
+  static Explained<UnpackedCrash> open(const std::string& archive, const std::string& folder = {});
   ~UnpackedCrash();
   UnpackedCrash(UnpackedCrash&& other) noexcept;
   UnpackedCrash& operator=(UnpackedCrash&& other) = delete;
@@ -33,9 +35,10 @@ class UnpackedCrash {
   [[nodiscard]] std::string files() const { return folder_ + "/" + kPackedFiles; }
 
  private:
-  explicit UnpackedCrash(std::string folder) : folder_{std::move(folder)} {}
+  UnpackedCrash(std::string folder, bool stays) : folder_{std::move(folder)}, stays_{stays} {}
 
   std::string folder_;
+  bool stays_;
 };
 
 }  // namespace backtrail::server

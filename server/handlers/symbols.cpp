@@ -1,4 +1,5 @@
-// qSymbol: symbols that only gdb knows, asked for one by one; qGetTLSAddr, which needs them.
+// qSymbol: symbols that only gdb knows, asked for one by one; qGetTLSAddr, which needs them;
+// qShlibInfoAddr.
 //
 // gdb says "qSymbol::" when it has read new symbol files. The answer "qSymbol:NAME" is a question;
 // gdb answers it with "qSymbol:ADDRESS:NAME" (no address: unknown) and waits for the next one, or
@@ -97,7 +98,18 @@ Reply tls_address(SessionContext& context, std::string_view arguments) {
   return Reply::text(fmt::format("{:x}", address->value()));
 }
 
+/// What lldb wants instead of a list of libraries: where the dynamic linker puts the address of its
+/// struct r_debug. Source: lldb/docs/lldb-gdb-remote.txt, "qShlibInfoAddr".
+Reply dynamic_linker(SessionContext& context, std::string_view) {
+  const auto process = context.selected_process();
+  if (!process) return Reply::error();
+  const auto list = context.target.link_maps(*process);
+  if (!list || list->debug_pointer == TraceeAddr{}) return Reply::error();
+  return Reply::text(fmt::format("{:x}", list->debug_pointer.value()));
+}
+
 constexpr std::array kPackets = {
+    PacketEntry{"qShlibInfoAddr", PacketMatch::kWhole, dynamic_linker},
     PacketEntry{"qSymbol:", PacketMatch::kPrefix, symbol},
     PacketEntry{"qGetTLSAddr:", PacketMatch::kPrefix, tls_address},
 };

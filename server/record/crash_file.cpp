@@ -23,9 +23,12 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/dumpable.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
+#include "server/record/output_place.hpp"
+#include "server/record/ring_trace.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -34,23 +37,6 @@ constexpr std::ptrdiff_t kMostChildren = 4;
 /// The first ones are written with all their memory.
 constexpr std::uint64_t kFullChildren = 2;
 constexpr std::uint64_t kSmallMemory = 8ULL << 20;
-
-Result<void> write_ring(std::uint32_t tid, const decoder::RecordRing& ring,
-                        const tracee::CoreTrace::Sink& sink) {
-  std::vector<decoder::Record> records;
-  std::vector<std::uint8_t> block;
-  for (std::uint64_t at = ring.begin(); at < ring.end();) {
-    records.clear();
-    block.clear();
-    const std::uint64_t first = at;
-    for (; at < ring.end() && records.size() < decoder::kBlockRecords; ++at) {
-      records.push_back(ring.at(at));
-    }
-    decoder::append_block(tid, first, records, block);
-    BT_CHECKED(sink(block));
-  }
-  return {};
-}
 
 /// Lets the trace have the thread's times behind its records.
 void add_times(tracee::CoreTrace& trace, decoder::ThreadTimes times) {
@@ -82,8 +68,69 @@ std::map<pid_t, std::string> names_of(const std::vector<pid_t>& threads) {
   return out;
 }
 
-/// The trace of each thread that has one; the dying thread's first.
-std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, TraceSpool* spool) {
+/// Adds threads that have ended. One that is at its end may be among the living, too, without its
+/// history. Of one whose history is gone there may be what was kept before a report.
+void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeeper::Reports* reports,
+               std::vector<tracee::CoreTrace>& out) {
+  static const decoder::RecordRing kEmpty{1};
+  for (EndedThreads::Ended* thread : ended) {
+    const decoder::RecordRing& ring = thread->trace->records();
+    tracee::CoreTrace trace = core_trace({.tid = thread->tid,
+                                          .name = thread->name,
+                                          .ring = &ring,
+                                          .lost = thread->trace->lost() - ring.overwritten(),
+                                          .reports = reports});
+    if (trace.records == 0) continue;
+    std::erase_if(out, [&](const auto& other) { return other.tid == trace.tid; });
+    out.push_back(std::move(trace));
+  }
+  if (reports == nullptr) return;
+  for (const ReportKeeper::Report* report : {&reports->first, &reports->newest()}) {
+    const auto is_its = [&](const tracee::CoreTrace& trace) {
+      return trace.tid == static_cast<std::uint32_t>(report->tid);
+    };
+    if (std::none_of(out.begin(), out.end(), is_its)) {
+      out.push_back(core_trace(
+          {.tid = report->tid, .ring = &kEmpty, .lost = report->position, .reports = reports}));
+    }
+  }
+}
+
+/// What goes into a process's file beside what threads' histories hold.
+struct TraceSources {
+  TraceSpool* spool = nullptr;
+  EndedThreads& ended;
+  const ReportKeeper::Reports* reports = nullptr;
+  bool in_report = false;  ///< The first thread ends the process in the middle of a report.
+  std::uint64_t left_out_of_report = 0;  ///< Branches, as trace_of() finds.
+};
+
+/// The history of a living thread, with what was not decoded yet.
+tracee::CoreTrace trace_of(tracee::Thread& thread, TraceSources& sources, bool in_report) {
+  tracee::BranchSource& source = thread.trace()->source();
+  const decoder::BtsHistory& history = *thread.trace()->bts();
+  // One more: behind what is left out comes a gap, which is not to be among them.
+  const std::uint64_t room =
+      in_report ? ReportKeeper::kTail : history.size_bytes() / sizeof(decoder::Record);
+  const std::uint64_t left_out = source.keep_newest(room + 1);
+  source.flush();
+  if (in_report) sources.left_out_of_report = left_out;
+  std::uint64_t lost = in_report || left_out == 0 ? 0 : left_out - 1;
+  if (sources.reports != nullptr) {
+    const auto& before = sources.reports->left_out;
+    if (const auto found = before.find(thread.tid()); found != before.end()) lost += found->second;
+  }
+  return core_trace({.tid = thread.tid(),
+                     .ring = &history.records(),
+                     .lost = lost,
+                     .reports = sources.reports,
+                     .left_out_of_report = in_report ? left_out : 0});
+}
+
+/// The trace of each thread that has one; the dying thread's first, those that have ended last.
+std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
+                                         TraceSources& sources) {
+  TraceSpool* spool = sources.spool;
   std::vector<tracee::CoreTrace> out;
   std::vector<pid_t> threads;
   for (const auto& thread : process.threads()) threads.push_back(thread->tid());
@@ -93,30 +140,24 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first, 
                           std::move(threads));
   for (const auto& thread : process.threads()) {
     if (!thread->trace()) continue;
-    const decoder::BtsHistory* history = thread->trace()->bts();
-    std::uint64_t left_out = 0;
-    if (spool == nullptr && history != nullptr) {
-      // One more: behind what is left out comes a gap, which is not to be among them.
-      const std::uint64_t room = history->size_bytes() / sizeof(decoder::Record);
-      left_out = thread->trace()->source().keep_newest(room + 1);
+    if (spool == nullptr && thread->trace()->bts() != nullptr) {
+      out.push_back(trace_of(*thread, sources, sources.in_report && thread->tid() == first));
+    } else {
+      thread->trace()->source().flush();
     }
-    thread->trace()->source().flush();
-    if (spool != nullptr || history == nullptr) continue;
-    const decoder::RecordRing& ring = history->records();
-    const auto tid = static_cast<std::uint32_t>(thread->tid());
-    out.push_back({.tid = tid,
-                   .name = {},
-                   .records = ring.size(),
-                   .lost = ring.overwritten() + (left_out == 0 ? 0 : left_out - 1),
-                   .write = [tid, &ring](const tracee::CoreTrace::Sink& sink) {
-                     return write_ring(tid, ring, sink);
-                   }});
   }
   if (spool != nullptr) {
     out = spool->traces(process.pid());
+    // By number, so the last ones of those that have ended are about the newest.
+    const auto first_ended =
+        std::stable_partition(out.begin(), out.end(), [&](const tracee::CoreTrace& trace) {
+          return process.find(static_cast<pid_t>(trace.tid)) != nullptr;
+        });
+    std::reverse(first_ended, out.end());
   } else {
     auto found = names.get();
     for (tracee::CoreTrace& trace : out) trace.name = found[static_cast<pid_t>(trace.tid)];
+    add_ended(sources.ended.of(process.pid()), sources.reports, out);
   }
   for (tracee::CoreTrace& trace : out) {
     tracee::Thread* thread = process.find(static_cast<pid_t>(trace.tid));
@@ -169,7 +210,25 @@ std::string crash_file_name(const std::string& pattern, pid_t pid, const std::st
 }
 
 CrashFiles::CrashFiles(const Recorder& recorder, CrashFileOptions options, std::string command)
-    : recorder_{recorder}, options_{std::move(options)}, command_{std::move(command)} {}
+    : recorder_{recorder},
+      options_{std::move(options)},
+      command_{std::move(command)},
+      ended_{options_.ended_bytes},
+      reports_{options_.spool != nullptr} {}
+
+void CrashFiles::on_thread_end(tracee::Thread& thread) {
+  if (options_.spool == nullptr) ended_.add(thread);
+}
+
+void CrashFiles::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
+  ended_.forget(pid);
+  reports_.forget(pid);
+}
+
+void CrashFiles::on_exec(pid_t pid) {
+  ended_.forget(pid);
+  reports_.forget(pid);
+}
 
 bool CrashFiles::wants(pid_t pid, const Ending& ending) {
   // Threads can fault at the same time, and handlers raise again: the first one is the cause.
@@ -192,7 +251,7 @@ void CrashFiles::on_checked(pid_t pid, const Ending& ending) {
   const auto mine =
       std::find_if(kept_.begin(), kept_.end(), [=](const Kept& kept) { return kept.pid == pid; });
   if (mine == kept_.end()) return;
-  ::unlink(mine->path.c_str());
+  remove_crash_file(options_.pattern, mine->path);
   kept_.erase(mine);
 }
 
@@ -201,7 +260,7 @@ void CrashFiles::make_room() {
   const auto is_child = [](const Kept& kept) { return !kept.is_program; };
   if (std::count_if(kept_.begin(), kept_.end(), is_child) < kMostChildren) return;
   const auto oldest = std::find_if(kept_.begin(), kept_.end(), is_child);
-  ::unlink(oldest->path.c_str());
+  remove_crash_file(options_.pattern, oldest->path);
   kept_.erase(oldest);
   ++dropped_;
 }
@@ -219,7 +278,14 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
             .size = {}};
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
-    note_failure(kept.final_path, "that is no plain file, and is left alone: name another one");
+    note_failure(cannot_write(kept.final_path,
+                              "that is no plain file, and is left alone: name another one"));
+    return;
+  }
+  const auto not_dumpable = tracee::why_not_dumpable(process);
+  if (not_dumpable && !options_.undumpable) {
+    note_failure(fmt::format("of {} (process {}): {}; --dump-undumpable keeps one",
+                             decoder::printable(program), process.pid(), *not_dumpable));
     return;
   }
   // Whose name it is shows at the end.
@@ -241,20 +307,31 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   // Nobody reads the heaps of a hundred children that were expected to die.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
+  // The name may vary from process to process, and the program may have removed the folder.
+  const std::string folder = std::filesystem::path{kept.path}.parent_path().string();
+  if (const std::string why = make_folders(folder); !why.empty()) {
+    note_failure(why);
+    return;
+  }
   auto mappings = tracee::read_mappings_in_advance(process);
-  const auto traces = traces_of(process, thread.tid(), options_.spool);
+  const bool in_report = reports_.ends_in_report(thread, ending);
+  reports_.add_facts(process.pid(), in_report, cause.about);
+  TraceSources sources{options_.spool, ended_, reports_.of(process.pid()), in_report};
+  const auto traces = traces_of(process, thread.tid(), sources);
+  if (sources.left_out_of_report != 0) {
+    cause.about["report-left-out"] = std::to_string(sources.left_out_of_report);
+  }
   const auto written =
       tracee::write_core(process, cause, traces, kept.path, core, std::move(mappings));
   if (!written) {
     std::string why = written.error().reason();
-    const auto folder = std::filesystem::path{kept.path}.parent_path();
-    if (std::error_code error; !folder.empty() && !std::filesystem::is_directory(folder, error)) {
-      why = fmt::format("there is no folder {}: make it before the run", folder.string());
-    }
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
       why += ", or --max-disk is too little for registers and traces";
     }
-    note_failure(kept.path, why);
+    if (not_dumpable && written.error().is(std::errc::permission_denied)) {
+      why = fmt::format("{}, and then only root may read its memory", *not_dumpable);
+    }
+    note_failure(cannot_write(kept.path, why));
     return;
   }
   kept.size = size_text(written->disk_bytes);
@@ -266,9 +343,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   kept_.push_back(std::move(kept));
 }
 
-void CrashFiles::note_failure(const std::string& path, const std::string& why) {
+void CrashFiles::note_failure(const std::string& why) {
   // Tried twice, at the signal and at the end, it is said once.
-  const std::string line = fmt::format("backtrail: no crash file: {}\n", cannot_write(path, why));
+  const std::string line = fmt::format("backtrail: no crash file: {}\n", why);
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
@@ -312,7 +389,7 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
   std::set<std::string> names;
   for (Kept& kept : kept_) {
     if (good && !(kept.is_program && options_.keep.always)) {
-      ::unlink(kept.path.c_str());
+      remove_crash_file(options_.pattern, kept.path);
       continue;
     }
     if (names.insert(kept.final_path).second && kept.path != kept.final_path &&

@@ -63,7 +63,60 @@ std::optional<std::uint64_t> file_offset(Bytes file, const Elf64_Ehdr& header,
   return std::nullopt;
 }
 
+/// Where the process has what the file gives that address.
+std::optional<TraceeAddr> place_of(Bytes file, const Elf64_Ehdr& header, std::uint64_t value,
+                                   const std::string& path,
+                                   std::span<const tracee::MapEntry> maps) {
+  const auto offset = file_offset(file, header, value);
+  if (!offset) return std::nullopt;
+  for (const tracee::MapEntry& map : maps) {
+    if (map.execute && map.path == path && *offset >= map.offset &&
+        *offset - map.offset < map.end - map.start) {
+      return TraceeAddr{map.start + (*offset - map.offset)};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Its functions, with the addresses that the file gives them.
+void visit_table(Bytes file, const Elf64_Ehdr& header, const Elf64_Shdr& table,
+                 const std::function<void(std::string_view, std::uint64_t)>& take) {
+  const auto names = section(file, header, table.sh_link);
+  if (!names || names->sh_offset > file.size()) return;
+  const Bytes texts =
+      file.subspan(names->sh_offset, std::min(names->sh_size, file.size() - names->sh_offset));
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
+    const auto symbol = read_at<Elf64_Sym>(file, table.sh_offset + at);
+    if (!symbol) return;
+    if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
+        symbol->st_name >= texts.size()) {
+      continue;
+    }
+    const auto* text = reinterpret_cast<const char*>(texts.data() + symbol->st_name);
+    take({text, ::strnlen(text, texts.size() - symbol->st_name)}, symbol->st_value);
+  }
+}
+
 }  // namespace
+
+void visit_functions(const std::string& file, const std::string& path,
+                     std::span<const tracee::MapEntry> maps,
+                     const std::function<bool(std::string_view)>& wanted,
+                     const std::function<void(std::string_view, TraceeAddr)>& take) {
+  const auto mapped = tracee::MappedFile::open(file);
+  if (!mapped) return;
+  const Bytes bytes = mapped->bytes();
+  const auto header = read_at<Elf64_Ehdr>(bytes, 0);
+  if (!header || header->e_ident[EI_CLASS] != ELFCLASS64) return;
+  for (std::uint64_t i = 0; i < header->e_shnum; ++i) {
+    const auto table = section(bytes, *header, i);
+    if (!table || (table->sh_type != SHT_SYMTAB && table->sh_type != SHT_DYNSYM)) continue;
+    visit_table(bytes, *header, *table, [&](std::string_view name, std::uint64_t value) {
+      if (!wanted(name)) return;
+      if (const auto address = place_of(bytes, *header, value, path, maps)) take(name, *address);
+    });
+  }
+}
 
 std::optional<TraceeAddr> find_library_function(std::span<const tracee::MapEntry> maps,
                                                 std::string_view library,

@@ -76,7 +76,7 @@ Recorder::Recorder(const RecorderOptions& options)
       kept_{std::make_shared<tracee::cache::KeptStore>(tracee::cache::KeptStore::default_folder())},
       engine_{options.source} {
   engine_.set_non_stop(true);
-  engine_.reported = {.fork = true, .vfork = true, .exec = true, .threads = true};
+  engine_.reported = {.fork = true, .vfork = true, .exec = true, .threads = true, .tracing = true};
   // Harmless ones need nobody.
   engine_.pass_signals = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH, SIGSTOP,
                           SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM,  SIGVTALRM};
@@ -124,6 +124,9 @@ void Recorder::handle_signal(const StopEvent& event) {
   if (ends && wanted(event.thread.pid, ending)) {
     engine_.end_after(event.thread, event.signal, [&] { show(event.thread, ending); });
   } else {
+    if (!ends && (is_fault(event.thread, event.signal) || event.signal == SIGABRT)) {
+      caught_faults_[event.thread] = event.signal;
+    }
     go_on(event.thread, event.signal);
   }
 }
@@ -174,6 +177,7 @@ void Recorder::handle_exiting(const StopEvent& event) {
     // Of others, and another thread ended all: it has a status, and made no such call.
     const bool ended_by_other = event.exit_code != 0 && !is_ending_itself(*thread);
     if (!alone && !is_ending_process(*thread) && !ended_by_other) {
+      for (RecordObserver* observer : observers_) observer->on_thread_end(*thread);
       go_on(event.thread);
       return;
     }
@@ -210,6 +214,32 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   if (const auto done = engine_.let_go(event.thread, watch); !done) {
     log::server().warn("pid={}: {}", pid, done.error().message());
   }
+}
+
+/// A debugger, strace, or a handler of crashes wants the process for itself: a process has one
+/// tracer only.
+void Recorder::handle_trace_request(const StopEvent& event) {
+  const ThreadId target = event.child;
+  if (engine_.find(target) == nullptr) return go_on(event.thread);
+  // Who attaches now looks at a crash, as a rule.
+  const auto fault =
+      std::find_if(caught_faults_.begin(), caught_faults_.end(), [&](const auto& caught) {
+        return caught.first.pid == target.pid && engine_.find(caught.first);
+      });
+  if (fault != caught_faults_.end()) {
+    look(fault->first, {.reason = EndReason::kSignal,
+                        .signal = fault->second,
+                        .sanitized = sanitizers_.in(target.pid)});
+  }
+  const pid_t tracer = target.pid == event.thread.pid
+                           ? tracee::ProcFs{}.stat(target.pid).value_or(tracee::ProcStat{}).ppid
+                           : event.thread.pid;
+  left_.add(target.pid, tracer);
+  sanitizers_.on_end(target.pid);
+  // Our own child's end is told to us all the same.
+  const auto done = target.pid == program_ ? engine_.let_go(target) : engine_.detach(target.pid);
+  if (!done) log::server().warn("pid={}: {}", target.pid, done.error().message());
+  if (target.pid != event.thread.pid) go_on(event.thread);
 }
 
 void Recorder::handle_checked(pid_t pid, bool by_sanitizer, int exit_code) {
@@ -257,6 +287,7 @@ void Recorder::end_the_run() {
   std::set<pid_t> all{program_};
   for (const tracee::Process* process : engine_.processes()) all.insert(process->pid());
   for (const pid_t pid : all) ::kill(pid, signal);
+  left_.send(signal);
   clock_.set(kGrace);
 }
 
@@ -265,6 +296,8 @@ void Recorder::handle(const StopEvent& event) {
     case StopKind::kProcessExited:
     case StopKind::kProcessSignalled:
       for (RecordObserver* observer : observers_) observer->on_end(event.thread.pid, event);
+      std::erase_if(caught_faults_,
+                    [&](const auto& caught) { return caught.first.pid == event.thread.pid; });
       sanitizers_.on_end(event.thread.pid);
       if (event.thread.pid == program_) end_ = event;
       return;
@@ -277,7 +310,11 @@ void Recorder::handle(const StopEvent& event) {
     case StopKind::kSoftwareBreakpoint:
       handle_breakpoint(event);
       return;
+    case StopKind::kTraceRequest:
+      handle_trace_request(event);
+      return;
     case StopKind::kExec:
+      for (RecordObserver* observer : observers_) observer->on_exec(event.thread.pid);
       sanitizers_.on_exec(event.thread.pid);
       break;
     case StopKind::kFork:

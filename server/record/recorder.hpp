@@ -6,6 +6,7 @@
 /// say) is a RecordObserver.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "server/record/ending.hpp"
 #include "server/record/forwarded_signals.hpp"
 #include "server/record/leak_watch.hpp"
+#include "server/record/left_processes.hpp"
 #include "server/record/run_clock.hpp"
 #include "server/record/sanitizers.hpp"
 
@@ -31,6 +33,14 @@ class RecordObserver {
   /// The thread's trace has begun: a new process, a new thread. It is stopped. An exec goes on with
   /// the thread's trace and is seen there as a gap.
   virtual void on_thread(tracee::Thread& thread) { (void)thread; }
+  /// A thread is at its end and its process goes on, as far as anybody knows. It is stopped, and
+  /// has its native registers. Its trace may be taken (ThreadTrace::take_ended()).
+  virtual void on_thread_end(tracee::Thread& thread) { (void)thread; }
+  /// A sanitizer's run-time library begins to report an error of the thread, which is stopped and
+  /// has its native registers. `may_end`: the process may end before the report is over.
+  virtual void on_report(tracee::Thread& thread, bool may_end) { (void)thread, (void)may_end; }
+  /// The process has become another program; it goes on with the thread that called exec.
+  virtual void on_exec(pid_t pid) { (void)pid; }
   /// Shall on_ending() be called? The answer for a process may change with every call.
   [[nodiscard]] virtual bool wants(pid_t pid, const Ending& ending) {
     (void)pid, (void)ending;
@@ -88,6 +98,8 @@ class Recorder {
   [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
   [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
   [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
+  /// Processes that were left to debuggers among the recorded programs, unrecorded from then on.
+  [[nodiscard]] const LeftProcesses& left() const { return left_; }
 
  private:
   void begin_thread(tracee::ThreadId id);
@@ -95,6 +107,7 @@ class Recorder {
   void handle_signal(const tracee::StopEvent& event);
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);
+  void handle_trace_request(const tracee::StopEvent& event);
   void handle_checked(pid_t pid, bool by_sanitizer, int exit_code);
   /// Shows a process to the observers, if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);
@@ -117,7 +130,10 @@ class Recorder {
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
-  Sanitizers sanitizers_{engine_};
+  Sanitizers sanitizers_{engine_, [this](tracee::Thread& thread, bool may_end) {
+                           for (RecordObserver* observer : observers_)
+                             observer->on_report(thread, may_end);
+                         }};
   LeakWatch leak_watch_{[this](pid_t pid, bool by_sanitizer, int exit_code) {
     handle_checked(pid, by_sanitizer, exit_code);
   }};
@@ -125,6 +141,8 @@ class Recorder {
   pid_t program_ = 0;
   bool timed_out_ = false;
   std::optional<tracee::StopEvent> end_;
+  LeftProcesses left_;
+  std::map<tracee::ThreadId, int> caught_faults_;  ///< Threads' last ones, which have a handler.
   std::uint64_t processes_seen_ = 0;
   std::uint64_t threads_seen_ = 0;
 };

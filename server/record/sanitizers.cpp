@@ -12,6 +12,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "server/record/library_function.hpp"
+#include "server/record/report_points.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -148,10 +149,15 @@ void Sanitizers::on_exec(pid_t pid) {
 
 void Sanitizers::on_fork(pid_t parent, pid_t child) {
   const auto found = processes_.find(parent);
-  if (found != processes_.end()) processes_.insert_or_assign(child, found->second);
+  if (found == processes_.end()) return;
+  processes_.insert_or_assign(child, found->second);
+  // The child has the breakpoints; conditions are not handed down.
+  for (const auto& [address, may_end] : found->second.reports) {
+    plant_report(child, address, may_end);
+  }
 }
 
-void Sanitizers::find_leak_checks(tracee::Process& process, Found& found) {
+void Sanitizers::plant(tracee::Process& process, Found& found) {
   const auto maps = tracee::ProcFs{}.maps(process.pid());
   if (!maps) return;
   for (const tracee::MapEntry& map : *maps) {
@@ -159,12 +165,44 @@ void Sanitizers::find_leak_checks(tracee::Process& process, Found& found) {
     for (const TraceeAddr address : clones_in(process, map)) {
       if (engine_.insert(process.pid(), {.address = address})) found.leak_checks.insert(address);
     }
+    find_reports(process, map, *maps, found);
   }
+  log::server().debug("pid={}: {} calls of a leak check, {} of reports", process.pid(),
+                      found.leak_checks.size(), found.reports.size());
   if (found.leak_checks.empty()) return;
   // The check is made when the program has called it.
   const auto exit = find_library_function(*maps, "libc.so", "exit");
   if (exit && engine_.insert(process.pid(), {.address = *exit})) found.exit = *exit;
-  log::server().debug("pid={}: {} calls of a leak check", process.pid(), found.leak_checks.size());
+}
+
+/// The program's own file may be gone from where it was.
+void Sanitizers::find_reports(tracee::Process& process, const tracee::MapEntry& map,
+                              std::span<const tracee::MapEntry> maps, Found& found) {
+  const auto exe = tracee::ProcFs{}.exe(process.pid());
+  const bool is_program = exe && *exe == map.path;
+  const std::string file = is_program ? tracee::ProcFs{}.path(process.pid(), "exe") : map.path;
+  for (const ReportPoint& point : find_report_points(file, map.path, maps)) {
+    if (found.reports.contains(point.address)) continue;
+    plant_report(process.pid(), point.address, point.may_end);
+  }
+}
+
+/// The condition is false: the thread steps over the breakpoint and goes on.
+void Sanitizers::plant_report(pid_t pid, TraceeAddr address, bool may_end) {
+  const auto condition = [this, may_end](tracee::ThreadId id) {
+    note_report(id, may_end);
+    return false;
+  };
+  if (!engine_.insert(pid, {.address = address, .condition = condition})) return;
+  processes_[pid].reports.emplace(address, may_end);
+}
+
+void Sanitizers::note_report(tracee::ThreadId id, bool may_end) {
+  const auto found = processes_.find(id.pid);
+  tracee::Thread* thread = engine_.find(id);
+  if (found == processes_.end() || thread == nullptr || found->second.reports_left == 0) return;
+  --found->second.reports_left;
+  reported_(*thread, may_end);
 }
 
 Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {
@@ -180,7 +218,7 @@ Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {
   if (*pc != found->second.entry) return Stop::kNotOurs;
   (void)engine_.remove(process.pid(), {.address = *pc});
   found->second.entry = TraceeAddr{};
-  find_leak_checks(process, found->second);
+  plant(process, found->second);
   return Stop::kGoOn;
 }
 

@@ -4,11 +4,16 @@
 ///
 /// LeakSanitizer's check stops all threads by ptrace, from a task of its own, and fails where a
 /// tracer is there already. It starts that task by one known system call: there we let go.
+///
+/// Reports of errors are printed by the thread that made the error, in up to tens of millions of
+/// branches: where one begins is told, so that the thread's history is kept as it is then.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/engine.hpp"
@@ -17,7 +22,11 @@ namespace backtrail::server {
 
 class Sanitizers {
  public:
-  explicit Sanitizers(tracee::Engine& engine) : engine_{engine} {}
+  /// A report of the thread begins; `may_end`: the process may end before it is over. The thread is
+  /// stopped and has its native registers.
+  using Reported = std::function<void(tracee::Thread& thread, bool may_end)>;
+  Sanitizers(tracee::Engine& engine, Reported reported)
+      : engine_{engine}, reported_{std::move(reported)} {}
 
   /// A program has just been executed, nothing of it has run. Plants a breakpoint where it begins
   /// if it, or what is loaded with it, names a sanitizer.
@@ -39,16 +48,25 @@ class Sanitizers {
   tracee::Thread* ending_thread(tracee::Process& process) const;
 
  private:
+  /// Of a process that goes on and on after them only so many are told of.
+  static constexpr unsigned kMostReports = 1000;
   struct Found {
     TraceeAddr entry;  ///< A breakpoint is there; 0 = no more.
     std::set<TraceeAddr> leak_checks;
+    std::map<TraceeAddr, bool> reports;  ///< Where reports begin; true: the process may end there.
+    unsigned reports_left = kMostReports;
     TraceeAddr exit;  ///< Where exit() begins: a breakpoint is there; 0 = no more.
     std::optional<int> exit_code;
   };
-  void find_leak_checks(tracee::Process& process, Found& found);
+  void plant(tracee::Process& process, Found& found);
+  void find_reports(tracee::Process& process, const tracee::MapEntry& map,
+                    std::span<const tracee::MapEntry> maps, Found& found);
+  void plant_report(pid_t pid, TraceeAddr address, bool may_end);
+  void note_report(tracee::ThreadId id, bool may_end);
   void note_exit(tracee::Thread& thread, Found& found);
 
   tracee::Engine& engine_;
+  Reported reported_;
   std::map<pid_t, Found> processes_;
 };
 

@@ -27,6 +27,7 @@ std::string statistics_text(const tracee::SourceStatistics& sums, const RunFacts
   const auto branches = static_cast<double>(sums.branches);
   std::string text;
   text += line("processes, threads", fmt::format("{}, {}", run.processes, run.threads));
+  if (run.left != 0) text += line("left to debuggers", fmt::format("{} processes", run.left));
   text += line("branches taken", fmt::format("{}", sums.branches));
   text += line("instructions", fmt::format("{}", sums.instructions));
   text += line("log bytes", fmt::format("{}, {:.2f} a branch", sums.log_bytes,

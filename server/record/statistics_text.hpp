@@ -12,6 +12,7 @@ namespace backtrail::server {
 struct RunFacts {
   std::uint64_t processes = 0;
   std::uint64_t threads = 0;
+  std::uint64_t left = 0;  ///< Processes that others than the recorder traced.
   std::chrono::nanoseconds wall{};
   std::chrono::nanoseconds recorder_cpu{};  ///< CPU time of the recorder itself.
   std::chrono::nanoseconds program_cpu{};   ///< Of the program and its children.

@@ -90,6 +90,13 @@ void TraceSpool::on_thread(tracee::Thread& thread) {
   thread.trace()->hub().add(*place);
 }
 
+/// Nobody can ask for its name afterwards.
+void TraceSpool::on_thread_end(tracee::Thread& thread) {
+  const auto listener = listeners_.find(thread.tid());
+  if (listener == listeners_.end()) return;
+  if (const auto name = tracee::ProcFs{}.comm(thread.tid())) listener->second->name = *name;
+}
+
 void TraceSpool::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
   std::erase_if(listeners_, [=](const auto& entry) { return entry.second->id().pid == pid; });
   std::erase_if(blocks_, [&](const Block& block) {

@@ -26,6 +26,7 @@ class TraceSpool final : public RecordObserver {
   ~TraceSpool() override;
 
   void on_thread(tracee::Thread& thread) override;
+  void on_thread_end(tracee::Thread& thread) override;
   void on_end(pid_t pid, const tracee::StopEvent& end) override;
 
   /// Of the process's threads, also those that have ended. Flush the sources first. What they

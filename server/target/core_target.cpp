@@ -159,12 +159,7 @@ class CoreTarget final : public Target,
   }
   [[nodiscard]] unsigned pointer_bytes() const { return core_.isa() == arch::Isa::kAmd64 ? 8 : 4; }
   [[nodiscard]] const decoder::CoreThread* find(ThreadId thread) const {
-    if (left_) return nullptr;
-    const auto found = std::find_if(core_.threads().begin(), core_.threads().end(),
-                                    [&](const decoder::CoreThread& known) {
-                                      return known.tid == static_cast<std::uint32_t>(thread.tid);
-                                    });
-    return found == core_.threads().end() ? nullptr : &*found;
+    return left_ ? nullptr : traces_.find(thread);
   }
   [[nodiscard]] ThreadId id_of(const decoder::CoreThread& thread) const {
     return {pid(), static_cast<pid_t>(thread.tid)};
@@ -219,6 +214,13 @@ std::vector<ThreadInfo> CoreTarget::threads(pid_t pid) const {
     const bool named = trace != nullptr && !trace->name.empty();
     out.push_back({.id = id_of(thread),
                    .name = named ? trace->name : core_.process().name,
+                   .core = -1,
+                   .handle = {}});
+  }
+  for (const decoder::CoreThread& thread : traces_.ended()) {
+    const std::string& name = traces_.archive().find(thread.tid)->name;
+    out.push_back({.id = id_of(thread),
+                   .name = name.empty() ? "(ended)" : name + " (ended)",
                    .core = -1,
                    .handle = {}});
   }

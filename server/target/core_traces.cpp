@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "decoder/corefile/ended_threads.hpp"
 #include "ptrace/source/thread_trace.hpp"
 
 namespace backtrail::server {
@@ -18,6 +19,9 @@ std::uint64_t detail(ThreadId thread) {
   return static_cast<std::uint64_t>(thread.tid);
 }
 
+/// Threads that have ended, the newest, of which a debugger is told: it reads registers of each.
+constexpr std::size_t kMostEnded = 1024;
+
 /// Records that surely fill a history of so many bytes.
 std::uint64_t records_for(const TraceConfig& config) {
   constexpr std::uint64_t kBranchesInPtByte = 8;
@@ -28,13 +32,24 @@ std::uint64_t records_for(const TraceConfig& config) {
 }  // namespace
 
 CoreTraces::CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory)
-    : core_{core}, archive_{core}, insns_{memory} {}
+    : core_{core},
+      archive_{core},
+      ended_{decoder::ended_threads(core, archive_, kMostEnded)},
+      insns_{memory} {}
+
+const decoder::CoreThread* CoreTraces::find(ThreadId thread) const {
+  for (const auto* threads : {&core_.threads(), &ended_}) {
+    const auto found = std::find_if(threads->begin(), threads->end(), [&](const auto& known) {
+      return known.tid == static_cast<std::uint32_t>(thread.tid);
+    });
+    if (found != threads->end()) return &*found;
+  }
+  return nullptr;
+}
 
 Result<void> CoreTraces::enable(ThreadId thread, TraceConfig wanted) {
-  const auto found = std::find_if(
-      core_.threads().begin(), core_.threads().end(),
-      [&](const auto& known) { return known.tid == static_cast<std::uint32_t>(thread.tid); });
-  if (found == core_.threads().end()) return fail(TraceErrc::kNotFound, "enable", detail(thread));
+  const decoder::CoreThread* found = find(thread);
+  if (found == nullptr) return fail(TraceErrc::kNotFound, "enable", detail(thread));
   if (enabled_.contains(thread.tid)) {
     return fail(TraceErrc::kAlreadyEnabled, "enable", detail(thread));
   }
@@ -95,10 +110,14 @@ Result<TraceDocument> CoreTraces::read(ThreadId thread, TraceRead what) {
 
 std::string CoreTraces::describe() {
   std::string text;
+  const auto has_ended = [this](std::uint32_t tid) {
+    return std::any_of(ended_.begin(), ended_.end(),
+                       [=](const decoder::CoreThread& thread) { return thread.tid == tid; });
+  };
   for (const auto& [tid, thread] : archive_.threads()) {
-    text +=
-        fmt::format("thread {}: {} branches from the crash file, at least {} older ones not kept\n",
-                    tid, thread.records, thread.lost);
+    text += fmt::format(
+        "thread {}{}: {} branches from the crash file, at least {} older ones not kept\n", tid,
+        has_ended(tid) ? " (ended)" : "", thread.records, thread.lost);
   }
   return text.empty() ? "the core has no trace in it\n" : text;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "decoder/bts/bts_history.hpp"
 #include "decoder/corefile/core_file.hpp"
@@ -28,6 +29,10 @@ class CoreTraces final : public BranchTracing {
   std::string describe() override;
 
   [[nodiscard]] const decoder::TraceArchive& archive() const { return archive_; }
+  /// Threads that had ended when the file was written.
+  [[nodiscard]] const std::vector<decoder::CoreThread>& ended() const { return ended_; }
+  /// One that is in the core or has ended; nullptr if the file does not know it.
+  [[nodiscard]] const decoder::CoreThread* find(ThreadId thread) const;
 
  private:
   struct Enabled {
@@ -39,6 +44,7 @@ class CoreTraces final : public BranchTracing {
 
   const decoder::CoreFile& core_;
   decoder::TraceArchive archive_;
+  std::vector<decoder::CoreThread> ended_;
   decoder::InsnCache insns_;
   std::map<pid_t, Enabled> enabled_;  ///< By tid.
 };

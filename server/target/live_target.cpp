@@ -336,7 +336,8 @@ class LiveTarget final : public Target,
   /// The process's store listens to what is recorded from now on, as it is configured.
   void follow_with_stores(ThreadId thread) {
     stores_.follow(engine_);
-    if (Process* process = engine_.find(thread.pid); process != nullptr) {
+    // A store that nobody has configured would make every record of the thread wanted.
+    if (Process* process = engine_.find(thread.pid); process != nullptr && stores_.any()) {
       decoder::BranchStore& store = stores_.of(*process);
       const auto status = store.status();
       if (!status) return;

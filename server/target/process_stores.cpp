@@ -25,6 +25,15 @@ bool listen(decoder::BranchStore& store, tracee::Process& process) {
   return any;
 }
 
+void unlisten(decoder::BranchStore& store, tracee::Process& process) {
+  for (const auto& thread : process.threads()) {
+    if (!thread->trace()) continue;
+    const auto tid = static_cast<std::uint32_t>(thread->tid());
+    thread->trace()->hub().remove(store.listen_to(tid));
+    thread->trace()->whole_hub().remove(store.listen_to_whole(tid));
+  }
+}
+
 }  // namespace
 
 decoder::BranchStore& ProcessStores::of(tracee::Process& process) {
@@ -42,8 +51,11 @@ decoder::BranchStore& ProcessStores::of(tracee::Process& process) {
 
 void ProcessStores::follow(tracee::Engine& engine) {
   for (const auto& [pid, store] : stores_) {
-    if (!store->status()) continue;
     tracee::Process* process = engine.find(pid);
+    if (!store->status()) {
+      if (process != nullptr) unlisten(*store, *process);
+      continue;
+    }
     if (process == nullptr || !listen(*store, *process)) (void)store->config({});
   }
 }

@@ -146,14 +146,6 @@ TEST_F(CrashFile, AChildThatWasExpectedToDieLeavesNothing) {
   EXPECT_TRUE(nothing_left());
 }
 
-TEST_F(CrashFile, AFileThatCannotBeWrittenIsSaidAndChangesNothing) {
-  const Ended ended = record("crashes", {"null"}, "no/such/folder/core");
-  ASSERT_TRUE(WIFSIGNALED(ended.status));
-  EXPECT_THAT(ended.output, HasSubstr("no crash file"));
-  EXPECT_THAT(ended.output, HasSubstr("there is no folder no/such/folder: make it before the run"));
-  EXPECT_EQ(ended.output.find("no crash file"), ended.output.rfind("no crash file"));
-}
-
 TEST_F(CrashFile, WhatIsNoPlainFileIsNotReplaced) {
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

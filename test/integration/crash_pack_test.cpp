@@ -105,9 +105,44 @@ TEST_F(CrashPack, AnArchiveIsEnoughForAnotherMachine) {
               AllOf(HasSubstr("here "), Not(HasSubstr("missing"))));
   const Ran shown = gdb(folder / "core.tar.zst",
                         {"bt", "info sharedlibrary", "record btrace", "reverse-stepi", "bt 1"});
-  EXPECT_THAT(shown.output, AllOf(ContainsRegex("#0 .* fault \\(\\)"), ContainsRegex("#1 .* main"),
-                                  HasSubstr("libc.so.6"), HasSubstr("set debug-file-directory")));
+  EXPECT_THAT(shown.output,
+              AllOf(ContainsRegex("#0 .* fault \\(\\)"), ContainsRegex("#1 .* main"),
+                    HasSubstr("libc.so.6"), HasSubstr("set substitute-path / " + temporary.path()),
+                    Not(HasSubstr("set debug-file-directory"))));
   EXPECT_TRUE(temporary.names().empty()) << "the unpacked files are still there";
+}
+
+TEST_F(CrashPack, AnArchivesSourcesAreReadWhereItIsUnpackedTo) {
+  crash("crashes", {"null"});
+  ASSERT_EQ(backtrail({"pack", folder / "core"}).status, 0);
+  fs::remove(folder / "prog");
+  const std::string files = folder / "new/place/files";
+  const std::string place = "--unpack new/place " + (folder / "core.tar.zst");
+  // Told where they are before gdb connects or afterwards; the second time the folder is there.
+  for (const bool before : {true, false}) {
+    const std::string told = "set substitute-path / " + files + "/";
+    const std::string connect =
+        std::string{"target remote | "} + BT_BACKTRAIL + " replay - " + place;
+    Words words{"gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"};
+    for (const std::string& command : before ? Words{told, connect} : Words{connect, told}) {
+      words.insert(words.end(), {"-ex", command});
+    }
+    words.insert(words.end(), {"-ex", "list fault", "-ex", "info source"});
+    const Ran shown = finish(*start(words, folder.path()));
+    EXPECT_THAT(shown.output, AllOf(HasSubstr("set substitute-path / " + files + "/\n"),
+                                    HasSubstr("sink = *nowhere;"),
+                                    ContainsRegex("Located in " + files + "/[^\n]*crashes.c\n")));
+  }
+  EXPECT_TRUE(fs::exists(folder / "new/place/crash.core"));
+  // What is somebody else's stays.
+  fs::create_directory(folder / "other");
+  std::ofstream{folder / "other/file"} << "x";
+  for (const std::string& wrong : {folder / "other", folder / "other/file"}) {
+    const Ran refused = backtrail({"replay", "--unpack", wrong, "-", folder / "core.tar.zst"});
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.output, HasSubstr("backtrail: cannot write '" + wrong + "': "));
+  }
+  EXPECT_FALSE(fs::exists(folder / "other/crash.core"));
 }
 
 TEST_F(CrashPack, TarReadsTheArchive) {

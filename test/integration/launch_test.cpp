@@ -276,5 +276,26 @@ TEST_F(Launch, EndsAnEndlessStartUp) {
   EXPECT_TRUE(cancelled.error().is(std::errc::operation_canceled));
 }
 
+/// The name that the program finds in its auxiliary vector.
+TEST_F(Launch, NamesProgramsAsACommandThatRunsOthersDoes) {
+  file("tool", "#!/bin/sh\n", 0755);
+  fs::create_directory(folder_ / "sub");
+  LaunchSpec spec;
+  spec.transparent = true;
+  spec.working_directory = folder_.string();
+  const auto named = [&](const std::string& program, const std::string& path) {
+    spec.program = program;
+    spec.environment = std::vector<std::string>{"PATH=" + path};
+    const auto found = find_program(spec);
+    return found ? *found : found.error().message();
+  };
+  EXPECT_EQ(named("./tool", ""), "./tool");
+  EXPECT_EQ(named("sub/../tool", ""), "sub/../tool");
+  EXPECT_EQ(named("tool", "/nonexistent:."), "./tool");
+  EXPECT_EQ(named("tool", "/nonexistent:"), "tool");
+  EXPECT_EQ(named("tool", "sub/.."), "sub/../tool");
+  EXPECT_EQ(named("tool", folder_.string()), (folder_ / "tool").string());
+}
+
 }  // namespace
 }  // namespace backtrail::tracee

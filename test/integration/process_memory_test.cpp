@@ -6,6 +6,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
 #include "test/integration/traced_program.hpp"
+#include "test/support/own_reads.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -54,6 +55,24 @@ TEST(ProcessMemory, WritesReadOnlyText) {
   ASSERT_TRUE(memory->write(entry + 6, {&code, 1}));
   EXPECT_EQ(program.run_to_trap(), 0);
   EXPECT_EQ(program.end().exit_code, 9);
+}
+
+TEST(ProcessMemory, IsNotAskedForAnyMoreOnceAllHaveEnded) {
+  TracedProgram program{"three_steps"};
+  auto memory = ProcessMemory::open(program.pid());
+  ASSERT_TRUE(memory);
+  const TraceeAddr entry = request::peek_pc(program.pid()).value();
+  std::array<std::uint8_t, 4> bytes{};
+  EXPECT_EQ(memory->read(entry, bytes), bytes.size());
+  EXPECT_EQ(memory->read(TraceeAddr{0}, bytes), 0U);  // unmapped, which is no reason to give up
+  EXPECT_EQ(memory->read(entry, bytes), bytes.size());
+  ASSERT_EQ(program.run_to_trap(), 0);
+  EXPECT_EQ(memory->read(entry, bytes), 0U);
+  const auto before = test::own_reads();
+  if (!before) GTEST_SKIP() << "the kernel does not count reads (/proc/self/io)";
+  constexpr int kTimes = 1000;
+  for (int i = 0; i < kTimes; ++i) EXPECT_EQ(memory->read(entry, bytes), 0U);
+  EXPECT_LT(test::own_reads().value_or(kTimes) - *before, kTimes / 2U);
 }
 
 TEST(ProcessMemory, OutlivesTheLeader) {

@@ -207,6 +207,15 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
                           Not(HasSubstr("sources 0"))));
 }
 
+TEST_F(ReportExport, APageHasTheCallersThatOnlyTheStackTells) {
+  if (!has("node")) GTEST_SKIP() << "no node";
+  record("stacks_fast", {"chain"});
+  run({BT_SERVER, "report", "x.core", "--html", "--branches", "10000", "-o", "x.html"});
+  const std::string text = run({"node", BT_PAGE_CHECK, "x.html"}, -1);
+  EXPECT_EQ(status, 0) << text;
+  EXPECT_THAT(text, ContainsRegex("stack die < inner < outer < main < "));
+}
+
 TEST_F(ReportExport, ASearchFindsWhatWasInlined) {
   if (!has("node")) GTEST_SKIP() << "no node";
   record("inlined");

@@ -1,4 +1,5 @@
 // `backtrail report` on programs that die.
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 
@@ -29,6 +30,40 @@ TEST_F(Report, TellsWhatWasCalledBeforeTheFault) {
             // What the dynamic linker did to find puts() and the like, whatever debug files exist.
             Not(ContainsRegex("> +main( .*)?\n(.*\n)*.*(ld-linux|_dl_fixup)")),
             HasSubstr("=> SIGSEGV at fault crashes.c:")));
+}
+
+TEST_F(Report, BeginsAtMain) {
+  record("crashes", {"null"});
+  EXPECT_THAT(report(), AllOf(ContainsRegex("branches recorded\n    \\.\\.\\. [0-9,]+ earlier "
+                                            "\\.\\.\\.\n  > main "),
+                              Not(HasSubstr("__libc_start_main"))));
+  EXPECT_THAT(report({"--json"}), HasSubstr("\"function\":\"_start\""));
+}
+
+TEST_F(Report, ASummaryIsAScreenAndASignatureALine) {
+  record("crashes", {"reraise-late"});
+  const std::string text = report({"--summary"});
+  EXPECT_THAT(text, AllOf(HasSubstr("died of SIGSEGV"), ContainsRegex("  > +fault  crashes.c:"),
+                          HasSubstr("=> SIGSEGV at ")));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 50);
+  EXPECT_EQ(report({"--signature"}), "SIGSEGV fault < main\n");
+  EXPECT_THAT(report({"--json"}), HasSubstr("\"signature\":\"SIGSEGV fault < main\""));
+  record("crashes", {"waiting", "2"});
+  EXPECT_EQ(report({"--signature"}), "SIGSEGV fault < faulting_thread\n");
+  EXPECT_THAT(report({"--summary"}), HasSubstr("3 other threads are not shown\n"));
+  record("crashes", {"abort"});
+  EXPECT_EQ(report({"--signature"}), "SIGABRT main\n");
+}
+
+TEST_F(Report, ThreadsThatDoTheSameAreShownOnce) {
+  record("crashes", {"waiting", "40"});
+  const std::string text = report();
+  EXPECT_THAT(text, AllOf(ContainsRegex("  and [0-9]+ more threads in the same calls: [0-9]+ "),
+                          HasSubstr("there are 42 threads; --all-threads shows each")));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 200);
+  const std::string all = report({"--all-threads"});
+  EXPECT_EQ(all.find("more thread"), std::string::npos);
+  EXPECT_GT(std::count(all.begin(), all.end(), '\n'), 250);
 }
 
 TEST_F(Report, FollowsASmashedPointerAfterExceptionsInAThread) {

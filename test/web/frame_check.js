@@ -45,7 +45,7 @@ function makeLanes(model, thread) {
     set: () => true,
   });
   return Object.assign(lanes, {
-    page: {threads: [thread], selected: null, matches: null, meta: {names: Array(NAMES).fill('function')}},
+    page: {threads: [thread], selected: null, matches: null, short: new model.ShortNames(Array(NAMES).fill('function'))},
     canvas: {clientWidth: WIDTH, clientHeight: HEIGHT, width: WIDTH, height: HEIGHT},
     context, color: () => '#102030', top: 0, labels: new Map(),
     colors: new model.Colors(NAMES), strip: new model.Strip(), draw: () => {},

@@ -23,7 +23,7 @@ if (/<img|onerror|javascript:/i.test(body.replace(/<noscript>[\s\S]*?<\/noscript
 }
 
 // Everything but the page's own start.
-const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)[\s\S]*$/, '');
+const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)\.then[\s\S]*$/, '');
 const stripContext = {
   createImageData: (width, height) => ({data: new Uint8ClampedArray(4 * width * height)}),
   putImageData: () => {},
@@ -37,9 +37,10 @@ const sandbox = {
   window: {devicePixelRatio: 1},
 };
 vm.createContext(sandbox);
-vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, Search, NONE};', sandbox);
-const {Code, Thread, Page, Lanes, Strip, Colors, Search, NONE} = sandbox.model;
-require('./frame_check.js').check({Thread, Lanes, Strip, Colors});
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, linkTo, placeOf, NONE};', sandbox);
+const {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, linkTo, placeOf, NONE} = sandbox.model;
+require('./frame_check.js').check({Thread, Lanes, Strip, Colors, ShortNames});
+require('./names_check.js').check(shortName);
 
 // The selected call comes into sight from wherever the lanes had been moved.
 function checkRevealing(threads, thread) {
@@ -47,7 +48,7 @@ function checkRevealing(threads, thread) {
   const page = {threads, selected: {thread, call}};
   for (const away of [0, 1e6]) {
     const lanes = Object.assign(Object.create(Lanes.prototype), {
-      page, canvas: {clientHeight: 60}, left: -9, right: 1, top: away, draw: () => {}});
+      page, canvas: {clientHeight: 60}, left: -9, right: 1, top: away, startUp: true, draw: () => {}});
     lanes.reveal(0);
     lanes.scale = 1;
     const rows = [...Array(60).keys()].map((y) => lanes.find(-0.5 - lanes.left, y));

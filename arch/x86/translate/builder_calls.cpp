@@ -10,7 +10,7 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
 // Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h,
-// asm/unistd_64.h, asm-generic/resource.h).
+// asm/unistd_64.h, asm-generic/resource.h, linux/ptrace.h).
 constexpr std::uint8_t kFault = 14;  // EFAULT
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
@@ -19,6 +19,10 @@ constexpr std::uint32_t kBlock = 0;
 constexpr std::uint32_t kUnblock = 1;
 constexpr std::uint32_t kSetMask = 2;
 constexpr std::uint32_t kFutex = 202;
+constexpr std::uint32_t kOpenAtNumber = 257;
+constexpr std::uint32_t kTraceMe = 0;
+constexpr std::uint32_t kTraceAttach = 16;
+constexpr std::uint32_t kTraceSeize = 0x4206;
 constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
 
 /// In place of a number that is not known before the call is made.
@@ -152,6 +156,15 @@ void Builder::check_number(std::vector<std::uint32_t>& made, std::vector<std::ui
   unless_rcx_zero_to(left);
   emit_.move_eax_to_rcx();
   check_table(Policy::kNumbers, made);
+  if ((*options_.inline_system_calls)[kOpenAtNumber] == CallCheck::kOpenAt) {
+    std::vector<std::uint32_t> other;
+    emit_.subtract_from_eax_to_rcx(kOpenAtNumber);
+    unless_rcx_zero_to(other);
+    emit_.move_byte_to_rcx(Gpr::kRdx);
+    check_table(Policy::kOpenFlags, made);
+    jump_to(left);
+    for (const std::uint32_t place : other) emit_.bind(place);
+  }
   if ((*options_.inline_system_calls)[kFutex] != CallCheck::kUsualFutex) return;
   emit_.subtract_from_eax_to_rcx(kFutex);
   unless_rcx_zero_to(left);
@@ -265,6 +278,25 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       break;
     case CallCheck::kUsualFutex:
       check_futex(made);
+      break;
+    case CallCheck::kOpen:
+      emit_.move_byte_to_rcx(Gpr::kRsi);
+      check_table(Policy::kOpenFlags, made);
+      break;
+    case CallCheck::kOpenAt:
+      emit_.move_byte_to_rcx(Gpr::kRdx);
+      check_table(Policy::kOpenFlags, made);
+      break;
+    case CallCheck::kWrite:
+      emit_.move_byte_to_rcx(Gpr::kRdi);
+      check_table(Policy::kWatchedFiles, made);
+      break;
+    case CallCheck::kTrace:
+      for (const std::uint32_t request : {kTraceMe, kTraceAttach, kTraceSeize}) {
+        emit_.subtract_from_rdi_to_rcx(request);
+        jump_if_rcx_zero_to(left);
+      }
+      jump_to(made);
       break;
     case CallCheck::kAnyNumber:
       check_number(made, left);

@@ -29,8 +29,10 @@ enum class Slot : std::uint32_t {
   kRequest = 104,       ///< A Request.
   kAnswer = 112,        ///< Where the thread goes on.
   kRseqArea = 120,      ///< The thread's struct rseq, while it is served; 0: it has none.
-  kStopsByFault = 128,  ///< Not zero: a filter forbids the signal that stops it.
+  kStopsByFault = 128,  ///< Not zero: a filter forbids to ask for the mask.
   kNumber = 136,        ///< Of a system call that is known only when it is made.
+  kMaskAt = 144,        ///< Address of the next slot.
+  kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
@@ -53,13 +55,15 @@ inline constexpr std::size_t kEntryTableBytes = kMostTableEntries * 8;
 /// Behind the table: what tells which system calls concern executable memory. Bytes that are not
 /// zero, or ranges. Offsets of the parts.
 enum class Policy : std::uint32_t {
-  kProtections = 0,    ///< By the low byte of a protection.
-  kMapFlags = 256,     ///< By the low byte of mmap()'s flags.
-  kSegvBit = 512,      ///< By the second byte of a signal set.
-  kIndexMask = 768,    ///< 32 bits: those of a native address that tell its entry in the table.
-  kNumbers = 784,      ///< By a system call's number below 512; zero: CallCheck::kAlways.
-  kNumberHigh = 1296,  ///< By such a number's second byte; zero: it may be below 512.
-  kRanges = 1552,      ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kProtections = 0,      ///< By the low byte of a protection.
+  kMapFlags = 256,       ///< By the low byte of mmap()'s flags.
+  kSegvBit = 512,        ///< By the second byte of a signal set.
+  kIndexMask = 768,      ///< 32 bits: those of a native address that tell its entry in the table.
+  kNumbers = 784,        ///< By a system call's number below 512; zero: the call is made.
+  kNumberHigh = 1296,    ///< By such a number's second byte; zero: it may be below 512.
+  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: the call is made.
+  kWatchedFiles = 1808,  ///< By the low byte of a descriptor; zero: writes to it are made.
+  kRanges = 2064,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

@@ -10,9 +10,10 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::uint32_t kSysSchedYield = 24;
-constexpr std::uint32_t kSysTgkill = 234;
-constexpr std::uint32_t kSigStop = 19;
+constexpr std::uint32_t kSysSignalMask = 14;  // rt_sigprocmask
+constexpr std::uint32_t kSignalSetBytes = 8;
 constexpr std::uint8_t kJump = 0xe9;
+constexpr std::uint8_t kTrap = 0xcc;  // int3
 constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, which no mapping of the program changes
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
@@ -144,6 +145,7 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   const std::uint32_t indirect = emit.open_rel8();
   routine.direct_at = emit.offset();
   mark(kCommitted);
+  emit.store(Slot::kTarget, Gpr::kR10);
   emit.store(Slot::kRcx, Gpr::kRcx);
   emit.bind8(indirect);
   mark(kCommitted | kRcxInSlot);
@@ -160,15 +162,19 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   emit.bind8(unserved);
   const std::uint32_t stop = emit.offset();
   emit.load(Gpr::kRcx, Slot::kStopsByFault);
-  const std::uint32_t by_signal = emit.jump_if_rcx_zero();
+  const std::uint32_t by_trap = emit.jump_if_rcx_zero();
   routine.faults_at = emit.offset();
   emit.bytes({kHalt});
-  emit.bind8(by_signal);
-  emit.load32(Gpr::kRdi, Slot::kProcessId);
-  emit.load32(Gpr::kRsi, Slot::kThreadId);
-  emit.move(Gpr::kRdx, kSigStop);
-  emit.move(Gpr::kRax, kSysTgkill);
+  emit.bind8(by_trap);
+  // The kernel unblocks what it forces; whoever puts that back has to know the mask.
+  emit.load(Gpr::kRdx, Slot::kMaskAt);
+  emit.move(Gpr::kRdi, 0);
+  emit.move(Gpr::kRsi, 0);
+  emit.move(Gpr::kR10, kSignalSetBytes);
+  emit.move(Gpr::kRax, kSysSignalMask);
   emit.bytes({0x0f, 0x05});
+  emit.load(Gpr::kR10, Slot::kTarget);
+  emit.bytes({kTrap});
   routine.stopped_at = emit.offset();
   // Not reached as long as the tracer is there: try again.
   emit.jump_back(routine.saved_at);

@@ -56,6 +56,10 @@ enum class CallCheck : std::uint8_t {
   kNullFifth,
   kNullSixth,
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
+  kOpen,        ///< As open(): when Policy::kOpenFlags has nothing against its second argument.
+  kOpenAt,      ///< As openat(): when it has nothing against its third argument.
+  kWrite,       ///< As write(): when Policy::kWatchedFiles does not name its first argument.
+  kTrace,       ///< As ptrace(), but for PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
   kAnyNumber,   ///< What Policy::kNumbers says of it: its number is not known before.
 };
 /// What locks and condition variables of libraries ask for: FUTEX_WAIT, FUTEX_WAKE and
@@ -115,14 +119,15 @@ struct TranslateOptions {
 /// The miss routine: keeps the registers it needs in their slots. Its beginning is for indirect
 /// transfers, as landing pads are entered; exits lead to `direct_at`. While the tracer looks at
 /// requests it asks for a translation and goes there. Otherwise, or refused, or not answered soon,
-/// it sends the thread SIGSTOP, which can neither be blocked nor handled; the tracer finds the
-/// thread behind `stopped_at`. Where it must not send signals it raises SIGSEGV at `faults_at`.
+/// it stops by a trap of its own, which no signal that somebody sends is merged with or mistaken
+/// for; the tracer finds the thread behind `stopped_at`, and its signal mask in Slot::kMask. Where
+/// a filter forbids to ask for the mask it raises SIGSEGV at `faults_at`.
 struct MissRoutine {
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;
   std::uint32_t direct_at = 0;
   std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.
-  std::uint32_t stopped_at = 0;  ///< Just behind the system call.
+  std::uint32_t stopped_at = 0;  ///< Just behind the INT3.
   std::uint32_t faults_at = 0;   ///< Or there, with SIGSEGV, where Slot::kStopsByFault says so.
 
   /// What is where at an offset; its pc means nothing.

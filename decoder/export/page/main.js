@@ -1,162 +1,165 @@
-// The page: selection, the cursor that walks the trace, search, keys.
+// The page: what is selected, search, buttons and keys.
 
-class Page {
+class Page extends Walker {
   static async load() {
     const page = new Page();
     page.meta = JSON.parse(document.getElementById('meta').textContent);
     document.getElementById('title').textContent = page.meta.title;
-    document.getElementById('cause').textContent = page.meta.cause;
     document.title = page.meta.title;
     page.live = document.getElementById('live');
     page.code = await Code.load(page.meta);
+    page.short = new ShortNames(page.meta.names);
     page.threads = [];
     for (let i = 0; i < page.meta.threads.length; ++i) {
       page.threads.push(await Thread.load(page.meta, i));
       await new Promise((resolve) => setTimeout(resolve));
     }
     page.finder = new Search(page.code, page.meta.names, page.threads);
+    page.tip = new Tip();
     page.lanes = new Lanes(page);
+    page.map = new MiniMap(page);
     page.panel = new Panel(page);
+    page.list = new ThreadList(page);
+    page.split = new Split(document.getElementById('split'), document.getElementById('panel'), () => page.lanes.draw());
+    page.showCause();
     page.listen();
-    if (page.threads.length) {
-      page.toEnd(page.threads[0]);
-      page.lanes.show(-page.threads[0].total, 0);
-    }
+    page.open();
     return page;
   }
-  say(text) { this.live.textContent = text; }
-  // --- the cursor: a line of a block ---
-  lineAt(cursor) {
-    if (cursor.k < 0 || cursor.k >= this.count(cursor.thread, cursor.p)) return 0;
-    const block = cursor.thread.block(cursor.p);
-    return this.code.entries[this.code.blockStart[block] + cursor.k];
+  // At the place that a link names, else at the crash.
+  open() {
+    if (!this.threads.length) {
+      this.say('No thread has a trace');
+      return;
+    }
+    this.toCrash();
+    this.goToLink();
   }
-  count(thread, p) {
-    const block = thread.block(p);
-    return this.code.blockStart[block + 1] - this.code.blockStart[block];
+  toCrash() {
+    if (!this.threads.length) return;
+    this.lanes.top = 0;
+    this.lanes.lastCalls(this.threads[0]);
+    this.toEnd(this.threads[0]);
   }
-  toEnd(thread) {
-    this.cursor = {thread, p: thread.total, k: this.count(thread, thread.total) - 1};
-    if (this.cursor.k < 0) this.move(-1);
-    this.arrive();
+  // The red line: why the program ended, in which function, at which line.
+  showCause() {
+    const box = document.getElementById('cause'), [thread] = this.threads;
+    box.append(element('b', this.meta.cause));
+    if (!thread) return;
+    const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread));
+    box.append(' ' + where + ' ', element('button', place, () => this.toCrash()));
+    box.lastChild.title = this.endOf(thread, true);
+    if (!thread.died) document.getElementById('crash').textContent = 'The end';
+  }
+  // Where a thread was last: "in f at a.c:12", "in memcpy, called by f at a.c:12", "in f (prog+0x12)".
+  endOf(thread, full) {
+    const name = (number) => full ? this.meta.names[number] : this.short.get(number);
+    const {code} = this, p = this.lastBlock(thread), block = thread.block(p), k = this.count(thread, p) - 1;
+    const call = thread.callAt(thread.total), scope = k < 0 ? 0 : code.scopeAt(block, k);
+    const line = k < 0 || p !== thread.total ? 0 : this.lineAt({thread, p, k});
+    if (call === NONE && !scope) return thread.place ? 'at ' + thread.place : 'in code that no call is known of';
+    let text = 'in ' + name(scope ? code.scopeName[scope] : thread.name[call]);
+    if (line) text += ' at ' + code.place(line);
+    if (line && code.own[line]) return text;
+    const from = this.callerOf(thread, call);
+    if (from) return text + ', called by ' + name(thread.name[from.call]) + ' at ' + code.place(from.site);
+    return line || !thread.place ? text : text + ' (' + thread.place + ')';
+  }
+  // The program's own part of endOf(), for where there is little room.
+  ownEnd(thread) {
+    const k = this.count(thread, thread.total) - 1, line = k < 0 ? 0 : this.lineAt({thread, p: thread.total, k});
+    const from = this.code.own[line] ? null : this.callerOf(thread, thread.callAt(thread.total));
+    if (!from) return this.endOf(thread);
+    return this.short.get(thread.name[from.call]) + ' at ' + this.code.place(from.site);
+  }
+  // The innermost caller with source, one outside of the system's headers if there is one, and where
+  // it made its call. Not those before main.
+  callerOf(thread, call) {
+    let found = null;
+    for (let at = call; at !== NONE && thread.depth[at] > thread.floor; at = thread.parent[at]) {
+      const site = thread.siteOf(at);
+      if (this.code.own[site]) return {call: thread.parent[at], site};
+      if (!found && this.code.hasSource[site]) found = {call: thread.parent[at], site};
+    }
+    return found;
+  }
+  say(text) {
+    this.live.textContent = text;
+    this.live.title = text;
   }
   // Shows where the cursor is.
   arrive() {
     const {thread, p} = this.cursor;
-    const call = thread.callAt(p);
-    if (!this.selected || this.selected.thread !== thread || this.selected.call !== call) {
-      this.selected = {thread, call};
-      this.panel.show(thread, call);
-    }
+    this.choose(thread, thread.callAt(p));
     this.panel.follow();
     this.lanes.reveal(p - thread.total);
-    const left = thread.total - p;
-    this.say(this.code.place(this.lineAt(this.cursor)) + ' ' + this.functionAt(this.cursor) + ', ' +
-             left.toLocaleString() + (left === 1 ? ' branch' : ' branches') +
+    const left = thread.total - p, place = this.code.place(this.lineAt(this.cursor));
+    this.say((place && place + ' ') + this.functionAt(this.cursor) + ', ' +
+             counted(left, 'branch', 'branches') +
              this.timeBefore(thread, p - 1) + ' before the end');
+  }
+  choose(thread, call) {
+    const old = this.selected;
+    if (old && old.thread === thread && old.call === call && call !== NONE) return;
+    this.selected = {thread, call};
+    thread.folded = false;
+    this.panel.show(thread, call);
+    this.list.mark();
   }
   // "f, inlined into main".
   functionAt({thread, p, k}) {
-    const {code} = this, {names} = this.meta, scope = code.scopeAt(thread.block(p), k);
+    const {code, short} = this, scope = code.scopeAt(thread.block(p), k);
     const call = thread.callAt(p);
-    const name = call === NONE ? '' : names[thread.name[call]];
-    return scope ? names[code.scopeName[scope]] + ', inlined into ' + name : name;
+    const name = call === NONE ? '' : short.get(thread.name[call]);
+    return scope ? short.get(code.scopeName[scope]) + ', inlined into ' + name : name;
   }
   timeBefore(thread, p) {
     const text = thread.timeText(p);
     return text && ' and ' + text;
   }
-  // To where it was off its CPU the last time.
-  toWait() {
+  // To where a call ended, seen from within.
+  select(thread, call) {
+    this.put(thread, Math.max(1, Math.min(thread.end[call], thread.total)));
+    this.selected = {thread, call};
+    this.panel.show(thread, call);
+    this.panel.follow();
+    this.list.mark();
+    this.lanes.draw();
+    this.say(this.short.get(thread.name[call]) + ', ' + this.panel.describe(thread, call));
+  }
+  goToThread(thread) {
+    thread.folded = false;
+    this.toEnd(thread);
+  }
+  // To the thread after (1) or before (-1) the selected one in the list.
+  otherThread(way) {
+    const {threads} = this;
+    if (!this.selected) return;
+    const at = threads.indexOf(this.selected.thread) + way;
+    this.goToThread(threads[(at + threads.length) % threads.length]);
+  }
+  fold(thread, folded = !thread.folded) {
+    thread.folded = folded;
+    this.list.mark();
+    this.lanes.draw();
+  }
+  // --- links ---
+  async copyLink() {
     if (!this.cursor) return;
-    const {thread, p} = this.cursor;
-    const off = thread.offBefore(p);
-    if (!off) {
-      this.say(thread.off ? 'No wait is known before' : 'No times were recorded');
+    const link = linkTo(this.cursor);
+    this.ownLink = link;
+    location.hash = link;
+    const copied = await copyText(location.href);
+    this.say((copied ? 'Copied: ' : 'The link is in the address line: ') + link);
+  }
+  goToLink() {
+    const place = placeOf(location.hash, this.threads, (thread, p) => this.count(thread, p));
+    if (!place) {
+      if (location.hash.startsWith('#thread=')) this.say('The link names no place of this page: ' + location.hash);
       return;
     }
-    const [place, ns, preempted, back] = off;
-    this.cursor = {thread, p: place + 1, k: this.count(thread, place + 1) - 1};
+    this.cursor = place;
     this.arrive();
-    this.say((preempted ? 'Preempted for ' : 'Waited for ') + duration(ns) + ', until ' +
-             duration(back) + ' before the end');
-  }
-  // To the next (1) or previous (-1) entry of a line that is another one.
-  move(way) {
-    const {thread} = this.cursor;
-    const from = this.lineAt(this.cursor);
-    let {p, k} = this.cursor;
-    for (;;) {
-      k += way;
-      if (k < 0 || k >= this.count(thread, p)) {
-        p += way;
-        if (p < 1 || p > thread.total) return false;
-        k = way < 0 ? this.count(thread, p) : -1;
-        continue;
-      }
-      const line = this.code.entries[this.code.blockStart[thread.block(p)] + k];
-      if (line && line !== from) break;
-    }
-    this.cursor = {thread, p, k};
-    return true;
-  }
-  step(way) {
-    if (!this.cursor) return;
-    if (this.move(way)) this.arrive();
-    else this.say(way < 0 ? 'The trace begins here' : 'The trace ends here');
-  }
-  // Back, but not into what was called.
-  stepOver() {
-    if (!this.cursor) return;
-    const {thread} = this.cursor;
-    const call = thread.callAt(this.cursor.p);
-    const depth = call === NONE ? 0 : thread.depth[call];
-    while (this.move(-1)) {
-      const inner = thread.callAt(this.cursor.p, depth + 1);
-      if (inner === NONE || thread.depth[inner] <= depth) {
-        this.arrive();
-        return;
-      }
-      const p = thread.begin[inner];
-      if (p < 1) break;
-      // The block that made the call; the next move looks at what stands in it.
-      this.cursor = {thread, p, k: this.count(thread, p)};
-    }
-    this.arrive();
-    this.say('The trace begins here');
-  }
-  // The last run of a line before the cursor.
-  goToLine(file, number) {
-    const line = this.code.lineIds.get(file * 16777216 + number);
-    const {thread} = this.cursor || {thread: this.selected.thread};
-    const holds = new Uint8Array(this.code.blockStart.length);
-    for (let block = 0; block + 1 < this.code.blockStart.length; ++block) {
-      for (let k = this.code.blockStart[block]; k < this.code.blockStart[block + 1]; ++k) {
-        if (this.code.entries[k] === line) holds[block] = 1;
-      }
-    }
-    const begin = this.cursor ? this.cursor.p : thread.total;
-    for (let turn = 0; turn < 2; ++turn) {
-      for (let p = turn ? thread.total : begin - 1; p >= 1; --p) {
-        if (!holds[thread.block(p)]) continue;
-        const start = this.code.blockStart[thread.block(p)];
-        let k = this.count(thread, p) - 1;
-        while (this.code.entries[start + k] !== line) --k;
-        this.cursor = {thread, p, k};
-        this.arrive();
-        return;
-      }
-    }
-  }
-  select(thread, call) {
-    this.selected = {thread, call};
-    // Where it ended, seen from within.
-    const p = Math.max(1, Math.min(thread.end[call], thread.total));
-    this.cursor = {thread, p, k: Math.max(0, this.count(thread, p) - 1)};
-    this.panel.show(thread, call);
-    this.panel.mark();
-    this.lanes.draw();
-    this.say(this.meta.names[thread.name[call]] + ', ' + this.panel.describe(thread, call));
   }
   // --- search ---
   search(text) {
@@ -185,17 +188,18 @@ class Page {
     this.match = {found, cursor: this.cursor};
     this.lanes.reveal(this.cursor.p - found.thread.total);
   }
-  // Where it ended, as of a call.
+  // To where an inlined run ended, as select() does for a call.
   selectRun({thread, call, runs, run}) {
     this.selected = {thread, call};
     this.cursor = {thread, p: runs.endP[run], k: runs.endK[run]};
     this.panel.show(thread, call);
     this.panel.follow();
-    const {code} = this, {names} = this.meta;
+    this.list.mark();
+    const {code, short} = this;
     const scope = runs.scope[run], around = code.scopeAround[scope];
     const site = code.place(code.scopeLine[scope]);
-    const into = around ? names[code.scopeName[around]] : call === NONE ? '' : names[thread.name[call]];
-    this.say(names[code.scopeName[scope]] + ', inlined' + (into && ' into ' + into) + (site && ' at ' + site));
+    const into = around ? short.get(code.scopeName[around]) : call === NONE ? '' : short.get(thread.name[call]);
+    this.say(short.get(code.scopeName[scope]) + ', inlined' + (into && ' into ' + into) + (site && ' at ' + site));
   }
   // --- buttons and keys ---
   dialog(text) {
@@ -210,32 +214,19 @@ class Page {
     root.classList.toggle('light', dark);
     this.lanes.draw();
   }
+  fit() {
+    if (!this.selected || this.selected.call === NONE) return;
+    const {thread, call} = this.selected;
+    this.lanes.show(thread.begin[call] - thread.total, thread.end[call] - thread.total);
+  }
   listen() {
-    const on = (id, act) => document.getElementById(id).addEventListener('click', act);
-    const thread = () => this.selected ? this.selected.thread : this.threads[0];
-    const keys = {
-      'w': () => this.lanes.zoom(0.7), 's': () => this.lanes.zoom(1 / 0.7),
-      '+': () => this.lanes.zoom(0.7), '-': () => this.lanes.zoom(1 / 0.7),
-      'a': () => this.lanes.pan(-80, 0), 'd': () => this.lanes.pan(80, 0),
-      'ArrowLeft': () => this.lanes.pan(-80, 0), 'ArrowRight': () => this.lanes.pan(80, 0),
-      'ArrowUp': () => this.lanes.pan(0, -60), 'ArrowDown': () => this.lanes.pan(0, 60),
-      '[': () => this.step(-1), ']': () => this.step(1), '{': () => this.stepOver(),
-      '0': () => this.lanes.whole(), 'End': () => this.toEnd(thread()),
-      'o': () => this.toWait(),
-      'i': () => this.selected && this.selected.call !== NONE && this.panel.toggle(),
-      'f': () => this.fit(), 'n': () => this.next(-1), 'N': () => this.next(1),
-      '/': () => document.getElementById('search').focus(),
-      '?': () => this.dialog(this.meta.keys),
-    };
-    on('back', keys['[']);
-    on('forward', keys[']']);
-    on('over', keys['{']);
-    on('crash', () => this.threads.length && keys.End());
-    on('all', keys['0']);
-    on('help', keys['?']);
-    on('text', () => this.dialog(this.meta.text));
-    on('theme', () => this.theme());
-    on('assembly', keys.i);
+    const bindings = keyBindings(this);
+    for (const {button, act} of bindings) {
+      if (button) document.getElementById(button).addEventListener('click', act);
+    }
+    document.getElementById('text').addEventListener('click', () => this.dialog(this.meta.text));
+    document.getElementById('theme').addEventListener('click', () => this.theme());
+    const acts = new Map(bindings.flatMap(({keys, act}) => keys.map((key) => [key, act])));
     const search = document.getElementById('search');
     search.addEventListener('input', () => this.search(search.value));
     document.addEventListener('keydown', (event) => {
@@ -244,19 +235,20 @@ class Page {
         if (event.key === 'Escape') document.getElementById('canvas').focus();
         return;
       }
+      if (event.key === 'Escape') this.tip.hide();
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target.tagName === 'SELECT' || document.getElementById('dialog').open) return;
-      const act = keys[event.key];
-      if (!act) return;
+      const act = acts.get(event.key);
+      // Keys that scroll do so where there is something to scroll.
+      if (!act || (event.key.startsWith('Arrow') && event.target.id === 'source')) return;
       event.preventDefault();
       act();
     });
+    window.addEventListener('hashchange', () => {
+      if (location.hash !== this.ownLink) this.goToLink();
+      this.ownLink = null;
+    });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.lanes.draw());
-  }
-  fit() {
-    if (!this.selected || this.selected.call === NONE) return;
-    const {thread, call} = this.selected;
-    this.lanes.show(thread.begin[call] - thread.total, thread.end[call] - thread.total);
   }
 }
 

@@ -1,7 +1,8 @@
 // The trace: columns of numbers, decoded from the blocks in the page.
 
 const NONE = 0xffffffff;
-const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3;
+const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3, BEGIN_ON_STACK = 5;
+const END_TAIL = 1;
 const END_NAMES = ['returned', 'went on by a jump', 'left by an exception or longjmp',
                    'its end was not recorded', 'had not returned',
                    'left by a switch of stacks'];
@@ -34,6 +35,10 @@ function duration(ns) {
     if (ns >= unit) return (ns / unit).toFixed(ns < 9.95 * unit ? 1 : 0) + name;
   }
   return ns + ' ns';
+}
+
+function counted(number, one, many) {
+  return number.toLocaleString() + ' ' + (number === 1 ? one : many);
 }
 
 class Reader {
@@ -78,7 +83,18 @@ class Code {
       code.scopeLine[i] = reader.number();
     }
     code.loadBlocks(reader);
+    code.findSource();
     return code;
+  }
+  // Steps by line go to lines whose text is here; where the page has no text at all, to lines of what
+  // is no library of the system. `own` are those outside of the system's headers.
+  findSource() {
+    const some = this.files.some((file) => file.text !== undefined);
+    this.hasSource = Uint8Array.from(this.lineFile, (number) => {
+      const file = this.files[number];
+      return number && (some ? file.text !== undefined : !file.system) ? 1 : 0;
+    });
+    this.own = this.hasSource.map((has, line) => has && !this.files[this.lineFile[line]].path.startsWith('/usr/') ? 1 : 0);
   }
   // Of each block its lines, and the scopes that begin in it, each at one of the lines.
   loadBlocks(reader) {
@@ -134,6 +150,8 @@ class Code {
     this.insnTexts = JSON.parse(document.getElementById('texts').textContent);
     this.insns = Uint32Array.from(ids);
   }
+  // The address and the text of each instruction of a block, by number.
+  instructionsOf(block) { return this.insns.subarray(this.insnStart[block], this.insnStart[block + 1]); }
   place(line) {
     if (!line) return '';
     const path = this.files[this.lineFile[line]].path;
@@ -173,7 +191,25 @@ class Thread {
                                 : new Uint16Array(raw.buffer, 0, raw.length >> 1);
     thread.total = thread.blocks.length;
     thread.sortByDepth();
+    thread.findStart(meta.names);
     return thread;
+  }
+  // Where the program's own code begins: `start` branches had run when main was called, or what the
+  // thread was made for; such calls have the depth `floor`. Both are 0 where neither is known.
+  findStart(names) {
+    this.start = this.floor = 0;
+    let end = -1;
+    for (let i = 0; i < this.n; ++i) {
+      const name = names[this.name[i]];
+      const within = name === 'start_thread' ? 1 : name === 'main' || name === 'main.main' ? 0 : -1;
+      // After an exec there is another main. A main that calls itself is one.
+      if (within < 0 || this.begin[i] < end) continue;
+      // Nothing is known of what was before it where it ran when the trace began.
+      const begin = this.how[i] & 7, first = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK;
+      this.start = first ? 0 : this.begin[i];
+      this.floor = this.depth[i] + within;
+      end = this.end[i];
+    }
   }
   sortByDepth() {
     this.levelStart = new Uint32Array(this.deepest + 2);
@@ -191,11 +227,11 @@ class Thread {
       this.levelName[at] = this.name[i];
     }
   }
-  // Where in `level` the first call of this depth stands that ends behind `position`.
+  // Where in `level` the first call of this depth stands that ends after `position`.
   firstAt(depth, position) {
     return this.firstBetween(this.levelStart[depth], this.levelStart[depth + 1], position);
   }
-  // Likewise, from `low` on, near which it is expected.
+  // The result of firstAt(), searched for from `low` on, near which it is expected.
   nextAt(depth, position, low) {
     const end = this.levelStart[depth + 1];
     let high = low;
@@ -211,6 +247,30 @@ class Thread {
       if (this.levelEnd[middle] > position) high = middle; else low = middle + 1;
     }
     return low;
+  }
+  // The line of the call that led to it: where the caller made it, or made the one that jumped to it.
+  siteOf(call) {
+    const depth = this.depth[call];
+    let at = this.firstAt(depth, this.end[call] - 1);
+    while (at < this.levelStart[depth + 1] && this.level[at] < call) ++at;
+    while ((this.how[call] & 7) === BEGIN_TAIL && at > this.levelStart[depth]) {
+      const before = this.level[at - 1];
+      if (this.how[before] >> 3 !== END_TAIL || this.end[before] !== this.begin[call]) break;
+      call = before;
+      --at;
+    }
+    return this.site[call];
+  }
+  // The block of another call that ran last before block p (-1), or runs first after it (1). 0: none.
+  otherCall(p, way) {
+    const call = this.callAt(p), depth = call === NONE ? 0 : this.depth[call] + 1;
+    let place = way < 0 ? (call === NONE ? 0 : this.begin[call]) : call === NONE ? Infinity : this.end[call] + 1;
+    if (depth <= this.deepest) {
+      const first = this.levelStart[depth], at = this.firstAt(depth, p - 1);
+      if (way < 0 && at > first) place = Math.max(place, this.levelEnd[at - 1]);
+      if (way > 0 && at < this.levelStart[depth + 1]) place = Math.min(place, this.levelBegin[at] + 1);
+    }
+    return place > this.total ? 0 : place;
   }
   // Whether it was entered by a signal (-1) or left by an exception (1), which is marked there.
   markOf(call) {
@@ -273,6 +333,12 @@ class Thread {
     let found = null;
     for (const off of this.off || []) if (off[0] + 1 < p) found = off;
     return found;
+  }
+  // What is said of the last gap that a step between two blocks passes; '': it passes none.
+  gapBetween(p, q) {
+    const low = Math.min(p, q), high = Math.max(p, q);
+    for (const [place, text] of this.gaps || []) if (place >= low && place < high) return text;
+    return '';
   }
   block(p) { return this.blocks[p - 1]; }
 }

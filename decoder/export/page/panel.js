@@ -1,6 +1,8 @@
 // The selected call in words: its callers, and its source with how often each line ran.
 
-const AROUND = 12, MOST_LINES = 3000, KEPT_COUNTS = 64;
+const AROUND = 12, MOST_LINES = 3000, MOST_CALLERS = 100, KEPT_COUNTS = 64;
+// What is shown in the place of a file.
+const INSTRUCTIONS = -1;
 
 function element(tag, text, click) {
   const made = document.createElement(tag);
@@ -24,42 +26,68 @@ class Panel {
     });
   }
   show(thread, call) {
-    const page = this.page;
     this.call.replaceChildren();
     if (call === NONE) {
       this.call.append(element('h2', 'No call is known here'));
-      return;
+    } else {
+      this.call.append(this.heading(thread.name[call]), element('div', this.describe(thread, call)),
+                       this.callers(thread, call));
     }
-    this.call.append(element('h2', page.meta.names[thread.name[call]]));
-    this.call.append(element('div', this.describe(thread, call)));
-    const list = element('ol');
-    let at = thread.parent[call];
-    for (let i = 0; at !== NONE && i < 100; ++i, at = thread.parent[at]) {
-      const target = at;
-      const item = element('li');
-      item.append(element('button', page.meta.names[thread.name[at]],
-                          () => page.select(thread, target)));
+    this.count(thread, call);
+  }
+  // The function's short name; a click shows all of it.
+  heading(name) {
+    const head = element('h2'), full = this.page.meta.names[name], short = this.page.short.get(name);
+    if (short === full) {
+      head.textContent = full;
+      return head;
+    }
+    const button = element('button', short, () => {
+      const long = button.getAttribute('aria-expanded') !== 'true';
+      button.textContent = long ? full : short;
+      button.setAttribute('aria-expanded', long);
+    });
+    button.title = full;
+    button.setAttribute('aria-expanded', false);
+    head.append(button);
+    return head;
+  }
+  // Each with the place of its call. Callers that a recursion made alike are one.
+  callers(thread, call) {
+    const {page} = this, list = element('ol');
+    for (let at = call; thread.parent[at] !== NONE && list.children.length < MOST_CALLERS;) {
+      const site = thread.siteOf(at), from = at = thread.parent[at], name = thread.name[from];
+      let alike = 1;
+      for (; thread.parent[at] !== NONE && thread.name[thread.parent[at]] === name && thread.siteOf(at) === site; ++alike) {
+        at = thread.parent[at];
+      }
+      const item = element('li'), times = alike > 1 ? ' \u00d7 ' + alike.toLocaleString() : '';
+      item.append(element('button', page.short.get(name) + times, () => page.select(thread, from)));
+      item.firstChild.title = page.meta.names[name];
+      if (site) item.append(element('span', page.code.place(site)));
       list.append(item);
     }
-    this.call.append(list);
-    this.count(thread, call);
+    return list;
   }
   describe(thread, call) {
     const how = thread.how[call];
     const begin = ['called', 'jumped to (tail call)', 'a signal handler',
-                   'running when the trace begins', 'going on, back on its stack'][how & 7];
+                   'running when the trace begins', 'going on, back on its stack',
+                   'running when the trace begins (from the stack)'][how & 7];
     const site = this.page.code.place(thread.site[call]);
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
-        (thread.end[call] - thread.begin[call]).toLocaleString() + ' branches' +
+        counted(thread.end[call] - thread.begin[call], 'branch', 'branches') +
         this.began(thread, call);
   }
   began(thread, call) {
-    const text = thread.timeText(thread.begin[call]);
+    const begin = thread.how[call] & 7;
+    const text = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK ? '' : thread.timeText(thread.begin[call]);
     return text && '; it began ' + text + ' before the end';
   }
-  // The blocks of the call's own code, each with how often it ran. Stepping comes back to the same
-  // few calls.
+  // The blocks of the call's own code, each with how often it ran; without a call, the present one.
+  // Stepping comes back to the same few calls.
   blocksOf(thread, call) {
+    if (call === NONE) return new Map([[thread.block(this.page.cursor.p), 1]]);
     const key = thread.title + ' ' + call;
     let blocks = this.counted.get(key);
     if (blocks === undefined) {
@@ -98,25 +126,32 @@ class Panel {
       option.value = file;
       this.file.append(option);
     }
-    if (this.instructions) this.showInstructions();
-    else if (order.length) this.showFile(order[0]);
-    else this.source.replaceChildren(element('pre', 'No lines are known of this call.'));
+    this.file.hidden = !order.length;
+    // Code without lines has its instructions to show.
+    this.hasLines = order.length > 0;
+    const shown = this.instructions || !this.hasLines;
+    document.getElementById('assembly').setAttribute('aria-pressed', shown);
+    if (shown) this.showInstructions();
+    else this.showFile(order[0]);
   }
   toggle() {
     this.instructions = !this.instructions;
     const {thread, call} = this.page.selected;
     this.show(thread, call);
+    this.follow();
   }
   async showInstructions() {
     const {selected, code} = this.page;
+    this.shown = INSTRUCTIONS;
     await code.loadInstructions();
-    if (this.page.selected !== selected || !this.instructions) return;
+    if (this.page.selected !== selected || this.shown !== INSTRUCTIONS) return;
     const counts = this.timesOf(this.blocksOf(selected.thread, selected.call), code.insnStart,
                                 code.insns);
     const order = [...counts.keys()].sort((a, b) => code.insnAt[a] - code.insnAt[b]);
     const table = element('table');
     for (const insn of order.slice(0, MOST_LINES)) {
       const row = element('tr');
+      row.dataset.insn = insn;
       const count = element('td', counts.get(insn).toLocaleString());
       count.className = 'count';
       const address = element('td', '0x' + code.insnAt[insn].toString(16));
@@ -124,8 +159,12 @@ class Panel {
       row.append(count, address, element('td', code.insnTexts[code.insnText[insn]]));
       table.append(row);
     }
-    this.shown = -1;
     this.source.replaceChildren(table);
+    if (!this.hasLines) {
+      this.source.prepend(element('p', order.length ? 'No lines are known of this code: its instructions.'
+                                                    : 'Nothing is known of this code.'));
+    }
+    this.mark();
   }
   lines(file) {
     let lines = this.texts.get(file);
@@ -162,12 +201,16 @@ class Panel {
       table.append(this.row(file, number, ran.get(number), lines ? lines[number - 1] : ''));
     }
     this.source.replaceChildren(table);
-    if (!lines) this.source.prepend(element('pre', 'The source file is not in this page.'));
+    if (!lines) {
+      this.source.prepend(element('p', 'The text of this file is not in the page: which lines ran, and how often. ' +
+                                       'i shows instructions.'));
+    }
     this.mark();
   }
   row(file, number, times, text) {
     const row = element('tr');
     row.dataset.line = number;
+    if (times) row.className = 'ran';
     const count = element('td');
     count.className = 'count';
     if (times) {
@@ -185,23 +228,37 @@ class Panel {
     const line = cursor ? this.page.lineAt(cursor) : 0;
     return line && code.lineFile[line] === file ? code.lineNumber[line] : 0;
   }
-  // Shows the line that the cursor stands on.
+  // Shows the line that the cursor stands on, or the instruction.
   follow() {
-    if (this.instructions) return;
     const line = this.page.lineAt(this.page.cursor);
-    if (!line) return;
+    if (this.shown === INSTRUCTIONS || !line) {
+      this.mark();
+      return;
+    }
     const file = this.page.code.lineFile[line];
     const has = this.source.querySelector(
         'tr[data-line="' + this.page.code.lineNumber[line] + '"]');
     if (this.shown !== file || !has) this.showFile(file); else this.mark();
   }
+  // The rows that the cursor stands on; the last one is its place.
+  currentRows() {
+    const {cursor, code} = this.page;
+    const find = (name, value) => this.source.querySelector('tr[data-' + name + '="' + value + '"]');
+    if (this.shown !== INSTRUCTIONS) {
+      const now = this.currentLine(this.shown);
+      return now ? [find('line', now)].filter(Boolean) : [];
+    }
+    if (!cursor || !code.insns) return [];
+    return [...code.instructionsOf(cursor.thread.block(cursor.p))].map((insn) => find('insn', insn)).filter(Boolean);
+  }
   mark() {
-    for (const row of this.source.querySelectorAll('tr.now')) row.className = '';
-    const now = this.currentLine(this.shown);
-    const row = now && this.source.querySelector('tr[data-line="' + now + '"]');
+    for (const row of this.source.querySelectorAll('tr.now, tr.block')) row.classList.remove('now', 'crash', 'block');
+    const rows = this.currentRows(), row = rows.pop();
     if (!row) return;
+    for (const one of rows) one.classList.add('block');
     const {cursor} = this.page;
-    row.className = cursor.p === cursor.thread.total && cursor.thread.died ? 'now crash' : 'now';
+    row.classList.add('now');
+    if (cursor.p === cursor.thread.total && cursor.thread.died) row.classList.add('crash');
     // Not scrollIntoView: on a narrow screen that moves the whole page.
     const box = this.source.getBoundingClientRect();
     const at = row.getBoundingClientRect();

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <csignal>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -18,6 +19,8 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
+/// Room for a signal's frame below the middle.
+constexpr std::size_t kStackBytes = 16 * kPageBytes;
 constexpr std::size_t kRcx = 1;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kR10 = 10;
@@ -32,10 +35,13 @@ class MissRoutineTest : public testing::Test {
     write_far_jump(code_.bytes().subspan(kPageBytes / 2),
                    std::bit_cast<std::uintptr_t>(&bt_test_leave));
     for (std::size_t i = 0; i < before_.general.size(); ++i) before_.general.at(i) = 0x1111 * i;
-    before_.general[kRsp] = stack_.address().value() + kPageBytes / 2;
+    before_.general[kRsp] = stack_.address().value() + kStackBytes / 2;
     before_.flags = 0xad7;  // all of them set
     // Nobody has these ids: instead of stopping, it goes back to where it asks.
-    slot(Slot::kProcessId) = 0;
+    // Its trap leads to where it asks again, as nobody is there who would stop it.
+    static const bool handled = std::signal(SIGTRAP, [](int) {}) != SIG_ERR;
+    EXPECT_TRUE(handled);
+    slot(Slot::kMaskAt) = std::bit_cast<std::uintptr_t>(&slot(Slot::kMask));
     slot(Slot::kRequest) = 0;
     slot(Slot::kAnswer) = 0;
     slot(Slot::kRseqArea) = 0;
@@ -96,7 +102,7 @@ class MissRoutineTest : public testing::Test {
 
   Pages code_{kPageBytes, false};
   MissRoutine routine_ = make_miss_routine(code_.address());
-  Pages stack_{kPageBytes, false};
+  Pages stack_{kStackBytes, false};
   TraceeAddr answer_;
   TraceeAddr direct_;
   MachineState before_;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <ostream>
 
+#include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -157,6 +159,34 @@ TEST_F(TranslatedCalls, SeeTheirNumberWhenTheyAreMade) {
   EXPECT_TRUE(makes_number(SYS_futex, 0x81, CallCheck::kUsualFutex));
   EXPECT_FALSE(makes_number(SYS_futex, 0x82, CallCheck::kUsualFutex));
   EXPECT_FALSE(makes_number(SYS_getpid, 0x81, CallCheck::kUsualFutex));
+}
+
+TEST_F(TranslatedCalls, OpenFilesButNotForWritingWhatIsThere) {
+  auto flags = run_.policy().subspan(static_cast<std::size_t>(Policy::kOpenFlags), 256);
+  flags[O_RDWR] = 1;
+  for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{O_CLOEXEC}, 1UL << 40U}) {
+    EXPECT_TRUE(makes(CallCheck::kOpen, 0x5000, O_RDONLY | more));
+    EXPECT_FALSE(makes(CallCheck::kOpen, 0x5000, O_RDWR | more));
+    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_RDWR, O_RDWR, 0, O_RDONLY | more));
+    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, 0x5000, 0, O_RDWR | more));
+  }
+}
+
+TEST_F(TranslatedCalls, WriteToFilesThatNobodyWatches) {
+  auto files = run_.policy().subspan(static_cast<std::size_t>(Policy::kWatchedFiles), 256);
+  files[3] = 1;
+  EXPECT_TRUE(makes(CallCheck::kWrite, 1, 0x5000));
+  EXPECT_FALSE(makes(CallCheck::kWrite, 3, 0x5000));
+  EXPECT_FALSE(makes(CallCheck::kWrite, 259, 0x5000));
+}
+
+TEST_F(TranslatedCalls, TraceButLetNobodyBeTraced) {
+  for (const auto request : {PTRACE_PEEKDATA, PTRACE_CONT, PTRACE_DETACH, PTRACE_INTERRUPT}) {
+    EXPECT_TRUE(makes(CallCheck::kTrace, static_cast<std::uint64_t>(request), 77));
+  }
+  for (const auto request : {PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE}) {
+    EXPECT_FALSE(makes(CallCheck::kTrace, static_cast<std::uint64_t>(request), 77));
+  }
 }
 
 TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {

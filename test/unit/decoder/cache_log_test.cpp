@@ -85,6 +85,20 @@ TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
   }
 }
 
+TEST_F(CacheLogTest, WhatIsClearedIsAGap) {
+  CacheLog log{exits_, 1};
+  const std::array<std::uint32_t, 2> held{0, 0};
+  log.add_numbers(held);
+  log.add_record(async_transfer(0x300_ta, 0x999_ta));
+  log.hold_numbers(held);
+  log.clear();
+  EXPECT_TRUE(log.empty());
+  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  const std::vector<Record> expected{gap(GapReason::kOverflow, {}, 0x100_ta),
+                                     branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
+  EXPECT_EQ(drained(log), expected);
+}
+
 TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
   using Pin = std::pair<std::uint64_t, std::size_t>;
   CacheLog log{exits_, 1};

@@ -42,7 +42,7 @@ TEST(CallFilters, SayWhyTranslatedCodeMustNotRun) {
 
 TEST(CallFilters, KnowWhatThreadsAndPagesMayDo) {
   EXPECT_TRUE(let_threads_stop({}));
-  EXPECT_FALSE(let_threads_stop(killing(SYS_tgkill)));
+  EXPECT_FALSE(let_threads_stop(killing(SYS_rt_sigprocmask)));
   EXPECT_TRUE(let_pages_be_quiet({}));
   EXPECT_TRUE(let_pages_be_quiet(killing(SYS_mprotect, PROT_GROWSDOWN)));
   // What was taken could not be given back.

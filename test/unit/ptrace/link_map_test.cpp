@@ -116,6 +116,7 @@ TEST_P(LinkMaps, ListsLibrariesApartFromTheProgram) {
   const auto list = image_.read();
   ASSERT_TRUE(list);
   EXPECT_EQ(list->main, 0x8000_ta);
+  EXPECT_EQ(list->debug_pointer, TraceeAddr{kDynamic + 3 * GetParam()});
   ASSERT_EQ(list->entries.size(), 1U);
   EXPECT_EQ(list->entries[0], (LinkMapEntry{"/lib/libc.so.6", 0x8400_ta, 0x30000_ta, 0x30010_ta,
                                             TraceeAddr{kDebug}}));

@@ -72,6 +72,21 @@ TEST(Demangle, NamesAreAsTheirSourceHasThem) {
   EXPECT_EQ(demangled("_ZN1a1bEi.part.0"), "a::b(int) [.part.0]");
   EXPECT_EQ(demangled("memcpy@@GLIBC_2.14"), "memcpy");
   EXPECT_EQ(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+  EXPECT_EQ(demangled("_ZN34_$LT$t..Sq$u20$as$u20$t..Shape$GT$4area17h8803e5e9459df680E"),
+            "<t::Sq as t::Shape>::area");
+  EXPECT_EQ(demangled("_ZN1t4main28_$u7b$$u7b$closure$u7d$$u7d$17h040df9b2d6e50383E.llvm.77"),
+            "t::main::{{closure}} [.llvm.77]");
+  EXPECT_EQ(demangled("_ZN4core3ops8function6FnOnce40call_once$u7b$$u7b$vtable.shim$u7d$$u7d$"
+                      "17h8803e5e9459df680E"),
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}");
+  EXPECT_EQ(demangled("_ZN68_$LT$$RF$$u5b$T$u5d$$u20$as$u20$core..iter..traits..IntoIterator$GT$"
+                      "9into_iter17h8803e5e9459df680E"),
+            "<&[T] as core::iter::traits::IntoIterator>::into_iter");
+  // Another language's name may look alike: its hash is none.
+  EXPECT_EQ(demangled("_ZN1a17h8803e5e9459df68xEv"), "a::h8803e5e9459df68x()");
+  EXPECT_EQ(demangled("_RNCNvCsjMaewn57Afh_1t4main0"), "t::main::{closure#0}");
+  EXPECT_EQ(demangled("_RNvXCsjMaewn57Afh_1tNtB2_2SqNtB2_5Shape4area"),
+            "<t::Sq as t::Shape>::area");
   EXPECT_EQ(demangled("_RNvCs3mSbOeLENLV_4test4main"), "test::main");
   EXPECT_EQ(demangled("_RNvNtCsjrHSEGnQ3l9_3std2io4copy.llvm.12"), "std::io::copy [.llvm.12]");
   EXPECT_EQ(demangled("_Rnonsense"), "_Rnonsense");

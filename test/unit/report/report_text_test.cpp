@@ -120,7 +120,12 @@ TEST(ReportText, MarkdownStaysInItsFences) {
 
 TEST(ReportText, MarkdownKeepsItsBound) {
   constexpr std::size_t kMost = 20000;
-  const std::string text = report_markdown(hostile(1000), kMost);
+  Report report = hostile(1000);
+  // Threads that do the same would be told of once.
+  for (ReportThread& thread : report.threads) {
+    thread.rows.front().line = thread.tid;
+  }
+  const std::string text = report_markdown(report, kMost);
   EXPECT_LT(text.size(), kMost);
   EXPECT_THAT(text, HasSubstr("more threads are left out"));
 }

@@ -150,6 +150,13 @@ TEST_F(LibrariesTest, AnEmptyListIsWellFormed) {
   EXPECT_EQ(read("libraries-svr4"), "E01");
 }
 
+TEST_F(LibrariesTest, TellsLldbWhereTheLinkerPutsItsAddress) {
+  target.all.at(0x1f).link_maps->debug_pointer = TraceeAddr{0x7ffff7abc8};
+  EXPECT_EQ(ask("qShlibInfoAddr"), "7ffff7abc8");
+  target.all.at(0x1f).link_maps.reset();
+  EXPECT_EQ(ask("qShlibInfoAddr"), "E01");
+}
+
 TEST_F(QXferTest, ReadsAndWritesSignalInformation) {
   target.thread(thread).siginfo[0] = 11;
   EXPECT_EQ(read("siginfo").size(), 129U);

@@ -1,0 +1,190 @@
+#include "decoder/report/failure_calls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace backtrail::decoder {
+namespace {
+
+/// Beginnings of names. Nobody calls these without a failure.
+constexpr std::array kSure{
+    // Rust
+    std::string_view{"core::panicking::"}, std::string_view{"std::panicking::begin_panic"},
+    std::string_view{"std::panicking::rust_panic"}, std::string_view{"rust_panic"},
+    std::string_view{"rust_begin_unwind"}, std::string_view{"core::result::unwrap_failed"},
+    std::string_view{"core::option::expect_failed"},
+    std::string_view{"core::option::unwrap_failed"}, std::string_view{"core::slice::index::slice_"},
+    // C and C++
+    std::string_view{"__assert_fail"}, std::string_view{"__assert_perror_fail"},
+    std::string_view{"abort"}, std::string_view{"__stack_chk_fail"},
+    std::string_view{"__fortify_fail"}, std::string_view{"__chk_fail"},
+    std::string_view{"std::terminate"}, std::string_view{"__cxxabiv1::__terminate"},
+    std::string_view{"__cxa_pure_virtual"}, std::string_view{"std::__glibcxx_assert_fail"},
+    std::string_view{"testing::internal::AssertHelper::"},
+    // Go
+    std::string_view{"runtime.gopanic"}, std::string_view{"runtime.throw"},
+    std::string_view{"runtime.fatal"},
+    // sanitizers
+    std::string_view{"__asan_report_"}, std::string_view{"__asan::Report"},
+    std::string_view{"__ubsan_handle_"}, std::string_view{"__ubsan::ScopedReport::ScopedReport"},
+    std::string_view{"__tsan::Report"}, std::string_view{"__msan_warning"},
+    std::string_view{"__msan::Report"}, std::string_view{"__hwasan::Report"},
+    std::string_view{"__sanitizer::HandleDeadlySignal"},
+    std::string_view{"__sanitizer::StartReportDeadlySignal"}};
+
+constexpr std::array kLeave{std::string_view{"__cxa_throw"},
+                            std::string_view{"__cxa_rethrow"},
+                            std::string_view{"std::__throw_"},
+                            std::string_view{"std::rethrow_exception"},
+                            std::string_view{"_Unwind_RaiseException"},
+                            std::string_view{"_Unwind_ForcedUnwind"},
+                            std::string_view{"pthread_exit"},
+                            std::string_view{"__pthread_exit"}};
+
+/// What their own functions' names, and names of functions that they stand in for, begin with.
+constexpr std::array kRuntime{
+    std::string_view{"__asan"},          std::string_view{"__ubsan"},
+    std::string_view{"__tsan"},          std::string_view{"__msan"},
+    std::string_view{"__hwasan"},        std::string_view{"__lsan"},
+    std::string_view{"__sanitizer"},     std::string_view{"__interceptor_"},
+    std::string_view{"___interceptor_"}, std::string_view{"__interception"}};
+
+template <std::size_t kCount>
+bool begins_with_one(std::string_view name, const std::array<std::string_view, kCount>& list) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+/// The function's own name: without namespaces, arguments and template arguments.
+std::string_view last_part(std::string_view name) {
+  name = name.substr(0, name.find_first_of("(<"));
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+}
+
+bool has_a_word(std::string_view name) {
+  constexpr std::array kWords{std::string_view{"fail"}, std::string_view{"panic"},
+                              std::string_view{"assert"}, std::string_view{"fatal"}};
+  std::string small{last_part(name)};
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return small.find(word) != std::string::npos; });
+}
+
+class Signs {
+ public:
+  explicit Signs(Symbols& symbols) : symbols_{symbols} {}
+  FailureSign of(const Call& call) {
+    const auto [known, is_new] = known_.try_emplace(call.function.id, FailureSign::kNone);
+    if (is_new && call.function.known()) {
+      known->second = failure_sign(symbols_.function_name(call.function.id));
+    }
+    return known->second;
+  }
+
+ private:
+  Symbols& symbols_;
+  std::unordered_map<std::uint32_t, FailureSign> known_;
+};
+
+/// A sanitizer's library, or a program with one in it: the function's name says so, or the
+/// library's.
+bool is_runtime(const Call& call, Symbols& symbols) {
+  const std::string module = symbols.module_place(call.first);
+  const std::string_view file = std::string_view{module}.substr(0, module.find('+'));
+  if (file.find("san.so") != std::string_view::npos ||
+      (file.starts_with("libclang_rt.") && file.find("san") != std::string_view::npos)) {
+    return true;
+  }
+  if (!call.function.known()) return false;
+  const std::string& name = symbols.function_name(call.function.id);
+  // Handlers of UndefinedBehaviorSanitizer stand in no namespace: handleShiftOutOfBoundsImpl(...).
+  return begins_with_one(name, kRuntime) || name.find("__ubsan::") != std::string::npos;
+}
+
+}  // namespace
+
+FailureSign failure_sign(std::string_view function) {
+  if (begins_with_one(function, kSure)) return FailureSign::kSure;
+  if (begins_with_one(function, kLeave)) return FailureSign::kLeave;
+  return has_a_word(function) ? FailureSign::kName : FailureSign::kNone;
+}
+
+FailureCall find_failure(std::span<const Call> calls, Symbols& symbols, FailureSign least,
+                         bool only_open) {
+  Signs signs{symbols};
+  FailureCall out;
+  // Made by such a call, at whatever depth, or in the place of one by a jump.
+  std::vector<FailureSign> within(calls.size(), FailureSign::kNone);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Call& call = calls[i];
+    const FailureSign above = call.parent == kNoCall ? FailureSign::kNone : within[call.parent];
+    const FailureSign own = signs.of(call);
+    within[i] = std::max(above, own);
+    if (own < least || own <= above || own < out.sign) continue;
+    if (only_open && call.end != CallEnd::kOpen) continue;
+    // A jump from another such call goes on with that one's failure.
+    if (call.begin == CallBegin::kTailCalled && out.index != kNoCall && out.sign == own &&
+        calls[out.index].end == CallEnd::kTailCalled &&
+        calls[out.index].end_position == call.begin_position) {
+      continue;
+    }
+    out = {i, own};
+  }
+  return out;
+}
+
+std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
+                                    std::uint64_t most, Symbols& symbols) {
+  std::unordered_map<TraceeAddr, bool> failures;  // By where a branch led.
+  const auto is_failure = [&](TraceeAddr to) {
+    const auto [known, is_new] = failures.try_emplace(to, false);
+    if (is_new) {
+      const FunctionRef function = symbols.at(to);
+      known->second = function.known() && function.entry == to &&
+                      failure_sign(symbols.function_name(function.id)) == FailureSign::kSure;
+    }
+    return known->second;
+  };
+  std::uint64_t records = 0;
+  std::uint64_t oldest = 0;  // Records up to it, and it.
+  archive.visit(tid, most, [&](std::span<const Record> some) {
+    for (const Record& record : some) {
+      ++records;
+      if (oldest == 0 && is_failure(record.to)) oldest = records;
+    }
+  });
+  return oldest == 0 ? 0 : records - oldest + 1;
+}
+
+TraceeAddr made_at(std::span<const Call> calls, std::size_t index) {
+  for (std::size_t i = index; calls[index].begin == CallBegin::kTailCalled && i-- > 0;) {
+    if (calls[i].parent != calls[index].parent || calls[i].end != CallEnd::kTailCalled ||
+        calls[i].end_position != calls[index].begin_position) {
+      continue;
+    }
+    index = i;
+  }
+  return calls[index].site;
+}
+
+std::size_t report_call(std::span<const Call> calls, Symbols& symbols, std::uint64_t position) {
+  std::size_t innermost = kNoCall;
+  for (std::size_t i = 0; i < calls.size() && calls[i].begin_position <= position; ++i) {
+    if (calls[i].end_position > position) innermost = i;
+  }
+  if (innermost == kNoCall) return kNoCall;
+  std::size_t outermost = innermost;
+  for (std::size_t at = calls[innermost].parent; at != kNoCall; at = calls[at].parent) {
+    if (!is_runtime(calls[at], symbols)) break;
+    outermost = at;
+  }
+  return outermost;
+}
+
+}  // namespace backtrail::decoder

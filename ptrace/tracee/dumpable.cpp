@@ -1,0 +1,39 @@
+#include "ptrace/tracee/dumpable.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// fs.suid_dumpable is 2: root gets cores of programs that have changed their user.
+bool root_gets_all() {
+  const auto text = ProcFs{}.read("sys/fs/suid_dumpable");
+  return text && text->starts_with('2') && ::geteuid() == 0;
+}
+
+/// The kernel gives the files of processes that are not dumpable to root.
+bool files_are_roots(pid_t pid) {
+  const auto status = ProcFs{}.status(pid);
+  struct stat facts {};
+  return status && ::stat(ProcFs{}.path(pid, "").c_str(), &facts) == 0 &&
+         facts.st_uid != status->effective_uid;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_dumpable(const Process& process) {
+  if (process.asked_not_to_be_dumped) {
+    return "it has asked that no core be kept of it (prctl(PR_SET_DUMPABLE, 0))";
+  }
+  if (files_are_roots(process.pid()) && !root_gets_all()) {
+    return "it is not dumpable: it has asked for that, or has changed its user, or its file may be "
+           "executed and not read";
+  }
+  return std::nullopt;
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,127 @@
+// Threads that hit a breakpoint whose condition is false, all the time: nobody else has to wait for
+// long, and no hit is lost or looked at twice.
+
+#include <csignal>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine_driver.hpp"
+#include "symbols.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr const char* kProgram = "hot_threads";
+
+/// How it is recorded.
+enum class Recorded { kNot, kStep, kCache };
+
+struct FalseConditions : testing::TestWithParam<Recorded> {
+  FalseConditions()
+      : driver{GetParam() == Recorded::kStep ? SourceKind::kStep : SourceKind::kCache} {}
+
+  void launch(const std::vector<std::string>& arguments) {
+    pid = driver.launch(kProgram, arguments);
+    ASSERT_NE(pid, 0);
+    if (GetParam() == Recorded::kNot) return;
+    ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kPt}));
+  }
+  /// With a condition that counts and is false.
+  void insert(const std::string& symbol) {
+    ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kSoftware,
+                                           .address = symbol_of(kProgram, symbol),
+                                           .condition = [this](ThreadId id) {
+                                             ++hits[id];
+                                             return false;
+                                           }}));
+  }
+  /// Runs on with the signals that have been reported, up to the next event.
+  std::optional<StopEvent> go_on() {
+    std::vector<std::pair<ThreadId, ResumeAction>> orders;
+    for (const Process* process : driver.engine.processes()) {
+      for (const auto& thread : process->threads()) {
+        const bool is_it = last && last->kind == StopKind::kSignal && last->thread == thread->id();
+        orders.emplace_back(thread->id(), ResumeAction{.signal = is_it ? last->signal : 0});
+      }
+    }
+    EXPECT_TRUE(driver.engine.resume(orders));
+    last = driver.await();
+    return last;
+  }
+
+  EngineDriver driver;
+  pid_t pid = 0;
+  std::map<ThreadId, int> hits;
+  std::optional<StopEvent> last;
+};
+
+TEST_P(FalseConditions, OfSomeThreadsDoNotHideASignalOfAnother) {
+  constexpr std::size_t kThreads = 6;
+  launch({std::to_string(kThreads), "0"});
+  insert("hot");
+  for (int signals = 0; signals < 20 || hits.size() < kThreads; ++signals) {
+    const auto event = go_on();
+    ASSERT_TRUE(event) << "after " << signals << " signals";
+    ASSERT_EQ(event->kind, StopKind::kSignal);
+    ASSERT_EQ(event->signal, SIGUSR1);
+  }
+}
+
+TEST_P(FalseConditions, AreLookedAtOnceForEachTimeThatAThreadGetsThere) {
+  constexpr int kThreads = 4;
+  constexpr int kCalls = 100;
+  launch({std::to_string(kThreads), std::to_string(kCalls)});
+  insert("hot");
+  const TraceeAddr done = symbol_of(kProgram, "calls_done");
+  ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kSoftware, .address = done}));
+  do {
+    ASSERT_TRUE(go_on());
+  } while (last->kind == StopKind::kSignal);
+  EXPECT_EQ(last->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_EQ(hits.size(), static_cast<std::size_t>(kThreads));
+  for (const auto& [id, count] : hits) EXPECT_EQ(count, kCalls) << id.tid;
+}
+
+TEST_P(FalseConditions, OnASystemCallThatBlocksLetOthersRun) {
+  launch({"sleep"});
+  insert("blocking_call");
+  const auto event = go_on();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->exit_code, 0);
+  EXPECT_EQ(hits.size(), 1U);
+}
+
+TEST_P(FalseConditions, DoNotKeepTheClientsStopWaiting) {
+  launch({"6", "0"});
+  ASSERT_TRUE(go_on());  // of the first one, which then waits
+  insert("hot");
+  for (int stops = 0; stops < 20; ++stops) {
+    std::vector<std::pair<ThreadId, ResumeAction>> orders;
+    for (const auto& thread : driver.engine.find(pid)->threads()) {
+      if (thread->tid() != pid) orders.emplace_back(thread->id(), ResumeAction{});
+    }
+    ASSERT_TRUE(driver.engine.resume(orders));
+    driver.engine.pump(-1);
+    driver.engine.interrupt();
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kSignal);
+    EXPECT_EQ(event->signal, SIGINT);
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Recorded>& tested) {
+  if (tested.param == Recorded::kNot) return "Native";
+  return tested.param == Recorded::kStep ? "Step" : "Cache";
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, FalseConditions,
+                         testing::Values(Recorded::kNot, Recorded::kStep, Recorded::kCache),
+                         name_of);
+
+}  // namespace
+}  // namespace backtrail::tracee
