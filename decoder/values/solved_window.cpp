@@ -14,9 +14,8 @@ SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
     solver_ = std::make_unique<ValueSolver>(*graph_, end, changes);
     solver_->solve();
     begin_ = graph_->begin();
-    consistent_ = solver_->consistent();
-    if (!consistent_) return;
     const std::optional<ValueSolver::Flaw> flaw = solver_->flaw(window_);
+    consistent_ = solver_->consistent();
     if (!flaw) return;
     if (flaw->change && changes.size() < kMostChanges) {
       changes.push_back(*flaw->change);

@@ -95,8 +95,8 @@ const Row* row_of(std::uint64_t number) {
   return found == std::end(kRows) ? nullptr : found;
 }
 
-std::optional<CallEffects> table_effects(const Row& row, std::span<const Known> in) {
-  CallEffects effects;
+std::optional<std::vector<MemoryRange>> written(const Row& row, std::span<const Known> in) {
+  std::vector<MemoryRange> writes;
   for (const Buffer& buffer : row.buffers) {
     if (buffer.argument == kNoArgument) continue;
     const Known& at = in[static_cast<std::size_t>(buffer.argument)];
@@ -109,9 +109,9 @@ std::optional<CallEffects> table_effects(const Row& row, std::span<const Known> 
     }
     if (at.value == 0 || bytes == 0) continue;
     if (at.value + bytes < at.value) return std::nullopt;
-    effects.writes.push_back({at.value, bytes});
+    writes.push_back({at.value, bytes});
   }
-  return effects;
+  return writes;
 }
 
 MemoryRange whole_pages(std::uint64_t begin, std::uint64_t bytes) {
@@ -121,7 +121,7 @@ MemoryRange whole_pages(std::uint64_t begin, std::uint64_t bytes) {
 
 std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const Known> in,
                                            const Known& out) {
-  CallEffects effects;
+  CallEffects effects{std::vector<MemoryRange>{}, std::nullopt, false};
   constexpr std::uint64_t kLowestError = ~std::uint64_t{4094};
   constexpr std::uint64_t kTcGets = 0x5401;
   constexpr std::uint64_t kDupFdCloexec = 1030;
@@ -143,15 +143,12 @@ std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const
       effects.mapping = whole_pages(in[1].value, in[2].value);
       break;
     case 12:  // brk
-      if (in[1].all() && in[1].value == 0) return effects;
-      if (!out.all()) return std::nullopt;
-      effects.whole_mapping = out.value - 1;
+      effects.heap = !in[1].all() || in[1].value != 0;
       break;
     case 16:  // ioctl
-      if (!in[2].all(32) || (in[2].value & 0xffffffff) != kTcGets || !in[3].all()) {
-        return std::nullopt;
-      }
-      effects.writes.push_back({in[3].value, 64});
+      if (!in[2].all(32) || (in[2].value & 0xffffffff) != kTcGets) return std::nullopt;
+      effects.writes.reset();
+      if (in[3].all()) effects.writes = {{in[3].value, 64}};
       break;
     case 72:  // fcntl: commands on descriptors and their flags
       if (!in[2].all(32)) return std::nullopt;
@@ -191,9 +188,13 @@ std::optional<CallEffects> call_effects(const std::array<Known, 7>& in, const Kn
   const std::uint64_t number = in[0].value & 0xffffffff;
   constexpr std::uint64_t kFutex = 202;
   if (number == kFutex) {
-    return only_waits(in[2]) ? std::optional<CallEffects>{CallEffects{}} : std::nullopt;
+    CallEffects effects;
+    if (only_waits(in[2])) effects.writes.emplace();
+    return effects;
   }
-  if (const Row* row = row_of(number)) return table_effects(*row, in);
+  if (const Row* row = row_of(number)) {
+    return CallEffects{written(*row, in), std::nullopt, false};
+  }
   return mapping_effects(number, in, out);
 }
 

@@ -17,17 +17,17 @@ struct MemoryRange {
 };
 
 struct CallEffects {
-  /// At most three ranges that the kernel may write.
-  std::vector<MemoryRange> writes;
+  /// At most three ranges that the kernel may write; nullopt: not known yet, or anywhere.
+  std::optional<std::vector<MemoryRange>> writes;
   /// A range whose mapping or permissions may differ before and after.
   std::optional<MemoryRange> mapping;
-  /// The mapping at this address may differ as a whole (brk).
-  std::optional<std::uint64_t> whole_mapping;
+  /// The heap's mapping may differ (brk).
+  bool heap = false;
 };
 
 /// @param in   Number and six arguments, as far as known.
 /// @param out  The result, as far as known.
-/// @return nullopt: not known yet, or a call that may change anything.
+/// @return nullopt: not known yet, or a call that may change any mapping.
 [[nodiscard]] std::optional<CallEffects> call_effects(
     const std::array<arch::x86::values::Known, 7>& in, const arch::x86::values::Known& out);
 

@@ -1,6 +1,10 @@
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "decoder/values/value_solver.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 namespace backtrail::decoder::values {
 
@@ -11,6 +15,7 @@ ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingCh
       end_{end},
       changes_{std::move(changes)},
       barriers_{graph.accesses.size()},
+      hard_{graph.accesses.size()},
       address_(graph.accesses.size()),
       place_(graph.accesses.size(), Place::kOpen),
       effects_(graph.calls.size()) {
@@ -67,7 +72,7 @@ void ValueSolver::enqueue(std::uint32_t item) {
 void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
   Known& known = graph_.known[var];
   const std::uint64_t before = known.mask;
-  if (!known.learn(value, mask)) graph_.consistent = false;
+  if (!known.learn(value, mask)) { graph_.consistent = false; if (getenv("BT_DBG")) fprintf(stderr,"CONTRA learn var %u\n", var); }
   if (known.mask == before) return;
   for (std::uint32_t i = first_use_[var]; i < first_use_[var + 1]; ++i) enqueue(uses_[i]);
 }
@@ -75,7 +80,12 @@ void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
 void ValueSolver::relate(const Node& node) {
   std::array<Known, x86::kMaxRefs> values;
   for (unsigned i = 0; i < node.count; ++i) values[i] = graph_.known[node.vars[i]];
-  if (!x86::deduce(node.relation, std::span{values}.first(node.count))) graph_.consistent = false;
+  if (!x86::deduce(node.relation, std::span{values}.first(node.count))) {
+    if (getenv("BT_DBG")) { fprintf(stderr,"CONTRA op %d w %d p %d q %d\n",(int)node.relation.op,node.relation.width,node.relation.p,node.relation.q); for (unsigned i=0;i<node.count;++i) fprintf(stderr,"  v%u %lx/%lx\n",node.vars[i],graph_.known[node.vars[i]].value,graph_.known[node.vars[i]].mask);
+      for (size_t p = graph_.begin(); p < graph_.end(); ++p) for (Slot s=0;s<x86::kSlotCount;++s) for (unsigned i=0;i<node.count;++i) if (graph_.reg(p,s)==node.vars[i]) { fprintf(stderr, "   var %u is slot %u at %zu\n", node.vars[i], s, p); p = graph_.end()-1; break; }
+    }
+    graph_.consistent = false;
+  }
   for (unsigned i = 0; i < node.count; ++i) learn(node.vars[i], values[i].value, values[i].mask);
 }
 
@@ -83,7 +93,7 @@ void ValueSolver::solve() {
   for (std::uint32_t item = static_cast<std::uint32_t>(queued_.size()); item > 0; --item) {
     enqueue(item - 1);
   }
-  while (!queue_.empty() && graph_.consistent) {
+  while (!queue_.empty()) {
     const std::uint32_t item = queue_.front();
     queue_.pop_front();
     queued_[item] = false;
@@ -115,6 +125,7 @@ void ValueSolver::handle_access(std::uint32_t access) {
     place(access, base.value + static_cast<std::uint64_t>(a.offset));
   } else if (a.kind == AccessKind::kStore) {
     narrow(access);
+    if (graph_.known[a.value].all(8U * a.size) && hard_.contains(access)) make_refutable(access);
   }
 }
 
@@ -159,6 +170,7 @@ void ValueSolver::place(std::uint32_t access, std::uint64_t address) {
   }
   if (a.kind == AccessKind::kStore) {
     barriers_.remove(access);
+    hard_.erase(access);
     wake_around(access);
   }
   if (place_[access] == Place::kListed) spread(access);
@@ -175,6 +187,7 @@ void ValueSolver::narrow(std::uint32_t access) {
   const std::uint64_t high = (base.value | ~base.mask) + offset + a.size - 1;
   if (low > high || barriers_.within(access, low, high)) return;
   barriers_.bound(access, low, high);
+  hard_.erase(access);
   wake_around(access);
 }
 
@@ -192,6 +205,7 @@ void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::u
   if (bytes != 0 && begin + bytes - 1 < begin) return;
   place_[access] = Place::kUnstable;
   address_[access] = begin;
+  hard_.erase(access);
   if (bytes == 0) {
     barriers_.remove(access);
   } else {
@@ -211,28 +225,44 @@ void ValueSolver::handle_frame(const SignalFrame& frame) {
 }
 
 void ValueSolver::handle_call(std::size_t index) {
-  if (effects_[index]) return;
+  if (effects_[index] && effects_[index]->writes) return;
   const SystemCall& call = graph_.calls[index];
   std::array<Known, 7> in;
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = graph_.known[call.in[i]];
   effects_[index] = call_effects(in, graph_.known[call.result]);
-  if (!effects_[index]) return;
-  const auto& writes = effects_[index]->writes;
+  if (!effects_[index] || !effects_[index]->writes) return;
+  const auto& writes = *effects_[index]->writes;
   for (unsigned i = 0; i < kCallAccesses; ++i) {
     const MemoryRange range = i < writes.size() ? writes[i] : MemoryRange{};
     settle_range(call.first_access + i, range.begin, range.bytes);
   }
 }
 
-/// A barrier is gone or narrower: accesses on both of its sides may now see each other.
+/// The value of a store to anywhere is known: bytes that hold something else afterwards are none of
+/// its.
+void ValueSolver::make_refutable(std::uint32_t access) {
+  hard_.erase(access);
+  wake_around(access);
+}
+
+/// A barrier is gone or lets more through: accesses on both of its sides may now see each other.
 void ValueSolver::wake_around(std::uint32_t access) {
-  const std::uint32_t previous = barriers_.full().previous(access);
-  const std::uint32_t next = barriers_.full().next(access + 1);
+  // Beyond that many accesses little is found for what it costs.
+  constexpr std::uint32_t kReach = 4000;
+  const std::uint32_t previous = hard_.previous(access);
+  const std::uint32_t next = hard_.next(access + 1);
   std::uint32_t from = previous == Barriers::kNone ? 0 : previous;
   std::uint32_t to = access;
   if (next != Barriers::kNone && next - access < access - from) {
     from = access + 1;
     to = next + 1;
+  }
+  if (to - from > kReach) {
+    if (from > access) {
+      to = from + kReach;
+    } else {
+      from = to - kReach;
+    }
   }
   for (std::uint32_t i = from; i < to; ++i) {
     if (place_[i] == Place::kListed) enqueue(first_access_item_ + i);
@@ -244,8 +274,9 @@ std::optional<ValueSolver::Flaw> ValueSolver::flaw(const Window& window) {
   for (std::size_t i = graph_.calls.size(); i > 0; --i) {
     const SystemCall& call = graph_.calls[i - 1];
     const std::optional<CallEffects>& effects = effects_[i - 1];
-    if (!effects) return Flaw{call.step, std::nullopt};
+    if (!effects) { if (getenv("BT_DBG")) fprintf(stderr,"call step %u nr %lx/%lx args", call.step, graph_.known[call.in[0]].value, graph_.known[call.in[0]].mask); if (getenv("BT_DBG")) { for (int k=1;k<7;++k) fprintf(stderr," %lx/%lx",graph_.known[call.in[k]].value, graph_.known[call.in[k]].mask); fprintf(stderr,"\n"); } return Flaw{call.step, std::nullopt};}
     const bool restores = (graph_.known[call.in[0]].value & 0xffffffff) == kSigreturn;
+    if (restores == call.returns_behind) { if (getenv("BT_DBG")) fprintf(stderr, "sigreturn flaw\n"); }
     if (restores == call.returns_behind) return Flaw{call.step, std::nullopt};
     if (auto found = mapping_flaw(window, call, *effects)) return found;
   }
@@ -255,13 +286,13 @@ std::optional<ValueSolver::Flaw> ValueSolver::flaw(const Window& window) {
 std::optional<ValueSolver::Flaw> ValueSolver::mapping_flaw(const Window& window,
                                                            const SystemCall& call,
                                                            const CallEffects& effects) {
-  if (!effects.mapping && !effects.whole_mapping) return std::nullopt;
+  if (!effects.mapping && !effects.heap) return std::nullopt;
   MappingChange change{call.step, 0, 0};
   if (effects.mapping) {
     change.begin = effects.mapping->begin;
     change.end = change.begin + effects.mapping->bytes;
   } else {
-    const auto bounds = end_.mapping(TraceeAddr{*effects.whole_mapping});
+    const auto bounds = end_.heap();
     if (!bounds) return Flaw{call.step, std::nullopt};
     change.begin = bounds->first.value();
     change.end = bounds->second.value();

@@ -65,6 +65,9 @@ class ValueSolver {
   void handle_call(std::size_t index);
   void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
   void wake_around(std::uint32_t access);
+  void make_refutable(std::uint32_t access);
+  [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to,
+                                        std::uint64_t granule, const Known& what) const;
   void spread(std::uint32_t access);
   void spread_forwards(std::uint32_t access, std::uint64_t granule);
   void spread_backwards(std::uint32_t access, std::uint64_t granule);
@@ -81,6 +84,7 @@ class ValueSolver {
   EndState& end_;
   std::vector<MappingChange> changes_;
   Barriers barriers_;
+  IndexSet hard_;  ///< Barriers to anywhere whose value is not known either.
   MemoryLists lists_;
   std::vector<std::uint64_t> address_;  ///< By access.
   std::vector<Place> place_;            ///< By access.

@@ -52,6 +52,32 @@ void ValueSolver::spread(std::uint32_t access) {
   }
 }
 
+/// Of the bytes that are known to be `what` before access `to`, the bits of those that no barrier
+/// from `from` on can have written: all its bytes are known, and none is the one that is there.
+std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
+                                     const Known& what) const {
+  constexpr unsigned kPatience = 64;
+  std::uint64_t alive = 0;
+  for (unsigned bit = 0; bit < 64; bit += 8) {
+    if ((what.mask >> bit & 0xff) == 0xff) alive |= std::uint64_t{0xff} << bit;
+  }
+  unsigned seen = 0;
+  for (std::uint32_t i = barriers_.next(from, granule); i < to && alive != 0;
+       i = barriers_.next(i + 1, granule)) {
+    const Access& a = graph_.accesses[i];
+    if (a.kind != AccessKind::kStore || ++seen > kPatience) return 0;
+    const Known& value = graph_.known[a.value];
+    if (!value.all(8U * a.size)) return 0;
+    for (unsigned byte = 0; byte < a.size; ++byte) {
+      const std::uint64_t written = value.value >> (8 * byte) & 0xff;
+      for (unsigned bit = 0; bit < 64; bit += 8) {
+        if ((what.value >> bit & 0xff) == written) alive &= ~(std::uint64_t{0xff} << bit);
+      }
+    }
+  }
+  return alive;
+}
+
 /// Bytes keep what the access left in them until the next store or barrier.
 void ValueSolver::spread_forwards(std::uint32_t access, std::uint64_t granule) {
   const auto& list = lists_.find(granule)->accesses;
@@ -66,7 +92,11 @@ void ValueSolver::spread_forwards(std::uint32_t access, std::uint64_t granule) {
     alive &= ~common;
     if (alive == 0) return;
   }
-  if (barrier == Barriers::kNone) take(access, granule, final_content(granule), alive);
+  const Known last = final_content(granule);
+  if (barrier != Barriers::kNone) {
+    alive &= survivors(barrier, Barriers::kNone, granule, last);
+  }
+  take(access, granule, last, alive);
 }
 
 /// Bytes held before a load what the last store or load before it says.
@@ -76,11 +106,15 @@ void ValueSolver::spread_backwards(std::uint32_t access, std::uint64_t granule) 
   const std::uint32_t barrier = barriers_.previous(access, granule);
   for (auto at = std::lower_bound(list.begin(), list.end(), access); at != list.begin();) {
     --at;
-    if (barrier != Barriers::kNone && *at < barrier) return;
     const std::uint64_t common =
         alive & covered_bits(granule, address_[*at], graph_.accesses[*at].size);
     if (common == 0) continue;
-    exchange(access, *at, granule, common);
+    if (barrier == Barriers::kNone || *at > barrier) {
+      exchange(access, *at, granule, common);
+    } else {
+      const Known later = content(access, granule);
+      take(*at, granule, later, common & survivors(*at + 1, access, granule, later));
+    }
     alive &= ~common;
     if (alive == 0) return;
   }
@@ -103,13 +137,22 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
 
   const std::uint32_t next = barriers_.next(now, granule);
   std::uint64_t alive = ~std::uint64_t{0};
-  for (auto at = middle; at != list.end() && alive != 0 && *at < next; ++at) {
+  const auto note_later = [&](const Known& what, std::uint64_t bits, std::uint32_t when) {
+    note(what, when < next ? bits : bits & survivors(next, when, granule, what));
+  };
+  for (auto at = middle; at != list.end() && alive != 0; ++at) {
     const std::uint64_t bits =
         alive & covered_bits(granule, address_[*at], graph_.accesses[*at].size);
-    if (graph_.accesses[*at].kind == AccessKind::kLoad) note(content(*at, granule), bits);
+    if (graph_.accesses[*at].kind == AccessKind::kLoad) {
+      note_later(content(*at, granule), bits, *at);
+    }
     alive &= ~bits;
   }
-  if (next == Barriers::kNone) note(final_content(granule), alive);
+  if (next == Barriers::kNone) {
+    note(final_content(granule), alive);
+  } else {
+    note_later(final_content(granule), alive, Barriers::kNone);
+  }
 
   const std::uint32_t previous = barriers_.previous(now, granule);
   alive = ~std::uint64_t{0};

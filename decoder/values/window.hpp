@@ -64,9 +64,8 @@ class EndState {
   [[nodiscard]] virtual Known granule(TraceeAddr address) = 0;
   /// False for bytes that change without a store of the trace though their page is kPrivate.
   [[nodiscard]] virtual bool stable(TraceeAddr granule) { return granule.value() % 8 == 0; }
-  /// First and one-past-last address of the mapping at `address`; nullopt where there is none.
-  [[nodiscard]] virtual std::optional<std::pair<TraceeAddr, TraceeAddr>> mapping(
-      TraceeAddr address) = 0;
+  /// First and one-past-last address of the heap that brk makes; nullopt if not known.
+  [[nodiscard]] virtual std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() = 0;
 };
 
 }  // namespace backtrail::decoder::values
