@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <elf.h>
+
 namespace backtrail::tracee {
 namespace {
 
@@ -22,6 +24,31 @@ std::size_t CoreMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   while (done < out.size()) {
     std::size_t got = core_.read(address + done, out.subspan(done));
     if (got == 0) got = read_file(address + done, out.subspan(done));
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
+std::size_t CoreMemory::read_constant(TraceeAddr address, std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const TraceeAddr at = address + done;
+    const decoder::CoreSegment* segment = core_.segment_at(at);
+    if (segment == nullptr || (segment->flags & PF_W) != 0) break;
+    const std::uint64_t left = segment->memory_bytes - (at - segment->start);
+    const auto wanted = out.subspan(done, std::min<std::uint64_t>(out.size() - done, left));
+    const std::size_t in_core = core_.read(at, wanted);
+    const bool code = (segment->flags & PF_X) != 0;
+    const std::size_t in_file = in_core != 0 && code ? 0 : read_file(at, wanted);
+    std::size_t got = in_core != 0 && code ? in_core : in_file;
+    if (in_core != 0 && !code) {
+      // What the program wrote before it gave up the permission (RELRO) differs from the file.
+      std::vector<std::uint8_t> kept(std::min(in_core, in_file));
+      kept.resize(core_.read(at, kept));
+      const auto differs = std::ranges::mismatch(kept, wanted.first(kept.size())).in1;
+      got = static_cast<std::size_t>(differs - kept.begin());
+    }
     if (got == 0) break;
     done += got;
   }

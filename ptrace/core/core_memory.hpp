@@ -29,6 +29,10 @@ class CoreMemory final : public decoder::CodeReader {
   }
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
 
+  /// As read(), but only what cannot have been anything else while its mapping was there: pages that
+  /// the program may not write, and of these what is code or the mapped file's own bytes.
+  std::size_t read_constant(TraceeAddr address, std::span<std::uint8_t> out);
+
   /// Where a mapped file is found, and is the one that was mapped.
   [[nodiscard]] std::optional<std::string> find_file(const std::string& path);
   /// Sentences about files that could not be used, in the order they were wanted.

@@ -93,6 +93,7 @@ Thread* Process::find(pid_t tid) {
 }
 
 Thread& Process::add_thread(pid_t tid) {
+  ++threads_ever_;
   return *threads_.emplace_back(std::make_unique<Thread>(*this, tid));
 }
 
@@ -135,6 +136,7 @@ Result<void> Process::renew_memory() {
 void Process::become_new_image(Thread& survivor) {
   std::erase_if(threads_, [&](const auto& thread) { return thread.get() != &survivor; });
   survivor.rename(pid_);
+  threads_ever_ = 1;
   breakpoints_.forget_all();
   debug_ = {};
   debug_generation_ = 0;

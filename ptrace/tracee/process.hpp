@@ -68,6 +68,8 @@ class Process final : public decoder::CodeReader {
   [[nodiscard]] const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
   [[nodiscard]] Thread* find(pid_t tid);
   Thread& add_thread(pid_t tid);
+  /// How many threads the program has had, those that have ended among them.
+  [[nodiscard]] std::size_t threads_ever() const { return threads_ever_; }
   void remove_thread(pid_t tid);
   /// Any thread that is in a ptrace stop.
   [[nodiscard]] Thread* any_stopped();
@@ -123,6 +125,7 @@ class Process final : public decoder::CodeReader {
   std::uint64_t debug_generation_ = 0;
   std::unique_ptr<arch::x86::GdbRegisterSet> register_set_;
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::size_t threads_ever_ = 0;
   std::shared_ptr<cache::CodeWriters> code_writers_;
 };
 

@@ -32,6 +32,8 @@ enum class StopKind : std::uint8_t {
   kProcessExited,     ///< `exit_code`; the process is gone.
   kProcessSignalled,  ///< `signal` ended the process; it is gone.
   kNoResumed,         ///< Nothing that was resumed is left.
+  kHistoryBegin,      ///< Going back, the thread came to the first instruction that was recorded.
+  kHistoryEnd,        ///< Going forward in its past, the thread came to where it really stands.
 };
 
 struct StopEvent {

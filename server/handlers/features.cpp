@@ -51,7 +51,11 @@ std::string offered_features(Target& target) {
   if (runs) offer("fork-events+;vfork-events+;exec-events+;QNonStop+");
   if (target.process_control() != nullptr) offer("QDisableRandomization+");
   offer("qXfer:threads:read+");
-  if (target.breakpoint_control() != nullptr) {
+  if (target.past_control() != nullptr) {
+    offer("ReverseStep+;ReverseContinue+");
+  }
+  // In the past a condition may need a value that is not known; gdb says so to its user.
+  if (target.breakpoint_control() != nullptr && target.past_control() == nullptr) {
     offer("ConditionalBreakpoints+;BreakpointCommands+");
   }
   if (target.branch_tracing() != nullptr) {

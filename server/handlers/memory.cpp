@@ -27,6 +27,13 @@ std::optional<Bytes> read_exactly(SessionContext& context, std::uint64_t address
   const auto pid = context.selected_process();
   if (!pid) return std::nullopt;
   Bytes data(size_bytes);
+  if (PastControl* past = context.target.past_control()) {
+    const auto thread = context.selected_thread();
+    if (thread && past->in_past(*thread)) {
+      if (past->read_memory(*thread, TraceeAddr{address}, data) != size_bytes) return std::nullopt;
+      return data;
+    }
+  }
   const auto got = context.target.read_memory(*pid, TraceeAddr{address}, data);
   if (!got || *got != size_bytes) return std::nullopt;
   return data;

@@ -37,10 +37,23 @@ Reply write(SessionContext& context, const Registers& registers) {
                            rsp::ErrorForm::kText);
 }
 
+/// How `g` and `p` replies say that a register has no known value.
+std::string unavailable(std::size_t bytes) {
+  return std::string(2 * bytes, 'x');
+}
+
 Reply read_all(SessionContext& context, std::string_view /*arguments*/) {
   const auto registers = selected_registers(context);
   if (!registers) return Reply::error();
-  return Reply::text(rsp::to_hex(registers->set->to_gdb(registers->raw)));
+  const std::vector<std::uint8_t> block = registers->set->to_gdb(registers->raw);
+  const KnownRegisters known = context.target.known_registers(registers->thread);
+  std::string text = rsp::to_hex(block);
+  const auto all = registers->set->registers();
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    if (known.has(number)) continue;
+    text.replace(2 * all[number].offset, 2 * all[number].bytes(), unavailable(all[number].bytes()));
+  }
+  return Reply::text(std::move(text));
 }
 
 Reply write_all(SessionContext& context, std::string_view arguments) {
@@ -64,7 +77,9 @@ Reply read_one(SessionContext& context, std::string_view arguments) {
   const auto registers = selected_registers(context);
   if (!registers) return Reply::error();
   const auto value = registers->set->read_one(*number, registers->raw);
-  return value ? Reply::text(rsp::to_hex(*value)) : Reply::error();
+  if (!value) return Reply::error();
+  const bool known = context.target.known_registers(registers->thread).has(*number);
+  return Reply::text(known ? rsp::to_hex(*value) : unavailable(value->size()));
 }
 
 Reply write_one(SessionContext& context, std::string_view arguments) {

@@ -1,5 +1,5 @@
-// Letting threads run and asking why they stand: vCont and the older c, s, C, S; vCtrlC; `?` and
-// vStopped.
+// Letting threads run, forward and back, and asking why they stand: vCont and the older c, s, C, S;
+// bs and bc; vCtrlC; `?` and vStopped.
 
 #include <array>
 #include <vector>
@@ -29,6 +29,10 @@ bool applies(const SessionContext& context, const RunControl& run, ThreadId thre
 Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {
   RunControl* run = context.target.run_control();
   if (run == nullptr) return Reply::error();
+  const auto selected = context.selected_thread();
+  if (PastControl* past = context.target.past_control(); past != nullptr && selected) {
+    past->prefer(*selected);
+  }
   std::vector<ThreadResume> orders;
   bool anybody = false;
   for (const pid_t pid : context.target.processes()) {
@@ -105,6 +109,27 @@ Reply step_with_signal(SessionContext& context, std::string_view arguments) {
   return resume_with_signal(context, arguments, ResumeKind::kStep);
 }
 
+/// bs and bc: the Hc thread goes back, or the Hg thread where Hc names none.
+Reply go_back(SessionContext& context, ResumeKind how) {
+  PastControl* past = context.target.past_control();
+  if (past == nullptr) return Reply::unknown();
+  auto thread = context.selected_thread();
+  const ThreadPattern& chosen = context.continue_threads;
+  if (thread && chosen.tid > 0) {
+    thread = ThreadId{chosen.pid > 0 ? chosen.pid : thread->pid, chosen.tid};
+  }
+  if (!thread || !past->go_back(*thread, how)) return Reply::error();
+  context.stop_reply_due = true;
+  return Reply::none();
+}
+
+Reply step_back(SessionContext& context, std::string_view /*arguments*/) {
+  return go_back(context, ResumeKind::kStep);
+}
+Reply run_back(SessionContext& context, std::string_view /*arguments*/) {
+  return go_back(context, ResumeKind::kContinue);
+}
+
 Reply interrupt(SessionContext& context, std::string_view /*arguments*/) {
   RunControl* run = context.target.run_control();
   if (run == nullptr) return Reply::unknown();
@@ -124,6 +149,8 @@ constexpr std::array kPackets = {
     PacketEntry{"?", PacketMatch::kWhole, status},
     PacketEntry{"vCont?", PacketMatch::kWhole, vcont_actions},
     PacketEntry{"vCont;", PacketMatch::kPrefix, vcont},
+    PacketEntry{"bs", PacketMatch::kWhole, step_back},
+    PacketEntry{"bc", PacketMatch::kWhole, run_back},
     PacketEntry{"vCtrlC", PacketMatch::kWhole, interrupt},
     PacketEntry{"vStopped", PacketMatch::kWhole, notification_seen},
     PacketEntry{"c", PacketMatch::kPrefix, go_on},

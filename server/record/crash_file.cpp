@@ -288,6 +288,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                  {"reason", std::string{reason_name(ending.reason)}},
                  {"signal", std::to_string(ending.signal)},
                  {"exit-status", std::to_string(ending.exit_code)},
+                 {"threads", std::to_string(process.threads_ever())},
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
   tracee::CoreOptions core = options_.core;

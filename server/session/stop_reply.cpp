@@ -48,6 +48,10 @@ std::string event_field(const SessionContext& context, const StopEvent& event) {
       return context.client.swbreak ? "swbreak:;" : "";
     case StopKind::kHardwareBreakpoint:
       return context.client.hwbreak ? "hwbreak:;" : "";
+    case StopKind::kHistoryBegin:
+      return "replaylog:begin;";
+    case StopKind::kHistoryEnd:
+      return "replaylog:end;";
     default:
       return "";
   }
@@ -58,7 +62,9 @@ void append_registers(const SessionContext& context, ThreadId thread, std::strin
   if (!set) return;
   const auto raw = context.target.read_registers(thread);
   if (!raw) return;
+  const KnownRegisters known = context.target.known_registers(thread);
   for (const std::size_t number : (*set)->expedited()) {
+    if (!known.has(number)) continue;
     const auto value = (*set)->read_one(number, *raw);
     if (value) out += fmt::format("{:02x}:{};", number, rsp::to_hex(*value));
   }

@@ -18,6 +18,7 @@
 #include "ptrace/tracee/thread_db.hpp"
 #include "server/session/gdb_signals.hpp"
 #include "server/target/core_maps.hpp"
+#include "server/target/core_past.hpp"
 #include "server/target/core_traces.hpp"
 
 namespace backtrail::server {
@@ -58,6 +59,7 @@ class CoreTarget final : public Target,
   RunControl* run_control() override { return this; }
   BreakpointControl* breakpoint_control() override { return this; }
   BranchTracing* branch_tracing() override { return &traces_; }
+  PastControl* past_control() override { return &past_; }
 
   // ProcessControl
   Result<pid_t> launch(const tracee::LaunchSpec& /*spec*/) override { return refuse("start"); }
@@ -71,7 +73,10 @@ class CoreTarget final : public Target,
   void interrupt() override {}
   void pump(int /*input_fd*/) override {}
   std::optional<StopEvent> take_event() override;
-  std::optional<std::string> take_message() override { return std::exchange(message_, {}); }
+  std::optional<std::string> take_message() override {
+    if (auto message = past_.take_message()) return message;
+    return std::exchange(message_, {});
+  }
   [[nodiscard]] bool running() const override { return false; }
   [[nodiscard]] bool is_running(ThreadId /*thread*/) const override { return false; }
   void stop_all() override {}
@@ -84,9 +89,15 @@ class CoreTarget final : public Target,
   void set_thread_events(bool /*on*/) override {}
   void set_reported_events(bool /*fork*/, bool /*vfork*/, bool /*exec*/) override {}
 
-  // BreakpointControl: gdb itself stops at them within the trace, but wants them inserted.
-  Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec /*spec*/) override { return {}; }
-  Result<void> remove(pid_t /*pid*/, const tracee::BreakpointSpec& /*spec*/) override { return {}; }
+  // BreakpointControl: after `record btrace` gdb itself stops at them within its trace.
+  Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec spec) override {
+    past_.insert(spec);
+    return {};
+  }
+  Result<void> remove(pid_t /*pid*/, const tracee::BreakpointSpec& spec) override {
+    past_.remove(spec);
+    return {};
+  }
 
   // Target
   [[nodiscard]] std::vector<pid_t> processes() const override {
@@ -103,6 +114,7 @@ class CoreTarget final : public Target,
     return &registers_;
   }
   Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override;
+  KnownRegisters known_registers(ThreadId thread) override;
   Result<void> write_registers(ThreadId /*thread*/,
                                const arch::x86::RawRegisters& /*regs*/) override {
     return fail(errno_error(EROFS, "write registers"));
@@ -160,6 +172,7 @@ class CoreTarget final : public Target,
   CoreTraces traces_;
   CoreProcFiles proc_files_{core_};
   arch::x86::GdbRegisterSet registers_;
+  CorePast past_{core_, memory_, traces_.archive(), registers_};
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
   std::unique_ptr<tracee::ThreadDb> thread_db_;
@@ -170,7 +183,7 @@ class CoreTarget final : public Target,
 
 /// Nothing moves: the same stop once more, and a word about why.
 Result<void> CoreTarget::resume(std::span<const ThreadResume> orders) {
-  if (orders.empty() || left_) return {};
+  if (orders.empty() || left_ || past_.go_forward(orders)) return {};
   const int signal = core_.threads().front().signal;
   const auto reason = core_.about().find("reason");
   const bool ran_on = reason != core_.about().end() &&
@@ -186,6 +199,7 @@ Result<void> CoreTarget::resume(std::span<const ThreadResume> orders) {
 }
 
 std::optional<StopEvent> CoreTarget::take_event() {
+  if (auto event = past_.take_event()) return event;
   if (events_.empty()) return std::nullopt;
   StopEvent event = events_.front();
   events_.pop_front();
@@ -215,6 +229,7 @@ std::vector<ThreadInfo> CoreTarget::threads(pid_t pid) const {
 
 StopEvent CoreTarget::last_stop(ThreadId thread) const {
   StopEvent stop{.thread = thread, .kind = StopKind::kStopped};
+  if (past_.in_past(thread)) return stop;
   const decoder::CoreThread& first = core_.threads().front();
   if (first.signal != 0 && static_cast<std::uint32_t>(thread.tid) == first.tid) {
     stop.kind = StopKind::kSignal;
@@ -226,7 +241,17 @@ StopEvent CoreTarget::last_stop(ThreadId thread) const {
 Result<arch::x86::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
   const decoder::CoreThread* found = find(thread);
   if (found == nullptr) return fail(TraceErrc::kNotFound, "read registers");
-  return arch::x86::RawRegisters{found->user, found->xsave};
+  arch::x86::RawRegisters out{found->user, found->xsave};
+  if (past_.in_past(thread)) past_.read_registers(thread, out);
+  return out;
+}
+
+KnownRegisters CoreTarget::known_registers(ThreadId thread) {
+  if (!past_.in_past(thread)) return {};
+  const decoder::CoreThread* found = find(thread);
+  if (found == nullptr) return {};
+  arch::x86::RawRegisters raw{found->user, found->xsave};
+  return KnownRegisters{past_.read_registers(thread, raw)};
 }
 
 Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
@@ -278,7 +303,8 @@ Result<LinkMapList> CoreTarget::link_maps(pid_t /*pid*/) {
 
 Result<std::vector<std::uint8_t>> CoreTarget::siginfo(ThreadId thread) {
   const decoder::CoreThread* found = find(thread);
-  if (found == nullptr || !found->siginfo) return fail(TraceErrc::kNotFound, "siginfo");
+  if (found == nullptr || !found->siginfo || past_.in_past(thread))
+    return fail(TraceErrc::kNotFound, "siginfo");
   return std::vector<std::uint8_t>{found->siginfo->begin(), found->siginfo->end()};
 }
 

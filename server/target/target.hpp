@@ -29,6 +29,7 @@
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
+#include "server/target/past_control.hpp"
 
 namespace backtrail::server {
 
@@ -176,6 +177,7 @@ class Target {
   virtual RunControl* run_control() = 0;
   virtual BreakpointControl* breakpoint_control() = 0;
   virtual BranchTracing* branch_tracing() = 0;
+  virtual PastControl* past_control() { return nullptr; }
 
   [[nodiscard]] virtual std::vector<pid_t> processes() const = 0;
   /// Threads of one process, oldest first; the empty list for an unknown process.
@@ -198,6 +200,11 @@ class Target {
   /// Valid until the process execs or ends.
   virtual Result<const arch::x86::GdbRegisterSet*> register_set(pid_t pid) = 0;
   virtual Result<arch::x86::RawRegisters> read_registers(ThreadId thread) = 0;
+  /// Which of what read_registers() returns is known; all of it unless the thread is in the past.
+  [[nodiscard]] virtual KnownRegisters known_registers(ThreadId thread) {
+    (void)thread;
+    return {};
+  }
   virtual Result<void> write_registers(ThreadId thread, const arch::x86::RawRegisters& regs) = 0;
 
   /// Reads up to out.size() bytes; returns how many were readable from `address` on (0 = none).

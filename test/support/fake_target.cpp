@@ -93,6 +93,28 @@ server::RunControl* FakeTarget::run_control() {
 server::BreakpointControl* FakeTarget::breakpoint_control() {
   return abilities_.breakpoint_control ? this : nullptr;
 }
+server::PastControl* FakeTarget::past_control() {
+  return abilities_.past_control ? this : nullptr;
+}
+
+server::KnownRegisters FakeTarget::known_registers(ThreadId thread) {
+  const auto found = known.find(thread);
+  return found == known.end() ? server::KnownRegisters{} : server::KnownRegisters{found->second};
+}
+
+Result<void> FakeTarget::go_back(ThreadId thread, tracee::ResumeKind how) {
+  if (find(thread) == nullptr) return fail(TraceErrc::kNotFound, "go back");
+  moved_back.push_back({thread, how});
+  return {};
+}
+
+std::size_t FakeTarget::read_memory(ThreadId /*thread*/, TraceeAddr /*address*/,
+                                    std::span<std::uint8_t> out) {
+  const std::size_t count = std::min(out.size(), past_memory.size());
+  std::copy_n(past_memory.begin(), count, out.begin());
+  return count;
+}
+
 server::BranchTracing* FakeTarget::branch_tracing() {
   return abilities_.branch_tracing ? this : nullptr;
 }

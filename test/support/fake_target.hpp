@@ -20,6 +20,7 @@ struct FakeAbilities {
   bool run_control = true;
   bool breakpoint_control = true;
   bool branch_tracing = true;
+  bool past_control = false;
 };
 
 struct FakeThread {
@@ -48,7 +49,8 @@ class FakeTarget : public server::Target,
                    public server::ProcessControl,
                    public server::RunControl,
                    public server::BreakpointControl,
-                   public server::BranchTracing {
+                   public server::BranchTracing,
+                   public server::PastControl {
  public:
   using ThreadId = server::ThreadId;
 
@@ -99,11 +101,23 @@ class FakeTarget : public server::Target,
   std::optional<TraceeAddr> tls;
   std::string thread_db_search_path;
 
+  // The past of threads.
+  std::map<ThreadId, std::vector<bool>> known;  ///< Of threads in the past, by register number.
+  std::vector<std::uint8_t> past_memory;        ///< What they see at any address.
+  struct Back {
+    ThreadId thread;
+    tracee::ResumeKind how;
+  };
+  std::vector<Back> moved_back;
+  ThreadId preferred;
+
   // Target
   server::ProcessControl* process_control() override;
   server::RunControl* run_control() override;
   server::BreakpointControl* breakpoint_control() override;
   server::BranchTracing* branch_tracing() override;
+  server::PastControl* past_control() override;
+  server::KnownRegisters known_registers(ThreadId thread) override;
   [[nodiscard]] std::vector<pid_t> processes() const override;
   [[nodiscard]] std::vector<server::ThreadInfo> threads(pid_t pid) const override;
   [[nodiscard]] bool alive(ThreadId thread) const override;
@@ -161,6 +175,14 @@ class FakeTarget : public server::Target,
   std::optional<tracee::TraceConfig> config(ThreadId thread) override;
   Result<server::TraceDocument> read(ThreadId thread, server::TraceRead what) override;
   std::string describe() override { return "step: chosen by the test"; }
+
+  // PastControl
+  [[nodiscard]] bool in_past(ThreadId thread) const override { return known.contains(thread); }
+  Result<void> go_back(ThreadId thread, tracee::ResumeKind how) override;
+  void prefer(ThreadId thread) override { preferred = thread; }
+  using Target::read_memory;
+  std::size_t read_memory(ThreadId thread, TraceeAddr address,
+                          std::span<std::uint8_t> out) override;
 
  private:
   [[nodiscard]] FakeThread* find(ThreadId thread);

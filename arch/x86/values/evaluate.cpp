@@ -1,0 +1,222 @@
+#include "arch/x86/values/evaluate.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "arch/x86/values/known.hpp"
+
+namespace backtrail::arch::x86::values {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+__extension__ using SignedWide = __int128;
+
+std::int64_t sign_extended(std::uint64_t value, unsigned width) {
+  const unsigned shift = 64 - width;
+  return static_cast<std::int64_t>(value << shift) >> shift;
+}
+
+bool divide(std::uint64_t low, std::uint64_t high, std::uint64_t divisor, unsigned width,
+            bool remainder, std::uint64_t& out) {
+  const std::uint64_t all = low_bits(width);
+  const Wide dividend = Wide{high & all} << width | (low & all);
+  const Wide by = divisor & all;
+  if (by == 0 || dividend / by > all) return false;
+  out = static_cast<std::uint64_t>(remainder ? dividend % by : dividend / by);
+  return true;
+}
+
+bool divide_signed(std::uint64_t low, std::uint64_t high, std::uint64_t divisor, unsigned width,
+                   bool remainder, std::uint64_t& out) {
+  const std::uint64_t all = low_bits(width);
+  const Wide bits = Wide{static_cast<std::uint64_t>(sign_extended(high, width))} << width;
+  Wide whole = bits | (low & all);
+  if (width < 64 && sign_extended(high, width) < 0) whole |= ~Wide{0} << (2 * width);
+  if (width == 64) whole = Wide{high} << 64U | low;
+  const auto dividend = static_cast<SignedWide>(whole);
+  const SignedWide by = sign_extended(divisor, width);
+  if (by == 0) return false;
+  if (by == -1 && whole == Wide{1} << 127U) return false;
+  const SignedWide quotient = dividend / by;
+  const SignedWide limit = SignedWide{1} << (width - 1);
+  if (quotient >= limit || quotient < -limit) return false;
+  out = static_cast<std::uint64_t>(remainder ? dividend % by : quotient) & all;
+  return true;
+}
+
+/// Applies `f` to each field of `bits` bits.
+template <typename F>
+std::uint64_t fields(std::uint64_t a, std::uint64_t b, unsigned bits, F&& f) {
+  std::uint64_t out = 0;
+  for (unsigned at = 0; at < 64; at += bits) {
+    out |= (f(a >> at & low_bits(bits), b >> at & low_bits(bits)) & low_bits(bits)) << at;
+  }
+  return out;
+}
+
+std::uint64_t equal_fields(std::uint64_t a, std::uint64_t b, unsigned bits) {
+  return fields(a, b, bits, [](auto x, auto y) { return x == y ? ~std::uint64_t{0} : 0; });
+}
+
+std::uint64_t greater_fields(std::uint64_t a, std::uint64_t b, unsigned bits) {
+  return fields(a, b, bits, [bits](auto x, auto y) {
+    return sign_extended(x, bits) > sign_extended(y, bits) ? ~std::uint64_t{0} : 0;
+  });
+}
+
+std::uint64_t byte_mask(std::span<const std::uint64_t> in) {
+  std::uint64_t out = 0;
+  for (std::size_t lane = 0; lane < in.size(); ++lane) {
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      out |= (in[lane] >> (8 * byte + 7) & 1) << (8 * lane + byte);
+    }
+  }
+  return out;
+}
+
+std::uint64_t shuffled(std::uint64_t control, std::uint64_t low, std::uint64_t high) {
+  std::uint64_t out = 0;
+  for (unsigned byte = 0; byte < 8; ++byte) {
+    const std::uint64_t index = control >> (8 * byte) & 0xff;
+    if ((index & 0x80) != 0) continue;
+    const std::uint64_t from = (index & 8) != 0 ? high : low;
+    out |= (from >> (8 * (index & 7)) & 0xff) << (8 * byte);
+  }
+  return out;
+}
+
+bool evaluate_lane(Function function, std::span<const std::uint64_t> in, std::uint64_t& out) {
+  const std::uint64_t a = in[0];
+  const std::uint64_t b = in.size() > 1 ? in[1] : 0;
+  const auto add = [](std::uint64_t x, std::uint64_t y) { return x + y; };
+  const auto sub = [](std::uint64_t x, std::uint64_t y) { return x - y; };
+  switch (function) {
+    case Function::kByteMask:
+      out = byte_mask(in);
+      return true;
+    case Function::kBytesEqual:
+      out = equal_fields(a, b, 8);
+      return true;
+    case Function::kWordsEqual:
+      out = equal_fields(a, b, 16);
+      return true;
+    case Function::kDwordsEqual:
+      out = equal_fields(a, b, 32);
+      return true;
+    case Function::kQwordsEqual:
+      out = a == b ? ~std::uint64_t{0} : 0;
+      return true;
+    case Function::kBytesGreater:
+      out = greater_fields(a, b, 8);
+      return true;
+    case Function::kWordsGreater:
+      out = greater_fields(a, b, 16);
+      return true;
+    case Function::kDwordsGreater:
+      out = greater_fields(a, b, 32);
+      return true;
+    case Function::kBytesMinimum:
+      out = fields(a, b, 8, [](auto x, auto y) { return std::min(x, y); });
+      return true;
+    case Function::kBytesMaximum:
+      out = fields(a, b, 8, [](auto x, auto y) { return std::max(x, y); });
+      return true;
+    case Function::kAddBytes:
+      out = fields(a, b, 8, add);
+      return true;
+    case Function::kAddWords:
+      out = fields(a, b, 16, add);
+      return true;
+    case Function::kAddDwords:
+      out = fields(a, b, 32, add);
+      return true;
+    case Function::kSubBytes:
+      out = fields(a, b, 8, sub);
+      return true;
+    case Function::kSubWords:
+      out = fields(a, b, 16, sub);
+      return true;
+    case Function::kSubDwords:
+      out = fields(a, b, 32, sub);
+      return true;
+    case Function::kShuffleBytes:
+      out = shuffled(a, b, in[2]);
+      return true;
+    case Function::kMultiplyDwordsUnsigned:
+      out = (a & 0xffffffff) * (b & 0xffffffff);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool double_shift(bool left, std::uint64_t a, std::uint64_t b, std::uint64_t count, unsigned width,
+                  std::uint64_t& out) {
+  count &= width == 64 ? 63 : 31;
+  if (count == 0 || count >= width) return false;
+  const auto n = static_cast<unsigned>(count);
+  out = left ? a << n | b >> (width - n) : a >> n | b << (width - n);
+  out &= low_bits(width);
+  return true;
+}
+
+}  // namespace
+
+bool evaluate(Function function, unsigned width, std::span<const std::uint64_t> in,
+              std::uint64_t& out) {
+  const std::uint64_t all = low_bits(width);
+  const std::uint64_t a = in[0] & all;
+  const std::uint64_t b = in.size() > 1 ? in[1] & all : 0;
+  const auto rotate = [&](std::uint64_t left) {
+    const auto n = static_cast<unsigned>(left % width);
+    out = n == 0 ? a : (a << n | a >> (width - n)) & all;
+    return true;
+  };
+  const std::uint64_t count = (in.size() > 1 ? in[1] : 0) & (width == 64 ? 63 : 31);
+  switch (function) {
+    case Function::kMulHigh:
+      out = static_cast<std::uint64_t>(Wide{a} * b >> width) & all;
+      return true;
+    case Function::kMulHighSigned:
+      out = static_cast<std::uint64_t>(
+                SignedWide{sign_extended(a, width)} * sign_extended(b, width) >> width) &
+            all;
+      return true;
+    case Function::kDivide:
+      return divide(in[0], in[1], in[2], width, false, out);
+    case Function::kRemainder:
+      return divide(in[0], in[1], in[2], width, true, out);
+    case Function::kDivideSigned:
+      return divide_signed(in[0], in[1], in[2], width, false, out);
+    case Function::kRemainderSigned:
+      return divide_signed(in[0], in[1], in[2], width, true, out);
+    case Function::kTrailingZeros:
+      out = a == 0 ? width : static_cast<unsigned>(std::countr_zero(a));
+      return true;
+    case Function::kLeadingZeros:
+      out = a == 0 ? width : static_cast<unsigned>(std::countl_zero(a)) - (64 - width);
+      return true;
+    case Function::kPopCount:
+      out = static_cast<unsigned>(std::popcount(a));
+      return true;
+    case Function::kScanForward:
+      out = static_cast<unsigned>(std::countr_zero(a));
+      return a != 0;
+    case Function::kScanReverse:
+      out = 63 - static_cast<unsigned>(std::countl_zero(a));
+      return a != 0;
+    case Function::kRotateLeft:
+      return rotate(count);
+    case Function::kRotateRight:
+      return rotate(width - count % width);
+    case Function::kDoubleLeft:
+      return double_shift(true, a, b, in[2], width, out);
+    case Function::kDoubleRight:
+      return double_shift(false, a, b, in[2], width, out);
+    default:
+      return evaluate_lane(function, in, out);
+  }
+}
+
+}  // namespace backtrail::arch::x86::values

@@ -1,0 +1,50 @@
+#pragma once
+/// @file
+/// Instructions that are only evaluated forwards, when all their inputs are known.
+
+#include <cstdint>
+#include <span>
+
+namespace backtrail::arch::x86::values {
+
+enum class Function : std::uint8_t {
+  kMulHigh,        ///< d = high half of a * b, unsigned, w bits.
+  kMulHighSigned,  ///< d = high half of a * b, signed.
+  kDivide,         ///< d = quotient of (b:a) / c; unsigned.
+  kRemainder,
+  kDivideSigned,
+  kRemainderSigned,
+  kTrailingZeros,  ///< d = of a; w for 0.
+  kLeadingZeros,
+  kPopCount,
+  kScanForward,  ///< BSF; undefined for 0.
+  kScanReverse,
+  kRotateLeft,  ///< d = a rotated by b.
+  kRotateRight,
+  kDoubleLeft,  ///< d = SHLD of a, b by c.
+  kDoubleRight,
+  kByteMask,    ///< d = PMOVMSKB of the lanes a, b, (c, e): 8 bits a lane.
+  kBytesEqual,  ///< d = PCMPEQB of the lanes a, b; and so on, a lane at a time.
+  kWordsEqual,
+  kDwordsEqual,
+  kQwordsEqual,
+  kBytesGreater,  ///< PCMPGTB
+  kWordsGreater,
+  kDwordsGreater,
+  kBytesMinimum,  ///< PMINUB
+  kBytesMaximum,  ///< PMAXUB
+  kAddBytes,
+  kAddWords,
+  kAddDwords,
+  kSubBytes,
+  kSubWords,
+  kSubDwords,
+  kShuffleBytes,            ///< PSHUFB: d = lane picked by a's bytes out of the 16 bytes b, c.
+  kMultiplyDwordsUnsigned,  ///< PMULUDQ of a lane.
+};
+
+/// @return false if the instruction would fault or its result is undefined.
+[[nodiscard]] bool evaluate(Function function, unsigned width, std::span<const std::uint64_t> in,
+                            std::uint64_t& out);
+
+}  // namespace backtrail::arch::x86::values

@@ -1,0 +1,124 @@
+#pragma once
+/// @file
+/// What one instruction does to registers and memory, as relations between values.
+///
+/// An instruction becomes a list of relations (MicroOp) over registers before it, constants and
+/// temporaries; a list of memory accesses; and a list of registers that it defines. Relations hold
+/// in both directions, which is what lets values flow backwards. Whatever an instruction does that
+/// no relation describes leaves a temporary without a relation: an unknown value.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/base/address.hpp"
+#include "arch/x86/values/slots.hpp"
+
+namespace backtrail::arch::x86::values {
+
+/// What a MicroOp is about. `d`, `a`, `b`, `c` are its refs 0, 1, 2, 3; `w` its width in bits.
+enum class Op : std::uint8_t {
+  kEqual,      ///< d[p, p+w) = a[q, q+w)
+  kEqualMask,  ///< d = a on the bits of the constant b.
+  kFill,       ///< d[p, w) are all equal to a[q].
+  kAdd,        ///< d = a + b (+ c[p] where there is a c), modulo 2^w.
+  kMultiply,   ///< d = a * b, modulo 2^w.
+  kNot,
+  kXor,
+  kAnd,
+  kOr,
+  kAndNot,  ///< d = ~a & b
+  kByteSwap,
+  kShiftLeft,  ///< By the variable count b (in bits, taken modulo 64, or 32 for w <= 32).
+  kShiftRight,
+  kShiftRightArithmetic,
+  kSelect,       ///< d = b[0] ? a : c
+  kCondition,    ///< d[0] = condition code p of the flags a.
+  kIsZero,       ///< d[0] = (a == 0)
+  kFlagsAdd,     ///< d = flags of c = a + b (with any carry in). p: 1 leaves CF alone.
+  kFlagsSub,     ///< d = flags of c = a - b (with any borrow). p: 1 leaves CF alone.
+  kFlagsResult,  ///< ZF, SF and PF of d as of the result a.
+  kEvaluate,     ///< Forwards only: function p of all inputs (see evaluate.hpp).
+};
+
+/// A value that an instruction mentions.
+struct Ref {
+  enum class Kind : std::uint8_t { kNone, kSlot, kTemp, kConstant, kNextPc };
+  Kind kind = Kind::kNone;
+  std::uint16_t index = 0;
+
+  [[nodiscard]] bool none() const { return kind == Kind::kNone; }
+  bool operator==(const Ref&) const = default;
+};
+
+inline constexpr unsigned kMaxRefs = 6;
+
+struct MicroOp {
+  Op op = Op::kEqual;
+  std::uint8_t width = 64;
+  std::uint8_t p = 0;
+  std::uint8_t q = 0;
+  std::array<Ref, kMaxRefs> refs{};
+};
+
+enum class AccessKind : std::uint8_t {
+  kLoad,
+  kStore,
+  kRangeStore,    ///< Unknown bytes to [base + offset, base + offset + value).
+  kUnknownStore,  ///< To somewhere.
+};
+
+/// A memory access of at most 8 bytes at `base + offset`. The low `size` bytes of `value` are what
+/// memory holds after it (and before it, for a load).
+struct AccessModel {
+  AccessKind kind = AccessKind::kLoad;
+  std::uint8_t size = 8;
+  Ref base;
+  Ref value;
+  std::int64_t offset = 0;
+};
+
+enum class Special : std::uint8_t {
+  kNone,
+  kBranch,      ///< The flag `condition` says whether the branch to `target` was taken.
+  kSystemCall,  ///< SYSCALL. What it writes depends on the kernel.
+  kOpaque,      ///< May change every register, all memory and the mappings.
+};
+
+struct InsnModel {
+  std::uint8_t length = 0;  ///< 0: not decodable.
+  Special special = Special::kNone;
+  /// A string instruction with a repeat prefix, a gather or the like: a fault or a signal may leave
+  /// it half done.
+  bool restartable = false;
+  Ref condition;      ///< Of kBranch.
+  TraceeAddr target;  ///< Of kBranch.
+  std::uint16_t temps = 0;
+  /// Bits that are known of temporaries from the start.
+  struct Initial {
+    Ref temp;
+    std::uint64_t value, mask;
+  };
+  struct Definition {
+    Slot slot;
+    Ref ref;
+  };
+  std::vector<std::uint64_t> constants;
+  std::vector<Initial> initials;
+  std::vector<MicroOp> ops;
+  std::vector<AccessModel> accesses;  ///< In the order in which they happen.
+  std::vector<Definition> definitions;
+};
+
+/// The model of the 64-bit instruction at `pc`, whose bytes begin at `bytes`. Never fails: what is
+/// not decodable has length 0, what is not understood is kOpaque. Thread-safe.
+/// @param xsave_bytes  An upper bound of what XSAVE and its kin write.
+[[nodiscard]] InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes,
+                                   std::uint32_t xsave_bytes);
+
+/// What an interrupted, restartable instruction may have done: the registers and memory that it
+/// writes are unknown afterwards.
+[[nodiscard]] InsnModel model_interrupted(TraceeAddr pc, std::span<const std::uint8_t> bytes);
+
+}  // namespace backtrail::arch::x86::values

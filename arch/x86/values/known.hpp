@@ -1,0 +1,40 @@
+#pragma once
+/// @file
+/// A value of which some bits are known.
+
+#include <cstdint>
+
+namespace backtrail::arch::x86::values {
+
+/// The lowest `width` bits; all of them for 64 and more.
+[[nodiscard]] constexpr std::uint64_t low_bits(unsigned width) {
+  return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+}
+
+/// Bits outside `mask` are unknown and 0 in `value`.
+struct Known {
+  std::uint64_t value = 0;
+  std::uint64_t mask = 0;
+
+  [[nodiscard]] constexpr bool all(unsigned width = 64) const {
+    return (mask & low_bits(width)) == low_bits(width);
+  }
+  [[nodiscard]] constexpr bool bit_known(unsigned bit) const { return (mask >> bit & 1) != 0; }
+  [[nodiscard]] constexpr bool bit(unsigned bit) const { return (value >> bit & 1) != 0; }
+
+  /// Adds what `more` says of the bits in `where`.
+  /// @return false if the two contradict each other.
+  constexpr bool learn(std::uint64_t bits, std::uint64_t where) {
+    const bool agrees = ((value ^ bits) & mask & where) == 0;
+    value |= bits & where & ~mask;
+    mask |= where;
+    return agrees;
+  }
+  bool operator==(const Known&) const = default;
+};
+
+[[nodiscard]] constexpr Known known(std::uint64_t value) {
+  return {value, ~std::uint64_t{0}};
+}
+
+}  // namespace backtrail::arch::x86::values

@@ -1,0 +1,122 @@
+#pragma once
+/// @file
+/// Building blocks of instruction models; only for the .cpp files of this folder, which include
+/// Zydis first.
+
+#include <optional>
+
+#include "arch/x86/values/evaluate.hpp"
+#include "arch/x86/values/insn_model.hpp"
+#include "arch/x86/values/known.hpp"
+
+namespace backtrail::arch::x86::values {
+
+/// A decoded instruction.
+struct Decoded {
+  TraceeAddr pc;
+  ZydisDecodedInstruction insn;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+
+  [[nodiscard]] std::span<const ZydisDecodedOperand> visible() const {
+    return std::span{operands}.first(insn.operand_count_visible);
+  }
+  [[nodiscard]] std::span<const ZydisDecodedOperand> all() const {
+    return std::span{operands}.first(insn.operand_count);
+  }
+  [[nodiscard]] bool has(ZydisInstructionAttributes attribute) const {
+    return (insn.attributes & attribute) != 0;
+  }
+};
+
+class ModelBuilder {
+ public:
+  ModelBuilder(const Decoded& decoded, std::uint32_t xsave_bytes);
+
+  [[nodiscard]] const Decoded& decoded() const { return decoded_; }
+  [[nodiscard]] std::uint32_t xsave_bytes() const { return xsave_bytes_; }
+  [[nodiscard]] InsnModel& model() { return model_; }
+  InsnModel take() { return std::move(model_); }
+  /// Drops all that was built.
+  void restart();
+
+  // Values.
+  [[nodiscard]] static Ref slot(Slot slot) { return {Ref::Kind::kSlot, slot}; }
+  [[nodiscard]] static Ref next_pc() { return {Ref::Kind::kNextPc, 0}; }
+  Ref constant(std::uint64_t value);
+  /// A temporary of which nothing is known.
+  Ref temp();
+  /// A temporary whose bits from `width` on are 0.
+  Ref temp_zero_above(unsigned width);
+  void initially(Ref temp, std::uint64_t value, std::uint64_t mask);
+
+  // Relations.
+  void op(Op op, unsigned width, std::initializer_list<Ref> refs, unsigned p = 0, unsigned q = 0);
+  void equal(Ref d, Ref a, unsigned width, unsigned p = 0, unsigned q = 0);
+  /// d = a + b, all 64 bits.
+  Ref sum(Ref a, Ref b);
+  Ref plus(Ref a, std::int64_t amount);
+  /// The value of `function` as a temporary that is 0 above `width`.
+  Ref evaluated(Function function, unsigned width, unsigned input_width,
+                std::initializer_list<Ref> inputs);
+
+  // Registers.
+  void define(Slot slot, Ref ref) { model_.definitions.push_back({slot, ref}); }
+  void define_unknown(Slot slot) { define(slot, temp()); }
+  /// The flags of an instruction that changes arithmetic flags: a new temporary, with all flags
+  /// outside `changed` as before.
+  Ref new_flags(std::uint64_t changed = kArithmeticFlags);
+
+  // Operands. The value of an operand is good in its lowest `size` bits only.
+  [[nodiscard]] static std::optional<Slot> general_slot(ZydisRegister reg);
+  [[nodiscard]] static bool is_high_byte(ZydisRegister reg);
+  /// Index of an xmm, ymm or zmm register.
+  [[nodiscard]] static std::optional<unsigned> vector_index(ZydisRegister reg);
+  Ref read(const ZydisDecodedOperand& operand);
+  /// A temporary fit to be the new value of the operand: 0 above 32 bits where the CPU clears them.
+  Ref result_for(const ZydisDecodedOperand& operand);
+  /// `value` must come from result_for(), or be good in all bits that the register gets.
+  void write(const ZydisDecodedOperand& operand, Ref value);
+  [[nodiscard]] static bool is_general(const ZydisDecodedOperand& operand);
+  [[nodiscard]] static bool is_memory(const ZydisDecodedOperand& operand);
+
+  // Memory.
+  struct Address {
+    Ref base;
+    std::int64_t offset = 0;
+  };
+  Address address(const ZydisDecodedOperand& operand);
+  void load(Address at, Ref value, unsigned bytes);
+  void store(Address at, Ref value, unsigned bytes);
+  /// Stores of unknown values.
+  void store_unknown(Address at, std::uint64_t bytes);
+  void store_anywhere();
+
+  /// What the instruction writes becomes unknown.
+  void model_unknown();
+  void model_opaque();
+
+ private:
+  Ref base_register(ZydisRegister reg);
+  void forget_register(const ZydisDecodedOperand& operand);
+  void forget_memory(const ZydisDecodedOperand& operand);
+
+  const Decoded& decoded_;
+  std::uint32_t xsave_bytes_;
+  InsnModel model_;
+};
+
+// Each returns false if the instruction is none of its kind, or a form that it does not know; what
+// it built is then dropped.
+bool model_move(ModelBuilder& b);
+bool model_arithmetic(ModelBuilder& b);
+bool model_shift(ModelBuilder& b);
+bool model_multiply(ModelBuilder& b);
+bool model_control(ModelBuilder& b);
+bool model_stack(ModelBuilder& b);
+bool model_string(ModelBuilder& b);
+bool model_vector_move(ModelBuilder& b);
+bool model_vector_arithmetic(ModelBuilder& b);
+/// Instructions with effects that their operands do not show.
+bool model_system(ModelBuilder& b);
+
+}  // namespace backtrail::arch::x86::values

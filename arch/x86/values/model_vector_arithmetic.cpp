@@ -1,0 +1,440 @@
+// Logic, comparisons, integer arithmetic and permutations of vectors.
+#include <Zydis/Zydis.h>
+
+#include "arch/x86/values/model_vectors.hpp"
+
+namespace backtrail::arch::x86::values {
+namespace {
+
+using Operand = ZydisDecodedOperand;
+
+struct Sources {
+  const Operand& first;
+  const Operand& second;
+};
+
+/// The two sources of a legacy or VEX form; nullopt when there are others.
+std::optional<Sources> sources(VectorModel& v) {
+  const auto operands = v.operands();
+  if (operands.size() == 2) return Sources{operands[0], operands[1]};
+  if (operands.size() == 3) return Sources{operands[1], operands[2]};
+  return std::nullopt;
+}
+
+bool by_lane(VectorModel& v, Op op) {
+  const auto from = sources(v);
+  const Operand& to = v.operands()[0];
+  if (!from || to.type != ZYDIS_OPERAND_TYPE_REGISTER) return false;
+  ModelBuilder& b = v.builder();
+  const Lanes x = v.read(from->first, to.size);
+  const Lanes y = v.read(from->second, to.size);
+  Lanes result;
+  const bool same = from->second.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                    from->first.reg.value == from->second.reg.value;
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / 64, kLanes); ++i) {
+    if (same && op == Op::kXor) {
+      result[i] = b.constant(0);
+      continue;
+    }
+    result[i] = b.temp();
+    b.op(op, 64, {result[i], x[i], y[i]});
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+/// x - y, 64 bits each.
+bool subtract_lanes(VectorModel& v) {
+  const auto from = sources(v);
+  const Operand& to = v.operands()[0];
+  if (!from) return false;
+  ModelBuilder& b = v.builder();
+  const Lanes x = v.read(from->first, to.size);
+  const Lanes y = v.read(from->second, to.size);
+  Lanes result;
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / 64, kLanes); ++i) {
+    result[i] = b.temp();
+    b.op(Op::kAdd, 64, {x[i], result[i], y[i]});
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+bool evaluated_lanes(VectorModel& v, Function function) {
+  const auto from = sources(v);
+  const Operand& to = v.operands()[0];
+  if (!from || !ModelBuilder::vector_index(to.reg.value)) return false;
+  ModelBuilder& b = v.builder();
+  const Lanes x = v.read(from->first, to.size);
+  const Lanes y = v.read(from->second, to.size);
+  Lanes result;
+  for (unsigned i = 0; i < std::min<unsigned>(to.size / 64, kLanes); ++i) {
+    if (function == Function::kShuffleBytes) {
+      const unsigned half = i & ~1U;
+      result[i] = b.evaluated(function, 64, 64, {y[i], x[half], x[half + 1]});
+    } else {
+      result[i] = b.evaluated(function, 64, 64, {x[i], y[i]});
+    }
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+bool byte_mask(VectorModel& v) {
+  const auto operands = v.operands();
+  ModelBuilder& b = v.builder();
+  const Operand& from = operands[1];
+  if (!ModelBuilder::vector_index(from.reg.value)) return false;
+  const auto lane = [&](unsigned i) { return v.lane(from, i); };
+  const Ref mask = from.size == 256 ? b.evaluated(Function::kByteMask, 64, 64,
+                                                  {lane(0), lane(1), lane(2), lane(3)})
+                                    : b.evaluated(Function::kByteMask, 64, 64, {lane(0), lane(1)});
+  b.write(operands[0], mask);
+  return true;
+}
+
+/// Where one field of a result comes from: bit `at` of source 0 or 1.
+struct Field {
+  unsigned source = 0;
+  unsigned at = 0;
+};
+
+/// A result whose fields of `bits` bits, in each 128 bits, are fields of the sources.
+template <typename Pick>
+bool permute(VectorModel& v, const Operand& first, const Operand& second, unsigned bits,
+             Pick&& pick) {
+  const Operand& to = v.operands()[0];
+  if (!ModelBuilder::vector_index(to.reg.value) || to.size > 256) return false;
+  ModelBuilder& b = v.builder();
+  const std::array<Lanes, 2> from{v.read(first, to.size), v.read(second, to.size)};
+  Lanes result;
+  for (unsigned lane = 0; lane < to.size / 64U; ++lane) {
+    const unsigned half = lane & ~1U;
+    if (bits == 64) {
+      const Field field = pick(lane & 1);
+      result[lane] = from[field.source][half + field.at / 64];
+      continue;
+    }
+    result[lane] = b.temp();
+    for (unsigned at = 0; at < 64; at += bits) {
+      const Field field = pick(((lane & 1) * 64 + at) / bits);
+      b.equal(result[lane], from[field.source][half + field.at / 64], bits, at, field.at % 64);
+    }
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+/// PUNPCKx: fields of both sources by turns, from their low or high halves.
+bool interleave(VectorModel& v, unsigned bits, bool high) {
+  const auto from = sources(v);
+  if (!from) return false;
+  return permute(v, from->first, from->second, bits, [&](unsigned field) {
+    return Field{field % 2, (high ? 64 : 0) + field / 2 * bits};
+  });
+}
+
+/// PSHUFD: each field by two bits of the immediate.
+bool shuffle_dwords(VectorModel& v) {
+  const auto operands = v.operands();
+  if (operands.size() != 3) return false;
+  const auto by = static_cast<unsigned>(operands[2].imm.value.u);
+  return permute(v, operands[1], operands[1], 32, [&](unsigned field) {
+    return Field{0, (by >> (2 * field) & 3) * 32};
+  });
+}
+
+/// SHUFPS and SHUFPD.
+bool shuffle_two(VectorModel& v, unsigned bits) {
+  const auto operands = v.operands();
+  const std::size_t count = operands.size();
+  if ((count != 3 && count != 4) || operands[0].size != 128) return false;
+  const Operand& first = operands[count == 4 ? 1 : 0];
+  const Operand& second = operands[count == 4 ? 2 : 1];
+  const auto by = static_cast<unsigned>(operands[count - 1].imm.value.u);
+  if (bits == 64) {
+    return permute(v, first, second, 64, [&](unsigned field) {
+      return Field{field, (by >> field & 1) * 64};
+    });
+  }
+  return permute(v, first, second, 32, [&](unsigned field) {
+    return Field{field / 2, (by >> (2 * field) & 3) * 32};
+  });
+}
+
+bool duplicate_low(VectorModel& v) {
+  const auto operands = v.operands();
+  if (operands.size() != 2 || operands[0].size != 128) return false;
+  ModelBuilder& b = v.builder();
+  Ref value = v.lane(operands[1], 0);
+  if (ModelBuilder::is_memory(operands[1])) {
+    value = b.temp();
+    b.load(b.address(operands[1]), value, 8);
+  }
+  const Ref zero = b.constant(0);
+  v.write(operands[0], {value, value, zero, zero}, 128);
+  return true;
+}
+
+/// VPERMQ: each lane by two bits of the immediate.
+bool permute_lanes(VectorModel& v) {
+  const auto operands = v.operands();
+  if (operands.size() != 3 || operands[2].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+      operands[0].size != 256) {
+    return false;
+  }
+  const Lanes from = v.read(operands[1], 256);
+  const auto by = static_cast<unsigned>(operands[2].imm.value.u);
+  v.write(operands[0], {from[by & 3], from[by >> 2U & 3], from[by >> 4U & 3], from[by >> 6U & 3]},
+          256);
+  return true;
+}
+
+/// PSRLDQ and PSLLDQ: each 128 bits by whole bytes.
+bool shift_bytes(VectorModel& v, bool left) {
+  const auto operands = v.operands();
+  const Operand& to = operands[0];
+  if (to.size > 256 || operands.back().type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return false;
+  ModelBuilder& b = v.builder();
+  const auto bytes =
+      static_cast<unsigned>(std::min<std::uint64_t>(operands.back().imm.value.u, 16));
+  const Lanes from = v.read(operands[operands.size() - 2], to.size);
+  Lanes result;
+  for (unsigned lane = 0; lane < to.size / 64U; ++lane) {
+    const unsigned half = lane & ~1U;
+    result[lane] = b.temp();
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      const unsigned at = (lane & 1) * 8 + byte;
+      const bool inside = left ? at >= bytes : at + bytes < 16;
+      if (!inside) {
+        b.initially(result[lane], 0, std::uint64_t{0xff} << (8 * byte));
+        continue;
+      }
+      const unsigned source = left ? at - bytes : at + bytes;
+      b.equal(result[lane], from[half + source / 8], 8, 8 * byte, 8 * (source % 8));
+    }
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+/// PSLLx and PSRLx by an immediate.
+bool shift_fields(VectorModel& v, unsigned bits, bool left) {
+  const auto operands = v.operands();
+  const Operand& to = operands[0];
+  if (to.size > 256 || operands.back().type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return false;
+  ModelBuilder& b = v.builder();
+  const auto by = static_cast<unsigned>(std::min<std::uint64_t>(operands.back().imm.value.u, bits));
+  const Lanes from = v.read(operands[operands.size() - 2], to.size);
+  Lanes result;
+  for (unsigned lane = 0; lane < to.size / 64U; ++lane) {
+    result[lane] = b.temp();
+    for (unsigned at = 0; at < 64; at += bits) {
+      const std::uint64_t zeros = left ? low_bits(by) : low_bits(bits) & ~low_bits(bits - by);
+      b.initially(result[lane], 0, zeros << at);
+      if (by == bits) continue;
+      b.equal(result[lane], from[lane], bits - by, at + (left ? by : 0), at + (left ? 0 : by));
+    }
+  }
+  v.write(to, result, to.size);
+  return true;
+}
+
+bool logic(VectorModel& v, ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_PXOR:
+    case ZYDIS_MNEMONIC_XORPS:
+    case ZYDIS_MNEMONIC_XORPD:
+    case ZYDIS_MNEMONIC_VPXOR:
+    case ZYDIS_MNEMONIC_VPXORD:
+    case ZYDIS_MNEMONIC_VPXORQ:
+    case ZYDIS_MNEMONIC_VXORPS:
+    case ZYDIS_MNEMONIC_VXORPD:
+      return by_lane(v, Op::kXor);
+    case ZYDIS_MNEMONIC_PAND:
+    case ZYDIS_MNEMONIC_ANDPS:
+    case ZYDIS_MNEMONIC_ANDPD:
+    case ZYDIS_MNEMONIC_VPAND:
+    case ZYDIS_MNEMONIC_VANDPS:
+    case ZYDIS_MNEMONIC_VANDPD:
+      return by_lane(v, Op::kAnd);
+    case ZYDIS_MNEMONIC_POR:
+    case ZYDIS_MNEMONIC_ORPS:
+    case ZYDIS_MNEMONIC_ORPD:
+    case ZYDIS_MNEMONIC_VPOR:
+    case ZYDIS_MNEMONIC_VORPS:
+    case ZYDIS_MNEMONIC_VORPD:
+      return by_lane(v, Op::kOr);
+    case ZYDIS_MNEMONIC_PANDN:
+    case ZYDIS_MNEMONIC_ANDNPS:
+    case ZYDIS_MNEMONIC_ANDNPD:
+    case ZYDIS_MNEMONIC_VPANDN:
+    case ZYDIS_MNEMONIC_VANDNPS:
+    case ZYDIS_MNEMONIC_VANDNPD:
+      return by_lane(v, Op::kAndNot);
+    case ZYDIS_MNEMONIC_PADDQ:
+    case ZYDIS_MNEMONIC_VPADDQ:
+      return by_lane(v, Op::kAdd);
+    case ZYDIS_MNEMONIC_PSUBQ:
+    case ZYDIS_MNEMONIC_VPSUBQ:
+      return subtract_lanes(v);
+    default:
+      return false;
+  }
+}
+
+std::optional<Function> lane_function(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_PCMPEQB:
+    case ZYDIS_MNEMONIC_VPCMPEQB:
+      return Function::kBytesEqual;
+    case ZYDIS_MNEMONIC_PCMPEQW:
+    case ZYDIS_MNEMONIC_VPCMPEQW:
+      return Function::kWordsEqual;
+    case ZYDIS_MNEMONIC_PCMPEQD:
+    case ZYDIS_MNEMONIC_VPCMPEQD:
+      return Function::kDwordsEqual;
+    case ZYDIS_MNEMONIC_PCMPEQQ:
+    case ZYDIS_MNEMONIC_VPCMPEQQ:
+      return Function::kQwordsEqual;
+    case ZYDIS_MNEMONIC_PCMPGTB:
+    case ZYDIS_MNEMONIC_VPCMPGTB:
+      return Function::kBytesGreater;
+    case ZYDIS_MNEMONIC_PCMPGTW:
+    case ZYDIS_MNEMONIC_VPCMPGTW:
+      return Function::kWordsGreater;
+    case ZYDIS_MNEMONIC_PCMPGTD:
+    case ZYDIS_MNEMONIC_VPCMPGTD:
+      return Function::kDwordsGreater;
+    case ZYDIS_MNEMONIC_PMINUB:
+    case ZYDIS_MNEMONIC_VPMINUB:
+      return Function::kBytesMinimum;
+    case ZYDIS_MNEMONIC_PMAXUB:
+    case ZYDIS_MNEMONIC_VPMAXUB:
+      return Function::kBytesMaximum;
+    case ZYDIS_MNEMONIC_PADDB:
+    case ZYDIS_MNEMONIC_VPADDB:
+      return Function::kAddBytes;
+    case ZYDIS_MNEMONIC_PADDW:
+    case ZYDIS_MNEMONIC_VPADDW:
+      return Function::kAddWords;
+    case ZYDIS_MNEMONIC_PADDD:
+    case ZYDIS_MNEMONIC_VPADDD:
+      return Function::kAddDwords;
+    case ZYDIS_MNEMONIC_PSUBB:
+    case ZYDIS_MNEMONIC_VPSUBB:
+      return Function::kSubBytes;
+    case ZYDIS_MNEMONIC_PSUBW:
+    case ZYDIS_MNEMONIC_VPSUBW:
+      return Function::kSubWords;
+    case ZYDIS_MNEMONIC_PSUBD:
+    case ZYDIS_MNEMONIC_VPSUBD:
+      return Function::kSubDwords;
+    case ZYDIS_MNEMONIC_PSHUFB:
+    case ZYDIS_MNEMONIC_VPSHUFB:
+      return Function::kShuffleBytes;
+    case ZYDIS_MNEMONIC_PMULUDQ:
+    case ZYDIS_MNEMONIC_VPMULUDQ:
+      return Function::kMultiplyDwordsUnsigned;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool permutation(VectorModel& v, ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_PUNPCKLBW:
+    case ZYDIS_MNEMONIC_VPUNPCKLBW:
+      return interleave(v, 8, false);
+    case ZYDIS_MNEMONIC_PUNPCKHBW:
+    case ZYDIS_MNEMONIC_VPUNPCKHBW:
+      return interleave(v, 8, true);
+    case ZYDIS_MNEMONIC_PUNPCKLWD:
+    case ZYDIS_MNEMONIC_VPUNPCKLWD:
+      return interleave(v, 16, false);
+    case ZYDIS_MNEMONIC_PUNPCKHWD:
+    case ZYDIS_MNEMONIC_VPUNPCKHWD:
+      return interleave(v, 16, true);
+    case ZYDIS_MNEMONIC_PUNPCKLDQ:
+    case ZYDIS_MNEMONIC_VPUNPCKLDQ:
+    case ZYDIS_MNEMONIC_UNPCKLPS:
+    case ZYDIS_MNEMONIC_VUNPCKLPS:
+      return interleave(v, 32, false);
+    case ZYDIS_MNEMONIC_PUNPCKHDQ:
+    case ZYDIS_MNEMONIC_VPUNPCKHDQ:
+    case ZYDIS_MNEMONIC_UNPCKHPS:
+    case ZYDIS_MNEMONIC_VUNPCKHPS:
+      return interleave(v, 32, true);
+    case ZYDIS_MNEMONIC_PUNPCKLQDQ:
+    case ZYDIS_MNEMONIC_VPUNPCKLQDQ:
+    case ZYDIS_MNEMONIC_UNPCKLPD:
+    case ZYDIS_MNEMONIC_VUNPCKLPD:
+      return interleave(v, 64, false);
+    case ZYDIS_MNEMONIC_PUNPCKHQDQ:
+    case ZYDIS_MNEMONIC_VPUNPCKHQDQ:
+    case ZYDIS_MNEMONIC_UNPCKHPD:
+    case ZYDIS_MNEMONIC_VUNPCKHPD:
+      return interleave(v, 64, true);
+    case ZYDIS_MNEMONIC_PSHUFD:
+    case ZYDIS_MNEMONIC_VPSHUFD:
+      return shuffle_dwords(v);
+    case ZYDIS_MNEMONIC_SHUFPS:
+    case ZYDIS_MNEMONIC_VSHUFPS:
+      return shuffle_two(v, 32);
+    case ZYDIS_MNEMONIC_SHUFPD:
+    case ZYDIS_MNEMONIC_VSHUFPD:
+      return shuffle_two(v, 64);
+    case ZYDIS_MNEMONIC_MOVDDUP:
+    case ZYDIS_MNEMONIC_VMOVDDUP:
+      return duplicate_low(v);
+    case ZYDIS_MNEMONIC_VPERMQ:
+    case ZYDIS_MNEMONIC_VPERMPD:
+      return permute_lanes(v);
+    default:
+      return false;
+  }
+}
+
+bool fixed_shift(VectorModel& v, ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_PSRLDQ:
+    case ZYDIS_MNEMONIC_VPSRLDQ:
+      return shift_bytes(v, false);
+    case ZYDIS_MNEMONIC_PSLLDQ:
+    case ZYDIS_MNEMONIC_VPSLLDQ:
+      return shift_bytes(v, true);
+    case ZYDIS_MNEMONIC_PSRLQ:
+    case ZYDIS_MNEMONIC_VPSRLQ:
+      return shift_fields(v, 64, false);
+    case ZYDIS_MNEMONIC_PSLLQ:
+    case ZYDIS_MNEMONIC_VPSLLQ:
+      return shift_fields(v, 64, true);
+    case ZYDIS_MNEMONIC_PSRLD:
+    case ZYDIS_MNEMONIC_VPSRLD:
+      return shift_fields(v, 32, false);
+    case ZYDIS_MNEMONIC_PSLLD:
+    case ZYDIS_MNEMONIC_VPSLLD:
+      return shift_fields(v, 32, true);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool model_vector_arithmetic(ModelBuilder& b) {
+  VectorModel v{b};
+  const auto operands = v.operands();
+  if (operands.empty() || operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER || !v.usable()) {
+    return false;
+  }
+  const ZydisMnemonic mnemonic = b.decoded().insn.mnemonic;
+  if (mnemonic == ZYDIS_MNEMONIC_PMOVMSKB || mnemonic == ZYDIS_MNEMONIC_VPMOVMSKB) {
+    return byte_mask(v);
+  }
+  if (!ModelBuilder::vector_index(operands[0].reg.value) || operands[0].size > 256) return false;
+  if (const auto function = lane_function(mnemonic)) return evaluated_lanes(v, *function);
+  return logic(v, mnemonic) || permutation(v, mnemonic) || fixed_shift(v, mnemonic);
+}
+
+}  // namespace backtrail::arch::x86::values

@@ -1,0 +1,24 @@
+#pragma once
+/// @file
+/// Deducing bits: each relation of a MicroOp, used in every direction.
+
+#include <cstdint>
+#include <span>
+
+#include "arch/x86/values/insn_model.hpp"
+#include "arch/x86/values/known.hpp"
+
+namespace backtrail::arch::x86::values {
+
+/// A MicroOp without its refs.
+struct Relation {
+  Op op;
+  std::uint8_t width, p, q;
+};
+
+/// Adds to `v` (the op's values in the order of its refs) all bits that the relation implies and
+/// that this function finds. Only ever adds bits that follow.
+/// @return false if the values contradict the relation.
+bool deduce(const Relation& relation, std::span<Known> v);
+
+}  // namespace backtrail::arch::x86::values

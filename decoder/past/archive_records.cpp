@@ -1,0 +1,51 @@
+#include "decoder/past/archive_records.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder {
+
+ArchiveRecords::ArchiveRecords(const TraceArchive::Thread& thread) : thread_{thread} {
+  starts_.push_back(0);
+  for (const TraceBlock& block : thread.blocks) starts_.push_back(starts_.back() + block.records);
+}
+
+/// Numbers in the file count lost records too; the block before ends where this one begins, or
+/// something is missing between them.
+bool ArchiveRecords::follows_a_loss(std::size_t block) const {
+  if (block == 0) return true;
+  const TraceBlock& before = thread_.blocks[block - 1];
+  return before.first + before.records != thread_.blocks[block].first;
+}
+
+ArchiveRecords::Unpacked& ArchiveRecords::unpacked(std::size_t block) {
+  if (cache_[latest_].block == block) return cache_[latest_];
+  const auto found = std::ranges::find(cache_, block, &Unpacked::block);
+  const auto slot =
+      found != cache_.end() ? found : std::ranges::min_element(cache_, {}, &Unpacked::used);
+  latest_ = static_cast<std::size_t>(slot - cache_.begin());
+  slot->used = ++clock_;
+  if (slot->block == block) return *slot;
+  slot->block = block;
+  slot->records.clear();
+  const std::size_t wanted = thread_.blocks[block].records;
+  if (!decode_block(thread_.blocks[block], slot->records) || slot->records.size() != wanted) {
+    slot->records.assign(wanted, gap(GapReason::kOverflow, TraceeAddr{}, TraceeAddr{}));
+    return *slot;
+  }
+  Record& first = slot->records.front();
+  const bool is_gap = first.kind == RecordKind::kGap;
+  if (block == 0) {
+    if (!is_gap) first = gap(GapReason::kStart, TraceeAddr{}, first.to);
+  } else if (follows_a_loss(block) && !is_gap) {
+    first = gap(GapReason::kOverflow, TraceeAddr{}, first.to);
+  }
+  return *slot;
+}
+
+Record ArchiveRecords::at(std::uint64_t number) {
+  const auto behind = std::upper_bound(starts_.begin(), starts_.end(), number);
+  const auto block = static_cast<std::size_t>(behind - starts_.begin()) - 1;
+  return unpacked(block).records[number - starts_[block]];
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,40 @@
+#pragma once
+/// @file
+/// The records of one thread of a crash file, unpacked as they are asked for.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "decoder/corefile/trace_archive.hpp"
+#include "decoder/past/record_sequence.hpp"
+
+namespace backtrail::decoder {
+
+/// Keeps a few unpacked blocks, so that a trace of any length needs little memory.
+class ArchiveRecords final : public RecordSequence {
+ public:
+  /// @param thread  Borrowed; its blocks are in order.
+  explicit ArchiveRecords(const TraceArchive::Thread& thread);
+
+  [[nodiscard]] std::uint64_t begin() const override { return 0; }
+  [[nodiscard]] std::uint64_t end() const override { return starts_.back(); }
+  Record at(std::uint64_t number) override;
+
+ private:
+  struct Unpacked {
+    std::size_t block = ~std::size_t{0};
+    std::uint64_t used = 0;  ///< Value of `clock_` at the last use.
+    std::vector<Record> records;
+  };
+  Unpacked& unpacked(std::size_t block);
+  [[nodiscard]] bool follows_a_loss(std::size_t block) const;
+
+  const TraceArchive::Thread& thread_;
+  std::vector<std::uint64_t> starts_;  ///< Number of each block's first record, and the end.
+  std::array<Unpacked, 4> cache_;
+  std::size_t latest_ = 0;  ///< Index in `cache_` of the block used last.
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,79 @@
+#include "decoder/past/step_index.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder {
+
+using values::EventKind;
+
+StepIndex::StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most)
+    : timeline_{timeline}, records_{records}, newest_{timeline.newest().block} {
+  for (std::uint64_t block = newest_; steps_ < most; --block) {
+    const Timeline::Block& here = timeline.block(block);
+    steps_ += here.pcs.size();
+    from_end_.push_back(steps_);
+    if (here.begins_history) break;
+  }
+}
+
+std::size_t StepIndex::first_of(std::uint64_t block) const {
+  return steps_ - from_end_[newest_ - block];
+}
+
+std::optional<std::size_t> StepIndex::number(const PastPosition& place) const {
+  if (newest_ - place.block >= from_end_.size()) return std::nullopt;
+  return first_of(place.block) + place.instruction;
+}
+
+/// The pc of the instruction `step`, or the thread's own.
+TraceeAddr StepIndex::pc_of(std::size_t step) {
+  if (step == steps_) return timeline_.newest().pc;
+  const auto at = std::ranges::lower_bound(from_end_, steps_ - step);
+  const std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
+  return timeline_.block(block).pcs[step - first_of(block)];
+}
+
+void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t end,
+                          values::Window& out) {
+  const std::size_t first = first_of(block);
+  const Record begins = records_.at(block);
+  const Timeline::Block& here = timeline_.block(block);
+  const auto event = [&](std::size_t step, EventKind kind, TraceeAddr interrupted) {
+    // What came before the first step belongs to the window before.
+    if (step > begin && step <= end) out.events.push_back({step - begin, kind, interrupted});
+  };
+  if (begins.kind == RecordKind::kAsync) event(first, EventKind::kSignal, begins.from);
+  if (here.after_gap) event(first, EventKind::kGap, TraceeAddr{});
+  for (std::size_t i = 0; i < here.pcs.size(); ++i) {
+    const std::size_t step = first + i;
+    const bool last = i + 1 == here.pcs.size();
+    if (last && !here.complete) event(step, EventKind::kGap, TraceeAddr{});
+    if (step < begin || step >= end) continue;
+    out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1]});
+  }
+  // The hole is before the thread's own place, or nothing of the block is known.
+  if (!here.complete && (block == newest_ || here.pcs.empty())) {
+    event(first + here.pcs.size(), EventKind::kGap, TraceeAddr{});
+  }
+}
+
+values::Window StepIndex::window(std::size_t begin, std::size_t end) {
+  values::Window out;
+  out.end_pc = pc_of(end);
+  const auto at = std::ranges::lower_bound(from_end_, steps_ - begin);
+  std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
+  for (; block <= newest_ && first_of(block) <= end; ++block) add_block(block, begin, end, out);
+  // Where control went from the last instruction of each block is known once the next one is.
+  for (std::size_t i = 0; i < out.steps.size(); ++i) {
+    out.steps[i].next = i + 1 < out.steps.size() ? out.steps[i + 1].pc : out.end_pc;
+  }
+  // What came between two instructions says nothing of where the first one went by itself.
+  for (const values::Event& event : out.events) {
+    if (event.before == 0 || event.before > out.steps.size()) continue;
+    out.steps[event.before - 1].next =
+        event.kind == EventKind::kSignal ? event.interrupted : TraceeAddr{};
+  }
+  return out;
+}
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,93 @@
+#pragma once
+/// @file
+/// The instructions that one thread executed, as positions to move between.
+///
+/// Two neighbouring records enclose a block of straight-line code. The newest block ends where the
+/// thread stands. A position names an instruction that the thread was about to execute:
+///
+///   record n      ... -> A          block n:  A  A+2  A+5(jump)      positions (n, 0) (n, 1) (n,
+///   2) record n + 1  A+5 -> B          block n+1: B ...                  positions (n + 1, 0) ...
+///
+/// The position after the last executed instruction of the newest block is newest(): the thread's
+/// own pc, whose instruction has not been executed.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "decoder/past/record_sequence.hpp"
+#include "decoder/trace/insn_cache.hpp"
+
+namespace backtrail::decoder {
+
+struct PastPosition {
+  std::uint64_t block = 0;        ///< Number of the record that the block begins with.
+  std::uint32_t instruction = 0;  ///< Executed instructions of the block before this one.
+  TraceeAddr pc;
+
+  friend std::strong_ordering operator<=>(const PastPosition& a, const PastPosition& b) {
+    if (const auto order = a.block <=> b.block; order != 0) return order;
+    return a.instruction <=> b.instruction;
+  }
+  friend bool operator==(const PastPosition& a, const PastPosition& b) {
+    return a.block == b.block && a.instruction == b.instruction;
+  }
+};
+
+class Timeline {
+ public:
+  /// All are borrowed. @param pc  Where the thread stands now.
+  /// The history begins after the newest exec: addresses before it mean another program's code.
+  Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc);
+
+  [[nodiscard]] const PastPosition& newest() const { return newest_; }
+
+  /// Where a move led, and whether instructions on the way are missing from the trace.
+  struct Move {
+    PastPosition to;
+    bool crossed_gap = false;
+  };
+  /// The position of the instruction executed before. nullopt: the history begins here.
+  std::optional<Move> back(const PastPosition& from);
+  /// The position after the instruction at `from`. nullopt: `from` is the newest.
+  std::optional<Move> forward(const PastPosition& from);
+
+  struct Search {
+    PastPosition at;     ///< Where the search stopped.
+    bool found = false;  ///< At one of the addresses; else at the end of the history.
+    bool crossed_gap = false;
+  };
+  /// The nearest earlier position whose pc is one of `stops`, else the oldest position.
+  Search search_back(const PastPosition& from, const std::set<TraceeAddr>& stops);
+  /// The nearest later position whose pc is one of `stops`, else newest().
+  Search search_forward(const PastPosition& from, const std::set<TraceeAddr>& stops);
+
+  /// The executed instructions of one block.
+  struct Block {
+    std::vector<TraceeAddr> pcs;  ///< In order; the record's branch is the last one.
+    bool after_gap = false;       ///< Something is missing before the block.
+    bool begins_history = false;  ///< Nothing before the block can be shown.
+    bool complete = true;         ///< False: code on the way could not be followed, and
+                                  ///< instructions are missing before the last one.
+  };
+  /// @param number  Of a record. The reference is valid until the next call of any method.
+  const Block& block(std::uint64_t number);
+
+ private:
+  [[nodiscard]] bool may_hold(const Record& begins, const Record& ends,
+                              const std::set<TraceeAddr>& stops) const;
+  [[nodiscard]] PastPosition first_after(std::uint64_t number);
+  [[nodiscard]] Record end_of(std::uint64_t number);
+  Block walk(std::uint64_t number);
+
+  InsnCache& insns_;
+  RecordSequence& records_;
+  TraceeAddr pc_;
+  PastPosition newest_;
+  std::uint64_t walked_ = ~0ULL;  ///< Number of `walked_block_`.
+  Block walked_block_;
+};
+
+}  // namespace backtrail::decoder

@@ -1,0 +1,67 @@
+#pragma once
+/// @file
+/// Stores whose address is not known yet. Nothing may be concluded about memory across them.
+
+#include <bit>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace backtrail::decoder::values {
+
+/// A set of access indices with quick search for neighbours.
+class IndexSet {
+ public:
+  explicit IndexSet(std::size_t limit) : words_((limit + 63) / 64 + 1) {}
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  void insert(std::uint32_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
+  void erase(std::uint32_t i) { words_[i / 64] &= ~(std::uint64_t{1} << (i % 64)); }
+  [[nodiscard]] bool contains(std::uint32_t i) const {
+    return (words_[i / 64] >> (i % 64) & 1) != 0;
+  }
+  /// The least member >= i, or kNone.
+  [[nodiscard]] std::uint32_t next(std::uint32_t i) const;
+  /// The greatest member < i, or kNone.
+  [[nodiscard]] std::uint32_t previous(std::uint32_t i) const;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+class Barriers {
+ public:
+  explicit Barriers(std::size_t accesses) : full_(accesses), bounded_(accesses) {}
+  static constexpr std::uint32_t kNone = IndexSet::kNone;
+
+  /// A store to anywhere.
+  void add(std::uint32_t access) { full_.insert(access); }
+  /// A store to somewhere in [low, high], both included.
+  void bound(std::uint32_t access, std::uint64_t low, std::uint64_t high);
+  void remove(std::uint32_t access);
+  [[nodiscard]] bool contains(std::uint32_t access) const {
+    return full_.contains(access) || bounded_.contains(access);
+  }
+  /// True if the bounds of a barrier are no wider than these.
+  [[nodiscard]] bool within(std::uint32_t access, std::uint64_t low, std::uint64_t high) const;
+
+  /// The first barrier >= `access` that may touch the 8 bytes at `granule`, or kNone.
+  [[nodiscard]] std::uint32_t next(std::uint32_t access, std::uint64_t granule) const;
+  /// The last barrier < `access` that may touch them, or kNone.
+  [[nodiscard]] std::uint32_t previous(std::uint32_t access, std::uint64_t granule) const;
+  [[nodiscard]] const IndexSet& full() const { return full_; }
+
+ private:
+  struct Bounds {
+    std::uint64_t low, high;
+  };
+  /// How many bounded barriers a search looks at before it takes the next one to touch.
+  static constexpr unsigned kPatience = 400;
+  [[nodiscard]] bool touches(std::uint32_t access, std::uint64_t granule) const;
+
+  IndexSet full_;
+  IndexSet bounded_;
+  std::unordered_map<std::uint32_t, Bounds> bounds_;
+};
+
+}  // namespace backtrail::decoder::values

@@ -1,0 +1,34 @@
+#pragma once
+/// @file
+/// Instruction models by address, for one address space.
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "arch/x86/values/insn_model.hpp"
+#include "decoder/trace/code_reader.hpp"
+
+namespace backtrail::decoder::values {
+
+/// Models each instruction once. The owner says when code has changed.
+class ModelCache {
+ public:
+  /// `code` is borrowed and must outlive the cache.
+  ModelCache(CodeReader& code, std::uint32_t xsave_bytes)
+      : code_{code}, xsave_bytes_{xsave_bytes} {}
+
+  /// The model of the instruction at `pc`; length 0 where there is none.
+  const arch::x86::values::InsnModel& at(TraceeAddr pc);
+  /// What the instruction at `pc` may have done when it was interrupted half-way; nullptr if it
+  /// cannot be.
+  const arch::x86::values::InsnModel* interrupted(TraceeAddr pc);
+  void clear();
+
+ private:
+  CodeReader& code_;
+  std::uint32_t xsave_bytes_;
+  std::unordered_map<TraceeAddr, arch::x86::values::InsnModel> models_;
+  std::unordered_map<TraceeAddr, arch::x86::values::InsnModel> interrupted_;
+};
+
+}  // namespace backtrail::decoder::values

@@ -1,0 +1,45 @@
+#include "decoder/values/solved_window.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder::values {
+
+SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
+    : window_{std::move(window)} {
+  constexpr std::size_t kMostChanges = 16;
+  std::vector<MappingChange> changes;
+  std::size_t from = 0;
+  while (true) {
+    graph_ = std::make_unique<ValueGraph>(window_, from, models, end);
+    solver_ = std::make_unique<ValueSolver>(*graph_, end, changes);
+    solver_->solve();
+    begin_ = graph_->begin();
+    const std::optional<ValueSolver::Flaw> flaw = solver_->flaw(window_);
+    consistent_ = solver_->consistent();
+    if (!flaw) return;
+    if (flaw->change && changes.size() < kMostChanges) {
+      changes.push_back(*flaw->change);
+    } else {
+      from = flaw->step + std::size_t{1};
+    }
+  }
+}
+
+Known SolvedWindow::reg(std::size_t position, Slot slot) const {
+  if (!covers(position)) return {};
+  return graph_->known[graph_->reg(position, slot)];
+}
+
+Known SolvedWindow::memory(std::size_t position, TraceeAddr granule) const {
+  if (!covers(position)) return {};
+  return solver_->memory(position, granule.value());
+}
+
+bool SolvedWindow::remaps(TraceeAddr address) const {
+  const auto& changes = solver_->mapping_changes();
+  return std::any_of(changes.begin(), changes.end(), [address](const MappingChange& change) {
+    return address.value() >= change.begin && address.value() < change.end;
+  });
+}
+
+}  // namespace backtrail::decoder::values

@@ -1,0 +1,201 @@
+#include "decoder/values/value_graph.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder::values {
+
+using x86::InsnModel;
+using x86::Ref;
+using x86::Special;
+
+namespace {
+
+/// What the kernel sets on entry to a signal handler. Vector registers are reset.
+constexpr std::array kHandlerSlots{x86::kRax, x86::kRdx, x86::kRsp,
+                                   x86::kRsi, x86::kRdi, x86::kFlagsSlot};
+
+bool code_is_constant(EndState& end, TraceeAddr pc, const InsnModel& model) {
+  return end.page(pc) == PageKind::kConstant &&
+         end.page(pc + (model.length - 1U)) == PageKind::kConstant;
+}
+
+}  // namespace
+
+std::size_t ValueGraph::last_break(const Window& window, std::size_t begin, ModelCache& models,
+                                   EndState& end) {
+  for (const Event& event : window.events) {
+    if (event.kind == EventKind::kGap) begin = std::max(begin, event.before);
+  }
+  for (std::size_t i = window.steps.size(); i > begin; --i) {
+    const TraceeAddr pc = window.steps[i - 1].pc;
+    const InsnModel& model = models.at(pc);
+    if (model.length == 0 || model.special == Special::kOpaque ||
+        !code_is_constant(end, pc, model)) {
+      return i;
+    }
+  }
+  return begin;
+}
+
+ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& models, EndState& end)
+    : begin_{last_break(window, begin, models, end)}, end_{window.steps.size()} {
+  const std::size_t count = end_ - begin_;
+  known.reserve(count * 4);
+  nodes.reserve(count * 4);
+  accesses.reserve(count);
+  first_definition_.reserve(count + 1);
+  first_access_.reserve(count + 1);
+  for (Var& var : current_) var = fresh();
+  auto event = std::find_if(window.events.begin(), window.events.end(),
+                            [this](const Event& e) { return e.before > begin_; });
+  for (step_ = begin_;; ++step_) {
+    // A signal's effects belong to the step before it, so that the position shows the handler.
+    for (; event != window.events.end() && event->before == step_; ++event) {
+      add_signal(window, *event, models);
+    }
+    if (step_ == end_) meet_end(models, window, end);
+    first_definition_.push_back(static_cast<std::uint32_t>(definitions_.size()));
+    first_access_.push_back(static_cast<std::uint32_t>(accesses.size()));
+    if ((step_ - begin_) % kCheckpointSteps == 0) checkpoints_.push_back(current_);
+    if (step_ == end_) break;
+    add_step(window.steps[step_], models.at(window.steps[step_].pc));
+  }
+}
+
+Var ValueGraph::reg(std::size_t position, Slot slot) const {
+  const std::size_t at = position - begin_;
+  const std::size_t from = at / kCheckpointSteps;
+  for (std::size_t i = first_definition_[at]; i > first_definition_[from * kCheckpointSteps]; --i) {
+    if (definitions_[i - 1].first == slot) return definitions_[i - 1].second;
+  }
+  return checkpoints_[from][slot];
+}
+
+Var ValueGraph::constant(std::uint64_t value) {
+  const auto [found, is_new] = constants_.try_emplace(value, 0);
+  if (is_new) {
+    found->second = fresh();
+    known.back() = x86::known(value);
+  }
+  return found->second;
+}
+
+void ValueGraph::define(Slot slot, Var var) {
+  current_[slot] = var;
+  definitions_.emplace_back(slot, var);
+}
+
+void ValueGraph::forget(std::span<const Slot> slots) {
+  for (const Slot slot : slots) define(slot, fresh());
+}
+
+void ValueGraph::add_signal(const Window&, const Event& event, ModelCache& models) {
+  if (const InsnModel* model = models.interrupted(event.interrupted)) {
+    instantiate(*model, TraceeAddr{});
+  }
+  SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[x86::kRsp], kNoVar};
+  forget(kHandlerSlots);
+  for (Slot slot = x86::kFirstVectorSlot; slot < x86::kSlotCount; ++slot) define(slot, fresh());
+  frame.rsp_after = current_[x86::kRsp];
+  accesses.push_back({x86::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
+                      constant(0), constant(0), 0});
+  frames.push_back(frame);
+}
+
+Var ValueGraph::var_of(Ref ref, const InsnModel& model, TraceeAddr next) {
+  switch (ref.kind) {
+    case Ref::Kind::kSlot:
+      return current_[ref.index];
+    case Ref::Kind::kTemp:
+      return temps_ + ref.index;
+    case Ref::Kind::kConstant:
+      return constant(model.constants[ref.index]);
+    case Ref::Kind::kNextPc:
+      return next.value() == 0 ? fresh() : constant(next.value());
+    case Ref::Kind::kNone:
+      break;
+  }
+  return kNoVar;
+}
+
+void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
+  temps_ = static_cast<Var>(known.size());
+  known.resize(known.size() + model.temps);
+  for (const InsnModel::Initial& initial : model.initials) {
+    consistent &= known[temps_ + initial.temp.index].learn(initial.value, initial.mask);
+  }
+  for (const x86::MicroOp& op : model.ops) {
+    Node node{{op.op, op.width, op.p, op.q}, 0, {}};
+    for (const Ref ref : op.refs) {
+      if (ref.none()) break;
+      node.vars[node.count++] = var_of(ref, model, next);
+    }
+    nodes.push_back(node);
+  }
+  for (const x86::AccessModel& access : model.accesses) {
+    accesses.push_back({access.kind, access.size, static_cast<std::uint32_t>(step_),
+                        var_of(access.base, model, next), var_of(access.value, model, next),
+                        access.offset});
+  }
+  std::array<std::pair<Slot, Var>, x86::kSlotCount> defined;
+  std::size_t count = 0;
+  // Registers are all read before one is written.
+  for (const InsnModel::Definition& definition : model.definitions) {
+    if (count == defined.size()) break;
+    defined[count++] = {definition.slot, var_of(definition.ref, model, next)};
+  }
+  for (std::size_t i = 0; i < count; ++i) define(defined[i].first, defined[i].second);
+}
+
+void ValueGraph::follow_branch(const InsnModel& model, const Step& step) {
+  const TraceeAddr behind = step.pc + model.length;
+  if (model.target == behind) return;
+  const bool taken = step.next == model.target;
+  if (!taken && step.next != behind) return;
+  consistent &= known[temps_ + model.condition.index].learn(taken ? 1 : 0, 1);
+}
+
+void ValueGraph::add_system_call() {
+  SystemCall call{static_cast<std::uint32_t>(step_),
+                  static_cast<std::uint32_t>(accesses.size()),
+                  {},
+                  kNoVar,
+                  true};
+  constexpr std::array<Slot, 7> kIn{x86::kRax, x86::kRdi, x86::kRsi, x86::kRdx, 10, 8, 9};
+  for (std::size_t i = 0; i < kIn.size(); ++i) call.in[i] = current_[kIn[i]];
+  for (unsigned i = 0; i < kCallAccesses; ++i) {
+    accesses.push_back({x86::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
+                        constant(0), constant(0), 0});
+  }
+  constexpr std::array kOut{x86::kRax, x86::kRcx, x86::kR11};
+  forget(kOut);
+  call.result = current_[x86::kRax];
+  calls.push_back(call);
+}
+
+void ValueGraph::add_step(const Step& step, const InsnModel& model) {
+  if (model.special == Special::kSystemCall) {
+    add_system_call();
+    // Only rt_sigreturn goes elsewhere; a call that a signal interrupted may begin again.
+    if (step.next != step.pc && step.next != step.pc + model.length) {
+      calls.back().returns_behind = false;
+      for (Slot slot = 0; slot < x86::kSlotCount; ++slot) define(slot, fresh());
+    }
+    return;
+  }
+  instantiate(model, step.next);
+  if (model.special == Special::kBranch) follow_branch(model, step);
+}
+
+void ValueGraph::meet_end(ModelCache& models, const Window& window, EndState& end) {
+  if (const InsnModel* model = models.interrupted(window.end_pc)) {
+    instantiate(*model, TraceeAddr{});
+  }
+  for (Slot slot = 0; slot < x86::kSlotCount; ++slot) {
+    Known value = end.reg(slot);
+    if (slot == x86::kFlagsSlot) value.mask &= x86::kTrackedFlags;
+    consistent &= known[current_[slot]].learn(value.value & value.mask, value.mask);
+  }
+}
+
+}  // namespace backtrail::decoder::values

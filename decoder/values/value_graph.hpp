@@ -1,0 +1,114 @@
+#pragma once
+/// @file
+/// A window of a trace in static single assignment form: variables, relations and accesses.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "arch/x86/values/insn_model.hpp"
+#include "arch/x86/values/relations.hpp"
+#include "decoder/values/model_cache.hpp"
+#include "decoder/values/window.hpp"
+
+namespace backtrail::decoder::values {
+
+/// Index of a variable.
+using Var = std::uint32_t;
+inline constexpr Var kNoVar = ~Var{0};
+
+/// A relation between variables.
+struct Node {
+  x86::Relation relation;
+  std::uint8_t count = 0;
+  std::array<Var, x86::kMaxRefs> vars{};
+};
+
+/// A memory access of the trace. Their order is the order in which they happened.
+struct Access {
+  x86::AccessKind kind = x86::AccessKind::kLoad;
+  std::uint8_t size = 0;
+  std::uint32_t step = 0;
+  Var base = kNoVar;
+  Var value = kNoVar;
+  std::int64_t offset = 0;
+};
+
+/// A system call. Its accesses are three unknown stores from `first_access` on.
+struct SystemCall {
+  std::uint32_t step = 0;
+  std::uint32_t first_access = 0;
+  std::array<Var, 7> in{};  ///< The number (rax), then rdi, rsi, rdx, r10, r8, r9.
+  Var result = kNoVar;
+  bool returns_behind = true;  ///< Else it is rt_sigreturn, and sets every register.
+};
+inline constexpr unsigned kCallAccesses = 3;
+
+/// The frame of a signal: an unknown store from the stack pointer in the handler up to the one
+/// before.
+struct SignalFrame {
+  std::uint32_t access = 0;
+  Var rsp_before = kNoVar;
+  Var rsp_after = kNoVar;
+};
+
+class ValueGraph {
+ public:
+  /// Builds the graph of the steps [begin, end of window). Steps whose code is not constant, and
+  /// all that has no model, break it: nothing flows across them.
+  ValueGraph(const Window& window, std::size_t begin, ModelCache& models, EndState& end);
+
+  /// Index of the first step that the graph covers: `begin`, or after the last break.
+  [[nodiscard]] std::size_t begin() const { return begin_; }
+  [[nodiscard]] std::size_t end() const { return end_; }
+  /// The variable of a register before step `position`, begin() <= position <= end().
+  [[nodiscard]] Var reg(std::size_t position, Slot slot) const;
+  /// The first access of step `position` or later.
+  [[nodiscard]] std::uint32_t first_access(std::size_t position) const {
+    return first_access_[position - begin_];
+  }
+
+  std::vector<Known> known;
+  std::vector<Node> nodes;
+  std::vector<Access> accesses;
+  std::vector<SystemCall> calls;
+  std::vector<SignalFrame> frames;
+  /// False if a fact of the trace contradicts another.
+  bool consistent = true;
+
+ private:
+  static constexpr std::size_t kCheckpointSteps = 64;
+  using Slots = std::array<Var, x86::kSlotCount>;
+
+  [[nodiscard]] static std::size_t last_break(const Window& window, std::size_t begin,
+                                              ModelCache& models, EndState& end);
+  Var fresh() {
+    known.emplace_back();
+    return static_cast<Var>(known.size() - 1);
+  }
+  Var constant(std::uint64_t value);
+  void forget(std::span<const Slot> slots);
+  void add_signal(const Window& window, const Event& event, ModelCache& models);
+  void add_step(const Step& step, const x86::InsnModel& model);
+  void add_system_call();
+  void instantiate(const x86::InsnModel& model, TraceeAddr next);
+  void follow_branch(const x86::InsnModel& model, const Step& step);
+  Var var_of(x86::Ref ref, const x86::InsnModel& model, TraceeAddr next);
+  void meet_end(ModelCache& models, const Window& window, EndState& end);
+  void define(Slot slot, Var var);
+
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::size_t step_ = 0;
+  Var temps_ = 0;
+  Slots current_{};
+  std::unordered_map<std::uint64_t, Var> constants_;
+  std::vector<Slots> checkpoints_;
+  std::vector<std::pair<Slot, Var>> definitions_;
+  std::vector<std::uint32_t> first_definition_;  ///< By position, from begin_ on.
+  std::vector<std::uint32_t> first_access_;
+};
+
+}  // namespace backtrail::decoder::values

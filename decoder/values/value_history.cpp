@@ -1,0 +1,92 @@
+#include "decoder/values/value_history.hpp"
+
+#include <algorithm>
+
+namespace backtrail::decoder::values {
+
+/// The state where a window begins, as the end of the one before it.
+class ValueHistory::Boundary final : public EndState {
+ public:
+  Boundary(const SolvedWindow& later, EndState& after) : later_{later}, after_{after} {}
+
+  Known reg(Slot slot) override { return later_.reg(0, slot); }
+  PageKind page(TraceeAddr address) override {
+    return later_.remaps(address) ? PageKind::kUnknown : after_.page(address);
+  }
+  Known granule(TraceeAddr address) override { return later_.memory(0, address); }
+  bool stable(TraceeAddr granule) override { return after_.stable(granule); }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override {
+    return after_.heap();
+  }
+
+ private:
+  const SolvedWindow& later_;
+  EndState& after_;
+};
+
+ValueHistory::ValueHistory(std::size_t steps, Fetch fetch, CodeReader& code, EndState& end,
+                           std::uint32_t xsave_bytes, HistoryLimits limits)
+    : steps_{steps},
+      fetch_{std::move(fetch)},
+      models_{code, xsave_bytes},
+      end_{end},
+      xsave_bytes_{xsave_bytes},
+      limits_{limits} {
+  windows_.reserve(limits.most_windows);
+}
+
+ValueHistory::~ValueHistory() = default;
+
+bool ValueHistory::solve_next() {
+  const std::size_t end = windows_.empty() ? steps_ : windows_.back().begin;
+  if (horizon_ != 0 || (!windows_.empty() && end == 0)) return false;
+  const std::size_t begin = end > limits_.window_steps ? end - limits_.window_steps : 0;
+  EndState& state = windows_.empty() ? end_ : *windows_.back().boundary;
+  Window window = fetch_(begin, end);
+  window.xsave_bytes = xsave_bytes_;
+  auto solved = std::make_unique<SolvedWindow>(std::move(window), models_, state);
+  auto boundary = std::make_unique<Boundary>(*solved, state);
+  consistent_ &= solved->consistent();
+  if (!solved->consistent()) {
+    horizon_ = end;
+  } else if (solved->begin() != 0 || windows_.size() + 1 == limits_.most_windows) {
+    horizon_ = begin + solved->begin();
+  }
+  windows_.push_back({begin, end, std::move(solved), std::move(boundary)});
+  return true;
+}
+
+ValueHistory::Piece* ValueHistory::at(std::size_t position) {
+  while (windows_.empty() || position < windows_.back().begin) {
+    if (!solve_next()) return nullptr;
+  }
+  const auto found = std::find_if(windows_.begin(), windows_.end(),
+                                  [position](const Piece& p) { return position >= p.begin; });
+  return &*found;
+}
+
+Known ValueHistory::reg(std::size_t position, Slot slot) {
+  if (position > steps_) return {};
+  const Piece* piece = at(position);
+  return piece == nullptr ? Known{} : piece->solved->reg(position - piece->begin, slot);
+}
+
+void ValueHistory::memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,
+                          std::span<std::uint8_t> known) {
+  std::fill(known.begin(), known.end(), std::uint8_t{0});
+  const Piece* piece = position > steps_ ? nullptr : at(position);
+  if (piece == nullptr) return;
+  Known granule;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t byte = address.value() + i;
+    const auto shift = static_cast<unsigned>(8 * (byte % 8));
+    if (i == 0 || byte % 8 == 0) {
+      granule = piece->solved->memory(position - piece->begin, TraceeAddr{byte - byte % 8});
+    }
+    if ((granule.mask >> shift & 0xff) != 0xff) continue;
+    out[i] = static_cast<std::uint8_t>(granule.value >> shift);
+    known[i] = 0xff;
+  }
+}
+
+}  // namespace backtrail::decoder::values

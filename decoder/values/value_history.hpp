@@ -1,0 +1,69 @@
+#pragma once
+/// @file
+/// Past values of a whole trace, recovered window by window from its end, as far back as is asked.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "decoder/values/model_cache.hpp"
+#include "decoder/values/solved_window.hpp"
+
+namespace backtrail::decoder::values {
+
+/// How much is solved at a time, and how much is kept.
+struct HistoryLimits {
+  std::size_t window_steps = 10'000;
+  std::size_t most_windows = 100;
+};
+
+class ValueHistory {
+ public:
+  /// Gives the steps [begin, end) of the trace, and their events with `before` counted from
+  /// `begin`.
+  using Fetch = std::function<Window(std::size_t begin, std::size_t end)>;
+
+  /// `steps` is the length of the trace. `code` and `end` are borrowed and must outlive this.
+  ValueHistory(std::size_t steps, Fetch fetch, CodeReader& code, EndState& end,
+               std::uint32_t xsave_bytes = 16384, HistoryLimits limits = {});
+  ~ValueHistory();
+  ValueHistory(const ValueHistory&) = delete;
+  ValueHistory& operator=(const ValueHistory&) = delete;
+
+  /// A register before step `position`; position == steps is the end.
+  [[nodiscard]] Known reg(std::size_t position, Slot slot);
+  /// `out.size()` bytes from `address` on, before step `position`.
+  /// @param known  Set to 0xff where the byte is known, else 0; as long as `out`.
+  void memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,
+              std::span<std::uint8_t> known);
+  /// Positions before this one are not known, whatever is asked; 0 while that is not known.
+  [[nodiscard]] std::size_t horizon() const { return horizon_; }
+  /// False once a window held contradictions: a sign of something that was not understood.
+  [[nodiscard]] bool consistent() const { return consistent_; }
+  /// The number of windows that were solved.
+  [[nodiscard]] std::size_t windows() const { return windows_.size(); }
+
+ private:
+  class Boundary;
+  struct Piece {
+    std::size_t begin;
+    std::size_t end;
+    std::unique_ptr<SolvedWindow> solved;
+    std::unique_ptr<Boundary> boundary;  ///< The state at `begin`.
+  };
+  /// The window of a position; nullptr beyond the horizon.
+  Piece* at(std::size_t position);
+  bool solve_next();
+
+  std::size_t steps_;
+  Fetch fetch_;
+  ModelCache models_;
+  EndState& end_;
+  std::uint32_t xsave_bytes_;
+  HistoryLimits limits_;
+  std::vector<Piece> windows_;  ///< The last first.
+  std::size_t horizon_ = 0;
+  bool consistent_ = true;
+};
+
+}  // namespace backtrail::decoder::values

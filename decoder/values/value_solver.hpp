@@ -1,0 +1,104 @@
+#pragma once
+/// @file
+/// Spreads what is known over a graph until nothing changes.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "decoder/values/barriers.hpp"
+#include "decoder/values/memory_lists.hpp"
+#include "decoder/values/system_call_effects.hpp"
+#include "decoder/values/value_graph.hpp"
+
+namespace backtrail::decoder::values {
+
+/// A range of addresses that may have been mapped differently before step `step`.
+struct MappingChange {
+  std::uint32_t step = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+class ValueSolver {
+ public:
+  /// `changes` are the mapping changes that are known beforehand.
+  ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes);
+
+  void solve();
+
+  /// After solve(): false if facts contradict each other. Nothing of the graph may then be shown.
+  [[nodiscard]] bool consistent() const { return graph_.consistent; }
+  /// What is known of the 8 bytes at `granule` before step `position`.
+  [[nodiscard]] Known memory(std::size_t position, std::uint64_t granule);
+  /// The address of an access; nullopt while not known.
+  [[nodiscard]] std::optional<std::uint64_t> address(std::uint32_t access) const;
+
+  /// Why the solution does not hold for what lies before a step.
+  struct Flaw {
+    std::uint32_t step = 0;
+    /// What a new solution must know beforehand; nullopt: it must not reach beyond `step`.
+    std::optional<MappingChange> change;
+  };
+  /// The latest assumption about system calls that did not prove right; nullopt if all did.
+  [[nodiscard]] std::optional<Flaw> flaw(const Window& window);
+  /// After flaw() found none: all mapping changes of the window.
+  [[nodiscard]] const std::vector<MappingChange>& mapping_changes() const { return changes_; }
+
+ private:
+  enum class Place : std::uint8_t { kOpen, kListed, kConstant, kUnstable };
+  struct Part {
+    std::uint64_t granule;
+    std::uint64_t bits;
+  };
+
+  void index_uses();
+  void enqueue(std::uint32_t item);
+  void learn(Var var, std::uint64_t value, std::uint64_t mask);
+  void relate(const Node& node);
+  void handle_access(std::uint32_t access);
+  void place(std::uint32_t access, std::uint64_t address);
+  void narrow(std::uint32_t access);
+  void handle_range(std::uint32_t access);
+  void handle_frame(const SignalFrame& frame);
+  void handle_call(std::size_t index);
+  void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
+  void wake_around(std::uint32_t access);
+  void make_refutable(std::uint32_t access);
+  [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to,
+                                        std::uint64_t granule, const Known& what) const;
+  void spread(std::uint32_t access);
+  void spread_forwards(std::uint32_t access, std::uint64_t granule);
+  void spread_backwards(std::uint32_t access, std::uint64_t granule);
+  void exchange(std::uint32_t one, std::uint32_t other, std::uint64_t granule, std::uint64_t bits);
+  [[nodiscard]] Known content(std::uint32_t access, std::uint64_t granule) const;
+  void take(std::uint32_t access, std::uint64_t granule, Known what, std::uint64_t bits);
+  Known final_content(std::uint64_t granule);
+  [[nodiscard]] Place judge(std::int64_t step, std::uint64_t address, unsigned size);
+  [[nodiscard]] std::array<Part, 2> parts(std::uint32_t access) const;
+  [[nodiscard]] std::optional<Flaw> mapping_flaw(const Window& window, const SystemCall& call,
+                                                 const CallEffects& effects);
+
+  ValueGraph& graph_;
+  EndState& end_;
+  std::vector<MappingChange> changes_;
+  Barriers barriers_;
+  IndexSet hard_;  ///< Barriers to anywhere whose value is not known either.
+  MemoryLists lists_;
+  std::vector<std::uint64_t> address_;  ///< By access.
+  std::vector<Place> place_;            ///< By access.
+  std::unordered_map<std::uint64_t, Known> image_;
+  std::vector<std::optional<CallEffects>> effects_;  ///< By system call.
+
+  // Items of the work list: nodes, then accesses, then system calls, then frames.
+  std::uint32_t first_access_item_ = 0;
+  std::uint32_t first_call_item_ = 0;
+  std::uint32_t first_frame_item_ = 0;
+  std::vector<std::uint32_t> first_use_;  ///< By variable, into uses_.
+  std::vector<std::uint32_t> uses_;
+  std::vector<bool> queued_;
+  std::deque<std::uint32_t> queue_;
+};
+
+}  // namespace backtrail::decoder::values

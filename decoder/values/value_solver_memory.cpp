@@ -1,0 +1,170 @@
+// What accesses to the same bytes tell each other.
+#include <algorithm>
+
+#include "decoder/values/value_solver.hpp"
+
+namespace backtrail::decoder::values {
+
+using x86::AccessKind;
+
+Known ValueSolver::final_content(std::uint64_t granule) {
+  const auto [found, is_new] = image_.try_emplace(granule);
+  if (is_new) {
+    found->second = end_.granule(TraceeAddr{granule});
+    found->second.value &= found->second.mask;
+  }
+  return found->second;
+}
+
+/// What the access says of the granule's bits.
+Known ValueSolver::content(std::uint32_t access, std::uint64_t granule) const {
+  const Access& a = graph_.accesses[access];
+  const Known& value = graph_.known[a.value];
+  const std::uint64_t bits = covered_bits(granule, address_[access], a.size);
+  return {to_granule(value.value, granule, address_[access]) & bits,
+          to_granule(value.mask, granule, address_[access]) & bits};
+}
+
+void ValueSolver::take(std::uint32_t access, std::uint64_t granule, Known what,
+                       std::uint64_t bits) {
+  const Access& a = graph_.accesses[access];
+  const std::uint64_t own = x86::low_bits(8U * a.size);
+  const std::uint64_t mask = from_granule(what.mask & bits, granule, address_[access]) & own;
+  if (mask == 0) return;
+  learn(a.value, from_granule(what.value & bits, granule, address_[access]) & mask, mask);
+}
+
+void ValueSolver::exchange(std::uint32_t one, std::uint32_t other, std::uint64_t granule,
+                           std::uint64_t bits) {
+  const Known of_one = content(one, granule);
+  const Known of_other = content(other, granule);
+  take(one, granule, of_other, bits);
+  take(other, granule, of_one, bits);
+}
+
+void ValueSolver::spread(std::uint32_t access) {
+  for (const Part& part : parts(access)) {
+    if (part.bits == 0) continue;
+    spread_forwards(access, part.granule);
+    if (graph_.accesses[access].kind == AccessKind::kLoad) {
+      spread_backwards(access, part.granule);
+    }
+  }
+}
+
+/// Of the bytes that are known to be `what` before access `to`, the bits of those that no barrier
+/// from `from` on can have written: all its bytes are known, and none is the one that is there.
+std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
+                                     const Known& what) const {
+  constexpr unsigned kPatience = 64;
+  std::uint64_t alive = 0;
+  for (unsigned bit = 0; bit < 64; bit += 8) {
+    if ((what.mask >> bit & 0xff) == 0xff) alive |= std::uint64_t{0xff} << bit;
+  }
+  unsigned seen = 0;
+  for (std::uint32_t i = barriers_.next(from, granule); i < to && alive != 0;
+       i = barriers_.next(i + 1, granule)) {
+    const Access& a = graph_.accesses[i];
+    if (a.kind != AccessKind::kStore || ++seen > kPatience) return 0;
+    const Known& value = graph_.known[a.value];
+    if (!value.all(8U * a.size)) return 0;
+    for (unsigned byte = 0; byte < a.size; ++byte) {
+      const std::uint64_t written = value.value >> (8 * byte) & 0xff;
+      for (unsigned bit = 0; bit < 64; bit += 8) {
+        if ((what.value >> bit & 0xff) == written) alive &= ~(std::uint64_t{0xff} << bit);
+      }
+    }
+  }
+  return alive;
+}
+
+/// Bytes keep what the access left in them until the next store or barrier.
+void ValueSolver::spread_forwards(std::uint32_t access, std::uint64_t granule) {
+  const auto& list = lists_.find(granule)->accesses;
+  std::uint64_t alive = covered_bits(granule, address_[access], graph_.accesses[access].size);
+  const std::uint32_t barrier = barriers_.next(access + 1, granule);
+  for (auto at = std::upper_bound(list.begin(), list.end(), access); at != list.end(); ++at) {
+    if (*at > barrier) return;
+    const Access& other = graph_.accesses[*at];
+    const std::uint64_t common = alive & covered_bits(granule, address_[*at], other.size);
+    if (common == 0) continue;
+    if (other.kind == AccessKind::kLoad) exchange(access, *at, granule, common);
+    alive &= ~common;
+    if (alive == 0) return;
+  }
+  const Known last = final_content(granule);
+  if (barrier != Barriers::kNone) {
+    alive &= survivors(barrier, Barriers::kNone, granule, last);
+  }
+  take(access, granule, last, alive);
+}
+
+/// Bytes held before a load what the last store or load before it says.
+void ValueSolver::spread_backwards(std::uint32_t access, std::uint64_t granule) {
+  const auto& list = lists_.find(granule)->accesses;
+  std::uint64_t alive = covered_bits(granule, address_[access], graph_.accesses[access].size);
+  const std::uint32_t barrier = barriers_.previous(access, granule);
+  for (auto at = std::lower_bound(list.begin(), list.end(), access); at != list.begin();) {
+    --at;
+    const std::uint64_t common =
+        alive & covered_bits(granule, address_[*at], graph_.accesses[*at].size);
+    if (common == 0) continue;
+    if (barrier == Barriers::kNone || *at > barrier) {
+      exchange(access, *at, granule, common);
+    } else {
+      const Known later = content(access, granule);
+      take(*at, granule, later, common & survivors(*at + 1, access, granule, later));
+    }
+    alive &= ~common;
+    if (alive == 0) return;
+  }
+}
+
+Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
+  // A change during the step at this position comes after it.
+  const Place place = judge(static_cast<std::int64_t>(position) - 1, granule, 8);
+  if (place == Place::kUnstable) return {};
+  if (place == Place::kConstant) return final_content(granule);
+  const std::uint32_t now = graph_.first_access(position);
+  Known result;
+  const auto note = [&](const Known& what, std::uint64_t bits) {
+    if (!result.learn(what.value & bits, what.mask & bits)) graph_.consistent = false;
+  };
+  static const Granule kEmpty;
+  const Granule* found = lists_.find(granule);
+  const auto& list = (found == nullptr ? kEmpty : *found).accesses;
+  const auto middle = std::lower_bound(list.begin(), list.end(), now);
+
+  const std::uint32_t next = barriers_.next(now, granule);
+  std::uint64_t alive = ~std::uint64_t{0};
+  const auto note_later = [&](const Known& what, std::uint64_t bits, std::uint32_t when) {
+    note(what, when < next ? bits : bits & survivors(next, when, granule, what));
+  };
+  for (auto at = middle; at != list.end() && alive != 0; ++at) {
+    const std::uint64_t bits =
+        alive & covered_bits(granule, address_[*at], graph_.accesses[*at].size);
+    if (graph_.accesses[*at].kind == AccessKind::kLoad) {
+      note_later(content(*at, granule), bits, *at);
+    }
+    alive &= ~bits;
+  }
+  if (next == Barriers::kNone) {
+    note(final_content(granule), alive);
+  } else {
+    note_later(final_content(granule), alive, Barriers::kNone);
+  }
+
+  const std::uint32_t previous = barriers_.previous(now, granule);
+  alive = ~std::uint64_t{0};
+  for (auto at = middle; at != list.begin() && alive != 0;) {
+    --at;
+    if (previous != Barriers::kNone && *at < previous) break;
+    const std::uint64_t bits =
+        alive & covered_bits(granule, address_[*at], graph_.accesses[*at].size);
+    note(content(*at, granule), bits);
+    alive &= ~bits;
+  }
+  return result;
+}
+
+}  // namespace backtrail::decoder::values

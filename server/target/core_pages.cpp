@@ -1,0 +1,58 @@
+#include "server/target/core_pages.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <elf.h>
+
+namespace backtrail::server {
+
+using arch::x86::UserReg;
+using decoder::CoreMapping;
+using decoder::CoreSegment;
+using decoder::values::PageKind;
+
+CorePages::CorePages(const decoder::CoreFile& core, tracee::CoreMemory& memory, bool alone)
+    : core_{core}, memory_{memory}, alone_{alone} {
+  for (const decoder::CoreThread& thread : core.threads()) {
+    const TraceeAddr area{thread.user[UserReg::kFsBase]};
+    if (const CoreSegment* segment = core.segment_at(area)) thread_areas_.push_back(segment);
+  }
+}
+
+bool CorePages::is_constant(TraceeAddr address) const {
+  std::array<std::uint8_t, 1> byte{};
+  return memory_.read_constant(address, byte) == byte.size();
+}
+
+/// Others may write to a file that is mapped shared. Data of ELF files is mapped privately.
+bool CorePages::is_shared_file(TraceeAddr address) const {
+  const CoreMapping* mapping = core_.mapping_at(address);
+  if (mapping == nullptr) return false;
+  return std::ranges::none_of(core_.mappings(), [&](const CoreMapping& other) {
+    if (other.path != mapping->path || other.file_offset != 0) return false;
+    std::array<std::uint8_t, SELFMAG> magic{};
+    return memory_.read(other.start, magic) == magic.size() &&
+           std::ranges::equal(magic, std::string_view{ELFMAG}, {}, {},
+                              [](char c) { return static_cast<std::uint8_t>(c); });
+  });
+}
+
+PageKind CorePages::kind(TraceeAddr address) const {
+  const CoreSegment* segment = core_.segment_at(address);
+  if (segment == nullptr) return PageKind::kUnknown;
+  if ((segment->flags & PF_W) == 0) {
+    return is_constant(address) ? PageKind::kConstant : PageKind::kUnknown;
+  }
+  const bool is_thread_area = std::ranges::find(thread_areas_, segment) != thread_areas_.end();
+  if (!alone_ || is_thread_area || is_shared_file(address)) return PageKind::kUnknown;
+  return PageKind::kPrivate;
+}
+
+std::optional<std::pair<TraceeAddr, TraceeAddr>> CorePages::mapping(TraceeAddr address) const {
+  const CoreSegment* segment = core_.segment_at(address);
+  if (segment == nullptr) return std::nullopt;
+  return std::pair{segment->start, segment->start + segment->memory_bytes};
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,219 @@
+#include "server/target/core_past.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/target/core_values.hpp"
+
+namespace backtrail::server {
+
+using decoder::PastPosition;
+using decoder::Timeline;
+using tracee::BreakpointKind;
+using tracee::ResumeKind;
+using tracee::StopEvent;
+using tracee::StopKind;
+
+namespace {
+
+/// Only then no other thread can have written what this one reads.
+bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
+  const auto threads = core.about().find("threads");
+  return threads != core.about().end() && threads->second == "1" && core.threads().size() == 1 &&
+         archive.threads().size() <= 1;
+}
+
+}  // namespace
+
+struct CorePast::ThreadPast {
+  ThreadPast(decoder::InsnCache& insns, std::unique_ptr<decoder::RecordSequence> its_records,
+             TraceeAddr pc)
+      : records{std::move(its_records)}, timeline{insns, *records, pc} {}
+
+  std::unique_ptr<decoder::RecordSequence> records;
+  Timeline timeline;
+  std::optional<PastPosition> place;   ///< nullopt: at its end.
+  std::unique_ptr<CoreValues> values;  ///< Made when something is asked of the past.
+
+  [[nodiscard]] PastPosition here() const { return place.value_or(timeline.newest()); }
+};
+
+CorePast::CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
+                   const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers)
+    : core_{core},
+      memory_{memory},
+      archive_{archive},
+      registers_{registers},
+      pages_{core, memory, was_alone(core, archive)},
+      insns_{memory} {}
+
+CorePast::~CorePast() = default;
+
+CorePast::ThreadPast* CorePast::past_of(ThreadId thread) {
+  if (const auto known = threads_.find(thread.tid); known != threads_.end()) {
+    return known->second.get();
+  }
+  const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
+                                       &decoder::CoreThread::tid);
+  if (found == core_.threads().end()) return nullptr;
+  std::unique_ptr<decoder::RecordSequence> records;
+  if (const auto* trace = archive_.find(found->tid); trace != nullptr && !trace->blocks.empty()) {
+    records = std::make_unique<decoder::ArchiveRecords>(*trace);
+  } else {
+    records = std::make_unique<decoder::VectorRecords>(std::vector<decoder::Record>{});
+  }
+  auto& made = threads_[thread.tid];
+  made = std::make_unique<ThreadPast>(insns_, std::move(records), found->user.pc());
+  return made.get();
+}
+
+bool CorePast::in_past(ThreadId thread) const {
+  const auto known = threads_.find(thread.tid);
+  return known != threads_.end() && known->second->place.has_value();
+}
+
+CoreValues* CorePast::values_of(ThreadId thread) {
+  ThreadPast& past = *past_of(thread);
+  if (past.values == nullptr && core_.isa() == arch::Isa::kAmd64) {
+    const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
+                                         &decoder::CoreThread::tid);
+    past.values =
+        std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline, *past.records);
+  }
+  return past.values.get();
+}
+
+std::vector<bool> CorePast::read_registers(ThreadId thread, arch::x86::RawRegisters& raw) {
+  const PastPosition place = past_of(thread)->here();
+  std::vector<bool> known;
+  if (CoreValues* values = values_of(thread)) known = values->registers(place, raw);
+  known.resize(registers_.registers().size());
+  raw.user[arch::x86::UserReg::kRip] = place.pc.value();
+  known[registers_.pc_number()] = true;
+  return known;
+}
+
+void CorePast::move_to(ThreadId thread, ThreadPast& past, const PastPosition& place,
+                       bool crossed_gap) {
+  preferred_ = thread;
+  past.place = place;
+  if (place == past.timeline.newest()) past.place.reset();
+  if (crossed_gap) {
+    message_ = "The trace has a gap here: it is not known what ran in between.\n";
+  }
+}
+
+void CorePast::stop(ThreadId thread, StopKind kind) {
+  event_ = StopEvent{.thread = thread, .kind = kind};
+}
+
+StopKind CorePast::breakpoint_kind(TraceeAddr pc) const {
+  return software_stops_.contains(pc) ? StopKind::kSoftwareBreakpoint
+                                      : StopKind::kHardwareBreakpoint;
+}
+
+Result<void> CorePast::go_back(ThreadId thread, ResumeKind how) {
+  ThreadPast* past = past_of(thread);
+  if (past == nullptr) {
+    return fail(TraceErrc::kNotFound, "go back", static_cast<std::uint64_t>(thread.tid));
+  }
+  const auto before = past->timeline.back(past->here());
+  if (!before) {
+    if (past->records->begin() == past->records->end()) {
+      message_ = "The file has no branch trace of this thread: there is no past to go back to.\n";
+    }
+    stop(thread, StopKind::kHistoryBegin);
+    return {};
+  }
+  if (how == ResumeKind::kStep) {
+    move_to(thread, *past, before->to, before->crossed_gap);
+    stop(thread, StopKind::kStep);
+    return {};
+  }
+  const Timeline::Search search = past->timeline.search_back(past->here(), stops_);
+  move_to(thread, *past, search.at, search.crossed_gap);
+  stop(thread, search.found ? breakpoint_kind(search.at.pc) : StopKind::kHistoryBegin);
+  return {};
+}
+
+bool CorePast::go_forward(std::span<const ThreadResume> orders) {
+  const ThreadResume* chosen = nullptr;
+  for (const ThreadResume& order : orders) {
+    if (!in_past(order.thread)) continue;
+    const bool steps = order.action.kind != ResumeKind::kContinue;
+    if (steps || order.thread == preferred_) chosen = &order;
+    if (steps) break;
+  }
+  if (chosen == nullptr) return false;
+  ThreadPast& past = *past_of(chosen->thread);
+  if (chosen->action.kind == ResumeKind::kContinue) {
+    run_forward(chosen->thread, past);
+  } else {
+    step_forward(chosen->thread, past, chosen->action);
+  }
+  return true;
+}
+
+void CorePast::step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action) {
+  const auto in_range = [&action](TraceeAddr pc) {
+    return action.kind == ResumeKind::kRangeStep && pc >= action.range_begin &&
+           pc < action.range_end;
+  };
+  PastPosition place = past.here();
+  bool crossed_gap = false;
+  do {
+    const auto move = past.timeline.forward(place);
+    if (!move) break;
+    place = move->to;
+    crossed_gap = crossed_gap || move->crossed_gap;
+  } while (in_range(place.pc) && !stops_.contains(place.pc) && !crossed_gap);
+  move_to(thread, past, place, crossed_gap);
+  stop(thread, stops_.contains(place.pc) && in_range(place.pc) ? breakpoint_kind(place.pc)
+                                                               : StopKind::kStep);
+}
+
+void CorePast::run_forward(ThreadId thread, ThreadPast& past) {
+  const Timeline::Search search = past.timeline.search_forward(past.here(), stops_);
+  move_to(thread, past, search.at, search.crossed_gap);
+  stop(thread, search.found ? breakpoint_kind(search.at.pc) : StopKind::kHistoryEnd);
+}
+
+std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
+                                  std::span<std::uint8_t> out) {
+  const PastPosition place = past_of(thread)->here();
+  std::size_t known = 0;
+  while (known < out.size()) {
+    const auto rest = out.subspan(known);
+    std::size_t more = memory_.read_constant(address + known, rest);
+    if (CoreValues* values = more == 0 ? values_of(thread) : nullptr) {
+      more = values->memory(place, address + known, rest);
+    }
+    if (more == 0) break;
+    known += more;
+  }
+  return known;
+}
+
+std::optional<StopEvent> CorePast::take_event() {
+  return std::exchange(event_, std::nullopt);
+}
+
+std::optional<std::string> CorePast::take_message() {
+  return std::exchange(message_, std::nullopt);
+}
+
+void CorePast::insert(const tracee::BreakpointSpec& breakpoint) {
+  if (breakpoint.kind == BreakpointKind::kSoftware) software_stops_.insert(breakpoint.address);
+  if (breakpoint.kind == BreakpointKind::kHardware) hardware_stops_.insert(breakpoint.address);
+  stops_ = software_stops_;
+  stops_.insert(hardware_stops_.begin(), hardware_stops_.end());
+}
+
+void CorePast::remove(const tracee::BreakpointSpec& breakpoint) {
+  if (breakpoint.kind == BreakpointKind::kSoftware) software_stops_.erase(breakpoint.address);
+  if (breakpoint.kind == BreakpointKind::kHardware) hardware_stops_.erase(breakpoint.address);
+  stops_ = software_stops_;
+  stops_.insert(hardware_stops_.begin(), hardware_stops_.end());
+}
+
+}  // namespace backtrail::server

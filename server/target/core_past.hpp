@@ -1,0 +1,84 @@
+#pragma once
+/// @file
+/// The past of a dead program's threads: places in their traces, and moves between them.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/corefile/trace_archive.hpp"
+#include "decoder/past/archive_records.hpp"
+#include "decoder/past/timeline.hpp"
+#include "decoder/trace/insn_cache.hpp"
+#include "ptrace/core/core_memory.hpp"
+#include "server/target/core_pages.hpp"
+#include "server/target/register_slots.hpp"
+#include "server/target/target.hpp"
+
+namespace backtrail::server {
+
+class CoreValues;
+
+class CorePast final : public PastControl {
+ public:
+  /// All are borrowed.
+  CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
+           const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers);
+  ~CorePast() override;
+
+  // PastControl
+  [[nodiscard]] bool in_past(ThreadId thread) const override;
+  Result<void> go_back(ThreadId thread, tracee::ResumeKind how) override;
+  void prefer(ThreadId thread) override { preferred_ = thread; }
+  std::size_t read_memory(ThreadId thread, TraceeAddr address,
+                          std::span<std::uint8_t> out) override;
+
+  /// Moves a thread of `orders` forward that is in the past: the one that is to be stepped, else
+  /// the preferred one. False if there is none.
+  bool go_forward(std::span<const ThreadResume> orders);
+  /// The event that ends the last move, once.
+  std::optional<tracee::StopEvent> take_event();
+  /// What there is to say about the last move, once.
+  std::optional<std::string> take_message();
+
+  /// Puts the registers at a thread's place in the past into `raw`, as far as they are known.
+  /// @return Which ones, by gdb's number; the pc always is.
+  std::vector<bool> read_registers(ThreadId thread, arch::x86::RawRegisters& raw);
+
+  void insert(const tracee::BreakpointSpec& breakpoint);
+  void remove(const tracee::BreakpointSpec& breakpoint);
+
+ private:
+  struct ThreadPast;
+  /// nullptr: the core has no such thread.
+  ThreadPast* past_of(ThreadId thread);
+  /// nullptr: values of such programs are not recovered.
+  CoreValues* values_of(ThreadId thread);
+  void move_to(ThreadId thread, ThreadPast& past, const decoder::PastPosition& place,
+               bool crossed_gap);
+  void step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action);
+  void run_forward(ThreadId thread, ThreadPast& past);
+  void stop(ThreadId thread, tracee::StopKind kind);
+  [[nodiscard]] tracee::StopKind breakpoint_kind(TraceeAddr pc) const;
+
+  const decoder::CoreFile& core_;
+  tracee::CoreMemory& memory_;
+  const decoder::TraceArchive& archive_;
+  const arch::x86::GdbRegisterSet& registers_;
+  RegisterSlots slots_{registers_};
+  CorePages pages_;
+  decoder::InsnCache insns_;
+  std::map<pid_t, std::unique_ptr<ThreadPast>> threads_;  ///< By tid.
+  std::set<TraceeAddr> stops_;           ///< Addresses with a breakpoint of either kind.
+  std::set<TraceeAddr> software_stops_;  ///< Those with a software breakpoint.
+  std::set<TraceeAddr> hardware_stops_;
+  ThreadId preferred_;
+  std::optional<tracee::StopEvent> event_;
+  std::optional<std::string> message_;
+};
+
+}  // namespace backtrail::server

@@ -1,0 +1,71 @@
+#include "server/target/core_values.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "arch/base/bytes.hpp"
+
+namespace backtrail::server {
+
+using decoder::PastPosition;
+using decoder::values::HistoryLimits;
+using decoder::values::Known;
+using decoder::values::PageKind;
+using decoder::values::Slot;
+
+namespace {
+
+constexpr HistoryLimits kLimits{};
+constexpr std::size_t kMostSteps = kLimits.window_steps * kLimits.most_windows;
+constexpr unsigned kByteBits = 8;
+constexpr std::uint64_t kByteMask = 0xff;
+
+}  // namespace
+
+Known CoreValues::End::reg(Slot slot) {
+  return slots_.read(slot, raw_);
+}
+
+PageKind CoreValues::End::page(TraceeAddr address) {
+  return pages_.kind(address);
+}
+
+Known CoreValues::End::granule(TraceeAddr address) {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  const std::size_t got = memory_.read(address, bytes);
+  const unsigned bits = kByteBits * static_cast<unsigned>(got);
+  return {load_le<std::uint64_t>(bytes, 0), arch::x86::values::low_bits(bits)};
+}
+
+std::optional<std::pair<TraceeAddr, TraceeAddr>> CoreValues::End::mapping(TraceeAddr address) {
+  return pages_.mapping(address);
+}
+
+CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread,
+                       tracee::CoreMemory& memory, const RegisterSlots& slots,
+                       decoder::Timeline& timeline, decoder::RecordSequence& records)
+    : slots_{slots},
+      index_{timeline, records, kMostSteps},
+      end_{pages, thread, memory, slots},
+      history_{index_.steps(),
+               [this](std::size_t begin, std::size_t end) { return index_.window(begin, end); },
+               memory, end_} {}
+
+std::vector<bool> CoreValues::registers(const PastPosition& place, arch::x86::RawRegisters& raw) {
+  const auto step = index_.number(place);
+  if (!step) return {};
+  return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);
+}
+
+std::size_t CoreValues::memory(const PastPosition& place, TraceeAddr address,
+                               std::span<std::uint8_t> out) {
+  const auto step = index_.number(place);
+  if (!step) return 0;
+  std::vector<std::uint8_t> known(out.size());
+  history_.memory(*step, address, out, known);
+  const auto unknown =
+      std::ranges::find_if(known, [](std::uint8_t mask) { return mask != kByteMask; });
+  return static_cast<std::size_t>(unknown - known.begin());
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,59 @@
+#pragma once
+/// @file
+/// Registers and memory of a dead program's thread as they were at places in its past.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "decoder/corefile/core_file.hpp"
+#include "decoder/past/step_index.hpp"
+#include "decoder/values/value_history.hpp"
+#include "ptrace/core/core_memory.hpp"
+#include "server/target/core_pages.hpp"
+#include "server/target/register_slots.hpp"
+
+namespace backtrail::server {
+
+/// Recovers values as they are asked for, for the newest million instructions of the thread; all
+/// that was before is unknown. See docs/values.md for the rules.
+class CoreValues {
+ public:
+  /// All are borrowed.
+  CoreValues(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
+             const RegisterSlots& slots, decoder::Timeline& timeline,
+             decoder::RecordSequence& records);
+
+  /// Puts what is known of the registers into `raw`. @return Which ones, by gdb's number.
+  std::vector<bool> registers(const decoder::PastPosition& place, arch::x86::RawRegisters& raw);
+  /// How many bytes from `address` on are known.
+  std::size_t memory(const decoder::PastPosition& place, TraceeAddr address,
+                     std::span<std::uint8_t> out);
+
+ private:
+  /// The thread and its memory where the trace ends.
+  class End final : public decoder::values::EndState {
+   public:
+    End(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
+        const RegisterSlots& slots)
+        : pages_{pages}, raw_{thread.user, thread.xsave}, memory_{memory}, slots_{slots} {}
+    decoder::values::Known reg(decoder::values::Slot slot) override;
+    decoder::values::PageKind page(TraceeAddr address) override;
+    decoder::values::Known granule(TraceeAddr address) override;
+    std::optional<std::pair<TraceeAddr, TraceeAddr>> mapping(TraceeAddr address) override;
+
+   private:
+    const CorePages& pages_;
+    arch::x86::RawRegisters raw_;
+    tracee::CoreMemory& memory_;
+    const RegisterSlots& slots_;
+  };
+
+  const RegisterSlots& slots_;
+  decoder::StepIndex index_;
+  End end_;
+  decoder::values::ValueHistory history_;
+};
+
+}  // namespace backtrail::server

@@ -1,0 +1,65 @@
+#include "server/target/register_slots.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "arch/base/bytes.hpp"
+
+namespace backtrail::server {
+
+namespace values = arch::x86::values;
+
+RegisterSlots::RegisterSlots(const arch::x86::GdbRegisterSet& set) : set_{set} {
+  static constexpr std::array kGeneral{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                       "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+  static_assert(kGeneral.size() == values::kGeneralSlots);
+  for (std::size_t i = 0; i < kGeneral.size(); ++i) add(kGeneral[i], static_cast<Slot>(i), 1);
+  add("fs_base", values::kFsBaseSlot, 1);
+  add("gs_base", values::kGsBaseSlot, 1);
+  for (unsigned i = 0; i < values::kVectorRegisters; ++i) {
+    add(fmt::format("xmm{}", i).c_str(), values::vector_slot(i, 0), 2);
+    // The second half of a register has a name of its own, by which target.xml knows it.
+    add(fmt::format("ymm{}h", i).c_str(), values::vector_slot(i, 2), 2);
+  }
+}
+
+void RegisterSlots::add(const char* name, Slot first, unsigned slots) {
+  const auto number = set_.find(name);
+  if (!number || set_.registers()[*number].bytes() != 8UL * slots) return;
+  places_.push_back({*number, first, slots});
+}
+
+RegisterSlots::Known RegisterSlots::read(Slot slot, const arch::x86::RawRegisters& raw) const {
+  if (slot == values::kFlagsSlot) {
+    return {raw.user[arch::x86::UserReg::kEflags] & values::kTrackedFlags, values::kTrackedFlags};
+  }
+  const auto place = std::ranges::find_if(places_, [slot](const Place& candidate) {
+    return slot >= candidate.first && slot < candidate.first + candidate.slots;
+  });
+  if (place == places_.end()) return {};
+  const auto bytes = set_.read_one(place->number, raw);
+  if (!bytes || bytes->size() != 8UL * place->slots) return {};
+  return values::known(load_le<std::uint64_t>(*bytes, 8UL * (slot - place->first)));
+}
+
+std::vector<bool> RegisterSlots::write(const std::function<Known(Slot)>& value_of,
+                                       arch::x86::RawRegisters& raw) const {
+  std::vector<bool> known(set_.registers().size());
+  for (const Place& place : places_) {
+    std::array<std::uint8_t, 16> bytes{};
+    bool whole = true;
+    for (unsigned i = 0; i < place.slots && whole; ++i) {
+      const Known value = value_of(static_cast<Slot>(place.first + i));
+      whole = value.all();
+      store_le(bytes.data() + 8UL * i, value.value);
+    }
+    if (!whole) continue;
+    const auto value = std::span{bytes}.first(8UL * place.slots);
+    known[place.number] = set_.write_one(place.number, value, raw).has_value();
+  }
+  return known;
+}
+
+}  // namespace backtrail::server

@@ -1,0 +1,144 @@
+#include "decoder/past/timeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include "test/unit/decoder/flat_code.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+using namespace literals;
+using test::FlatCode;
+
+/// 1000: nop; nop; jmp 1010     1010: nop; call 1020; nop; nop     1020: nop; ret
+std::vector<std::uint8_t> code() {
+  std::vector<std::uint8_t> out(0x30, 0x90);
+  out[2] = 0xeb;
+  out[3] = 0x0c;
+  const std::vector<std::uint8_t> call{0xe8, 0x0a, 0, 0, 0};
+  std::copy(call.begin(), call.end(), out.begin() + 0x11);
+  out[0x21] = 0xc3;
+  return out;
+}
+
+class TimelineOf : public testing::Test {
+ protected:
+  Timeline& over(std::vector<Record> records, TraceeAddr pc) {
+    records_.emplace(std::move(records));
+    timeline_.emplace(insns_, *records_, pc);
+    return *timeline_;
+  }
+  /// Every pc from the newest back to the oldest; 0 marks a gap that was crossed.
+  static std::vector<std::uint64_t> backwards(Timeline& timeline) {
+    std::vector<std::uint64_t> out;
+    for (PastPosition at = timeline.newest();;) {
+      const auto move = timeline.back(at);
+      if (!move) return out;
+      if (move->crossed_gap) out.push_back(0);
+      at = move->to;
+      out.push_back(at.pc.value());
+    }
+  }
+  static std::vector<std::uint64_t> forwards(Timeline& timeline) {
+    PastPosition at = timeline.search_back(timeline.newest(), {}).at;
+    std::vector<std::uint64_t> out{at.pc.value()};
+    while (const auto move = timeline.forward(at)) {
+      if (move->crossed_gap) out.push_back(0);
+      at = move->to;
+      out.push_back(at.pc.value());
+    }
+    return out;
+  }
+
+  FlatCode code_{0x1000_ta, code()};
+  InsnCache insns_{code_};
+  std::optional<VectorRecords> records_;
+  std::optional<Timeline> timeline_;
+  const std::vector<Record> plain_{gap(GapReason::kStart, 0_ta, 0x1000_ta),
+                                   branch(0x1002_ta, 0x1010_ta), branch(0x1011_ta, 0x1020_ta),
+                                   branch(0x1021_ta, 0x1016_ta)};
+};
+
+TEST_F(TimelineOf, AStretchGoesBackInstructionByInstruction) {
+  Timeline& timeline = over(plain_, 0x1017_ta);
+  EXPECT_EQ(timeline.newest().pc, 0x1017_ta);
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1016, 0x1021, 0x1020, 0x1011, 0x1010,
+                                                             0x1002, 0x1001, 0x1000}));
+}
+
+TEST_F(TimelineOf, AStretchGoesForwardTheSameWay) {
+  EXPECT_EQ(forwards(over(plain_, 0x1017_ta)),
+            (std::vector<std::uint64_t>{0x1000, 0x1001, 0x1002, 0x1010, 0x1011, 0x1020, 0x1021,
+                                        0x1016, 0x1017}));
+}
+
+TEST_F(TimelineOf, AThreadWithoutRecordsHasNoPast) {
+  Timeline& timeline = over({}, 0x1000_ta);
+  EXPECT_FALSE(timeline.back(timeline.newest()));
+  EXPECT_FALSE(timeline.forward(timeline.newest()));
+  EXPECT_FALSE(timeline.search_back(timeline.newest(), {0x1000_ta}).found);
+  EXPECT_FALSE(timeline.search_forward(timeline.newest(), {0x1000_ta}).found);
+}
+
+TEST_F(TimelineOf, ASignalThatCameBeforeAnyInstructionLeavesAnEmptyBlock) {
+  Timeline& timeline = over({gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1002_ta, 0x1010_ta),
+                             async_transfer(0x1010_ta, 0x1020_ta)},
+                            0x1021_ta);
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1020, 0x1002, 0x1001, 0x1000}));
+  EXPECT_EQ(forwards(timeline),
+            (std::vector<std::uint64_t>{0x1000, 0x1001, 0x1002, 0x1020, 0x1021}));
+}
+
+TEST_F(TimelineOf, CrossingAGapIsSaid) {
+  Timeline& timeline = over({gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1002_ta, 0x1010_ta),
+                             gap(GapReason::kOverflow, 0_ta, 0x1020_ta)},
+                            0x1021_ta);
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1020, 0, 0x1002, 0x1001, 0x1000}));
+  EXPECT_EQ(forwards(timeline),
+            (std::vector<std::uint64_t>{0x1000, 0x1001, 0x1002, 0, 0x1020, 0x1021}));
+}
+
+TEST_F(TimelineOf, CodeThatCannotBeFollowedIsAGapInsideTheBlock) {
+  // From 1000 no straight line leads to 1021.
+  Timeline& timeline =
+      over({gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1021_ta, 0x1010_ta)}, 0x1011_ta);
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1010, 0, 0x1021, 0x1001, 0x1000}));
+  EXPECT_EQ(forwards(timeline),
+            (std::vector<std::uint64_t>{0x1000, 0x1001, 0, 0x1021, 0x1010, 0x1011}));
+}
+
+TEST_F(TimelineOf, AnExecBeginsTheHistory) {
+  Timeline& timeline = over({gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1002_ta, 0x1010_ta),
+                             gap(GapReason::kExec, 0_ta, 0x1020_ta)},
+                            0x1021_ta);
+  EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1020}));
+}
+
+TEST_F(TimelineOf, SearchesFindTheNearestPlaceAndNotTheOneTheyBeginAt) {
+  std::vector<Record> loop{gap(GapReason::kStart, 0_ta, 0x1020_ta)};
+  for (int i = 0; i < 3; ++i) loop.push_back(branch(0x1021_ta, 0x1020_ta));
+  Timeline& timeline = over(loop, 0x1021_ta);
+  const std::set<TraceeAddr> stops{0x1020_ta};
+  PastPosition at = timeline.newest();
+  for (std::uint64_t block : {3U, 2U, 1U, 0U}) {
+    const Timeline::Search search = timeline.search_back(at, stops);
+    ASSERT_TRUE(search.found);
+    EXPECT_EQ(search.at.pc, 0x1020_ta);
+    EXPECT_EQ(search.at.block, block);
+    at = search.at;
+  }
+  EXPECT_FALSE(timeline.search_back(at, stops).found);
+  EXPECT_EQ(timeline.search_forward(at, stops).at.block, 1U);
+  EXPECT_EQ(timeline.search_forward(at, {0x1000_ta}).at, timeline.newest());
+}
+
+TEST_F(TimelineOf, ASearchThatFindsNothingEndsAtTheOldestInstruction) {
+  Timeline& timeline = over(plain_, 0x1017_ta);
+  const Timeline::Search search = timeline.search_back(timeline.newest(), {0x5000_ta});
+  EXPECT_FALSE(search.found);
+  EXPECT_EQ(search.at.pc, 0x1000_ta);
+  EXPECT_EQ(search.at.block, 0U);
+}
+
+}  // namespace
+}  // namespace backtrail::decoder

@@ -1,0 +1,355 @@
+#include "step_truth.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+
+#include "arch/x86/xsave_layout.hpp"
+
+namespace backtrail::decoder::values {
+namespace {
+
+constexpr std::uint64_t kTrapFlag = 0x100;
+
+const ZydisDecoder& decoder() {
+  static const ZydisDecoder made = [] {
+    ZydisDecoder d;
+    ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ZydisDecoderEnableMode(&d, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
+    return d;
+  }();
+  return made;
+}
+
+}  // namespace
+
+TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options) {
+  start(command, options.directory);
+  if (ok()) run(options);
+  if (ok()) read_mappings();
+}
+
+TruthRun::~TruthRun() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  // A process that already exits waits for its tracer, whatever signal it gets.
+  ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
+  int status = 0;
+  while (::waitpid(pid_, &status, __WALL) == pid_ && !WIFEXITED(status) && !WIFSIGNALED(status)) {
+    ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
+  }
+}
+
+void TruthRun::start(const std::vector<std::string>& command, const std::string& directory) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    if (!directory.empty() && ::chdir(directory.c_str()) != 0) ::_exit(126);
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  if (pid_ < 0 || ::waitpid(pid_, &status, 0) != pid_ || !WIFSTOPPED(status)) {
+    pid_ = 0;
+    error_ = "cannot start " + command[0];
+    return;
+  }
+  ::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT);
+}
+
+TruthRun::Stop TruthRun::step_once(int& signal) {
+  if (::ptrace(PTRACE_SINGLESTEP, pid_, nullptr, signal) != 0) return Stop::kGone;
+  signal = 0;
+  int status = 0;
+  if (::waitpid(pid_, &status, __WALL) != pid_) return Stop::kGone;
+  if (WIFEXITED(status) || WIFSIGNALED(status)) {
+    pid_ = 0;
+    return Stop::kGone;
+  }
+  if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) return Stop::kLast;
+  if (WSTOPSIG(status) == SIGTRAP) return Stop::kStepped;
+  signal = WSTOPSIG(status);
+  return Stop::kSignal;
+}
+
+bool TruthRun::read_state(General& state) {
+  user_regs_struct r{};
+  if (::ptrace(PTRACE_GETREGS, pid_, nullptr, &r) != 0) return false;
+  state.regs = {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
+                r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
+  state.pc = r.rip;
+  state.flags = r.eflags & ~kTrapFlag;
+  state.fs_base = r.fs_base;
+  state.gs_base = r.gs_base;
+
+  static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
+  static std::vector<std::uint8_t> area(16384);
+  iovec io{area.data(), area.size()};
+  std::fill(area.begin(), area.end(), std::uint8_t{0});
+  if (::ptrace(PTRACE_GETREGSET, pid_, NT_X86_XSTATE, &io) != 0) return false;
+  Vectors v{};
+  std::uint64_t present = 0;
+  std::memcpy(&present, &area[512], 8);
+  const auto has = [&](arch::x86::XsaveComponent c) {
+    return layout.has(c) && (present >> static_cast<unsigned>(c) & 1) != 0;
+  };
+  for (unsigned reg = 0; reg < 16; ++reg) {
+    if (has(arch::x86::XsaveComponent::kSse)) std::memcpy(&v[reg * 4], &area[160 + 16 * reg], 16);
+    if (has(arch::x86::XsaveComponent::kAvx)) {
+      std::memcpy(&v[reg * 4 + 2],
+                  &area[layout.at(arch::x86::XsaveComponent::kAvx) + std::size_t{16} * reg], 16);
+    }
+    if (has(arch::x86::XsaveComponent::kHi16Zmm)) {
+      std::memcpy(&v[(reg + 16) * 4],
+                  &area[layout.at(arch::x86::XsaveComponent::kHi16Zmm) + std::size_t{64} * reg], 32);
+    }
+  }
+  if (vectors_.empty() || vectors_.back() != v) vectors_.push_back(v);
+  state.vectors = static_cast<std::uint32_t>(vectors_.size() - 1);
+  return true;
+}
+
+std::size_t TruthRun::peek(std::uint64_t address, void* out, std::size_t bytes) const {
+  iovec local{out, bytes};
+  iovec remote{reinterpret_cast<void*>(address), bytes};
+  const ssize_t got = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+  return got < 0 ? 0 : static_cast<std::size_t>(got);
+}
+
+void TruthRun::add_sample(std::uint64_t address, std::size_t size, bool is_operand) {
+  const std::size_t at = bytes_.size();
+  bytes_.resize(at + size);
+  const std::size_t got = peek(address, &bytes_[at], size);
+  bytes_.resize(at + got);
+  if (got == 0) return;
+  samples_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(got),
+                      address, at, is_operand});
+}
+
+bool TruthRun::repeats_at(std::uint64_t pc) {
+  std::array<std::uint8_t, 4> bytes{};
+  peek(pc, bytes.data(), bytes.size());
+  const auto* at = bytes.data();
+  const auto* end = at + bytes.size();
+  bool repeat = false;
+  while (at != end && (*at == 0xf2 || *at == 0xf3 || *at == 0x66 || (*at & 0xf0U) == 0x40)) {
+    repeat |= *at == 0xf2 || *at == 0xf3;
+    ++at;
+  }
+  if (!repeat || at == end) return false;
+  const std::uint8_t op = *at;
+  return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf);
+}
+
+void TruthRun::sample_memory(const General& state) {
+  std::array<std::uint8_t, 15> bytes{};
+  const std::size_t got = peek(state.pc, bytes.data(), bytes.size());
+  ZydisDecodedInstruction insn;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  if (!ZYAN_SUCCESS(
+          ZydisDecoderDecodeFull(&decoder(), bytes.data(), got, &insn, operands.data()))) {
+    return;
+  }
+  ZydisRegisterContext context{};
+  for (unsigned i = 0; i < 16; ++i) {
+    context.values[ZYDIS_REGISTER_RAX + i] = state.regs[i];
+    context.values[ZYDIS_REGISTER_EAX + i] = state.regs[i] & 0xffffffff;
+  }
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const ZydisDecodedOperand& operand = operands[i];
+    if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.size == 0) continue;
+    if (operand.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
+    ZyanU64 address = 0;
+    if (!ZYAN_SUCCESS(
+            ZydisCalcAbsoluteAddressEx(&insn, &operand, state.pc, &context, &address))) {
+      continue;
+    }
+    if (operand.mem.segment == ZYDIS_REGISTER_FS) address += state.fs_base;
+    if (operand.mem.segment == ZYDIS_REGISTER_GS) address += state.gs_base;
+    const bool push = operand.visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+                      (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+    add_sample(address, std::min<std::size_t>(operand.size / 8, 64),
+               !push && (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0);
+  }
+  if (steps_.size() % 16 == 0) add_sample(state.regs[4] - 192, 512, false);
+  if (steps_.size() % 64 == 7) add_sample(state.regs[steps_.size() / 64 % 16], 64, false);
+}
+
+void TruthRun::trim(std::size_t most) {
+  if (steps_.size() < most * 2) return;
+  const std::size_t drop = steps_.size() - most;
+  const auto first = [](auto& list, std::size_t n) {
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(n));
+  };
+  first(steps_, drop);
+  first(states_, drop);
+  const auto old = std::find_if(samples_.begin(), samples_.end(), [drop](const MemorySample& s) {
+    return s.position >= drop;
+  });
+  const std::size_t cut = old == samples_.end() ? bytes_.size() : old->at;
+  samples_.erase(samples_.begin(), old);
+  first(bytes_, cut);
+  for (MemorySample& s : samples_) {
+    s.position -= static_cast<std::uint32_t>(drop);
+    s.at -= cut;
+  }
+  std::erase_if(events_, [drop](const Event& e) { return e.before < drop; });
+  for (Event& e : events_) e.before -= drop;
+  const std::uint32_t unused = states_.front().vectors;
+  first(vectors_, unused);
+  for (General& g : states_) g.vectors -= unused;
+}
+
+void TruthRun::run(const TruthOptions& options) {
+  std::size_t count = 0;
+  int signal = 0;
+  General now{};
+  if (!read_state(now)) {
+    error_ = "cannot read the registers";
+    return;
+  }
+  states_.push_back(now);
+  while (options.stop_after == 0 || count < options.stop_after) {
+    sample_memory(now);
+    const bool repeats = repeats_at(now.pc);
+    const int delivered = signal;
+    Stop stop = step_once(signal);
+    General next{};
+    while (true) {
+      if (stop == Stop::kGone || stop == Stop::kLast || !read_state(next)) break;
+      if (delivered != 0 || !repeats || next.pc != now.pc || stop == Stop::kSignal) break;
+      stop = step_once(signal);
+    }
+    if (stop == Stop::kGone) {
+      if (pid_ == 0) error_ = "the program is gone";
+      break;
+    }
+    if (stop == Stop::kLast) break;
+    if (delivered != 0) {
+      // Nothing ran: the kernel entered the handler.
+      events_.push_back({steps_.size(), EventKind::kSignal, TraceeAddr{now.pc}});
+      now = next;
+      states_.back() = now;
+      if (stop == Stop::kSignal) {
+        error_ = "a signal on entry to a handler";
+        break;
+      }
+      continue;
+    }
+    if (stop == Stop::kSignal && next.pc == now.pc) {
+      // A fault, perhaps half-way: the instruction has not run.
+      std::erase_if(samples_, [this](const MemorySample& s) {
+        return s.position == steps_.size();
+      });
+      states_.back() = next;
+      now = next;
+      std::ifstream status{"/proc/" + std::to_string(pid_) + "/status"};
+      std::uint64_t caught = 0;
+      for (std::string line; std::getline(status, line);) {
+        if (line.rfind("SigCgt:", 0) == 0) caught = std::strtoull(line.c_str() + 7, nullptr, 16);
+      }
+      if ((caught >> (signal - 1) & 1) == 0) break;
+      continue;
+    }
+    steps_.push_back({TraceeAddr{now.pc}, TraceeAddr{next.pc}});
+    states_.push_back(next);
+    now = next;
+    ++count;
+    trim(options.most_steps);
+  }
+}
+
+Window TruthRun::window(std::size_t begin, std::size_t end) const {
+  Window w;
+  w.steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(begin),
+                 steps_.begin() + static_cast<std::ptrdiff_t>(end));
+  for (Event e : events_) {
+    if (e.before < begin || e.before > end || (e.before == end && end != steps_.size())) continue;
+    e.before -= begin;
+    w.events.push_back(e);
+  }
+  w.end_pc = TraceeAddr{states_[end].pc};
+  return w;
+}
+
+std::uint64_t TruthRun::reg_at(std::size_t position, Slot slot) const {
+  const General& state = states_[position];
+  if (slot < x86::kGeneralSlots) return state.regs[slot];
+  if (slot == x86::kFlagsSlot) return state.flags;
+  if (slot == x86::kFsBaseSlot) return state.fs_base;
+  if (slot == x86::kGsBaseSlot) return state.gs_base;
+  return vectors_[state.vectors][slot - x86::kFirstVectorSlot];
+}
+
+std::size_t TruthRun::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
+  return peek(address.value(), out.data(), out.size());
+}
+
+Known TruthRun::reg(Slot slot) {
+  return x86::known(reg_at(steps_.size(), slot));
+}
+
+void TruthRun::read_mappings() {
+  std::ifstream maps{"/proc/" + std::to_string(pid_) + "/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    Mapping m{0, 0, PageKind::kUnknown};
+    std::array<char, 5> permissions{};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &m.begin, &m.end, permissions.data()) != 3) {
+      continue;
+    }
+    const bool special = line.find("[vvar") != std::string::npos;
+    if (permissions[3] == 'p' && !special) {
+      m.kind = permissions[1] == 'w' ? PageKind::kPrivate : PageKind::kConstant;
+    }
+    m.heap = line.find("[heap]") != std::string::npos;
+    mappings_.push_back(m);
+  }
+  struct {
+    std::uint64_t pointer;
+    std::uint32_t size, signature, flags, pad;
+  } rseq{};
+  constexpr int kGetRseqConfiguration = 0x420f;
+  if (::ptrace(static_cast<__ptrace_request>(kGetRseqConfiguration), pid_, sizeof(rseq), &rseq) >
+      0) {
+    rseq_ = rseq.pointer;
+  }
+}
+
+PageKind TruthRun::page(TraceeAddr address) {
+  for (const Mapping& m : mappings_) {
+    if (address.value() >= m.begin && address.value() < m.end) return m.kind;
+  }
+  return PageKind::kUnknown;
+}
+
+bool TruthRun::stable(TraceeAddr granule) {
+  return rseq_ == 0 || granule.value() + 8 <= rseq_ || granule.value() >= rseq_ + 32;
+}
+
+Known TruthRun::granule(TraceeAddr address) {
+  std::uint64_t value = 0;
+  return peek(address.value(), &value, 8) == 8 ? x86::known(value) : Known{};
+}
+
+std::optional<std::pair<TraceeAddr, TraceeAddr>> TruthRun::heap() {
+  for (const Mapping& m : mappings_) {
+    if (m.heap) return std::pair{TraceeAddr{m.begin}, TraceeAddr{m.end}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace backtrail::decoder::values

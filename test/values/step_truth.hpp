@@ -1,0 +1,103 @@
+#pragma once
+/// @file
+/// The truth about a run: a real program single-stepped to its end, with all registers and much of
+/// memory kept at each step.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "decoder/trace/code_reader.hpp"
+#include "decoder/values/window.hpp"
+
+namespace backtrail::decoder::values {
+
+/// Bytes of memory at one position.
+struct MemorySample {
+  std::uint32_t position = 0;
+  std::uint32_t size = 0;
+  std::uint64_t address = 0;
+  std::size_t at = 0;      ///< Into TruthRun::bytes.
+  bool is_operand = false;  ///< Of the instruction at this position; else only a sample.
+};
+
+struct TruthOptions {
+  /// How many steps at the end are kept.
+  std::size_t most_steps = 110'000;
+  /// Stops after that many steps; 0 = at the end of the program.
+  std::size_t stop_after = 0;
+  std::string directory;
+};
+
+/// A single-stepped program. It stands at its end, alive, as long as this lives.
+class TruthRun final : public CodeReader, public EndState {
+ public:
+  TruthRun(const std::vector<std::string>& command, const TruthOptions& options);
+  ~TruthRun() override;
+  TruthRun(const TruthRun&) = delete;
+  TruthRun& operator=(const TruthRun&) = delete;
+
+  [[nodiscard]] bool ok() const { return error_.empty(); }
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+  [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
+  [[nodiscard]] Window window(std::size_t begin, std::size_t end) const;
+  /// The true value of a register before a step; position == steps().size() is the end.
+  [[nodiscard]] std::uint64_t reg_at(std::size_t position, Slot slot) const;
+  [[nodiscard]] const std::vector<MemorySample>& samples() const { return samples_; }
+  [[nodiscard]] const std::uint8_t* bytes(const MemorySample& s) const { return &bytes_[s.at]; }
+
+  // CodeReader
+  [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
+  // EndState
+  Known reg(Slot slot) override;
+  PageKind page(TraceeAddr address) override;
+  Known granule(TraceeAddr address) override;
+  bool stable(TraceeAddr granule) override;
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override;
+
+ private:
+  struct General {
+    std::array<std::uint64_t, 16> regs;
+    std::uint64_t pc, flags, fs_base, gs_base;
+    std::uint32_t vectors;  ///< Into vectors_.
+  };
+  using Vectors = std::array<std::uint64_t, x86::kVectorRegisters * x86::kLanes>;
+  struct Mapping {
+    std::uint64_t begin, end;
+    PageKind kind;
+    bool heap = false;
+  };
+  enum class Stop : std::uint8_t { kStepped, kSignal, kLast, kGone };
+
+  void start(const std::vector<std::string>& command, const std::string& directory);
+  void run(const TruthOptions& options);
+  Stop step_once(int& signal);
+  bool read_state(General& state);
+  void sample_memory(const General& state);
+  void add_sample(std::uint64_t address, std::size_t size, bool is_operand);
+  void trim(std::size_t most);
+  bool repeats_at(std::uint64_t pc);
+  void read_mappings();
+  std::size_t peek(std::uint64_t address, void* out, std::size_t bytes) const;
+
+  pid_t pid_ = 0;
+  std::string error_;
+  std::vector<Step> steps_;
+  std::vector<Event> events_;
+  std::vector<General> states_;  ///< One more than steps_.
+  std::vector<Vectors> vectors_;
+  std::vector<MemorySample> samples_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<Mapping> mappings_;
+  std::unordered_map<std::uint64_t, std::array<std::uint8_t, 16>> code_;
+  std::uint64_t rseq_ = 0;
+};
+
+}  // namespace backtrail::decoder::values

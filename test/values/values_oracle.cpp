@@ -1,0 +1,36 @@
+// values_oracle [-w STEPS] [-n STOP_AFTER] PROGRAM [ARGUMENT...]: single-steps a program, recovers
+// its past from the trace alone and compares. Exit status 1: a value was wrong.
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "judged_values.hpp"
+
+using namespace backtrail::decoder::values;
+
+int main(int argc, char** argv) {
+  HistoryLimits limits;
+  TruthOptions options;
+  int at = 1;
+  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+    const std::size_t value = std::strtoull(argv[at + 1], nullptr, 10);
+    if (argv[at][1] == 'w') limits.window_steps = value;
+    if (argv[at][1] == 'n') options.stop_after = value;
+    if (argv[at][1] == 'k') options.most_steps = value;
+  }
+  const std::vector<std::string> command(argv + at, argv + argc);
+  if (command.empty()) return 2;
+  TruthRun run{command, options};
+  if (!run.ok()) {
+    fmt::print(stderr, "{}\n", run.error());
+    return 2;
+  }
+  if (const char* few = std::getenv("BT_SHOW")) show_unknown(run, limits, std::strtoull(few, nullptr, 10));
+  const Judgement judgement = judge(run, limits);
+  fmt::print("{}: {} steps, {}\n", command[0], run.steps().size(), judgement.text());
+  for (const std::string& line : judgement.wrong) fmt::print("  {}\n", line);
+  return judgement.wrong_count == 0 && judgement.consistent ? 0 : 1;
+}
