@@ -15,9 +15,7 @@ class ValueHistory::Boundary final : public EndState {
   }
   Known granule(TraceeAddr address) override { return later_.memory(0, address); }
   bool stable(TraceeAddr granule) override { return after_.stable(granule); }
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override {
-    return after_.heap();
-  }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return after_.heap(); }
 
  private:
   const SolvedWindow& later_;

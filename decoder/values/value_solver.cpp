@@ -1,10 +1,6 @@
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "decoder/values/value_solver.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 namespace backtrail::decoder::values {
 
@@ -72,7 +68,7 @@ void ValueSolver::enqueue(std::uint32_t item) {
 void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
   Known& known = graph_.known[var];
   const std::uint64_t before = known.mask;
-  if (!known.learn(value, mask)) { graph_.consistent = false; if (getenv("BT_DBG")) fprintf(stderr,"CONTRA learn var %u\n", var); }
+  if (!known.learn(value, mask)) graph_.consistent = false;
   if (known.mask == before) return;
   for (std::uint32_t i = first_use_[var]; i < first_use_[var + 1]; ++i) enqueue(uses_[i]);
 }
@@ -80,12 +76,7 @@ void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
 void ValueSolver::relate(const Node& node) {
   std::array<Known, x86::kMaxRefs> values;
   for (unsigned i = 0; i < node.count; ++i) values[i] = graph_.known[node.vars[i]];
-  if (!x86::deduce(node.relation, std::span{values}.first(node.count))) {
-    if (getenv("BT_DBG")) { fprintf(stderr,"CONTRA op %d w %d p %d q %d\n",(int)node.relation.op,node.relation.width,node.relation.p,node.relation.q); for (unsigned i=0;i<node.count;++i) fprintf(stderr,"  v%u %lx/%lx\n",node.vars[i],graph_.known[node.vars[i]].value,graph_.known[node.vars[i]].mask);
-      for (size_t p = graph_.begin(); p < graph_.end(); ++p) for (Slot s=0;s<x86::kSlotCount;++s) for (unsigned i=0;i<node.count;++i) if (graph_.reg(p,s)==node.vars[i]) { fprintf(stderr, "   var %u is slot %u at %zu\n", node.vars[i], s, p); p = graph_.end()-1; break; }
-    }
-    graph_.consistent = false;
-  }
+  if (!x86::deduce(node.relation, std::span{values}.first(node.count))) graph_.consistent = false;
   for (unsigned i = 0; i < node.count; ++i) learn(node.vars[i], values[i].value, values[i].mask);
 }
 
@@ -274,9 +265,8 @@ std::optional<ValueSolver::Flaw> ValueSolver::flaw(const Window& window) {
   for (std::size_t i = graph_.calls.size(); i > 0; --i) {
     const SystemCall& call = graph_.calls[i - 1];
     const std::optional<CallEffects>& effects = effects_[i - 1];
-    if (!effects) { if (getenv("BT_DBG")) fprintf(stderr,"call step %u nr %lx/%lx args", call.step, graph_.known[call.in[0]].value, graph_.known[call.in[0]].mask); if (getenv("BT_DBG")) { for (int k=1;k<7;++k) fprintf(stderr," %lx/%lx",graph_.known[call.in[k]].value, graph_.known[call.in[k]].mask); fprintf(stderr,"\n"); } return Flaw{call.step, std::nullopt};}
+    if (!effects) return Flaw{call.step, std::nullopt};
     const bool restores = (graph_.known[call.in[0]].value & 0xffffffff) == kSigreturn;
-    if (restores == call.returns_behind) { if (getenv("BT_DBG")) fprintf(stderr, "sigreturn flaw\n"); }
     if (restores == call.returns_behind) return Flaw{call.step, std::nullopt};
     if (auto found = mapping_flaw(window, call, *effects)) return found;
   }

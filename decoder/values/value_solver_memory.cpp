@@ -68,9 +68,13 @@ std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::
     if (a.kind != AccessKind::kStore || ++seen > kPatience) return 0;
     const Known& value = graph_.known[a.value];
     if (!value.all(8U * a.size)) return 0;
+    // With the low bits of its address known, each of its bytes fits one place only.
+    const Known& base = graph_.known[a.base];
+    const std::uint64_t place = base.value + static_cast<std::uint64_t>(a.offset);
     for (unsigned byte = 0; byte < a.size; ++byte) {
       const std::uint64_t written = value.value >> (8 * byte) & 0xff;
       for (unsigned bit = 0; bit < 64; bit += 8) {
+        if (base.all(3) && ((place + byte) & 7) != bit / 8) continue;
         if ((what.value >> bit & 0xff) == written) alive &= ~(std::uint64_t{0xff} << bit);
       }
     }
@@ -127,8 +131,9 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
   if (place == Place::kConstant) return final_content(granule);
   const std::uint32_t now = graph_.first_access(position);
   Known result;
+  bool agree = true;
   const auto note = [&](const Known& what, std::uint64_t bits) {
-    if (!result.learn(what.value & bits, what.mask & bits)) graph_.consistent = false;
+    agree &= result.learn(what.value & bits, what.mask & bits);
   };
   static const Granule kEmpty;
   const Granule* found = lists_.find(granule);
@@ -164,7 +169,7 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
     note(content(*at, granule), bits);
     alive &= ~bits;
   }
-  return result;
+  return agree ? result : Known{};
 }
 
 }  // namespace backtrail::decoder::values

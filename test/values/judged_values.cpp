@@ -32,8 +32,7 @@ std::vector<Read> reads_of(TruthRun& run, TraceeAddr pc) {
     return reads;
   }
   const auto add = [&](ZydisRegister reg, unsigned bits) {
-    const ZydisRegister whole =
-        ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
     if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64) return;
     const unsigned shift = reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? 8 : 0;
     reads.push_back({static_cast<Slot>(ZydisRegisterGetId(whole)), x86::low_bits(bits) << shift});
@@ -55,10 +54,12 @@ std::vector<Read> reads_of(TruthRun& run, TraceeAddr pc) {
 class Judge {
  public:
   Judge(TruthRun& run, HistoryLimits limits)
-      : run_{run},
-        count_{run.steps().size()},
-        history_{count_, [&run](std::size_t b, std::size_t e) { return run.window(b, e); }, run,
-                 run, 16384, limits} {}
+      : run_{run}, count_{run.steps().size()}, history_{count_,
+                                                        [&run](std::size_t b, std::size_t e) { return run.window(b, e); },
+                                                        run,
+                                                        run,
+                                                        16384,
+                                                        limits} {}
 
   Judgement judge() {
     const std::clock_t start = std::clock();
@@ -138,14 +139,14 @@ class Judge {
 void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps) {
   const std::size_t count = run.steps().size();
   ValueHistory history{count, [&run](std::size_t b, std::size_t e) { return run.window(b, e); },
-                       run, run, 16384, limits};
+                       run,   run,
+                       16384, limits};
   for (std::size_t i = count - std::min(count, steps); i < count; ++i) {
     const TraceeAddr pc = run.steps()[i].pc;
     std::array<std::uint8_t, 15> bytes{};
     const std::size_t got = run.read_code(pc, bytes);
-    std::string line =
-        fmt::format("{:6} {} {}", i, pc,
-                    arch::disassemble(arch::Isa::kAmd64, pc, std::span{bytes}.first(got)));
+    std::string line = fmt::format(
+        "{:6} {} {}", i, pc, arch::disassemble(arch::Isa::kAmd64, pc, std::span{bytes}.first(got)));
     for (const Read& read : reads_of(run, pc)) {
       const Known known = history.reg(i, read.slot);
       if ((known.mask & read.bits) == read.bits) continue;
@@ -156,9 +157,9 @@ void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps) {
 }
 
 std::string Judgement::text() const {
-  std::string text = fmt::format("{} wrong of {} bits, {:.2f} s, horizon {}{};", wrong_count,
-                                 compared_bits, seconds, horizon,
-                                 consistent ? "" : ", CONTRADICTION");
+  std::string text =
+      fmt::format("{} wrong of {} bits, {:.2f} s, horizon {}{};", wrong_count, compared_bits,
+                  seconds, horizon, consistent ? "" : ", CONTRADICTION");
   for (std::size_t i = 0; i < kDistances.size(); ++i) {
     text += fmt::format(" {}: {:.0f}/{:.0f}", kDistances[i], registers[i].percent(),
                         operands[i].percent());

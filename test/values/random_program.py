@@ -296,7 +296,12 @@ class Program:
 
     def jump(self):
         after = self.label()
-        self.put("{0} {1}", self.pick(["j" + c for c in CONDITIONS] + ["jmp", "jrcxz"]), after)
+        jump = self.pick(["j" + c for c in CONDITIONS] + ["jmp", "jrcxz"])
+        if jump == "jrcxz":
+            # It reaches 127 bytes only.
+            self.put("jrcxz 1f\n    jmp 2f\n1:  jmp {0}\n2:", after)
+        else:
+            self.put("{0} {1}", jump, after)
         for _ in range(self.r.randint(0, 3)):
             self.piece()
         self.lines.append(after + ":")

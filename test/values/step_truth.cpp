@@ -35,7 +35,7 @@ const ZydisDecoder& decoder() {
 }  // namespace
 
 TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& options) {
-  start(command, options.directory);
+  start(command, options.from_trap);
   if (ok()) run(options);
   if (ok()) read_mappings();
 }
@@ -51,13 +51,12 @@ TruthRun::~TruthRun() {
   }
 }
 
-void TruthRun::start(const std::vector<std::string>& command, const std::string& directory) {
+void TruthRun::start(const std::vector<std::string>& command, bool from_trap) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) {
-    if (!directory.empty() && ::chdir(directory.c_str()) != 0) ::_exit(126);
     ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
     ::execvp(argv[0], argv.data());
     ::_exit(127);
@@ -69,6 +68,12 @@ void TruthRun::start(const std::vector<std::string>& command, const std::string&
     return;
   }
   ::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT);
+  if (!from_trap) return;
+  ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
+  if (::waitpid(pid_, &status, 0) != pid_ || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP ||
+      status >> 16 != 0) {
+    error_ = command[0] + " does not trap";
+  }
 }
 
 TruthRun::Stop TruthRun::step_once(int& signal) {
@@ -115,7 +120,8 @@ bool TruthRun::read_state(General& state) {
     }
     if (has(arch::x86::XsaveComponent::kHi16Zmm)) {
       std::memcpy(&v[(reg + 16) * 4],
-                  &area[layout.at(arch::x86::XsaveComponent::kHi16Zmm) + std::size_t{64} * reg], 32);
+                  &area[layout.at(arch::x86::XsaveComponent::kHi16Zmm) + std::size_t{64} * reg],
+                  32);
     }
   }
   if (vectors_.empty() || vectors_.back() != v) vectors_.push_back(v);
@@ -174,8 +180,7 @@ void TruthRun::sample_memory(const General& state) {
     if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.size == 0) continue;
     if (operand.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
     ZyanU64 address = 0;
-    if (!ZYAN_SUCCESS(
-            ZydisCalcAbsoluteAddressEx(&insn, &operand, state.pc, &context, &address))) {
+    if (!ZYAN_SUCCESS(ZydisCalcAbsoluteAddressEx(&insn, &operand, state.pc, &context, &address))) {
       continue;
     }
     if (operand.mem.segment == ZYDIS_REGISTER_FS) address += state.fs_base;
@@ -197,9 +202,8 @@ void TruthRun::trim(std::size_t most) {
   };
   first(steps_, drop);
   first(states_, drop);
-  const auto old = std::find_if(samples_.begin(), samples_.end(), [drop](const MemorySample& s) {
-    return s.position >= drop;
-  });
+  const auto old = std::find_if(samples_.begin(), samples_.end(),
+                                [drop](const MemorySample& s) { return s.position >= drop; });
   const std::size_t cut = old == samples_.end() ? bytes_.size() : old->at;
   samples_.erase(samples_.begin(), old);
   first(bytes_, cut);
@@ -252,9 +256,8 @@ void TruthRun::run(const TruthOptions& options) {
     }
     if (stop == Stop::kSignal && next.pc == now.pc) {
       // A fault, perhaps half-way: the instruction has not run.
-      std::erase_if(samples_, [this](const MemorySample& s) {
-        return s.position == steps_.size();
-      });
+      std::erase_if(samples_,
+                    [this](const MemorySample& s) { return s.position == steps_.size(); });
       states_.back() = next;
       now = next;
       std::ifstream status{"/proc/" + std::to_string(pid_) + "/status"};

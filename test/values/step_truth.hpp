@@ -22,7 +22,7 @@ struct MemorySample {
   std::uint32_t position = 0;
   std::uint32_t size = 0;
   std::uint64_t address = 0;
-  std::size_t at = 0;      ///< Into TruthRun::bytes.
+  std::size_t at = 0;       ///< Into TruthRun::bytes.
   bool is_operand = false;  ///< Of the instruction at this position; else only a sample.
 };
 
@@ -31,7 +31,8 @@ struct TruthOptions {
   std::size_t most_steps = 110'000;
   /// Stops after that many steps; 0 = at the end of the program.
   std::size_t stop_after = 0;
-  std::string directory;
+  /// Runs freely to the first SIGTRAP and begins there.
+  bool from_trap = false;
 };
 
 /// A single-stepped program. It stands at its end, alive, as long as this lives.
@@ -76,7 +77,7 @@ class TruthRun final : public CodeReader, public EndState {
   };
   enum class Stop : std::uint8_t { kStepped, kSignal, kLast, kGone };
 
-  void start(const std::vector<std::string>& command, const std::string& directory);
+  void start(const std::vector<std::string>& command, bool from_trap);
   void run(const TruthOptions& options);
   Stop step_once(int& signal);
   bool read_state(General& state);

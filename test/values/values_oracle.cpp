@@ -1,5 +1,5 @@
-// values_oracle [-w STEPS] [-n STOP_AFTER] PROGRAM [ARGUMENT...]: single-steps a program, recovers
-// its past from the trace alone and compares. Exit status 1: a value was wrong.
+// values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] PROGRAM [ARGUMENT...]: single-steps a program,
+// recovers its past from the trace alone and compares. Exit status 1: a value was wrong.
 
 #include <cstdlib>
 #include <string>
@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     const std::size_t value = std::strtoull(argv[at + 1], nullptr, 10);
     if (argv[at][1] == 'w') limits.window_steps = value;
     if (argv[at][1] == 'n') options.stop_after = value;
+    if (argv[at][1] == 't') options.from_trap = value != 0;
     if (argv[at][1] == 'k') options.most_steps = value;
   }
   const std::vector<std::string> command(argv + at, argv + argc);
@@ -28,7 +29,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", run.error());
     return 2;
   }
-  if (const char* few = std::getenv("BT_SHOW")) show_unknown(run, limits, std::strtoull(few, nullptr, 10));
+  if (const char* few = std::getenv("BT_SHOW"))
+    show_unknown(run, limits, std::strtoull(few, nullptr, 10));
   const Judgement judgement = judge(run, limits);
   fmt::print("{}: {} steps, {}\n", command[0], run.steps().size(), judgement.text());
   for (const std::string& line : judgement.wrong) fmt::print("  {}\n", line);

@@ -1,0 +1,324 @@
+// What must stay unknown, one test a rule; on a few bytes of code each.
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "decoder/values/solved_window.hpp"
+
+namespace backtrail::decoder::values {
+namespace {
+
+constexpr std::uint64_t kCode = 0x400000;
+constexpr std::uint64_t kData = 0x600000;
+constexpr std::uint64_t kStack = 0x7ffe0000;
+constexpr Slot kR8 = 8;
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A stopped program: code at kCode, one data page, one stack page.
+class Program final : public CodeReader, public EndState {
+ public:
+  arch::Isa isa() const override { return arch::Isa::kAmd64; }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t at = address.value() + i - kCode;
+      out[i] = at < code.size() ? code[at] : 0x90;
+    }
+    return out.size();
+  }
+  Known reg(Slot slot) override { return regs[slot]; }
+  PageKind page(TraceeAddr address) override {
+    const std::uint64_t page = address.value() & ~std::uint64_t{0xfff};
+    if (page == kCode) return code_kind;
+    if (page == kData) return data_kind;
+    return page == kStack ? PageKind::kPrivate : PageKind::kUnknown;
+  }
+  Known granule(TraceeAddr address) override { return x86::known(memory[address.value()]); }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
+
+  /// Appends an instruction that is executed next and falls through.
+  void run(const Bytes& bytes) {
+    const TraceeAddr pc{kCode + code.size()};
+    code.insert(code.end(), bytes.begin(), bytes.end());
+    window.steps.push_back({pc, TraceeAddr{kCode + code.size()}});
+    window.end_pc = TraceeAddr{kCode + code.size()};
+  }
+  SolvedWindow solve() { return {window, models, *this}; }
+
+  Bytes code;
+  PageKind code_kind = PageKind::kConstant;
+  PageKind data_kind = PageKind::kPrivate;
+  std::array<Known, x86::kSlotCount> regs{};
+  std::map<std::uint64_t, std::uint64_t> memory;
+  Window window;
+  ModelCache models{*this, 1024};
+};
+
+const Bytes kMovRaxData{0x48, 0xc7, 0xc0, 0x00, 0x00, 0x60, 0x00};  // mov $kData, %rax
+const Bytes kLoadRcx{0x48, 0x8b, 0x08};                             // mov (%rax), %rcx
+const Bytes kStoreToRdx{0x48, 0x89, 0x32};                          // mov %rsi, (%rdx)
+const Bytes kSyscall{0x0f, 0x05};
+const Bytes kAddRbx1{0x48, 0x83, 0xc3, 0x01};
+
+TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
+  Program p;
+  p.run(kAddRbx1);
+  p.run({0x48, 0xf7, 0xdb});  // neg %rbx
+  p.regs[x86::kRbx] = x86::known(static_cast<std::uint64_t>(-8));
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, x86::kRbx), x86::known(7));
+  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+}
+
+TEST(ValuesRules, TheInstructionAtTheEndHasNotRun) {
+  Program p;
+  p.run(kAddRbx1);
+  p.code.insert(p.code.end(), {0x48, 0x83, 0xc3, 0x05});
+  p.regs[x86::kRbx] = x86::known(10);
+  EXPECT_EQ(p.solve().reg(0, x86::kRbx), x86::known(9));
+}
+
+TEST(ValuesRules, ARepeatedStringInstructionAtTheEndMayBeHalfDone) {
+  Program p;
+  p.run({0x90});
+  p.code.insert(p.code.end(), {0xf3, 0xaa});  // rep stosb
+  for (const Slot slot : {x86::kRdi, x86::kRcx, x86::kRbx}) p.regs[slot] = x86::known(kData);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(kData));
+  EXPECT_EQ(solved.reg(0, x86::kRcx).mask, 0U);
+  EXPECT_EQ(solved.reg(0, x86::kRdi).mask, 0U);
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, AnInterruptedStringInstructionMayBeHalfDone) {
+  Program p;
+  p.run({0x90});
+  p.run({0x90});
+  p.code.insert(p.code.begin() + 1, {0xf3, 0xaa});
+  p.window.steps[1].pc = TraceeAddr{kCode + 3};
+  p.window.events.push_back({1, EventKind::kSignal, TraceeAddr{kCode + 1}});
+  p.regs[x86::kRcx] = p.regs[x86::kRbx] = x86::known(5);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, x86::kRbx), x86::known(5));
+  EXPECT_EQ(solved.reg(0, x86::kRcx).mask, 0U);
+}
+
+TEST(ValuesRules, UndefinedFlagsAreUnknown) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
+  p.run({0x48, 0x83, 0xe3, 0x01});                    // and $1, %rbx
+  p.run({0x48, 0xc1, 0xe3, 0x02});                    // shl $2, %rbx
+  const SolvedWindow solved = p.solve();
+  const Known after_and = solved.reg(2, x86::kFlagsSlot);
+  EXPECT_FALSE(after_and.bit_known(x86::kAf));
+  EXPECT_TRUE(after_and.bit_known(x86::kCf) && after_and.bit_known(x86::kZf));
+  EXPECT_FALSE(solved.reg(3, x86::kFlagsSlot).bit_known(x86::kOf));
+}
+
+TEST(ValuesRules, AShiftByAVariableMayLeaveTheFlags) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc1, 0x00, 0x00, 0x00, 0x00});  // mov $0, %rcx
+  p.run({0x48, 0xd3, 0xe3});                          // shl %cl, %rbx
+  EXPECT_EQ(p.solve().reg(2, x86::kFlagsSlot).mask & x86::kArithmeticFlags, 0U);
+}
+
+TEST(ValuesRules, A32BitWriteTellsNothingOfTheOldUpperHalf) {
+  Program p;
+  p.run({0x83, 0xc3, 0x01});  // add $1, %ebx
+  p.regs[x86::kRbx] = x86::known(8);
+  EXPECT_EQ(p.solve().reg(0, x86::kRbx), (Known{7, 0xffffffff}));
+}
+
+TEST(ValuesRules, A32BitConditionalMoveClearsTheUpperHalfAlways) {
+  Program p;
+  p.run({0xf9});              // stc
+  p.run({0x0f, 0x43, 0xd8});  // cmovae %eax, %ebx
+  p.regs[x86::kRbx] = x86::known(9);
+  EXPECT_EQ(p.solve().reg(0, x86::kRbx), (Known{9, 0xffffffff}));
+}
+
+TEST(ValuesRules, ABitScanOfZeroGivesNothing) {
+  Program p;
+  p.run({0x31, 0xdb});              // xor %ebx, %ebx
+  p.run({0x48, 0x0f, 0xbc, 0xcb});  // bsf %rbx, %rcx
+  EXPECT_EQ(p.solve().reg(2, x86::kRcx).mask, 0U);
+}
+
+TEST(ValuesRules, AComparedExchangeWritesOneOrTheOther) {
+  Program p;
+  p.run(kMovRaxData);
+  p.run({0x48, 0x0f, 0xb1, 0x18});  // cmpxchg %rbx, (%rax)
+  p.regs[x86::kRbx] = x86::known(1);
+  p.memory[kData] = 7;
+  const SolvedWindow solved = p.solve();
+  // Memory was not exchanged: 7 is not what rbx held.
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}), x86::known(7));
+}
+
+TEST(ValuesRules, LegacySseKeepsTheUpperLanesAndVexClearsThem) {
+  Program p;
+  p.run({0x66, 0x0f, 0xef, 0xc0});  // pxor %xmm0, %xmm0
+  p.run({0xc5, 0xf1, 0xef, 0xc9});  // vpxor %xmm1, %xmm1, %xmm1
+  for (unsigned lane = 0; lane < 4; ++lane) {
+    p.regs[x86::vector_slot(0, lane)] = x86::known(lane < 2 ? 0 : 5);
+    p.regs[x86::vector_slot(1, lane)] = x86::known(0);
+  }
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, x86::vector_slot(0, 2)), x86::known(5));
+  EXPECT_EQ(solved.reg(0, x86::vector_slot(0, 0)).mask, 0U);
+  EXPECT_EQ(solved.reg(0, x86::vector_slot(1, 2)).mask, 0U);
+}
+
+TEST(ValuesRules, ResultsOfFloatingPointAreUnknown) {
+  Program p;
+  p.run({0x66, 0x0f, 0xef, 0xc0});  // pxor %xmm0, %xmm0
+  p.run({0xf2, 0x0f, 0x58, 0xc0});  // addsd %xmm0, %xmm0
+  EXPECT_EQ(p.solve().reg(2, x86::vector_slot(0, 0)).mask, 0U);
+}
+
+TEST(ValuesRules, X87StoresUnknownValues) {
+  Program p;
+  p.run(kMovRaxData);
+  p.run({0xdd, 0x18});  // fstpl (%rax)
+  p.memory[kData] = 7;
+  p.memory[kData + 8] = 8;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}).mask, 0U);
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData + 8}), x86::known(8));
+}
+
+TEST(ValuesRules, XrstorWritesEveryLane) {
+  Program p;
+  p.run({0x0f, 0xae, 0x28});  // xrstor (%rax)
+  for (Known& known : p.regs) known = x86::known(kData);
+  EXPECT_EQ(p.solve().reg(0, x86::vector_slot(3, 1)).mask, 0U);
+}
+
+TEST(ValuesRules, XsaveMayWriteAllOfItsArea) {
+  Program p;
+  p.run({0x0f, 0xae, 0x20});  // xsave (%rax)
+  p.regs[x86::kRax] = x86::known(kData);
+  EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 1016}).mask, 0U);
+  EXPECT_TRUE(p.solve().memory(0, TraceeAddr{kData + 1024}).all());
+}
+
+TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {
+  Program p;
+  p.run({0x90});
+  p.run({0x48, 0xc7, 0xc4, 0x00, 0x04, 0xfe, 0x7f});  // mov $0x7ffe0400, %rsp: known before
+  p.run({0x90});
+  p.window.events.push_back({2, EventKind::kSignal, p.window.steps[2].pc});
+  p.regs[x86::kRsp] = x86::known(kStack + 0x100);
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0x400 - 128}).all());
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x400 - 136}).mask, 0U);
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x100}).mask, 0U);
+  EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0xf8}).all());
+  EXPECT_EQ(solved.reg(1, x86::kRdi).mask, 0U);
+}
+
+TEST(ValuesRules, MemoryThatOthersChangeIsNeverKnown) {
+  Program p;
+  p.data_kind = PageKind::kUnknown;
+  p.run(kMovRaxData);
+  p.run({0x48, 0xc7, 0x00, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rax)
+  p.run(kLoadRcx);
+  p.memory[kData] = 5;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(3, x86::kRcx).mask, 0U);
+  EXPECT_EQ(solved.memory(3, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, BeforeAMappingChangedItsMemoryIsUnknown) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc7, 0x00, 0x00, 0x60, 0x00});  // mov $kData, %rdi
+  p.run({0xbe, 0x00, 0x10, 0x00, 0x00});              // mov $4096, %esi
+  p.run({0xb8, 0x0a, 0x00, 0x00, 0x00});              // mov $10, %eax
+  p.run(kSyscall);                                    // mprotect
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.memory(4, TraceeAddr{kData}).all());
+  EXPECT_EQ(solved.memory(3, TraceeAddr{kData}).mask, 0U);
+  EXPECT_TRUE(solved.memory(3, TraceeAddr{kStack}).all());
+}
+
+TEST(ValuesRules, CodeOnPagesThatCouldBeWrittenIsNotTrusted) {
+  Program p;
+  p.code_kind = PageKind::kPrivate;
+  p.run(kAddRbx1);
+  p.regs[x86::kRbx] = x86::known(8);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+}
+
+TEST(ValuesRules, NothingIsKnownBeforeAnUnknownSystemCall) {
+  Program p;
+  p.run(kSyscall);
+  p.regs[x86::kRbx] = x86::known(8);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, ASystemCallWithAnUnknownBufferIsABarrier) {
+  Program p;
+  p.run({0xb8, 0x00, 0x00, 0x00, 0x00});  // mov $0, %eax
+  p.run(kSyscall);                        // read
+  p.regs[x86::kRbx] = x86::known(8);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, NothingIsKnownBeyondAGap) {
+  Program p;
+  p.run({0x90});
+  p.run({0x90});
+  p.window.events.push_back({1, EventKind::kGap, TraceeAddr{}});
+  p.regs[x86::kRbx] = x86::known(8);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, AStoreToAnUnknownAddressIsABarrier) {
+  Program p;
+  p.run(kMovRaxData);
+  p.run(kLoadRcx);
+  p.run({0x31, 0xc9});  // xor %ecx, %ecx
+  p.run(kStoreToRdx);
+  p.run({0x31, 0xd2});  // xor %edx, %edx
+  p.run({0x31, 0xf6});  // xor %esi, %esi
+  p.memory[kData] = 7;
+  EXPECT_EQ(p.solve().reg(2, x86::kRcx).mask, 0U);
+}
+
+TEST(ValuesRules, AStoreCannotHaveLeftBytesThatItDidNotWrite) {
+  Program p;
+  p.run(kMovRaxData);
+  p.run(kLoadRcx);
+  p.run({0x31, 0xc9});  // xor %ecx, %ecx
+  p.run(kStoreToRdx);
+  p.run({0x31, 0xd2});  // xor %edx, %edx
+  p.regs[x86::kRsi] = x86::known(0x0102030405060708);
+  p.memory[kData] = 0x1112131415161708;
+  // The lowest byte may come from the store; none of the others does.
+  EXPECT_EQ(p.solve().reg(2, x86::kRcx), (Known{0x1112131415161700, ~std::uint64_t{0xff}}));
+}
+
+TEST(ValuesRules, ContradictionsShowThatNothingIsUnderstood) {
+  Program p;
+  p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
+  p.regs[x86::kRbx] = x86::known(4);
+  p.regs[kR8] = x86::known(4);
+  const SolvedWindow solved = p.solve();
+  EXPECT_FALSE(solved.consistent());
+  EXPECT_EQ(solved.reg(0, kR8).mask, 0U);
+}
+
+}  // namespace
+}  // namespace backtrail::decoder::values

@@ -1,0 +1,64 @@
+// Whole runs of real programs: every value that is claimed to be known is true.
+
+#include <string>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "judged_values.hpp"
+
+namespace backtrail::decoder::values {
+namespace {
+
+using Case = std::tuple<const char*, const char*>;
+
+class ValuesTruth : public testing::TestWithParam<Case> {};
+
+TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
+  const auto [name, level] = GetParam();
+  if (std::string{level} == "O3" && !__builtin_cpu_supports("avx2")) {
+    GTEST_SKIP() << "The program needs AVX2.";
+  }
+  TruthOptions options;
+  options.from_trap = true;
+  const std::string program = std::string{BT_INFERIOR_DIR} + "/values_" + name + "_" + level;
+  TruthRun run{{program}, options};
+  ASSERT_TRUE(run.ok()) << run.error();
+  ASSERT_GT(run.steps().size(), 1000U);
+  // Windows of several lengths meet at other places, and know other things.
+  for (const std::size_t window : {std::size_t{10'000}, std::size_t{700}}) {
+    const Judgement judgement = judge(run, {window, 1000});
+    EXPECT_TRUE(judgement.consistent);
+    EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
+    for (const std::string& line : judgement.wrong) ADD_FAILURE() << line;
+    EXPECT_GT(judgement.compared_bits, 100'000U);
+    std::printf("%s -%s, windows of %zu: %s\n", name, level, window, judgement.text().c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ValuesTruth,
+                         testing::Combine(testing::Values("sorts", "prints", "jumps", "signals",
+                                                          "maps", "loops", "objects"),
+                                          testing::Values("O0", "O2", "O3")),
+                         [](const auto& test) {
+                           return std::string{std::get<0>(test.param)} + "_" +
+                                  std::get<1>(test.param);
+                         });
+
+TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {
+  for (const std::size_t steps : {2'000U, 9'000U, 17'000U}) {
+    TruthOptions options;
+    options.from_trap = true;
+    options.stop_after = steps;
+    TruthRun run{{std::string{BT_INFERIOR_DIR} + "/values_sorts_O2"}, options};
+    ASSERT_TRUE(run.ok()) << run.error();
+    const Judgement judgement = judge(run, {});
+    EXPECT_TRUE(judgement.consistent);
+    EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
+    // A start of what may only rise.
+    EXPECT_GT(judgement.registers[0].percent(), 50);
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::decoder::values
