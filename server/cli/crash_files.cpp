@@ -18,12 +18,11 @@ constexpr const char* kHowToConnect =
     "or, while this runs, with the port below:\n"
     "  target remote :PORT\n"
     "then:\n"
-    "  record btrace\n"
-    "  reverse-step\n";
+    "  reverse-step                 (with values; record btrace adds gdb's own histories)\n";
 
 constexpr const char* kWhatIsKnown =
-    "backtrail: of the past, control flow is known and values of variables are not; memory and "
-    "registers are those of the end and cannot be changed\n";
+    "backtrail: reverse-step goes back from here and shows the values that follow from the trace; "
+    "after record btrace gdb shows control flow alone. Memory and registers cannot be changed\n";
 
 /// gdb reads sources itself, and looks for them anew after this.
 constexpr const char* kWhereSourcesLie =

@@ -49,10 +49,4 @@ PageKind CorePages::kind(TraceeAddr address) const {
   return PageKind::kPrivate;
 }
 
-std::optional<std::pair<TraceeAddr, TraceeAddr>> CorePages::mapping(TraceeAddr address) const {
-  const CoreSegment* segment = core_.segment_at(address);
-  if (segment == nullptr) return std::nullopt;
-  return std::pair{segment->start, segment->start + segment->memory_bytes};
-}
-
 }  // namespace backtrail::server

@@ -2,8 +2,6 @@
 /// @file
 /// What may have changed the pages of a dead program besides the instructions of its trace.
 
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "decoder/corefile/core_file.hpp"
@@ -22,8 +20,6 @@ class CorePages {
   /// The mapping with thread-local variables is not: the kernel writes the restartable sequences'
   /// area in it.
   [[nodiscard]] decoder::values::PageKind kind(TraceeAddr address) const;
-  /// The mapping that holds an address.
-  [[nodiscard]] std::optional<std::pair<TraceeAddr, TraceeAddr>> mapping(TraceeAddr address) const;
 
  private:
   [[nodiscard]] bool is_constant(TraceeAddr address) const;

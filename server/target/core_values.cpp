@@ -37,10 +37,6 @@ Known CoreValues::End::granule(TraceeAddr address) {
   return {load_le<std::uint64_t>(bytes, 0), arch::x86::values::low_bits(bits)};
 }
 
-std::optional<std::pair<TraceeAddr, TraceeAddr>> CoreValues::End::mapping(TraceeAddr address) {
-  return pages_.mapping(address);
-}
-
 CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread,
                        tracee::CoreMemory& memory, const RegisterSlots& slots,
                        decoder::Timeline& timeline, decoder::RecordSequence& records)

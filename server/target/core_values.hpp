@@ -41,7 +41,8 @@ class CoreValues {
     decoder::values::Known reg(decoder::values::Slot slot) override;
     decoder::values::PageKind page(TraceeAddr address) override;
     decoder::values::Known granule(TraceeAddr address) override;
-    std::optional<std::pair<TraceeAddr, TraceeAddr>> mapping(TraceeAddr address) override;
+    /// A core does not say which mapping it is.
+    std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
 
    private:
     const CorePages& pages_;

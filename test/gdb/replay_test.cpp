@@ -37,8 +37,7 @@ class Replay : public ::testing::Test {
 };
 
 TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
-  EXPECT_THAT(greeting, HasSubstr("memory and registers are those of the end and cannot be "
-                                  "changed"));
+  EXPECT_THAT(greeting, HasSubstr("Memory and registers cannot be changed"));
   const std::string words = "a recorded crash cannot be changed'";
   for (const char* recording : {"record btrace", "record stop"}) {
     for (const char* command : {"set var $rax = 1", "set var $st0 = 1", "jump main", "return"}) {
