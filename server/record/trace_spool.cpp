@@ -119,7 +119,7 @@ bool TraceSpool::Stream::newest(tracee::CoreTraceBlock& out) {
 TraceSpool::TraceSpool(const std::string& folder, std::uint64_t max_bytes)
     : file_{folder}, max_bytes_{max_bytes} {
   const std::uint64_t free = file_.free_on_disk();
-  constexpr std::uint64_t kShare = 8;
+  constexpr std::uint64_t kShare = 32;
   left_free_ = std::min(free / kShare, kMostLeftFree);
   least_held_ = std::min(free / 2, kMostLeastHeld);
 }
