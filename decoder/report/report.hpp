@@ -120,7 +120,7 @@ struct Report {
   bool has_address = false;
   TraceeAddr address;  ///< What the fault is about, where the signal says so.
   std::string run;     ///< The command of the program whose child this is; empty: of none.
-  /// The signal whose handler had not returned when another, or the same one again, ended it all.
+  /// The signal whose handler raised another, or the same one again, which ended it all.
   std::optional<ReportSignal> first_signal;
   /// What tells duplicates by: how it ended, and the innermost of the program's own functions.
   std::string signature;

@@ -123,7 +123,9 @@ class Builder {
   /// What the handler was called for that the thread died in: it may have raised another signal.
   void add_first_signal(Report& report) const {
     const ReportThread& died = report.threads.front();
-    if (!died.died || !died.interrupted || died.interrupted->returned) return;
+    if (!died.died || !died.interrupted) return;
+    // Where what it interrupted faults again, the last signal says why itself.
+    if (died.interrupted->returned && !sent_) return;
     const auto facts = core_.about().find("caught");
     if (facts == core_.about().end()) return;
     const TraceeAddr place = died.interrupted->place.address;
