@@ -101,6 +101,14 @@ struct ReportThread {
   std::vector<ReportRow> rows;
 };
 
+/// A signal in words.
+struct ReportSignal {
+  int number = 0;
+  std::string name;                   ///< "SIGSEGV".
+  std::string cause;                  ///< A sentence without a full stop.
+  std::optional<TraceeAddr> address;  ///< What it is about, where it says so.
+};
+
 struct Report {
   std::string program;
   std::string command;
@@ -111,6 +119,9 @@ struct Report {
   std::string ending;       ///< "exited with status 1"; empty when a signal ended it.
   bool has_address = false;
   TraceeAddr address;  ///< What the fault is about, where the signal says so.
+  std::string run;     ///< The command of the program whose child this is; empty: of none.
+  /// The signal whose handler raised another, or the same one again, which ended it all.
+  std::optional<ReportSignal> first_signal;
   /// What tells duplicates by: how it ended, and the innermost of the program's own functions.
   std::string signature;
   std::vector<std::string> notes;

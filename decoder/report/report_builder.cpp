@@ -13,6 +13,7 @@
 #include "arch/insn.hpp"
 #include "decoder/corefile/ended_threads.hpp"
 #include "decoder/corefile/trace_check.hpp"
+#include "decoder/report/caught_signals.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/crash_signature.hpp"
 #include "decoder/report/failure_calls.hpp"
@@ -71,6 +72,9 @@ class Builder {
     if (const auto found = core_.about().find("command"); found != core_.about().end()) {
       report.command = found->second;
     }
+    if (const auto found = core_.about().find("run"); found != core_.about().end()) {
+      report.run = found->second;
+    }
     take_signal(report);
     take_report();
     report.ending = ending();
@@ -94,7 +98,9 @@ class Builder {
       signature_frames_.clear();
       report.threads.front() = build_ended(*first, options_.calls);
     }
-    report.signature = crash_signature(signature_frames_, end_word());
+    add_first_signal(report);
+    report.signature = crash_signature(
+        signature_frames_, report.first_signal ? report.first_signal->name : end_word());
     if (options_.only_dead) report.threads.resize(1);
     return report;
   }
@@ -112,6 +118,24 @@ class Builder {
     report.has_address = text.address.has_value();
     report.address = text.address.value_or(TraceeAddr{});
     sent_ = text.sent;
+  }
+
+  /// What the handler was called for that the thread died in: it may have raised another signal.
+  void add_first_signal(Report& report) const {
+    const ReportThread& died = report.threads.front();
+    if (!died.died || !died.interrupted) return;
+    // Where what it interrupted faults again, the last signal says why itself.
+    if (died.interrupted->returned && !sent_) return;
+    const auto facts = core_.about().find("caught");
+    if (facts == core_.about().end()) return;
+    const TraceeAddr place = died.interrupted->place.address;
+    for (const CaughtSignal& caught : parse_caught(facts->second, core_.isa())) {
+      if (caught.pc != place) continue;
+      const SignalText text =
+          signal_text(caught.signal, caught.info, core_.isa(), caught.pc, TraceeAddr{});
+      report.first_signal =
+          ReportSignal{caught.signal, signal_name(caught.signal), text.words, text.address};
+    }
   }
 
   void take_report() {

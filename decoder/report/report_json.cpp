@@ -214,6 +214,16 @@ std::string report_json(const Report& report) {
     if (report.has_address) signal["address"] = address_text(report.address);
     out["signal"] = std::move(signal);
   }
+  if (report.first_signal) {
+    json::object first;
+    first["number"] = report.first_signal->number;
+    first["name"] = text(report.first_signal->name);
+    first["cause"] = text(report.first_signal->cause);
+    if (report.first_signal->address)
+      first["address"] = address_text(*report.first_signal->address);
+    out["first_signal"] = std::move(first);
+  }
+  if (!report.run.empty()) out["run"] = text(report.run);
   if (!report.ending.empty()) out["ending"] = text(report.ending);
   if (!report.signature.empty()) out["signature"] = text(report.signature);
   json::array notes;

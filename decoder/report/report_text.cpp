@@ -161,6 +161,13 @@ std::string title(const Report& report) {
   if (!report.ending.empty()) return out + " " + report.ending;
   if (report.signal == 0) return out + " was saved";
   out += " died of " + report.signal_name;
+  if (report.first_signal) {
+    const ReportSignal& first = *report.first_signal;
+    const bool again = first.name == report.signal_name;
+    if (!again) out += ", raised in the handler of " + first.name;
+    if (!first.cause.empty()) out += ": " + first.cause;
+    return again ? out + "; its handler raised it again" : out;
+  }
   return report.cause.empty() ? out : out + ": " + report.cause;
 }
 
@@ -271,6 +278,7 @@ std::string thread_text(const Report& report, const ReportThread& thread,
 std::string head(const Report& report) {
   std::string out = "program " + title(report) + "\n";
   if (!report.command.empty()) out += "command: " + printable(report.command) + "\n";
+  if (!report.run.empty()) out += "a child of: " + printable(report.run) + "\n";
   for (const std::string& note : report.notes) out += "note: " + printable(note) + "\n";
   return out + "FILE:LINE is where a call was made; > marks calls that had not returned\n";
 }

@@ -1,8 +1,10 @@
 #include "server/record/crash_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
@@ -159,6 +162,26 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
   return out;
 }
 
+/// A process's own words; `otherwise` where it has none any more.
+std::string command_line_of(pid_t pid, const std::string& otherwise) {
+  const auto words = tracee::ProcFs{}.command_line(pid);
+  if (!words || words->empty()) return otherwise;
+  return fmt::format("{}", fmt::join(*words, " "));
+}
+
+/// "SIGNAL PC SIGINFO" of each, in hexadecimal but for the signal; of siginfo what has a meaning.
+std::string caught_text(std::span<const CaughtFault> faults) {
+  constexpr std::size_t kSiginfoBytes = 48;
+  std::string out;
+  for (const CaughtFault& fault : faults) {
+    std::array<std::uint8_t, kSiginfoBytes> bytes{};
+    std::memcpy(bytes.data(), &fault.info, bytes.size());
+    out += fmt::format("{}{} {:x} {:02x}", out.empty() ? "" : " ", fault.signal, fault.pc.value(),
+                       fmt::join(bytes, ""));
+  }
+  return out;
+}
+
 /// In a name of a program that becomes a file's: systems that store CI's artifacts refuse some.
 bool fits_file_name(char c) {
   constexpr char kDelete = 0x7f;
@@ -263,7 +286,8 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
             .final_path = {},
             .what = fmt::format("{} in {} (process {})", ending_text(ending),
                                 decoder::printable(program), process.pid()),
-            .size = {}};
+            .size = {},
+            .ending = ending};
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
     note_failure(cannot_write(kept.final_path,
@@ -284,13 +308,16 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
       info && thread.at_signal_delivery()) {
     cause.siginfo = *info;
   }
-  cause.about = {{"command", command_},
+  cause.about = {{"command", kept.is_program ? command_ : command_line_of(kept.pid, command_)},
                  {"reason", std::string{reason_name(ending.reason)}},
                  {"signal", std::to_string(ending.signal)},
                  {"exit-status", std::to_string(ending.exit_code)},
                  {"threads", std::to_string(process.threads_ever())},
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
+  if (!kept.is_program) cause.about["run"] = command_;
+  const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
+  if (!caught.empty()) cause.about["caught"] = caught;
   tracee::CoreOptions core = options_.core;
   // Nobody reads the heaps of a hundred children that were expected to die.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
@@ -374,31 +401,60 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
       "was left to be read: run it again\n";
 }
 
+/// The place in kept_ of the file that tells why the program failed, as far as that can be known:
+/// tests that expect deaths leave files, too. A program that a signal ended tells it itself. One
+/// that exits often hands on how a child ended (shells, runners of tests): its status, or 128 and
+/// a signal. Without such a child it is the program's own file, or else the youngest.
+std::size_t CrashFiles::guilty(const tracee::StopEvent& end) const {
+  const auto last_that = [this](auto is) {
+    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), is);
+    return static_cast<std::size_t>(kept_.rend() - found);  // 0: none; else its place and 1.
+  };
+  constexpr int kBySignal = 128;
+  std::size_t found = 0;
+  if (end.kind == tracee::StopKind::kProcessExited) {
+    found = last_that([&](const Kept& kept) {
+      const Ending& ending = kept.ending;
+      const int status =
+          ending.reason == EndReason::kSignal ? kBySignal + ending.signal : ending.exit_code;
+      return !kept.is_program && status == end.exit_code;
+    });
+  }
+  if (found == 0) found = last_that([](const Kept& kept) { return kept.is_program; });
+  return found == 0 ? kept_.size() - 1 : found - 1;
+}
+
 std::string CrashFiles::finish(const tracee::StopEvent& end) {
   note_unseen_end(end);
   const bool good =
       end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
   std::string text = good && !options_.keep.always ? "" : failures_;
-  // The program's own first, then the youngest.
-  std::reverse(kept_.begin(), kept_.end());
-  std::stable_partition(kept_.begin(), kept_.end(),
-                        [](const Kept& kept) { return kept.is_program; });
+  // The one that tells why the program failed gets the plain name, and stands last.
+  if (!kept_.empty()) {
+    const auto chosen = kept_.begin() + static_cast<std::ptrdiff_t>(guilty(end));
+    std::rotate(chosen, chosen + 1, kept_.end());
+  }
+  const bool several = kept_.size() > 1;
   std::set<std::string> names;
+  if (several) names.insert(kept_.back().final_path);
   for (Kept& kept : kept_) {
     if (good && !(kept.is_program && options_.keep.always)) {
       remove_crash_file(options_.pattern, kept.path);
       continue;
     }
-    if (names.insert(kept.final_path).second && kept.path != kept.final_path &&
+    const bool is_last = &kept == &kept_.back();
+    const bool has_plain_name = names.insert(kept.final_path).second || is_last;
+    if (has_plain_name && kept.path != kept.final_path &&
         ::rename(kept.path.c_str(), kept.final_path.c_str()) == 0) {
       kept.path = kept.final_path;
     }
     if (options_.pack) text += pack(kept);
-    text += fmt::format("backtrail: {}: {} ({})\n", kept.what, decoder::printable(kept.path),
-                        kept.size);
-  }
-  if (!good && dropped_ != 0) {
-    text += fmt::format("backtrail: {} older children's files were not kept\n", dropped_);
+    if (is_last && !good && dropped_ != 0) {
+      text += fmt::format("backtrail: {} older children's files were not kept\n", dropped_);
+    }
+    text += fmt::format("backtrail: {}{}: {} ({})\n",
+                        several && is_last && !good ? "look at this first: " : "", kept.what,
+                        decoder::printable(kept.path), kept.size);
   }
   kept_.clear();
   return text;

@@ -59,9 +59,11 @@ class CrashFiles final : public RecordObserver {
     std::string final_path;  ///< Where it goes if nobody else has that name.
     std::string what;
     std::string size;
+    Ending ending;
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();
+  [[nodiscard]] std::size_t guilty(const tracee::StopEvent& end) const;
   [[nodiscard]] static std::string pack(Kept& kept);
   void note_unseen_end(const tracee::StopEvent& end);
   void note_failure(const std::string& why);

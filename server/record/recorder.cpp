@@ -125,10 +125,28 @@ void Recorder::handle_signal(const StopEvent& event) {
     engine_.end_after(event.thread, event.signal, [&] { show(event.thread, ending); });
   } else {
     if (!ends && (is_fault(event.thread, event.signal) || event.signal == SIGABRT)) {
-      caught_faults_[event.thread] = event.signal;
+      note_caught(event);
     }
     go_on(event.thread, event.signal);
   }
+}
+
+void Recorder::note_caught(const StopEvent& event) {
+  // A handler that faults itself, or aborts, is called within another; programs that live on their
+  // faults have many.
+  constexpr std::size_t kMost = 4;
+  CaughtFault fault{.signal = event.signal, .info = {}, .pc = {}};
+  if (const auto info = tracee::request::read_siginfo(event.thread.tid)) fault.info = *info;
+  if (tracee::Thread* thread = engine_.find(event.thread))
+    fault.pc = thread->pc().value_or(TraceeAddr{});
+  std::vector<CaughtFault>& faults = caught_faults_[event.thread];
+  if (faults.size() == kMost) faults.erase(faults.begin());
+  faults.push_back(fault);
+}
+
+std::span<const CaughtFault> Recorder::caught_faults(ThreadId id) const {
+  const auto found = caught_faults_.find(id);
+  return found == caught_faults_.end() ? std::span<const CaughtFault>{} : found->second;
 }
 
 bool Recorder::wanted(pid_t pid, const Ending& ending) const {
@@ -245,7 +263,7 @@ void Recorder::handle_trace_request(const StopEvent& event) {
       });
   if (fault != caught_faults_.end()) {
     look(fault->first, {.reason = EndReason::kSignal,
-                        .signal = fault->second,
+                        .signal = fault->second.back().signal,
                         .sanitized = sanitizers_.in(target.pid)});
   }
   const pid_t tracer = target.pid == event.thread.pid

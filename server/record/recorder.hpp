@@ -6,9 +6,11 @@
 /// say) is a RecordObserver.
 
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "arch/base/result.hpp"
@@ -79,6 +81,13 @@ struct RecorderOptions {
   tracee::PerfKernel* perf = nullptr;
 };
 
+/// A fault, or an abort, that a thread's handler was called for.
+struct CaughtFault {
+  int signal = 0;
+  siginfo_t info{};
+  TraceeAddr pc;  ///< What it interrupted.
+};
+
 class Recorder {
  public:
   explicit Recorder(const RecorderOptions& options);
@@ -102,6 +111,8 @@ class Recorder {
   [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
   [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
   [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
+  /// A thread's last ones, oldest first; few.
+  [[nodiscard]] std::span<const CaughtFault> caught_faults(tracee::ThreadId id) const;
   /// Processes that go on unrecorded.
   [[nodiscard]] const LeftProcesses& left() const { return left_; }
 
@@ -124,6 +135,7 @@ class Recorder {
   void end_the_run();
   void flush_all();
   void look_at_clocks();
+  void note_caught(const tracee::StopEvent& event);
   void go_on(tracee::ThreadId id, int signal = 0);
   void let_go_of_the_rest();
 
@@ -148,7 +160,7 @@ class Recorder {
   bool timed_out_ = false;
   std::optional<tracee::StopEvent> end_;
   LeftProcesses left_;
-  std::map<tracee::ThreadId, int> caught_faults_;  ///< Threads' last ones, which have a handler.
+  std::map<tracee::ThreadId, std::vector<CaughtFault>> caught_faults_;
   std::uint64_t processes_seen_ = 0;
   std::uint64_t threads_seen_ = 0;
 };

@@ -17,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -215,8 +216,26 @@ TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
   EXPECT_EQ(ran.status, 1000 + SIGABRT);
   EXPECT_THAT(folder.names(), SizeIs(5));
   EXPECT_THAT(own_lines(ran.output),
-              AllOf(StartsWith("backtrail: SIGABRT in sh (process "), HasSubstr("/core ("),
-                    HasSubstr("SIGSEGV in crashes"), HasSubstr("5 older children's files")));
+              AllOf(StartsWith("backtrail: SIGSEGV in crashes (process "),
+                    HasSubstr("\nbacktrail: 5 older children's files were not kept\n"),
+                    ContainsRegex("\nbacktrail: look at this first: SIGABRT in sh [^\n]*/core \\("
+                                  "[^\n]*\n$")));
+}
+
+/// A shell exits as its child has ended; a death that nobody minds comes before and after that.
+TEST(EndingsKept, TheChildWhoseEndIsHandedOnHasThePlainName) {
+  const TemporaryFolder folder;
+  const std::string script = inferior("crashes") + " null; " + inferior("crashes") +
+                             " abort; s=$?; " + inferior("crashes") + " null; exit $s";
+  const Ran ran = record(with({"-o", folder / "core", "--"}, shell(script)));
+  EXPECT_EQ(ran.status, 128 + SIGABRT);
+  EXPECT_THAT(folder.names(), SizeIs(3));
+  EXPECT_THAT(own_lines(ran.output),
+              ContainsRegex("\nbacktrail: look at this first: SIGABRT in crashes [^\n]*/core \\("
+                            "[^\n]*\n$"));
+  EXPECT_THAT(run({BT_BACKTRAIL, "report", folder / "core"}).output,
+              AllOf(HasSubstr("died of SIGABRT"), HasSubstr("/crashes abort\n"),
+                    HasSubstr("a child of: /bin/sh -c ")));
 }
 
 TEST(EndingsKept, ARunThatTakesTooLong) {

@@ -119,6 +119,19 @@ TEST_F(Report, WhatAHandlerInterruptedIsShownHoweverMuchTheHandlerDid) {
               ContainsRegex("\"interrupted\":\\{\"at\":\\{[^}]*\"function\":\"fault\""));
 }
 
+TEST_F(Report, TheHeaderNamesWhatAHandlerWasCalledFor) {
+  record("crashes", {"reraise"});
+  EXPECT_THAT(report(),
+              ContainsRegex("died of SIGSEGV: an access to 0x0, [^\n]*; its handler raised "
+                            "it again\n"));
+  record("crashes", {"abort-late"});
+  EXPECT_THAT(report(), HasSubstr("died of SIGABRT, raised in the handler of SIGSEGV: an access to "
+                                  "0x0, "));
+  EXPECT_THAT(report({"--json"}),
+              HasSubstr("\"first_signal\":{\"number\":11,\"name\":\"SIGSEGV\""));
+  EXPECT_EQ(report({"--signature"}), "SIGSEGV fault < main\n");
+}
+
 TEST_F(Report, CallsBeforeAHandlerThatReturnedToTheFaultAreShown) {
   record("crashes", {"return-late"});
   EXPECT_THAT(report(),

@@ -50,6 +50,10 @@ static void write_and_reraise(int number) {
   sink = scribble(1, 28);
   reraise(number);
 }
+static void abort_late(int number) {
+  (void)number;
+  abort();
+}
 static void jump_back(int number) {
   siglongjmp(back, number);
 }
@@ -179,6 +183,10 @@ int main(int argc, char** argv) {
   if (!strcmp(how, "reraise-late")) {
     struct sigaction action = {.sa_handler = write_and_reraise, .sa_flags = SA_NODEFER};
     sigaction(SIGSEGV, &action, NULL);
+    fault();
+  }
+  if (!strcmp(how, "abort-late")) {
+    signal(SIGSEGV, abort_late);
     fault();
   }
   if (!strcmp(how, "return-late")) {
