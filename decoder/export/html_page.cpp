@@ -126,7 +126,9 @@ class PageWriter {
     sink_(island(std::move(texts)));
     sink_("</script>\n");
     sink_("<script type=\"application/json\" id=\"meta\">");
-    sink_(island(meta(std::move(threads), report)));
+    json::object about = meta(std::move(threads), report);
+    add_failure(lanes, about);
+    sink_(island(std::move(about)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");
     sink_(page_script);
     sink_("})();\n</script>\n</body></html>\n");
@@ -247,6 +249,20 @@ class PageWriter {
       out.push_back(std::move(file));
     }
     return out;
+  }
+
+  /// Why the program ended, where no signal says so: `open` is the lane of a thread that failed,
+  /// `by` the function that it called then.
+  void add_failure(const std::vector<ThreadLane>& lanes, json::object& out) const {
+    for (const ReportThread& thread : report_.threads) {
+      if (!thread.interrupted || thread.interrupted->by.empty()) continue;
+      const auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                     [&](const ThreadLane& one) { return one.tid == thread.tid; });
+      if (lane == lanes.end()) continue;
+      out["open"] = static_cast<std::uint64_t>(lane - lanes.begin());
+      out["by"] = text(printable(thread.interrupted->by));
+      return;
+    }
   }
 
   json::object meta(json::array threads, const std::string& report) {
