@@ -127,7 +127,7 @@ class PageWriter {
     sink_("</script>\n");
     sink_("<script type=\"application/json\" id=\"meta\">");
     json::object about = meta(std::move(threads), report);
-    add_failure(lanes, about);
+    add_cause(lanes, about);
     sink_(island(std::move(about)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");
     sink_(page_script);
@@ -251,17 +251,17 @@ class PageWriter {
     return out;
   }
 
-  /// Why the program ended, where no signal says so: `open` is the lane of a thread that failed,
-  /// `by` the function that it called then.
-  void add_failure(const std::vector<ThreadLane>& lanes, json::object& out) const {
-    for (const ReportThread& thread : report_.threads) {
-      if (!thread.interrupted || thread.interrupted->by.empty()) continue;
-      const auto lane = std::find_if(lanes.begin(), lanes.end(),
-                                     [&](const ThreadLane& one) { return one.tid == thread.tid; });
-      if (lane == lanes.end()) continue;
-      out["open"] = static_cast<std::uint64_t>(lane - lanes.begin());
+  /// The report's first thread is the cause: `open` is its lane, `by` the function that it called
+  /// when it failed, if the report names one.
+  void add_cause(const std::vector<ThreadLane>& lanes, json::object& out) const {
+    if (report_.threads.empty()) return;
+    const ReportThread& thread = report_.threads.front();
+    const auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                   [&](const ThreadLane& one) { return one.tid == thread.tid; });
+    if (lane == lanes.end()) return;
+    out["open"] = static_cast<std::uint64_t>(lane - lanes.begin());
+    if (thread.interrupted && !thread.interrupted->by.empty()) {
       out["by"] = text(printable(thread.interrupted->by));
-      return;
     }
   }
 
