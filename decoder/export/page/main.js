@@ -41,8 +41,11 @@ class Page extends Walker {
   crashPlace() { return this.crash || (this.crash = this.findCrash(this.culprit())); }
   findCrash(thread) {
     for (let call = thread.n - 1; this.meta.by && call >= 0; --call) {
-      if (this.meta.names[thread.name[call]] !== this.meta.by || thread.begin[call] < 1) continue;
-      return {p: thread.begin[call], call: thread.parent[call]};
+      // After a gap a call goes on that was made before it.
+      const begin = thread.how[call] & 7, made = begin !== BEGIN_UNSEEN && begin !== BEGIN_ON_STACK;
+      if (!made || this.meta.names[thread.name[call]] !== this.meta.by || thread.begin[call] < 1) continue;
+      const first = thread.madeAs(call);
+      return {p: thread.begin[first], call: thread.parent[first]};
     }
     return {p: thread.total, call: thread.callAt(thread.total)};
   }
