@@ -126,7 +126,9 @@ class PageWriter {
     sink_(island(std::move(texts)));
     sink_("</script>\n");
     sink_("<script type=\"application/json\" id=\"meta\">");
-    sink_(island(meta(std::move(threads), report)));
+    json::object about = meta(std::move(threads), report);
+    add_cause(lanes, about);
+    sink_(island(std::move(about)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");
     sink_(page_script);
     sink_("})();\n</script>\n</body></html>\n");
@@ -247,6 +249,20 @@ class PageWriter {
       out.push_back(std::move(file));
     }
     return out;
+  }
+
+  /// The report's first thread is the cause: `open` is its lane, `by` the function that it called
+  /// when it failed, if the report names one.
+  void add_cause(const std::vector<ThreadLane>& lanes, json::object& out) const {
+    if (report_.threads.empty()) return;
+    const ReportThread& thread = report_.threads.front();
+    const auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                   [&](const ThreadLane& one) { return one.tid == thread.tid; });
+    if (lane == lanes.end()) return;
+    out["open"] = static_cast<std::uint64_t>(lane - lanes.begin());
+    if (thread.interrupted && !thread.interrupted->by.empty()) {
+      out["by"] = text(printable(thread.interrupted->by));
+    }
   }
 
   json::object meta(json::array threads, const std::string& report) {

@@ -85,10 +85,12 @@ class Lanes extends Painter {
     this.top = 0;
     this.show(-this.longest(), 0);
   }
-  // The last calls of a thread, to its end.
-  lastCalls(thread) {
-    const first = thread.n > OPENING_CALLS ? thread.begin[thread.n - OPENING_CALLS] : 0;
-    this.show(Math.max(first, this.beginOf(thread)) - thread.total, 0);
+  // The last calls of a thread, to its end or to a place.
+  lastCalls(thread, end = thread.total) {
+    let last = thread.n;
+    while (last > 0 && thread.begin[last - 1] >= end) --last;
+    const first = last > OPENING_CALLS ? thread.begin[last - OPENING_CALLS] : 0;
+    this.show(Math.max(first, Math.min(end - 1, this.beginOf(thread))) - thread.total, end - thread.total);
   }
   setStartUp(shown) {
     if (this.startUp === shown) return;

@@ -35,37 +35,60 @@ class Page extends Walker {
     this.toCrash();
     this.goToLink();
   }
-  // The thread that died, or why the program ended.
+  // The thread that died, or whose failure ended the program.
   culprit() { return this.threads[this.meta.open || 0]; }
+  // Where that was: the thread's end, or the call of what it failed by, {p, call}.
+  crashPlace() { return this.crash || (this.crash = this.findCrash(this.culprit())); }
+  findCrash(thread) {
+    for (let call = thread.n - 1; this.meta.by && call >= 0; --call) {
+      // After a gap a call goes on that was made before it.
+      const begin = thread.how[call] & 7, made = begin !== BEGIN_UNSEEN && begin !== BEGIN_ON_STACK;
+      if (!made || this.meta.names[thread.name[call]] !== this.meta.by || thread.begin[call] < 1) continue;
+      const first = thread.madeAs(call);
+      return {p: thread.begin[first], call: thread.parent[first]};
+    }
+    return {p: thread.total, call: thread.callAt(thread.total)};
+  }
   toCrash() {
     if (!this.threads.length) return;
+    const thread = this.culprit(), {p} = this.crashPlace();
     this.lanes.top = 0;
-    this.lanes.lastCalls(this.culprit());
-    this.toEnd(this.culprit());
+    this.lanes.lastCalls(thread, p);
+    if (p === thread.total) {
+      this.toEnd(thread);
+      return;
+    }
+    this.put(thread, p);
+    this.arrive();
   }
   // The red line: why the program ended, in which function, at which line.
   showCause() {
     const box = document.getElementById('cause'), thread = this.culprit();
     box.append(element('b', this.meta.cause));
     if (!thread) return;
-    const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread));
+    const {p} = this.crashPlace();
+    const [, where, place] = /^(in|at) (.*)$/s.exec(this.endOf(thread, false, p));
     box.append(' ' + where + ' ', element('button', place, () => this.toCrash()));
-    box.lastChild.title = this.endOf(thread, true);
-    if (!thread.died) document.getElementById('crash').textContent = 'The end';
+    box.lastChild.title = this.endOf(thread, true, p);
+    if (!thread.died) document.getElementById('crash').textContent = this.meta.by ? 'The failure' : 'The end';
   }
-  // Where a thread was last: "in f at a.c:12", "in memcpy, called by f at a.c:12", "in f (prog+0x12)".
-  endOf(thread, full) {
+  // Where a thread was last, or in block `end`: "in f at a.c:12", "in memcpy, called by f at a.c:12",
+  // "in f (prog+0x12)".
+  endOf(thread, full, end = thread.total) {
     const name = (number) => full ? this.meta.names[number] : this.short.get(number);
-    const {code} = this, p = this.lastBlock(thread), block = thread.block(p), k = this.count(thread, p) - 1;
-    const call = thread.callAt(thread.total), scope = k < 0 ? 0 : code.scopeAt(block, k);
-    const line = k < 0 || p !== thread.total ? 0 : this.lineAt({thread, p, k});
-    if (call === NONE && !scope) return thread.place ? 'at ' + thread.place : 'in code that no call is known of';
+    const {code} = this, p = Math.min(end, this.lastBlock(thread));
+    const block = thread.block(p), k = this.count(thread, p) - 1;
+    const call = thread.callAt(end), scope = k < 0 ? 0 : code.scopeAt(block, k);
+    const line = k < 0 || p !== end ? 0 : this.lineAt({thread, p, k});
+    if (call === NONE && !scope) {
+      return thread.place && end === thread.total ? 'at ' + thread.place : 'in code that no call is known of';
+    }
     let text = 'in ' + name(scope ? code.scopeName[scope] : thread.name[call]);
     if (line) text += ' at ' + code.place(line);
     if (line && code.own[line]) return text;
     const from = this.callerOf(thread, call);
     if (from) return text + ', called by ' + name(thread.name[from.call]) + ' at ' + code.place(from.site);
-    return line || !thread.place ? text : text + ' (' + thread.place + ')';
+    return line || !thread.place || end !== thread.total ? text : text + ' (' + thread.place + ')';
   }
   // The program's own part of endOf(), for where there is little room.
   ownEnd(thread) {

@@ -248,8 +248,8 @@ class Thread {
     }
     return low;
   }
-  // The line of the call that led to it: where the caller made it, or made the one that jumped to it.
-  siteOf(call) {
+  // The call that was made, where this one took its place by a jump; else itself.
+  madeAs(call) {
     const depth = this.depth[call];
     let at = this.firstAt(depth, this.end[call] - 1);
     while (at < this.levelStart[depth + 1] && this.level[at] < call) ++at;
@@ -259,8 +259,10 @@ class Thread {
       call = before;
       --at;
     }
-    return this.site[call];
+    return call;
   }
+  // The line where a call was made.
+  siteOf(call) { return this.site[this.madeAs(call)]; }
   // The block of another call that ran last before block p (-1), or runs first after it (1). 0: none.
   otherCall(p, way) {
     const call = this.callAt(p), depth = call === NONE ? 0 : this.depth[call] + 1;

@@ -256,9 +256,9 @@ class Panel {
     const rows = this.currentRows(), row = rows.pop();
     if (!row) return;
     for (const one of rows) one.classList.add('block');
-    const {cursor} = this.page;
+    const {page} = this, {thread, p} = page.cursor, culprit = thread === page.culprit();
     row.classList.add('now');
-    if (cursor.p === cursor.thread.total && cursor.thread.died) row.classList.add('crash');
+    if (culprit && (thread.died || page.meta.by) && p === page.crashPlace().p) row.classList.add('crash');
     // Not scrollIntoView: on a narrow screen that moves the whole page.
     const box = this.source.getBoundingClientRect();
     const at = row.getBoundingClientRect();
