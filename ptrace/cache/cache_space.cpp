@@ -90,7 +90,7 @@ void CacheSpace::call_out_running() {
     for (const auto& thread : process.threads()) {
       if (thread->stopped() || !thread->trace()) continue;
       const auto stat = ProcFs{}.stat(thread->tid());
-      if (stat && stat->state != 'S') (void)thread->interrupt();
+      if (stat && (stat->state == 'R' || stat->state == 'D')) (void)thread->interrupt();
     }
   };
   call_out(process_);
