@@ -5,7 +5,6 @@
 #include <csignal>
 #include <utility>
 
-#include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -487,31 +486,6 @@ void CacheSource::detach(Thread& thread) {
   if (!space || space->used()) return;
   remove_memory(thread, *space);
   process_.leave_cache_space();
-}
-
-std::string CacheSource::statistics() const {
-  std::string text = fmt::format(
-      "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
-      numbers_ + (log_ ? log_->numbers_seen() : 0), entries_, misses_, rings_, native_steps_);
-  if (space_) {
-    const cache::CodeCache& code = space_->code();
-    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
-                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
-    if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
-      text += fmt::format("; {} quiet pages", quiet);
-    }
-    if (code.improved() != 0) text += fmt::format("; {} made better", code.improved());
-    if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
-    if (code.cleared() != 0) text += fmt::format("; all of it forgotten {} times", code.cleared());
-  }
-  for (std::size_t i = 0; i < special_.size(); ++i) {
-    if (special_[i] == 0) continue;
-    text += fmt::format("; {} {}", special_[i], to_string(static_cast<Special>(i)));
-  }
-  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
-  if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
-  if (space_ && space_->forbidden()) text += "; stepping: " + space_->why_forbidden();
-  return text;
 }
 
 }  // namespace backtrail::tracee

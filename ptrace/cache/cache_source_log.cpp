@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_source.hpp"
+#include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {
@@ -120,6 +123,32 @@ std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
 void CacheSource::flush() {
   if (in_cache_ && is_blank_) take_written();
   hand_on();
+}
+
+std::string CacheSource::statistics() const {
+  std::string text = fmt::format(
+      "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
+      numbers_ + (log_ ? log_->numbers_seen() : 0), entries_, misses_, rings_, native_steps_);
+  if (space_) {
+    const cache::CodeCache& code = space_->code();
+    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
+                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
+    if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
+      text += fmt::format("; {} quiet pages", quiet);
+    }
+    if (code.improved() != 0) text += fmt::format("; {} made better", code.improved());
+    if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
+    if (code.cleared() != 0) text += fmt::format("; all of it forgotten {} times", code.cleared());
+  }
+  for (std::size_t i = 0; i < special_.size(); ++i) {
+    if (special_[i] == 0) continue;
+    text += fmt::format("; {} {}", special_[i],
+                        to_string(static_cast<arch::x86::translate::Special>(i)));
+  }
+  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
+  if (space_ && space_->forbidden()) text += "; stepping: " + space_->why_forbidden();
+  return text;
 }
 
 }  // namespace backtrail::tracee

@@ -37,9 +37,11 @@ bool CacheSource::asks_to_trace(Thread& thread) {
     } else if (!process_.asked_to_be_traced) {
       let_trace_itself(thread, *regs);
     }
-  } else if (const auto id = cache::id_named_by(thread.tid(), (*regs)[UserReg::kRsi]);
-             process_.code_writers().find(id) != nullptr) {
-    trace_request_ = id;
+  } else {
+    const pid_t id = cache::id_named_by(thread.tid(), (*regs)[UserReg::kRsi]);
+    const Process* target = process_.code_writers().find(id);
+    // Nobody traces itself.
+    if (target != nullptr && target != &process_) trace_request_ = id;
   }
   return trace_request_ != 0;
 }

@@ -20,6 +20,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/resource_limits.hpp"
+#include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -71,8 +72,29 @@ void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   const auto lost = modules_.lose(begin, end);
   // It may become as it was.
   if (!lost.empty()) mappings_current_ = false;
+  drop(begin, end, lost);
+}
+
+void CacheSpace::drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost) {
+  const std::uint64_t before = code_->drops();
   retire(lost);
   code_->drop(begin, end);
+  if (code_->drops() != before) call_out_running();
+}
+
+/// A thread that waits in a system call is at the end of its superblock. One that runs, or would if
+/// there were a CPU for it, may be anywhere in one that has just been dropped.
+void CacheSpace::call_out_running() {
+  if (inside_.none()) return;
+  const auto call_out = [](Process& process) {
+    for (const auto& thread : process.threads()) {
+      if (thread->stopped() || !thread->trace()) continue;
+      const auto stat = ProcFs{}.stat(thread->tid());
+      if (stat && (stat->state == 'R' || stat->state == 'D')) (void)thread->interrupt();
+    }
+  };
+  call_out(process_);
+  for (Process* guest : guests_) call_out(*guest);
 }
 
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
@@ -239,8 +261,7 @@ void CacheSpace::give_slot_back(std::size_t slot) {
 void CacheSpace::change_mappings(const MappingChange& change) {
   if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
     pages_.forget();
-    retire(modules_.lose(change.begin, change.end));
-    code_->drop(change.begin, change.end);
+    drop(change.begin, change.end, modules_.lose(change.begin, change.end));
     mappings_current_ = false;
   }
   if (change.new_code) mappings_current_ = false;

@@ -161,6 +161,10 @@ class CacheSpace {
   void put_kept(CodeCache::Keeping when);
   /// Those of modules that are, or were, here.
   [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
+  /// Translations of [begin, end), where code is another now or may be, are not used any more, nor
+  /// does any thread go on in them. `lost` modules retire.
+  void drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost = {});
+  void call_out_running();
   Result<std::vector<MapEntry>> read_maps();
   Result<ExecutableMap> read_mappings();
   /// Ids as the program sees them, for the signals that it sends itself.

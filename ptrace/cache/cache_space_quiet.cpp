@@ -102,12 +102,12 @@ void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written)
     const bool asked = quiet_.close(page.begin);
     if (!quiet_.contains(page.begin)) continue;
     if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kQuiet)) {
-      code_->drop(page.begin, end);
+      drop(page.begin, end);
       quiet_.remove({page.begin, end});
       continue;
     }
     // Not before: others may have written, too.
-    if (asked) code_->drop(page.begin, end);
+    if (asked) drop(page.begin, end);
     drop_changed(page);
   }
   written.clear();
@@ -121,13 +121,13 @@ void CacheSpace::drop_changed(const WrittenPage& page) {
     pages_.forget(page.begin);
     const std::size_t first = at;
     while (at < now.size() && now[at] != page.before[at]) ++at;
-    code_->drop(page.begin + first, page.begin + at);
+    drop(page.begin + first, page.begin + at);
   }
 }
 
 Result<void> CacheSpace::end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end) {
   const auto ranges = quiet_.within(begin, end);
-  for (const auto& range : ranges) code_->drop(range.first, range.second);
+  for (const auto& range : ranges) drop(range.first, range.second);
   auto given = protect(thread, ranges, kProgram);
   // Else they still are what they were, and who writes comes back.
   if (given || !given.error().is(TraceErrc::kBusy)) {

@@ -358,6 +358,7 @@ void CodeCache::drop_block(std::uint32_t index) {
   CodeBlock& block = blocks_[index];
   if (block.is_dropped()) return;
   block.set(CodeBlock::kDropped);
+  ++drops_;
   if (block.is_landing()) return close_pad(block.head, block.offset + translate::kPadOffset);
   // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
   HeadTable::Entry& here = heads_.at(block.head);

@@ -98,6 +98,8 @@ class CodeCache {
   void link(std::uint32_t exit_number, TraceeAddr body);
   /// Translations of [begin, end) are not used any more once their threads have left them.
   void drop(TraceeAddr begin, TraceeAddr end);
+  /// How many were dropped until now. Threads may be in them still.
+  [[nodiscard]] std::uint64_t drops() const { return drops_; }
   /// Those that come to a system call are made again: the calls that translated code makes itself
   /// are others now. False where that is not possible, and all are to be forgotten.
   bool renew_calls();
@@ -261,6 +263,7 @@ class CodeCache {
   std::size_t made_here_ = 0;
   std::size_t open_pads_ = 0;
   std::uint64_t renewed_ = 0;
+  std::uint64_t drops_ = 0;
   std::uint64_t improved_ = 0;
   std::uint64_t cleared_ = 0;
   std::uint64_t used_ = 0;

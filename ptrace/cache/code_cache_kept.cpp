@@ -92,6 +92,7 @@ void CodeCache::deactivate(TraceeAddr begin, TraceeAddr end) {
     return true;
   });
   if (gone.empty()) return;
+  ++drops_;
   left_.insert(left_.end(), gone.begin(), gone.end());
   const auto is_gone = [&](TraceeAddr head) {
     return std::any_of(gone.begin(), gone.end(), [=](const translate::Branch& module) {

@@ -1,8 +1,6 @@
 #include "ptrace/cache/code_writers.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
 #include <utility>
 
 #include <sys/stat.h>
@@ -23,20 +21,6 @@ std::optional<ino_t> id_namespace(pid_t tid) {
   return facts.st_ino;
 }
 
-/// The innermost of its ids.
-pid_t own_id(pid_t tid) {
-  const auto text = ProcFs{}.read(tid, "status");
-  constexpr std::string_view kName = "\nNSpid:";
-  const std::size_t at = text ? text->find(kName) : std::string::npos;
-  if (at == std::string::npos) return tid;
-  const std::string_view rest{*text};
-  const std::string_view line = rest.substr(at + 1, rest.find('\n', at + 1) - at - 1);
-  const std::string_view last = line.substr(line.find_last_of(" \t") + 1);
-  pid_t id = tid;
-  std::from_chars(last.data(), last.data() + last.size(), id);
-  return id;
-}
-
 }  // namespace
 
 pid_t id_named_by(pid_t tid, std::uint64_t id) {
@@ -46,7 +30,8 @@ pid_t id_named_by(pid_t tid, std::uint64_t id) {
   const auto processes = ProcFs{}.processes();
   if (!processes) return 0;
   for (const pid_t pid : *processes) {
-    if (id_namespace(pid) == theirs && own_id(pid) == named) return pid;
+    if (id_namespace(pid) != theirs) continue;
+    if (const auto status = ProcFs{}.status(pid); status && status->own_id == named) return pid;
   }
   return 0;
 }

@@ -37,6 +37,17 @@ TEST_P(CodeWrittenByASideDoor, IsRunAsItIs) {
 // Run once, often, and so often that code that may be written is made read-only.
 INSTANTIATE_TEST_SUITE_P(Runs, CodeWrittenByASideDoor, testing::Values("1", "1000", "1000000"));
 
+class CodeThatChangesInFrontOf : public testing::TestWithParam<Words> {};
+
+TEST_P(CodeThatChangesInFrontOf, AThreadIsRunAsItIs) {
+  const Ran recorded = record(with({"--"}, inferior("code_awaited", with({"300"}, GetParam()))));
+  EXPECT_EQ(recorded.status, 0) << recorded.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, CodeThatChangesInFrontOf,
+                         testing::Values(Words{"wait", "file"}, Words{"wait", "store"},
+                                         Words{"spin", "file"}, Words{"spin", "store"}));
+
 TEST(RecordAmongOthers, LeavesToDebuggersWhatTheyTrace) {
   const Ran native = run(inferior("traces_others"));
   ASSERT_EQ(native.status, 5) << native.output;

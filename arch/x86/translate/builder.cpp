@@ -169,6 +169,12 @@ bool Builder::step(const SourceInsn& insn) {
   if (insn.kind == InsnClass::kLoadAddress && insn.destination == 0) eax_.reset();
   ++block_.instructions;
   note_range(insn);
+  if (insn.kind == InsnClass::kSystemCall) {
+    // The call may wait for long, and the code behind it may be another by then: exits lead to what
+    // there is.
+    emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);
+    return false;
+  }
   return goes_on;
 }
 

@@ -205,7 +205,9 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kSpecial);
   calls[39] = CallCheck::kAlways;
   const Superblock block = program.translated(&calls);
-  EXPECT_EQ(block.exits[0].kind, ExitKind::kIndirect);
+  // Code behind it may change while it waits.
+  EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
+  EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1007});
   // Right behind the call the program's rcx is its pc, and its r11 is in r11.
   const auto behind = std::find_if(block.rows.begin(), block.rows.end(),
                                    [](const PcRow& row) { return (row.flags & kRcxIsPc) != 0; });
@@ -228,8 +230,8 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
     EXPECT_EQ(block.exits[0].special, Special::kSystemCall);
     EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
     EXPECT_EQ(block.exits[0].executed, 1U);
-    EXPECT_EQ(block.exits[1].kind, ExitKind::kIndirect);
-    EXPECT_EQ(block.exits[1].executed, 3U);
+    EXPECT_EQ(block.exits[1].kind, ExitKind::kContinue);
+    EXPECT_EQ(block.exits[1].executed, 2U);
     EXPECT_EQ(block.exits[2].kind, ExitKind::kSpecial);
     EXPECT_EQ(block.exits[2].special, Special::kFailedCall);
     EXPECT_EQ(block.exits[2].to, TraceeAddr{0x1007});
