@@ -38,18 +38,20 @@ constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
-bool raised_by_instruction(Thread& thread, int signal) {
-  switch (signal) {
+/// What an instruction has raised.
+std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
+  if (status.kind != WaitKind::kStopped) return std::nullopt;
+  switch (status.signal) {
     case SIGSEGV:
     case SIGBUS:
     case SIGFPE:
     case SIGILL:
       break;
     default:
-      return false;
+      return std::nullopt;
   }
   const auto info = request::read_siginfo(thread.tid());
-  return info && info->si_code > 0;
+  return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
 }
 
 /// A stop from which the thread can make system calls for us.
@@ -201,6 +203,7 @@ bool CacheSource::enter(Thread& thread) {
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
+  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
   arch::x86::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
@@ -235,7 +238,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     return thread.run(RunRequest::kContinue, 0);
   }
   note_system_call(thread, how);
-  if (how.signal != 0) note_signal_frame(thread);
+  if (how.signal != 0 && how.signal != SIGSTOP) note_signal_frame(thread);
   if (how.signal == 0 && filter_has_to_wait()) {
     end_changed_call(thread);
     end_limit_call(thread);
@@ -302,6 +305,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     drop_space();  // its memory went with the old program
     keeps_awake_ = false;
     hold(false);
+    returning_.reset();
     filter_call_.reset();
     limit_call_.reset();
     file_call_.reset();
@@ -355,6 +359,7 @@ void CacheSource::ran_unseen() {
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // it is gone
+  if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
   if (*pc == space_->code().miss_stop()) {
     const bool taken = take_trap(thread);
     if (taken && status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return miss(thread);
@@ -368,11 +373,12 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   }
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   if (!in_cache_) return StopVerdict::kReport;
-  const bool fault =
-      status.kind == WaitKind::kStopped && raised_by_instruction(thread, status.signal);
+  auto fault = fault_of(thread, status);
   if (!leave(thread)) return StopVerdict::kReport;
-  // The instruction raises its signal again at its native address, with everything as it must be.
-  if (fault) return step_natively(thread);
+  // Else the instruction raises its signal again at its native address, with everything as it must
+  // be.
+  if (fault && !is_fault_of_program(thread, *fault)) return step_natively(thread);
+  slice().end(thread);
   TrapGuard::repair(thread);
   return StopVerdict::kReport;
 }

@@ -4,6 +4,7 @@
 /// translated is stepped, one instruction at its native address, as the `step` source does it.
 
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -156,6 +157,12 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool filter_has_to_wait();
   void hold(bool on);
 
+  // cache_source_signals.cpp
+  bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
+  bool return_from_handler(Thread& thread);
+  bool has_returned(Thread& thread, TraceeAddr pc);
+  void note_returned();
+
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
   /// Where the thread goes on that has no translation to go to; else why it has to leave.
@@ -226,7 +233,17 @@ class CacheSource final : public StepSource {
   std::optional<arch::x86::UserRegs> changed_call_;  ///< Likewise; this is the program's.
   std::optional<arch::x86::UserRegs> mapping_call_;  ///< Likewise; it may be refused.
   bool holds_ = false;
-  std::optional<std::uint64_t> mask_before_;             ///< Of the step that has been begun.
+  /// A handler returns into translated code.
+  struct HandlerReturn {
+    TraceeAddr at;  ///< Of the system call.
+    TraceeAddr to;
+    TraceeAddr frame_at;                    ///< What was changed of its frame begins there.
+    std::array<std::uint64_t, 30> words{};  ///< And was this.
+    std::uint64_t held = 0;                 ///< By the slice, before.
+  };
+  std::optional<HandlerReturn> returning_;    ///< The thread may not have made the call yet.
+  bool at_insn_ = false;                      ///< leave() found it in front of an instruction.
+  std::optional<std::uint64_t> mask_before_;  ///< Of the step that has been begun.
   std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.
   std::string why_stepping_;
   std::uint64_t entries_ = 0;

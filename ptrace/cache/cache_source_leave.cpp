@@ -86,6 +86,9 @@ Result<void> CacheSource::leave(Thread& thread) {
     give_up("the thread left translated code by itself");
   }
   translate::ProgramState native = program_state(place, stopped_at);
+  at_insn_ = place && place->kind == cache::CodePlace::Kind::kBlock &&
+             (native.flags & (translate::kCommitted | translate::kRcxIsPc)) == 0 &&
+             place->row.stack_add == 0;
   const auto taken_back = take_back_branch(native);
   take_log(native.log);
   if (taken_back) {

@@ -20,6 +20,7 @@ constexpr std::size_t kMostUndecoded = 64UL * 1024;
 }  // namespace
 
 void CacheSource::take_log(TraceeAddr log) {
+  note_returned();
   const auto all = memory_->entries(log);
   take_numbers(all.subspan(std::min(taken_, all.size())));
   if (busy_log_) {
@@ -65,6 +66,7 @@ void CacheSource::take_written() {
   // finds the thread in front of the exit.
   const auto all = memory_->written(taken_);
   if (all.size() <= taken_ + 1) return;
+  note_returned();
   const auto certain = all.first(all.size() - 1);
   take_numbers(certain.subspan(taken_));
   taken_ = certain.size();

@@ -75,6 +75,9 @@ StopVerdict CacheSource::miss(Thread& thread) {
   if (!found.next || !regs) {
     if (!leave(thread)) return StopVerdict::kReport;
     if (found.why == Special::kFailedCall) make_call_again(thread);
+    if (found.why == Special::kSystemCall && return_from_handler(thread)) {
+      return StopVerdict::kResumed;
+    }
     return step_natively(thread);
   }
   (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);

@@ -61,6 +61,7 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
     return std::nullopt;
   }
   if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
+  slice().end(thread);
   // A signal that is forced is unblocked.
   if (blocked) *mask |= kSegvBit;
   if (!set_up(thread) || !space->repair_segv(thread, slot_, *mask)) return std::nullopt;

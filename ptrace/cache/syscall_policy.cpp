@@ -200,7 +200,6 @@ constexpr std::array kInline{
     SYS_getresuid,
     SYS_getresgid,
     SYS_capget,
-    SYS_rt_sigpending,
     SYS_memfd_create,
     SYS_process_vm_readv,
 };
@@ -297,6 +296,10 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_openat] = CallCheck::kOpenAt;
     made[SYS_rt_sigaction] = CallCheck::kAction;
     made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
+    for (const auto number : {SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo,
+                              SYS_rt_tgsigqueueinfo, SYS_rt_sigpending}) {
+      made.at(static_cast<std::size_t>(number)) = CallCheck::kSignals;
+    }
     made[SYS_arch_prctl] = CallCheck::kThreadBase;
     made[SYS_getrlimit] = CallCheck::kLimit;
     made[SYS_prlimit64] = CallCheck::kLimits;

@@ -3,8 +3,10 @@
 /// What every branch source is: the part that turns one thread's execution into branch records.
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "arch/base/result.hpp"
@@ -61,6 +63,13 @@ class BranchSource {
     return false;
   }
   virtual void let_wait() {}
+  /// The thread, which runs, has to stop then, even if nothing happens; nothing: no need.
+  [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> stop_due() const {
+    return std::nullopt;
+  }
+  /// Signals that the thread does not block and the kernel believes it does: a thread or process
+  /// that it makes has to be told.
+  [[nodiscard]] virtual std::uint64_t held_signals() const { return 0; }
   /// The debugger moved the pc.
   virtual void on_pc_written(TraceeAddr from, TraceeAddr to) = 0;
   /// Code of the program in [begin, end) was written by the debugger.

@@ -85,6 +85,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
+  note_signals(thread, how);
   if (!how.step && !delivering_ && process_.isa() == arch::Isa::kAmd64) {
     if (const RestartableSection* section = section_ahead(thread)) {
       section_from_ = *pc_;
@@ -104,7 +105,10 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
   const StopVerdict verdict = section_ ? section_stop(thread, status) : stepped(thread, status);
-  if (verdict == StopVerdict::kReport) TrapGuard::repair(thread);
+  if (verdict == StopVerdict::kReport) {
+    end_slice(thread);
+    TrapGuard::repair(thread);
+  }
   return verdict;
 }
 
@@ -140,6 +144,7 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
       guard_.after_step(thread);
       retire(*now);
       clear_trap_flag_leak(thread);
+      end_signal_call(thread);
       thread.trap_flag().set_own_trap(late.value_or(own));
       if (late.value_or(own)) return StopVerdict::kReport;
       break;
@@ -223,6 +228,7 @@ bool StepSource::ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now) 
 
 void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   delivering_ = false;
+  show_own_mask(thread);
   // An interrupted system call was either done (EINTR) or will be made again: the frame says where
   // the handler returns to.
   const TraceeAddr next = *pc_ + insn_.length;
@@ -301,6 +307,7 @@ void StepSource::forget() {
 }
 
 void StepSource::detach(Thread& thread) {
+  slice_.end(thread);
   TrapGuard::repair_from_any_stop(thread);
   // What the program does with SIGTRAP while nobody looks is not known afterwards.
   if (!process_.trap_action.damaged) process_.trap_action = {};

@@ -14,6 +14,7 @@
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/source/restartable_sections.hpp"
+#include "ptrace/source/signal_slice.hpp"
 #include "ptrace/source/trap_guard.hpp"
 
 namespace backtrail::tracee {
@@ -37,6 +38,8 @@ class StepSource : public BranchSource {
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override;
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
+  [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
+  [[nodiscard]] std::uint64_t held_signals() const override { return slice_.held(); }
   void pin(std::uint64_t id, std::uint32_t ahead) override;
   void flush() override;
   void forget() override;
@@ -60,6 +63,7 @@ class StepSource : public BranchSource {
   /// The same without asking the kernel, which the thread would have to stop for.
   [[nodiscard]] bool rseq_area_known() const { return rseq_area_.has_value(); }
   void note_resumed(const SourceResume& how) { how_ = how; }
+  [[nodiscard]] SignalSlice& slice() { return slice_; }
   /// As the engine last resumed it, the signal aside.
   [[nodiscard]] SourceResume last_resume() const {
     return {.step = how_.step, .syscalls = how_.syscalls, .signal = 0};
@@ -88,6 +92,13 @@ class StepSource : public BranchSource {
   /// Hypervisors that make CPUID themselves may let the instruction behind it run before the step
   /// traps (PVM does, seen with Linux 6.18). Whether that is what happened; it is recorded then.
   bool ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now);
+  // step_source_signals.cpp
+  void note_signals(Thread& thread, const SourceResume& how);
+  void end_slice(Thread& thread);
+  void show_own_mask(Thread& thread);
+  void begin_signal_call(Thread& thread);
+  void end_signal_call(Thread& thread);
+  void handler_returned(Thread& thread);
   void handler_entered(Thread& thread, TraceeAddr handler);
   void account_other_stop(Thread& thread, const WaitStatus& status, TraceeAddr now);
   void clear_trap_flag_leak(Thread& thread);
@@ -107,6 +118,15 @@ class StepSource : public BranchSource {
   TraceeAddr section_from_;
   std::optional<TraceeAddr> rseq_area_;  ///< 0: it has none.
   TrapGuard guard_;
+  SignalSlice slice_;
+  /// The system call that is stepped over, where it matters to signals.
+  struct SignalCall {
+    std::uint64_t number = 0;
+    std::uint64_t how = 0;
+    std::optional<std::uint64_t> set;  ///< Of rt_sigprocmask.
+    TraceeAddr shown_at;               ///< Where the program is shown signals; 0: nowhere.
+  };
+  std::optional<SignalCall> signal_call_;
   std::uint64_t instructions_ = 0;
   std::uint64_t records_ = 0;
 };

@@ -165,6 +165,9 @@ class Engine {
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
   void bury_zombie_leaders();
   void ask_again();
+  void stop_who_is_due();
+  [[nodiscard]] std::chrono::milliseconds wait_slice() const;
+  void note_due(Thread& thread);
   [[nodiscard]] bool executes_in_software() const;
   /// For as long as that is likely to be of use, looks whether threads ask for something, or stop;
   /// true once one has.
@@ -219,6 +222,7 @@ class Engine {
   std::map<pid_t, Clock::time_point> faults_awaited_;
   /// Threads at breakpoints whose conditions are false, in the order in which they got there.
   std::deque<ThreadId> step_overs_;
+  std::set<pid_t> due_;     ///< Threads that may have to stop at a time their source knows.
   std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Who gets the terminal back when there is nobody left to debug.

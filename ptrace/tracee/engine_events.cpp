@@ -25,6 +25,13 @@ bool shares_memory(pid_t one, pid_t other) {
   return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) <= 0;
 }
 
+/// Signals that only the one who made the thread was to be kept from.
+void unblock(const Thread& thread, std::uint64_t signals) {
+  if (signals == 0) return;
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (mask) (void)request::write_signal_mask(thread.tid(), *mask & ~signals);
+}
+
 StopEvent end_of(ThreadId id, const WaitStatus& status) {
   return {.thread = id,
           .kind = status.kind == WaitKind::kExited ? StopKind::kProcessExited
@@ -137,6 +144,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     const bool stops_again = std::exchange(control.group_stop_due, false);
     if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
     if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
+    note_due(thread);
     return;
   }
   switch (status.kind) {
@@ -200,6 +208,7 @@ void Engine::handle_event_stop(Thread& thread) {
 void Engine::handle_first_stop(Thread& thread) {
   ThreadControl& control = thread.control();
   control.starting = false;
+  unblock(thread, std::exchange(control.held_at_birth, 0));
   record_from_birth(thread);
   if (reported.threads) {
     post(thread, {.kind = StopKind::kThreadCreated});
@@ -237,6 +246,7 @@ void Engine::handle_clone(Thread& parent) {
   ThreadControl& control = thread.control();
   control.starting = true;
   control.resumed = true;
+  if (parent.trace()) control.held_at_birth = parent.trace()->source().held_signals();
   control.stop_wanted = parent.control().stop_wanted;
   if (const auto early = unclaimed_.find(tid); early != unclaimed_.end()) {
     const WaitStatus first = early->second;
@@ -270,6 +280,7 @@ Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
   Thread& thread = add_thread(child, child_pid);
   thread.note_stop(WaitStatus::decode(PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
+  if (parent.trace()) unblock(thread, parent.trace()->source().held_signals());
   return &child;
 }
 

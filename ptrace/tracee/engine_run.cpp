@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
 constexpr std::chrono::milliseconds kWaitSlice{20};
+/// While a thread has to stop soon.
+constexpr std::chrono::milliseconds kShortSlice{1};
 /// Stops handled before the client is listened to again.
 constexpr int kPumpBatch = 256;
 /// After a thread was served. To stop and to be woken takes both sides about as long.
@@ -89,6 +91,7 @@ void Engine::set_going(Thread& thread) {
   if (thread.trace()) {
     done = thread.trace()->source().resume(
         thread, SourceResume{.step = step, .syscalls = syscalls, .signal = signal});
+    note_due(thread);
   } else {
     if (step) thread.trap_flag().before_step(thread);
     done = thread.run(step       ? RunRequest::kStep
@@ -227,6 +230,7 @@ void Engine::bury_zombie_leaders() {
 /// A program that begins to ignore a signal discards those that wait (signal(7)), and so does
 /// putting back what a single step has undone: then the stop that gave way has to come again.
 void Engine::ask_again() {
+  stop_who_is_due();
   if (faults_awaited_.empty()) return;
   const auto now = Clock::now();
   std::erase_if(faults_awaited_, [&](const auto& awaited) {
@@ -235,6 +239,27 @@ void Engine::ask_again() {
     if (found == by_tid_.end() || found->second->stopped()) return true;
     if (now - since < kWaitSlice) return false;
     if (found->second->stop_wanted()) (void)found->second->interrupt();
+    return true;
+  });
+}
+
+void Engine::note_due(Thread& thread) {
+  if (thread.trace()->source().stop_due()) due_.insert(thread.tid());
+}
+
+std::chrono::milliseconds Engine::wait_slice() const {
+  return due_.empty() ? kWaitSlice : kShortSlice;
+}
+
+void Engine::stop_who_is_due() {
+  if (due_.empty()) return;
+  const auto now = Clock::now();
+  std::erase_if(due_, [&](pid_t tid) {
+    const auto found = by_tid_.find(tid);
+    if (found == by_tid_.end() || !found->second->trace()) return true;
+    const auto due = found->second->trace()->source().stop_due();
+    if (due && now < *due) return false;
+    if (due && !found->second->stopped()) (void)found->second->interrupt();
     return true;
   });
 }
@@ -252,7 +277,7 @@ bool Engine::wait_until(const std::function<bool()>& done, std::chrono::millisec
       if (woken) ChildSignal::again();
       return is_done;
     }
-    if (child_signal_.wait(-1, kWaitSlice) == ChildSignal::Woken::kTimeout) {
+    if (child_signal_.wait(-1, wait_slice()) == ChildSignal::Woken::kTimeout) {
       bury_zombie_leaders();
     } else {
       woken = true;
@@ -425,7 +450,7 @@ void Engine::pump(int input_fd) {
     }
     const bool may_wait = executes_in_software() || !faults_awaited_.empty();
     if (!may_wait || input_waits(input_fd)) return;
-    if (child_signal_.wait(input_fd, kWaitSlice) == ChildSignal::Woken::kInput) return;
+    if (child_signal_.wait(input_fd, wait_slice()) == ChildSignal::Woken::kInput) return;
   }
 }
 

@@ -48,6 +48,7 @@ struct ThreadControl {
   int client_stop_signal = 0;        ///< As this signal (SIGINT for Ctrl-C), 0 = kStopped.
   bool interrupt_pending = false;    ///< PTRACE_INTERRUPT sent, its stop not seen yet.
   bool starting = false;             ///< New; has not reported its first stop.
+  std::uint64_t held_at_birth = 0;   ///< Signals to be unblocked at its first stop.
   bool vfork_parent = false;         ///< Sleeps in the kernel until its vfork child is done.
   bool zombie = false;               ///< A leader that ended before its threads.
   /// At a breakpoint there whose condition was false: the next instruction is stepped over.

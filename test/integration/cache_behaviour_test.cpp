@@ -77,6 +77,22 @@ TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
   EXPECT_LT(seen_at_end, 100U);
 }
 
+TEST(CacheSource, StepsOverNothingButTheWayIntoAHandler) {
+  constexpr int kSignals = 500;
+  for (const char* what : {"fault", "raise"}) {
+    const Outcome outcome = run_recorded({.program = "storm",
+                                          .arguments = {what, std::to_string(kSignals)},
+                                          .collects = false,
+                                          .statistics_every = 1});
+    EXPECT_TRUE(outcome.exited_with(0)) << what << " " << outcome.statistics;
+    const auto behind = outcome.statistics.find(" instructions stepped");
+    ASSERT_NE(behind, std::string::npos) << outcome.statistics;
+    const auto number = outcome.statistics.rfind(' ', behind - 1) + 1;
+    EXPECT_LT(std::stoi(outcome.statistics.substr(number)), kSignals * 5 / 4)
+        << what << " " << outcome.statistics;
+  }
+}
+
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
   constexpr int kMostLooks = test::kSanitized ? 1 : 4;
   std::size_t threads = 0;

@@ -112,6 +112,8 @@ void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
 
 void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left) {
   constexpr std::uint8_t kSetBytes = 8;
+  emit_.load(Gpr::kRcx, Slot::kHolds);
+  unless_rcx_zero_to(left);
   emit_.subtract_from_r10_to_rcx(kSetBytes);
   unless_rcx_zero_to(left);
   emit_.move_to_rcx(Gpr::kRsi);
@@ -275,6 +277,10 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       break;
     case CallCheck::kNullSixth:
       if_null(Gpr::kR9);
+      break;
+    case CallCheck::kSignals:
+      emit_.load(Gpr::kRcx, Slot::kHolds);
+      jump_if_rcx_zero_to(made);
       break;
     case CallCheck::kUsualFutex:
       check_futex(made);

@@ -33,6 +33,7 @@ enum class Slot : std::uint32_t {
   kNumber = 136,        ///< Of a system call that is known only when it is made.
   kMaskAt = 144,        ///< Address of the next slot.
   kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
+  kHolds = 160,         ///< Not zero: signals are blocked that the program does not block.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 

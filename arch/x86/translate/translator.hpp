@@ -55,6 +55,7 @@ enum class CallCheck : std::uint8_t {
   kNullFourth,  ///< As ppoll() that changes no signal mask, and so on.
   kNullFifth,
   kNullSixth,
+  kSignals,     ///< As kill() and others that tell which signals are blocked; unless Slot::kHolds.
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
   kOpen,        ///< As open(): when Policy::kOpenFlags has nothing against its second argument.
   kOpenAt,      ///< As openat(): when it has nothing against its third argument.

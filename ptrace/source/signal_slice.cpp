@@ -1,0 +1,111 @@
+#include "ptrace/source/signal_slice.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SignalSlice::Clock::duration kShortest = 200us;
+/// A slice ends by a stop, and not to the microsecond: several signals share one.
+constexpr SignalSlice::Clock::duration kWorthwhile = 1ms;
+/// What a thread does in a slice at least, if it has anything to do.
+constexpr std::chrono::nanoseconds kLeastRun = 100us;
+/// Between two signals there are our stops, too: a thread that has had so many times what a signal
+/// takes has had time of its own.
+constexpr int kStopsCount = 4;
+/// A signal is not late by more than that.
+constexpr SignalSlice::Clock::duration kLongest = 20ms;
+
+/// How long it has been on a CPU; nothing: the kernel does not tell.
+std::optional<std::chrono::nanoseconds> run_time(pid_t tid) {
+  const auto text = ProcFs{}.read(tid, "schedstat");
+  std::int64_t ran = 0;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), ran).ec != std::errc{}) {
+    return std::nullopt;
+  }
+  return std::chrono::nanoseconds{ran};
+}
+
+}  // namespace
+
+bool SignalSlice::may_hold(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGSTOP:
+    case SIGCONT:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void SignalSlice::note_delivery(const siginfo_t& signal, pid_t process, Clock::time_point now) {
+  const bool sent =
+      signal.si_code == SI_USER || signal.si_code == SI_TKILL || signal.si_code == SI_QUEUE;
+  if (sent && signal.si_pid == process) return;
+  const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal.si_signo - 1);
+  // What the one before took, from its delivery to the handler's return.
+  const auto took = std::max(returned_at_ - delivered_at_, kShortest);
+  const bool fast = !delivered_ && now - returned_at_ < kStopsCount * took;
+  fast_ = fast ? fast_ | bit : fast_ & ~bit;
+  if (!std::exchange(delivered_, true)) delivered_at_ = now;
+}
+
+std::uint64_t SignalSlice::note_return(std::uint64_t mask, Clock::time_point now) {
+  held_ &= ~mask;
+  if (!std::exchange(delivered_, false)) return mask | held_;
+  returned_at_ = now;
+  const std::uint64_t more = fast_ & ~mask;
+  owed_ = more == 0 ? Clock::duration{} : owed_ + std::max(now - delivered_at_, kShortest);
+  if (owed_ >= kWorthwhile) {
+    held_ |= more;
+    over_at_ = now + std::clamp(owed_, kShortest, kLongest);
+    owed_ = {};
+  }
+  return mask | held_;
+}
+
+void SignalSlice::measure(pid_t tid) {
+  tid_ = tid;
+  ran_before_ = run_time(tid);
+}
+
+bool SignalSlice::has_run() const {
+  const auto ran = run_time(tid_);
+  return !ran_before_ || !ran || *ran - *ran_before_ >= kLeastRun;
+}
+
+SignalSlice::Clock::time_point SignalSlice::over_at() const {
+  const auto now = Clock::now();
+  if (now < over_at_ || has_run()) return over_at_;
+  // One that sleeps has nothing to do.
+  const auto stat = ProcFs{}.stat(tid_);
+  return stat && stat->state == 'R' ? now + kShortest : over_at_;
+}
+
+bool SignalSlice::over() const {
+  return active() && Clock::now() >= over_at_ && has_run();
+}
+
+void SignalSlice::end(Thread& thread) {
+  const std::uint64_t held = std::exchange(held_, 0);
+  if (held == 0) return;
+  returned_at_ = Clock::now();
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (mask) (void)request::write_signal_mask(thread.tid(), *mask & ~held);
+}
+
+}  // namespace backtrail::tracee

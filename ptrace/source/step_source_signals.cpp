@@ -1,0 +1,120 @@
+// Signals that come faster than steps: what of a thread's slices its system calls and handlers
+// would be shown, is put right.
+
+#include <array>
+#include <bit>
+#include <csignal>
+
+#include <sys/syscall.h>
+
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/source/step_source.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+
+/// Of uc_sigmask from the stack pointer on, at a handler's first instruction.
+constexpr std::uint64_t kFrameMask = 8 + 296;
+
+using Word = std::array<std::uint8_t, sizeof(std::uint64_t)>;
+
+std::optional<std::uint64_t> read_set(Process& process, TraceeAddr at) {
+  Word bytes{};
+  if (at == TraceeAddr{} || process.read_memory(at, bytes) != bytes.size()) return std::nullopt;
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
+/// The program is not shown what is held.
+void hide(Process& process, TraceeAddr at, std::uint64_t held) {
+  const auto shown = read_set(process, at);
+  if (shown && (*shown & held) != 0) {
+    (void)process.write_data(at, std::bit_cast<Word>(*shown & ~held));
+  }
+}
+
+/// Has a signal mask of its own until it ends, which writing the thread's would end too early.
+bool has_own_mask(std::uint64_t call) {
+  return call == SYS_rt_sigsuspend || call == SYS_ppoll || call == SYS_pselect6 ||
+         call == SYS_epoll_pwait || call == SYS_epoll_pwait2;
+}
+
+bool sends_signals(std::uint64_t call) {
+  return call == SYS_kill || call == SYS_tkill || call == SYS_tgkill ||
+         call == SYS_rt_sigqueueinfo || call == SYS_rt_tgsigqueueinfo;
+}
+
+}  // namespace
+
+std::optional<SignalSlice::Clock::time_point> StepSource::stop_due() const {
+  return slice_.active() ? std::optional{slice_.over_at()} : std::nullopt;
+}
+
+void StepSource::end_slice(Thread& thread) {
+  if (!signal_call_ || !has_own_mask(signal_call_->number)) slice_.end(thread);
+}
+
+void StepSource::note_signals(Thread& thread, const SourceResume& how) {
+  if (how.signal == 0 || !signal_call_ || !has_own_mask(signal_call_->number)) {
+    signal_call_.reset();
+  }
+  if (slice_.over()) end_slice(thread);
+  if (how.signal == 0) return begin_signal_call(thread);
+  if (!SignalSlice::may_hold(how.signal)) return;
+  const auto info = request::read_siginfo(thread.tid());
+  if (info) slice_.note_delivery(*info, process_.pid());
+}
+
+void StepSource::begin_signal_call(Thread& thread) {
+  if (insn_.kind != arch::InsnKind::kSystemCall || process_.isa() != arch::Isa::kAmd64) return;
+  const auto regs = thread.user_regs();
+  if (!regs) return;
+  const std::uint64_t number = (*regs)[UserReg::kRax];
+  if (number != SYS_rt_sigreturn && !slice_.active()) return;
+  SignalCall call{.number = number, .how = (*regs)[UserReg::kRdi], .set = {}, .shown_at = {}};
+  if (number == SYS_rt_sigprocmask) {
+    call.set = read_set(process_, TraceeAddr{(*regs)[UserReg::kRsi]});
+    call.shown_at = TraceeAddr{(*regs)[UserReg::kRdx]};
+  } else if (number == SYS_rt_sigpending) {
+    call.shown_at = TraceeAddr{(*regs)[UserReg::kRdi]};
+  }
+  signal_call_ = call;
+}
+
+void StepSource::end_signal_call(Thread& thread) {
+  const auto call = std::exchange(signal_call_, std::nullopt);
+  if (!call) return;
+  if (call->number == SYS_rt_sigreturn) return handler_returned(thread);
+  // What it has sent to its own thread is there when it returns.
+  if (sends_signals(call->number)) return slice_.end(thread);
+  const auto regs = thread.user_regs();
+  if (!regs || (*regs)[UserReg::kRax] != 0) return;
+  hide(process_, call->shown_at, slice_.held());
+  if (call->number != SYS_rt_sigprocmask || !call->set) return;
+  slice_.forget(call->how == SIG_SETMASK ? ~std::uint64_t{0} : *call->set);
+}
+
+void StepSource::handler_returned(Thread& thread) {
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (!mask) return;
+  const std::uint64_t with = slice_.note_return(*mask);
+  if (with == *mask) return;
+  slice_.measure(thread.tid());
+  (void)request::write_signal_mask(thread.tid(), with);
+}
+
+/// The mask that is put back when the handler returns is the thread's own.
+void StepSource::show_own_mask(Thread& thread) {
+  signal_call_.reset();
+  if (!slice_.active()) return;
+  const auto regs = thread.user_regs();
+  if (regs && process_.isa() == arch::Isa::kAmd64) {
+    hide(process_, regs->sp() + kFrameMask, slice_.held());
+  }
+  slice_.end(thread);
+}
+
+}  // namespace backtrail::tracee

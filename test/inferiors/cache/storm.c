@@ -1,0 +1,105 @@
+// Signals that come fast, or often.
+//   timer KIND MICROSECONDS WORK   a timer of that period, while so much work is done
+//   fault COUNT / raise COUNT      so many faults that are handled, signals to itself
+// Ends with 0 when all of it is done and nothing was wrong.
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static volatile long handled, own, wrong;
+
+static void on_timer(int number) {
+  if (number == SIGUSR1) ++own;
+  ++handled;
+}
+
+extern char the_load[];
+
+static void on_fault(int number, siginfo_t* info, void* context) {
+  ucontext_t* at = context;
+  greg_t* regs = at->uc_mcontext.gregs;
+  // As an unwinder, or a garbage collector, looks at it.
+  if (number != SIGSEGV || info->si_addr != (void*)64 || regs[REG_RIP] != (greg_t)the_load ||
+      regs[REG_R10] != 10 || regs[REG_R11] != 11 || regs[REG_RCX] != 64 ||
+      (regs[REG_CSGSFS] & 0xffff) != 0x33 || regs[REG_CR2] != 64) {
+    ++wrong;
+  }
+  regs[REG_RIP] += 3;
+  ++handled;
+}
+
+static void set_timer(const char* kind, long microseconds) {
+  const struct itimerval every = {{0, microseconds}, {0, microseconds}};
+  const int which[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+  const int numbers[] = {SIGALRM, SIGVTALRM, SIGPROF};
+  const char* kinds[] = {"real", "virtual", "prof"};
+  for (int i = 0; i < 3; ++i) {
+    if (strcmp(kind, kinds[i]) != 0) continue;
+    signal(numbers[i], on_timer);
+    setitimer(which[i], &every, NULL);
+    return;
+  }
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 3};
+  const struct itimerspec times = {{0, microseconds * 1000}, {0, microseconds * 1000}};
+  timer_t timer;
+  signal(SIGRTMIN + 3, on_timer);
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+      timer_settime(timer, 0, &times, NULL) != 0) {
+    exit(2);
+  }
+}
+
+static long do_work(long count) {
+  volatile long sum = 0;
+  for (long i = 0; i < count; ++i) sum += i;
+  return sum;
+}
+
+static void fault(void) {
+  __asm__ volatile(
+      "mov $10, %%r10d\n mov $11, %%r11d\n mov $64, %%ecx\n"
+      "the_load: mov (%%rcx), %%rax\n" ::
+          : "rax", "rcx", "r10", "r11");
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  if (strcmp(argv[1], "timer") == 0 && argc > 4) {
+    const long count = atol(argv[4]);
+    set_timer(argv[2], atol(argv[3]));
+    if (do_work(count) != count * (count - 1) / 2) ++wrong;
+    // The program's own signals are there when their call returns, whatever else comes.
+    signal(SIGUSR1, on_timer);
+    for (int i = 0; i < 5; ++i) {
+      own = 0;
+      raise(SIGUSR1);
+      if (own != 1) ++wrong;
+    }
+    // Nobody but the program blocks anything.
+    sigset_t mask, none;
+    sigemptyset(&none);
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    if (memcmp(&mask, &none, 8) != 0) ++wrong;
+  } else {
+    const long count = atol(argv[2]);
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &action, NULL);
+    signal(SIGUSR1, on_timer);
+    for (long i = 0; i < count; ++i) {
+      if (argv[1][0] == 'f') {
+        fault();
+      } else {
+        raise(SIGUSR1);
+      }
+      if (handled != i + 1) ++wrong;
+    }
+  }
+  printf("storm %s\n", wrong != 0 ? "wrong" : "right");
+  return wrong != 0;
+}

@@ -1,0 +1,54 @@
+// Job control and storms of signals: recorded programs see what they see without a tracer.
+
+#include <gtest/gtest.h>
+
+#include "record_fixture.hpp"
+
+namespace backtrail::test {
+namespace {
+
+Words program(const char* name, const Words& arguments) {
+  return with({std::string{BT_INFERIOR_DIR "/"} + name}, arguments);
+}
+
+class RecordSource : public testing::TestWithParam<const char*> {
+ protected:
+  static void expect_right(const Words& words) {
+    const Ran ran = record(with({"--source", GetParam(), "--"}, words));
+    EXPECT_EQ(ran.status, 0) << words.back() << "\n" << ran.output;
+  }
+};
+
+TEST_P(RecordSource, LosesNoStopOfOthers) {
+  for (const char* how : {"itself", "outside", "thread", "handler"}) {
+    expect_right(program("jobs", {how}));
+  }
+}
+
+TEST_P(RecordSource, LetsAThreadGetOnBetweenSignals) {
+  // A step takes longer than any of these periods.
+  const bool steps = std::string{GetParam()} == "step";
+  const char* work = steps ? "100" : "300000";
+  for (const char* kind : {"real", "virtual", "prof", "rt"}) {
+    expect_right(program("storm", {"timer", kind, "100", work}));
+  }
+  expect_right(program("storm", {"timer", "real", "20", work}));
+}
+
+TEST_P(RecordSource, ShowsHandlersTheirFramesAsTheyAre) {
+  expect_right(program("storm", {"fault", "200"}));
+  expect_right(program("storm", {"raise", "200"}));
+}
+
+TEST(RecordNothing, LosesNoStopOfOthers) {
+  for (const char* how : {"itself", "outside", "thread", "handler"}) {
+    const Ran ran = record(with({"--source", "none", "--"}, program("jobs", {how})));
+    EXPECT_EQ(ran.status, 0) << how << "\n" << ran.output;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecordSource, testing::Values("cache", "step"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+}  // namespace
+}  // namespace backtrail::test
