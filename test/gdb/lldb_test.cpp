@@ -81,11 +81,6 @@ TEST_P(Lldb, NamesFramesOfLibraries) {
   EXPECT_THAT(said, AllOf(ContainsRegex("frame #0: .* libc.so.6`"), HasSubstr("`main")));
 }
 
-TEST_P(Lldb, RunsAStaticProgram) {
-  EXPECT_THAT(lldb_on(version(), "calls_static", {"breakpoint set -n main", "continue"}),
-              HasSubstr("stop reason = breakpoint"));
-}
-
 INSTANTIATE_TEST_SUITE_P(Versions, Lldb, ::testing::Values("14", "19"),
                          [](const auto& tested) { return std::string{tested.param}; });
 
