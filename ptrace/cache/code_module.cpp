@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ptrace/os/process_files.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -65,14 +65,7 @@ bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::strin
 }  // namespace
 
 std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range) {
-  if (range.inode == 0 || !range.path.starts_with('/')) return std::nullopt;
-  struct stat facts {};
-  const auto is_it = [&](const std::string& path) {
-    return ::stat(path.c_str(), &facts) == 0 && facts.st_ino == range.inode;
-  };
-  if (std::string path = fmt::format("/proc/{}/root{}", pid, range.path); is_it(path)) return path;
-  if (is_it(range.path) && facts.st_dev == range.device) return range.path;
-  return std::nullopt;
+  return find_mapped_file(pid, range.path, range.inode, range.device);
 }
 
 std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {

@@ -5,6 +5,10 @@
 #include <string>
 #include <utility>
 
+#include <sys/stat.h>
+
+#include "ptrace/os/process_files.hpp"
+
 namespace backtrail::tracee {
 namespace {
 
@@ -41,8 +45,9 @@ void take_detail(std::string_view line, MemoryMapping& mapping) {
 }
 
 /// Nobody will find this file again.
-bool file_is_gone(const MapEntry& map) {
-  return map.path.ends_with(kDeleted) || map.path.starts_with("/memfd:") ||
+bool file_is_gone(const MemoryMapping& mapping) {
+  const MapEntry& map = mapping.map;
+  return mapping.out_of_reach || map.path.ends_with(kDeleted) || map.path.starts_with("/memfd:") ||
          map.path.starts_with("/SYSV");
 }
 
@@ -54,16 +59,23 @@ MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
   }
   if (map.shared) {
     // A hole of a shared mapping would be allocated by reading it.
-    return file_is_gone(map) || full ? MappingPart::kPopulated : MappingPart::kNone;
+    return file_is_gone(mapping) || full ? MappingPart::kPopulated : MappingPart::kNone;
   }
   if (full || mapping.anonymous_bytes + mapping.swapped_bytes != 0) return MappingPart::kWhole;
   // Of data that nobody will find again what the program has looked at: ThreadSanitizer marks all
   // read-only memory by mappings of such a file, half a megabyte each, a thousand of them.
-  if (file_is_gone(map)) {
+  if (file_is_gone(mapping)) {
     if (map.execute) return MappingPart::kWhole;
     return mapping.resident_bytes == 0 ? MappingPart::kNone : MappingPart::kPopulated;
   }
   return map.offset == 0 && map.read ? MappingPart::kFirstPage : MappingPart::kNone;
+}
+
+/// We see no such file, or another one.
+bool is_out_of_reach(const MapEntry& map) {
+  struct stat facts {};
+  return map.inode != 0 && map.path.starts_with('/') &&
+         (::stat(map.path.c_str(), &facts) != 0 || facts.st_ino != map.inode);
 }
 
 }  // namespace
@@ -135,11 +147,13 @@ Result<MappingsText> read_mappings(pid_t pid) {
 
 Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full) {
   const bool details = mappings.details;
+  const bool foreign = !shares_our_mounts(pid).value_or(true);
   PageScan pages{pid};
   std::vector<MemorySegment> out;
   for (MemoryMapping& mapping : parse_smaps(mappings.text)) {
     if (mapping.map.path.starts_with(kOwnMemory) || mapping.map.path == "[vsyscall]") continue;
     // Without details every mapping may have contents, and every file may be changed.
+    mapping.out_of_reach = foreign && is_out_of_reach(mapping.map);
     if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;
     if (!details && mapping.map.write) mapping.anonymous_bytes = mapping.resident_bytes;
     MemorySegment segment{.map = mapping.map, .file_bytes = 0, .ranges = {}};

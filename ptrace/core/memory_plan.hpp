@@ -23,6 +23,7 @@ struct MemoryMapping {
   std::uint64_t swapped_bytes = 0;
   std::uint64_t anonymous_bytes = 0;  ///< Written pages of a private mapping.
   bool dont_dump = false;             ///< MADV_DONTDUMP ("dd"), or device memory ("io").
+  bool out_of_reach = false;          ///< Its file has that name in another mount namespace only.
 };
 /// Lines it does not understand are passed over. Also takes the text of /proc/PID/maps.
 [[nodiscard]] std::vector<MemoryMapping> parse_smaps(std::string_view text);

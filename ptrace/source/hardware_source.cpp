@@ -1,6 +1,7 @@
 #include "ptrace/source/hardware_source.hpp"
 
 #include <sys/ptrace.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,7 @@
 
 #include "arch/base/log.hpp"
 #include "decoder/pt/pt_record_stream.hpp"
+#include "ptrace/os/process_files.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/perf/bts_trial.hpp"
 #include "ptrace/perf/lbr_recorder.hpp"
@@ -116,9 +118,11 @@ std::vector<decoder::PtCodeFile> code_files(pid_t pid) {
   if (!maps) return files;
   for (const MapEntry& map : *maps) {
     if (!map.execute || map.write || map.path.empty() || map.path.front() != '/') continue;
-    // By way of the program's root, for it may live in a container.
-    files.push_back({proc.path(pid, "root") + map.path, map.offset, map.end - map.start,
-                     TraceeAddr{map.start}});
+    // It may live in a container.
+    const auto path =
+        find_mapped_file(pid, map.path, map.inode, makedev(map.device_major, map.device_minor));
+    files.push_back({path.value_or(proc.path(pid, "root") + map.path), map.offset,
+                     map.end - map.start, TraceeAddr{map.start}});
   }
   return files;
 }

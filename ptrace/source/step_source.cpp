@@ -12,6 +12,7 @@
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/signal_frame.hpp"
 #include "ptrace/source/source_statistics.hpp"
+#include "ptrace/tracee/breakpoint_hit.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -133,7 +134,7 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
     case TrapCause::kBreakpointInsn:
       guard_.after_step(thread);
       // Ours: nothing was executed, the engine moves the pc back. The program's own: it was.
-      if (!process_.breakpoints().contains(*now - 1)) retire(*now);
+      if (!breakpoint_hit(process_, *now)) retire(*now);
       return StopVerdict::kReport;
     case TrapCause::kHandlerEntry:
       guard_.disarm();

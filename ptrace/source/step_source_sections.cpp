@@ -8,6 +8,7 @@
 
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/step_source.hpp"
+#include "ptrace/tracee/breakpoint_hit.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -53,7 +54,7 @@ StopVerdict StepSource::section_stop(Thread& thread, const WaitStatus& status) {
   const bool trap = status.kind == WaitKind::kStopped && status.signal == SIGTRAP;
   const TrapCause cause = trap ? thread.trap_cause() : TrapCause::kOther;
   const bool breakpoint =
-      cause == TrapCause::kBreakpointInsn && process_.breakpoints().contains(*pc - 1);
+      cause == TrapCause::kBreakpointInsn && breakpoint_hit(process_, *pc).has_value();
   const TraceeAddr now = breakpoint ? *pc - 1 : *pc;
   account_section(section, now);
   const auto ways_out = section.ways_out();

@@ -13,6 +13,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
+#include "ptrace/tracee/breakpoint_hit.hpp"
 #include "ptrace/tracee/engine.hpp"
 
 namespace backtrail::tracee {
@@ -370,6 +371,7 @@ void Engine::handle_exec(Thread& thread) {
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
   survivor->control().step_over_at.reset();
+  survivor->control().queued = false;  // under the id that it had
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
     return;
@@ -461,12 +463,14 @@ bool Engine::condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr add
 void Engine::handle_breakpoint_insn(Thread& thread) {
   const auto pc = thread.pc();
   if (!pc) return;
-  const TraceeAddr address = *pc - 1;
-  if (!thread.process().breakpoints().contains(address)) {
+  const auto hit = breakpoint_hit(thread.process(), *pc);
+  if (!hit) {
     post(thread, {.kind = StopKind::kSignal, .signal = SIGTRAP});  // the program's own int3
     return;
   }
+  const TraceeAddr address = *hit;
   if (!thread.set_pc(address)) return;
+  if (!thread.process().breakpoints().contains(address)) return go(thread);  // removed meanwhile
   if (condition_holds(thread, BreakpointKind::kSoftware, address)) {
     post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
     return;

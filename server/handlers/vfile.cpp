@@ -194,7 +194,7 @@ Reply status_of_file(SessionContext& context, PacketText text) {
 Reply status_of_path(SessionContext& context, PacketText text) {
   const auto path = take_path(text);
   if (!path || !text.at_end()) return malformed();
-  const auto status = HostFiles::link_status(context.target.file_path(*path));
+  const auto status = context.files.link_status(context.target.file_path(*path));
   return status ? stat_reply(*status) : failure(status.error());
 }
 

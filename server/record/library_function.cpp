@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include <elf.h>
+#include <sys/sysmacros.h>
 
 #include "ptrace/core/mapped_file.hpp"
+#include "ptrace/os/process_files.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -118,7 +120,7 @@ void visit_functions(const std::string& file, const std::string& path,
   }
 }
 
-std::optional<TraceeAddr> find_library_function(std::span<const tracee::MapEntry> maps,
+std::optional<TraceeAddr> find_library_function(pid_t pid, std::span<const tracee::MapEntry> maps,
                                                 std::string_view library,
                                                 std::string_view function) {
   const auto is_it = [&](const tracee::MapEntry& map) {
@@ -127,7 +129,11 @@ std::optional<TraceeAddr> find_library_function(std::span<const tracee::MapEntry
   };
   const auto code = std::find_if(maps.begin(), maps.end(), is_it);
   if (code == maps.end()) return std::nullopt;
-  const auto file = tracee::MappedFile::open(code->path);
+  // Filesystems that lie over others number files in two ways; then the name has to do.
+  const auto file = tracee::MappedFile::open(
+      tracee::find_mapped_file(pid, code->path, code->inode,
+                               makedev(code->device_major, code->device_minor))
+          .value_or(code->path));
   if (!file) return std::nullopt;
   const auto header = read_at<Elf64_Ehdr>(file->bytes(), 0);
   if (!header || header->e_ident[EI_CLASS] != ELFCLASS64) return std::nullopt;

@@ -14,10 +14,11 @@
 namespace backtrail::server {
 
 /// @param library   How its file's name begins, the folder left out.
-/// @param maps      Of the process, which has it loaded.
+/// @param maps      Of the process `pid`, which has it loaded.
 /// Of x86-64 programs only.
 [[nodiscard]] std::optional<TraceeAddr> find_library_function(
-    std::span<const tracee::MapEntry> maps, std::string_view library, std::string_view function);
+    pid_t pid, std::span<const tracee::MapEntry> maps, std::string_view library,
+    std::string_view function);
 
 /// Tells of the functions of a file whose names are wanted, by its symbol table and its dynamic
 /// symbols: the name as the linker has it, and where it lies in the process. Some are told of

@@ -171,7 +171,7 @@ void Sanitizers::plant(tracee::Process& process, Found& found) {
                       found.leak_checks.size(), found.reports.size());
   if (found.leak_checks.empty()) return;
   // The check is made when the program has called it.
-  const auto exit = find_library_function(*maps, "libc.so", "exit");
+  const auto exit = find_library_function(process.pid(), *maps, "libc.so", "exit");
   if (exit && engine_.insert(process.pid(), {.address = *exit})) found.exit = *exit;
 }
 

@@ -7,9 +7,16 @@
 
 #include <cerrno>
 #include <climits>
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "ptrace/os/process_files.hpp"
+#include "ptrace/os/procfs.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -19,38 +26,78 @@ using tracee::UniqueFd;
 constexpr int kFirstFile = 3;
 constexpr std::size_t kMaxFiles = 256;
 
-/// A path, and the directory it is relative to.
-struct Place {
-  UniqueFd root;  ///< Root of another mount namespace; none: our own.
-  std::string path;
+/// A directory that absolute paths begin at.
+struct Root {
+  UniqueFd directory;  ///< None: our own root.
+  struct stat status {};
+
+  [[nodiscard]] bool is(const Root& other) const {
+    return status.st_dev == other.status.st_dev && status.st_ino == other.status.st_ino;
+  }
 };
 
-Result<Place> locate(const std::string& path, pid_t pid) {
-  if (pid == 0) return Place{{}, path};
-  struct stat ours {};
-  struct stat theirs {};
-  if (::stat("/proc/self/ns/mnt", &ours) != 0) return fail_errno("stat /proc/self/ns/mnt");
-  if (::stat(fmt::format("/proc/{}/ns/mnt", pid).c_str(), &theirs) != 0) {
-    return fail_errno("stat /proc/PID/ns/mnt", static_cast<std::uint64_t>(pid));
-  }
-  if (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev) return Place{{}, path};
-  // A directory opened through /proc/PID/root lies in that process' mount namespace.
-  UniqueFd root{
-      ::open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!root) return fail_errno("open /proc/PID/root", static_cast<std::uint64_t>(pid));
-  return Place{std::move(root), path};
+Result<Root> open_root(const std::string& path) {
+  Root root{.directory = UniqueFd{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)}};
+  if (!root.directory) return fail_errno("open a root");
+  if (::fstat(root.directory.get(), &root.status) != 0) return fail_errno("fstat");
+  return root;
 }
 
-Result<UniqueFd> open_at(const Place& place, const std::string& path, int flags, mode_t mode) {
+/// A leader that has ended has neither root nor program: the id of a thread that lives.
+pid_t living(pid_t pid) {
+  return tracee::ProcFs{}.live_task(pid).value_or(pid);
+}
+
+/// Where a path of the process may begin, likeliest first. Never empty.
+Result<std::vector<Root>> roots_of(pid_t pid) {
+  std::vector<Root> roots;
+  if (pid == 0) {
+    roots.emplace_back();
+    return roots;
+  }
+  const pid_t tid = living(pid);
+  BT_TRY(const bool ours, tracee::shares_our_mounts(tid));
+  BT_TRY(const Root own, open_root("/"));
+  auto root = open_root(fmt::format("/proc/{}/root", tid));
+  // Whom we may not look at that closely is believed to have our root.
+  if (!root && !ours) return fail(root.error());
+  if (root && (!ours || !root->is(own))) roots.push_back(std::move(*root));
+  if (ours) {
+    roots.emplace_back();
+  } else if (auto above = open_root(tracee::uppermost_folder(tid));
+             above && !above->is(roots.front())) {
+    roots.push_back(std::move(*above));
+  }
+  return roots;
+}
+
+/// The link to the program that the process runs, if `path` is its name.
+std::optional<std::string> program_of(pid_t pid, const std::string& path) {
+  if (pid == 0) return std::nullopt;
+  const std::string link = fmt::format("/proc/{}/exe", living(pid));
+  std::string target(PATH_MAX, '\0');
+  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  target.resize(static_cast<std::size_t>(length));
+  return target == path ? std::optional{link} : std::nullopt;
+}
+
+/// What another root might have.
+bool is_absent(const Error& error) {
+  return error.is(std::errc::no_such_file_or_directory) || error.is(std::errc::not_a_directory);
+}
+
+Result<UniqueFd> open_at(const Root& root, const std::string& path, int flags, mode_t mode) {
   flags |= O_CLOEXEC | O_NOCTTY;
   int fd = -1;
-  if (place.root) {
+  if (root.directory) {
     // Absolute symbolic links in there must start at that root, not at ours.
     open_how how{};
     how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags));
     how.mode = (flags & O_CREAT) != 0 ? mode : 0;
     how.resolve = RESOLVE_IN_ROOT;
-    fd = static_cast<int>(::syscall(SYS_openat2, place.root.get(), path.c_str(), &how, sizeof how));
+    fd = static_cast<int>(
+        ::syscall(SYS_openat2, root.directory.get(), path.c_str(), &how, sizeof how));
   } else {
     fd = ::open(path.c_str(), flags, mode);
   }
@@ -64,26 +111,54 @@ struct Parent {
   std::string name;
 };
 
-Result<Parent> open_parent(Place place) {
-  if (!place.root) return Parent{{}, std::move(place.path)};
-  const std::size_t slash = place.path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : place.path.substr(0, slash + 1);
-  BT_TRY(UniqueFd fd, open_at(place, directory, O_PATH | O_DIRECTORY, 0));
-  return Parent{std::move(fd),
-                slash == std::string::npos ? place.path : place.path.substr(slash + 1)};
+Result<Parent> open_parent(const Root& root, const std::string& path) {
+  if (!root.directory) return Parent{{}, path};
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  BT_TRY(UniqueFd fd, open_at(root, directory, O_PATH | O_DIRECTORY, 0));
+  return Parent{std::move(fd), slash == std::string::npos ? path : path.substr(slash + 1)};
 }
 
 int directory_of(const Parent& parent) {
   return parent.directory ? parent.directory.get() : AT_FDCWD;
 }
 
+/// Calls `action` with the root of the process's paths, and with the next one where the file is
+/// not. Returns what it did last.
+template <typename T>
+Result<T> with_roots(pid_t pid, const std::function<Result<T>(const Root&)>& action) {
+  BT_TRY(const std::vector<Root> roots, roots_of(pid));
+  for (std::size_t i = 0;; ++i) {
+    auto done = action(roots[i]);
+    if (done || !is_absent(done.error()) || i + 1 == roots.size()) return done;
+  }
+}
+
+/// with_roots(), for calls that take a folder and a name in it.
+template <typename T>
+Result<T> with_parents(pid_t pid, const std::string& path,
+                       const std::function<Result<T>(const Parent&)>& action) {
+  return with_roots<T>(pid, [&](const Root& root) -> Result<T> {
+    BT_TRY(const Parent parent, open_parent(root, path));
+    return action(parent);
+  });
+}
+
 }  // namespace
 
 Result<int> HostFiles::open(const std::string& path, int flags, mode_t mode) {
   if (open_.size() >= kMaxFiles) return fail(errno_error(EMFILE, "open"));
-  BT_TRY(const Place place, locate(path, file_system_));
   // Without O_NONBLOCK a FIFO nobody writes to would hold the whole server up.
-  BT_TRY(UniqueFd fd, open_at(place, place.path, flags | O_NONBLOCK, mode & 07777U));
+  const auto open_below = [&](const Root& root) {
+    return open_at(root, path, flags | O_NONBLOCK, mode & 07777U);
+  };
+  UniqueFd fd;
+  if (const auto program = program_of(file_system_, path); program && flags == O_RDONLY) {
+    fd = open_at({}, *program, flags, 0).value_or(UniqueFd{});
+  }
+  if (!fd) {
+    BT_TRY(fd, with_roots<UniqueFd>(file_system_, open_below));
+  }
   int number = kFirstFile;
   while (open_.contains(number)) ++number;
   open_.emplace(number, std::move(fd));
@@ -128,28 +203,36 @@ Result<struct stat> HostFiles::status(int file) {
   return status;
 }
 
-Result<struct stat> HostFiles::link_status(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return fail_errno("lstat");
-  return status;
+Result<struct stat> HostFiles::link_status(const std::string& path) const {
+  return with_parents<struct stat>(
+      file_system_, path, [](const Parent& parent) -> Result<struct stat> {
+        struct stat status {};
+        // The name is empty where the path is a folder's, with a slash at the end.
+        if (::fstatat(directory_of(parent), parent.name.c_str(), &status,
+                      AT_SYMLINK_NOFOLLOW | (parent.directory ? AT_EMPTY_PATH : 0)) != 0) {
+          return fail_errno("lstat");
+        }
+        return status;
+      });
 }
 
 Result<void> HostFiles::unlink(const std::string& path) {
-  BT_TRY(Place place, locate(path, file_system_));
-  BT_TRY(const Parent parent, open_parent(std::move(place)));
-  if (::unlinkat(directory_of(parent), parent.name.c_str(), 0) != 0) return fail_errno("unlink");
-  return {};
+  return with_parents<void>(file_system_, path, [](const Parent& parent) -> Result<void> {
+    if (::unlinkat(directory_of(parent), parent.name.c_str(), 0) != 0) return fail_errno("unlink");
+    return {};
+  });
 }
 
 Result<std::string> HostFiles::read_link(const std::string& path) {
-  BT_TRY(Place place, locate(path, file_system_));
-  BT_TRY(const Parent parent, open_parent(std::move(place)));
-  std::string target(PATH_MAX, '\0');
-  const ssize_t got =
-      ::readlinkat(directory_of(parent), parent.name.c_str(), target.data(), target.size());
-  if (got < 0) return fail_errno("readlink");
-  target.resize(static_cast<std::size_t>(got));
-  return target;
+  return with_parents<std::string>(
+      file_system_, path, [](const Parent& parent) -> Result<std::string> {
+        std::string target(PATH_MAX, '\0');
+        const ssize_t got =
+            ::readlinkat(directory_of(parent), parent.name.c_str(), target.data(), target.size());
+        if (got < 0) return fail_errno("readlink");
+        target.resize(static_cast<std::size_t>(got));
+        return target;
+      });
 }
 
 }  // namespace backtrail::server

@@ -16,7 +16,10 @@
 
 namespace backtrail::server {
 
-/// Paths are taken in the mount namespace of one process, as `set_file_system` says. Errors carry
+/// Paths are taken as one process sees them, which `set_file_system` names: below its root, in its
+/// mount namespace. The kernel tells paths of that process's program and mappings as they are seen
+/// from the root of the namespace, or from ours, so a file that is not below the process's own root
+/// is looked for there. The program itself is found even if its file has been deleted. Errors carry
 /// an errno. Descriptors are numbers of our own, so a client cannot reach any other.
 class HostFiles {
  public:
@@ -31,8 +34,8 @@ class HostFiles {
   Result<std::vector<std::uint8_t>> read(int file, std::size_t size_bytes, std::uint64_t offset);
   Result<std::size_t> write(int file, std::span<const std::uint8_t> data, std::uint64_t offset);
   Result<struct stat> status(int file);
-  /// Of the path itself, not of what a symbolic link leads to; always in our own file system.
-  static Result<struct stat> link_status(const std::string& path);
+  /// Of the path itself, not of what a symbolic link leads to.
+  [[nodiscard]] Result<struct stat> link_status(const std::string& path) const;
   Result<void> unlink(const std::string& path);
   Result<std::string> read_link(const std::string& path);
 

@@ -114,6 +114,37 @@ TEST_P(FalseConditions, DoNotKeepTheClientsStopWaiting) {
   }
 }
 
+/// Some have executed the breakpoint's instruction by then, and nobody knows yet.
+TEST_P(FalseConditions, ARemovedBreakpointIsNoTrapOfTheProgram) {
+  constexpr int kThreads = 4;
+  constexpr int kTimes = 20;
+  launch({std::to_string(kThreads), "0"});
+  ASSERT_TRUE(go_on());
+  driver.engine.set_non_stop(true);
+  std::vector<std::pair<ThreadId, ResumeAction>> others;
+  const auto let_others_go = [&] {
+    others.clear();
+    for (const auto& thread : driver.engine.find(pid)->threads()) {
+      if (thread->tid() != pid) others.emplace_back(thread->id(), ResumeAction{});
+    }
+    ASSERT_TRUE(driver.engine.resume(others));
+  };
+  let_others_go();
+  for (int i = 0; i < kTimes; ++i) {
+    hits.clear();
+    insert("hot");
+    while (hits.empty()) driver.engine.pump(-1);
+    ASSERT_TRUE(driver.engine.remove(
+        pid, {.kind = BreakpointKind::kSoftware, .address = symbol_of(kProgram, "hot")}));
+    driver.engine.stop_all();
+    const auto event = driver.engine.take_event();
+    ASSERT_FALSE(event) << static_cast<int>(event->kind);
+    driver.engine.while_stopped(pid, [] {});
+  }
+  ASSERT_TRUE(driver.engine.detach(pid));
+  EXPECT_EQ(::kill(pid, SIGKILL), 0) << "it has died of being let go";
+}
+
 std::string name_of(const testing::TestParamInfo<Recorded>& tested) {
   if (tested.param == Recorded::kNot) return "Native";
   return tested.param == Recorded::kStep ? "Step" : "Cache";

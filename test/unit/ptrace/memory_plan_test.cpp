@@ -106,6 +106,10 @@ TEST(MemoryPlan, FilesThatAreGoneAreKept) {
   }
   EXPECT_EQ(part_in_core(mapping("1000-3000 rw-s 00000000 08:01 12 /var/db"), false),
             MappingPart::kNone);
+  MemoryMapping contained = mapping("1000-3000 r-xp 00001000 08:01 12 /bin/a");
+  EXPECT_EQ(part_in_core(contained, false), MappingPart::kNone);
+  contained.out_of_reach = true;
+  EXPECT_EQ(part_in_core(contained, false), MappingPart::kWhole);
   // Of data, what was looked at.
   const std::string data = "1000-3000 r--p 00000000 08:01 12 /tmp/tsan.rodata.1 (deleted)";
   EXPECT_EQ(part_in_core(mapping(data, "Rss:  8 kB\n"), false), MappingPart::kPopulated);

@@ -39,7 +39,7 @@ TEST_F(HostFilesTest, WritesAndReadsBack) {
 TEST_F(HostFilesTest, ReadsAndRemovesLinks) {
   std::filesystem::create_symlink("target", folder / "link");
   EXPECT_EQ(files.read_link(folder / "link").value(), "target");
-  EXPECT_TRUE(S_ISLNK(HostFiles::link_status(folder / "link")->st_mode));
+  EXPECT_TRUE(S_ISLNK(files.link_status(folder / "link")->st_mode));
   EXPECT_TRUE(files.unlink(folder / "link"));
   EXPECT_EQ(files.unlink(folder / "link").error().code.value(), ENOENT);
 }
