@@ -80,13 +80,16 @@ class Builder {
     report.ending = ending();
     add_notes(report);
     for (const CoreThread& thread : core_.threads()) {
-      if (options_.only_dead && !report.threads.empty()) {
+      // Which thread is the cause is known, or else all are looked at.
+      const bool knows = core_.threads().front().signal != 0;
+      if (options_.only_dead && knows && !report.threads.empty()) {
         report.left_out = core_.threads().size() - 1;
         break;
       }
       report.threads.push_back(build_thread(thread, &thread == &core_.threads().front()));
     }
-    const std::vector<CoreThread> ended = shown_ended(report);
+    const std::vector<CoreThread> ended =
+        report.left_out == 0 ? shown_ended(report) : std::vector<CoreThread>{};
     for (const CoreThread& thread : ended) {
       report.threads.push_back(build_ended(thread, options_.other_calls));
     }
@@ -95,13 +98,16 @@ class Builder {
       const std::uint32_t tid = report.threads.front().tid;
       const auto first = std::find_if(ended.begin(), ended.end(),
                                       [=](const CoreThread& thread) { return thread.tid == tid; });
-      signature_frames_.clear();
       report.threads.front() = build_ended(*first, options_.calls);
     }
+    if (options_.only_dead) {
+      report.left_out += report.threads.size() - 1;
+      report.threads.resize(1);
+    }
+    take_failure_frames(report.threads.front());
     add_first_signal(report);
     report.signature = crash_signature(
         signature_frames_, report.first_signal ? report.first_signal->name : end_word());
-    if (options_.only_dead) report.threads.resize(1);
     return report;
   }
 
@@ -175,6 +181,18 @@ class Builder {
     if (reason == "exit") return "exit " + fact("exit-status");
     if (!reason.empty() && reason != "signal") return reason;
     return signal_name(core_.threads().front().signal);
+  }
+
+  /// Of a thread that failed those count that it was in then.
+  void take_failure_frames(const ReportThread& thread) {
+    if (!thread.interrupted || thread.interrupted->by.empty()) return;
+    signature_frames_.clear();
+    const auto add = [&](const ReportFrame& frame) {
+      if (!frame.function.empty()) signature_frames_.push_back({frame.function, {}});
+    };
+    const ReportInterrupted& failure = *thread.interrupted;
+    std::for_each(failure.place.frames.begin(), failure.place.frames.end(), add);
+    std::for_each(failure.callers.begin(), failure.callers.end(), add);
   }
 
   /// The functions that the thread is in, innermost first; where a handler runs, those that it

@@ -208,8 +208,14 @@ std::string others_text(const Report& report, const ThreadGroup& group) {
 /// A thread in a line: where it is, and the innermost calls that it is in.
 std::string thread_line(const ReportThread& thread) {
   constexpr std::size_t kMostCallers = 3;
-  if (thread.ended) return thread_title(thread) + "\n";
-  std::string out = thread_title(thread) + " is in ";
+  std::string out = thread_title(thread);
+  if (thread.ended) {
+    if (thread.interrupted && !thread.interrupted->by.empty()) {
+      out += ", after " + printable(thread.interrupted->by);
+    }
+    return out + "\n";
+  }
+  out += " is in ";
   out += thread.place.frames.empty() ? "unknown code"
                                      : frame_text(thread.place.frames.front(), thread.place);
   std::size_t callers = 0;

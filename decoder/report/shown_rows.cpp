@@ -79,7 +79,8 @@ std::size_t first_of(const std::vector<ReportRow>& rows, const Begin& begin) {
 }
 
 std::string key_of(const ReportThread& thread) {
-  std::string key = thread.place.module_place;
+  std::string key = thread.ended ? "ended" : thread.place.module_place;
+  if (thread.interrupted) key += "\n" + thread.interrupted->by;
   for (const ReportFrame& frame : thread.place.frames) key += "\n" + frame.function;
   for (const ReportRow& row : thread.rows) {
     if (is_open(row)) key += fmt::format("\n{} {}:{}", row.function, row.file, row.line);

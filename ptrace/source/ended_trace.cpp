@@ -21,7 +21,9 @@ std::uint64_t EndedTrace::bytes() const {
 
 void EndedTrace::shorten(std::uint64_t bytes) {
   if (this->bytes() <= bytes) return;
-  if (const decoder::RecordRing& ring = history_->records(); ring.size() != 0) {
+  const decoder::RecordRing& ring = history_->records();
+  // Records are six times as large as the log that they come from.
+  if (ring.size() * sizeof(decoder::Record) > bytes * 6) {
     lost_ += ring.size();
     history_->clear();
   }
@@ -32,7 +34,9 @@ const decoder::RecordRing& EndedTrace::records() {
   if (!log_) return history_->records();
   // One more: behind what is left out comes a gap, which is not to be among them.
   const std::uint64_t room = history_->size_bytes() / sizeof(decoder::Record);
-  const std::uint64_t left_out = log_->keep_newest(room + 1);
+  // What was decoded while the thread lived was worth it: the rest may push out little of it.
+  const bool is_new = history_->records().size() == 0;
+  const std::uint64_t left_out = log_->keep_newest(is_new ? room + 1 : room / 8);
   lost_ += left_out == 0 ? 0 : left_out - 1;
   log_->drain(*history_);
   log_.reset();

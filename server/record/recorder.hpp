@@ -41,6 +41,8 @@ class RecordObserver {
   /// A sanitizer's run-time library begins to report an error of the thread, which is stopped and
   /// has its native registers. `may_end`: the process may end before the report is over.
   virtual void on_report(tracee::Thread& thread, bool may_end) { (void)thread, (void)may_end; }
+  /// A program in Rust panics, and its message is about to be printed. As on_report().
+  virtual void on_panic(tracee::Thread& thread) { (void)thread; }
   /// The process has become another program; it goes on with the thread that called exec.
   virtual void on_exec(pid_t pid) { (void)pid; }
   /// The thread goes on in another program. By that it may have got the leader's id; it is stopped.
@@ -148,9 +150,13 @@ class Recorder {
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;
-  Sanitizers sanitizers_{engine_, [this](tracee::Thread& thread, bool may_end) {
+  Sanitizers sanitizers_{engine_,
+                         [this](tracee::Thread& thread, bool may_end) {
                            for (RecordObserver* observer : observers_)
                              observer->on_report(thread, may_end);
+                         },
+                         [this](tracee::Thread& thread) {
+                           for (RecordObserver* observer : observers_) observer->on_panic(thread);
                          }};
   LeakWatch leak_watch_{[this](pid_t pid, bool by_sanitizer, int exit_code) {
     handle_checked(pid, by_sanitizer, exit_code);

@@ -8,19 +8,25 @@
 
 namespace backtrail::server {
 
+void ReportKeeper::keep(tracee::Thread& thread) {
+  tracee::ThreadTrace* trace = thread.trace().get();
+  if (trace == nullptr || trace->bts() == nullptr) return;
+  if (!whole_) {
+    // One more: behind what is left out comes a gap, which is not to be among them.
+    const std::uint64_t room = trace->bts()->size_bytes() / sizeof(decoder::Record);
+    const std::uint64_t left_out = trace->source().keep_newest(room + 1);
+    reports_[thread.process().pid()].left_out[thread.tid()] += left_out == 0 ? 0 : left_out - 1;
+  }
+  trace->source().flush();
+}
+
 void ReportKeeper::note(tracee::Thread& thread, bool may_end) {
   tracee::ThreadTrace* trace = thread.trace().get();
   const auto regs = thread.user_regs();
   if (trace == nullptr || trace->bts() == nullptr || !regs) return;
-  const decoder::BtsHistory& history = *trace->bts();
+  keep(thread);
   Reports& reports = reports_[thread.process().pid()];
-  if (!whole_) {
-    // One more: behind what is left out comes a gap, which is not to be among them.
-    const std::uint64_t room = history.size_bytes() / sizeof(decoder::Record);
-    const std::uint64_t left_out = trace->source().keep_newest(room + 1);
-    reports.left_out[thread.tid()] += left_out == 0 ? 0 : left_out - 1;
-  }
-  trace->source().flush();
+  const decoder::BtsHistory& history = *trace->bts();
   const decoder::RecordRing& ring = history.records();
   Report report{.tid = thread.tid(),
                 .position = ring.end(),

@@ -48,6 +48,8 @@ class ReportKeeper {
 
   /// A report begins; the thread is stopped there.
   void note(tracee::Thread& thread, bool may_end);
+  /// The thread's history is handed on as it is. One that ends keeps that, see EndedTrace.
+  void keep(tracee::Thread& thread);
   /// The process is gone, or has become another program.
   void forget(pid_t pid) { reports_.erase(pid); }
   /// nullptr: none was seen.

@@ -30,6 +30,11 @@ struct ReportPoint {
                                                           const std::string& path,
                                                           std::span<const tracee::MapEntry> maps);
 
+/// Where a program in Rust panics: a function that is called once for each panic, before its
+/// message and a backtrace are printed. As find_report_points() otherwise; none for other programs.
+[[nodiscard]] std::vector<TraceeAddr> find_panic_points(const std::string& file,
+                                                        const std::string& path,
+                                                        std::span<const tracee::MapEntry> maps);
 /// The name, as linkers have it, is that of such a function.
 [[nodiscard]] bool is_report_point(std::string_view name);
 

@@ -60,6 +60,31 @@ bool file_names_a_sanitizer(const std::string& path) {
   return false;
 }
 
+/// The compiler's name is in a section that is not loaded.
+bool is_made_by_rustc(const std::string& path) {
+  const auto file = tracee::MappedFile::open(path);
+  if (!file) return false;
+  const auto bytes = file->bytes();
+  Elf64_Ehdr header{};
+  if (!read_at(bytes, 0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  Elf64_Shdr names{};
+  if (!read_at(bytes, header.e_shoff + header.e_shstrndx * sizeof names, names)) return false;
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section{};
+    std::array<char, 9> name{};
+    if (!read_at(bytes, header.e_shoff + i * sizeof section, section)) return false;
+    if (!read_at(bytes, names.sh_offset + section.sh_name, name)) continue;
+    if (std::string_view{name.data(), name.size()} != std::string_view{".comment", 9}) continue;
+    if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
+      return false;
+    }
+    const auto text = bytes.subspan(section.sh_offset, section.sh_size);
+    return std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}.find(
+               "rustc version") != std::string_view::npos;
+  }
+  return false;
+}
+
 /// Loaded before the program's own libraries.
 bool preloads_a_sanitizer(pid_t pid) {
   const auto text = tracee::ProcFs{}.read(pid, "environ");
@@ -136,10 +161,11 @@ bool lies_in_a_runtime(pid_t pid, std::span<const tracee::MapEntry> maps, Tracee
 
 void Sanitizers::on_exec(pid_t pid) {
   processes_.erase(pid);
-  if (!file_names_a_sanitizer(tracee::ProcFs{}.path(pid, "exe")) && !preloads_a_sanitizer(pid)) {
-    return;
-  }
+  const std::string exe = tracee::ProcFs{}.path(pid, "exe");
+  const bool sanitized = file_names_a_sanitizer(exe) || preloads_a_sanitizer(pid);
+  if (!sanitized && !is_made_by_rustc(exe)) return;
   Found& found = processes_[pid];
+  found.sanitized = sanitized;
   const auto auxv = tracee::ProcFs{}.auxv(pid);
   if (!auxv) return;
   const TraceeAddr entry = tracee::parse_auxv(*auxv, sizeof(std::uint64_t)).entry;
@@ -152,16 +178,21 @@ void Sanitizers::on_fork(pid_t parent, pid_t child) {
   if (found == processes_.end()) return;
   processes_.insert_or_assign(child, found->second);
   // The child has the breakpoints; conditions are not handed down.
-  for (const auto& [address, may_end] : found->second.reports) {
-    plant_report(child, address, may_end);
-  }
+  const auto reports = found->second.reports;
+  for (const auto& [address, what] : reports) plant_report(child, address, what);
 }
 
 void Sanitizers::plant(tracee::Process& process, Found& found) {
   const auto maps = tracee::ProcFs{}.maps(process.pid());
   if (!maps) return;
+  if (const auto exe = tracee::ProcFs{}.exe(process.pid())) {
+    const std::string file = tracee::ProcFs{}.path(process.pid(), "exe");
+    for (const TraceeAddr address : find_panic_points(file, *exe, *maps)) {
+      plant_report(process.pid(), address, Told::kPanic);
+    }
+  }
   for (const tracee::MapEntry& map : *maps) {
-    if (!holds_a_runtime(process.pid(), map)) continue;
+    if (!found.sanitized || !holds_a_runtime(process.pid(), map)) continue;
     for (const TraceeAddr address : clones_in(process, map)) {
       if (engine_.insert(process.pid(), {.address = address})) found.leak_checks.insert(address);
     }
@@ -183,26 +214,28 @@ void Sanitizers::find_reports(tracee::Process& process, const tracee::MapEntry& 
   const std::string file = is_program ? tracee::ProcFs{}.path(process.pid(), "exe") : map.path;
   for (const ReportPoint& point : find_report_points(file, map.path, maps)) {
     if (found.reports.contains(point.address)) continue;
-    plant_report(process.pid(), point.address, point.may_end);
+    plant_report(process.pid(), point.address,
+                 point.may_end ? Told::kReport : Told::kPassingReport);
   }
 }
 
 /// The condition is false: the thread steps over the breakpoint and goes on.
-void Sanitizers::plant_report(pid_t pid, TraceeAddr address, bool may_end) {
-  const auto condition = [this, may_end](tracee::ThreadId id) {
-    note_report(id, may_end);
+void Sanitizers::plant_report(pid_t pid, TraceeAddr address, Told what) {
+  const auto condition = [this, what](tracee::ThreadId id) {
+    note_report(id, what);
     return false;
   };
   if (!engine_.insert(pid, {.address = address, .condition = condition})) return;
-  processes_[pid].reports.emplace(address, may_end);
+  processes_[pid].reports.emplace(address, what);
 }
 
-void Sanitizers::note_report(tracee::ThreadId id, bool may_end) {
+void Sanitizers::note_report(tracee::ThreadId id, Told what) {
   const auto found = processes_.find(id.pid);
   tracee::Thread* thread = engine_.find(id);
   if (found == processes_.end() || thread == nullptr || found->second.reports_left == 0) return;
   --found->second.reports_left;
-  reported_(*thread, may_end);
+  if (what == Told::kPanic) return panicked_(*thread);
+  reported_(*thread, what == Told::kReport);
 }
 
 Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {

@@ -25,8 +25,10 @@ class Sanitizers {
   /// A report of the thread begins; `may_end`: the process may end before it is over. The thread is
   /// stopped and has its native registers.
   using Reported = std::function<void(tracee::Thread& thread, bool may_end)>;
-  Sanitizers(tracee::Engine& engine, Reported reported)
-      : engine_{engine}, reported_{std::move(reported)} {}
+  /// A panic of a program in Rust begins, as a report does.
+  using Panicked = std::function<void(tracee::Thread& thread)>;
+  Sanitizers(tracee::Engine& engine, Reported reported, Panicked panicked)
+      : engine_{engine}, reported_{std::move(reported)}, panicked_{std::move(panicked)} {}
 
   /// A program has just been executed, nothing of it has run. Plants a breakpoint where it begins
   /// if it, or what is loaded with it, names a sanitizer.
@@ -39,7 +41,10 @@ class Sanitizers {
   Stop on_breakpoint(tracee::Thread& thread);
 
   /// The process was built with one.
-  [[nodiscard]] bool in(pid_t pid) const { return processes_.contains(pid); }
+  [[nodiscard]] bool in(pid_t pid) const {
+    const auto found = processes_.find(pid);
+    return found != processes_.end() && found->second.sanitized;
+  }
   /// What the program has given to exit(), once it has called it.
   [[nodiscard]] std::optional<int> exit_code(pid_t pid) const;
   /// One of the threads, all of which are stopped, is ending the process from inside such a
@@ -50,10 +55,12 @@ class Sanitizers {
  private:
   /// Of a process that goes on and on after them only so many are told of.
   static constexpr unsigned kMostReports = 1000;
+  enum class Told : std::uint8_t { kReport, kPassingReport, kPanic };
   struct Found {
+    bool sanitized = false;
     TraceeAddr entry;  ///< A breakpoint is there; 0 = no more.
     std::set<TraceeAddr> leak_checks;
-    std::map<TraceeAddr, bool> reports;  ///< Where reports begin; true: the process may end there.
+    std::map<TraceeAddr, Told> reports;  ///< Where they begin.
     unsigned reports_left = kMostReports;
     TraceeAddr exit;  ///< Where exit() begins: a breakpoint is there; 0 = no more.
     std::optional<int> exit_code;
@@ -61,12 +68,13 @@ class Sanitizers {
   void plant(tracee::Process& process, Found& found);
   void find_reports(tracee::Process& process, const tracee::MapEntry& map,
                     std::span<const tracee::MapEntry> maps, Found& found);
-  void plant_report(pid_t pid, TraceeAddr address, bool may_end);
-  void note_report(tracee::ThreadId id, bool may_end);
+  void plant_report(pid_t pid, TraceeAddr address, Told what);
+  void note_report(tracee::ThreadId id, Told what);
   void note_exit(tracee::Thread& thread, Found& found);
 
   tracee::Engine& engine_;
   Reported reported_;
+  Panicked panicked_;
   std::map<pid_t, Found> processes_;
 };
 

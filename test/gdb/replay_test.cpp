@@ -57,5 +57,28 @@ TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
   EXPECT_THAT(gdb->run("frame"), HasSubstr("return *nowhere;"));
 }
 
+/// gdb 13 takes a thread that has ended for one that is stopped at its newest branch.
+TEST(ReplayOfEndedThreads, TheyAreThreadsWithAHistory) {
+  const TemporaryFolder folder;
+  const std::string backtrail = server_command(Peer::kUnderTest)[0];
+  const std::string core = folder / "crash.core";
+  SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior("ended")},
+                       .environment = test_environment(),
+                       .working_directory = folder.path()};
+  Subprocess recorded{options};
+  ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
+  GdbOptions gdb_options;
+  gdb_options.symbols = inferior("ended");
+  gdb_options.connect = false;
+  GdbSession gdb{std::move(gdb_options)};
+  gdb.run(fmt::format("target remote | {} replay - {}", backtrail, core));
+  EXPECT_THAT(gdb.run("info threads"), HasSubstr("\"spoiler (ended)\""));
+  gdb.run("thread 2");
+  gdb.run("record btrace");
+  EXPECT_THAT(gdb.run("record function-call-history /c 1,+10000"), HasSubstr("spoil()"));
+  EXPECT_THAT(gdb.run("tbreak spoil"), HasSubstr("Temporary breakpoint"));
+  EXPECT_THAT(gdb.run("reverse-continue"), HasSubstr("spoil () at "));
+}
+
 }  // namespace
 }  // namespace backtrail::test

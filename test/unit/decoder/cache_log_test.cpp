@@ -99,6 +99,23 @@ TEST_F(CacheLogTest, WhatIsClearedIsAGap) {
   EXPECT_EQ(drained(log), expected);
 }
 
+TEST_F(CacheLogTest, WhatItOwnsOutlivesTheMemoryThatItHeld) {
+  constexpr std::uint64_t kAll = 200'000;
+  constexpr std::uint64_t kKept = 1000;
+  auto numbers = std::make_unique<std::vector<std::uint32_t>>(kAll, 0);
+  CacheLog log{exits_, kAll * sizeof(std::uint32_t)};
+  log.hold_numbers(*numbers);
+  log.add_record(async_transfer(0x300_ta, 0x999_ta));
+  // Two branches each; the event counts as a number.
+  EXPECT_EQ(log.own_newest(kKept), 2 * (kAll - kKept + 1));
+  EXPECT_LE(log.bytes(), kKept * sizeof(std::uint32_t));
+  numbers.reset();
+  const std::vector<Record> newest = drained(log);
+  ASSERT_EQ(newest.size(), 1 + 2 * (kKept - 1) + 1);  // A gap in front.
+  EXPECT_EQ(newest.front().kind, RecordKind::kGap);
+  EXPECT_EQ(newest.back(), async_transfer(0x300_ta, 0x999_ta));
+}
+
 TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
   using Pin = std::pair<std::uint64_t, std::size_t>;
   CacheLog log{exits_, 1};

@@ -1,0 +1,112 @@
+// Threads that have ended by the time a file is written: every view of the file shows them.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include <gmock/gmock.h>
+
+#include "report_fixture.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What a person sees without scrolling.
+std::string first_screen(const std::string& text) {
+  constexpr int kLines = 40;
+  std::size_t end = 0;
+  for (int i = 0; i < kLines && end != std::string::npos; ++i) end = text.find('\n', end + 1);
+  return text.substr(0, end);
+}
+
+class EndedThreads : public ReportFixture {
+ protected:
+  /// Leaves x.core.
+  void keep(const std::vector<std::string>& options, const std::vector<std::string>& words) {
+    std::vector<std::string> all{BT_SERVER, "record", "-o", "x.core"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.emplace_back("--");
+    all.push_back(std::string{BT_INFERIOR_DIR} + "/ended");
+    all.insert(all.end(), words.begin(), words.end());
+    run(all, -1);
+  }
+};
+
+TEST_F(EndedThreads, AreInEveryReportAndExport) {
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{}, std::vector<std::string>{"--all"}}) {
+    keep(options, {});
+    EXPECT_THAT(run({BT_SERVER, "info", "x.core"}),
+                ContainsRegex(" ended, .* branches .*, spoiler"));
+    EXPECT_THAT(report(), AllOf(ContainsRegex("thread [0-9]+ \"spoiler\" \\(ended\\)\n(.*\n)*"
+                                              ".*spoil\\(\\)  ended.cpp:"),
+                                HasSubstr("=> the thread ended"),
+                                // Whoever died of a signal stays first.
+                                ContainsRegex("marks calls.*\n\nthread [0-9]+ \"ended\" died\n")));
+    EXPECT_THAT(report({"--markdown"}), HasSubstr("spoil()"));
+    EXPECT_THAT(report({"--json"}),
+                ContainsRegex("\"name\":\"spoiler\",\"died\":false,\"ended\":true,"));
+    EXPECT_THAT(report({"--folded"}), ContainsRegex("spoiler [0-9]+ \\(ended\\);.*spoil\\(\\)"));
+    EXPECT_THAT(report({"--speedscope"}), HasSubstr("(ended)"));
+    EXPECT_THAT(report({"--perfetto"}), HasSubstr("(ended)"));
+    report({"--html", "-o", "x.html"});
+    std::ifstream page{folder / "x.html"};
+    const std::string text{std::istreambuf_iterator<char>{page}, {}};
+    EXPECT_THAT(text, AllOf(HasSubstr("id=\"calls1\""), HasSubstr("(ended)")));
+  }
+}
+
+TEST_F(EndedThreads, TheOneThatFailedStandsFirstWhereNoSignalEndedTheProcess) {
+  keep({"--on", "exit"}, {"check"});
+  EXPECT_THAT(first_screen(report()),
+              AllOf(HasSubstr("exited with status 1"),
+                    ContainsRegex("calls.*\n\nthread [0-9]+ \"ended\" \\(ended\\)\n"
+                                  "  after pthread_exit, called at check_failed\\(char const\\*\\) "
+                                  "ended.cpp:[0-9]+ .*\n"
+                                  "    called from half\\(int\\) ended.cpp:[0-9]+")));
+  keep({"--on", "exit"}, {"throw"});
+  EXPECT_THAT(first_screen(report()),
+              AllOf(HasSubstr("exited with status 1"),
+                    ContainsRegex("\n  after __cxa_throw, called at third\\(int\\) ended.cpp:")));
+  EXPECT_THAT(report({"--json"}), ContainsRegex("\"by\":\"__cxa_throw\",\"callers\":\\["));
+}
+
+TEST_F(EndedThreads, OfManyTheFailedAndTheNewestAreShown) {
+  keep({"--on", "exit"}, {"check", "100"});
+  const std::string text = report();
+  EXPECT_THAT(first_screen(text), ContainsRegex("after pthread_exit, called at check_failed"));
+  EXPECT_THAT(text, HasSubstr("note: 84 more threads that had ended are in the file"));
+}
+
+TEST_F(EndedThreads, NoMoreAreKeptThanABoundSays) {
+  keep({"--on", "exit"}, {"check", "1100"});
+  const std::string info = run({BT_SERVER, "info", "x.core"});
+  const std::regex ended{" ended, "};
+  EXPECT_EQ(std::distance(std::sregex_iterator{info.begin(), info.end(), ended}, {}), 1024);
+}
+
+TEST_F(EndedThreads, ARustTestThatPanickedIsTold) {
+  std::ofstream{folder / "t.rs"} << "pub fn pick(v: &[u32], i: usize) -> u32 { v[i] }\n"
+                                    "#[test] fn fine() { assert_eq!(pick(&[1, 2, 3], 1), 2); }\n"
+                                    "#[test] fn out_of_bounds() { assert_eq!(pick(&[1, 2, 3], "
+                                    "std::hint::black_box(3)), 6); }\n";
+  run({"sh", "-c", "rustc --test -g t.rs -o t >rustc.log 2>&1"}, -1);
+  if (!std::filesystem::exists(folder / "t")) GTEST_SKIP() << "rustc is not there";
+  // Printing a backtrace takes 28 million branches.
+  for (const char* backtrace : {"RUST_BACKTRACE=0", "RUST_BACKTRACE=1"}) {
+    run({"env", backtrace, BT_SERVER, "record", "--on", "signal,exit", "-o", "x.core", "--", "./t"},
+        101);
+    EXPECT_THAT(first_screen(report()),
+                ContainsRegex("thread [0-9]+ \"out_of_bounds\" \\(ended\\)\n"
+                              "  after core::panicking::panic_bounds_check.*, called at t::pick.* "
+                              "t.rs:1 "));
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::test
