@@ -1,5 +1,6 @@
 // The page of `backtrail report --html` in a browser: how it opens, and what keys and the mouse do.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -109,6 +110,16 @@ TEST_F(ReportPage, OfAProgramWithoutLinesOpensAtTheCrash) {
   EXPECT_THAT(told, ContainsRegex("step &lt;: order, 1 branch [^\n]*call[^\n]*; button true\n"
                                   "step &gt;: use, 0 branches [^\n]*; button true\n"));
   EXPECT_THAT(told, ContainsRegex("after the end: [^\n]*\\[1?0x[0-9a-f]+mov"));
+}
+
+TEST_F(ReportPage, OfASanitizersReportOpensAtItsCause) {
+  if (!std::filesystem::exists(BT_INFERIOR_DIR "/sanitized_address")) {
+    GTEST_SKIP() << "the compiler has no such sanitizer";
+  }
+  const std::string told = walk("sanitized_address", {"use-after-free", "0"});
+  EXPECT_THAT(told, ContainsRegex("cause: ended after a sanitizer's report[^\n]* in main at "
+                                  "sanitized.cpp:53\nopened: sanitized.cpp:53 main, [^\n]*"
+                                  "sink = kept.number.;[^\n]*\ncrash marked: true\n"));
 }
 
 TEST_F(ReportPage, OfADeepRecursionFoldsCallers) {
