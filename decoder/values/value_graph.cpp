@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decoder/values/frame_pairs.hpp"
+
 namespace backtrail::decoder::values {
 
 using x86::InsnModel;
@@ -59,6 +61,19 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
     if ((step_ - begin_) % kCheckpointSteps == 0) checkpoints_.push_back(current_);
     if (step_ == end_) break;
     add_step(window.steps[step_], models.at(window.steps[step_].pc));
+  }
+  if (window.links != FrameLinks::kNone) link_frames(window, models);
+}
+
+void ValueGraph::link_frames(const Window& window, ModelCache& models) {
+  constexpr std::array<Slot, 7> kPreserved{x86::kRsp, x86::kRbx, x86::kRbp, 12, 13, 14, 15};
+  for (const FramePair& pair : frame_pairs(window, begin_, models)) {
+    for (const Slot slot : kPreserved) {
+      const Var before = reg(pair.call, slot);
+      const Var after = reg(pair.ret + 1, slot);
+      if (before == after) continue;
+      nodes.push_back({{x86::Op::kEqual, 64, 0, 0}, 2, {before, after}});
+    }
   }
 }
 

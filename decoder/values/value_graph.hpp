@@ -96,6 +96,7 @@ class ValueGraph {
   void instantiate(const x86::InsnModel& model, TraceeAddr next);
   void follow_branch(const x86::InsnModel& model, const Step& step);
   Var var_of(x86::Ref ref, const x86::InsnModel& model, TraceeAddr next);
+  void link_frames(const Window& window, ModelCache& models);
   void meet_end(ModelCache& models, const Window& window, EndState& end);
   void define(Slot slot, Var var);
 

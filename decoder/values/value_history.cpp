@@ -1,6 +1,7 @@
 #include "decoder/values/value_history.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace backtrail::decoder::values {
 
@@ -35,14 +36,29 @@ ValueHistory::ValueHistory(std::size_t steps, Fetch fetch, CodeReader& code, End
 
 ValueHistory::~ValueHistory() = default;
 
-bool ValueHistory::solve_next() {
-  const std::size_t end = windows_.empty() ? steps_ : windows_.back().begin;
-  if (horizon_ != 0 || (!windows_.empty() && end == 0)) return false;
-  const std::size_t begin = end > limits_.window_steps ? end - limits_.window_steps : 0;
+std::unique_ptr<SolvedWindow> ValueHistory::solve(std::size_t begin, std::size_t end) {
   EndState& state = windows_.empty() ? end_ : *windows_.back().boundary;
   Window window = fetch_(begin, end);
   window.xsave_bytes = xsave_bytes_;
-  auto solved = std::make_unique<SolvedWindow>(std::move(window), models_, state);
+  window.links = limits_.links;
+  return std::make_unique<SolvedWindow>(std::move(window), models_, state);
+}
+
+bool ValueHistory::solve_next() {
+  const std::size_t end = windows_.empty() ? steps_ : windows_.back().begin;
+  if (horizon_ != 0 || (!windows_.empty() && end == 0)) return false;
+  std::size_t begin = end > limits_.window_steps ? end - limits_.window_steps : 0;
+  auto solved = solve(begin, end);
+  // The first steps may need what was just before them: the number of a system call, say.
+  constexpr std::size_t kNearBegin = 100;
+  constexpr std::array<std::size_t, 3> kMoreSteps{200, 333, 1000};
+  for (const std::size_t more : kMoreSteps) {
+    const bool short_of = solved->begin() != 0 && solved->begin() < kNearBegin;
+    if (!solved->consistent() || !short_of || begin == 0) break;
+    begin -= std::min(begin, more);
+    solved = solve(begin, end);
+  }
+  EndState& state = windows_.empty() ? end_ : *windows_.back().boundary;
   auto boundary = std::make_unique<Boundary>(*solved, state);
   consistent_ &= solved->consistent();
   if (!solved->consistent()) {

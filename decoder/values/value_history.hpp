@@ -15,6 +15,7 @@ namespace backtrail::decoder::values {
 struct HistoryLimits {
   std::size_t window_steps = 10'000;
   std::size_t most_windows = 100;
+  FrameLinks links = FrameLinks::kNone;
 };
 
 class ValueHistory {
@@ -53,6 +54,7 @@ class ValueHistory {
   };
   /// The window of a position; nullptr beyond the horizon.
   Piece* at(std::size_t position);
+  [[nodiscard]] std::unique_ptr<SolvedWindow> solve(std::size_t begin, std::size_t end);
   bool solve_next();
 
   std::size_t steps_;

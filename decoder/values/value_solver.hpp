@@ -66,8 +66,8 @@ class ValueSolver {
   void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
   void wake_around(std::uint32_t access);
   void make_refutable(std::uint32_t access);
-  [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to,
-                                        std::uint64_t granule, const Known& what) const;
+  [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
+                                        const Known& what) const;
   void spread(std::uint32_t access);
   void spread_forwards(std::uint32_t access, std::uint64_t granule);
   void spread_backwards(std::uint32_t access, std::uint64_t granule);

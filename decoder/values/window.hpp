@@ -36,12 +36,21 @@ struct Event {
   TraceeAddr interrupted;  ///< Of a signal: the instruction that would have been next.
 };
 
+/// What is taken to hold over a call and the return that belongs to it.
+enum class FrameLinks : std::uint8_t {
+  kNone,  ///< Nothing: only what follows from the instructions.
+  /// The calling convention: rsp, rbx, rbp and r12 to r15 are what they were. Knows more, and is
+  /// wrong where a function breaks the convention or something overwrote a saved register.
+  kConvention,
+};
+
 struct Window {
   std::vector<Step> steps;
   std::vector<Event> events;  ///< Ordered by `before`.
   TraceeAddr end_pc;          ///< The instruction at the end, which has not run.
   /// An upper bound of the size of the XSAVE area, in bytes.
   std::uint32_t xsave_bytes = 16384;
+  FrameLinks links = FrameLinks::kNone;
 };
 
 enum class PageKind : std::uint8_t {

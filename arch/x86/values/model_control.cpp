@@ -236,6 +236,16 @@ bool address_differs(const Decoded& decoded) {
 }
 
 bool is_opaque(const Decoded& decoded) {
+  switch (decoded.insn.mnemonic) {
+    // They touch the shadow stack pointer and the register that they show.
+    case ZYDIS_MNEMONIC_RDSSPD:
+    case ZYDIS_MNEMONIC_RDSSPQ:
+    case ZYDIS_MNEMONIC_INCSSPD:
+    case ZYDIS_MNEMONIC_INCSSPQ:
+      return false;
+    default:
+      break;
+  }
   switch (decoded.insn.meta.category) {
     case ZYDIS_CATEGORY_SYSCALL:
     case ZYDIS_CATEGORY_SYSRET:

@@ -19,7 +19,7 @@ constexpr Slot kR8 = 8;
 using Bytes = std::vector<std::uint8_t>;
 
 /// A stopped program: code at kCode, one data page, one stack page.
-class Program final : public CodeReader, public EndState {
+class Program : public CodeReader, public EndState {
  public:
   arch::Isa isa() const override { return arch::Isa::kAmd64; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
@@ -318,6 +318,48 @@ TEST(ValuesRules, ContradictionsShowThatNothingIsUnderstood) {
   const SolvedWindow solved = p.solve();
   EXPECT_FALSE(solved.consistent());
   EXPECT_EQ(solved.reg(0, kR8).mask, 0U);
+}
+
+/// A call whose callee changes rbx, and returns to `next`.
+struct WithCall : Program {
+  WithCall(TraceeAddr next, FrameLinks links) {
+    Program& p = *this;
+    p.run({0xe8, 0, 0, 0, 0});                          // call the next instruction
+    p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
+    p.run({0x48, 0x8b, 0x18});                          // mov (%rax), %rbx
+    p.run({0xc3});
+    p.window.steps.back().next = next;
+    p.window.end_pc = next;
+    p.window.links = links;
+    p.regs[x86::kRbx] = x86::known(9);
+  }
+};
+
+TEST(ValuesRules, SavedRegistersAreNotTakenToBeIntact) {
+  WithCall strict{TraceeAddr{kCode + 5}, FrameLinks::kNone};
+  EXPECT_EQ(strict.solve().reg(0, x86::kRbx).mask, 0U);
+}
+
+TEST(ValuesRules, TheConventionHoldsForExactPairsOnly) {
+  WithCall exact{TraceeAddr{kCode + 5}, FrameLinks::kConvention};
+  EXPECT_EQ(exact.solve().reg(0, x86::kRbx), x86::known(9));
+  WithCall smashed{TraceeAddr{kCode + 16}, FrameLinks::kConvention};
+  EXPECT_EQ(smashed.solve().reg(0, x86::kRbx).mask, 0U);
+  WithCall signalled{TraceeAddr{kCode + 5}, FrameLinks::kConvention};
+  signalled.window.events.push_back({2, EventKind::kSignal, signalled.window.steps[2].pc});
+  EXPECT_EQ(signalled.solve().reg(0, x86::kRbx).mask, 0U);
+}
+
+TEST(ValuesRules, AStackFromElsewhereEndsThePairs) {
+  Program p;
+  p.run({0xe8, 0, 0, 0, 0});
+  p.run({0x48, 0x8b, 0x20});  // mov (%rax), %rsp
+  p.run({0x48, 0x8b, 0x18});  // mov (%rax), %rbx
+  p.run({0xc3});
+  p.window.steps.back().next = p.window.end_pc = TraceeAddr{kCode + 5};
+  p.window.links = FrameLinks::kConvention;
+  p.regs[x86::kRbx] = x86::known(9);
+  EXPECT_EQ(p.solve().reg(0, x86::kRbx).mask, 0U);
 }
 
 }  // namespace
