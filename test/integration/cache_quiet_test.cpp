@@ -114,8 +114,11 @@ void expect_as_made(void* memory, std::size_t pages) {
   ASSERT_NE(memory, MAP_FAILED);
   const TraceeAddr begin{std::bit_cast<std::uint64_t>(memory)};
   const auto range_at = [&](const cache::QuietPages& quiet, TraceeAddr at) {
-    const auto map = cache::ExecutableMap::read(::getpid(), TraceeAddr{}, quiet);
-    const auto* range = map ? map->find(at) : nullptr;
+    const auto maps = ProcFs{}.maps(::getpid());
+    if (!maps) return cache::ExecutableMap::Range{};
+    const auto map = cache::ExecutableMap::from(*maps, TraceeAddr{}, quiet,
+                                                [](const MapEntry&) { return false; });
+    const auto* range = map.find(at);
     return range != nullptr ? *range : cache::ExecutableMap::Range{};
   };
   const auto made = range_at({}, begin);
