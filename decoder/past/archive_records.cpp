@@ -7,6 +7,9 @@ namespace backtrail::decoder {
 ArchiveRecords::ArchiveRecords(const TraceArchive::Thread& thread) : thread_{thread} {
   starts_.push_back(0);
   for (const TraceBlock& block : thread.blocks) starts_.push_back(starts_.back() + block.records);
+  if (thread.blocks.empty()) return;
+  const TraceBlock& newest = thread.blocks.back();
+  misses_end_ = newest.first + newest.records < thread.end;
 }
 
 /// Numbers in the file count lost records too; the block before ends where this one begins, or
@@ -43,6 +46,7 @@ ArchiveRecords::Unpacked& ArchiveRecords::unpacked(std::size_t block) {
 }
 
 Record ArchiveRecords::at(std::uint64_t number) {
+  if (number == starts_.back()) return gap(GapReason::kOverflow, TraceeAddr{}, thread_.pc);
   const auto behind = std::upper_bound(starts_.begin(), starts_.end(), number);
   const auto block = static_cast<std::size_t>(behind - starts_.begin()) - 1;
   return unpacked(block).records[number - starts_[block]];

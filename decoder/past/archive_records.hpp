@@ -18,7 +18,9 @@ class ArchiveRecords final : public RecordSequence {
   explicit ArchiveRecords(const TraceArchive::Thread& thread);
 
   [[nodiscard]] std::uint64_t begin() const override { return 0; }
-  [[nodiscard]] std::uint64_t end() const override { return starts_.back(); }
+  [[nodiscard]] std::uint64_t end() const override {
+    return starts_.back() + (misses_end_ ? 1U : 0U);
+  }
   Record at(std::uint64_t number) override;
 
  private:
@@ -31,6 +33,7 @@ class ArchiveRecords final : public RecordSequence {
   [[nodiscard]] bool follows_a_loss(std::size_t block) const;
 
   const TraceArchive::Thread& thread_;
+  bool misses_end_ = false;            ///< A gap follows the newest record that is there.
   std::vector<std::uint64_t> starts_;  ///< Number of each block's first record, and the end.
   std::array<Unpacked, 4> cache_;
   std::size_t latest_ = 0;  ///< Index in `cache_` of the block used last.

@@ -29,8 +29,8 @@ class CoreMemory final : public decoder::CodeReader {
   }
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
 
-  /// As read(), but only what cannot have been anything else while its mapping was there: pages that
-  /// the program may not write, and of these what is code or the mapped file's own bytes.
+  /// As read(), but only what cannot have been anything else while its mapping was there: pages
+  /// that the program may not write, and of these what is code or the mapped file's own bytes.
   std::size_t read_constant(TraceeAddr address, std::span<std::uint8_t> out);
 
   /// Where a mapped file is found, and is the one that was mapped.

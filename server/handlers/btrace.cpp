@@ -17,6 +17,8 @@ using tracee::TraceFormat;
 Reply enable(SessionContext& context, BranchTracing& tracing, TraceFormat format) {
   const auto thread = context.selected_thread();
   if (!thread) return Reply::error(btrace_error::kNoThread);
+  PastControl* past = context.target.past_control();
+  if (past != nullptr && past->in_past(*thread)) return Reply::error(btrace_error::kInPast);
   const TraceConfig config{format, format == TraceFormat::kPt ? context.state.pt_size_bytes
                                                               : context.state.bts_size_bytes};
   const auto done = tracing.enable(*thread, config);

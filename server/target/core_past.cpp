@@ -39,12 +39,12 @@ struct CorePast::ThreadPast {
 };
 
 CorePast::CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
-                   const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers)
+                   const CoreTraces& traces, const arch::x86::GdbRegisterSet& registers)
     : core_{core},
       memory_{memory},
-      archive_{archive},
+      traces_{traces},
       registers_{registers},
-      pages_{core, memory, was_alone(core, archive)},
+      pages_{core, memory, was_alone(core, traces.archive())},
       insns_{memory} {}
 
 CorePast::~CorePast() = default;
@@ -53,11 +53,11 @@ CorePast::ThreadPast* CorePast::past_of(ThreadId thread) {
   if (const auto known = threads_.find(thread.tid); known != threads_.end()) {
     return known->second.get();
   }
-  const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
-                                       &decoder::CoreThread::tid);
-  if (found == core_.threads().end()) return nullptr;
+  const decoder::CoreThread* found = traces_.find(thread);
+  if (found == nullptr) return nullptr;
   std::unique_ptr<decoder::RecordSequence> records;
-  if (const auto* trace = archive_.find(found->tid); trace != nullptr && !trace->blocks.empty()) {
+  if (const auto* trace = traces_.archive().find(found->tid);
+      trace != nullptr && !trace->blocks.empty()) {
     records = std::make_unique<decoder::ArchiveRecords>(*trace);
   } else {
     records = std::make_unique<decoder::VectorRecords>(std::vector<decoder::Record>{});
@@ -74,12 +74,13 @@ bool CorePast::in_past(ThreadId thread) const {
 
 CoreValues* CorePast::values_of(ThreadId thread) {
   ThreadPast& past = *past_of(thread);
-  if (past.values == nullptr && core_.isa() == arch::Isa::kAmd64) {
-    const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
-                                         &decoder::CoreThread::tid);
-    past.values =
-        std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline, *past.records);
-  }
+  if (past.values != nullptr || core_.isa() != arch::Isa::kAmd64) return past.values.get();
+  // Of a thread that has ended nothing is known at its end.
+  const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
+                                       &decoder::CoreThread::tid);
+  if (found == core_.threads().end()) return nullptr;
+  past.values =
+      std::make_unique<CoreValues>(pages_, *found, memory_, slots_, past.timeline, *past.records);
   return past.values.get();
 }
 

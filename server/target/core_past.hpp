@@ -16,6 +16,7 @@
 #include "decoder/trace/insn_cache.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "server/target/core_pages.hpp"
+#include "server/target/core_traces.hpp"
 #include "server/target/register_slots.hpp"
 #include "server/target/target.hpp"
 
@@ -26,8 +27,8 @@ class CoreValues;
 class CorePast final : public PastControl {
  public:
   /// All are borrowed.
-  CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
-           const decoder::TraceArchive& archive, const arch::x86::GdbRegisterSet& registers);
+  CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory, const CoreTraces& traces,
+           const arch::x86::GdbRegisterSet& registers);
   ~CorePast() override;
 
   // PastControl
@@ -67,7 +68,7 @@ class CorePast final : public PastControl {
 
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
-  const decoder::TraceArchive& archive_;
+  const CoreTraces& traces_;
   const arch::x86::GdbRegisterSet& registers_;
   RegisterSlots slots_{registers_};
   CorePages pages_;

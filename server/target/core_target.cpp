@@ -172,7 +172,7 @@ class CoreTarget final : public Target,
   CoreTraces traces_;
   CoreProcFiles proc_files_{core_};
   arch::x86::GdbRegisterSet registers_;
-  CorePast past_{core_, memory_, traces_.archive(), registers_};
+  CorePast past_{core_, memory_, traces_, registers_};
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
   std::unique_ptr<tracee::ThreadDb> thread_db_;
@@ -247,9 +247,11 @@ Result<arch::x86::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
 }
 
 KnownRegisters CoreTarget::known_registers(ThreadId thread) {
-  if (!past_.in_past(thread)) return {};
   const decoder::CoreThread* found = find(thread);
   if (found == nullptr) return {};
+  const bool ended = std::ranges::any_of(
+      traces_.ended(), [=](const decoder::CoreThread& one) { return one.tid == found->tid; });
+  if (!past_.in_past(thread) && !ended) return {};
   arch::x86::RawRegisters raw{found->user, found->xsave};
   return KnownRegisters{past_.read_registers(thread, raw)};
 }

@@ -1,9 +1,12 @@
 #pragma once
 /// @file
-/// Building blocks of instruction models; only for the .cpp files of this folder, which include
-/// Zydis first.
+/// Building blocks of instruction models; only for the files of this folder.
 
+#include <array>
 #include <optional>
+#include <span>
+
+#include <Zydis/Zydis.h>
 
 #include "arch/x86/values/evaluate.hpp"
 #include "arch/x86/values/insn_model.hpp"

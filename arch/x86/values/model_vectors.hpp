@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// Operands of vector instructions; only for the .cpp files of this folder, which include Zydis
-/// first.
+/// Operands of vector instructions; only for the files of this folder.
 
 #include "arch/x86/values/known.hpp"
 #include "arch/x86/values/model_builder.hpp"

@@ -62,7 +62,7 @@ TEST_F(PastTest, BothEndsOfTheHistoryHaveTheirNames) {
 
 TEST_F(PastTest, AThreadThatIsGoneIsAnError) {
   ask("qSupported:multiprocess+");
-  ask("Hcp1.7");
+  target.all.clear();
   EXPECT_EQ(ask("bs"), "E01");
 }
 
@@ -97,6 +97,15 @@ TEST_F(PastTest, MemoryIsWhatTheThreadSaw) {
   // The other thread stands at its end.
   ask("Hgp1.2");
   EXPECT_EQ(ask("m1000,2"), "0001");
+}
+
+TEST_F(PastTest, RecordBtraceBeginsAtTheEndOnly) {
+  ask("qSupported:multiprocess+");
+  ask("Hgp1.1");
+  target.known[first] = {};
+  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread stands in its past"));
+  target.known.clear();
+  EXPECT_EQ(ask("Qbtrace:pt"), "OK");
 }
 
 TEST_F(PastTest, AForwardMoveIsTheSelectedThreads) {

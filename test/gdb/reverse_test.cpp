@@ -1,0 +1,82 @@
+// Going backwards in `backtrail replay` by the server: no record btrace.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "test/gdb/on_program.hpp"
+#include "test/support/temporary_folder.hpp"
+
+namespace backtrail::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Reverse : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string backtrail = server_command(Peer::kUnderTest)[0];
+    const std::string core = folder / "crash.core";
+    SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior("past")},
+                         .environment = test_environment(),
+                         .working_directory = folder.path()};
+    Subprocess recorded{options};
+    ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
+    GdbOptions gdb_options;
+    gdb_options.symbols = inferior("past");
+    gdb_options.connect = false;
+    gdb = std::make_unique<GdbSession>(std::move(gdb_options));
+    gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
+  }
+
+  TemporaryFolder folder;
+  std::unique_ptr<GdbSession> gdb;
+};
+
+TEST_F(Reverse, StepsBackWithTheValuesOfVariables) {
+  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+  EXPECT_THAT(gdb->run("bt"), AllOf(HasSubstr("#0"), HasSubstr("add_up"), HasSubstr("main")));
+  EXPECT_EQ(gdb->value("count"), "4");
+  EXPECT_EQ(gdb->value("numbers[2]"), "3");
+}
+
+TEST_F(Reverse, StopsAtBreakpointsBothWays) {
+  gdb->run("break deeper");
+  for (const char* left : {"0", "1", "2", "3"}) {
+    EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1, deeper"));
+    EXPECT_EQ(gdb->value("left"), left);
+  }
+  EXPECT_THAT(gdb->run("bt"), AllOf(HasSubstr("left@entry=3)"), HasSubstr("main")));
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("Breakpoint 1, deeper"));
+  EXPECT_EQ(gdb->value("left"), "2");
+  gdb->run("delete");
+  EXPECT_THAT(gdb->run("reverse-finish"), HasSubstr("left@entry=3)"));
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("No more reverse-execution history"));
+  // All is as it was.
+  EXPECT_THAT(gdb->run("frame"), HasSubstr("main"));
+  EXPECT_THAT(gdb->run("info registers rip"), HasSubstr("rip"));
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("The program died here"));
+}
+
+TEST_F(Reverse, EndsWhereTheHistoryBegins) {
+  EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("No more reverse-execution history"));
+  EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("No more reverse-execution history"));
+  EXPECT_THAT(gdb->run("set var $rax = 1"), HasSubstr("cannot be changed"));
+}
+
+TEST_F(Reverse, RecordBtraceWantsTheEnd) {
+  gdb->run("reverse-stepi");
+  EXPECT_THAT(gdb->run("record btrace"), HasSubstr("stands in its past"));
+  gdb->run("stepi");
+  EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("stands in its past")));
+  EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("add_up"));
+  gdb->run("record stop");
+  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+}
+
+}  // namespace
+}  // namespace backtrail::test
