@@ -73,7 +73,11 @@ TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   EXPECT_THAT(gdb->run("record btrace"), HasSubstr("stands in its past"));
   gdb->run("stepi");
   EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("stands in its past")));
-  EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("add_up"));
+  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+  EXPECT_THAT(gdb->run("info args"), HasSubstr("<unavailable>"));
+  // Else gdb 13 goes on from a pc that the server never was at, and ends in an assertion of its
+  // own.
+  gdb->run("record goto end");
   gdb->run("record stop");
   EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
 }
