@@ -31,11 +31,14 @@ bool begins_with_one_of(std::string_view name, std::span<const std::string_view>
 }
 
 bool is_of_run_time(const SignatureFrame& frame) {
-  return begins_with_one_of(frame.module, kLibraries) ||
-         begins_with_one_of(frame.function, kReporters);
+  return is_run_time_library(frame.module) || begins_with_one_of(frame.function, kReporters);
 }
 
 }  // namespace
+
+bool is_run_time_library(std::string_view module) {
+  return begins_with_one_of(module, kLibraries);
+}
 
 std::string crash_signature(std::span<const SignatureFrame> frames, const std::string& end) {
   const auto own = std::find_if_not(frames.begin(), frames.end(), is_of_run_time);

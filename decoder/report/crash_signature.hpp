@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace backtrail::decoder {
 
@@ -11,6 +12,10 @@ struct SignatureFrame {
   std::string function;
   std::string module;  ///< "libc.so.6"; empty: no file.
 };
+
+/// libc, the loader, libstdc++ and such, which are no program's own. `module` is "libc.so.6", or a
+/// place in it.
+[[nodiscard]] bool is_run_time_library(std::string_view module);
 
 /// "SIGSEGV read_item < read_all < main": how it ended, and the innermost few functions, without
 /// those of run-time libraries that report an error or were called with a bad argument. Neither

@@ -139,27 +139,53 @@ FailureCall find_failure(std::span<const Call> calls, Symbols& symbols, FailureS
   return out;
 }
 
-std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
-                                    std::uint64_t most, Symbols& symbols) {
-  std::unordered_map<TraceeAddr, bool> failures;  // By where a branch led.
-  const auto is_failure = [&](TraceeAddr to) {
-    const auto [known, is_new] = failures.try_emplace(to, false);
+namespace {
+
+/// The signs of the functions that branches lead to.
+class BranchSigns {
+ public:
+  explicit BranchSigns(Symbols& symbols) : symbols_{symbols} {}
+
+  FailureSign of(TraceeAddr to) {
+    const auto [known, is_new] = signs_.try_emplace(to, FailureSign::kNone);
     if (is_new) {
-      const FunctionRef function = symbols.at(to);
-      known->second = function.known() && function.entry == to &&
-                      failure_sign(symbols.function_name(function.id)) == FailureSign::kSure;
+      const FunctionRef function = symbols_.at(to);
+      if (function.known() && function.entry == to) {
+        known->second = failure_sign(symbols_.function_name(function.id));
+      }
     }
     return known->second;
-  };
+  }
+
+ private:
+  Symbols& symbols_;
+  std::unordered_map<TraceeAddr, FailureSign> signs_;  // By where a branch led.
+};
+
+}  // namespace
+
+std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
+                                    std::uint64_t most, Symbols& symbols) {
+  BranchSigns signs{symbols};
   std::uint64_t records = 0;
   std::uint64_t oldest = 0;  // Records up to it, and it.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;
-      if (oldest == 0 && is_failure(record.to)) oldest = records;
+      if (oldest == 0 && signs.of(record.to) == FailureSign::kSure) oldest = records;
     }
   });
   return oldest == 0 ? 0 : records - oldest + 1;
+}
+
+unsigned failure_weight(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,
+                        Symbols& symbols) {
+  BranchSigns signs{symbols};
+  unsigned seen = 0;
+  archive.visit(tid, most, [&](std::span<const Record> some) {
+    for (const Record& record : some) seen |= 1U << static_cast<unsigned>(signs.of(record.to));
+  });
+  return seen & ~1U;  // Stronger signs are higher bits; the lowest says nothing.
 }
 
 TraceeAddr made_at(std::span<const Call> calls, std::size_t index) {

@@ -42,6 +42,12 @@ struct FailureCall {
 [[nodiscard]] std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
                                                   std::uint64_t most, Symbols& symbols);
 
+/// How strongly what the last `most` records, or a few more, led to tells of a failure; 0: not at
+/// all. More signs of different kinds weigh more: a thread that failed and left is worse than those
+/// that only left.
+[[nodiscard]] unsigned failure_weight(const TraceArchive& archive, std::uint32_t tid,
+                                      std::uint64_t most, Symbols& symbols);
+
 /// Where a call was made: if it took the place of another by a jump, where that one was.
 [[nodiscard]] TraceeAddr made_at(std::span<const Call> calls, std::size_t index);
 

@@ -361,8 +361,11 @@ class Builder {
   std::vector<CoreThread> shown_ended(Report& report) {
     std::vector<CoreThread> out = ended_threads(core_, archive_);
     if (out.size() <= kMostEnded) return out;
-    std::stable_partition(out.begin(), out.end(),
-                          [&](const CoreThread& thread) { return since_failure(thread.tid) != 0; });
+    std::map<std::uint32_t, unsigned> weights;
+    for (const CoreThread& thread : out) weights[thread.tid] = failure_weight(thread.tid);
+    std::stable_sort(out.begin(), out.end(), [&](const CoreThread& a, const CoreThread& b) {
+      return weights.at(a.tid) > weights.at(b.tid);
+    });
     report.notes.push_back(
         fmt::format("{} more threads that had ended are in the file: backtrail info lists them",
                     out.size() - kMostEnded));
@@ -375,6 +378,13 @@ class Builder {
     if (most == 0) return 0;
     scan_left_ -= std::min(most, archive_.find(tid)->records);
     return records_since_failure(archive_, tid, most, symbols_);
+  }
+
+  unsigned failure_weight(std::uint32_t tid) {
+    const std::uint64_t most = std::min(kFailureLook, scan_left_);
+    if (most == 0) return 0;
+    scan_left_ -= std::min(most, archive_.find(tid)->records);
+    return decoder::failure_weight(archive_, tid, most, symbols_);
   }
 
   ReportThread build_ended(const CoreThread& thread, std::size_t calls) {
@@ -433,6 +443,11 @@ class Builder {
                     [&](const OffMark& off) { return off.position < traced.numbered_from(); });
       std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
       const std::size_t calls = count_calls(rows, traced.calls);
+      // What libraries do when a thread ends would hide what it did itself.
+      if (out.ended) {
+        wanted = std::max(wanted, calls_with_own({traced.calls, traced.gaps, rows, offs}, symbols_,
+                                                 wanted, options_.calls));
+      }
       const bool enough = calls > wanted || traced.records >= out.recorded || !grows;
       if (!enough && look < kLongestLook) continue;
       out.looked_at = traced.records;

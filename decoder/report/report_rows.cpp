@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "decoder/report/crash_signature.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
@@ -220,6 +222,19 @@ std::size_t add_stack(const RowSource& source, std::size_t at, RowWriter& writer
 std::size_t count_calls(std::span<const FoldedRow> rows, std::span<const Call> calls) {
   return static_cast<std::size_t>(std::count_if(
       rows.begin(), rows.end(), [&](const auto& row) { return is_traced_call(row, calls); }));
+}
+
+std::size_t calls_with_own(const RowSource& source, const Symbols& symbols, std::size_t own,
+                           std::size_t most) {
+  std::size_t count = 0;
+  for (std::size_t at = source.rows.size(); at > 0 && own > 0 && count < most; --at) {
+    const FoldedRow& row = source.rows[at - 1];
+    if (!is_traced_call(row, source.calls)) continue;
+    ++count;
+    const Call& call = source.calls[row.index];
+    if (!is_run_time_library(symbols.module_place(call.first))) --own;
+  }
+  return own == 0 ? count : most;
 }
 
 std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols, std::size_t most) {

@@ -26,6 +26,11 @@ struct RowSource {
 /// How many rows are calls that the trace tells of.
 [[nodiscard]] std::size_t count_calls(std::span<const FoldedRow> rows, std::span<const Call> calls);
 
+/// How many of the last calls there are from the newest on to the `own`th that is not of a run-time
+/// library; `most` if there are not so many among the last `most`.
+[[nodiscard]] std::size_t calls_with_own(const RowSource& source, const Symbols& symbols,
+                                         std::size_t own, std::size_t most);
+
 /// A gap as a sentence.
 [[nodiscard]] std::string gap_text(const Record& gap);
 

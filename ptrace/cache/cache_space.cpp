@@ -337,10 +337,17 @@ bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_
     MapEntry map;
     map.inode = range.inode;
     map.path = range.path;
-    if ((range.may_change && !range.own) || !is_of_it(map)) continue;
+    const bool is_looked_at = range.may_change && !range.own && !keeps_copies(range);
+    if (is_looked_at || !is_of_it(map)) continue;
     is_code = true;
     change_mappings({range.begin, range.end, true});
   }
+  std::erase_if(let_go_, [&](const ExecutableMap::Range& file) {
+    MapEntry map;
+    map.inode = file.inode;
+    map.path = file.path;
+    return is_of_it(map);
+  });
   return is_code;
 }
 
@@ -363,7 +370,7 @@ Result<std::vector<MapEntry>> CacheSpace::read_maps() {
 Result<ExecutableMap> CacheSpace::read_mappings() {
   BT_TRY(const std::vector<MapEntry> maps, read_maps());
   CodeWriters& writers = process_.code_writers();
-  const bool all_change = kernel_writes_ && writers.watches_writes();
+  const bool all_change = all_may_change();
   CodeWriters::Looked looked{process_.pid(), maps};
   const auto may_change = [&](const MapEntry& map) {
     if (all_change || map.inode == 0) return all_change;

@@ -175,6 +175,15 @@ class CacheSpace {
   std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
   Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
   [[nodiscard]] bool is_quiet(TraceeAddr address) const;
+  [[nodiscard]] bool is_quiet_page(TraceeAddr address) const;
+  /// What the process wrote in that memory changes by nothing but its own writes.
+  [[nodiscard]] bool keeps_copies(const ExecutableMap::Range& range) const;
+  /// The file beneath has been open for writing: where it is not any more, the memory keeps copies.
+  bool let_keep_copies(Thread& thread, const ExecutableMap::Range& range);
+  /// Whether a page that is due may become quiet.
+  bool is_settled(Thread& thread, TraceeAddr page);
+  /// Every page may change at any time.
+  [[nodiscard]] bool all_may_change() const;
   /// Translations of what is not as it was.
   void drop_changed(const WrittenPage& page);
   void look_for_section(TraceeAddr descriptor);
@@ -191,6 +200,8 @@ class CacheSpace {
   ExecutableMap executable_;
   ExitProfile profile_;
   QuietPages quiet_;
+  /// Memory of files that were open for writing, and were let go.
+  std::vector<ExecutableMap::Range> let_go_;
   int awake_ = 0;
   std::bitset<kMaxThreads> slots_;
   std::vector<std::size_t> free_areas_;

@@ -4,12 +4,17 @@
 #include <array>
 #include <string_view>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/code_writers.hpp"
 #include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -23,6 +28,28 @@ constexpr std::uint64_t kReach = arch::kMaxInsnBytes - 1;
 constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
 constexpr std::uint64_t kProgram = kQuiet | PROT_WRITE;
 
+/// Of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+constexpr std::uint64_t kIsPresent = 1ULL << 63;
+constexpr std::uint64_t kIsOfFile = 1ULL << 61;
+
+/// Whether the page of a private mapping is not the file's any more. False where that cannot be
+/// told.
+bool is_copy(pid_t tid, TraceeAddr page) {
+  const UniqueFd map{::open(ProcFs{}.path(tid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
+  std::uint64_t entry = 0;
+  const auto at = static_cast<off_t>(page.value() / QuietPages::kPageBytes * sizeof entry);
+  return map && ::pread(map.get(), &entry, sizeof entry, at) == sizeof entry &&
+         (entry & kIsPresent) != 0 && (entry & kIsOfFile) == 0;
+}
+
+bool is_same_file(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
+  return a.device == b.device && a.inode == b.inode && a.path == b.path;
+}
+
+bool may_be_quiet(const ExecutableMap::Range& range) {
+  return range.own || range.copies;
+}
+
 Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& ranges,
                      std::uint64_t protection) {
   if (ranges.empty()) return {};
@@ -35,10 +62,40 @@ Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& range
 
 }  // namespace
 
-bool CacheSpace::is_quiet(TraceeAddr address) const {
+bool CacheSpace::all_may_change() const {
+  return kernel_writes_ && process_.code_writers().watches_writes();
+}
+
+bool CacheSpace::keeps_copies(const ExecutableMap::Range& range) const {
+  return range.copies && !all_may_change() &&
+         std::any_of(let_go_.begin(), let_go_.end(),
+                     [&](const auto& file) { return is_same_file(file, range); });
+}
+
+bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& range) {
+  if (keeps_copies(range)) return true;
+  MapEntry map;
+  map.inode = range.inode;
+  map.path = range.path;
+  if (all_may_change() || !process_.code_writers().is_let_go(map)) return false;
+  // Pages may be quiet from before the file was opened again, and who had it open may have made it
+  // shorter: that takes copies away.
+  const auto ranges = executable_.ranges();
+  for (const auto& each : ranges) {
+    if (is_same_file(each, range) && !end_quiet(thread, each.begin, each.end)) return false;
+  }
+  let_go_.push_back(range);
+  return true;
+}
+
+bool CacheSpace::is_quiet_page(TraceeAddr address) const {
   const auto* range = executable_.find(address);
-  if (range == nullptr || !range->own || !quiet_.is_kept(address)) return false;
-  if (quiet_.is_kept(address + kReach)) return true;
+  return range != nullptr && (range->own || keeps_copies(*range)) && quiet_.is_kept(address);
+}
+
+bool CacheSpace::is_quiet(TraceeAddr address) const {
+  if (!is_quiet_page(address)) return false;
+  if (is_quiet_page(address + kReach)) return true;
   const auto* next = executable_.find(address + kReach);
   return next == nullptr || !next->may_change;
 }
@@ -46,25 +103,41 @@ bool CacheSpace::is_quiet(TraceeAddr address) const {
 void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log) {
   if (awake_ != 0 || forbidden() || process_.lifted_for_vfork || log.empty()) return;
   const auto& ranges = executable_.ranges();
-  if (std::none_of(ranges.begin(), ranges.end(), [](const auto& range) { return range.own; })) {
-    return;
-  }
+  if (std::none_of(ranges.begin(), ranges.end(), may_be_quiet)) return;
   for (std::size_t i = 0; i < kSamples; ++i) {
     const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
     if (!exit) continue;
     const auto* range = executable_.find(exit->block.head);
-    if (range != nullptr && range->own) quiet_.ran(exit->block.head);
+    if (range != nullptr && may_be_quiet(*range)) quiet_.ran(exit->block.head);
   }
-  const auto due = quiet_.take_due([this](TraceeAddr page) {
+  auto due = quiet_.take_due([this](TraceeAddr page) {
     std::array<std::uint8_t, QuietPages::kPageBytes> bytes{};
     const std::size_t count = process_.read_code(page, bytes);
     const void* data = bytes.data();
     return std::hash<std::string_view>{}({static_cast<const char*>(data), count});
   });
+  std::vector<ExecutableMap::Range> held;  // their files are open, which takes long to find out
+  std::erase_if(due, [&](TraceeAddr page) {
+    const auto* range = executable_.find(page);
+    const bool is_held = range != nullptr &&
+                         std::any_of(held.begin(), held.end(),
+                                     [&](const auto& each) { return is_same_file(each, *range); });
+    if (!is_held && is_settled(thread, page)) return false;
+    if (!is_held && range != nullptr && !keeps_copies(*range)) held.push_back(*range);
+    quiet_.put_off(page);
+    return true;
+  });
   if (due.empty()) return;
   if (const auto made = make_quiet(thread, due); !made) {
     log::ptrace().debug("tid={}: {}", thread.tid(), made.error().message());
   }
+}
+
+bool CacheSpace::is_settled(Thread& thread, TraceeAddr page) {
+  const auto* found = executable_.find(page);
+  if (found == nullptr || found->own) return true;
+  const ExecutableMap::Range range = *found;
+  return range.copies && let_keep_copies(thread, range) && is_copy(thread.tid(), page);
 }
 
 Result<void> CacheSpace::make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages) {

@@ -1,6 +1,8 @@
 #include "ptrace/cache/code_writers.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_space.hpp"
 #include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -68,7 +71,11 @@ void CodeWriters::note_file(const OpenFile& file) {
         [&](const MapEntry& map) { return is_same(opened, map); });
   }
   if (is_code) {
-    changing_.push_back(std::move(opened));
+    // One that had been let go is there already.
+    const bool known = std::any_of(changing_.begin(), changing_.end(), [&](const File& other) {
+      return other.inode == opened.inode && other.path == opened.path;
+    });
+    if (!known) changing_.push_back(std::move(opened));
     return;
   }
   if (opened_.size() == kMostOpened) opened_.pop_front();
@@ -105,6 +112,31 @@ bool CodeWriters::is_open_elsewhere(const MapEntry& map, pid_t but) const {
     return std::any_of(files.begin(), files.end(), [&](const OpenFile& file) {
       return is_same({file.inode, file.path}, map);
     });
+  });
+}
+
+bool CodeWriters::is_let_go(const MapEntry& map) const {
+  const auto is_this = [&](const auto& file) { return is_same({file.inode, file.path}, map); };
+  const auto is_open_in = [&](pid_t tid) {
+    // Who may not list them is told of none.
+    std::error_code error;
+    const std::filesystem::directory_iterator descriptors{ProcFs{}.path(tid, "fd"), error};
+    if (error) return true;
+    const auto files = files_open_for_writing(tid);
+    return std::any_of(files.begin(), files.end(), is_this);
+  };
+  return std::none_of(processes_.begin(), processes_.end(), [&](const Process* process) {
+    const auto maps = ProcFs{}.maps(process->pid());
+    if (!maps || std::any_of(maps->begin(), maps->end(), [&](const MapEntry& other) {
+          return other.shared && is_this(other);
+        })) {
+      return true;
+    }
+    // Threads may have descriptors of their own.
+    const auto& threads = process->threads();
+    return threads.empty() || std::any_of(threads.begin(), threads.end(), [&](const auto& thread) {
+             return is_open_in(thread->tid());
+           });
   });
 }
 

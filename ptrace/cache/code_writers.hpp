@@ -49,6 +49,9 @@ class CodeWriters {
   /// Whether the file of a private mapping may change while it is mapped.
   /// @param is_new  It was not mapped when the process was looked at last.
   [[nodiscard]] bool may_change(const MapEntry& map, bool is_new, Looked& looked);
+  /// Whether no process of the tree has the file of the mapping open for writing, or mapped shared.
+  /// False where that cannot be told. Looks at all descriptors of all threads: not for often.
+  [[nodiscard]] bool is_let_go(const MapEntry& map) const;
 
  private:
   struct File {

@@ -73,10 +73,12 @@ ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr 
     result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
     if (!map.read || map.start == ours.value()) continue;
     const bool is_written_elsewhere = !map.shared && may_change(map);
+    const bool is_written_here = map.write && is_own(map);
     result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset,
                               makedev(map.device_major, map.device_minor), map.inode, map.path,
                               map.write || map.shared || is_written_elsewhere,
-                              map.write && is_own(map) && !is_written_elsewhere});
+                              is_written_here && !is_written_elsewhere,
+                              is_written_here && is_written_elsewhere && map.inode != 0});
   }
   return result;
 }

@@ -40,6 +40,9 @@ class ExecutableMap {
     bool may_change = false;
     /// Nobody but the process can write it, and only here.
     bool own = false;
+    /// Only the process can write it, but the file beneath may change: pages that the process has
+    /// written are copies of its own, the others are as the file is.
+    bool copies = false;
   };
 
   [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }

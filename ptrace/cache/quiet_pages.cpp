@@ -59,11 +59,16 @@ bool QuietPages::written(TraceeAddr at) {
   Candidate& candidate = candidates_[page_of(at)];
   candidate.credit -= kWriteCost;
   if (candidate.credit > 0) return false;
+  put_off(at);
+  candidate.credit = kFirstCredit;
+  return true;
+}
+
+void QuietPages::put_off(TraceeAddr at) {
+  Candidate& candidate = candidates_[page_of(at)];
   candidate.needed = std::min(candidate.needed * kPatienceFactor, kMostPatience);
   candidate.content.reset();
   candidate.seen = 0;
-  candidate.credit = kFirstCredit;
-  return true;
 }
 
 bool QuietPages::is_kept(TraceeAddr at) const {

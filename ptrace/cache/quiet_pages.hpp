@@ -32,6 +32,8 @@ class QuietPages {
   /// The program writes there. True when it does so too often for how often the page runs, and
   /// should be let: the next time, the page will take longer.
   bool written(TraceeAddr at);
+  /// The page was due, and cannot be taken now: the next time, it will take longer.
+  void put_off(TraceeAddr at);
   /// The permission was given back for a moment; what is made of the page meanwhile is not to last.
   void open(TraceeAddr page) { ++open_[page_of(page)].times; }
   /// True when something was asked of it meanwhile.

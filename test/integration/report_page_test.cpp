@@ -124,8 +124,8 @@ TEST_F(ReportPage, OfASanitizersReportOpensAtItsCause) {
 
 TEST_F(ReportPage, OfADeepRecursionFoldsCallers) {
   const std::string told = walk("crashes", {"overflow"});
-  EXPECT_THAT(told, ContainsRegex("callers: deeper \xC3\x97 [0-9,]+ crashes.c:23 &lt; main "
-                                  "crashes.c:170"));
+  EXPECT_THAT(told, ContainsRegex("callers: deeper \xC3\x97 [0-9,]+ crashes.c:[0-9]+ &lt; main "
+                                  "crashes.c:[0-9]+"));
 }
 
 }  // namespace

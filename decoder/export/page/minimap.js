@@ -62,7 +62,10 @@ class MiniMap {
     context.drawImage(this.image, 0, 0, width, height);
     const x = (p) => (p - lanes.beginOf(thread)) / Math.max(1, thread.total - lanes.beginOf(thread)) * width;
     context.fillStyle = lanes.dimColor;
-    for (const [place] of (thread.gaps || []).slice(-500)) context.fillRect(x(place), height - 4, 2, 4);
+    for (const [place] of (thread.gaps || []).slice(-500)) {
+      // One at the end stands beside the crash's mark.
+      context.fillRect(Math.min(x(place), width - 4), height - 4, 2, 4);
+    }
     if (thread.died) {
       context.fillStyle = lanes.crashColor;
       context.fillRect(width - 2, 0, 2, height);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ptrace/tracee/launch.hpp"
+#include "ptrace/tracee/launch_child.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -39,9 +40,9 @@ TEST(LaunchFailure, IsToldInOneSentence) {
   EXPECT_EQ(text(errno_error(EISDIR, "find the program")), "prog: is a directory");
   EXPECT_NE(text(make_error(TraceErrc::kUnsupported, "inspect the program")).find("another CPU"),
             std::string::npos);
-  EXPECT_NE(text(errno_error(EPERM, "ptrace(PTRACE_SEIZE)")).find("SYS_PTRACE"), std::string::npos);
-  EXPECT_EQ(text(errno_error(EPERM, "ptrace(PTRACE_SEIZE)")).find("emulator"), std::string::npos);
-  EXPECT_NE(text(errno_error(ENOSYS, "ptrace(PTRACE_SEIZE)")).find("emulator"), std::string::npos);
+  EXPECT_NE(text(errno_error(EPERM, kTraceRefused)).find("SYS_PTRACE"), std::string::npos);
+  EXPECT_EQ(text(errno_error(EPERM, kTraceRefused)).find("emulator"), std::string::npos);
+  EXPECT_NE(text(errno_error(ENOSYS, kTraceRefused)).find("emulator"), std::string::npos);
   EXPECT_FALSE(startup_end(errno_error(ENOENT, "find the program")));
 }
 

@@ -45,5 +45,15 @@ TEST(CrashSignature, ALibraryAloneIsBetterThanNothing) {
   EXPECT_EQ(crash_signature({}, "exit 3"), "exit 3");
 }
 
+TEST(CrashSignature, RunTimeLibrariesAreKnownByName) {
+  for (const char* module :
+       {"libc.so.6+0x123", "libstdc++.so.6.0.30+0xd4490", "ld-linux-x86-64.so.2"}) {
+    EXPECT_TRUE(is_run_time_library(module)) << module;
+  }
+  for (const char* module : {"", "program+0x1", "libcrypto.so.3+0x5"}) {
+    EXPECT_FALSE(is_run_time_library(module)) << module;
+  }
+}
+
 }  // namespace
 }  // namespace backtrail::decoder
