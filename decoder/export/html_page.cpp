@@ -130,7 +130,7 @@ class PageWriter {
     add_cause(lanes, about);
     sink_(island(std::move(about)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");
-    sink_(page_script);
+    for (const std::string_view script : page_scripts) sink_(script);
     sink_("})();\n</script>\n</body></html>\n");
   }
 

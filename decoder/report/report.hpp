@@ -75,26 +75,26 @@ struct ReportInterrupted {
 
 struct ReportThread {
   std::uint32_t tid = 0;
-  std::string name;
   bool died = false;
-  bool ended = false;       ///< Before the file was written; `place` is empty.
+  bool ended = false;          ///< Before the file was written; `place` is empty.
+  bool arrived = false;        ///< `from` is the branch that went to the pc.
+  bool lost_is_exact = false;  ///< Else at least so many.
+  bool lost_between_is_exact = true;
+  /// The stack's callers are known, up to the thread's first function.
+  bool stack_complete = false;
+  std::string name;
   ReportPlace place;        ///< Its pc.
   std::string instruction;  ///< At its pc; empty: unreadable.
-  bool arrived = false;     ///< `from` is the branch that went to the pc.
   ReportPlace from;
   std::string from_instruction;
   std::uint64_t recorded = 0;      ///< Branches in the file.
   std::uint64_t lost = 0;          ///< Older ones that were not kept.
-  bool lost_is_exact = false;      ///< Else at least so many.
   std::uint64_t lost_between = 0;  ///< Newer ones that were lost while it was recorded.
-  bool lost_between_is_exact = true;
-  std::uint64_t missing = 0;  ///< Records of blocks that are damaged or not in the file.
-  std::uint64_t looked_at = 0;
-  std::uint64_t calls = 0;         ///< In those.
-  std::uint64_t earlier_rows = 0;  ///< In front of `rows`, but for those before `interrupted`.
-  /// The stack's callers are known, up to the thread's first function.
-  bool stack_complete = false;
-  std::string stack_problem;  ///< Why it is not complete: a sentence without a full stop.
+  std::uint64_t missing = 0;       ///< Records of blocks that are damaged or not in the file.
+  std::uint64_t looked_at = 0;     ///< Branches that `calls` were made from.
+  std::uint64_t calls = 0;
+  std::uint64_t earlier_rows = 0;  ///< Before `rows`, but for those before `interrupted`.
+  std::string stack_problem;  ///< Why the stack is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
   /// Of the thread that died, failed or ended.
   std::optional<ReportInterrupted> interrupted;

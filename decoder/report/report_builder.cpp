@@ -177,7 +177,7 @@ class Builder {
 
   /// How it ended, in a word or two.
   [[nodiscard]] std::string end_word() const {
-    const std::string reason = fact("reason");
+    std::string reason = fact("reason");
     if (reason == "exit") return "exit " + fact("exit-status");
     if (!reason.empty() && reason != "signal") return reason;
     return signal_name(core_.threads().front().signal);

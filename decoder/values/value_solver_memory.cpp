@@ -135,9 +135,9 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
   const auto note = [&](const Known& what, std::uint64_t bits) {
     agree &= result.learn(what.value & bits, what.mask & bits);
   };
-  static const Granule kEmpty;
+  static const Granule no_accesses;
   const Granule* found = lists_.find(granule);
-  const auto& list = (found == nullptr ? kEmpty : *found).accesses;
+  const auto& list = (found == nullptr ? no_accesses : *found).accesses;
   const auto middle = std::lower_bound(list.begin(), list.end(), now);
 
   const std::uint32_t next = barriers_.next(now, granule);

@@ -58,7 +58,7 @@ std::map<pid_t, std::string> names_of(const std::vector<pid_t>& threads) {
 /// history. Of one whose history is gone there may be what was kept before a report.
 void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeeper::Reports* reports,
                std::vector<tracee::CoreTrace>& out) {
-  static const decoder::RecordRing kEmpty{1};
+  static const decoder::RecordRing no_records{1};
   for (EndedThreads::Ended* thread : ended) {
     const decoder::RecordRing& ring = thread->trace->records();
     tracee::CoreTrace trace = core_trace({.tid = thread->tid,
@@ -77,7 +77,7 @@ void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeepe
     };
     if (std::none_of(out.begin(), out.end(), is_its)) {
       out.push_back(core_trace(
-          {.tid = report->tid, .ring = &kEmpty, .lost = report->position, .reports = reports}));
+          {.tid = report->tid, .ring = &no_records, .lost = report->position, .reports = reports}));
     }
   }
 }

@@ -74,7 +74,8 @@ bool is_made_by_rustc(const std::string& path) {
     std::array<char, 9> name{};
     if (!read_at(bytes, header.e_shoff + i * sizeof section, section)) return false;
     if (!read_at(bytes, names.sh_offset + section.sh_name, name)) continue;
-    if (std::string_view{name.data(), name.size()} != std::string_view{".comment", 9}) continue;
+    if (std::string_view{name.data(), name.size()} != std::string_view{".comment\0", name.size()})
+      continue;
     if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
       return false;
     }

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kProgram = BT_INFERIOR_DIR "/all_of_it";
-const std::string kRounds = kSanitized ? "20000" : "2000000";
+const std::string many_rounds = kSanitized ? "20000" : "2000000";
 
 std::uint64_t sum_of(const std::string& text, const std::string& pattern) {
   std::uint64_t sum = 0;
@@ -74,7 +74,7 @@ class EveryBranch : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryBranch, IsInTheFile) {
   const TemporaryFolder folder;
-  const std::string rounds = GetParam() == std::string{"many"} ? "200" : kRounds;
+  const std::string rounds = GetParam() == std::string{"many"} ? "200" : many_rounds;
   expect_all(record_all(folder / "x.core", {}, {kProgram, GetParam(), rounds}));
 }
 
@@ -92,7 +92,7 @@ TEST(AllBranches, AreThereOnABusyMachine) {
   const Words spin = shell("while :; do :; done");
   const auto one = start(spin);
   const auto other = start(spin);
-  expect_all(record_all(folder / "x.core", {}, {kProgram, "threads", kRounds}));
+  expect_all(record_all(folder / "x.core", {}, {kProgram, "threads", many_rounds}));
   one->signal(SIGKILL);
   other->signal(SIGKILL);
 }
@@ -112,7 +112,7 @@ void expect_the_end(const std::string& file, const Counted& counted) {
 TEST(AllBranches, OfALimitedDiskAreTheNewest) {
   const TemporaryFolder folder;
   const Counted counted =
-      record_all(folder / "x.core", {"--max-disk", "300k"}, {kProgram, "ended", kRounds});
+      record_all(folder / "x.core", {"--max-disk", "300k"}, {kProgram, "ended", many_rounds});
   expect_the_end(folder / "x.core", counted);
   struct stat file {};
   ASSERT_EQ(::stat((folder / "x.core").c_str(), &file), 0);
@@ -152,14 +152,14 @@ TEST_P(AlmostFullDisk, KeepsTheNewestBranchesAndTheStacks) {
   if (!disk.mounted()) GTEST_SKIP() << "only root may mount a disk that is soon full";
   disk.leave_free(GetParam());
   const std::string file = disk.file("x.core");
-  const Counted all = record_all(file, {}, {kProgram, "ended", kRounds});
+  const Counted all = record_all(file, {}, {kProgram, "ended", many_rounds});
   expect_the_end(file, all);
   EXPECT_THAT(run({"gdb", "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt",
                    kProgram, file})
                   .output,
               AllOf(HasSubstr("culprit"), HasSubstr("main")));
   ::unlink(file.c_str());
-  (void)record({"-o", file, "--", kProgram, "ended", kRounds});
+  (void)record({"-o", file, "--", kProgram, "ended", many_rounds});
   // A part of the disk is left to others, and runs differ a little.
   const std::uint64_t plain =
       sum_of(run({BT_BACKTRAIL, "info", file}).output, "([0-9]+) branches in");
@@ -190,8 +190,8 @@ TEST(AllBranches, LeaveThePartOfADiskThatOthersNeed) {
   if (!disk.mounted()) GTEST_SKIP() << "only root may mount a disk that is soon full";
   disk.leave_free(4000);
   const std::string script =
-      fmt::format("{} alone {}; head -c 100000 /dev/zero > {} && echo written", kProgram, kRounds,
-                  disk.file("output"));
+      fmt::format("{} alone {}; head -c 100000 /dev/zero > {} && echo written", kProgram,
+                  many_rounds, disk.file("output"));
   EXPECT_THAT(record({"--all", "-o", disk.file("x.core"), "--", "/bin/sh", "-c", script}).output,
               HasSubstr("written"));
 }

@@ -29,7 +29,7 @@ class ReportPage : public test::ReportFixture {
         run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
              "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
              "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / "x.html")});
-    const std::string told = dom.substr(std::min(dom.find("<pre id=\"told\">"), dom.size()));
+    std::string told = dom.substr(std::min(dom.find("<pre id=\"told\">"), dom.size()));
     EXPECT_THAT(told, AllOf(HasSubstr("cause: "), HasSubstr("help: true; true"),
                             Not(HasSubstr("failed: "))));
     return told;

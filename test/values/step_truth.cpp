@@ -1,6 +1,7 @@
 #include "step_truth.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <bit>
 #include <csignal>
 #include <cstdlib>
 
@@ -53,6 +55,7 @@ TruthRun::~TruthRun() {
 
 void TruthRun::start(const std::vector<std::string>& command, bool from_trap) {
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_ = ::fork();
@@ -131,7 +134,7 @@ bool TruthRun::read_state(General& state) {
 
 std::size_t TruthRun::peek(std::uint64_t address, void* out, std::size_t bytes) const {
   iovec local{out, bytes};
-  iovec remote{reinterpret_cast<void*>(address), bytes};
+  iovec remote{std::bit_cast<void*>(address), bytes};
   const ssize_t got = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
   return got < 0 ? 0 : static_cast<std::size_t>(got);
 }

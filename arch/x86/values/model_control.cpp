@@ -225,7 +225,6 @@ bool address_differs(const Decoded& decoded) {
   const Operand& first = decoded.operands[0];
   switch (decoded.insn.mnemonic) {
     case ZYDIS_MNEMONIC_POP:
-      return ModelBuilder::is_memory(first);
     case ZYDIS_MNEMONIC_BTS:
     case ZYDIS_MNEMONIC_BTR:
     case ZYDIS_MNEMONIC_BTC:

@@ -51,8 +51,8 @@ void wait_until_done() {
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  std::vector<std::thread> all;
-  for (int i = 0; i < threads; ++i) all.emplace_back(wait_until_done);
+  std::vector<std::thread> all(static_cast<std::size_t>(threads));
+  for (std::thread& thread : all) thread = std::thread{wait_until_done};
   {
     std::unique_lock<std::mutex> hold{lock};
     while (waiting < threads) changed.wait(hold);

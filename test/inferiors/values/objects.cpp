@@ -59,5 +59,7 @@ int main() {
   } catch (int n) {
     total += n;
   }
-  *reinterpret_cast<volatile int*>(total == -1 ? 8 : 0) = static_cast<int>(text.size());
+  static volatile int somewhere = 0;
+  volatile int* volatile place = total == -1 ? &somewhere : nullptr;
+  *place = static_cast<int>(text.size());
 }

@@ -57,15 +57,15 @@ class Program : public CodeReader, public EndState {
   ModelCache models{*this, 1024};
 };
 
-const Bytes kMovRaxData{0x48, 0xc7, 0xc0, 0x00, 0x00, 0x60, 0x00};  // mov $kData, %rax
-const Bytes kLoadRcx{0x48, 0x8b, 0x08};                             // mov (%rax), %rcx
-const Bytes kStoreToRdx{0x48, 0x89, 0x32};                          // mov %rsi, (%rdx)
-const Bytes kSyscall{0x0f, 0x05};
-const Bytes kAddRbx1{0x48, 0x83, 0xc3, 0x01};
+const Bytes mov_rax_data{0x48, 0xc7, 0xc0, 0x00, 0x00, 0x60, 0x00};  // mov $kData, %rax
+const Bytes load_rcx{0x48, 0x8b, 0x08};                              // mov (%rax), %rcx
+const Bytes store_to_rdx{0x48, 0x89, 0x32};                          // mov %rsi, (%rdx)
+const Bytes system_call{0x0f, 0x05};
+const Bytes add_rbx_1{0x48, 0x83, 0xc3, 0x01};
 
 TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
   Program p;
-  p.run(kAddRbx1);
+  p.run(add_rbx_1);
   p.run({0x48, 0xf7, 0xdb});  // neg %rbx
   p.regs[x86::kRbx] = x86::known(static_cast<std::uint64_t>(-8));
   const SolvedWindow solved = p.solve();
@@ -75,7 +75,7 @@ TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
 
 TEST(ValuesRules, TheInstructionAtTheEndHasNotRun) {
   Program p;
-  p.run(kAddRbx1);
+  p.run(add_rbx_1);
   p.code.insert(p.code.end(), {0x48, 0x83, 0xc3, 0x05});
   p.regs[x86::kRbx] = x86::known(10);
   EXPECT_EQ(p.solve().reg(0, x86::kRbx), x86::known(9));
@@ -149,7 +149,7 @@ TEST(ValuesRules, ABitScanOfZeroGivesNothing) {
 
 TEST(ValuesRules, AComparedExchangeWritesOneOrTheOther) {
   Program p;
-  p.run(kMovRaxData);
+  p.run(mov_rax_data);
   p.run({0x48, 0x0f, 0xb1, 0x18});  // cmpxchg %rbx, (%rax)
   p.regs[x86::kRbx] = x86::known(1);
   p.memory[kData] = 7;
@@ -181,7 +181,7 @@ TEST(ValuesRules, ResultsOfFloatingPointAreUnknown) {
 
 TEST(ValuesRules, X87StoresUnknownValues) {
   Program p;
-  p.run(kMovRaxData);
+  p.run(mov_rax_data);
   p.run({0xdd, 0x18});  // fstpl (%rax)
   p.memory[kData] = 7;
   p.memory[kData + 8] = 8;
@@ -223,9 +223,9 @@ TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {
 TEST(ValuesRules, MemoryThatOthersChangeIsNeverKnown) {
   Program p;
   p.data_kind = PageKind::kUnknown;
-  p.run(kMovRaxData);
+  p.run(mov_rax_data);
   p.run({0x48, 0xc7, 0x00, 0x05, 0x00, 0x00, 0x00});  // movq $5, (%rax)
-  p.run(kLoadRcx);
+  p.run(load_rcx);
   p.memory[kData] = 5;
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.reg(3, x86::kRcx).mask, 0U);
@@ -237,7 +237,7 @@ TEST(ValuesRules, BeforeAMappingChangedItsMemoryIsUnknown) {
   p.run({0x48, 0xc7, 0xc7, 0x00, 0x00, 0x60, 0x00});  // mov $kData, %rdi
   p.run({0xbe, 0x00, 0x10, 0x00, 0x00});              // mov $4096, %esi
   p.run({0xb8, 0x0a, 0x00, 0x00, 0x00});              // mov $10, %eax
-  p.run(kSyscall);                                    // mprotect
+  p.run(system_call);                                 // mprotect
   const SolvedWindow solved = p.solve();
   EXPECT_TRUE(solved.memory(4, TraceeAddr{kData}).all());
   EXPECT_EQ(solved.memory(3, TraceeAddr{kData}).mask, 0U);
@@ -247,7 +247,7 @@ TEST(ValuesRules, BeforeAMappingChangedItsMemoryIsUnknown) {
 TEST(ValuesRules, CodeOnPagesThatCouldBeWrittenIsNotTrusted) {
   Program p;
   p.code_kind = PageKind::kPrivate;
-  p.run(kAddRbx1);
+  p.run(add_rbx_1);
   p.regs[x86::kRbx] = x86::known(8);
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
@@ -256,7 +256,7 @@ TEST(ValuesRules, CodeOnPagesThatCouldBeWrittenIsNotTrusted) {
 
 TEST(ValuesRules, NothingIsKnownBeforeAnUnknownSystemCall) {
   Program p;
-  p.run(kSyscall);
+  p.run(system_call);
   p.regs[x86::kRbx] = x86::known(8);
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
@@ -266,7 +266,7 @@ TEST(ValuesRules, NothingIsKnownBeforeAnUnknownSystemCall) {
 TEST(ValuesRules, ASystemCallWithAnUnknownBufferIsABarrier) {
   Program p;
   p.run({0xb8, 0x00, 0x00, 0x00, 0x00});  // mov $0, %eax
-  p.run(kSyscall);                        // read
+  p.run(system_call);                     // read
   p.regs[x86::kRbx] = x86::known(8);
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
@@ -287,10 +287,10 @@ TEST(ValuesRules, NothingIsKnownBeyondAGap) {
 
 TEST(ValuesRules, AStoreToAnUnknownAddressIsABarrier) {
   Program p;
-  p.run(kMovRaxData);
-  p.run(kLoadRcx);
+  p.run(mov_rax_data);
+  p.run(load_rcx);
   p.run({0x31, 0xc9});  // xor %ecx, %ecx
-  p.run(kStoreToRdx);
+  p.run(store_to_rdx);
   p.run({0x31, 0xd2});  // xor %edx, %edx
   p.run({0x31, 0xf6});  // xor %esi, %esi
   p.memory[kData] = 7;
@@ -299,10 +299,10 @@ TEST(ValuesRules, AStoreToAnUnknownAddressIsABarrier) {
 
 TEST(ValuesRules, AStoreCannotHaveLeftBytesThatItDidNotWrite) {
   Program p;
-  p.run(kMovRaxData);
-  p.run(kLoadRcx);
+  p.run(mov_rax_data);
+  p.run(load_rcx);
   p.run({0x31, 0xc9});  // xor %ecx, %ecx
-  p.run(kStoreToRdx);
+  p.run(store_to_rdx);
   p.run({0x31, 0xd2});  // xor %edx, %edx
   p.regs[x86::kRsi] = x86::known(0x0102030405060708);
   p.memory[kData] = 0x1112131415161708;

@@ -17,7 +17,7 @@ std::vector<ReportRow> rows(const std::vector<std::string>& lines) {
   std::vector<ReportRow> out;
   for (const std::string& line : lines) {
     ReportRow row;
-    const std::size_t marks = line.find_first_not_of("-");
+    const std::size_t marks = line.find_first_not_of('-');
     const std::size_t name = line.find_first_not_of("->$.");
     const std::string marked = line.substr(marks, name - marks);
     row.level = static_cast<std::uint32_t>(marks);
@@ -32,6 +32,7 @@ std::vector<ReportRow> rows(const std::vector<std::string>& lines) {
 
 std::vector<std::string> names(const std::vector<ReportRow>& rows) {
   std::vector<std::string> out;
+  out.reserve(rows.size());
   for (const ReportRow& row : rows) {
     out.push_back(std::string(row.level, '-') +
                   (row.kind == RowKind::kOmitted ? std::to_string(row.repeat) : row.function));

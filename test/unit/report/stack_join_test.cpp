@@ -48,7 +48,7 @@ struct Joined {
   std::vector<std::string> calls;  ///< Dashes for depth; "*": from the stack; "!": a handler.
 };
 
-Joined join(const std::vector<Record>& records, Stack stack) {
+Joined join(const std::vector<Record>& records, const Stack& stack) {
   Bytes bytes;
   test::LetterProgram program;
   InsnCache insns{bytes};
