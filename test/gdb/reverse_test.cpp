@@ -13,6 +13,7 @@ namespace backtrail::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -33,12 +34,22 @@ class Reverse : public ::testing::Test {
     gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
   }
 
+  /// Steps back by lines, as many as the compiler made of main's end, until a function shows.
+  std::string step_back_into(const std::string& function) {
+    constexpr int kMostLines = 5;
+    std::string said;
+    for (int i = 0; i < kMostLines && said.find(function) == std::string::npos; ++i) {
+      said = gdb->run("reverse-step");
+    }
+    return said;
+  }
+
   TemporaryFolder folder;
   std::unique_ptr<GdbSession> gdb;
 };
 
 TEST_F(Reverse, StepsBackWithTheValuesOfVariables) {
-  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+  EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
   EXPECT_THAT(gdb->run("bt"), AllOf(HasSubstr("#0"), HasSubstr("add_up"), HasSubstr("main")));
   EXPECT_EQ(gdb->value("count"), "4");
   EXPECT_EQ(gdb->value("numbers[2]"), "3");
@@ -50,11 +61,12 @@ TEST_F(Reverse, StopsAtBreakpointsBothWays) {
     EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1, deeper"));
     EXPECT_EQ(gdb->value("left"), left);
   }
-  EXPECT_THAT(gdb->run("bt"), AllOf(HasSubstr("left@entry=3)"), HasSubstr("main")));
+  EXPECT_THAT(gdb->run("bt"),
+              AllOf(ContainsRegex("deeper .left=(left@entry=)?3"), HasSubstr("main")));
   EXPECT_THAT(gdb->run("continue"), HasSubstr("Breakpoint 1, deeper"));
   EXPECT_EQ(gdb->value("left"), "2");
   gdb->run("delete");
-  EXPECT_THAT(gdb->run("reverse-finish"), HasSubstr("left@entry=3)"));
+  EXPECT_THAT(gdb->run("reverse-finish"), ContainsRegex("in deeper .left=(left@entry=)?3"));
   EXPECT_THAT(gdb->run("continue"), HasSubstr("No more reverse-execution history"));
   // All is as it was.
   EXPECT_THAT(gdb->run("frame"), HasSubstr("main"));
@@ -73,13 +85,13 @@ TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   EXPECT_THAT(gdb->run("record btrace"), HasSubstr("stands in its past"));
   gdb->run("stepi");
   EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("stands in its past")));
-  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+  EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
   EXPECT_THAT(gdb->run("info args"), HasSubstr("<unavailable>"));
   // Else gdb 13 goes on from a pc that the server never was at, and ends in an assertion of its
   // own.
   gdb->run("record goto end");
   gdb->run("record stop");
-  EXPECT_THAT(gdb->run("reverse-step"), HasSubstr("add_up"));
+  EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
 }
 
 }  // namespace
