@@ -16,8 +16,14 @@ using tracee::StopKind;
 
 namespace {
 
-/// Only then no other thread can have written what this one reads.
+/// Only then nobody else can have written what the thread reads.
 bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
+  // The kernel writes the buffers of such requests while the thread runs.
+  const bool asynchronous = std::ranges::any_of(core.mappings(), [](const auto& mapping) {
+    return mapping.path.find("[io_uring]") != std::string::npos ||
+           mapping.path.find("/[aio]") != std::string::npos;
+  });
+  if (asynchronous) return false;
   const auto threads = core.about().find("threads");
   return threads != core.about().end() && threads->second == "1" && core.threads().size() == 1 &&
          archive.threads().size() <= 1;
