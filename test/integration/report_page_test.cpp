@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 
 #include "report_fixture.hpp"
-#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -20,7 +19,6 @@ class ReportPage : public test::ReportFixture {
  protected:
   void SetUp() override {
     if (!has("chromium")) GTEST_SKIP() << "no chromium";
-    if (test::kSanitized) GTEST_SKIP() << "the page is the same without sanitizers";
   }
   /// What page_walk.html writes down, a fact a line, with `options` of the report.
   std::string walk(const std::string& name, const std::vector<std::string>& arguments = {},

@@ -42,6 +42,14 @@ const {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, 
 require('./frame_check.js').check({Thread, Lanes, Strip, Colors, ShortNames});
 require('./names_check.js').check(shortName);
 
+// A step over calls from the deepest call looks one deeper.
+function checkDepths(thread) {
+  const p = thread.end[thread.depth.indexOf(thread.deepest)];
+  if (thread.callAt(p, thread.deepest + 1) !== thread.callAt(p)) {
+    throw new Error('no call is deeper than the deepest one');
+  }
+}
+
 // The selected call comes into sight from wherever the lanes had been moved.
 function checkRevealing(threads, thread) {
   const call = thread.callAt(thread.total);
@@ -100,6 +108,7 @@ function checkSearch(page, threads, text) {
   for (let i = 0; i < meta.threads.length; ++i) {
     const thread = await Thread.load(meta, i);
     threads.push(thread);
+    checkDepths(thread);
     checkRevealing(threads, thread);
     console.log('thread ' + thread.title + (thread.died ? ' died' : ''));
     const stack = [];

@@ -279,10 +279,10 @@ class Thread {
     if (this.how[call] >> 3 === 2) return 1;
     return (this.how[call] & 7) === BEGIN_SIGNAL ? -1 : 0;
   }
-  // The innermost call that block p is of; NONE: no call is known there.
+  // The innermost call, at most `most` deep, that block p is of; NONE: no call is known there.
   callAt(p, most = this.deepest) {
     let found = NONE;
-    for (let depth = 0; depth <= most; ++depth) {
+    for (let depth = 0; depth <= Math.min(most, this.deepest); ++depth) {
       const at = this.firstAt(depth, p - 1);
       if (at === this.levelStart[depth + 1]) break;
       const call = this.level[at];
