@@ -75,6 +75,7 @@ struct ReportInterrupted {
 
 struct ReportThread {
   std::uint32_t tid = 0;
+  bool is_first = false;  ///< In the core: it died, or ended the process.
   bool died = false;
   bool ended = false;          ///< Before the file was written; `place` is empty.
   bool arrived = false;        ///< `from` is the branch that went to the pc.

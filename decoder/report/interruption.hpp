@@ -1,0 +1,67 @@
+#pragma once
+/// @file
+/// What a thread was doing before a handler ran, a sanitizer began its report, or it failed.
+
+#include <cstdint>
+#include <vector>
+
+#include "decoder/corefile/trace_archive.hpp"
+#include "decoder/report/code_places.hpp"
+#include "decoder/report/end_facts.hpp"
+#include "decoder/report/failure_calls.hpp"
+#include "decoder/report/report.hpp"
+#include "decoder/report/report_options.hpp"
+#include "decoder/report/report_rows.hpp"
+#include "decoder/report/stack_join.hpp"
+#include "decoder/report/thread_calls.hpp"
+#include "decoder/symbols/symbols.hpp"
+#include "decoder/trace/insn_cache.hpp"
+
+namespace backtrail::decoder {
+
+/// No signal ended the process, which may have failed by what this thread had done before.
+[[nodiscard]] bool may_have_failed(const EndFacts& end, const ReportThread& thread);
+/// A sanitizer's report began in the thread.
+[[nodiscard]] bool is_reported(const EndFacts& end, const ReportThread& thread);
+
+class InterruptionFinder {
+ public:
+  /// All are borrowed.
+  InterruptionFinder(const TraceArchive& archive, InsnCache& insns, Symbols& symbols,
+                     CodePlaces& places, const EndFacts& end, const ReportOptions& options)
+      : archive_{archive},
+        insns_{insns},
+        symbols_{symbols},
+        places_{places},
+        end_{end},
+        options_{options} {}
+
+  /// Looks for where a sanitizer's report began, or what a handler interrupted in or behind which
+  /// the thread died, or where the thread failed. Fills in ReportThread::interrupted, and leaves of
+  /// its rows what came afterwards.
+  /// @param all    The calls of the thread, `traced`, and their rows.
+  /// @param stack  What of these came from the stack.
+  /// @return What the thread shows of a failure.
+  FailureSign find(const ThreadCalls& traced, const RowSource& all, const JoinedStack& stack,
+                   std::size_t wanted, ReportThread& out);
+
+ private:
+  FailureCall failure_of(const ThreadCalls& traced, const ReportThread& thread);
+  bool add_reported(const ThreadCalls& traced, const RowSource& all, std::size_t wanted,
+                    ReportThread& out);
+  [[nodiscard]] std::vector<ReportFrame> callers_of(const ThreadCalls& traced, std::size_t index);
+  void add_interrupted(const ThreadCalls& traced, std::size_t index, ReportThread& out);
+  std::size_t add_rows_before(const ThreadCalls& older, const std::vector<OffMark>& offs,
+                              std::size_t wanted, ReportThread& out);
+  void show_rows_since(const RowSource& all, std::uint64_t position, std::size_t before,
+                       std::size_t wanted, ReportThread& out);
+
+  const TraceArchive& archive_;
+  InsnCache& insns_;
+  Symbols& symbols_;
+  CodePlaces& places_;
+  const EndFacts& end_;
+  const ReportOptions& options_;
+};
+
+}  // namespace backtrail::decoder
