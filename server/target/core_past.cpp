@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "server/target/core_values.hpp"
 
 namespace backtrail::server {
@@ -137,9 +139,7 @@ Result<void> CorePast::go_back(ThreadId thread, ResumeKind how) {
     stop(thread, StopKind::kStep);
     return {};
   }
-  const Timeline::Search search = past->timeline.search_back(past->here(), stops_);
-  move_to(thread, *past, search.at, search.crossed_gap);
-  stop(thread, search.found ? breakpoint_kind(search.at.pc) : StopKind::kHistoryBegin);
+  run(thread, *past, true);
   return {};
 }
 
@@ -154,7 +154,7 @@ bool CorePast::go_forward(std::span<const ThreadResume> orders) {
   if (chosen == nullptr) return false;
   ThreadPast& past = *past_of(chosen->thread);
   if (chosen->action.kind == ResumeKind::kContinue) {
-    run_forward(chosen->thread, past);
+    run(chosen->thread, past, false);
   } else {
     step_forward(chosen->thread, past, chosen->action);
   }
@@ -179,15 +179,56 @@ void CorePast::step_forward(ThreadId thread, ThreadPast& past, const tracee::Res
                                                                : StopKind::kStep);
 }
 
-void CorePast::run_forward(ThreadId thread, ThreadPast& past) {
-  const Timeline::Search search = past.timeline.search_forward(past.here(), stops_);
+/// Goes on until a breakpoint, a change of what is watched, or the end of the history.
+void CorePast::run(ThreadId thread, ThreadPast& past, bool back) {
+  if (!watches_.empty()) return run_watched(thread, past, back);
+  const Timeline::Search search = back ? past.timeline.search_back(past.here(), stops_)
+                                       : past.timeline.search_forward(past.here(), stops_);
   move_to(thread, past, search.at, search.crossed_gap);
-  stop(thread, search.found ? breakpoint_kind(search.at.pc) : StopKind::kHistoryEnd);
+  const StopKind end = back ? StopKind::kHistoryBegin : StopKind::kHistoryEnd;
+  stop(thread, search.found ? breakpoint_kind(search.at.pc) : end);
 }
 
-std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
-                                  std::span<std::uint8_t> out) {
-  const PastPosition place = past_of(thread)->here();
+void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
+  PastPosition place = past.here();
+  const auto state = [&] {
+    return watches_.state([&](TraceeAddr address, std::span<std::uint8_t> out) {
+      return read_at(thread, place, address, out);
+    });
+  };
+  bool crossed_gap = false;
+  StopEvent event{.thread = thread, .kind = back ? StopKind::kHistoryBegin : StopKind::kHistoryEnd};
+  std::optional<PastWatches::Change> change;
+  for (PastWatches::State now = state(); !change;) {
+    const auto move = back ? past.timeline.back(place) : past.timeline.forward(place);
+    if (!move) break;
+    place = move->to;
+    crossed_gap = crossed_gap || move->crossed_gap;
+    PastWatches::State next = state();
+    change = watches_.change(now, next);
+    now = std::move(next);
+    if (!change && stops_.contains(place.pc)) {
+      event.kind = breakpoint_kind(place.pc);
+      break;
+    }
+  }
+  if (change) {
+    event.kind = StopKind::kWatchpoint;
+    event.address = change->address;
+  }
+  move_to(thread, past, place, crossed_gap);
+  if (change && !change->is_known) {
+    message_ = message_.value_or("") +
+               fmt::format(
+                   "What is at {} may have been written here: its value is not known on "
+                   "one side of this place.\n",
+                   change->address);
+  }
+  event_ = event;
+}
+
+std::size_t CorePast::read_at(ThreadId thread, const PastPosition& place, TraceeAddr address,
+                              std::span<std::uint8_t> out) {
   std::size_t known = 0;
   while (known < out.size()) {
     const auto rest = out.subspan(known);
@@ -201,6 +242,11 @@ std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
   return known;
 }
 
+std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
+                                  std::span<std::uint8_t> out) {
+  return read_at(thread, past_of(thread)->here(), address, out);
+}
+
 std::optional<StopEvent> CorePast::take_event() {
   return std::exchange(event_, std::nullopt);
 }
@@ -209,14 +255,28 @@ std::optional<std::string> CorePast::take_message() {
   return std::exchange(message_, std::nullopt);
 }
 
-void CorePast::insert(const tracee::BreakpointSpec& breakpoint) {
-  if (breakpoint.kind == BreakpointKind::kSoftware) software_stops_.insert(breakpoint.address);
-  if (breakpoint.kind == BreakpointKind::kHardware) hardware_stops_.insert(breakpoint.address);
-  stops_ = software_stops_;
-  stops_.insert(hardware_stops_.begin(), hardware_stops_.end());
+Result<void> CorePast::insert(const tracee::BreakpointSpec& breakpoint) {
+  switch (breakpoint.kind) {
+    case BreakpointKind::kAccess:
+      return fail(TraceErrc::kUnsupported, "watch reads in the past");
+    case BreakpointKind::kWrite:
+      watches_.insert(breakpoint.address, breakpoint.length);
+      return {};
+    case BreakpointKind::kSoftware:
+      software_stops_.insert(breakpoint.address);
+      break;
+    case BreakpointKind::kHardware:
+      hardware_stops_.insert(breakpoint.address);
+      break;
+  }
+  stops_.insert(breakpoint.address);
+  return {};
 }
 
 void CorePast::remove(const tracee::BreakpointSpec& breakpoint) {
+  if (breakpoint.kind == BreakpointKind::kWrite) {
+    watches_.remove(breakpoint.address, breakpoint.length);
+  }
   if (breakpoint.kind == BreakpointKind::kSoftware) software_stops_.erase(breakpoint.address);
   if (breakpoint.kind == BreakpointKind::kHardware) hardware_stops_.erase(breakpoint.address);
   stops_ = software_stops_;

@@ -17,6 +17,7 @@
 #include "ptrace/core/core_memory.hpp"
 #include "server/target/core_pages.hpp"
 #include "server/target/core_traces.hpp"
+#include "server/target/past_watches.hpp"
 #include "server/target/register_slots.hpp"
 #include "server/target/target.hpp"
 
@@ -50,7 +51,8 @@ class CorePast final : public PastControl {
   /// @return Which ones, by gdb's number; the pc always is.
   std::vector<bool> read_registers(ThreadId thread, arch::x86::RawRegisters& raw);
 
-  void insert(const tracee::BreakpointSpec& breakpoint);
+  /// Error kUnsupported: accesses, for reads leave no trace.
+  Result<void> insert(const tracee::BreakpointSpec& breakpoint);
   void remove(const tracee::BreakpointSpec& breakpoint);
 
  private:
@@ -62,7 +64,10 @@ class CorePast final : public PastControl {
   void move_to(ThreadId thread, ThreadPast& past, const decoder::PastPosition& place,
                bool crossed_gap);
   void step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action);
-  void run_forward(ThreadId thread, ThreadPast& past);
+  void run(ThreadId thread, ThreadPast& past, bool back);
+  void run_watched(ThreadId thread, ThreadPast& past, bool back);
+  [[nodiscard]] std::size_t read_at(ThreadId thread, const decoder::PastPosition& place,
+                                    TraceeAddr address, std::span<std::uint8_t> out);
   void stop(ThreadId thread, tracee::StopKind kind);
   [[nodiscard]] tracee::StopKind breakpoint_kind(TraceeAddr pc) const;
 
@@ -77,6 +82,7 @@ class CorePast final : public PastControl {
   std::set<TraceeAddr> stops_;           ///< Addresses with a breakpoint of either kind.
   std::set<TraceeAddr> software_stops_;  ///< Those with a software breakpoint.
   std::set<TraceeAddr> hardware_stops_;
+  PastWatches watches_;
   ThreadId preferred_;
   std::optional<tracee::StopEvent> event_;
   std::optional<std::string> message_;

@@ -91,8 +91,7 @@ class CoreTarget final : public Target,
 
   // BreakpointControl: after `record btrace` gdb itself stops at them within its trace.
   Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec spec) override {
-    past_.insert(spec);
-    return {};
+    return past_.insert(spec);
   }
   Result<void> remove(pid_t /*pid*/, const tracee::BreakpointSpec& spec) override {
     past_.remove(spec);

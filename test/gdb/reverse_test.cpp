@@ -74,6 +74,31 @@ TEST_F(Reverse, StopsAtBreakpointsBothWays) {
   EXPECT_THAT(gdb->run("continue"), HasSubstr("The program died here"));
 }
 
+TEST_F(Reverse, StopsWhereWatchedDataWasWritten) {
+  EXPECT_EQ(gdb->value("total"), "10");
+  gdb->run("watch total");
+  const std::vector<std::string> values{"10", "6", "3", "1"};
+  for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+    EXPECT_THAT(gdb->run("reverse-continue"),
+                ContainsRegex("Old value = " + values[i] + "\nNew value = " + values[i + 1]));
+    EXPECT_THAT(gdb->run("frame"), HasSubstr("add_up"));
+  }
+  // Nobody read what was there before the first one.
+  EXPECT_THAT(gdb->run("reverse-continue"), AllOf(HasSubstr("may have been written here"),
+                                                  HasSubstr("New value = <unreadable>")));
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("may have been written here"));
+  for (std::size_t i = values.size() - 1; i > 0; --i) {
+    EXPECT_THAT(gdb->run("continue"),
+                ContainsRegex("Old value = " + values[i] + "\nNew value = " + values[i - 1]));
+  }
+}
+
+/// What a read leaves behind is nothing, so that it cannot be found again.
+TEST_F(Reverse, WatchesNoReads) {
+  gdb->run("awatch total");
+  EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Could not insert hardware"));
+}
+
 TEST_F(Reverse, EndsWhereTheHistoryBegins) {
   EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("No more reverse-execution history"));
   EXPECT_THAT(gdb->run("reverse-stepi"), HasSubstr("No more reverse-execution history"));

@@ -4,9 +4,14 @@ static int deeper(int left) {
   return deeper(left - 1) + 1;
 }
 
+static volatile int total;
+
 static int add_up(const int* numbers, int count) {
   int sum = 0;
-  for (int i = 0; i < count; ++i) sum += numbers[i];
+  for (int i = 0; i < count; ++i) {
+    sum += numbers[i];
+    total = sum;
+  }
   return sum;
 }
 
