@@ -119,6 +119,7 @@ Reply go_back(SessionContext& context, ResumeKind how) {
     thread = ThreadId{chosen.pid > 0 ? chosen.pid : thread->pid, chosen.tid};
   }
   if (!thread || !past->go_back(*thread, how)) return Reply::error();
+  if (context.state.non_stop) return Reply::ok();
   context.stop_reply_due = true;
   return Reply::none();
 }

@@ -52,6 +52,16 @@ TEST_F(PastTest, TheThreadOfHcComesBeforeThatOfHg) {
   EXPECT_EQ(target.moved_back[0].how, ResumeKind::kContinue);
 }
 
+TEST_F(PastTest, InNonStopTheStopIsANotification) {
+  ask("qSupported:multiprocess+");
+  ask("QNonStop:1");
+  ask("Hcp1.1");
+  EXPECT_EQ(ask("bs"), "OK");
+  after(first, StopKind::kStep);
+  ASSERT_FALSE(sink.notifications.empty());
+  EXPECT_THAT(sink.notifications.back(), ::testing::StartsWith("Stop:T05"));
+}
+
 TEST_F(PastTest, BothEndsOfTheHistoryHaveTheirNames) {
   ask("qSupported:multiprocess+");
   ask("bc");
