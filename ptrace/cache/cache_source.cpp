@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/call_filters.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/remote_calls.hpp"
+#include "ptrace/cache/space_sharing.hpp"
 #include "ptrace/cache/syscall_policy.hpp"
 #include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -166,7 +167,7 @@ bool CacheSource::set_up(Thread& thread) {
 bool CacheSource::everybody_recorded() const {
   return std::all_of(process_.threads().begin(), process_.threads().end(), [](const auto& thread) {
     return thread->control().zombie || thread->control().starting ||
-           (thread->trace() && thread->trace()->source().kind() == SourceKind::kCache);
+           (thread->source() != nullptr && thread->source()->kind() == SourceKind::kCache);
   });
 }
 
@@ -210,7 +211,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
   regs[UserReg::kGsBase] = memory_->page().value();
-  regs[UserReg::kOrigRax] = cache::kNoSystemCall;
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
   counted_at_ = TraceeAddr{};
@@ -261,7 +262,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  std::array<std::uint8_t, cache::kSyscallInsnBytes> bytes{};
+  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
   if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
       bytes[1] != 0x05) {
     return;
@@ -312,7 +313,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     changed_call_.reset();
     mapping_call_.reset();
     written_.clear();
-    process_.leave_cache_space();
+    cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // Half of it must not be refused.
     if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
@@ -348,7 +349,7 @@ void CacheSource::set_inside(bool inside) {
 
 void CacheSource::call_out() {
   for (const auto& other : process_.threads()) {
-    if (!other->stopped() && other->trace()) (void)other->interrupt();
+    if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
   }
 }
 
@@ -491,7 +492,7 @@ void CacheSource::detach(Thread& thread) {
   if (space && &space->process() != &process_) space->keep_awake(true);
   if (!space || space->used()) return;
   remove_memory(thread, *space);
-  process_.leave_cache_space();
+  cache::leave_space(process_);
 }
 
 }  // namespace backtrail::tracee

@@ -1,6 +1,7 @@
 // From translated code back to the program's own state.
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -30,7 +31,7 @@ arch::x86::translate::ProgramState CacheSource::program_state(
     return translate::state_in_superblock(place->row, stopped, read);
   }
   auto state = translate::state_in_miss(place->row, place->registers_saved, stopped, read);
-  if (place->registers_saved) state.regs[UserReg::kOrigRax] = cache::kNoSystemCall;
+  if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   const bool indirect = (place->row.flags & translate::kTargetInR10) != 0;
   if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
   return state;
@@ -103,7 +104,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   // A call that will be made again is not behind us yet.
   const bool interrupted =
       (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
-  moved_to(interrupted ? native.pc - cache::kSyscallInsnBytes : native.pc);
+  moved_to(interrupted ? native.pc - arch::x86::kSyscallInsnBytes : native.pc);
   return thread.set_user_regs(native.regs);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/cache/fixed_addresses.hpp"
 #include "ptrace/cache/remote_calls.hpp"
@@ -74,7 +75,7 @@ bool CacheSource::is_own_limit(const cache::LimitCall& call) const {
 void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs,
                                    bool is_watched) {
   const auto& space = process_.cache_space;
-  const TraceeAddr behind = regs.pc() + cache::kSyscallInsnBytes;
+  const TraceeAddr behind = regs.pc() + arch::x86::kSyscallInsnBytes;
   if (space && process_.address_limit.counts_ours() && may_be_refused(regs)) mapping_call_ = regs;
   const auto call = cache::limit_call_of(regs);
   if (!call || !is_own_limit(*call)) return;
@@ -172,10 +173,10 @@ bool CacheSource::is_memory_wanted(Thread& thread, const WaitStatus& status) {
   if (!space || space->memory().removed() || !process_.address_limit.counts_ours()) return false;
   const auto regs = thread.user_regs();
   if (!regs) return false;
-  if (call && is_behind(thread, *regs, call->pc() + cache::kSyscallInsnBytes) &&
+  if (call && is_behind(thread, *regs, call->pc() + arch::x86::kSyscallInsnBytes) &&
       was_refused(*call, *regs)) {
     arch::x86::UserRegs again = *call;
-    again[UserReg::kOrigRax] = cache::kNoSystemCall;
+    again[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
     if (!thread.set_user_regs(again)) return false;
     forbid("its address space is limited (RLIMIT_AS)");
     return true;

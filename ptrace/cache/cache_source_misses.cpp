@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -87,7 +88,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
   (*regs)[UserReg::kR11] = log.value();
   (*regs)[UserReg::kRip] = found.next->value();
-  (*regs)[UserReg::kOrigRax] = cache::kNoSystemCall;
+  (*regs)[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
   // Who misses once often misses again soon.
   may_ask_ = rseq_area_known();

@@ -3,6 +3,7 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -15,7 +16,7 @@ namespace {
 using arch::x86::UserReg;
 
 bool stands_at_system_call(Process& process, TraceeAddr pc) {
-  std::array<std::uint8_t, cache::kSyscallInsnBytes> bytes{};
+  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
   return process.read_code(pc, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
 }
 
@@ -39,7 +40,7 @@ bool CacheSource::asks_to_trace(Thread& thread) {
     }
   } else {
     const pid_t id = cache::id_named_by(thread.tid(), (*regs)[UserReg::kRsi]);
-    const Process* target = process_.code_writers().find(id);
+    const Process* target = process_.code_writers->find(id);
     // Nobody traces itself.
     if (target != nullptr && target != &process_) trace_request_ = id;
   }
@@ -51,10 +52,10 @@ void CacheSource::let_trace_itself(Thread& thread, const arch::x86::UserRegs& re
   process_.asked_to_be_traced = true;
   arch::x86::UserRegs after = regs;
   after[UserReg::kRax] = 0;
-  after[UserReg::kRip] += cache::kSyscallInsnBytes;
+  after[UserReg::kRip] += arch::x86::kSyscallInsnBytes;
   after[UserReg::kRcx] = after[UserReg::kRip];
   after[UserReg::kR11] = regs[UserReg::kEflags];
-  after[UserReg::kOrigRax] = cache::kNoSystemCall;
+  after[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   if (thread.set_user_regs(after)) moved_to(after.pc());
 }
 

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/cache_source.hpp"
 #include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -136,13 +137,13 @@ void CacheSource::note_signal_frame(Thread& thread) {
 
 void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
                                   cache::SyscallEffect effect) {
-  file_call_ = cache::FileCall::begin(thread, regs, effect, process_.code_writers());
+  file_call_ = cache::FileCall::begin(thread, regs, effect, *process_.code_writers);
 }
 
 void CacheSource::end_file_call(Thread& thread) {
   if (!file_call_ || thread.in_syscall()) return;
   const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
-  call.end(thread, process_.code_writers());
+  call.end(thread, *process_.code_writers);
 }
 
 void CacheSource::make_call_again(Thread& thread) {
@@ -150,7 +151,7 @@ void CacheSource::make_call_again(Thread& thread) {
   if (!regs) return;
   arch::x86::UserRegs again = *regs;
   again[UserReg::kRax] = memory_->read(Slot::kArgument);
-  again[UserReg::kRip] -= cache::kSyscallInsnBytes;
+  again[UserReg::kRip] -= arch::x86::kSyscallInsnBytes;
   if (!hindered(again)) return;
   if (thread.set_user_regs(again)) on_pc_written(regs->pc(), again.pc());
 }

@@ -20,7 +20,6 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/resource_limits.hpp"
-#include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -88,7 +87,7 @@ void CacheSpace::call_out_running() {
   if (inside_.none()) return;
   const auto call_out = [](Process& process) {
     for (const auto& thread : process.threads()) {
-      if (thread->stopped() || !thread->trace()) continue;
+      if (thread->stopped() || thread->source() == nullptr) continue;
       const auto stat = ProcFs{}.stat(thread->tid());
       if (stat && (stat->state == 'R' || stat->state == 'D')) (void)thread->interrupt();
     }
@@ -142,8 +141,8 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
               },
           .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
       space->inline_calls_);
-  process.code_writers().look_at_files_of(process);
-  write_numbers(space->inline_calls_, process.code_writers().watches_writes(),
+  process.code_writers->look_at_files_of(process);
+  write_numbers(space->inline_calls_, process.code_writers->watches_writes(),
                 space->memory_->policy());
   space->maps_.reset(::open(ProcFs{}.path(process.pid(), "maps").c_str(), O_RDONLY | O_CLOEXEC));
   space->take_actions();
@@ -299,7 +298,7 @@ void CacheSpace::restrict_calls(const SeccompFilters& filters) {
 void CacheSpace::change_calls(const translate::InlineSystemCalls& calls) {
   if (inline_calls_ == calls) return;
   inline_calls_ = calls;
-  write_numbers(inline_calls_, process_.code_writers().watches_writes(), memory_->policy());
+  write_numbers(inline_calls_, process_.code_writers->watches_writes(), memory_->policy());
   if (!refresh() || !code_->renew_calls()) want_room();
 }
 
@@ -327,7 +326,7 @@ void CacheSpace::watch_writes() {
 
 void CacheSpace::let_kernel_write() {
   kernel_writes_ = true;
-  if (process_.code_writers().watches_writes()) watch_writes();
+  if (process_.code_writers->watches_writes()) watch_writes();
 }
 
 bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_of_it) {
@@ -369,7 +368,7 @@ Result<std::vector<MapEntry>> CacheSpace::read_maps() {
 
 Result<ExecutableMap> CacheSpace::read_mappings() {
   BT_TRY(const std::vector<MapEntry> maps, read_maps());
-  CodeWriters& writers = process_.code_writers();
+  CodeWriters& writers = *process_.code_writers;
   const bool all_change = all_may_change();
   CodeWriters::Looked looked{process_.pid(), maps};
   const auto may_change = [&](const MapEntry& map) {

@@ -63,7 +63,7 @@ Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& range
 }  // namespace
 
 bool CacheSpace::all_may_change() const {
-  return kernel_writes_ && process_.code_writers().watches_writes();
+  return kernel_writes_ && process_.code_writers->watches_writes();
 }
 
 bool CacheSpace::keeps_copies(const ExecutableMap::Range& range) const {
@@ -77,7 +77,7 @@ bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& ran
   MapEntry map;
   map.inode = range.inode;
   map.path = range.path;
-  if (all_may_change() || !process_.code_writers().is_let_go(map)) return false;
+  if (all_may_change() || !process_.code_writers->is_let_go(map)) return false;
   // Pages may be quiet from before the file was opened again, and who had it open may have made it
   // shorter: that takes copies away.
   const auto ranges = executable_.ranges();

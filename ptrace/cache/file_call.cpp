@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/open_file.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -72,7 +73,7 @@ void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
 
 std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserRegs& regs,
                                         SyscallEffect effect, const CodeWriters& writers) {
-  FileCall call{effect, regs.pc() + kSyscallInsnBytes};
+  FileCall call{effect, regs.pc() + arch::x86::kSyscallInsnBytes};
   switch (effect) {
     case SyscallEffect::kOpens:
       return call;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "ptrace/cache/syscall_policy.hpp"
+#include "arch/x86/syscall_insn.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/trap_guard.hpp"
@@ -300,7 +300,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   const pid_t tid = thread_->tid();
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = code.begin.value();
-  regs[UserReg::kOrigRax] = kNoSystemCall;
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   BT_CHECKED(request::write_user_regs(tid, regs));
   // Of a trap that is ignored the kernel resets the action.
   TrapGuard::learn_ignored(*thread_);
@@ -337,7 +337,7 @@ Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
   arch::x86::UserRegs regs = saved_;
   regs[UserReg::kRip] = syscall_at_.value();
   regs[UserReg::kRax] = number;
-  regs[UserReg::kOrigRax] = kNoSystemCall;
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   for (std::size_t i = 0; i < kArguments.size(); ++i) regs[kArguments.at(i)] = call.args[i];
   BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
   BT_CHECKED(run_to_syscall_stop());

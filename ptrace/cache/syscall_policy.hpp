@@ -14,11 +14,6 @@
 
 namespace backtrail::tracee::cache {
 
-/// The program's orig_rax when it is in no call.
-inline constexpr std::uint64_t kNoSystemCall = ~std::uint64_t{0};
-/// Of SYSCALL.
-inline constexpr std::uint64_t kSyscallInsnBytes = 2;
-
 /// Calls that are made from translated code, unseen: they change neither executable memory nor
 /// threads, processes, signal masks and handlers that matter to us, and end behind themselves.
 [[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();

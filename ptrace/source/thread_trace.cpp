@@ -77,7 +77,7 @@ std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes) {
 }
 
 ThreadTrace::ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets)
-    : config_{config}, id_{thread.id()} {
+    : config_{config}, thread_{thread}, id_{thread.id()} {
   config_.size_bytes = granted_buffer_size(config.size_bytes);
   if (raw_packets) {
     history_ = std::make_unique<decoder::PtRawHistory>(config_.size_bytes);
@@ -150,10 +150,13 @@ void ThreadTrace::remake_history(Process& process) {
 /// Translated code's numbers are its source's own.
 void ThreadTrace::use(std::unique_ptr<BranchSource> source) {
   source_ = std::move(source);
+  thread_.set_source(source_.get());
   if (config_.statistics && source_->kind() != SourceKind::kCache) hub_.add(branches_);
 }
 
 ThreadTrace::~ThreadTrace() {
+  // Another trace of the thread may have begun already.
+  if (thread_.source() == source_.get()) thread_.set_source(nullptr);
   if (source_) end();
   if (config_.statistics && source_ && source_->kind() != SourceKind::kCache) add_statistics();
 }

@@ -132,6 +132,7 @@ class ThreadTrace {
                                                              const TraceConfig& config);
 
   TraceConfig config_;
+  Thread& thread_;
   ThreadId id_;
   bool asked_for_ = true;
   bool wanted_ = false;

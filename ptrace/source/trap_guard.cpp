@@ -106,16 +106,6 @@ bool shows_action(const arch::x86::UserRegs& regs) {
 
 }  // namespace
 
-void TrapAction::learn(const KernelSigaction& found) {
-  if (action || damaged) return;
-  const auto ignore = std::bit_cast<std::uint64_t>(SIG_IGN);
-  action = found;
-  // Another thread's step has changed it already, and will be seen to have ended later.
-  damaged = ignored.value_or(false) && found.handler == 0;
-  if (damaged) action->handler = ignore;
-  ignored = action->handler == ignore;
-}
-
 std::uint64_t TrapGuard::mask_behind_call(Thread& thread, std::uint64_t mask) {
   const auto regs = thread.user_regs();
   if (!regs) return mask;

@@ -10,28 +10,11 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
+#include "ptrace/tracee/trap_action.hpp"
 
 namespace backtrail::tracee {
 
 class Thread;
-
-/// struct sigaction as the kernel has it. Source: arch/x86/include/uapi/asm/signal.h.
-struct KernelSigaction {
-  std::uint64_t handler = 0;
-  std::uint64_t flags = 0;
-  std::uint64_t restorer = 0;
-  std::uint64_t mask = 0;
-};
-
-/// What a process does with SIGTRAP, as far as it is known.
-struct TrapAction {
-  std::optional<KernelSigaction> action;
-  std::optional<bool> ignored;
-  bool damaged = false;  ///< The kernel's is another than `action`.
-
-  /// The kernel said so; nothing when that was known.
-  void learn(const KernelSigaction& found);
-};
 
 /// One thread's steps. The mask is put back at once, the action before anybody can notice.
 class TrapGuard {

@@ -11,6 +11,7 @@
 #include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/cache/space_sharing.hpp"
 #include "ptrace/source/thread_trace.hpp"
 #include "ptrace/tracee/launch.hpp"
 
@@ -106,7 +107,7 @@ std::vector<Process*> Engine::processes() const {
 
 Result<pid_t> Engine::launch(const LaunchSpec& spec) {
   BT_TRY(const LaunchedProcess launched, launch_process(spec));
-  auto process = Process::open(launched.pid, launched.pid, false);
+  auto process = Process::open(launched.pid, launched.pid, false, cache::process_observer());
   if (!process) {
     ::kill(launched.pid, SIGKILL);
     ::waitpid(launched.pid, nullptr, __WALL);
@@ -160,7 +161,7 @@ Result<pid_t> Engine::attach(pid_t pid) {
   BT_TRY(const pid_t first, proc.live_task(pid));
   // Before anything is built on it: may we at all?
   BT_CHECKED(request::seize(first, kAttachOptions));
-  auto opened = Process::open(pid, first, true);
+  auto opened = Process::open(pid, first, true, cache::process_observer());
   if (!opened) {
     (void)request::interrupt(first);
     (void)request::detach(first);

@@ -10,6 +10,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/cache/cache_space.hpp"
+#include "ptrace/cache/space_sharing.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/thread_trace.hpp"
@@ -274,7 +275,8 @@ Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
     }
   }
   BT_TRY(std::unique_ptr<Process> opened,
-         Process::open(child_pid, child_pid, parent.process().attached()));
+         Process::open(child_pid, child_pid, parent.process().attached(),
+                       cache::process_observer()));
   Process& child = *(processes_[child_pid] = std::move(opened));
   child.hidden = true;
   child.inherit_from(parent.process());
@@ -309,7 +311,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     parent.control().vfork_parent = true;
     // What translated code needs lies in memory that the two share.
     if (shares_memory(parent.id().pid, child_pid)) {
-      (*child)->share_cache_space(parent.process());
+      cache::share_space(parent.process(), **child);
     }
   } else if (const auto& space = parent.process().cache_space) {
     space->keep_for_child();

@@ -2,33 +2,30 @@
 
 #include <algorithm>
 
-#include "ptrace/cache/cache_space.hpp"
-#include "ptrace/cache/code_writers.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/source/branch_source.hpp"
 
 namespace backtrail::tracee {
 
-Process::Process(pid_t pid, bool attached, ProcessMemory memory)
+Process::Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver& observer)
     : pid_{pid},
+      observer_{observer},
       attached_{attached},
       memory_{std::move(memory)},
       breakpoints_{memory_},
-      insns_{*this},
-      code_writers_{std::make_shared<cache::CodeWriters>()} {
-  code_writers_->add(*this);
+      insns_{*this} {
+  observer_.on_begin(*this);
 }
 
 Process::~Process() {
-  // The threads' sources, which end later, look for it here.
-  end_sharing();
-  code_writers_->remove(*this);
+  observer_.on_end(*this);
 }
 
-Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached) {
+Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attached,
+                                               ProcessObserver& observer) {
   BT_TRY(ProcessMemory memory, ProcessMemory::open(tid));
-  std::unique_ptr<Process> process{new Process{pid, attached, std::move(memory)}};
+  std::unique_ptr<Process> process{new Process{pid, attached, std::move(memory), observer}};
   BT_CHECKED(process->identify(tid));
   return process;
 }
@@ -57,7 +54,9 @@ std::size_t Process::read_memory(TraceeAddr address, std::span<std::uint8_t> out
 
 Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint8_t> data) {
   for (const auto& thread : threads_) {
-    if (thread->trace()) thread->trace()->source().on_code_written(address, address + data.size());
+    if (thread->source() != nullptr) {
+      thread->source()->on_code_written(address, address + data.size());
+    }
   }
   insns_.invalidate(address, address + data.size());
   return write_data(address, data);
@@ -107,26 +106,6 @@ Thread* Process::any_stopped() {
   return found == threads_.end() ? nullptr : found->get();
 }
 
-void Process::share_cache_space(const Process& parent) {
-  cache_space = parent.cache_space;
-  if (cache_space) cache_space->add_guest(*this);
-}
-
-void Process::leave_cache_space() {
-  end_sharing();
-  cache_space.reset();
-}
-
-void Process::end_sharing() {
-  if (!cache_space) return;
-  if (&cache_space->process() != this) {
-    cache_space->remove_guest(*this);
-  } else {
-    // A vfork's child may still use it; what it needs of this process is gone.
-    cache_space->forbid("the process that shared its memory ended");
-  }
-}
-
 Result<void> Process::renew_memory() {
   trap_action = {};
   BT_CHECKED(memory_.reopen(pid_));
@@ -144,7 +123,7 @@ void Process::become_new_image(Thread& survivor) {
   restartable = {};
   lifted_for_vfork = false;
   asked_not_to_be_dumped = false;
-  leave_cache_space();
+  observer_.on_new_image(*this);
 }
 
 void Process::inherit_from(Process& parent) {
@@ -154,9 +133,7 @@ void Process::inherit_from(Process& parent) {
   address_limit = parent.address_limit;
   reports_tracing = parent.reports_tracing;
   asked_not_to_be_dumped = parent.asked_not_to_be_dumped;
-  code_writers_->remove(*this);
-  code_writers_ = parent.code_writers_;
-  code_writers_->add(*this);
+  observer_.on_inherit(parent, *this);
 }
 
 }  // namespace backtrail::tracee

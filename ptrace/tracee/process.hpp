@@ -16,12 +16,12 @@
 #include "decoder/trace/insn_cache.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/source/restartable_sections.hpp"
-#include "ptrace/source/trap_guard.hpp"
 #include "ptrace/tracee/address_limit.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
 #include "ptrace/tracee/process_memory.hpp"
 #include "ptrace/tracee/thread.hpp"
+#include "ptrace/tracee/trap_action.hpp"
 
 namespace backtrail::tracee::cache {
 class CacheSpace;
@@ -30,10 +30,31 @@ class CodeWriters;
 
 namespace backtrail::tracee {
 
+class Process;
+
+/// Hears of a process's life, for the layer that keeps something with it. All calls come from the
+/// thread that traces.
+class ProcessObserver {
+ public:
+  ProcessObserver() = default;
+  ProcessObserver(const ProcessObserver&) = delete;
+  ProcessObserver& operator=(const ProcessObserver&) = delete;
+  virtual ~ProcessObserver() = default;
+
+  virtual void on_begin(Process& process) = 0;
+  /// `child` was forked by `parent`.
+  virtual void on_inherit(Process& parent, Process& child) = 0;
+  /// The process has executed another program.
+  virtual void on_new_image(Process& process) = 0;
+  /// The process is about to be destroyed, its threads after it.
+  virtual void on_end(Process& process) = 0;
+};
+
 class Process final : public decoder::CodeReader {
  public:
-  /// `tid` is any live thread of the process, in a ptrace stop.
-  static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached);
+  /// `tid` is any live thread of the process, in a ptrace stop. `observer` outlives the process.
+  static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached,
+                                               ProcessObserver& observer);
   ~Process() override;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -82,10 +103,6 @@ class Process final : public decoder::CodeReader {
   /// Takes over what a forked child has of its parent: breakpoints in its memory, filters,
   /// limits, and shares what is known of who writes code.
   void inherit_from(Process& parent);
-  /// A vfork's child uses its parent's memory, and what lies there for translated code.
-  void share_cache_space(const Process& parent);
-  /// That memory is not ours any more, or not for much longer.
-  void leave_cache_space();
 
   /// System calls the client wants to see; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
@@ -95,10 +112,10 @@ class Process final : public decoder::CodeReader {
   /// Those that one of its threads, or of its parents', was seen to install.
   SeccompFilters filters;
   AddressLimit address_limit;
-  /// What recorded threads share while they run translated code.
+  /// What recorded threads share while they run translated code. Null until one does.
   std::shared_ptr<cache::CacheSpace> cache_space;
-  /// Shared with the processes that it comes from and that come from it.
-  [[nodiscard]] cache::CodeWriters& code_writers() { return *code_writers_; }
+  /// Shared with the processes that it comes from and that come from it. Set by the observer.
+  std::shared_ptr<cache::CodeWriters> code_writers;
   /// A forked child that the client has not been told of.
   bool hidden = false;
   /// It has asked that no core be kept of it (PR_SET_DUMPABLE), under the source `cache`.
@@ -111,11 +128,11 @@ class Process final : public decoder::CodeReader {
   bool lifted_for_vfork = false;
 
  private:
-  Process(pid_t pid, bool attached, ProcessMemory memory);
+  Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver& observer);
   Result<void> identify(pid_t tid);
-  void end_sharing();
 
   pid_t pid_;
+  ProcessObserver& observer_;
   bool attached_;
   arch::Isa isa_ = arch::Isa::kAmd64;
   ProcessMemory memory_;
@@ -126,7 +143,6 @@ class Process final : public decoder::CodeReader {
   std::unique_ptr<arch::x86::GdbRegisterSet> register_set_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;
-  std::shared_ptr<cache::CodeWriters> code_writers_;
 };
 
 }  // namespace backtrail::tracee

@@ -7,7 +7,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee {
@@ -112,8 +112,8 @@ Result<void> Thread::set_registers(const arch::x86::RawRegisters& registers) {
     // What the kernel made of them (it corrects selectors, say) is read back.
     BT_CHECKED(set_user_regs(registers.user));
     regs_.reset();
-    if (trace_ && before.pc() != registers.user.pc()) {
-      trace_->source().on_pc_written(before.pc(), registers.user.pc());
+    if (source_ != nullptr && before.pc() != registers.user.pc()) {
+      source_->on_pc_written(before.pc(), registers.user.pc());
     }
   }
   BT_TRY(const std::vector<std::uint8_t> xstate, request::read_xstate(tid_));

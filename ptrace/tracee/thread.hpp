@@ -21,6 +21,7 @@
 
 namespace backtrail::tracee {
 
+class BranchSource;
 class Process;
 class ThreadTrace;
 
@@ -76,7 +77,12 @@ class Thread {
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
-  [[nodiscard]] std::unique_ptr<ThreadTrace>& trace() { return trace_; }
+  /// Null if nothing records the thread. The room trace/ knows what it is.
+  [[nodiscard]] std::shared_ptr<ThreadTrace>& trace() { return trace_; }
+  /// The source of trace(); null if there is none.
+  [[nodiscard]] BranchSource* source() { return source_; }
+  /// Called by the trace when it begins and ends.
+  void set_source(BranchSource* source) { source_ = source; }
   [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
 
   [[nodiscard]] State state() const { return state_; }
@@ -144,7 +150,8 @@ class Thread {
   bool own_debug_changed_ = false;
   TrapFlag trap_flag_;
   ThreadControl control_;
-  std::unique_ptr<ThreadTrace> trace_;
+  BranchSource* source_ = nullptr;
+  std::shared_ptr<ThreadTrace> trace_;  ///< Shared so that its type may stay opaque here.
 };
 
 }  // namespace backtrail::tracee
