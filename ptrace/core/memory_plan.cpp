@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::string_view kDeleted = " (deleted)";
-/// The code cache's memory, see ptrace/cache/cache_memory.cpp.
+/// The code cache's memory, see ptrace/codecache/memory/cache_memory.cpp.
 constexpr std::string_view kOwnMemory = "/memfd:backtrail";
 
 bool takes_kilobytes(std::string_view line, std::string_view key, std::uint64_t& out) {

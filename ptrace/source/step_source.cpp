@@ -10,10 +10,10 @@
 
 #include "arch/base/log.hpp"
 #include "decoder/trace/stream_pin.hpp"
-#include "ptrace/source/signal_frame.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
 #include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/signal_frame.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {

@@ -12,10 +12,10 @@
 #include "arch/insn.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "decoder/trace/trace_consumer.hpp"
+#include "ptrace/remote/trap_guard.hpp"
 #include "ptrace/source/branch_source.hpp"
-#include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/source/signal_slice.hpp"
-#include "ptrace/source/trap_guard.hpp"
+#include "ptrace/tracee/restartable_sections.hpp"
 
 namespace backtrail::tracee {
 

@@ -15,11 +15,11 @@
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
-#include "ptrace/source/restartable_sections.hpp"
 #include "ptrace/tracee/address_limit.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
 #include "ptrace/tracee/process_memory.hpp"
+#include "ptrace/tracee/restartable_sections.hpp"
 #include "ptrace/tracee/thread.hpp"
 #include "ptrace/tracee/trap_action.hpp"
 

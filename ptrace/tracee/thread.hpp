@@ -14,10 +14,10 @@
 #include "arch/x86/debug_registers.hpp"
 #include "arch/x86/raw_registers.hpp"
 #include "ptrace/os/wait_status.hpp"
-#include "ptrace/source/trap_flag.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
 #include "ptrace/tracee/thread_id.hpp"
+#include "ptrace/tracee/trap_flag.hpp"
 
 namespace backtrail::tracee {
 

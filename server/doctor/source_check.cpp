@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "decoder/trace/trace_consumer.hpp"
+#include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/source/thread_trace.hpp"
-#include "ptrace/tracee/engine.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "server/doctor/file_places.hpp"
 #include "server/doctor/known_program.hpp"
 #include "server/portable/own_program.hpp"

@@ -6,8 +6,8 @@
 
 #include "server/handlers/handlers.hpp"
 #include "server/handlers/vcont_parser.hpp"
+#include "server/rsp/gdb_signals.hpp"
 #include "server/session/events.hpp"
-#include "server/session/gdb_signals.hpp"
 
 namespace backtrail::server::handlers {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "server/handlers/handlers.hpp"
-#include "server/session/gdb_signals.hpp"
+#include "server/rsp/gdb_signals.hpp"
 
 namespace backtrail::server::handlers {
 namespace {

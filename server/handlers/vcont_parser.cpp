@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "server/session/gdb_signals.hpp"
+#include "server/rsp/gdb_signals.hpp"
 
 namespace backtrail::server::handlers {
 namespace {

@@ -25,7 +25,7 @@
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/dumpable.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"

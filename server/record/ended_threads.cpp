@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::server {

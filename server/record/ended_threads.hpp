@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "ptrace/source/ended_trace.hpp"
+#include "ptrace/trace/ended_trace.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::server {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "ptrace/cache/kept_store.hpp"
+#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/engine/engine.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/source/source_statistics.hpp"
-#include "ptrace/tracee/engine.hpp"
 #include "server/record/ending.hpp"
 #include "server/record/forwarded_signals.hpp"
 #include "server/record/leak_watch.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::server {

@@ -15,8 +15,8 @@
 #include <span>
 #include <utility>
 
+#include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/tracee/engine.hpp"
 
 namespace backtrail::server {
 

@@ -8,7 +8,7 @@
 #include "decoder/corefile/trace_blocks.hpp"
 #include "ptrace/core/core_output.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 
 namespace backtrail::server {
 namespace {

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "server/rsp/gdb_signals.hpp"
 #include "server/rsp/hex.hpp"
-#include "server/session/gdb_signals.hpp"
 #include "server/session/notices.hpp"
 #include "server/session/stop_reply.hpp"
 

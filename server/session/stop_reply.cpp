@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "server/rsp/gdb_signals.hpp"
 #include "server/rsp/hex.hpp"
-#include "server/session/gdb_signals.hpp"
 
 namespace backtrail::server {
 namespace {

@@ -16,7 +16,7 @@
 #include "ptrace/core/core_memory.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/tracee/thread_db.hpp"
-#include "server/session/gdb_signals.hpp"
+#include "server/rsp/gdb_signals.hpp"
 #include "server/target/core_maps.hpp"
 #include "server/target/core_past.hpp"
 #include "server/target/core_traces.hpp"

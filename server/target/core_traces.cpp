@@ -6,7 +6,7 @@
 
 #include "decoder/corefile/ended_threads.hpp"
 #include "decoder/corefile/trace_check.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 
 namespace backtrail::server {
 namespace {

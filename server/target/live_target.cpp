@@ -11,11 +11,11 @@
 
 #include "arch/x86/siginfo32.hpp"
 #include "decoder/pt/pt_decoder.hpp"
+#include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/probe.hpp"
-#include "ptrace/source/thread_trace.hpp"
-#include "ptrace/tracee/engine.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "server/target/live_symbols.hpp"
 #include "server/target/process_stores.hpp"

@@ -4,7 +4,7 @@
 #include <csignal>
 
 #include "arch/base/log.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 
 namespace backtrail::server {
 namespace {

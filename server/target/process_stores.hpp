@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "decoder/bts/branch_store.hpp"
-#include "ptrace/tracee/engine.hpp"
+#include "ptrace/engine/engine.hpp"
 
 namespace backtrail::server {
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ptrace/cache/kept_file.hpp"
+#include "ptrace/codecache/persist/kept_file.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace {

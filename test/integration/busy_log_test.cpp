@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
-#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
 #include "test/support/effort.hpp"
 
 namespace backtrail::tracee {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
-#include "ptrace/cache/exit_profile.hpp"
+#include "ptrace/codecache/translation/exit_profile.hpp"
 
 namespace backtrail::tracee {
 namespace {

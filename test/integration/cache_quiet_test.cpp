@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
-#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/effort.hpp"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cache_run.hpp"
-#include "ptrace/cache/cache_space.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
 
 namespace backtrail::tracee {
 namespace {

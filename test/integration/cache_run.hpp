@@ -13,7 +13,7 @@
 
 #include "decoder/trace/trace_consumer.hpp"
 #include "engine_driver.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "symbols.hpp"
 
 namespace backtrail::tracee {

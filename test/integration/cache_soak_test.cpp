@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "cache_run.hpp"
-#include "ptrace/cache/remote_calls.hpp"
 #include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
+#include "ptrace/remote/remote_calls.hpp"
 #include "trace_judge.hpp"
 
 namespace backtrail::tracee {
@@ -369,7 +369,7 @@ TEST_F(CacheSoak, TurningTheRecorderOnAndOffChangesNothing) {
     if (HasFailure()) return;
     ASSERT_GE(turns(), begin);
   }
-  EXPECT_NE(cache::signal_set(pid_, "SigIgn") & 1U << (SIGTRAP - 1), 0U);
+  EXPECT_NE(signal_set(pid_, "SigIgn") & 1U << (SIGTRAP - 1), 0U);
   const auto maps = ProcFs{}.read(pid_, "maps");
   ASSERT_TRUE(maps);
   EXPECT_EQ(maps->find("memfd:backtrail"), std::string::npos);

@@ -11,7 +11,7 @@
 #include "cache_run.hpp"
 #include "decoder/bts/branch_store.hpp"
 #include "elf_symbols.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "traced_program.hpp"
 
 namespace backtrail::tracee {

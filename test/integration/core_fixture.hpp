@@ -18,7 +18,7 @@
 #include "engine_driver.hpp"
 #include "ptrace/core/core_writer.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "test/support/temporary_folder.hpp"
 
 namespace backtrail::tracee {

@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/base/log.hpp"
-#include "ptrace/tracee/engine.hpp"
+#include "ptrace/engine/engine.hpp"
 
 namespace backtrail::tracee {
 

@@ -1,6 +1,6 @@
 // The engine's rules on real programs: what is reported, what is passed on, what is left behind.
 
-#include "ptrace/tracee/engine.hpp"
+#include "ptrace/engine/engine.hpp"
 
 #include <algorithm>
 #include <array>

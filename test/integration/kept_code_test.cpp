@@ -8,9 +8,9 @@
 
 #include "decoder/trace/trace_consumer.hpp"
 #include "engine_driver.hpp"
-#include "ptrace/cache/kept_store.hpp"
+#include "ptrace/codecache/persist/kept_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "test/support/effort.hpp"
 #include "test/support/temporary_folder.hpp"
 

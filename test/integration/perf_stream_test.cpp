@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 
 #include "ptrace/os/unique_fd.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "test/integration/engine_driver.hpp"
 #include "test/support/simulated_perf.hpp"
 

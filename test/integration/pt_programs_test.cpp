@@ -17,7 +17,7 @@
 #include "decoder/pt/pt_decoder.hpp"
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/link_map.hpp"
 #include "test/support/ipt_oracle.hpp"
 #include "test/support/machine.hpp"

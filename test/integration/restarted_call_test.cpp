@@ -10,7 +10,7 @@
 
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
-#include "ptrace/source/thread_trace.hpp"
+#include "ptrace/trace/thread_trace.hpp"
 #include "symbols.hpp"
 #include "trace_judge.hpp"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: server -> ptrace -> decoder -> arch, and never back.
+"""Checks who includes whom: server -> ptrace -> decoder -> arch, and never back; the same for the
+rooms of each of them.
 
 usage: layering.py ROOT      exit status 1 and one line a breach
 """
@@ -10,6 +11,24 @@ import sys
 
 # A folder may include itself and what stands to its right.
 ORDER = ("server", "ptrace", "decoder", "arch")
+# The rooms of each folder: one may include itself and those before it. "" is the folder itself.
+ROOMS = {
+    "arch": ("base", "", "x86", "x86/bts", "x86/values", "x86/translate"),
+    "decoder": ("trace", "bts", "cachelog", "pt", "perf", "file", "calls", "corefile", "values",
+                "past", "symbols", "report", "export"),
+    "ptrace": ("os", "perf", "tracee", "remote", "source", "core",
+               "codecache/program", "codecache/memory", "codecache/persist",
+               "codecache/translation", "codecache/syscalls", "codecache/space",
+               "codecache/recorder", "trace", "engine"),
+    "server": ("rsp", "portable", "agent", "target", "session", "handlers", "transport", "crash",
+               "record", "cli", "doctor", ""),
+}
+# Interfaces that a room offers to those before it, which call what implements them.
+INTERFACES = {
+    "ptrace/source/branch_source.hpp": ("tracee",),
+    "ptrace/source/source_kind.hpp": ("tracee",),
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
 # Headers that only .cpp files may include: they are implementation details of one place.
@@ -32,6 +51,19 @@ def sources(root):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def room_breach(path, header):
+    """Why `path` must not include `header` of the same folder; None when it may."""
+    top, _, rest = path.partition("/")
+    room, other = os.path.dirname(rest), os.path.dirname(header.partition("/")[2])
+    rooms = ROOMS[top]
+    for each in (room, other):
+        if each not in rooms:
+            return "%s/%s is in no list of rooms (test/lint/layering.py)" % (top, each)
+    if rooms.index(other) <= rooms.index(room) or room in INTERFACES.get(header, ()):
+        return None
+    return "%s/%s comes before %s/%s" % (top, room, top, other)
+
+
 def breach(path, quote, header):
     """Why `path` must not include `header`; None when it may."""
     top = path.split("/")[0]
@@ -41,7 +73,7 @@ def breach(path, quote, header):
             return "project headers are included by their path from the root"
         if ORDER.index(header_top) < ORDER.index(top):
             return "%s/ must not know %s/" % (top, header_top)
-        return None
+        return room_breach(path, header) if header_top == top else None
     hides = path.endswith((".hpp", ".h")) and path not in HIDDEN_ALLOWED
     if hides and HIDDEN.match(header):
         if not (ASIO.match(header) and path.startswith("server/transport/")):

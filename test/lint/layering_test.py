@@ -16,16 +16,32 @@ class Layering(unittest.TestCase):
     def test_downwards_only(self):
         self.allowed("server/rsp/hex.cpp", '"', "arch/base/result.hpp")
         self.allowed("ptrace/tracee/a.cpp", '"', "decoder/trace/record.hpp")
-        self.allowed("arch/insn.cpp", '"', "arch/insn.hpp")
-        self.refused("arch/insn.cpp", '"', "decoder/trace/record.hpp")
+        self.allowed("arch/x86/insn.cpp", '"', "arch/insn.hpp")
+        self.refused("arch/x86/insn.cpp", '"', "decoder/trace/record.hpp")
         self.refused("decoder/bts/a.cpp", '"', "ptrace/tracee/thread_id.hpp")
         self.refused("ptrace/tracee/a.hpp", '"', "server/target/target.hpp")
 
+    def test_rooms_in_their_order(self):
+        self.allowed("ptrace/engine/a.cpp", '"', "ptrace/tracee/thread.hpp")
+        self.refused("ptrace/tracee/a.cpp", '"', "ptrace/engine/engine.hpp")
+        self.refused("ptrace/tracee/a.cpp", '"', "ptrace/codecache/space/cache_space.hpp")
+        self.refused("decoder/trace/a.cpp", '"', "decoder/bts/bts_history.hpp")
+        self.refused("server/session/a.cpp", '"', "server/handlers/handlers.hpp")
+        self.refused("arch/a.hpp", '"', "arch/x86/raw_registers.hpp")
+
+    def test_interfaces_are_for_whom_they_are_named(self):
+        self.allowed("ptrace/tracee/a.cpp", '"', "ptrace/source/branch_source.hpp")
+        self.refused("ptrace/tracee/a.cpp", '"', "ptrace/source/step_source.hpp")
+        self.refused("ptrace/perf/a.cpp", '"', "ptrace/source/branch_source.hpp")
+
+    def test_every_room_has_its_place(self):
+        self.refused("ptrace/attic/a.cpp", '"', "ptrace/os/procfs.hpp")
+
     def test_paths_from_the_root(self):
-        self.refused("arch/insn.cpp", '"', "insn.hpp")
+        self.refused("arch/x86/insn.cpp", '"', "insn.hpp")
 
     def test_hidden_libraries(self):
-        self.allowed("arch/insn.cpp", "<", "capstone/capstone.h")
+        self.allowed("arch/x86/insn.cpp", "<", "capstone/capstone.h")
         self.refused("arch/insn.hpp", "<", "capstone/capstone.h")
         self.refused("arch/insn.hpp", "<", "Zydis/Zydis.h")
         self.refused("server/x.hpp", "<", "pugixml.hpp")

@@ -1,6 +1,6 @@
 // Programs with random addresses, and where they are to lie.
 
-#include "ptrace/cache/address_plan.hpp"
+#include "ptrace/codecache/persist/address_plan.hpp"
 
 #include <initializer_list>
 #include <string>

@@ -1,11 +1,11 @@
-#include "ptrace/cache/call_filters.hpp"
+#include "ptrace/codecache/syscalls/call_filters.hpp"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <gtest/gtest.h>
 
-#include "ptrace/cache/syscall_policy.hpp"
+#include "ptrace/codecache/syscalls/syscall_policy.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {

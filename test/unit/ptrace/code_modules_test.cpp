@@ -1,4 +1,4 @@
-#include "ptrace/cache/code_modules.hpp"
+#include "ptrace/codecache/program/code_modules.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ptrace/cache/entry_table.hpp"
+#include "ptrace/codecache/memory/entry_table.hpp"
 
 #include <vector>
 

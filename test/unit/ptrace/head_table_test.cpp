@@ -1,4 +1,4 @@
-#include "ptrace/cache/head_table.hpp"
+#include "ptrace/codecache/translation/head_table.hpp"
 
 #include <map>
 #include <random>

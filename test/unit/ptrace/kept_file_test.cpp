@@ -1,4 +1,4 @@
-#include "ptrace/cache/kept_file.hpp"
+#include "ptrace/codecache/persist/kept_file.hpp"
 
 #include <array>
 
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ptrace/cache/kept_store.hpp"
+#include "ptrace/codecache/persist/kept_store.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/temporary_folder.hpp"
 

@@ -1,5 +1,5 @@
 // Threads that switch too often are seen now and then.
-#include "ptrace/source/mark_pace.hpp"
+#include "ptrace/trace/mark_pace.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ptrace/cache/packed_ranges.hpp"
+#include "ptrace/codecache/persist/packed_ranges.hpp"
 
 #include <gtest/gtest.h>
 

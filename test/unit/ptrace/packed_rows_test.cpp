@@ -1,4 +1,4 @@
-#include "ptrace/cache/packed_rows.hpp"
+#include "ptrace/codecache/persist/packed_rows.hpp"
 
 #include <limits>
 #include <random>

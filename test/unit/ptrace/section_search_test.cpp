@@ -1,4 +1,4 @@
-#include "ptrace/cache/section_search.hpp"
+#include "ptrace/codecache/program/section_search.hpp"
 
 #include <array>
 #include <fstream>

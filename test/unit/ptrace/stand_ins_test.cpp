@@ -1,4 +1,4 @@
-#include "ptrace/cache/stand_ins.hpp"
+#include "ptrace/codecache/persist/stand_ins.hpp"
 
 #include <fstream>
 
@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "ptrace/cache/key_hash.hpp"
-#include "ptrace/cache/program_kind.hpp"
+#include "ptrace/codecache/persist/key_hash.hpp"
+#include "ptrace/codecache/program/program_kind.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/temporary_folder.hpp"
 

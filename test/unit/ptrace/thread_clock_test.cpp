@@ -1,5 +1,5 @@
 // What a thread's departures from its CPU mean, on a simulated kernel.
-#include "ptrace/source/thread_clock.hpp"
+#include "ptrace/trace/thread_clock.hpp"
 
 #include <ctime>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "server/session/gdb_signals.hpp"
+#include "server/rsp/gdb_signals.hpp"
 
 #include <csignal>
 

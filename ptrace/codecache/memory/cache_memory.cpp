@@ -1,0 +1,456 @@
+#include "ptrace/codecache/memory/cache_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/codecache/memory/program_file.hpp"
+#include "ptrace/os/page_population.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/remote/call_batch.hpp"
+#include "ptrace/remote/remote_calls.hpp"
+#include "ptrace/remote/trap_guard.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace translate = arch::x86::translate;
+using arch::x86::translate::Request;
+using arch::x86::translate::Slot;
+
+/// The file: table and code, the parts of threads, the rest of the table.
+constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
+constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
+static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
+              AddressLimit::kMostBytes);
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
+/// The rest of a program's kept code has one to itself from here on.
+constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
+/// Guard pages that are made at once: as many as there are, times this, and no more than that.
+constexpr std::size_t kGuardGrowth = 8;
+constexpr std::size_t kMostGuards = kThreadsAtOnce;
+constexpr std::size_t kMostGuardCallBytes = 48;
+static_assert(kMostGuards * kMostGuardCallBytes + 128 <= kBatchBytes);
+/// Room that is left below an executable for whatever it maps there itself.
+constexpr std::uint64_t kGapBytes = 1ULL << 20;
+constexpr std::uint64_t kTableTop = 0x7f00'0000;
+constexpr std::uint64_t kTableStep = 1ULL << 20;
+constexpr std::uint64_t kSigsetBytes = 8;
+
+/// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right
+/// below it, out of the way of the program's own mappings, which get the addresses they always get.
+std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const std::string& exe) {
+  std::vector<std::uint64_t> places;
+  for (const MapEntry& map : maps) {
+    if (map.path != exe) continue;
+    if (map.start > kTotalBytes + 2 * kGapBytes + kBigPageBytes) {
+      places.push_back((map.start - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
+    }
+    break;
+  }
+  // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
+  places.push_back((kTableTop - kTableSpan - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
+  places.push_back(0);
+  return places;
+}
+
+}  // namespace
+
+std::uint64_t ThreadMemory::read(Slot slot) const {
+  std::uint64_t value = 0;
+  std::memcpy(&value, host_ + static_cast<std::uint32_t>(slot), sizeof value);
+  return value;
+}
+
+void ThreadMemory::write(Slot slot, std::uint64_t value) {
+  std::memcpy(host_ + static_cast<std::uint32_t>(slot), &value, sizeof value);
+}
+
+void ThreadMemory::write32(Slot slot, std::uint32_t value) {
+  std::memcpy(host_ + static_cast<std::uint32_t>(slot), &value, sizeof value);
+}
+
+bool ThreadMemory::take_request() {
+  void* slot = host_ + static_cast<std::uint32_t>(Slot::kRequest);
+  auto asked = static_cast<std::uint64_t>(Request::kAsked);
+  if (__atomic_load_n(static_cast<std::uint64_t*>(slot), __ATOMIC_ACQUIRE) != asked) return false;
+  return __atomic_compare_exchange_n(static_cast<std::uint64_t*>(slot), &asked,
+                                     static_cast<std::uint64_t>(Request::kTaken), false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+void ThreadMemory::answer(TraceeAddr next) {
+  write(Slot::kAnswer, next.value());
+  set_request(Request::kAnswered);
+}
+
+void ThreadMemory::refuse() {
+  set_request(Request::kRefused);
+}
+
+void ThreadMemory::drop_request() {
+  set_request(Request::kNone);
+}
+
+void ThreadMemory::set_request(Request state) {
+  void* slot = host_ + static_cast<std::uint32_t>(Slot::kRequest);
+  __atomic_store_n(static_cast<std::uint64_t*>(slot), static_cast<std::uint64_t>(state),
+                   __ATOMIC_RELEASE);
+}
+
+std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
+  if (log < log_.begin || log > log_.end) return {};
+  // A log begins at a page of a mapping and holds nothing but these.
+  const void* begin = log_.host;
+  return {static_cast<const std::uint32_t*>(begin), (log - log_.begin) / sizeof(std::uint32_t)};
+}
+
+void ThreadMemory::blank_log() const {
+  void* begin = log_.host;
+  auto* entry = static_cast<std::uint32_t*>(begin);
+  const auto* end = entry + log_.bytes() / sizeof *entry;
+  for (; entry != end && *entry != kBlankEntry; ++entry) *entry = kBlankEntry;
+}
+
+std::span<const std::uint32_t> ThreadMemory::written(std::size_t known) const {
+  const auto all = entries(log_.end);
+  while (known < all.size() && __atomic_load_n(&all[known], __ATOMIC_ACQUIRE) != kBlankEntry) {
+    ++known;
+  }
+  return all.first(known);
+}
+
+void CacheMemory::fill_code(std::span<const std::uint8_t> code) {
+  const std::uint64_t end = kTableBytes + code.size();
+  while (settled_ + kWorthABigPage <= end && settle_next()) {
+  }
+  populate_pages({host_ + kTableBytes, code.size()});
+  std::copy(code.begin(), code.end(), host_code().begin());
+}
+
+void CacheMemory::settle_code(std::uint64_t end) {
+  while (settled_ + kBigPageBytes <= kTableBytes + end) {
+    if (!settle_next()) settled_ += kBigPageBytes;
+  }
+}
+
+bool CacheMemory::settle_next() {
+  if (!make_big_page(settled_)) return false;
+  settled_ += kBigPageBytes;
+  return true;
+}
+
+bool CacheMemory::make_big_page(std::uint64_t begin) {
+  // One page there, then the big one in its place.
+  __atomic_fetch_or(host_ + begin, std::uint8_t{0}, __ATOMIC_RELAXED);
+  return ::madvise(host_ + begin, kBigPageBytes, kCollapse) == 0;
+}
+
+void CacheMemory::fill_table(TraceeAddr target) {
+  (void)settle_next();
+  populate_pages({host_, kTableBytes});
+  entries_.fill(target);
+}
+
+CacheMemory::~CacheMemory() {
+  if (host_ != nullptr) ::munmap(host_, kTotalBytes);
+  for (std::size_t i = 1; i < chunks_.size(); ++i) ::munmap(chunks_[i].host, kThreadsBytes);
+}
+
+Result<std::unique_ptr<CacheMemory>> CacheMemory::create(Thread& thread) {
+  std::unique_ptr<CacheMemory> memory{new CacheMemory};
+  Process& process = thread.process();
+  process.address_limit.leave_room(process.pid(), kMappedBytes);
+  const auto done = memory->map(thread);
+  if (done) return memory;
+  (void)process.address_limit.lower(process.pid());
+  return fail(done.error());
+}
+
+Result<void> CacheMemory::map(Thread& thread) {
+  Process& process = thread.process();
+  const ProcFs proc;
+  BT_TRY(const std::vector<MapEntry> maps, proc.maps(process.pid()));
+  BT_TRY(const BorrowedName name, BorrowedName::of(thread));
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kTotalBytes));
+  const auto set_up = [&]() -> Result<void> {
+    BT_CHECKED(map_here(file.here()));
+    BT_CHECKED(map_code(remote, file.there(), maps, proc.exe(process.pid()).value_or("")));
+    return map_rest(remote, file.there(), maps);
+  };
+  auto done = set_up();
+  if (!done) {
+    (void)remote.call(SYS_close, {file.there()});
+    if (code_ != TraceeAddr{}) (void)remote.call(SYS_munmap, {mapping().value(), kSharedBytes});
+  }
+  return done;
+}
+
+Result<void> CacheMemory::map_here(int fd) {
+  // Big pages need an address to match.
+  void* room = ::mmap(nullptr, kTotalBytes + kBigPageBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return fail_errno("mmap");
+  auto* begin = static_cast<std::uint8_t*>(room);
+  const std::uint64_t before =
+      (kBigPageBytes - std::bit_cast<std::uintptr_t>(begin) % kBigPageBytes) % kBigPageBytes;
+  void* mapped =
+      ::mmap(begin + before, kTotalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (before != 0) ::munmap(begin, before);
+  ::munmap(begin + before + kTotalBytes, kBigPageBytes - before);
+  if (mapped == MAP_FAILED) {
+    const auto failed = fail_errno("mmap");
+    ::munmap(begin + before, kTotalBytes);
+    return failed;
+  }
+  host_ = static_cast<std::uint8_t*>(mapped);
+  entries_ = EntryTable{host_, host_ + kMoreTableAt,
+                        policy().data() + static_cast<std::size_t>(translate::Policy::kIndexMask)};
+  return {};
+}
+
+Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
+                                   const std::vector<MapEntry>& maps, const std::string& exe) {
+  for (const std::uint64_t place : code_places(maps, exe)) {
+    const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
+    const std::uint64_t at = place & ~(kPageBytes - 1);
+    const auto got = remote.call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
+    if (!got) continue;
+    // Old kernels take the address for a hint.
+    if (place == 0 || *got == at) {
+      code_ = TraceeAddr{*got} + kTableBytes;
+      return {};
+    }
+    (void)remote.call(SYS_munmap, {*got, kSharedBytes});
+  }
+  return fail(TraceErrc::kUnsupported, "map translated code");
+}
+
+Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
+                                   const std::vector<MapEntry>& maps) {
+  const auto is_free = [&](std::uint64_t at, std::uint64_t bytes) {
+    const auto apart = [&](std::uint64_t begin, std::uint64_t end) {
+      return at + bytes <= begin || end <= at;
+    };
+    return apart(mapping().value(), mapping().value() + kSharedBytes) &&
+           std::all_of(maps.begin(), maps.end(),
+                       [&](const MapEntry& map) { return apart(map.start, map.end); });
+  };
+  std::uint64_t table = kTableTop - kTableSpan;
+  while (table > kTableStep && !is_free(table, kTableSpan)) table -= kTableStep;
+  if (table <= kTableStep) return fail(TraceErrc::kUnsupported, "map the look-up table");
+  table_ = TraceeAddr{table};
+  TraceeAddr threads = mapping() - kThreadsBytes;
+  const bool free_there = is_free(threads.value(), kThreadsBytes);
+  if (!free_there) {
+    BT_TRY(const std::uint64_t anywhere,
+           remote.call(SYS_mmap,
+                       {0, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kSharedBytes}));
+    threads = TraceeAddr{anywhere};
+  }
+  chunks_.push_back({host_ + kSharedBytes, threads});
+  CallBatch batch{code_};
+  constexpr std::uint64_t kFixed = MAP_SHARED | MAP_FIXED_NOREPLACE;
+  const auto map_table = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t offset) {
+    batch.call(SYS_mmap, {at, bytes, PROT_READ, kFixed, fd, offset}, at);
+  };
+  map_table(table, kFirstTableBytes, 0);
+  map_table(table + kFirstTableBytes, kMoreTableBytes, kMoreTableAt);
+  map_table(table + translate::kEntryTableBytes, kTableBytes - kFirstTableBytes, kFirstTableBytes);
+  if (free_there) {
+    batch.call(SYS_mmap,
+               {threads.value(), kThreadsBytes, PROT_READ | PROT_WRITE, kFixed, fd, kSharedBytes},
+               threads.value());
+  }
+  for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
+    const auto how = static_cast<std::uint64_t>(advice);
+    batch.call(SYS_madvise, {mapping().value(), kSharedBytes, how});
+    batch.call(SYS_madvise, {table, kTableSpan, how});
+    batch.call(SYS_madvise, {threads.value(), kThreadsBytes, how});
+  }
+  const TraceeAddr page = thread(0).page();
+  batch.call(SYS_mprotect, {thread(0).log_end().value(), kGuardBytes, PROT_NONE});
+  const std::uint64_t actions = (page + kScratchOffset).value();
+  batch.call(SYS_rt_sigaction, {SIGSEGV, 0, actions, kSigsetBytes});
+  batch.call(SYS_rt_sigaction, {SIGTRAP, 0, actions + sizeof(KernelSigaction), kSigsetBytes});
+  batch.store_ids(page + static_cast<std::uint32_t>(Slot::kProcessId),
+                  page + static_cast<std::uint32_t>(Slot::kThreadId));
+  batch.call(SYS_close, {fd});
+  const CallBatch::Code code = batch.finish();
+  // The first user of this memory; translations overwrite it.
+  std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin());
+  return remote.run(code);
+}
+
+Result<void> CacheMemory::remove(Thread& thread) {
+  if (std::exchange(removed_, true)) return {};
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_CHECKED(remote.call(SYS_munmap, {mapping().value(), kSharedBytes}));
+  BT_CHECKED(remote.call(SYS_munmap, {table_.value(), kTableSpan}));
+  for (const ThreadChunk& chunk : chunks_) {
+    BT_CHECKED(remote.call(SYS_munmap, {chunk.base.value(), kThreadsBytes}));
+  }
+  return {};
+}
+
+bool CacheMemory::has_mapped(TraceeAddr address) const {
+  const auto is_in = [=](TraceeAddr begin, std::uint64_t bytes) {
+    return address >= begin && address < begin + bytes;
+  };
+  return is_in(mapping(), kSharedBytes) || is_in(table_, kTableSpan) ||
+         std::any_of(chunks_.begin(), chunks_.end(),
+                     [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
+}
+
+void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
+  // Not always aligned, but within one cache line: one store of the CPU.
+  __atomic_store_n(
+      static_cast<std::uint32_t*>(static_cast<void*>(host_ + kTableBytes + code_offset)), value,
+      __ATOMIC_RELEASE);
+}
+
+ThreadMemory CacheMemory::part(std::size_t index) const {
+  const ThreadChunk& chunk = chunks_.at(index / kThreadsAtOnce);
+  const std::uint64_t offset = index % kThreadsAtOnce * kThreadBytes;
+  return {chunk.host + offset, chunk.base + offset};
+}
+
+ThreadMemory CacheMemory::thread(std::size_t index) const {
+  ThreadMemory memory = part(index);
+  if (const auto log = logs_.find(index); log != logs_.end()) memory.set_log(log->second);
+  return memory;
+}
+
+void CacheMemory::set_log(std::size_t index, const std::optional<LogRange>& log) {
+  logs_.erase(index);
+  if (log) logs_.emplace(index, *log);
+}
+
+Result<void> CacheMemory::add_chunk(Thread& thread) {
+  Process& process = thread.process();
+  process.address_limit.leave_room(process.pid(), kMappedBytes + chunks_.size() * kThreadsBytes);
+  BT_TRY(const BorrowedName name, BorrowedName::of(thread));
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  BT_TRY(const ProgramFile file, ProgramFile::make(process, remote, name, kThreadsBytes));
+  void* here = ::mmap(nullptr, kThreadsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.here(), 0);
+  auto done = here != MAP_FAILED ? map_chunk(remote, file.there()) : fail_errno("mmap");
+  if (done) {
+    chunks_.back().host = static_cast<std::uint8_t*>(here);
+  } else if (here != MAP_FAILED) {
+    ::munmap(here, kThreadsBytes);
+  }
+  (void)remote.call(SYS_close, {file.there()});
+  return done;
+}
+
+Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
+  // Below the last ones, if that is free, else anywhere.
+  const std::uint64_t below = (chunks_.back().base - kThreadsBytes).value();
+  const auto map = [&](std::uint64_t at, std::uint64_t flags) {
+    return remote.call(SYS_mmap, {at, kThreadsBytes, PROT_READ | PROT_WRITE, flags, fd, 0});
+  };
+  auto got = map(below, MAP_SHARED | MAP_FIXED_NOREPLACE);
+  if (!got) got = map(0, MAP_SHARED);
+  BT_TRY(const std::uint64_t at, got);
+  for (const int advice : {MADV_DONTFORK, MADV_DONTDUMP}) {
+    const auto advised =
+        remote.call(SYS_madvise, {at, kThreadsBytes, static_cast<std::uint64_t>(advice)});
+    if (advised) continue;
+    (void)remote.call(SYS_munmap, {at, kThreadsBytes});
+    BT_CHECKED(advised);
+  }
+  chunks_.push_back({nullptr, TraceeAddr{at}});
+  return {};
+}
+
+Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
+  if (index < guarded_) return {};
+  if (index >= chunks_.size() * kThreadsAtOnce) BT_CHECKED(add_chunk(thread));
+  if (index >= kThreadsAtOnce) guarded_ = std::max(guarded_, kThreadsAtOnce);
+  // More each time: every stop of a thread costs as much as many calls. But those that areas may be
+  // made of come last.
+  constexpr std::size_t kFirstOfAreas = first_part_of(kMostAreas);
+  std::size_t end =
+      std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});
+  if (index < kFirstOfAreas) end = std::min(end, kFirstOfAreas);
+  if (index < first_area_part()) end = std::min(end, first_area_part());
+  CallBatch batch{code_ + kTranslationBytes};
+  for (std::size_t i = guarded_; i < end; ++i) {
+    batch.call(SYS_mprotect, {part(i).log_end().value(), kGuardBytes, PROT_NONE});
+  }
+  BT_CHECKED(run(thread, batch));
+  guarded_ = end;
+  return {};
+}
+
+Result<void> CacheMemory::run(Thread& thread, CallBatch& batch) {
+  const CallBatch::Code code = batch.finish();
+  std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin() + kTranslationBytes);
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  return remote.run(code);
+}
+
+Result<std::size_t> CacheMemory::add_area(Thread& thread) {
+  if (areas_ == kMostAreas || guarded_ > first_part_of(areas_ + 1)) {
+    return fail(TraceErrc::kBusy, "add a large log", areas_);
+  }
+  ++areas_;
+  CallBatch batch{code_ + kTranslationBytes};
+  for (std::size_t i = 0; i < kAreaSegments; ++i) {
+    batch.call(SYS_mprotect, {segment(areas_ - 1, i).end.value(), kGuardBytes, PROT_NONE});
+  }
+  if (auto done = run(thread, batch); !done) {
+    --areas_;
+    return tl::unexpected{done.error()};
+  }
+  return areas_ - 1;
+}
+
+LogRange CacheMemory::segment(std::size_t area, std::size_t index) const {
+  const std::uint64_t offset = kThreadsBytes - (area + 1) * kAreaBytes + index * kSegmentSpan;
+  const TraceeAddr begin = chunks_.front().base + offset;
+  return {chunks_.front().host + offset, begin, begin + kSegmentBytes};
+}
+
+void CacheMemory::prepare_segment(std::size_t area, std::size_t index) {
+  const std::size_t number = area * kAreaSegments + index;
+  if (prepared_.test(number)) return;
+  prepared_.set(number);
+  const auto begin = static_cast<std::uint64_t>(segment(area, index).host - host_);
+  const std::uint64_t end = begin + kSegmentBytes;
+  for (std::uint64_t at = begin; at + kBigPageBytes <= end && make_big_page(at);) {
+    at += kBigPageBytes;
+  }
+  populate_pages({host_ + begin, kSegmentBytes});
+}
+
+void CacheMemory::commit_segment(Thread& thread, std::size_t area, std::size_t index) {
+  prepare_segment(area, index);
+  const std::size_t number = area * kAreaSegments + index;
+  if (committed_.test(number)) return;
+  committed_.set(number);
+  CallBatch batch{code_ + kTranslationBytes};
+  batch.call(SYS_madvise, {segment(area, index).begin.value(), kSegmentBytes, MADV_POPULATE_WRITE});
+  if (auto done = run(thread, batch); !done) {
+    log::ptrace().debug("tid={}: a log's memory comes page by page: {}", thread.tid(),
+                        done.error().message());
+  }
+}
+
+}  // namespace backtrail::tracee::cache

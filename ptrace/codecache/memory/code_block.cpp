@@ -1,0 +1,68 @@
+#include "ptrace/codecache/memory/code_block.hpp"
+
+#include "arch/base/check.hpp"
+#include "ptrace/codecache/memory/cache_memory.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::x86::translate::Exit;
+using arch::x86::translate::ExitKind;
+using arch::x86::translate::Special;
+
+constexpr unsigned kLinkBits = 27;
+constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;
+constexpr std::uint32_t kSpecialMask = 15;
+constexpr std::uint32_t kStaleBit = 1U << 31U;
+constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kFailedCall);
+static_assert(kLastSpecial <= kSpecialMask && kCodeBytes <= kLinkMask);
+static_assert((kSpecialMask << kLinkBits & (kStaleBit | kLinkMask)) == 0);
+
+}  // namespace
+
+ExitPlace ExitPlace::of(std::uint64_t link, const Exit& exit) {
+  BT_CHECK(link <= kLinkMask);
+  ExitPlace place;
+  place.bits_ = static_cast<std::uint32_t>(link) | static_cast<std::uint32_t>(exit.special)
+                                                       << kLinkBits;
+  if (exit.kind == ExitKind::kStale) place.bits_ |= kStaleBit;
+  return place;
+}
+
+std::uint32_t ExitPlace::link() const {
+  return bits_ & kLinkMask;
+}
+
+Special ExitPlace::special() const {
+  return static_cast<Special>(bits_ >> kLinkBits & kSpecialMask);
+}
+
+bool ExitPlace::is_sound() const {
+  return (bits_ >> kLinkBits & kSpecialMask) <= kLastSpecial;
+}
+
+ExitKind ExitPlace::kind(decoder::LoggedExitKind logged) const {
+  switch (logged) {
+    case decoder::LoggedExitKind::kDirect:
+      return ExitKind::kDirect;
+    case decoder::LoggedExitKind::kIndirect:
+      return ExitKind::kIndirect;
+    case decoder::LoggedExitKind::kContinue:
+      break;
+  }
+  if ((bits_ & kStaleBit) != 0) return ExitKind::kStale;
+  return special() != Special::kNone ? ExitKind::kSpecial : ExitKind::kContinue;
+}
+
+decoder::LoggedExitKind logged_kind(ExitKind kind) {
+  switch (kind) {
+    case ExitKind::kDirect:
+      return decoder::LoggedExitKind::kDirect;
+    case ExitKind::kIndirect:
+      return decoder::LoggedExitKind::kIndirect;
+    default:
+      return decoder::LoggedExitKind::kContinue;
+  }
+}
+
+}  // namespace backtrail::tracee::cache

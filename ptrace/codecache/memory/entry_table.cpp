@@ -1,0 +1,64 @@
+#include "ptrace/codecache/memory/entry_table.hpp"
+
+#include "arch/base/check.hpp"
+#include "arch/x86/translate/layout.hpp"
+#include "arch/x86/translate/translator.hpp"
+#include "ptrace/os/page_population.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace translate = arch::x86::translate;
+
+/// Two bits at a time: each time all pads are looked at.
+constexpr std::size_t kGrowth = 4;
+/// Of eight entries, so many pads at most.
+constexpr std::size_t kMostOfEight = 3;
+
+}  // namespace
+
+std::size_t EntryTable::size_for(std::size_t pads) {
+  std::size_t entries = translate::kTableEntries;
+  if (translate::faster_table_index() != translate::TableIndex::kMasked) return entries;
+  while (8 * pads > kMostOfEight * entries && entries < translate::kMostTableEntries) {
+    entries *= kGrowth;
+  }
+  return entries;
+}
+
+std::uint64_t* EntryTable::at(std::size_t index) const {
+  constexpr std::size_t kFirst = translate::kTableEntries;
+  void* part = index < kFirst ? first_ : more_;
+  return static_cast<std::uint64_t*>(part) + (index < kFirst ? index : index - kFirst);
+}
+
+TraceeAddr EntryTable::operator[](std::size_t index) const {
+  return TraceeAddr{*at(index)};
+}
+
+void EntryTable::store(std::size_t index, TraceeAddr target) {
+  __atomic_store_n(at(index), target.value(), __ATOMIC_RELEASE);
+}
+
+void EntryTable::fill(TraceeAddr target) {
+  if (size_ == 0) set_size(translate::kTableEntries);
+  for (std::size_t i = 0; i < size_; ++i) store(i, target);
+}
+
+void EntryTable::replace(std::span<const std::uint64_t> entries) {
+  BT_CHECK(entries.size() >= size_ && entries.size() <= translate::kMostTableEntries);
+  if (entries.size() > size_) {
+    populate_pages({more_, (entries.size() - translate::kTableEntries) * sizeof entries[0]});
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) store(i, TraceeAddr{entries[i]});
+  set_size(entries.size());
+}
+
+void EntryTable::set_size(std::size_t entries) {
+  size_ = entries;
+  void* mask = mask_;
+  __atomic_store_n(static_cast<std::uint32_t*>(mask), static_cast<std::uint32_t>(entries - 1),
+                   __ATOMIC_RELEASE);
+}
+
+}  // namespace backtrail::tracee::cache

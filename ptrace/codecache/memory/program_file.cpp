@@ -1,0 +1,81 @@
+#include "ptrace/codecache/memory/program_file.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ptrace/os/file_size.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/remote/remote_calls.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::uint64_t kRedZoneBytes = 128;
+constexpr std::uint64_t kStackAlignment = 16;
+constexpr const char* kName = "backtrail";
+
+}  // namespace
+
+Result<BorrowedName> BorrowedName::of(Thread& thread) {
+  Process& process = thread.process();
+  BT_TRY(const arch::x86::UserRegs regs, thread.user_regs());
+  const TraceeAddr at{(regs.sp().value() - kRedZoneBytes - kBytes) & ~(kStackAlignment - 1)};
+  Bytes saved{};
+  if (process.read_memory(at, saved) != saved.size() || !process.write_data(at, saved)) {
+    return fail(TraceErrc::kUnreadable, "borrow stack", at.value());
+  }
+  return BorrowedName{process, at, saved};
+}
+
+Result<void> BorrowedName::set(std::string_view name) const {
+  Bytes bytes{};
+  std::copy_n(name.begin(), std::min(name.size(), bytes.size() - 1), bytes.begin());
+  return process_->write_data(at_, bytes);
+}
+
+BorrowedName::BorrowedName(BorrowedName&& other) noexcept
+    : process_{std::exchange(other.process_, nullptr)}, at_{other.at_}, saved_{other.saved_} {}
+
+BorrowedName::~BorrowedName() {
+  if (process_ != nullptr) (void)process_->write_data(at_, saved_);
+}
+
+Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
+                                      const BorrowedName& name, std::uint64_t bytes) {
+  // Kernels set to refuse executable memfds still let such a mapping be executed.
+  BT_CHECKED(name.set(kName));
+  const auto made = remote.call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
+  if (!made && !process.filters.empty()) return make_here(remote, name, bytes);
+  BT_TRY(const std::uint64_t there, made);
+  UniqueFd here{::open(ProcFs{}.path(process.pid(), "fd/" + std::to_string(there)).c_str(),
+                       O_RDWR | O_CLOEXEC)};
+  const auto sized =
+      here ? set_memory_file_size(here.get(), bytes) : fail_errno("open the program's memfd");
+  if (sized) return ProgramFile{std::move(here), there};
+  (void)remote.call(SYS_close, {there});
+  return fail(sized.error());
+}
+
+Result<ProgramFile> ProgramFile::make_here(RemoteCalls& remote, const BorrowedName& name,
+                                           std::uint64_t bytes) {
+  UniqueFd here{::memfd_create(kName, MFD_CLOEXEC)};
+  if (!here) return fail_errno("memfd_create");
+  BT_CHECKED(set_memory_file_size(here.get(), bytes));
+  // Who may look at us may open what we have.
+  BT_CHECKED(name.set(fmt::format("/proc/{}/fd/{}", ::getpid(), here.get())));
+  constexpr auto kAnyFolder = static_cast<std::uint64_t>(AT_FDCWD);
+  BT_TRY(const std::uint64_t there,
+         remote.call(SYS_openat, {kAnyFolder, name.at().value(), O_RDWR | O_CLOEXEC}));
+  return ProgramFile{std::move(here), there};
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,86 @@
+#include "ptrace/codecache/persist/kept_code.hpp"
+
+#include <algorithm>
+
+#include "arch/x86/translate/translator.hpp"
+#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/packed_rows.hpp"
+
+namespace backtrail::tracee::cache {
+namespace translate = arch::x86::translate;
+
+bool KeptCode::consistent() const {
+  const std::uint64_t code = view_.code.size();
+  std::uint64_t behind = 0;
+  for (const CodeBlock& block : view_.blocks) {
+    if (block.offset < behind || block.size == 0 || block.row_bytes == 0) return false;
+    behind = std::uint64_t{block.offset} + block.size;
+    if (behind > code) return false;
+    if (std::uint64_t{block.first_row} + block.row_bytes > view_.rows.size()) return false;
+    if (block.body >= block.size || block.logged >= view_.logged.size()) return false;
+  }
+  const auto link_fits = [=](std::uint64_t link) {
+    return link < code && link + sizeof(std::uint32_t) <= code;
+  };
+  if (!decoder::ExitTable::is_consistent(exits(nullptr)) ||
+      view_.places.size() != view_.exits.size()) {
+    return false;
+  }
+  for (const ExitPlace& place : view_.places) {
+    if (!place.is_sound() || !link_fits(place.link())) return false;
+  }
+  for (const auto& [head, pad] : view_.pads) {
+    // There is a superblock around it.
+    const CodeBlock* block = block_at(pad);
+    if (block == nullptr || !block->is_landing() || block->head != head ||
+        pad != block->offset + translate::kPadOffset || block->body <= translate::kPadOffset) {
+      return false;
+    }
+  }
+  for (const auto& [head, offset] : view_.bodies) {
+    if (offset >= code) return false;
+  }
+  const auto is_exit = [&](std::uint32_t number) { return number < view_.exits.size(); };
+  return std::is_sorted(view_.bodies.begin(), view_.bodies.end()) &&
+         std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
+}
+
+decoder::ExitTable::Base KeptCode::exits(std::shared_ptr<const void> owner) const {
+  return {view_.logged, view_.branches, view_.exits, view_.weights, std::move(owner)};
+}
+
+std::optional<std::uint32_t> KeptCode::body(TraceeAddr head) const {
+  const auto found =
+      std::lower_bound(view_.bodies.begin(), view_.bodies.end(), head,
+                       [](const auto& each, TraceeAddr at) { return each.first < at; });
+  if (found == view_.bodies.end() || found->first != head) return std::nullopt;
+  return found->second;
+}
+
+const CodeBlock* KeptCode::block_at(std::uint64_t offset) const {
+  const auto after =
+      std::upper_bound(view_.blocks.begin(), view_.blocks.end(), offset,
+                       [](std::uint64_t at, const CodeBlock& block) { return at < block.offset; });
+  if (after == view_.blocks.begin()) return nullptr;
+  const CodeBlock& block = *std::prev(after);
+  return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
+}
+
+std::optional<translate::PcRow> KeptCode::row(const CodeBlock& block, std::uint64_t within) const {
+  return row_at(view_.rows.subspan(block.first_row, block.row_bytes), block.head, within);
+}
+
+std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,
+                                                     const std::string& key,
+                                                     std::shared_ptr<const void> owner,
+                                                     bool whole) {
+  const auto view = read_kept(bytes, key, whole);
+  if (!view) return nullptr;
+  std::shared_ptr<KeptCode> kept{new KeptCode};
+  kept->view_ = *view;
+  kept->owner_ = std::move(owner);
+  if (!whole && !kept->consistent()) return nullptr;
+  return kept;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,97 @@
+#include "ptrace/codecache/persist/kept_index.hpp"
+
+#include <algorithm>
+
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+const CodeModule* find(std::span<const CodeModule> modules, TraceeAddr address) {
+  const auto found = std::find_if(modules.begin(), modules.end(), [=](const CodeModule& module) {
+    return module.contains(address);
+  });
+  return found != modules.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
+KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more)
+    : modules_{modules.present}, present_{modules.present.size()} {
+  const auto add_free = [this](const CodeModule& other) {
+    const bool taken = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
+      return module.overlaps(other.begin, other.end);
+    });
+    if (!taken) modules_.push_back(other);
+  };
+  for (auto gone = modules.gone.rbegin(); gone != modules.gone.rend(); ++gone) add_free(*gone);
+  for (const CodeModule& old : older.modules) add_free(old);
+  const auto take_over = [&](const auto& list, auto& into) {
+    into.reserve(list.size() + more);
+    for (const auto& [head, offset] : list) {
+      const CodeModule* was = find(older.modules, head);
+      const CodeModule* now = module_at(head);
+      if (was == nullptr || now == nullptr || !was->is_part_of(*now)) continue;
+      into.emplace_back(head, offset);
+    }
+  };
+  take_over(older.bodies, bodies_);
+  take_over(older.pads, pads_);
+}
+
+const CodeModule* KeptIndex::module_at(TraceeAddr address) const {
+  return find(modules_, address);
+}
+
+bool KeptIndex::is_present(const CodeModule& module) const {
+  return static_cast<std::size_t>(&module - modules_.data()) < present_;
+}
+
+void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
+  const CodeModule* module = module_at(block.head);
+  if (module == nullptr || (!block.is_retired() && !is_present(*module))) return;
+  const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
+    return module->begin <= range.first && range.second <= module->end;
+  });
+  if (!alone) return;
+  if (block.is_landing()) {
+    pads_.emplace_back(block.head, block.offset + arch::x86::translate::kPadOffset);
+  } else {
+    bodies_.emplace_back(block.head, block.offset);
+  }
+}
+
+void KeptIndex::complete() {
+  const auto keep_newest = [](auto& list) {
+    std::sort(list.begin(), list.end());
+    const auto newest = std::unique(list.rbegin(), list.rend(), [](const auto& a, const auto& b) {
+      return a.first == b.first;
+    });
+    list.erase(list.begin(), newest.base());
+  };
+  keep_newest(bodies_);
+  keep_newest(pads_);
+  std::sort(pads_.begin(), pads_.end(),
+            [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
+}
+
+std::optional<std::uint32_t> KeptIndex::body(TraceeAddr head) const {
+  const auto found = std::lower_bound(bodies_.begin(), bodies_.end(), KeptBody{head, 0});
+  if (found == bodies_.end() || found->first != head) return std::nullopt;
+  return found->second;
+}
+
+bool KeptIndex::crosses(TraceeAddr head, TraceeAddr to) const {
+  const CodeModule* from = module_at(head);
+  if (from == nullptr || from->contains(to)) return false;
+  const CodeModule* there = module_at(to);
+  return there != nullptr && there->is_beside(*from) && body(to);
+}
+
+std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr head, TraceeAddr to) const {
+  const CodeModule* from = module_at(head);
+  if (from == nullptr || !from->contains(to)) return std::nullopt;
+  return body(to);
+}
+
+}  // namespace backtrail::tracee::cache

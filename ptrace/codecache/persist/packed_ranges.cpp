@@ -1,0 +1,29 @@
+#include "ptrace/codecache/persist/packed_ranges.hpp"
+
+#include "ptrace/codecache/persist/packed_numbers.hpp"
+
+namespace backtrail::tracee::cache {
+
+void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr head,
+                 std::vector<std::uint8_t>& out) {
+  TraceeAddr last = head;
+  for (const auto& [begin, end] : ranges) {
+    put_number(fold_distance(begin - last), out);
+    put_number(end - begin, out);
+    last = end;
+  }
+}
+
+CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr head) {
+  CodeRanges ranges;
+  PackedReader reader{packed};
+  TraceeAddr last = head;
+  while (!reader.at_end()) {
+    const TraceeAddr begin = last + unfold_distance(reader.number());
+    last = begin + reader.number();
+    ranges.emplace_back(begin, last);
+  }
+  return ranges;
+}
+
+}  // namespace backtrail::tracee::cache

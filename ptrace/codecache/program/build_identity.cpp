@@ -1,0 +1,43 @@
+#include "ptrace/codecache/program/build_identity.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "decoder/corefile/build_id.hpp"
+
+/// The linker's name for where this program's file begins in memory. /proc/self/exe is another
+/// file where the dynamic linker was told to run this one.
+// NOLINTNEXTLINE(*-reserved-identifier,cert-dcl*,*-avoid-c-arrays,*-identifier-naming)
+extern "C" __attribute__((visibility("hidden"))) const std::uint8_t __ehdr_start[];
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+std::string program_identity() {
+  std::string id = decoder::build_id_of({&__ehdr_start[0], kPageBytes});
+  if (!id.empty()) return id;
+  struct stat facts {};
+  if (::stat("/proc/self/exe", &facts) != 0) facts = {};
+  return fmt::format("{} {}.{:09}", facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+const std::string& build_identity() {
+  static const std::string identity = [] {
+    utsname kernel{};
+    ::uname(&kernel);
+    return fmt::format("{} {} {}", program_identity(), static_cast<const char*>(kernel.release),
+                       static_cast<const char*>(kernel.version));
+  }();
+  return identity;
+}
+
+}  // namespace backtrail::tracee::cache

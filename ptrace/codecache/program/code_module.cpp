@@ -1,0 +1,87 @@
+#include "ptrace/codecache/program/code_module.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ptrace/os/process_files.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+// Of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+constexpr std::uint64_t kOfFile = 1ULL << 61U;
+constexpr std::uint64_t kSwapped = 1ULL << 62U;
+constexpr std::uint64_t kPresent = 1ULL << 63U;
+
+bool is_own_page(std::uint64_t entry) {
+  return (entry & kSwapped) != 0 || ((entry & kPresent) != 0 && (entry & kOfFile) == 0);
+}
+
+bool read_at(int fd, std::uint64_t at, void* out, std::size_t bytes) {
+  return ::pread(fd, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+}
+
+/// The page may have been written, and is as it was.
+bool is_as_in(int file, std::uint64_t offset, int memory, std::uint64_t address) {
+  std::array<std::uint8_t, kPageBytes> here{};
+  std::array<std::uint8_t, kPageBytes> there{};
+  const ssize_t bytes = ::pread(file, there.data(), there.size(), static_cast<off_t>(offset));
+  return bytes >= 0 && read_at(memory, address, here.data(), here.size()) && here == there;
+}
+
+/// Nothing of the range is other than the file says.
+bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::string& path) {
+  const std::uint64_t first = range.begin.value() / kPageBytes;
+  std::vector<std::uint64_t> entries((range.end - range.begin) / kPageBytes);
+  const UniqueFd map{::open(ProcFs{}.path(pid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
+  const std::size_t bytes = entries.size() * sizeof(std::uint64_t);
+  if (!map || !read_at(map.get(), first * sizeof(std::uint64_t), entries.data(), bytes)) {
+    return false;
+  }
+  UniqueFd file;
+  UniqueFd memory;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!is_own_page(entries[i])) continue;
+    if (!file) file = UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!memory) memory = UniqueFd{::open(ProcFs{}.path(pid, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file || !memory ||
+        !is_as_in(file.get(), range.offset + i * kPageBytes, memory.get(),
+                  range.begin.value() + i * kPageBytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range) {
+  return find_mapped_file(pid, range.path, range.inode, range.device);
+}
+
+std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
+  CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
+  if (range.path == kVdso) return module;  // the kernel's, and its version is checked
+  const auto path = file_behind(pid, range);
+  struct stat facts {};
+  if (!path || ::stat(path->c_str(), &facts) != 0 || !is_unchanged(pid, range, *path)) {
+    return std::nullopt;
+  }
+  module.device = facts.st_dev;
+  module.inode = facts.st_ino;
+  module.size = static_cast<std::uint64_t>(facts.st_size);
+  module.changed_ns = static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000'000U +
+                      static_cast<std::uint64_t>(facts.st_mtim.tv_nsec);
+  return module;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,71 @@
+#include "ptrace/codecache/program/code_modules.hpp"
+
+#include <algorithm>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+bool same(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
+  return a.begin == b.begin && a.end == b.end && a.offset == b.offset && a.inode == b.inode &&
+         a.path == b.path && a.may_change == b.may_change;
+}
+
+}  // namespace
+
+bool CodeModules::knows(const ExecutableMap::Range& range) const {
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const Known& known) { return same(known.range, range); });
+}
+
+std::vector<CodeModule> CodeModules::add(const ExecutableMap::Range& range,
+                                         const std::optional<CodeModule>& module) {
+  known_.push_back({range, module});
+  std::vector<CodeModule> displaced;
+  if (!module) return displaced;
+  std::erase_if(gone_, [&](const CodeModule& gone) {
+    if (!gone.overlaps(module->begin, module->end)) return false;
+    if (!gone.is_beside(*module)) displaced.push_back(gone);
+    return true;
+  });
+  return displaced;
+}
+
+template <typename Lost>
+std::vector<CodeModule> CodeModules::lose_if(Lost lost) {
+  std::vector<CodeModule> result;
+  std::erase_if(known_, [&](const Known& known) {
+    if (!lost(known.range)) return false;
+    if (known.module) result.push_back(*known.module);
+    return true;
+  });
+  gone_.insert(gone_.end(), result.begin(), result.end());
+  return result;
+}
+
+std::vector<CodeModule> CodeModules::lose(TraceeAddr begin, TraceeAddr end) {
+  return lose_if(
+      [=](const ExecutableMap::Range& range) { return range.begin < end && begin < range.end; });
+}
+
+std::vector<CodeModule> CodeModules::lose_all_but(const Ranges& ranges) {
+  return lose_if([&](const ExecutableMap::Range& range) {
+    return std::none_of(ranges.begin(), ranges.end(),
+                        [&](const ExecutableMap::Range& now) { return same(range, now); });
+  });
+}
+
+bool CodeModules::keeps(TraceeAddr begin, TraceeAddr end) const {
+  return std::any_of(known_.begin(), known_.end(), [=](const Known& known) {
+    return known.module && known.module->overlaps(begin, end);
+  });
+}
+
+KeptModules CodeModules::kept() const {
+  KeptModules kept{.present = {}, .gone = gone_};
+  for (const Known& known : known_) {
+    if (known.module) kept.present.push_back(*known.module);
+  }
+  return kept;
+}
+
+}  // namespace backtrail::tracee::cache

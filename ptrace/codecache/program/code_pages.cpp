@@ -1,0 +1,48 @@
+#include "ptrace/codecache/program/code_pages.hpp"
+
+#include <algorithm>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::size_t kMostPages = 256;
+
+}  // namespace
+
+void CodePages::forget(TraceeAddr at) {
+  const std::uint64_t start = at.value() & ~(kPageBytes - 1);
+  pages_.erase(start);
+  pages_.erase(start + kPageBytes);
+  last_ = nullptr;
+}
+
+const CodePages::Page& CodePages::page_at(std::uint64_t start) {
+  if (last_ != nullptr && last_start_ == start) return *last_;
+  auto found = pages_.find(start);
+  if (found == pages_.end()) {
+    if (pages_.size() >= kMostPages) pages_.clear();
+    found = pages_.emplace(start, Page{}).first;
+    found->second.readable = reader_(TraceeAddr{start}, found->second.bytes);
+  }
+  last_ = &found->second;
+  last_start_ = start;
+  return *last_;
+}
+
+std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::uint64_t address = at.value() + done;
+    const std::uint64_t start = address & ~(kPageBytes - 1);
+    const Page& page = page_at(start);
+    const std::uint64_t offset = address - start;
+    if (offset >= page.readable) break;
+    const std::size_t count = std::min<std::size_t>(out.size() - done, page.readable - offset);
+    std::copy_n(page.bytes.begin() + static_cast<std::ptrdiff_t>(offset), count,
+                out.begin() + static_cast<std::ptrdiff_t>(done));
+    done += count;
+  }
+  return done;
+}
+
+}  // namespace backtrail::tracee::cache

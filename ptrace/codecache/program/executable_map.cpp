@@ -1,0 +1,115 @@
+#include "ptrace/codecache/program/executable_map.hpp"
+
+#include <algorithm>
+
+#include <sys/sysmacros.h>
+
+#include "ptrace/os/procfs.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+/// Where both are, they are the same memory.
+bool same_kind(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
+  if (a.inode != b.inode || a.path != b.path || a.may_change != b.may_change) return false;
+  return a.inode == 0 || a.offset - a.begin.value() == b.offset - b.begin.value();
+}
+
+/// Memory that no signal's frame and no allocator's data is in: anonymous, or of a file.
+bool is_own(const MapEntry& map) {
+  return !map.shared && (map.inode != 0 || map.path.empty() || map.path.starts_with("[anon:"));
+}
+
+/// Whether the mappings may be looked at as one.
+bool continues(const MapEntry& before, const MapEntry& map) {
+  const bool same_file = before.path == map.path && before.inode == map.inode &&
+                         before.device_major == map.device_major &&
+                         before.device_minor == map.device_minor;
+  const bool goes_on = map.inode == 0 || before.offset + (before.end - before.start) == map.offset;
+  return before.end == map.start && is_own(before) && is_own(map) && same_file && goes_on &&
+         before.read == map.read && before.write == map.write && before.execute == map.execute;
+}
+
+void append(std::vector<MapEntry>& maps, MapEntry map) {
+  if (map.start == map.end) return;
+  if (!maps.empty() && continues(maps.back(), map)) {
+    maps.back().end = map.end;
+  } else {
+    maps.push_back(std::move(map));
+  }
+}
+
+MapEntry part(MapEntry map, std::uint64_t begin, std::uint64_t end) {
+  if (map.inode != 0) map.offset += begin - map.start;
+  map.start = begin;
+  map.end = end;
+  return map;
+}
+
+/// The mappings as they would be if nothing had been made quiet.
+std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPages& quiet) {
+  std::vector<MapEntry> result;
+  for (const MapEntry& map : maps) {
+    std::uint64_t from = map.start;
+    for (const auto& [begin, end] : quiet.within(TraceeAddr{map.start}, TraceeAddr{map.end})) {
+      append(result, part(map, from, begin.value()));
+      MapEntry written = part(map, begin.value(), end.value());
+      written.write = true;
+      append(result, std::move(written));
+      from = end.value();
+    }
+    append(result, part(map, from, map.end));
+  }
+  return result;
+}
+
+}  // namespace
+
+ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr ours,
+                                  const QuietPages& quiet, const MayChange& may_change) {
+  ExecutableMap result;
+  for (const MapEntry& map : quiet.empty() ? maps : as_made(maps, quiet)) {
+    if (!map.execute) continue;
+    result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
+    if (!map.read || map.start == ours.value()) continue;
+    const bool is_written_elsewhere = !map.shared && may_change(map);
+    const bool is_written_here = map.write && is_own(map);
+    result.ranges_.push_back({TraceeAddr{map.start}, TraceeAddr{map.end}, map.offset,
+                              makedev(map.device_major, map.device_minor), map.inode, map.path,
+                              map.write || map.shared || is_written_elsewhere,
+                              is_written_here && !is_written_elsewhere,
+                              is_written_here && is_written_elsewhere && map.inode != 0});
+  }
+  return result;
+}
+
+const ExecutableMap::Range* ExecutableMap::find(TraceeAddr address) const {
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](TraceeAddr value, const Range& range) { return value < range.begin; });
+  if (after == ranges_.begin()) return nullptr;
+  const Range& range = *std::prev(after);
+  return address < range.end ? &range : nullptr;
+}
+
+bool ExecutableMap::overlaps(TraceeAddr begin, TraceeAddr end) const {
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [=](const Range& range) { return begin < range.end && range.begin < end; });
+}
+
+std::vector<std::pair<TraceeAddr, TraceeAddr>> ExecutableMap::lost_in(
+    const ExecutableMap& newer) const {
+  std::vector<std::pair<TraceeAddr, TraceeAddr>> lost;
+  for (const Range& old : ranges_) {
+    TraceeAddr from = old.begin;
+    for (const Range& now : newer.ranges_) {
+      if (now.end <= from || now.begin >= old.end || !same_kind(old, now)) continue;
+      if (now.begin > from) lost.emplace_back(from, now.begin);
+      from = std::min(now.end, old.end);
+    }
+    if (from < old.end) lost.emplace_back(from, old.end);
+  }
+  return lost;
+}
+
+}  // namespace backtrail::tracee::cache

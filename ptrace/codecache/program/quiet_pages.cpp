@@ -1,0 +1,116 @@
+#include "ptrace/codecache/program/quiet_pages.hpp"
+
+#include <algorithm>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+/// One that was not worth it waits so many times longer each time. Superblocks made anew cost what
+/// some thousand samples gain.
+constexpr std::uint32_t kPatienceFactor = 16;
+constexpr std::uint32_t kMostPatience = 16384;
+/// Each run of quiet pages costs two mappings, of which the kernel gives 65530.
+constexpr std::size_t kMostQuiet = 4096;
+constexpr std::size_t kMostCandidates = 16384;
+
+}  // namespace
+
+void QuietPages::ran(TraceeAddr at) {
+  if (candidates_.size() >= kMostCandidates) candidates_.clear();
+  Candidate& candidate = candidates_[page_of(at)];
+  if (contains(at)) {
+    candidate.credit = std::min(candidate.credit + 1, kMostCredit);
+    return;
+  }
+  ++candidate.seen;
+  seen_now_.push_back(page_of(at));
+}
+
+std::vector<TraceeAddr> QuietPages::take_due(
+    const std::function<std::uint64_t(TraceeAddr)>& content) {
+  std::sort(seen_now_.begin(), seen_now_.end());
+  seen_now_.erase(std::unique(seen_now_.begin(), seen_now_.end()), seen_now_.end());
+  std::vector<TraceeAddr> due;
+  for (const std::uint64_t page : seen_now_) {
+    const auto found = candidates_.find(page);
+    if (found == candidates_.end()) continue;
+    Candidate& candidate = found->second;
+    if (candidate.content && candidate.seen < candidate.needed) continue;
+    const TraceeAddr at{page * kPageBytes};
+    const std::uint64_t now = content(at);
+    if (candidate.content == now) {
+      if (quiet_.size() + due.size() < kMostQuiet) due.push_back(at);
+    } else {
+      candidate.content = now;
+      candidate.seen = 0;
+    }
+  }
+  seen_now_.clear();
+  return due;
+}
+
+void QuietPages::add(const Range& pages) {
+  for (std::uint64_t page = page_of(pages.first); page < page_of(pages.second); ++page) {
+    quiet_.insert(page);
+  }
+}
+
+bool QuietPages::written(TraceeAddr at) {
+  Candidate& candidate = candidates_[page_of(at)];
+  candidate.credit -= kWriteCost;
+  if (candidate.credit > 0) return false;
+  put_off(at);
+  candidate.credit = kFirstCredit;
+  return true;
+}
+
+void QuietPages::put_off(TraceeAddr at) {
+  Candidate& candidate = candidates_[page_of(at)];
+  candidate.needed = std::min(candidate.needed * kPatienceFactor, kMostPatience);
+  candidate.content.reset();
+  candidate.seen = 0;
+}
+
+bool QuietPages::is_kept(TraceeAddr at) const {
+  if (!contains(at)) return false;
+  const auto opening = open_.find(page_of(at));
+  if (opening == open_.end()) return true;
+  opening->second.asked = true;
+  return false;
+}
+
+bool QuietPages::close(TraceeAddr page) {
+  const auto opening = open_.find(page_of(page));
+  if (opening == open_.end()) return false;
+  const bool asked = opening->second.asked;
+  if (--opening->second.times == 0) open_.erase(opening);
+  return asked;
+}
+
+void QuietPages::remove(const Range& pages) {
+  quiet_.erase(quiet_.lower_bound(page_of(pages.first)),
+               quiet_.lower_bound(page_of(pages.second + (kPageBytes - 1))));
+}
+
+std::vector<QuietPages::Range> QuietPages::within(TraceeAddr begin, TraceeAddr end) const {
+  std::vector<TraceeAddr> pages;
+  for (auto page = quiet_.lower_bound(page_of(begin));
+       page != quiet_.end() && TraceeAddr{*page * kPageBytes} < end; ++page) {
+    pages.emplace_back(*page * kPageBytes);
+  }
+  return join_pages(pages);
+}
+
+std::vector<QuietPages::Range> join_pages(const std::vector<TraceeAddr>& pages) {
+  std::vector<QuietPages::Range> ranges;
+  for (const TraceeAddr page : pages) {
+    if (!ranges.empty() && ranges.back().second == page) {
+      ranges.back().second = page + QuietPages::kPageBytes;
+    } else {
+      ranges.emplace_back(page, page + QuietPages::kPageBytes);
+    }
+  }
+  return ranges;
+}
+
+}  // namespace backtrail::tracee::cache

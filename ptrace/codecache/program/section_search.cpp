@@ -1,0 +1,47 @@
+#include "ptrace/codecache/program/section_search.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::tracee::cache {
+
+bool has_abort_signature(std::span<const std::uint8_t> code) {
+  constexpr std::array<std::uint8_t, 4> kSignature{0x53, 0x30, 0x05, 0x53};
+  constexpr std::array<std::uint8_t, 2> kMoveToR10d{0x41, 0xba};
+  for (auto at = code.begin();;) {
+    at = std::search(at, code.end(), kSignature.begin(), kSignature.end());
+    if (at == code.end()) return false;
+    const auto before = static_cast<std::size_t>(at - code.begin());
+    const bool registers = before >= kMoveToR10d.size() &&
+                           std::equal(kMoveToR10d.begin(), kMoveToR10d.end(),
+                                      at - static_cast<std::ptrdiff_t>(kMoveToR10d.size()));
+    if (!registers) return true;
+    ++at;
+  }
+}
+
+bool file_has_abort_signature(const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) return true;
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (offset >= size) return false;
+  bytes = std::min(bytes, size - offset);
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t before = offset % kPageBytes;
+  void* mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_PRIVATE, file.get(),
+                        static_cast<off_t>(offset - before));
+  if (mapped == MAP_FAILED) return true;
+  const std::span all{static_cast<const std::uint8_t*>(mapped), before + bytes};
+  const bool found = has_abort_signature(all.subspan(before));
+  ::munmap(mapped, all.size());
+  return found;
+}
+
+}  // namespace backtrail::tracee::cache

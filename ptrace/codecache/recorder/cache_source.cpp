@@ -1,0 +1,498 @@
+#include "ptrace/codecache/recorder/cache_source.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <csignal>
+#include <utility>
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
+#include "ptrace/codecache/persist/fixed_addresses.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/codecache/syscalls/call_filters.hpp"
+#include "ptrace/codecache/syscalls/syscall_policy.hpp"
+#include "ptrace/os/page_population.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/remote/remote_calls.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+using arch::x86::translate::Special;
+namespace translate = arch::x86::translate;
+
+constexpr std::uint64_t kCodeSegment64 = 0x33;
+constexpr std::uint64_t kTrapFlag = 0x100;
+/// After so many full logs the thread will fill some more.
+constexpr std::uint64_t kBusyAt = 4;
+/// Of the ring, where every record is kept: what was logged is decoded while the thread logs more,
+/// and stops of other threads are not to wait for long.
+constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
+constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
+
+/// What an instruction has raised.
+std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
+  if (status.kind != WaitKind::kStopped) return std::nullopt;
+  switch (status.signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+      break;
+    default:
+      return std::nullopt;
+  }
+  const auto info = request::read_siginfo(thread.tid());
+  return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
+}
+
+/// A stop from which the thread can make system calls for us.
+bool is_plain(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  return status.is_interrupt_stop() ||
+         (status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+          thread.trap_cause() == TrapCause::kStep);
+}
+
+}  // namespace
+
+CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
+                         std::uint64_t history_bytes, const TraceConfig& config)
+    : StepSource{process, sink},
+      process_{process},
+      sink_{sink},
+      history_bytes_{history_bytes},
+      drops_undecoded_{config.log_bytes != 0},
+      keeps_all_{config.every_record},
+      sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
+      counts_{config.statistics != nullptr},
+      kept_store_{config.kept} {}
+
+CacheSource::~CacheSource() {
+  if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
+    logger.debug("pid={}: {}", process_.pid(), statistics());
+  }
+  keep_awake(false);
+  hold(false);
+  note_written(nullptr);
+  drop_space();
+  add_statistics();
+}
+
+void CacheSource::add_statistics() const {
+  sums_->branches += counted_.branches + stepped_branches_;
+  sums_->instructions += counted_.instructions + instructions_stepped();
+  sums_->log_bytes += numbers_ * sizeof(std::uint32_t);
+  sums_->full_logs += rings_;
+  sums_->entries += entries_;
+  sums_->misses += misses_;
+  sums_->stepped += instructions_stepped();
+  for (std::size_t i = 0; i < special_.size(); ++i) {
+    if (special_[i] == 0) continue;
+    sums_->fallbacks[std::string{to_string(static_cast<Special>(i))}] += special_[i];
+  }
+  if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
+}
+
+void CacheSource::drop_space() {
+  if (log_) {
+    if (!drops_undecoded_) flush();
+    numbers_ += log_->numbers_seen();
+    log_.reset();
+  }
+  busy_log_.reset();
+  if (space_) space_->give_slot_back(slot_);
+  memory_.reset();
+  space_.reset();
+  in_cache_ = false;
+}
+
+void CacheSource::give_up(std::string why) {
+  if (!why_stepping_.empty()) return;
+  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
+  why_stepping_ = std::move(why);
+}
+
+void CacheSource::forbid(const std::string& why) {
+  cache::CacheSpace& space = *process_.cache_space;
+  if (space.forbidden()) return;
+  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
+  space.forbid(why);
+  ++sums_->fallbacks["all of a process: " + why];
+}
+
+bool CacheSource::set_up(Thread& thread) {
+  if (space_) return true;
+  const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
+  const auto failed = [&](const Error& error) {
+    // A thread that is gone needs nothing; everything else will not get better.
+    if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
+    return false;
+  };
+  if (auto why = cache::why_not_behind(process_.filters); !why.empty()) {
+    give_up(std::move(why));
+    return false;
+  }
+  auto space = cache::CacheSpace::of(thread, sums_, kept_store_);
+  if (!space) return failed(space.error());
+  const auto slot = (*space)->take_slot(thread);
+  if (!slot) return failed(slot.error());
+  space_ = std::move(*space);
+  slot_ = *slot;
+  if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
+  memory_ = space_->memory().thread(slot_);
+  constexpr std::uint64_t kNoLimit = ~0ULL;
+  log_ = std::make_unique<decoder::CacheLog>(
+      space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
+  if (keeps_all_) {
+    cache::LogRange log = memory_->log();
+    const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
+    log.host += unused;
+    log.begin = log.begin + unused;
+    set_log(log);
+  }
+  begin_log();
+  return true;
+}
+
+bool CacheSource::everybody_recorded() const {
+  return std::all_of(process_.threads().begin(), process_.threads().end(), [](const auto& thread) {
+    return thread->control().zombie || thread->control().starting ||
+           (thread->source() != nullptr && thread->source()->kind() == SourceKind::kCache);
+  });
+}
+
+bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) const {
+  if (!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64) return false;
+  if (regs[UserReg::kCs] != kCodeSegment64 || regs[UserReg::kGsBase] != 0 ||
+      regs[UserReg::kGs] != 0 || (regs[UserReg::kEflags] & kTrapFlag) != 0) {
+    return false;
+  }
+  const WaitStatus& status = thread.status();
+  const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
+  if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
+  if (process_.lifted_for_vfork || !everybody_recorded()) return false;
+  const auto& space = process_.cache_space;
+  return (space_ || is_plain(thread)) && !(space && space->forbidden());
+}
+
+bool CacheSource::enter(Thread& thread) {
+  const auto before = thread.user_regs();
+  if (!before || !may_enter(thread, *before)) return false;
+  if (!set_up(thread) || space_->held() || !space_->refresh()) return false;
+  if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
+  if (space_->room_wanted() && !space_->make_room()) {
+    call_out();
+    return false;
+  }
+  look_for_sections(thread);
+  TrapGuard::learn_ignored(thread);
+  const auto body = space_->code().body(before->pc());
+  if (const auto* special = std::get_if<Special>(&body)) {
+    no_body(*special);
+    return false;
+  }
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (!mask) return false;
+  memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
+  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
+  arch::x86::UserRegs regs = *before;
+  memory_->write(Slot::kR10, regs[UserReg::kR10]);
+  memory_->write(Slot::kR11, regs[UserReg::kR11]);
+  regs[UserReg::kR11] = memory_->log_begin().value();
+  regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
+  regs[UserReg::kGsBase] = memory_->page().value();
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  if (!thread.set_user_regs(regs)) return false;
+  let_wait();
+  counted_at_ = TraceeAddr{};
+  set_inside(true);
+  ++entries_;
+  (void)thread.run(RunRequest::kContinue, 0);
+  return true;
+}
+
+Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
+  if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
+    note_resumed(how);
+    return {};
+  }
+  return go_natively(thread, how);
+}
+
+Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
+  filter_call_.reset();
+  if (memory_has_to_wait(thread)) return let_others_go(thread, how);
+  if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
+    // It stops again before it executes anything.
+    BT_CHECKED(thread.interrupt());
+    note_resumed(how);
+    return thread.run(RunRequest::kContinue, 0);
+  }
+  note_system_call(thread, how);
+  if (how.signal != 0 && how.signal != SIGSTOP) note_signal_frame(thread);
+  if (how.signal == 0 && filter_has_to_wait()) {
+    end_changed_call(thread);
+    end_limit_call(thread);
+    filter_call_.reset();
+    return let_others_go(thread, how);
+  }
+  ++native_steps_;
+  return StepSource::resume(thread, how);
+}
+
+Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
+  call_out();
+  BT_CHECKED(thread.interrupt());
+  note_resumed(how);
+  return thread.run(RunRequest::kContinue, 0);
+}
+
+void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
+  if (!process_.cache_space && !kept_store_ && !process_.address_limit.program()) return;
+  if (process_.cache_space) note_mask(thread);
+  const auto regs = thread.user_regs();
+  if (!regs) return;
+  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
+  if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
+      bytes[1] != 0x05) {
+    return;
+  }
+  const auto effect = cache::effect_of(*regs);
+  if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
+  if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
+  if (process_.cache_space) note_writes(thread, *regs);
+  if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
+  const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
+  if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
+  begin_file_call(thread, *regs, effect);
+  if (!process_.cache_space) return;
+  cache::CacheSpace& space = *process_.cache_space;
+  switch (effect) {
+    case cache::SyscallEffect::kNone:
+    case cache::SyscallEffect::kFilter:
+    case cache::SyscallEffect::kAddressLimit:
+    case cache::SyscallEffect::kLocksAll:
+    case cache::SyscallEffect::kOpens:
+    case cache::SyscallEffect::kWrites:
+    case cache::SyscallEffect::kWritesMemory:
+    case cache::SyscallEffect::kTraces:
+      break;
+    case cache::SyscallEffect::kMappings:
+      // Before the call, for other threads; and after it, for what they have seen meanwhile.
+      mappings_pending_ = cache::mapping_change_of(*regs);
+      space.change_mappings(*mappings_pending_);
+      break;
+    case cache::SyscallEffect::kSandbox:
+      forbid("the program restricts or redirects system calls");
+      break;
+    case cache::SyscallEffect::kSegvAction:
+      space.segv_action_changed();
+      break;
+  }
+}
+
+StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    drop_space();  // its memory went with the old program
+    keeps_awake_ = false;
+    hold(false);
+    returning_.reset();
+    filter_call_.reset();
+    limit_call_.reset();
+    file_call_.reset();
+    changed_call_.reset();
+    mapping_call_.reset();
+    written_.clear();
+    cache::leave_space(process_);
+    if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
+    // Half of it must not be refused.
+    if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
+    return StepSource::on_stop(thread, status);
+  }
+  if (in_cache_) return cache_stop(thread, status);
+  keep_awake(false);
+  end_changed_call(thread);
+  end_limit_call(thread);
+  end_file_call(thread);
+  end_filter(thread);
+  if (const auto verdict = write_hit(thread, status)) return *verdict;
+  note_written(&thread);
+  if (trace_request_ != 0 && status.is_interrupt_stop()) return StopVerdict::kTraceRequest;
+  trace_request_ = 0;
+  if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
+    if (process_.cache_space) process_.cache_space->change_mappings(*change);
+  }
+  if (is_memory_wanted(thread, status)) {
+    (void)resume(thread, last_resume());
+    return StopVerdict::kResumed;
+  }
+  return StepSource::on_stop(thread, status);
+}
+
+void CacheSource::set_inside(bool inside) {
+  in_cache_ = inside;
+  // It may have been stopped while it waited; or who had the slot before was.
+  memory_->drop_request();
+  if (!inside) let_wait();
+  space_->set_inside(slot_, inside);
+}
+
+void CacheSource::call_out() {
+  for (const auto& other : process_.threads()) {
+    if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
+  }
+}
+
+void CacheSource::ran_unseen() {
+  if (process_.cache_space) process_.cache_space->mappings_changed();
+}
+
+StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
+  const auto pc = thread.pc();
+  if (!pc) return StopVerdict::kReport;  // it is gone
+  if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
+  if (*pc == space_->code().miss_stop()) {
+    const bool taken = take_trap(thread);
+    if (taken && status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return miss(thread);
+  }
+  if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
+    if (*pc == space_->code().miss_fault()) {
+      if (fault_at(thread) && take_fault(thread)) return miss(thread);
+    } else if (is_guard_fault(thread) && guard_hit(thread)) {
+      return StopVerdict::kResumed;
+    }
+  }
+  if (const auto verdict = write_hit(thread, status)) return *verdict;
+  if (!in_cache_) return StopVerdict::kReport;
+  auto fault = fault_of(thread, status);
+  if (!leave(thread)) return StopVerdict::kReport;
+  // Else the instruction raises its signal again at its native address, with everything as it must
+  // be.
+  if (fault && !is_fault_of_program(thread, *fault)) return step_natively(thread);
+  slice().end(thread);
+  TrapGuard::repair(thread);
+  return StopVerdict::kReport;
+}
+
+StopVerdict CacheSource::step_natively(Thread& thread) {
+  (void)go_natively(thread, SourceResume{});
+  return StopVerdict::kResumed;
+}
+
+std::optional<TraceeAddr> CacheSource::fault_at(Thread& thread) const {
+  const auto info = request::read_siginfo(thread.tid());
+  if (!info) return std::nullopt;
+  if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)};
+  // A signal that was sent and is blocked can only be here because the fault was merged into it.
+  return segv_blocked() ? std::optional{memory_->log_end()} : std::nullopt;
+}
+
+bool CacheSource::is_guard_fault(Thread& thread) const {
+  const auto regs = thread.user_regs();
+  return regs && (*regs)[UserReg::kR11] == memory_->log_end().value() &&
+         fault_at(thread) == memory_->log_end();
+}
+
+bool CacheSource::segv_blocked() const {
+  return memory_->read(Slot::kSegvBlocked) != 0;
+}
+
+bool CacheSource::take_trap(Thread& thread) {
+  const std::uint64_t mask = memory_->read(Slot::kMask);
+  const bool blocked = (mask & kTrapBit) != 0;
+  TrapGuard::note_forced(thread, blocked);
+  // A signal that is forced is unblocked.
+  if (blocked && !request::write_signal_mask(thread.tid(), mask)) return false;
+  const WaitStatus& status = thread.status();
+  const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+                      thread.trap_cause() != TrapCause::kBreakpointInsn;
+  if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGTRAP);
+  return true;
+}
+
+bool CacheSource::take_fault(Thread& thread) {
+  const auto info = request::read_siginfo(thread.tid());
+  auto mask = request::read_signal_mask(thread.tid());
+  if (!mask) return false;
+  // A signal that is forced is unblocked.
+  if (segv_blocked()) *mask |= kSegvBit;
+  if (!space_->repair_segv(thread, slot_, *mask)) return false;
+  if (info && info->si_code <= 0) {
+    (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
+  }
+  return true;
+}
+
+bool CacheSource::guard_hit(Thread& thread) {
+  const auto full = memory_->entries(memory_->log_end());
+  const bool stays = busy_log_ != nullptr;
+  if (everybody_recorded()) space_->look_for_quiet_code(thread, full);
+  if (!stays) space_->learn_from_log(full);
+  auto regs = thread.user_regs();
+  if (!regs || !take_fault(thread)) return false;
+  ++rings_;
+  counted_at_ = TraceeAddr{};
+  take_log(memory_->log_end());
+  if (stays) {
+    busy_log_->commit(thread);
+  } else if (!keeps_all_ && (rings_ % kBusyAt == 0 || space_->memory().areas() == 0)) {
+    use_busy_log(thread);
+  }
+  (*regs)[UserReg::kR11] = memory_->log_begin().value();
+  if (!thread.set_user_regs(*regs)) return false;
+  (void)thread.run(RunRequest::kContinue, 0);
+  if (stays) {
+    // While the thread goes on: nothing is written there for a while.
+    space_->learn_from_log(full);
+    busy_log_->prepare_next();
+  }
+  if (keeps_all_) hand_on();
+  return true;
+}
+
+void CacheSource::push(const decoder::Record& record) {
+  if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
+  if (log_) {
+    log_->add_record(record);
+    bound_undecoded();
+  } else {
+    StepSource::push(record);
+  }
+}
+
+void CacheSource::on_breakpoint(TraceeAddr address) {
+  if (space_) space_->code().split_at(address);
+}
+
+void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
+  StepSource::on_code_written(begin, end);
+  if (space_) space_->code_written(begin, end);
+}
+
+void CacheSource::detach(Thread& thread) {
+  keep_awake(false);
+  hold(false);
+  note_written(&thread);
+  StepSource::detach(thread);
+  drop_space();
+  const auto& space = process_.cache_space;
+  // Nobody else looks after this thread's faults.
+  if (space) (void)space->end_all_quiet(thread);
+  // A vfork's child goes on in memory that its parent's threads still run translated code in.
+  if (space && &space->process() != &process_) space->keep_awake(true);
+  if (!space || space->used()) return;
+  remove_memory(thread, *space);
+  cache::leave_space(process_);
+}
+
+}  // namespace backtrail::tracee

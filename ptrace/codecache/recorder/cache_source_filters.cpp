@@ -1,0 +1,70 @@
+// Threads that install a seccomp filter: it judges what translated code calls, too.
+
+#include <utility>
+
+#include "ptrace/codecache/recorder/cache_source.hpp"
+#include "ptrace/codecache/syscalls/call_filters.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// How many are in force; nothing: the kernel does not say.
+std::optional<int> filters_of(pid_t tid) {
+  const auto status = ProcFs{}.status(tid);
+  return status ? status->seccomp_filters : std::nullopt;
+}
+
+}  // namespace
+
+void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) {
+  const TraceeAddr described{regs[arch::x86::UserReg::kRdx]};
+  filter_call_ = FilterCall{.filter = cache::read_filter(process_, described),
+                            .before = filters_of(thread.tid())};
+  const auto& space = process_.cache_space;
+  if (!filter_call_->filter || !space || space->forbidden()) return;
+  SeccompFilters filters = process_.filters;
+  filters.add(*filter_call_->filter);
+  if (const std::string why = cache::why_not_behind(filters); !why.empty()) {
+    forbid(why);
+  } else if (!cache::let_pages_be_quiet(filters)) {
+    (void)space->end_all_quiet(thread);
+    space->keep_awake(true);  // for ever
+  }
+}
+
+void CacheSource::end_filter(Thread& thread) {
+  const auto call = std::exchange(filter_call_, std::nullopt);
+  if (!call) return;
+  hold(false);
+  waits_ = 0;
+  const auto now = filters_of(thread.tid());
+  const bool known = now && call->before;
+  if (known && *now == *call->before) return;  // it has failed, or not begun
+  const auto& space = process_.cache_space;
+  if (known && call->filter && *now == *call->before + 1) {
+    process_.filters.add(*call->filter);
+    if (space) space->restrict_calls(process_.filters);
+  } else if (space) {
+    forbid("a seccomp filter that is not known");
+  }
+}
+
+bool CacheSource::filter_has_to_wait() {
+  const auto& space = process_.cache_space;
+  if (!filter_call_ || !space) {
+    hold(false);
+    return false;
+  }
+  hold(true);
+  return space->anybody_inside() && ++waits_ < kMostWaits;
+}
+
+void CacheSource::hold(bool on) {
+  if (std::exchange(holds_, on) == on || !process_.cache_space) return;
+  process_.cache_space->hold(on);
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,111 @@
+// From translated code back to the program's own state.
+
+#include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
+#include "ptrace/codecache/recorder/cache_source.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+namespace translate = arch::x86::translate;
+
+/// No address of 48 bits. A CPU that has more bits goes there, one instruction later.
+bool may_be_refused(TraceeAddr target) {
+  const std::int64_t upper = static_cast<std::int64_t>(target.value()) >> 47;
+  return upper != 0 && upper != -1;
+}
+
+}  // namespace
+
+arch::x86::translate::ProgramState CacheSource::program_state(
+    const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const {
+  const auto read = [this](Slot slot) { return memory_->read(slot); };
+  if (!place) {
+    return {.regs = stopped, .pc = stopped.pc(), .log = memory_->log_begin()};
+  }
+  if (place->kind == cache::CodePlace::Kind::kBlock) {
+    return translate::state_in_superblock(place->row, stopped, read);
+  }
+  auto state = translate::state_in_miss(place->row, place->registers_saved, stopped, read);
+  if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  const bool indirect = (place->row.flags & translate::kTargetInR10) != 0;
+  if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
+  return state;
+}
+
+/// To what is no address the CPU does not go: it is the branch that faults, with nothing pushed or
+/// popped (only the word below the stack that a call wrote stays). So the branch that was logged
+/// last is taken back, for the CPU to execute.
+std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::ProgramState& native) {
+  const bool committed = (native.flags & translate::kCommitted) != 0;
+  if (!committed || !may_be_refused(native.pc)) return std::nullopt;
+  const auto entries = memory_->entries(native.log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = space_->code().exits()->find(entries.back());
+  if (!exit || exit->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t length = process_.read_code(exit->from, bytes);
+  const translate::SourceInsn insn =
+      translate::decode_source(exit->from, std::span{bytes}.first(length));
+  std::uint64_t& rsp = native.regs[UserReg::kRsp];
+  switch (insn.kind) {
+    case translate::InsnClass::kIndirectJump:
+      break;
+    case translate::InsnClass::kIndirectCall:
+      rsp += sizeof(std::uint64_t);
+      break;
+    case translate::InsnClass::kReturn:
+      rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
+      break;
+    default:
+      return std::nullopt;  // it has been written over meanwhile
+  }
+  native.pc = exit->from;
+  native.log = native.log - sizeof(std::uint32_t);
+  return exit;
+}
+
+void CacheSource::add_passed(const decoder::BlockView& block, std::size_t passed) {
+  log_->add_arrival(block.head);
+  for (std::size_t i = 0; i < passed; ++i) {
+    const auto [from, to] = block.branch(i);
+    log_->add_record(decoder::branch(from, to));
+    ++counted_.branches;
+  }
+}
+
+Result<void> CacheSource::leave(Thread& thread) {
+  BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
+  set_inside(false);
+  const auto place = space_->code().locate(stopped_at.pc());
+  if (!place) {
+    log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
+    give_up("the thread left translated code by itself");
+  }
+  translate::ProgramState native = program_state(place, stopped_at);
+  at_insn_ = place && place->kind == cache::CodePlace::Kind::kBlock &&
+             (native.flags & (translate::kCommitted | translate::kRcxIsPc)) == 0 &&
+             place->row.stack_add == 0;
+  const auto taken_back = take_back_branch(native);
+  take_log(native.log);
+  if (taken_back) {
+    add_passed(taken_back->block, taken_back->block.branches.size());
+  } else if (place && (native.flags & translate::kCommitted) == 0) {
+    add_passed(place->logged, place->row.passed);
+  } else {
+    log_->add_arrival(native.pc);
+  }
+  native.regs[UserReg::kRip] = native.pc.value();
+  native.regs[UserReg::kGsBase] = 0;
+  // A call that will be made again is not behind us yet.
+  const bool interrupted =
+      (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
+  moved_to(interrupted ? native.pc - arch::x86::kSyscallInsnBytes : native.pc);
+  return thread.set_user_regs(native.regs);
+}
+
+}  // namespace backtrail::tracee

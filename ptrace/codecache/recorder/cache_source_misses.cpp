@@ -1,0 +1,120 @@
+// Threads that have no translation to go to: stopped, or asking.
+
+#include <utility>
+
+#include "arch/x86/syscall_insn.hpp"
+#include "ptrace/codecache/recorder/cache_source.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+using arch::x86::translate::Special;
+namespace translate = arch::x86::translate;
+
+/// At least as many as a superblock that checks itself is made of.
+constexpr std::uint64_t kMostCheckedBytes = 128;
+
+}  // namespace
+
+void CacheSource::no_body(Special why) {
+  ++special_[static_cast<std::size_t>(why)];
+  if (why == Special::kNone) space_->want_room();
+}
+
+void CacheSource::look_for_sections(Thread& thread) {
+  if (const auto area = rseq_area(thread)) space_->look_for_section_of(*area);
+}
+
+std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
+  const auto entries = memory_->entries(log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = space_->code().exit(entries.back());
+  if (!exit) return std::nullopt;
+  if (exit->kind != translate::ExitKind::kIndirect) return exit->to;
+  return TraceeAddr{memory_->read(Slot::kTarget)};
+}
+
+CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
+  const auto target = miss_target(log);
+  if (!target || space_->forbidden() || space_->room_wanted() || space_->held() ||
+      !everybody_recorded() || !space_->refresh()) {
+    return {};
+  }
+  look_for_sections(thread);
+  const std::uint32_t number = memory_->entries(log).back();
+  const translate::Exit exit = *space_->code().exit(number);
+  if (exit.kind == translate::ExitKind::kSpecial) return {{}, exit.special};
+  const bool indirect = exit.kind == translate::ExitKind::kIndirect;
+  const bool stale = exit.kind == translate::ExitKind::kStale;
+  if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
+  cache::CodeCache& code = space_->code();
+  const auto body = stale      ? code.renew(number)
+                    : indirect ? code.landing(*target)
+                               : code.body(*target);
+  if (const auto* special = std::get_if<Special>(&body)) return {{}, *special};
+  const TraceeAddr next = std::get<TraceeAddr>(body);
+  if (!indirect && !stale) code.link(number, next);
+  return {next, {}};
+}
+
+void CacheSource::count(const MissResult& result, TraceeAddr log) {
+  // An answer may come too late: then the thread stops for the same miss.
+  if (std::exchange(counted_at_, log) != log) ++misses_;
+  if (result.why) no_body(*result.why);
+}
+
+StopVerdict CacheSource::miss(Thread& thread) {
+  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const MissResult found = find_next(thread, log);
+  count(found, log);
+  auto regs = thread.user_regs();
+  if (!found.next || !regs) {
+    if (!leave(thread)) return StopVerdict::kReport;
+    if (found.why == Special::kFailedCall) make_call_again(thread);
+    if (found.why == Special::kSystemCall && return_from_handler(thread)) {
+      return StopVerdict::kResumed;
+    }
+    return step_natively(thread);
+  }
+  (*regs)[UserReg::kRax] = memory_->read(Slot::kRax);
+  (*regs)[UserReg::kRcx] = memory_->read(Slot::kRcx);
+  (*regs)[UserReg::kRdx] = memory_->read(Slot::kRdx);
+  (*regs)[UserReg::kRsi] = memory_->read(Slot::kRsi);
+  (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
+  (*regs)[UserReg::kR11] = log.value();
+  (*regs)[UserReg::kRip] = found.next->value();
+  (*regs)[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
+  // Who misses once often misses again soon.
+  may_ask_ = rseq_area_known();
+  memory_->write(Slot::kRseqArea, rseq_area(thread).value_or(TraceeAddr{}).value());
+  memory_->write(Slot::kServed, may_ask_ ? 1 : 0);
+  (void)thread.run(RunRequest::kContinue, 0);
+  return StopVerdict::kResumed;
+}
+
+bool CacheSource::serve(Thread& thread) {
+  if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
+  const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const MissResult found = find_next(thread, log);
+  if (found.next) {
+    count(found, log);
+    memory_->answer(*found.next);
+  } else {
+    memory_->refuse();  // and it stops, for the same reason
+  }
+  return true;
+}
+
+void CacheSource::let_wait() {
+  may_ask_ = false;
+  if (memory_) memory_->write(Slot::kServed, 0);
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,159 @@
+// Writes to code that was made read-only, by the program and by the kernel.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <linux/sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/x86/syscall_insn.hpp"
+#include "ptrace/codecache/recorder/cache_source.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using arch::x86::translate::Slot;
+
+constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
+
+/// More than any signal's frame takes, with what is left free above it.
+constexpr std::uint64_t kMostFrameBytes = 64UL * 1024;
+
+/// clone3() takes them from memory; fork() and vfork() have none that matter.
+std::uint64_t clone_flags(Process& process, const arch::x86::UserRegs& regs) {
+  if (regs[UserReg::kRax] == SYS_clone) return regs[UserReg::kRdi];
+  if (regs[UserReg::kRax] != SYS_clone3) return 0;
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  (void)process.read_memory(TraceeAddr{regs[UserReg::kRdi]}, bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
+}  // namespace
+
+void CacheSource::note_mask(Thread& thread) {
+  mask_before_.reset();
+  if (process_.cache_space->quiet().empty()) return;
+  if (const auto mask = request::read_signal_mask(thread.tid())) mask_before_ = *mask;
+}
+
+std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
+  const auto space = process_.cache_space;
+  if (!space || space->quiet().empty()) return std::nullopt;
+  if (status.kind != WaitKind::kStopped || status.signal != SIGSEGV) return std::nullopt;
+  const auto info = request::read_siginfo(thread.tid());
+  auto mask = request::read_signal_mask(thread.tid());
+  if (!info || !mask) return std::nullopt;
+  const bool blocked = in_cache_ ? segv_blocked() : (mask_before_.value_or(*mask) & kSegvBit) != 0;
+  // One that was sent and is blocked can only be here because a fault was merged into it, and that
+  // may have been anywhere.
+  const bool merged = info->si_code <= 0;
+  const TraceeAddr at{std::bit_cast<std::uint64_t>(info->si_addr)};
+  if (merged ? !blocked : info->si_code != SEGV_ACCERR || !space->quiet().contains(at)) {
+    return std::nullopt;
+  }
+  if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
+  slice().end(thread);
+  // A signal that is forced is unblocked.
+  if (blocked) *mask |= kSegvBit;
+  if (!set_up(thread) || !space->repair_segv(thread, slot_, *mask)) return std::nullopt;
+  if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
+  // What fails here ends the thread, or it comes back.
+  (void)(merged ? space->end_all_quiet(thread) : space->let_write(thread, at, written_));
+  note_mask(thread);
+  ++native_steps_;
+  (void)StepSource::resume(thread, last_resume());
+  return StopVerdict::kResumed;
+}
+
+bool CacheSource::hindered(const arch::x86::UserRegs& regs) const {
+  const cache::QuietPages& quiet = process_.cache_space->quiet();
+  if (quiet.empty()) return false;
+  if (cache::write_effect_of(regs) == cache::WriteEffect::kBuffers) return true;
+  constexpr std::array kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
+                                  UserReg::kR10, UserReg::kR8,  UserReg::kR9};
+  return std::any_of(kArguments.begin(), kArguments.end(),
+                     [&](UserReg argument) { return quiet.contains(TraceeAddr{regs[argument]}); });
+}
+
+void CacheSource::note_written(Thread* thread) {
+  if (written_.empty()) return;
+  // A thread that is stopped for long cannot be borrowed.
+  if (thread != nullptr && thread->status().is_group_stop()) thread = nullptr;
+  if (process_.cache_space) process_.cache_space->note_written(thread, written_);
+}
+
+void CacheSource::keep_awake(bool on) {
+  if (keeps_awake_ == on) return;
+  keeps_awake_ = on;
+  if (process_.cache_space) process_.cache_space->keep_awake(on);
+}
+
+void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
+  cache::CacheSpace& space = *process_.cache_space;
+  switch (cache::write_effect_of(regs)) {
+    case cache::WriteEffect::kClone: {
+      const std::uint64_t flags = clone_flags(process_, regs);
+      if ((flags & CLONE_THREAD) != 0) return;
+      // Who shares the memory for longer than until it executes another program writes it, too.
+      const bool shares = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
+      if (shares) space.keep_awake(true);
+      keep_awake(true);
+      break;
+    }
+    case cache::WriteEffect::kAnyTime:
+      space.keep_awake(true);  // for ever
+      space.let_kernel_write();
+      break;
+    case cache::WriteEffect::kArguments:
+    case cache::WriteEffect::kBuffers:
+      if (cache::effect_of(regs) == cache::SyscallEffect::kMappings) {
+        const cache::MappingChange change = cache::mapping_change_of(regs);
+        (void)space.end_quiet(thread, change.begin, change.end);
+        return;
+      }
+      if (cache::effect_of(regs) == cache::SyscallEffect::kSandbox) break;
+      if (!hindered(regs)) return;
+      break;
+  }
+  (void)space.end_all_quiet(thread);
+}
+
+void CacheSource::note_signal_frame(Thread& thread) {
+  const auto& space = process_.cache_space;
+  const auto regs = thread.user_regs();
+  if (!space || space->quiet().empty() || !regs) return;
+  (void)space->end_quiet(thread, regs->sp() - kMostFrameBytes, regs->sp());
+}
+
+void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
+                                  cache::SyscallEffect effect) {
+  file_call_ = cache::FileCall::begin(thread, regs, effect, *process_.code_writers);
+}
+
+void CacheSource::end_file_call(Thread& thread) {
+  if (!file_call_ || thread.in_syscall()) return;
+  const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
+  call.end(thread, *process_.code_writers);
+}
+
+void CacheSource::make_call_again(Thread& thread) {
+  const auto regs = thread.user_regs();
+  if (!regs) return;
+  arch::x86::UserRegs again = *regs;
+  again[UserReg::kRax] = memory_->read(Slot::kArgument);
+  again[UserReg::kRip] -= arch::x86::kSyscallInsnBytes;
+  if (!hindered(again)) return;
+  if (thread.set_user_regs(again)) on_pc_written(regs->pc(), again.pc());
+}
+
+}  // namespace backtrail::tracee

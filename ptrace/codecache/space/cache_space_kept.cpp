@@ -1,0 +1,216 @@
+// Translations taken over from earlier processes of the same program, and left to later ones.
+
+#include <algorithm>
+#include <span>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "ptrace/codecache/persist/fixed_addresses.hpp"
+#include "ptrace/codecache/program/program_kind.hpp"
+#include "ptrace/codecache/program/section_search.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+/// Fewer new superblocks than this share of the old ones are not worth keeping.
+constexpr std::size_t kWorthKeepingShare = 64;
+/// For a child more, and this many, are: it may go on with something else at once.
+constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
+constexpr std::size_t kWorthKeepingMeanwhile = 64;
+/// What is kept takes up room in the processes that take it over.
+constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
+/// The same for what is kept of another program, of which all that is its own is no use: where that
+/// one loads the same libraries, and where it is known of the dynamic linker only.
+constexpr std::uint64_t kMostSharedBytes = 8ULL << 20;
+constexpr std::uint64_t kMostCommonBytes = 2ULL << 20;
+/// Who serves others is replaced by who has this share more for them.
+constexpr std::uint64_t kBetterShare = 4;
+/// Less than that may be code that nobody else has, made at run time, for the most part.
+constexpr std::uint64_t kLittleBytes = 16ULL << 20;
+
+/// Of `range`, but for the `known` parts of it, which are in order.
+bool has_sections(pid_t pid, const ExecutableMap::Range& range,
+                  const std::vector<CodeModule>& known) {
+  if (range.inode == 0) return false;
+  const auto file = file_behind(pid, range);
+  if (!file) return true;
+  constexpr std::uint64_t kSignatureBytes = 4;
+  TraceeAddr at = range.begin;
+  const auto has_before = [&](TraceeAddr end) {
+    const std::uint64_t before = std::min<std::uint64_t>(at - range.begin, kSignatureBytes - 1);
+    const std::uint64_t behind = std::min<std::uint64_t>(range.end - end, kSignatureBytes - 1);
+    return at < end && file_has_abort_signature(*file, range.offset + (at - range.begin) - before,
+                                                end - at + before + behind);
+  };
+  for (const CodeModule& part : known) {
+    if (has_before(part.begin)) return true;
+    at = part.end;
+  }
+  return has_before(range.end);
+}
+
+/// What is kept of it, in order.
+std::vector<CodeModule> parts_of(const CodeModule& module, const KeptCode& kept) {
+  std::vector<CodeModule> parts;
+  for (const CodeModule& each : kept.parts().modules) {
+    if (each.is_part_of(module)) parts.push_back(each);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const CodeModule& a, const CodeModule& b) { return a.begin < b.begin; });
+  return parts;
+}
+
+bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const CodeModule& each) { return module.is_part_of(each); });
+}
+
+/// Superblocks of those modules that count.
+template <typename Counts>
+std::size_t blocks_of(const KeptCode& code, Counts counts) {
+  std::vector<translate::Branch> modules;
+  for (const CodeModule& module : code.parts().modules) {
+    if (counts(module)) modules.emplace_back(module.begin, module.end);
+  }
+  std::sort(modules.begin(), modules.end());
+  const auto& blocks = code.parts().blocks;
+  return static_cast<std::size_t>(
+      std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
+        const auto after = std::upper_bound(
+            modules.begin(), modules.end(), block.head,
+            [](TraceeAddr head, const translate::Branch& each) { return head < each.first; });
+        return after != modules.begin() && block.head < std::prev(after)->second;
+      }));
+}
+
+}  // namespace
+
+void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
+  if (!store) return;
+  const auto exe = ProcFs{}.exe(process_.pid());
+  const auto repeated = repeated_place(process_.pid());
+  if (!exe || !repeated) return;
+  store_ = std::move(store);
+  std::string place =
+      fmt::format(" {:x} {:x} {:x}", memory_->code().value(), memory_->table().value(), *repeated);
+  if (translate::faster_table_index() == translate::TableIndex::kMasked) place += " pext";
+  if (inline_calls_ != inline_system_calls()) {
+    std::string calls;
+    for (const translate::CallCheck check : inline_calls_) calls += static_cast<char>(check);
+    place += fmt::format(" {:x}", std::hash<std::string>{}(calls));
+  }
+  key_ = *exe + place;
+  // Kept superblocks run along over breakpoints that are there already.
+  if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
+  auto kept = store_->find(key_);
+  if (!kept) kept = code_of_its_kind(place);
+  if (kept) code_->adopt(std::move(kept));
+}
+
+std::shared_ptr<const KeptCode> CacheSpace::code_of_its_kind(const std::string& place) {
+  const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
+  own_inode_ = facts.st_ino;
+  const ProgramKind kind = kind_of_program(file.get());
+  if (kind.linker.empty()) return nullptr;
+  const std::string linked = "* " + kind.linker + place;
+  kinds_ = {{linked + kind.libraries, kMostSharedBytes}, {linked, kMostCommonBytes}};
+  for (const Kind& each : kinds_) {
+    const auto who = store_->stand_in(each.name);
+    if (!who) continue;
+    if (auto code = store_->find(who->key)) return code;
+  }
+  return nullptr;
+}
+
+void CacheSpace::offer_to_its_kind() {
+  if (kinds_.empty()) return;
+  const auto code = store_->find(key_);
+  if (!code) return;
+  const std::size_t shared =
+      blocks_of(*code, [this](const CodeModule& module) { return module.inode != own_inode_; });
+  for (const Kind& kind : kinds_) {
+    if (code->parts().code.size() > kind.most_bytes) continue;
+    const auto who = store_->stand_in(kind.name);
+    const bool better = !who || shared > who->shared + who->shared / kBetterShare;
+    if (better || !store_->has(who->key)) store_->set_stand_in(kind.name, {key_, shared});
+  }
+}
+
+void CacheSpace::use_kept_modules() {
+  if (!store_) return;
+  const auto& adopted = code_->adopted();
+  for (const ExecutableMap::Range& range : executable_.ranges()) {
+    if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
+      continue;
+    }
+    auto module = identify(process_.pid(), range);
+    const auto parts = module && adopted ? parts_of(*module, *adopted) : std::vector<CodeModule>{};
+    // Which parts of such code may be translated is found out while it runs.
+    if (module && has_sections(process_.pid(), range, parts)) module.reset();
+    for (const CodeModule& displaced : modules_.add(range, module)) {
+      code_->forget_retired(displaced.begin, displaced.end);
+    }
+    if (!module) continue;
+    for (const CodeModule& part : parts) code_->activate(part.begin, part.end);
+  }
+}
+
+void CacheSpace::retire(const std::vector<CodeModule>& modules) {
+  for (const CodeModule& module : modules) code_->retire(module.begin, module.end);
+}
+
+std::size_t CacheSpace::usable_blocks(const KeptCode& code) const {
+  const KeptModules known = modules_.kept();
+  return blocks_of(code, [&](const CodeModule& module) {
+    return is_in(known.present, module) || is_in(known.gone, module);
+  });
+}
+
+void CacheSpace::keep() {
+  if (!store_) return;
+  const auto& adopted = code_->adopted();
+  const std::uint64_t used = code_->bytes_used();
+  const std::size_t made = code_->blocks_of_files();
+  const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
+  const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
+  if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
+    // Each would add what only it can use. Where most is of that kind, the next begins with
+    // nothing.
+    const bool forgets = adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
+    if (forgets) store_->forget(key_);
+    return;
+  }
+  const auto other = store_->find(key_);
+  if (made <= (other ? old / kWorthKeepingShare : 0)) return;
+  // Of processes that run at the same time, who has the most to leave.
+  if (other && other != adopted &&
+      usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
+    return;
+  }
+  put_kept(CodeCache::Keeping::kAtEnd);
+}
+
+void CacheSpace::keep_for_child() {
+  if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostKeptBytes) return;
+  const std::size_t made = code_->blocks_of_files();
+  const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
+  const std::size_t kept = old + kept_meanwhile_;
+  if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
+  kept_meanwhile_ = made;
+  put_kept(CodeCache::Keeping::kMeanwhile);
+}
+
+void CacheSpace::put_kept(CodeCache::Keeping when) {
+  code_->keep(modules_.kept(), when, [this](const KeptPieces& code) { store_->put(key_, code); });
+  offer_to_its_kind();
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,216 @@
+// Code that the program may write, and does not.
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
+#include "ptrace/remote/remote_calls.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+/// So many of a log's numbers tell what runs often.
+constexpr std::size_t kSamples = 1000;
+/// An instruction that begins so far before a page's end may reach into the next.
+constexpr std::uint64_t kReach = arch::kMaxInsnBytes - 1;
+constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
+constexpr std::uint64_t kProgram = kQuiet | PROT_WRITE;
+
+/// Of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+constexpr std::uint64_t kIsPresent = 1ULL << 63;
+constexpr std::uint64_t kIsOfFile = 1ULL << 61;
+
+/// Whether the page of a private mapping is not the file's any more. False where that cannot be
+/// told.
+bool is_copy(pid_t tid, TraceeAddr page) {
+  const UniqueFd map{::open(ProcFs{}.path(tid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
+  std::uint64_t entry = 0;
+  const auto at = static_cast<off_t>(page.value() / QuietPages::kPageBytes * sizeof entry);
+  return map && ::pread(map.get(), &entry, sizeof entry, at) == sizeof entry &&
+         (entry & kIsPresent) != 0 && (entry & kIsOfFile) == 0;
+}
+
+bool is_same_file(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
+  return a.device == b.device && a.inode == b.inode && a.path == b.path;
+}
+
+bool may_be_quiet(const ExecutableMap::Range& range) {
+  return range.own || range.copies;
+}
+
+Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& ranges,
+                     std::uint64_t protection) {
+  if (ranges.empty()) return {};
+  BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
+  for (const auto& [begin, end] : ranges) {
+    BT_CHECKED(remote.call(SYS_mprotect, {begin.value(), end - begin, protection}));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool CacheSpace::all_may_change() const {
+  return kernel_writes_ && process_.code_writers->watches_writes();
+}
+
+bool CacheSpace::keeps_copies(const ExecutableMap::Range& range) const {
+  return range.copies && !all_may_change() &&
+         std::any_of(let_go_.begin(), let_go_.end(),
+                     [&](const auto& file) { return is_same_file(file, range); });
+}
+
+bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& range) {
+  if (keeps_copies(range)) return true;
+  MapEntry map;
+  map.inode = range.inode;
+  map.path = range.path;
+  if (all_may_change() || !process_.code_writers->is_let_go(map)) return false;
+  // Pages may be quiet from before the file was opened again, and who had it open may have made it
+  // shorter: that takes copies away.
+  const auto ranges = executable_.ranges();
+  for (const auto& each : ranges) {
+    if (is_same_file(each, range) && !end_quiet(thread, each.begin, each.end)) return false;
+  }
+  let_go_.push_back(range);
+  return true;
+}
+
+bool CacheSpace::is_quiet_page(TraceeAddr address) const {
+  const auto* range = executable_.find(address);
+  return range != nullptr && (range->own || keeps_copies(*range)) && quiet_.is_kept(address);
+}
+
+bool CacheSpace::is_quiet(TraceeAddr address) const {
+  if (!is_quiet_page(address)) return false;
+  if (is_quiet_page(address + kReach)) return true;
+  const auto* next = executable_.find(address + kReach);
+  return next == nullptr || !next->may_change;
+}
+
+void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log) {
+  if (awake_ != 0 || forbidden() || process_.lifted_for_vfork || log.empty()) return;
+  const auto& ranges = executable_.ranges();
+  if (std::none_of(ranges.begin(), ranges.end(), may_be_quiet)) return;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
+    if (!exit) continue;
+    const auto* range = executable_.find(exit->block.head);
+    if (range != nullptr && may_be_quiet(*range)) quiet_.ran(exit->block.head);
+  }
+  auto due = quiet_.take_due([this](TraceeAddr page) {
+    std::array<std::uint8_t, QuietPages::kPageBytes> bytes{};
+    const std::size_t count = process_.read_code(page, bytes);
+    const void* data = bytes.data();
+    return std::hash<std::string_view>{}({static_cast<const char*>(data), count});
+  });
+  std::vector<ExecutableMap::Range> held;  // their files are open, which takes long to find out
+  std::erase_if(due, [&](TraceeAddr page) {
+    const auto* range = executable_.find(page);
+    const bool is_held = range != nullptr &&
+                         std::any_of(held.begin(), held.end(),
+                                     [&](const auto& each) { return is_same_file(each, *range); });
+    if (!is_held && is_settled(thread, page)) return false;
+    if (!is_held && range != nullptr && !keeps_copies(*range)) held.push_back(*range);
+    quiet_.put_off(page);
+    return true;
+  });
+  if (due.empty()) return;
+  if (const auto made = make_quiet(thread, due); !made) {
+    log::ptrace().debug("tid={}: {}", thread.tid(), made.error().message());
+  }
+}
+
+bool CacheSpace::is_settled(Thread& thread, TraceeAddr page) {
+  const auto* found = executable_.find(page);
+  if (found == nullptr || found->own) return true;
+  const ExecutableMap::Range range = *found;
+  return range.copies && let_keep_copies(thread, range) && is_copy(thread.tid(), page);
+}
+
+Result<void> CacheSpace::make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages) {
+  const std::vector<QuietPages::Range> ranges = join_pages(pages);
+  // Before anything else: a failure in the middle is told apart by nobody.
+  for (const auto& range : ranges) quiet_.add(range);
+  if (auto made = protect(thread, ranges, kQuiet); !made) {
+    for (const auto& [begin, end] : ranges) (void)end_quiet(thread, begin, end);
+    keep_awake(true);  // it would fail again
+    return made;
+  }
+  pages_.forget();
+  for (const auto& [begin, end] : ranges) code_->drop(begin, end);
+  return {};
+}
+
+Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
+                                   std::vector<WrittenPage>& written) {
+  const TraceeAddr begin{at.value() & ~(QuietPages::kPageBytes - 1)};
+  if (quiet_.written(at)) return end_quiet(thread, begin, begin + QuietPages::kPageBytes);
+  const bool known = std::any_of(written.begin(), written.end(),
+                                 [=](const WrittenPage& page) { return page.begin == begin; });
+  if (!known) {
+    WrittenPage& page = written.emplace_back();
+    page.begin = begin;
+    quiet_.open(begin);
+    (void)process_.read_code(begin, page.before);
+  }
+  return protect(thread, {{begin, begin + QuietPages::kPageBytes}}, kProgram);
+}
+
+void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written) {
+  for (const WrittenPage& page : written) {
+    const TraceeAddr end = page.begin + QuietPages::kPageBytes;
+    const bool asked = quiet_.close(page.begin);
+    if (!quiet_.contains(page.begin)) continue;
+    if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kQuiet)) {
+      drop(page.begin, end);
+      quiet_.remove({page.begin, end});
+      continue;
+    }
+    // Not before: others may have written, too.
+    if (asked) drop(page.begin, end);
+    drop_changed(page);
+  }
+  written.clear();
+}
+
+void CacheSpace::drop_changed(const WrittenPage& page) {
+  std::array<std::uint8_t, QuietPages::kPageBytes> now{};
+  (void)process_.read_code(page.begin, now);
+  for (std::size_t at = 0; at < now.size(); ++at) {
+    if (now[at] == page.before[at]) continue;
+    pages_.forget(page.begin);
+    const std::size_t first = at;
+    while (at < now.size() && now[at] != page.before[at]) ++at;
+    drop(page.begin + first, page.begin + at);
+  }
+}
+
+Result<void> CacheSpace::end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end) {
+  const auto ranges = quiet_.within(begin, end);
+  for (const auto& range : ranges) drop(range.first, range.second);
+  auto given = protect(thread, ranges, kProgram);
+  // Else they still are what they were, and who writes comes back.
+  if (given || !given.error().is(TraceErrc::kBusy)) {
+    for (const auto& range : ranges) quiet_.remove(range);
+  }
+  return given;
+}
+
+Result<void> CacheSpace::end_all_quiet(Thread& thread) {
+  return end_quiet(thread, TraceeAddr{}, TraceeAddr{~std::uint64_t{0}});
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,158 @@
+#include "ptrace/codecache/space/code_writers.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+constexpr std::size_t kMostOpened = 1024;
+
+std::optional<ino_t> id_namespace(pid_t tid) {
+  struct stat facts {};
+  if (::stat(ProcFs{}.path(tid, "ns/pid").c_str(), &facts) != 0) return std::nullopt;
+  return facts.st_ino;
+}
+
+}  // namespace
+
+pid_t id_named_by(pid_t tid, std::uint64_t id) {
+  const auto named = static_cast<pid_t>(id);
+  const auto theirs = id_namespace(tid);
+  if (!theirs || theirs == id_namespace(::getpid())) return named;
+  const auto processes = ProcFs{}.processes();
+  if (!processes) return 0;
+  for (const pid_t pid : *processes) {
+    if (id_namespace(pid) != theirs) continue;
+    if (const auto status = ProcFs{}.status(pid); status && status->own_id == named) return pid;
+  }
+  return 0;
+}
+
+bool CodeWriters::is_same(const File& file, const MapEntry& map) {
+  // Layered file systems show other numbers here than there; a file taken for another only runs
+  // slower.
+  return map.inode != 0 && (file.inode == map.inode || file.path == map.path);
+}
+
+void CodeWriters::look_at_files_of(Process& process) {
+  if (watches_writes_) return;
+  for (const OpenFile& file : files_open_for_writing(process.pid())) {
+    if (file.is_memory) note_file(file);
+  }
+}
+
+void CodeWriters::note_opened(pid_t tid, int fd) {
+  const auto file = open_file(tid, fd);
+  if (file && file->writes && file->is_regular) note_file(*file);
+}
+
+void CodeWriters::note_file(const OpenFile& file) {
+  if (file.is_memory) {
+    // A debugger's programs are not recorded.
+    if (!file.memory_of || find(*file.memory_of) != nullptr) watch_writes();
+    return;
+  }
+  File opened{file.inode, file.path};
+  bool is_code = false;
+  for (Process* process : processes_) {
+    if (!process->cache_space) continue;
+    is_code |= process->cache_space->file_may_change(
+        [&](const MapEntry& map) { return is_same(opened, map); });
+  }
+  if (is_code) {
+    // One that had been let go is there already.
+    const bool known = std::any_of(changing_.begin(), changing_.end(), [&](const File& other) {
+      return other.inode == opened.inode && other.path == opened.path;
+    });
+    if (!known) changing_.push_back(std::move(opened));
+    return;
+  }
+  if (opened_.size() == kMostOpened) opened_.pop_front();
+  opened_.push_back(std::move(opened));
+}
+
+void CodeWriters::watch_writes() {
+  if (std::exchange(watches_writes_, true)) return;
+  log::ptrace().info("a program may write code through /proc/PID/mem: its writes are watched");
+  for (Process* process : processes_) {
+    if (process->cache_space) process->cache_space->watch_writes();
+  }
+}
+
+Process* CodeWriters::find(pid_t id) const {
+  const auto found = std::find_if(processes_.begin(), processes_.end(), [=](Process* process) {
+    return process->pid() == id || process->find(id) != nullptr;
+  });
+  return found == processes_.end() ? nullptr : *found;
+}
+
+void CodeWriters::note_written(std::optional<pid_t> id, TraceeAddr begin, TraceeAddr end) {
+  for (Process* process : processes_) {
+    if (id && process->pid() != *id && process->find(*id) == nullptr) continue;
+    process->insns().invalidate(begin, end);
+    if (process->cache_space) process->cache_space->code_written(begin, end);
+  }
+}
+
+bool CodeWriters::is_open_elsewhere(const MapEntry& map, pid_t but) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const Process* process) {
+    if (process->pid() == but) return false;
+    const auto files = files_open_for_writing(process->pid());
+    return std::any_of(files.begin(), files.end(), [&](const OpenFile& file) {
+      return is_same({file.inode, file.path}, map);
+    });
+  });
+}
+
+bool CodeWriters::is_let_go(const MapEntry& map) const {
+  const auto is_this = [&](const auto& file) { return is_same({file.inode, file.path}, map); };
+  const auto is_open_in = [&](pid_t tid) {
+    // Who may not list them is told of none.
+    std::error_code error;
+    const std::filesystem::directory_iterator descriptors{ProcFs{}.path(tid, "fd"), error};
+    if (error) return true;
+    const auto files = files_open_for_writing(tid);
+    return std::any_of(files.begin(), files.end(), is_this);
+  };
+  return std::none_of(processes_.begin(), processes_.end(), [&](const Process* process) {
+    const auto maps = ProcFs{}.maps(process->pid());
+    if (!maps || std::any_of(maps->begin(), maps->end(), [&](const MapEntry& other) {
+          return other.shared && is_this(other);
+        })) {
+      return true;
+    }
+    // Threads may have descriptors of their own.
+    const auto& threads = process->threads();
+    return threads.empty() || std::any_of(threads.begin(), threads.end(), [&](const auto& thread) {
+             return is_open_in(thread->tid());
+           });
+  });
+}
+
+bool CodeWriters::may_change(const MapEntry& map, bool is_new, Looked& looked) {
+  const auto is_this = [&](const auto& file) { return is_same({file.inode, file.path}, map); };
+  if (std::any_of(changing_.begin(), changing_.end(), is_this)) return true;
+  if (!is_new) return false;
+  if (!looked.open) looked.open = files_open_for_writing(looked.pid);
+  const bool is_shared =
+      std::any_of(looked.maps.begin(), looked.maps.end(),
+                  [&](const MapEntry& other) { return other.shared && is_this(other); });
+  const bool changes =
+      is_shared || std::any_of(looked.open->begin(), looked.open->end(), is_this) ||
+      (std::any_of(opened_.begin(), opened_.end(), is_this) && is_open_elsewhere(map, looked.pid));
+  if (changes) changing_.push_back({map.inode, map.path});
+  return changes;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,57 @@
+#include "ptrace/codecache/space/space_sharing.hpp"
+
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+void end_sharing(Process& process) {
+  const auto& space = process.cache_space;
+  if (!space) return;
+  if (&space->process() != &process) {
+    space->remove_guest(process);
+  } else {
+    // A vfork's child may still use it; what it needs of this process is gone.
+    space->forbid("the process that shared its memory ended");
+  }
+}
+
+class Sharing final : public ProcessObserver {
+ public:
+  void on_begin(Process& process) override {
+    process.code_writers = std::make_shared<CodeWriters>();
+    process.code_writers->add(process);
+  }
+  void on_inherit(Process& parent, Process& child) override {
+    child.code_writers->remove(child);
+    child.code_writers = parent.code_writers;
+    child.code_writers->add(child);
+  }
+  void on_new_image(Process& process) override { leave_space(process); }
+  void on_end(Process& process) override {
+    // The sources of the threads end later and look for the space, so it stays.
+    end_sharing(process);
+    process.code_writers->remove(process);
+  }
+};
+
+}  // namespace
+
+void share_space(const Process& parent, Process& child) {
+  child.cache_space = parent.cache_space;
+  if (child.cache_space) child.cache_space->add_guest(child);
+}
+
+void leave_space(Process& process) {
+  end_sharing(process);
+  process.cache_space.reset();
+}
+
+ProcessObserver& process_observer() {
+  static Sharing sharing;
+  return sharing;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,330 @@
+#include "ptrace/engine/engine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/os/debug_register_check.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/trace/thread_trace.hpp"
+#include "ptrace/tracee/launch.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::seconds kStopLimit{5};
+/// The kernel may be writing a core of its own for longer.
+constexpr std::chrono::seconds kEndLimit{1};
+constexpr unsigned long kAttachOptions =
+    kDefaultPtraceOptions & ~static_cast<unsigned long>(PTRACE_O_EXITKILL);
+
+std::uint64_t as_detail(pid_t id) {
+  return static_cast<std::uint64_t>(id);
+}
+
+/// Signals that a detaching debugger does not pass on unless told so: they were the debugger's own.
+bool is_debugger_signal(int signal) {
+  return signal == SIGTRAP || signal == SIGINT;
+}
+
+arch::x86::DebugAccess debug_access(BreakpointKind kind) {
+  switch (kind) {
+    case BreakpointKind::kWrite:
+      return arch::x86::DebugAccess::kWrite;
+    case BreakpointKind::kAccess:
+      return arch::x86::DebugAccess::kReadWrite;
+    default:
+      return arch::x86::DebugAccess::kExecute;
+  }
+}
+
+}  // namespace
+
+Engine::Engine(SourceKind source) : source_{source} {}
+
+Engine::~Engine() {
+  while (!processes_.empty()) {
+    Process& process = *processes_.begin()->second;
+    const pid_t pid = process.pid();
+    if (auto done = process.attached() ? detach(pid) : kill(pid); !done) {
+      log::ptrace().warn("pid={}: {}", pid, done.error().message());
+    }
+    forget_process(pid);
+  }
+  // Otherwise the end of a session's leader would hang up on the program that was let go.
+  take_terminal_back();
+}
+
+void Engine::take_terminal_back() {
+  if (terminal_owner_) set_terminal_foreground(*terminal_owner_);
+  terminal_owner_.reset();
+}
+
+Thread& Engine::add_thread(Process& process, pid_t tid) {
+  Thread& thread = process.add_thread(tid);
+  by_tid_[tid] = &thread;
+  return thread;
+}
+
+void Engine::forget_thread(Thread& thread) {
+  by_tid_.erase(thread.tid());
+  thread.process().remove_thread(thread.tid());
+}
+
+void Engine::forget_process(pid_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
+  std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
+  processes_.erase(found);
+  // One that was let go may read from it still.
+  if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
+}
+
+Process* Engine::find(pid_t pid) const {
+  const auto found = processes_.find(pid);
+  return found == processes_.end() ? nullptr : found->second.get();
+}
+
+Thread* Engine::find(ThreadId id) const {
+  const auto found = by_tid_.find(id.tid);
+  return found == by_tid_.end() || found->second->id() != id ? nullptr : found->second;
+}
+
+std::vector<Process*> Engine::processes() const {
+  std::vector<Process*> known;
+  for (const auto& [pid, process] : processes_) {
+    if (!process->hidden) known.push_back(process.get());
+  }
+  return known;
+}
+
+Result<pid_t> Engine::launch(const LaunchSpec& spec) {
+  BT_TRY(const LaunchedProcess launched, launch_process(spec));
+  auto process = Process::open(launched.pid, launched.pid, false, cache::process_observer());
+  if (!process) {
+    ::kill(launched.pid, SIGKILL);
+    ::waitpid(launched.pid, nullptr, __WALL);
+    return fail(process.error());
+  }
+  if (launched.previous_foreground && !terminal_owner_) {
+    terminal_owner_ = launched.previous_foreground;
+  }
+  if (reported.exits) {
+    (void)request::set_options(launched.pid, kDefaultPtraceOptions | PTRACE_O_TRACEEXIT);
+  }
+  Process& added = *(processes_[launched.pid] = std::move(*process));
+  added.reports_tracing = reported.tracing;
+  Thread& thread = add_thread(added, launched.pid);
+  thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
+  thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
+  record_from_start(added);
+  return launched.pid;
+}
+
+Result<void> Engine::seize_tasks(Process& process) {
+  const ProcFs proc;
+  // Threads may come while we look; the clones of seized threads are seized by the kernel.
+  for (bool found_new = true; found_new;) {
+    found_new = false;
+    BT_TRY(const std::vector<pid_t> tasks, proc.tasks(process.pid()));
+    for (const pid_t tid : tasks) {
+      if (process.find(tid) != nullptr) continue;
+      auto seized = request::seize(tid, kAttachOptions);
+      if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
+        const auto status = proc.status(tid);
+        if (!status || status->state == 'Z' || status->state == 'X') continue;  // it is ending
+        if (status->tracer_pid != 0 && tid != process.pid()) continue;          // a clone of ours
+      }
+      if (!seized && seized.error().is(TraceErrc::kTraceeGone)) continue;
+      BT_CHECKED(seized);
+      found_new = true;
+      Thread& thread = add_thread(process, tid);
+      thread.control().stop_wanted = true;
+      (void)thread.interrupt();
+    }
+  }
+  return {};
+}
+
+Result<pid_t> Engine::attach(pid_t pid) {
+  if (find(pid) != nullptr) return fail(TraceErrc::kBusy, "attach", as_detail(pid));
+  const ProcFs proc;
+  BT_TRY(const ProcStatus status, proc.status(pid));
+  if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
+  BT_TRY(const pid_t first, proc.live_task(pid));
+  // Before anything is built on it: may we at all?
+  BT_CHECKED(request::seize(first, kAttachOptions));
+  auto opened = Process::open(pid, first, true, cache::process_observer());
+  if (!opened) {
+    (void)request::interrupt(first);
+    (void)request::detach(first);
+    return fail(opened.error());
+  }
+  Process& process = *(processes_[pid] = std::move(*opened));
+  Thread& thread = add_thread(process, first);
+  thread.control().stop_wanted = true;
+  (void)thread.interrupt();
+  if (auto seized = seize_tasks(process); !seized) {
+    (void)detach(pid);
+    forget_process(pid);
+    return fail(seized.error());
+  }
+  stop_threads([=](const Thread& t) { return t.id().pid == pid; });
+  if (find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
+  for (const auto& each : process.threads()) {
+    each->control().last_stop = {.thread = each->id(), .kind = StopKind::kStopped};
+  }
+  record_from_start(process);
+  return pid;
+}
+
+int Engine::detach_signal(Thread& thread) const {
+  const ThreadControl& control = thread.control();
+  if (control.resume_signal != 0) return control.resume_signal;
+  const StopEvent& stop = control.pending ? *control.pending : control.last_stop;
+  if (stop.kind != StopKind::kSignal || !thread.at_signal_delivery()) return 0;
+  if (program_signals) return program_signals->contains(stop.signal) ? stop.signal : 0;
+  return is_debugger_signal(stop.signal) ? 0 : stop.signal;
+}
+
+void Engine::detach_one(Thread& thread) {
+  if (!thread.stopped()) return;
+  for (unsigned number = 7; thread.process().debug_generation() != 0 && number == 7; --number) {
+    (void)request::write_debug_register(thread.tid(), number, 0);
+  }
+  const int signal = detach_signal(thread);
+  if (auto done = request::detach(thread.tid(), signal); !done) {
+    log::ptrace().warn("tid={}: {}", thread.tid(), done.error().message());
+  }
+}
+
+Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last) {
+  Process* process = find(pid);
+  if (process == nullptr) return fail(TraceErrc::kNotFound, "detach", as_detail(pid));
+  stop_threads([=](const Thread& t) { return t.id().pid == pid; });
+  process = find(pid);
+  if (process == nullptr) return {};  // it ended meanwhile
+  for (const auto& thread : process->threads()) {
+    if (!thread->trace()) continue;
+    thread->trace()->end();
+    if (thread->stopped()) thread->trace()->source().detach(*thread);
+    thread->trace().reset();
+  }
+  (void)process->breakpoints().lift_all();
+  (void)process->address_limit.lower(pid);
+  process->clear_debug();
+  for (const auto& thread : process->threads()) {
+    if (thread->tid() != last) detach_one(*thread);
+  }
+  if (Thread* thread = process->find(last)) {
+    if (before_last) before_last();
+    detach_one(*thread);
+  }
+  forget_process(pid);
+  return {};
+}
+
+Result<void> Engine::detach(pid_t pid) {
+  return detach_all(pid, pid);
+}
+
+Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_last) {
+  let_go_.insert(last.pid);
+  return detach_all(last.pid, last.tid, before_last);
+}
+
+Result<void> Engine::kill(pid_t pid) {
+  if (find(pid) == nullptr) return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
+  if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) return fail_errno("kill", as_detail(pid));
+  const bool exits = std::exchange(reported.exits, false);
+  for (const auto& thread : find(pid)->threads()) {
+    if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
+    drop_pending(*thread);
+    set_going(*thread);
+  }
+  const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
+  reported.exits = exits;
+  std::erase_if(ended_, [=](const auto& entry) { return entry.second.thread.pid == pid; });
+  if (!ended) {
+    log::ptrace().warn("pid={}: does not end after SIGKILL", pid);
+    forget_process(pid);
+  }
+  return {};
+}
+
+void Engine::report_exits_of_others(ThreadId id, bool on) {
+  const Process* process = find(id.pid);
+  if (process == nullptr) return;
+  const unsigned long options = (process->attached() ? kAttachOptions : kDefaultPtraceOptions) |
+                                (on ? static_cast<unsigned long>(PTRACE_O_TRACEEXIT) : 0UL);
+  for (const auto& thread : process->threads()) {
+    if (thread->id() == id || !thread->stopped()) continue;
+    (void)request::set_options(thread->tid(), options);
+  }
+}
+
+void Engine::end_after(ThreadId id, int signal, const std::function<void()>& action) {
+  stop_threads([=](const Thread& t) { return t.id().pid == id.pid; });
+  action();
+  if (find(id) == nullptr) return let_go_on(id.pid);
+  // That each of them goes on first, and stops once more on its way out, would be in vain.
+  report_exits_of_others(id, false);
+  const std::pair<ThreadId, ResumeAction> order{id, {.signal = signal}};
+  (void)resume(std::span{&order, 1});
+  const auto ends = [&] {
+    const Thread* thread = find(id);
+    return thread == nullptr || (thread->stopped() && thread->status().is_event(PTRACE_EVENT_EXIT));
+  };
+  const auto is_told = [&] {
+    while (!ends() && wait_one(id.tid)) {
+    }
+    return ends() || find(id)->control().pending;
+  };
+  (void)wait_until(is_told, kEndLimit);
+  if (ends()) return;
+  // The first process of a namespace ignores signals that would end others.
+  report_exits_of_others(id, reported.exits);
+  let_go_on(id.pid);
+}
+
+Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
+  Process* process = find(pid);
+  if (process == nullptr) return fail(TraceErrc::kNotFound, "insert breakpoint", as_detail(pid));
+  if (spec.kind == BreakpointKind::kSoftware) {
+    BT_CHECKED(process->breakpoints().insert(spec.address));
+  } else {
+    if (!debug_registers_trap()) {
+      log::ptrace().warn(kNoDebugTraps);
+      return fail(errno_error(ENODEV, "insert debug register"));
+    }
+    BT_CHECKED(process->insert_debug(spec.address, spec.length, debug_access(spec.kind)));
+  }
+  for (const auto& thread : process->threads()) {
+    if (thread->trace()) thread->trace()->source().on_breakpoint(spec.address);
+  }
+  const ConditionKey key{pid, {spec.kind, spec.address}};
+  conditions_.erase(key);
+  if (spec.condition) conditions_[key] = std::move(spec.condition);
+  return {};
+}
+
+Result<void> Engine::remove(pid_t pid, const BreakpointSpec& spec) {
+  Process* process = find(pid);
+  if (process == nullptr) return fail(TraceErrc::kNotFound, "remove breakpoint", as_detail(pid));
+  conditions_.erase({pid, {spec.kind, spec.address}});
+  if (spec.kind == BreakpointKind::kSoftware) {
+    BT_CHECKED(process->breakpoints().remove(spec.address));
+  } else {
+    BT_CHECKED(process->remove_debug(spec.address, spec.length, debug_access(spec.kind)));
+  }
+  return {};
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,533 @@
+// What the kernel's wait statuses mean.
+
+#include <csignal>
+
+#include <linux/kcmp.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/engine/engine.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/trace/thread_trace.hpp"
+#include "ptrace/tracee/breakpoint_hit.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::seconds kChildLimit{5};
+
+/// Of a vfork's two sides. A kernel that cannot tell has it as every libc uses it.
+bool shares_memory(pid_t one, pid_t other) {
+  return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) <= 0;
+}
+
+/// Signals that only the one who made the thread was to be kept from.
+void unblock(const Thread& thread, std::uint64_t signals) {
+  if (signals == 0) return;
+  const auto mask = request::read_signal_mask(thread.tid());
+  if (mask) (void)request::write_signal_mask(thread.tid(), *mask & ~signals);
+}
+
+StopEvent end_of(ThreadId id, const WaitStatus& status) {
+  return {.thread = id,
+          .kind = status.kind == WaitKind::kExited ? StopKind::kProcessExited
+                                                   : StopKind::kProcessSignalled,
+          .signal = status.signal,
+          .exit_code = status.exit_code};
+}
+
+/// Killed since it stopped, by an exec for one: what it stopped for has no consequence.
+bool is_gone(const Thread& thread) {
+  const auto pc = request::peek_user_reg(thread.tid(), arch::x86::UserReg::kRip);
+  return !pc && pc.error().is(TraceErrc::kTraceeGone);
+}
+
+}  // namespace
+
+bool Engine::wait_one(pid_t tid) {
+  int raw = 0;
+  const pid_t found = ::waitpid(tid, &raw, __WALL | WNOHANG);
+  if (found <= 0) return false;
+  handle(found, WaitStatus::decode(raw));
+  return true;
+}
+
+void Engine::handle(pid_t tid, const WaitStatus& status) {
+  const auto found = by_tid_.find(tid);
+  if (found == by_tid_.end()) {
+    if (status.stopped() && on_stranger && on_stranger(tid, status)) return;
+    // A new child's first stop may overtake its parent's event. Ends of threads that went with an
+    // exec need nobody.
+    if (status.is_event(PTRACE_EVENT_EXIT)) {
+      // Its parent was killed before it could tell of it.
+      unclaimed_.erase(tid);
+      (void)request::cont(tid);
+      return;
+    }
+    if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
+    if (status.ended() && let_go_.erase(tid) != 0)
+      ended_.emplace_back(next_order_++, end_of({tid, tid}, status));
+    return;
+  }
+  Thread& thread = *found->second;
+  if (auto& logger = log::ptrace(); logger.writes(log::Level::kTrace))
+    logger.trace("tid={} {}", tid, status.describe());
+  if (status.ended()) {
+    handle_end(thread, status);
+  } else if (status.stopped()) {
+    handle_stop(thread, status);
+  }
+}
+
+void Engine::handle_end(Thread& thread, const WaitStatus& status) {
+  const ThreadId id = thread.id();
+  // The client cannot ask for its history any more; decoding it would need the code that is gone.
+  if (thread.trace()) thread.trace()->end();
+  StopEvent event = end_of(id, status);
+  if (id.tid == id.pid) {
+    // The client is not told of the end of a child it never knew.
+    if (!thread.process().hidden) ended_.emplace_back(next_order_++, event);
+    forget_process(id.pid);
+    return;
+  }
+  const bool report = reported.threads && thread.control().resumed;
+  if (thread.control().resumed) resumed_one_ended_ = true;
+  // A Ctrl-C is for the program: another thread answers it.
+  const bool asked_to_stop =
+      thread.control().client_stop && thread.control().client_stop_signal != 0;
+  forget_thread(thread);
+  if (asked_to_stop) interrupt();
+  if (!report) return;
+  event.kind = StopKind::kThreadExited;
+  ended_.emplace_back(next_order_++, event);
+}
+
+void Engine::post(Thread& thread, StopEvent event) {
+  event.thread = thread.id();
+  thread.control().pending = std::move(event);
+  posted_.erase(thread.control().pending_order);
+  thread.control().pending_order = next_order_++;
+  posted_.emplace(thread.control().pending_order, thread.tid());
+  thread.control().stop_wanted = false;
+}
+
+void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
+  thread.note_stop(status);
+  if (thread.trace()) thread.trace()->note_stop();
+  if (status.is_event(PTRACE_EVENT_EXIT)) thread.control().starting = false;
+  if (thread.control().starting) {
+    handle_first_stop(thread);
+    return;
+  }
+  if (status.is_event(PTRACE_EVENT_STOP) && thread.fault_pending()) {
+    let_fault_come(thread);
+    return;
+  }
+  if (status.is_event(PTRACE_EVENT_EXEC)) {
+    const auto renewed = thread.process().renew_memory();
+    if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
+    if (thread.trace()) thread.trace()->spare_history();
+  }
+  const StopVerdict verdict =
+      thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
+  if (verdict == StopVerdict::kTraceRequest) {
+    handle_trace_request(thread);
+    return;
+  }
+  if (verdict == StopVerdict::kResumed) {
+    // Its own stop may have swallowed the one that was asked for.
+    ThreadControl& control = thread.control();
+    const bool stops_again = std::exchange(control.group_stop_due, false);
+    if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
+    if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
+    note_due(thread);
+    return;
+  }
+  switch (status.kind) {
+    case WaitKind::kStopped:
+      if (is_gone(thread)) return (void)thread.run(RunRequest::kContinue, 0);
+      handle_signal(thread, status.signal);
+      return;
+    case WaitKind::kSyscall:
+      handle_syscall(thread);
+      return;
+    case WaitKind::kEvent:
+      break;
+    default:
+      return;
+  }
+  switch (status.event) {
+    case PTRACE_EVENT_STOP:
+      handle_event_stop(thread);
+      return;
+    case PTRACE_EVENT_CLONE:
+      handle_clone(thread);
+      return;
+    case PTRACE_EVENT_FORK:
+      handle_fork(thread, false);
+      return;
+    case PTRACE_EVENT_VFORK:
+      handle_fork(thread, true);
+      return;
+    case PTRACE_EVENT_VFORK_DONE:
+      handle_vfork_done(thread);
+      return;
+    case PTRACE_EVENT_EXEC:
+      handle_exec(thread);
+      return;
+    case PTRACE_EVENT_EXIT:
+      handle_exiting(thread);
+      return;
+    default:
+      go(thread);
+      return;
+  }
+}
+
+/// A stop has come before a signal that an instruction has raised, and that may be for the source
+/// alone: nobody is shown a thread between the two. Set going, it executes nothing before it stops
+/// with that signal.
+void Engine::let_fault_come(Thread& thread) {
+  const bool stays = thread.status().is_group_stop();
+  if (stays && !thread.stop_wanted() && thread.stay_stopped()) return;
+  if (thread.stop_wanted()) faults_awaited_.insert_or_assign(thread.tid(), Clock::now());
+  thread.control().group_stop_due = stays;
+  (void)thread.run_on();
+}
+
+void Engine::handle_event_stop(Thread& thread) {
+  // Stopped with its process; or asked to stop; or the late answer to a request that another stop
+  // has made needless.
+  go(thread);
+}
+
+void Engine::handle_first_stop(Thread& thread) {
+  ThreadControl& control = thread.control();
+  control.starting = false;
+  unblock(thread, std::exchange(control.held_at_birth, 0));
+  record_from_birth(thread);
+  if (reported.threads) {
+    post(thread, {.kind = StopKind::kThreadCreated});
+    return;
+  }
+  go(thread);
+}
+
+void Engine::report_threads(bool on) {
+  if (std::exchange(reported.threads, on) == on || on) return;
+  std::erase_if(ended_, [](const auto& end) { return end.second.kind == StopKind::kThreadExited; });
+  for (const auto& [tid, thread] : by_tid_) {
+    const auto& pending = thread->control().pending;
+    if (!pending || pending->kind != StopKind::kThreadCreated) continue;
+    drop_pending(*thread);
+    if (thread->control().resumed) go(*thread);
+  }
+}
+
+void Engine::handle_clone(Thread& parent) {
+  const auto message = request::event_message(parent.tid());
+  if (!message) return;
+  const auto tid = static_cast<pid_t>(*message);
+  const auto status = ProcFs{}.status(tid);
+  if (!status) {  // killed before it ran
+    unclaimed_.erase(tid);
+    go(parent);
+    return;
+  }
+  if (status->tgid != parent.id().pid) {
+    handle_fork(parent, false);  // clone() without CLONE_THREAD: a process of its own
+    return;
+  }
+  Thread& thread = add_thread(parent.process(), tid);
+  ThreadControl& control = thread.control();
+  control.starting = true;
+  control.resumed = true;
+  if (parent.trace()) control.held_at_birth = parent.trace()->source().held_signals();
+  control.stop_wanted = parent.control().stop_wanted;
+  if (const auto early = unclaimed_.find(tid); early != unclaimed_.end()) {
+    const WaitStatus first = early->second;
+    unclaimed_.erase(early);
+    handle_stop(thread, first);
+  }
+  go(parent);
+}
+
+Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
+  // Its first stop comes at once; it cannot run before.
+  if (unclaimed_.erase(child_pid) == 0) {
+    int raw = 0;
+    const auto deadline = Clock::now() + kChildLimit;
+    while (::waitpid(child_pid, &raw, __WALL | WNOHANG) == 0) {
+      if (Clock::now() > deadline) {
+        return fail(TraceErrc::kTraceeGone, "wait for forked child",
+                    static_cast<std::uint64_t>(child_pid));
+      }
+      (void)child_signal_.wait(-1, std::chrono::milliseconds{5});
+    }
+    if (WaitStatus::decode(raw).ended()) {
+      return fail(TraceErrc::kTraceeGone, "forked child", static_cast<std::uint64_t>(child_pid));
+    }
+  }
+  BT_TRY(
+      std::unique_ptr<Process> opened,
+      Process::open(child_pid, child_pid, parent.process().attached(), cache::process_observer()));
+  Process& child = *(processes_[child_pid] = std::move(opened));
+  child.hidden = true;
+  child.inherit_from(parent.process());
+  Thread& thread = add_thread(child, child_pid);
+  thread.note_stop(WaitStatus::decode(PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f));
+  thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
+  if (parent.trace()) unblock(thread, parent.trace()->source().held_signals());
+  return &child;
+}
+
+void Engine::release_child(Process& child) {
+  if (auto lifted = child.breakpoints().lift_all(); !lifted) {
+    log::ptrace().warn("pid={}: breakpoints stay in a forked child: {}", child.pid(),
+                       lifted.error().message());
+  }
+  (void)child.address_limit.lower(child.pid());
+  (void)request::detach(child.pid());
+  forget_process(child.pid());
+}
+
+void Engine::handle_fork(Thread& parent, bool vfork) {
+  const auto message = request::event_message(parent.tid());
+  if (!message) return;
+  const auto child_pid = static_cast<pid_t>(*message);
+  const auto child = adopt_child(parent, child_pid);
+  if (!child) {
+    log::ptrace().debug("pid={}: {}", child_pid, child.error().message());
+    go(parent);
+    return;
+  }
+  if (vfork) {
+    parent.control().vfork_parent = true;
+    // What translated code needs lies in memory that the two share.
+    if (shares_memory(parent.id().pid, child_pid)) {
+      cache::share_space(parent.process(), **child);
+    }
+  } else if (const auto& space = parent.process().cache_space) {
+    space->keep_for_child();
+  }
+  if (vfork ? reported.vfork : reported.fork) {
+    record_from_start(**child);
+    post(parent,
+         {.kind = vfork ? StopKind::kVfork : StopKind::kFork, .child = {child_pid, child_pid}});
+    return;
+  }
+  if (vfork) {
+    // The memory is shared: lifted here is lifted there.
+    (void)parent.process().breakpoints().lift_all();
+    parent.process().lifted_for_vfork = true;
+  }
+  release_child(**child);
+  go(parent);
+}
+
+void Engine::handle_vfork_done(Thread& thread) {
+  thread.control().vfork_parent = false;
+  Process& process = thread.process();
+  if (process.lifted_for_vfork) {
+    process.lifted_for_vfork = false;
+    (void)process.breakpoints().reinsert_all();
+  }
+  if (reported.vfork) {
+    post(thread, {.kind = StopKind::kVforkDone});
+    return;
+  }
+  go(thread);
+}
+
+void Engine::handle_exec(Thread& thread) {
+  const pid_t pid = thread.id().pid;
+  Thread* survivor = &thread;
+  // A thread other than the leader that execs takes the leader's id over (ptrace(2), "execve(2)
+  // under ptrace").
+  if (const auto former = request::event_message(pid)) {
+    const auto found = by_tid_.find(static_cast<pid_t>(*former));
+    if (found != by_tid_.end() && found->second->id().pid == pid && found->second != &thread) {
+      survivor = found->second;
+      survivor->note_stop(thread.status());
+      if (survivor->trace() && thread.trace() && thread.trace()->asked_for()) {
+        survivor->trace()->set_asked_for(true);  // the client knows the leader's id
+      }
+      if (survivor->trace()) {
+        survivor->rename(pid);
+        survivor->trace()->spare_history();
+        (void)survivor->trace()->source().on_stop(*survivor, thread.status());
+      }
+    }
+  }
+  Process& process = survivor->process();
+  std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
+  std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
+  process.become_new_image(*survivor);
+  by_tid_[pid] = survivor;
+  survivor->control().vfork_parent = false;
+  survivor->control().stepping_over = false;
+  survivor->control().step_over_at.reset();
+  survivor->control().queued = false;  // under the id that it had
+  if (reported.exec) {
+    post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
+    return;
+  }
+  go(*survivor);
+}
+
+void Engine::handle_exiting(Thread& thread) {
+  const auto message = request::event_message(thread.tid());
+  if (!reported.exits || !message) {
+    go(thread);
+    return;
+  }
+  const int status = static_cast<int>(*message);
+  const bool signalled = WIFSIGNALED(status);
+  post(thread, {.kind = StopKind::kExiting,
+                .signal = signalled ? WTERMSIG(status) : 0,
+                .exit_code = signalled ? 0 : WEXITSTATUS(status)});
+}
+
+void Engine::handle_trace_request(Thread& thread) {
+  const auto wanted = by_tid_.find(thread.trace()->source().trace_request());
+  if (wanted == by_tid_.end()) {  // it has ended meanwhile
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = StopKind::kTraceRequest, .child = wanted->second->id()});
+}
+
+void Engine::handle_syscall(Thread& thread) {
+  const auto& wanted = thread.process().catch_syscalls;
+  const auto regs = thread.user_regs();
+  if (!wanted || !regs) {
+    go(thread);
+    return;
+  }
+  const auto number = static_cast<std::int64_t>((*regs)[arch::x86::UserReg::kOrigRax]);
+  if (!wanted->empty() && !wanted->contains(number)) {
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = thread.in_syscall() ? StopKind::kSyscallEntry : StopKind::kSyscallReturn,
+                .syscall = number});
+}
+
+void Engine::handle_signal(Thread& thread, int signal) {
+  if (signal == SIGTRAP && thread.trap_cause() != TrapCause::kOther) {
+    handle_trap(thread);
+    return;
+  }
+  pass_or_post(thread, signal);
+}
+
+void Engine::pass_or_post(Thread& thread, int signal) {
+  ThreadControl& control = thread.control();
+  const auto own = control.own_signals.find(signal);
+  const bool stepping = control.action.kind != ResumeKind::kContinue;
+  if (own != control.own_signals.end() || (pass_signals.contains(signal) && !stepping)) {
+    if (own != control.own_signals.end()) control.own_signals.erase(own);
+    control.resume_signal = signal;
+    go(thread);
+    return;
+  }
+  post(thread, {.kind = StopKind::kSignal, .signal = signal});
+}
+
+void Engine::handle_trap(Thread& thread) {
+  if (handle_debug_registers(thread)) return;
+  switch (thread.trap_cause()) {
+    case TrapCause::kBreakpointInsn:
+      handle_breakpoint_insn(thread);
+      return;
+    case TrapCause::kHardware:  // of a register that has been given back meanwhile
+    case TrapCause::kStep:
+    case TrapCause::kHandlerEntry:
+      handle_step_done(thread);
+      return;
+    case TrapCause::kOther:
+      post(thread, {.kind = StopKind::kSignal, .signal = SIGTRAP});
+      return;
+  }
+}
+
+bool Engine::condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const {
+  const auto found = conditions_.find({thread.id().pid, {kind, address}});
+  return found == conditions_.end() || found->second(thread.id());
+}
+
+void Engine::handle_breakpoint_insn(Thread& thread) {
+  const auto pc = thread.pc();
+  if (!pc) return;
+  const auto hit = breakpoint_hit(thread.process(), *pc);
+  if (!hit) {
+    post(thread, {.kind = StopKind::kSignal, .signal = SIGTRAP});  // the program's own int3
+    return;
+  }
+  const TraceeAddr address = *hit;
+  if (!thread.set_pc(address)) return;
+  if (!thread.process().breakpoints().contains(address)) return go(thread);  // removed meanwhile
+  if (condition_holds(thread, BreakpointKind::kSoftware, address)) {
+    post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
+    return;
+  }
+  thread.control().step_over_at = address;
+  go(thread);
+}
+
+bool Engine::handle_debug_registers(Thread& thread) {
+  const auto& registers = thread.process().debug_registers();
+  if (registers.empty() || thread.trap_cause() == TrapCause::kBreakpointInsn) return false;
+  const auto hit = registers.hit(thread.debug_status());
+  if (!hit) return false;
+  if (hit->access != arch::x86::DebugAccess::kExecute) {
+    post(thread, {.kind = StopKind::kWatchpoint, .signal = SIGTRAP, .address = hit->address});
+    return true;
+  }
+  if (!condition_holds(thread, BreakpointKind::kHardware, hit->address)) {
+    go(thread);  // the kernel has set RF: the instruction runs now
+    return true;
+  }
+  post(thread, {.kind = StopKind::kHardwareBreakpoint, .signal = SIGTRAP});
+  return true;
+}
+
+void Engine::handle_step_done(Thread& thread) {
+  ThreadControl& control = thread.control();
+  const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
+  const auto pc = thread.pc();
+  if (!pc) return;
+  if (control.no_progress_at == *pc) {
+    // The rest of a system call (fork, exec) that a stop had cut in two; nothing has run yet.
+    control.no_progress_at.reset();
+    go(thread);
+    return;
+  }
+  control.step_over_at.reset();
+  switch (control.action.kind) {
+    case ResumeKind::kRangeStep:
+      if (*pc >= control.action.range_begin && *pc < control.action.range_end) {
+        go(thread);
+        return;
+      }
+      [[fallthrough]];
+    case ResumeKind::kStep:
+      post(thread, {.kind = StopKind::kStep, .signal = SIGTRAP});
+      return;
+    default:
+      if (own) {
+        pass_or_post(thread, SIGTRAP);
+      } else {
+        go(thread);
+      }
+      return;
+  }
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,516 @@
+// Setting threads going, and stopping them.
+
+#include <algorithm>
+#include <csignal>
+#include <tuple>
+
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "ptrace/engine/engine.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/trace/thread_trace.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::milliseconds kStopLimit{5'000};
+constexpr std::chrono::milliseconds kWaitSlice{20};
+/// While a thread has to stop soon.
+constexpr std::chrono::milliseconds kShortSlice{1};
+/// Stops handled before the client is listened to again.
+constexpr int kPumpBatch = 256;
+/// After a thread was served. To stop and to be woken takes both sides about as long.
+constexpr std::chrono::microseconds kServeFor{50};
+
+bool input_waits(int fd) {
+  if (fd < 0) return false;
+  pollfd request{fd, POLLIN, 0};
+  return ::poll(&request, 1, 0) > 0;
+}
+
+/// Of an instruction, or of data.
+bool has_debug_register(const Process& process, TraceeAddr address) {
+  const arch::x86::DebugRegisters& registers = process.debug_registers();
+  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+    const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
+    if (enabled && registers.address(slot) == address.value()) return true;
+  }
+  return false;
+}
+
+/// A stop inside a system call, whose rest a single step completes without running an instruction.
+bool inside_syscall(const WaitStatus& status) {
+  return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP;
+}
+
+}  // namespace
+
+void Engine::go(Thread& thread) {
+  ThreadControl& control = thread.control();
+  if (control.client_stop) {
+    control.client_stop = false;
+    control.stop_wanted = false;
+    const int signal = control.client_stop_signal;
+    post(thread, {.kind = signal != 0 ? StopKind::kSignal : StopKind::kStopped, .signal = signal});
+    return;
+  }
+  if (control.stop_wanted) {
+    control.stop_wanted = false;
+    return;
+  }
+  if (control.stepping_over) return;  // step_over_one() goes on with it
+  set_going(thread);
+}
+
+void Engine::set_going(Thread& thread) {
+  if (thread.status().is_event(PTRACE_EVENT_EXIT)) {
+    // It executes nothing any more.
+    (void)thread.run(RunRequest::kContinue, 0);
+    return;
+  }
+  ThreadControl& control = thread.control();
+  if (wait_for_step_over(thread)) return;
+  int signal = std::exchange(control.resume_signal, 0);
+  if (signal != 0 && !thread.at_signal_delivery()) {
+    control.own_signals.insert(signal);
+    ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), signal);
+    signal = 0;
+  }
+  const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
+  const bool syscalls = thread.process().catch_syscalls.has_value();
+  // Whoever stopped the process expects it to stay so until SIGCONT, whatever we had to do with it.
+  const bool stays = thread.status().is_group_stop() && !step;
+  if (stays && thread.stay_stopped()) return;
+  const bool stops_again = std::exchange(control.group_stop_due, false) || stays;
+  if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
+  Result<void> done;
+  if (thread.trace()) {
+    done = thread.trace()->source().resume(
+        thread, SourceResume{.step = step, .syscalls = syscalls, .signal = signal});
+    note_due(thread);
+  } else {
+    if (step) thread.trap_flag().before_step(thread);
+    done = thread.run(step       ? RunRequest::kStep
+                      : syscalls ? RunRequest::kSyscall
+                                 : RunRequest::kContinue,
+                      signal);
+  }
+  if (stops_again) (void)thread.interrupt();
+  if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
+}
+
+void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {
+  ThreadControl& control = thread.control();
+  if (!control.pending) return;
+  const auto pc = thread.pc();
+  switch (control.pending->kind) {
+    case StopKind::kSoftwareBreakpoint:
+      if (pc && thread.process().breakpoints().contains(*pc)) return;
+      break;
+    case StopKind::kStep:
+      if (action.kind != ResumeKind::kContinue) return;
+      break;
+    case StopKind::kHardwareBreakpoint:
+      if (pc && has_debug_register(thread.process(), *pc)) return;
+      break;
+    case StopKind::kWatchpoint:
+      if (has_debug_register(thread.process(), control.pending->address)) return;
+      break;
+    case StopKind::kStopped:
+      break;
+    default:
+      return;
+  }
+  drop_pending(thread);
+}
+
+void Engine::resume_order(Thread& thread, const ResumeAction& action) {
+  ThreadControl& control = thread.control();
+  if (action.kind == ResumeKind::kStop) {
+    if (control.pending || control.stop_known) return;
+    if (!control.resumed) {  // stopped all along, which the client does not know
+      control.resumed = true;
+      post(thread, {.kind = StopKind::kStopped});
+      return;
+    }
+    control.client_stop = true;
+    control.client_stop_signal = 0;
+    if (thread.stopped()) {
+      go(thread);
+    } else {
+      (void)thread.interrupt();
+    }
+    return;
+  }
+  if (control.resumed) return;  // it runs already, or its event is on its way
+  drop_stale_event(thread, action);
+  control.resumed = true;
+  control.stop_known = false;
+  control.action = action;
+  if (action.signal != 0) {
+    if (control.resume_signal != 0) {
+      control.own_signals.insert(action.signal);
+      ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), action.signal);
+    } else {
+      control.resume_signal = action.signal;
+    }
+    control.action.signal = 0;
+  }
+}
+
+Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> orders) {
+  std::vector<Thread*> started;
+  for (const auto& [id, action] : orders) {
+    Thread* thread = find(id);
+    if (thread == nullptr) continue;  // it ended; the client will learn
+    const bool before = thread->control().resumed;
+    resume_order(*thread, action);
+    if (!before && thread->control().resumed) started.push_back(thread);
+  }
+  // All-stop: an event that waits comes first, and then nobody runs.
+  if (!non_stop_ && oldest_pending() != nullptr) return {};
+  for (Thread* thread : started) {
+    if (!thread->stopped() || thread->control().pending) continue;
+    ThreadControl& control = thread->control();
+    control.no_progress_at.reset();
+    if (control.action.kind != ResumeKind::kContinue && inside_syscall(thread->status())) {
+      if (const auto pc = thread->pc()) control.no_progress_at = *pc;
+    }
+    set_going(*thread);
+  }
+  return {};
+}
+
+void Engine::interrupt() {
+  // Leaders stay to the end, as a rule; of several processes the first.
+  const auto comes_first = [](const Thread& a, const Thread& b) {
+    const auto rank = [](const ThreadId& id) {
+      return std::tuple{id.pid, id.tid != id.pid, id.tid};
+    };
+    return rank(a.id()) < rank(b.id());
+  };
+  Thread* chosen = nullptr;
+  for (const auto& [tid, thread] : by_tid_) {
+    const ThreadControl& control = thread->control();
+    if (!control.resumed || control.pending || thread->process().hidden) continue;
+    if (control.vfork_parent && !thread->stopped()) continue;
+    if (chosen == nullptr || comes_first(*thread, *chosen)) chosen = thread;
+  }
+  if (chosen == nullptr) return;
+  chosen->control().client_stop = true;
+  chosen->control().client_stop_signal = SIGINT;
+  if (chosen->stopped()) {
+    go(*chosen);
+  } else {
+    (void)chosen->interrupt();
+  }
+}
+
+void Engine::ask_to_stop(Thread& thread) {
+  if (thread.stopped() && !thread.control().starting) return;
+  thread.control().stop_wanted = true;
+  (void)thread.interrupt();
+}
+
+void Engine::bury_zombie_leaders() {
+  const ProcFs proc;
+  for (const auto& [pid, process] : processes_) {
+    Thread* leader = process->find(pid);
+    if (leader == nullptr || leader->stopped() || process->threads().size() < 2) continue;
+    const auto stat = proc.stat(pid);
+    // It has ended, but the kernel keeps its exit status until the last thread has.
+    if (stat && stat->zombie()) leader->control().zombie = true;
+  }
+}
+
+/// A program that begins to ignore a signal discards those that wait (signal(7)), and so does
+/// putting back what a single step has undone: then the stop that gave way has to come again.
+void Engine::ask_again() {
+  stop_who_is_due();
+  if (faults_awaited_.empty()) return;
+  const auto now = Clock::now();
+  std::erase_if(faults_awaited_, [&](const auto& awaited) {
+    const auto& [tid, since] = awaited;
+    const auto found = by_tid_.find(tid);
+    if (found == by_tid_.end() || found->second->stopped()) return true;
+    if (now - since < kWaitSlice) return false;
+    if (found->second->stop_wanted()) (void)found->second->interrupt();
+    return true;
+  });
+}
+
+void Engine::note_due(Thread& thread) {
+  if (thread.trace()->source().stop_due()) due_.insert(thread.tid());
+}
+
+std::chrono::milliseconds Engine::wait_slice() const {
+  return due_.empty() ? kWaitSlice : kShortSlice;
+}
+
+void Engine::stop_who_is_due() {
+  if (due_.empty()) return;
+  const auto now = Clock::now();
+  std::erase_if(due_, [&](pid_t tid) {
+    const auto found = by_tid_.find(tid);
+    if (found == by_tid_.end() || !found->second->trace()) return true;
+    const auto due = found->second->trace()->source().stop_due();
+    if (due && now < *due) return false;
+    if (due && !found->second->stopped()) (void)found->second->interrupt();
+    return true;
+  });
+}
+
+bool Engine::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  bool woken = false;
+  for (;;) {
+    while (!done() && wait_one()) {
+    }
+    ask_again();
+    const bool is_done = done();
+    if (is_done || Clock::now() >= deadline) {
+      // What has happened beside is for pump().
+      if (woken) ChildSignal::again();
+      return is_done;
+    }
+    if (child_signal_.wait(-1, wait_slice()) == ChildSignal::Woken::kTimeout) {
+      bury_zombie_leaders();
+    } else {
+      woken = true;
+    }
+  }
+}
+
+void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
+  const auto still_runs = [&](const Thread& thread) {
+    const ThreadControl& control = thread.control();
+    return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
+           !control.vfork_parent;
+  };
+  for (const auto& [tid, thread] : by_tid_) {
+    if (which(*thread)) ask_to_stop(*thread);
+  }
+  // Not all of them after each stop, nor by the kernel, which looks for any that has news: of a
+  // thousand threads that would be a million looks.
+  std::vector<pid_t> awaited;
+  // Those born meanwhile; those that stopped, and that what another stop led to let go on.
+  const auto ask_who_was_not = [&](Thread& thread) {
+    if (!thread.control().stop_wanted && !thread.control().starting) ask_to_stop(thread);
+  };
+  const auto look_at_all = [&] {
+    for (const auto& [tid, thread] : by_tid_) {
+      if (!still_runs(*thread)) continue;
+      awaited.push_back(tid);
+      ask_who_was_not(*thread);
+    }
+  };
+  const auto running = [&](pid_t tid) -> Thread* {
+    const auto found = by_tid_.find(tid);
+    return found == by_tid_.end() || !still_runs(*found->second) ? nullptr : found->second;
+  };
+  const auto all_stay = [&] {
+    std::erase_if(awaited, [&](pid_t tid) {
+      while (Thread* thread = running(tid)) {
+        if (wait_one(tid)) continue;
+        ask_who_was_not(*thread);
+        return false;
+      }
+      return true;
+    });
+    if (awaited.empty()) look_at_all();
+    return awaited.empty();
+  };
+  if (wait_until(all_stay, kStopLimit)) return;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (!still_runs(*thread)) continue;
+    const auto stat = ProcFs{}.status(tid);
+    log::ptrace().error("tid={} does not stop (state {}); going on without it", tid,
+                        stat ? stat->state : '?');
+  }
+}
+
+void Engine::stop_all() {
+  stop_threads([](const Thread&) { return true; });
+}
+
+void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
+  stop_threads([=](const Thread& t) { return t.id().pid == pid; });
+  action();
+  let_go_on(pid);
+}
+
+/// Those of its threads that are stopped, though nobody wants it.
+void Engine::let_go_on(pid_t pid) {
+  const Process* process = find(pid);
+  if (process == nullptr) return;
+  std::vector<ThreadId> ids;
+  for (const auto& thread : process->threads()) ids.push_back(thread->id());
+  for (const ThreadId id : ids) {
+    Thread* thread = find(id);
+    if (thread != nullptr && thread->stopped() && thread->control().resumed &&
+        !thread->control().pending) {
+      go(*thread);
+    }
+  }
+}
+
+void Engine::let_all_go_on() {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : processes_) pids.push_back(pid);
+  for (const pid_t pid : pids) let_go_on(pid);
+}
+
+bool Engine::executes_in_software() const {
+  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+    Thread& thread = *entry.second;
+    return !thread.stopped() &&
+           (thread.control().action.kind == ResumeKind::kRangeStep ||
+            (thread.trace() && (thread.trace()->source().kind() == SourceKind::kStep ||
+                                thread.trace()->source().kind() == SourceKind::kCache)));
+  });
+}
+
+Thread* Engine::oldest_pending() {
+  for (auto each = posted_.begin(); each != posted_.end();) {
+    const auto found = by_tid_.find(each->second);
+    Thread* thread = found == by_tid_.end() ? nullptr : found->second;
+    if (thread == nullptr || !thread->control().pending ||
+        thread->control().pending_order != each->first) {
+      each = posted_.erase(each);  // it has ended
+      continue;
+    }
+    if (thread->control().resumed && !thread->process().hidden) return thread;
+    ++each;
+  }
+  return nullptr;
+}
+
+void Engine::drop_pending(Thread& thread) {
+  posted_.erase(thread.control().pending_order);
+  thread.control().pending.reset();
+}
+
+bool Engine::serve_asking() {
+  if (asking_.empty()) return false;
+  // Who looks all the time needs a CPU that nobody else does, least of all the thread.
+  const auto until = Clock::now() + (spare_cpu_.is_there() ? kServeFor : Clock::duration{});
+  do {
+    for (const pid_t tid : asking_) {
+      const auto found = by_tid_.find(tid);
+      if (found == by_tid_.end() || found->second->stopped()) continue;
+      if (found->second->trace() && found->second->trace()->source().serve(*found->second)) {
+        return true;
+      }
+    }
+    if (wait_one()) return true;
+  } while (Clock::now() < until);
+  for (const pid_t tid : asking_) {
+    const auto found = by_tid_.find(tid);
+    if (found != by_tid_.end() && found->second->trace()) {
+      found->second->trace()->source().let_wait();
+    }
+  }
+  asking_.clear();
+  return false;
+}
+
+/// The kernel tells of threads in an order of its own, so that a few that always have news hide the
+/// others' from wait_one(). As often as is cheap each is asked for itself.
+void Engine::ask_each(int handled) {
+  handled_since_asked_ += static_cast<std::size_t>(handled);
+  if (handled_since_asked_ < by_tid_.size()) return;
+  handled_since_asked_ = 0;
+  std::vector<pid_t> running;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (!thread->stopped()) running.push_back(tid);
+  }
+  for (const pid_t tid : running) wait_one(tid);
+}
+
+void Engine::pump(int input_fd) {
+  child_signal_.drain();
+  const auto until = Clock::now() + kWaitSlice;
+  for (;;) {
+    read_buffers();
+    int handled = 0;
+    while (handled < kPumpBatch && (wait_one() || serve_asking())) ++handled;
+    if (handled == kPumpBatch) {
+      ask_each(handled);
+      ChildSignal::again();  // there may be more
+    }
+    ask_again();
+    if (!ended_.empty() || oldest_pending() != nullptr) return;
+    if (do_step_overs()) {
+      if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
+      continue;
+    }
+    const bool may_wait = executes_in_software() || !faults_awaited_.empty();
+    if (!may_wait || input_waits(input_fd)) return;
+    if (child_signal_.wait(input_fd, wait_slice()) == ChildSignal::Woken::kInput) return;
+  }
+}
+
+std::optional<StopEvent> Engine::take_thread_event() {
+  Thread* thread = oldest_pending();
+  if (thread == nullptr) return std::nullopt;
+  ThreadControl& control = thread->control();
+  StopEvent event = *control.pending;
+  drop_pending(*thread);
+  control.last_stop = event;
+  control.resumed = false;
+  control.stop_known = true;
+  if (event.child.pid != 0) {
+    if (Process* child = find(event.child.pid)) child->hidden = false;
+  }
+  return event;
+}
+
+std::optional<StopEvent> Engine::take_event() {
+  if (ended_.empty() && oldest_pending() == nullptr) {
+    if (!resumed_one_ended_) return std::nullopt;
+    const bool any_resumed = std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+      return entry.second->control().resumed && !entry.second->control().zombie;
+    });
+    if (any_resumed || by_tid_.empty()) return std::nullopt;
+    resumed_one_ended_ = false;
+    return StopEvent{.kind = StopKind::kNoResumed};
+  }
+  if (!non_stop_) stop_all();
+  std::optional<StopEvent> event;
+  const Thread* oldest = oldest_pending();
+  if (!ended_.empty() &&
+      (oldest == nullptr || ended_.front().first < oldest->control().pending_order)) {
+    event = ended_.front().second;
+    ended_.pop_front();
+  } else {
+    event = take_thread_event();
+  }
+  // Who had something to say was ended by another thread's exec: nothing has happened.
+  if (!non_stop_ && !event) let_all_go_on();
+  if (!non_stop_ && event) {
+    resumed_one_ended_ = false;
+    for (const auto& [tid, thread] : by_tid_) {
+      thread->control().resumed = false;
+      thread->control().client_stop = false;  // a Ctrl-C that something else overtook
+    }
+  }
+  return event;
+}
+
+bool Engine::running() const {
+  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+    return entry.second->control().resumed && !entry.second->control().pending &&
+           !entry.second->control().zombie;
+  });
+}
+
+bool Engine::is_running(ThreadId id) const {
+  const Thread* thread = find(id);
+  return thread != nullptr && thread->control().resumed && !thread->control().pending;
+}
+
+}  // namespace backtrail::tracee

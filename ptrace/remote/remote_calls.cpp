@@ -1,0 +1,352 @@
+#include "ptrace/remote/remote_calls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/base/log.hpp"
+#include "arch/x86/syscall_insn.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/remote/trap_guard.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLimit{5};
+/// Most stops come within kSoon.
+constexpr std::chrono::microseconds kSoon{100};
+constexpr std::chrono::microseconds kNap{50};
+constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
+constexpr std::uint64_t kContinueBit = 1ULL << (SIGCONT - 1);
+constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
+/// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
+constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
+constexpr std::size_t kSearchBytes = 256UL * 1024;
+/// What ptrace(2) says of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD.
+constexpr int kSyscallStop = SIGTRAP | 0x80;
+/// What waitid(2) says of PTRACE_EVENT_EXIT.
+constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
+
+std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
+  std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
+  bytes.resize(process.read_code(TraceeAddr{map.start}, bytes));
+  constexpr std::array<std::uint8_t, 2> kSyscall{0x0f, 0x05};
+  const auto found = std::search(bytes.begin(), bytes.end(), kSyscall.begin(), kSyscall.end());
+  if (found == bytes.end()) return std::nullopt;
+  return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
+}
+
+/// Its siginfo, and that a signal can be delivered from it, are lost when the thread goes on. Of a
+/// trap, too: from the end of a call a signal would only be sent, and reported once more.
+bool is_signal_stop(Thread& thread) {
+  if (!thread.at_signal_delivery()) return false;
+  return thread.status().signal != SIGTRAP || thread.trap_cause() != TrapCause::kHandlerEntry;
+}
+
+/// Fork, clone and exec are reported in the middle of the call. It has to end before others begin:
+/// its result would be taken for theirs.
+Result<void> end_call(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  if (status.kind != WaitKind::kEvent || status.event == PTRACE_EVENT_STOP) return {};
+  const bool ends = status.event == PTRACE_EVENT_FORK || status.event == PTRACE_EVENT_CLONE ||
+                    status.event == PTRACE_EVENT_EXEC || status.event == PTRACE_EVENT_VFORK_DONE;
+  if (!ends) return fail(TraceErrc::kBusy, "remote call", static_cast<unsigned>(status.event));
+  BT_TRY(const siginfo_t info, request::read_siginfo(thread.tid()));
+  if (info.si_code == kSyscallStop) return {};  // earlier calls have ended it
+  BT_CHECKED(request::cont_syscall(thread.tid()));
+  BT_TRY(const WaitStatus end, next_stop(thread.tid()));
+  if (end.kind != WaitKind::kSyscall) return fail(TraceErrc::kBusy, "end of a system call");
+  BT_TRY(const arch::x86::UserRegs behind, request::read_user_regs(thread.tid()));
+  return thread.set_user_regs(behind);
+}
+
+bool has_syscall_at(Process& process, TraceeAddr at) {
+  std::array<std::uint8_t, 2> bytes{};
+  return process.read_code(at, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
+}
+
+/// Every program that this kernel runs has the same vdso, at an address of its own.
+std::optional<TraceeAddr> vdso_of(Process& process) {
+  constexpr std::uint64_t kVdso = 33;  // AT_SYSINFO_EHDR
+  const auto auxv = ProcFs{}.auxv(process.pid());
+  if (!auxv) return std::nullopt;
+  std::array<std::uint64_t, 2> entry{};
+  for (std::size_t at = 0; at + sizeof entry <= auxv->size(); at += sizeof entry) {
+    std::memcpy(entry.data(), auxv->data() + at, sizeof entry);
+    if (entry[0] == kVdso) return TraceeAddr{entry[1]};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<WaitStatus> next_stop(pid_t tid) {
+  const auto begin = Clock::now();
+  const auto deadline = begin + kLimit;
+  for (;;) {
+    siginfo_t info{};
+    const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
+                              WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (done != 0) return fail(TraceErrc::kTraceeGone, "waitid", static_cast<std::uint64_t>(tid));
+    if (info.si_pid == tid) {
+      const bool stops = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+      if (!stops || info.si_status == kExitStop) {
+        return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(tid));
+      }
+      int raw = 0;
+      if (::waitpid(tid, &raw, __WALL | WNOHANG) == tid) return WaitStatus::decode(raw);
+    }
+    const auto now = Clock::now();
+    if (now > deadline) {
+      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(tid));
+    }
+    if (now < begin + kSoon) {
+      std::this_thread::yield();
+    } else {
+      // On a busy machine who yields comes last every time.
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+std::uint64_t signal_set(pid_t tid, std::string_view name) {
+  const auto status = ProcFs{}.read(tid, "status");
+  if (!status) return 0;
+  const std::string field = std::string{"\n"}.append(name).append(":\t");
+  const std::size_t at = status->find(field);
+  if (at == std::string::npos) return 0;
+  std::uint64_t set = 0;
+  const char* begin = status->data() + at + field.size();
+  std::from_chars(begin, status->data() + status->size(), set, 16);
+  return set;
+}
+
+Result<TraceeAddr> find_syscall_insn(Process& process) {
+  static std::uint64_t last_in_vdso = 0;  // only the tracing thread comes here
+  const auto vdso = vdso_of(process);
+  if (vdso && last_in_vdso != 0 && has_syscall_at(process, *vdso + last_in_vdso)) {
+    return *vdso + last_in_vdso;
+  }
+  BT_TRY(const std::vector<MapEntry> maps, ProcFs{}.maps(process.pid()));
+  for (const bool in_vdso : {true, false}) {
+    for (const MapEntry& map : maps) {
+      if (!map.execute || !map.read || (map.path == "[vdso]") != in_vdso) continue;
+      const auto found = find_in(process, map);
+      if (!found) continue;
+      if (vdso && *vdso == TraceeAddr{map.start}) last_in_vdso = *found - *vdso;
+      return *found;
+    }
+  }
+  return fail(TraceErrc::kUnsupported, "find a SYSCALL instruction");
+}
+
+RemoteCalls::RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
+                         std::uint64_t mask)
+    : thread_{&thread}, syscall_at_{syscall_at}, saved_{saved}, mask_{mask} {}
+
+RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
+    : thread_{std::exchange(other.thread_, nullptr)},
+      syscall_at_{other.syscall_at_},
+      saved_{other.saved_},
+      mask_{other.mask_},
+      signal_{other.signal_},
+      interrupted_{other.interrupted_},
+      stop_again_{other.stop_again_},
+      trap_again_{other.trap_again_} {}
+
+Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
+  BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
+  BT_CHECKED(end_call(thread));
+  BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
+  BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
+  BT_CHECKED(request::write_signal_mask(thread.tid(), kEveryMaskableSignal));
+  RemoteCalls calls{thread, at, saved, mask};
+  if (is_signal_stop(thread)) {
+    const auto info = request::read_siginfo(thread.tid());
+    if (info) calls.signal_ = *info;
+  }
+  return calls;
+}
+
+RemoteCalls::~RemoteCalls() {
+  if (thread_ == nullptr) return;
+  if (signal_) {
+    if (const auto stopped = stop_for_signal_again(); !stopped) {
+      log::ptrace().debug("tid={}: {}", thread_->tid(), stopped.error().message());
+    }
+  }
+  const auto restored = request::write_user_regs(thread_->tid(), saved_);
+  if (restored && signal_) (void)request::write_siginfo(thread_->tid(), *signal_);
+  (void)request::write_signal_mask(thread_->tid(), mask_);
+  if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
+  if (restored && !signal_ && thread_->syscall_will_restart()) {
+    // The kernel makes an interrupted call again on its way out of a stop like the one we found,
+    // but not out of the end of our calls.
+    (void)request::interrupt(thread_->tid());
+    (void)request::cont(thread_->tid());
+    (void)next_stop(thread_->tid());
+  }
+  send_again();
+  // The stop that the engine waits for was taken by us: it has to come again.
+  if (interrupted_) (void)request::interrupt(thread_->tid());
+}
+
+/// Signals of others that came meanwhile and could not be kept pending.
+void RemoteCalls::send_again() {
+  const pid_t tid = thread_->tid();
+  if (trap_again_) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
+  if (!stop_again_) return;
+  // A SIGCONT that came later has made the stop void.
+  const std::uint64_t waiting = signal_set(tid, "SigPnd") | signal_set(tid, "ShdPnd");
+  if ((waiting & kContinueBit) == 0) {
+    (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
+  }
+}
+
+/// The thread has stopped for something that is not the end of what it does for us. True: it can be
+/// set going again.
+bool RemoteCalls::note_other_stop(const WaitStatus& status) {
+  if (status.is_event(PTRACE_EVENT_STOP)) {
+    interrupted_ = true;
+    return true;
+  }
+  if (status.kind != WaitKind::kStopped) return false;
+  stop_again_ |= status.signal == SIGSTOP;
+  trap_again_ |= status.signal == SIGTRAP;
+  return status.signal == SIGSTOP || status.signal == SIGTRAP;
+}
+
+Result<void> RemoteCalls::unblock_trap() {
+  return request::write_signal_mask(thread_->tid(), kEveryMaskableSignal & ~kTrapBit);
+}
+
+/// Which signal is delivered where a thread stops for one is the tracer's choice. SIGSTOP, which
+/// nobody can block either, would not do: it makes the kernel forget a SIGCONT that waits. An
+/// interrupted system call goes on from there as it would have.
+Result<void> RemoteCalls::stop_for_signal_again() {
+  const pid_t tid = thread_->tid();
+  BT_CHECKED(request::write_user_regs(tid, saved_));
+  BT_TRY(const std::vector<siginfo_t> waiting, request::pending_signals(tid));
+  trap_again_ |= std::any_of(waiting.begin(), waiting.end(),
+                             [](const siginfo_t& info) { return info.si_signo == SIGTRAP; });
+  BT_CHECKED(unblock_trap());
+  (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
+  for (;;) {
+    BT_CHECKED(request::cont(tid));
+    BT_TRY(const WaitStatus status, next_stop(tid));
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return {};
+    if (!note_other_stop(status)) return fail(TraceErrc::kBusy, "stop for a signal");
+  }
+}
+
+Result<void> RemoteCalls::run_to_syscall_stop() {
+  for (;;) {
+    BT_CHECKED(request::cont_syscall(thread_->tid()));
+    BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
+    if (status.kind == WaitKind::kSyscall) return {};
+    // SIGSTOP and SIGKILL alone cannot be masked.
+    if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
+      (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), status.signal);
+      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
+    }
+  }
+}
+
+Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
+  if (thread_->process().filters.allow(call)) return {};
+  return fail(TraceErrc::kUnsupported, "behind the program's seccomp filter",
+              static_cast<std::uint64_t>(call.nr));
+}
+
+Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
+  // All of them or none.
+  for (const auto& each : code.calls) BT_CHECKED(let_pass(each.call));
+  for (const auto& [wanted, expected] : code.calls) {
+    BT_TRY(const std::uint64_t value, make(wanted));
+    if (value != expected) return fail(TraceErrc::kUnsupported, "remote calls");
+  }
+  if (!code.ids) return {};
+  const auto store = [&](TraceeAddr at, std::uint64_t id) {
+    const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(static_cast<std::uint32_t>(id));
+    return thread_->process().write_data(at, bytes);
+  };
+  BT_TRY(const std::uint64_t process, call(SYS_getpid, {}));
+  BT_TRY(const std::uint64_t thread, call(SYS_gettid, {}));
+  BT_CHECKED(store(code.ids->process, process));
+  return store(code.ids->thread, thread);
+}
+
+Result<void> RemoteCalls::run(const CallBatch::Code& code) {
+  if (!thread_->process().filters.empty()) return make_each(code);
+  const pid_t tid = thread_->tid();
+  arch::x86::UserRegs regs = saved_;
+  regs[UserReg::kRip] = code.begin.value();
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  BT_CHECKED(request::write_user_regs(tid, regs));
+  // Of a trap that is ignored the kernel resets the action.
+  TrapGuard::learn_ignored(*thread_);
+  TrapGuard::note_forced(*thread_, false);
+  BT_CHECKED(unblock_trap());
+  for (;;) {
+    BT_CHECKED(request::cont(tid));
+    BT_TRY(const WaitStatus status, next_stop(tid));
+    if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
+      BT_TRY(regs, request::read_user_regs(tid));
+      if (regs.pc() == code.end) break;
+    }
+    if (!note_other_stop(status)) {
+      return fail(TraceErrc::kBusy, "remote calls", static_cast<std::uint64_t>(status.signal));
+    }
+  }
+  BT_TRY(const siginfo_t info, request::read_siginfo(tid));
+  trap_again_ |= info.si_code <= 0;  // which the trap was merged into
+  BT_CHECKED(request::write_signal_mask(tid, kEveryMaskableSignal));
+  if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
+  return {};
+}
+
+Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
+                                        std::initializer_list<std::uint64_t> arguments) {
+  return make(system_call(static_cast<std::uint32_t>(number), arguments));
+}
+
+Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
+  constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
+                                              UserReg::kR10, UserReg::kR8,  UserReg::kR9};
+  BT_CHECKED(let_pass(call));
+  const auto number = static_cast<std::uint64_t>(call.nr);
+  arch::x86::UserRegs regs = saved_;
+  regs[UserReg::kRip] = syscall_at_.value();
+  regs[UserReg::kRax] = number;
+  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  for (std::size_t i = 0; i < kArguments.size(); ++i) regs[kArguments.at(i)] = call.args[i];
+  BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
+  BT_CHECKED(run_to_syscall_stop());
+  BT_CHECKED(run_to_syscall_stop());
+  BT_TRY(const std::uint64_t value, request::peek_user_reg(thread_->tid(), UserReg::kRax));
+  if (value >= kFirstError) {
+    return fail(errno_error(static_cast<int>(0 - value), "remote call", number));
+  }
+  return value;
+}
+
+}  // namespace backtrail::tracee

@@ -1,0 +1,50 @@
+#include "ptrace/trace/ended_trace.hpp"
+
+#include <utility>
+
+#include "decoder/bts/bts_history.hpp"
+#include "decoder/cachelog/cache_log.hpp"
+
+namespace backtrail::tracee {
+
+EndedTrace::EndedTrace(std::unique_ptr<decoder::BtsHistory> history,
+                       std::unique_ptr<decoder::CacheLog> log, std::uint64_t log_bytes)
+    : history_{std::move(history)}, log_{std::move(log)} {
+  if (log_) lost_ = log_->own_newest(log_bytes / sizeof(std::uint32_t));
+}
+
+EndedTrace::~EndedTrace() = default;
+
+std::uint64_t EndedTrace::bytes() const {
+  return history_->records().size() * sizeof(decoder::Record) + (log_ ? log_->bytes() : 0);
+}
+
+void EndedTrace::shorten(std::uint64_t bytes) {
+  if (this->bytes() <= bytes) return;
+  const decoder::RecordRing& ring = history_->records();
+  // Records are six times as large as the log that they come from.
+  if (ring.size() * sizeof(decoder::Record) > bytes * 6) {
+    lost_ += ring.size();
+    history_->clear();
+  }
+  if (log_) lost_ += log_->own_newest(bytes / sizeof(std::uint32_t));
+}
+
+const decoder::RecordRing& EndedTrace::records() {
+  if (!log_) return history_->records();
+  // One more: behind what is left out comes a gap, which is not to be among them.
+  const std::uint64_t room = history_->size_bytes() / sizeof(decoder::Record);
+  // What was decoded while the thread lived was worth it: the rest may push out little of it.
+  const bool is_new = history_->records().size() == 0;
+  const std::uint64_t left_out = log_->keep_newest(is_new ? room + 1 : room / 8);
+  lost_ += left_out == 0 ? 0 : left_out - 1;
+  log_->drain(*history_);
+  log_.reset();
+  return history_->records();
+}
+
+std::uint64_t EndedTrace::lost() const {
+  return lost_ + history_->records().overwritten();
+}
+
+}  // namespace backtrail::tracee

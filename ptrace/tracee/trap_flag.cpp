@@ -1,0 +1,115 @@
+#include "ptrace/tracee/trap_flag.hpp"
+
+#include <array>
+#include <csignal>
+
+#include <sys/syscall.h>
+
+#include "arch/insn.hpp"
+#include "ptrace/tracee/process.hpp"
+#include "ptrace/tracee/signal_frame.hpp"
+#include "ptrace/tracee/thread.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using arch::x86::UserReg;
+
+constexpr std::uint64_t kTrapFlag = 0x100;
+constexpr std::size_t kSyscallBytes = 2;
+/// Of eflags in struct ucontext, which rsp points to at rt_sigreturn.
+constexpr std::uint64_t kFrameFlagsOffset = 176;
+
+/// Where the flags lie that POPF or IRET takes, from the stack pointer on; nothing: it is neither.
+std::optional<std::uint64_t> popped_flags_offset(std::span<const std::uint8_t> insn, bool amd64) {
+  constexpr std::uint8_t kPopf = 0x9d;
+  constexpr std::uint8_t kIret = 0xcf;
+  std::uint64_t slot = 4;
+  while (!insn.empty()) {
+    const std::uint8_t byte = insn.front();
+    if (byte == kPopf) return 0;
+    if (byte == kIret) return 2 * slot;
+    const bool rex = amd64 && (byte & 0xf0) == 0x40;
+    if (byte != 0x66 && !rex) return std::nullopt;
+    if (byte == 0x66) slot = 2;
+    if (rex && (byte & 0x08) != 0) slot = 8;
+    insn = insn.subspan(1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void TrapFlag::before_step(Thread& thread, TraceeAddr pc, std::span<const std::uint8_t> insn) {
+  const bool amd64 = thread.process().isa() == arch::Isa::kAmd64;
+  stepping_ = pc;
+  announced_ = true;
+  popped_.reset();
+  call_ = amd64 && insn.size() >= kSyscallBytes && insn[0] == 0x0f && insn[1] == 0x05;
+  const auto popped = popped_flags_offset(insn, amd64);
+  if (!popped && !call_) return;
+  const auto regs = thread.user_regs();
+  if (!regs || (call_ && (*regs)[UserReg::kRax] != SYS_rt_sigreturn)) return;
+  std::array<std::uint8_t, 2> image{};
+  const TraceeAddr at = regs->sp() + popped.value_or(kFrameFlagsOffset);
+  if (thread.process().read_memory(at, image) != image.size()) return;
+  popped_ = (image[1] & kTrapFlag >> 8) != 0;
+}
+
+void TrapFlag::before_step(Thread& thread) {
+  const auto pc = thread.pc();
+  if (!pc) return;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t count = thread.process().read_code(*pc, bytes);
+  before_step(thread, *pc, std::span{bytes}.first(count));
+}
+
+void TrapFlag::before_going_on() {
+  announced_ = stepping_.has_value();
+}
+
+void TrapFlag::running() {
+  if (!announced_) stepping_.reset();
+  announced_ = false;
+  settled_ = false;
+}
+
+bool TrapFlag::after_stop(Thread& thread) {
+  if (settled_) return own_trap_;
+  settled_ = true;
+  // The flag traps that was set as the instruction began.
+  own_trap_ = set_ && !(stepping_ && call_);
+  const WaitStatus& status = thread.status();
+  const bool trap = status.kind == WaitKind::kStopped && status.signal == SIGTRAP;
+  if (stepping_ && trap && thread.trap_cause() == TrapCause::kHandlerEntry) {
+    enter_handler(thread);
+  } else if (stepping_) {
+    settle_step(thread);
+  } else if (const auto regs = thread.user_regs()) {
+    // Linux is right about who runs without steps.
+    set_ = ((*regs)[UserReg::kEflags] & kTrapFlag) != 0;
+    own_trap_ = own_trap_ || set_;
+  }
+  return own_trap_;
+}
+
+void TrapFlag::enter_handler(Thread& thread) {
+  // What the instruction would have popped does not matter: it has not been executed.
+  const auto saved = saved_pc(thread, thread.process(), *stepping_, *stepping_ + kSyscallBytes);
+  if (saved) set_saved_trap_flag(thread.process(), *saved, set_);
+  set_ = false;  // until the handler returns
+  own_trap_ = false;
+}
+
+void TrapFlag::settle_step(Thread& thread) {
+  auto regs = thread.user_regs();
+  if (!regs) return;
+  const bool returned = popped_.has_value() && regs->pc() != *stepping_;
+  if (returned) set_ = *popped_;
+  const bool shown = ((*regs)[UserReg::kEflags] & kTrapFlag) != 0;
+  if (shown == set_ || (set_ && !returned)) return;
+  (*regs)[UserReg::kEflags] ^= kTrapFlag;
+  (void)thread.set_user_regs(*regs);
+}
+
+}  // namespace backtrail::tracee
