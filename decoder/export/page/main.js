@@ -174,8 +174,10 @@ class Page extends Walker {
     const link = linkTo(this.cursor);
     this.ownLink = link;
     location.hash = link;
+    const shown = this.live.textContent;
     const copied = await copyText(location.href);
-    this.say((copied ? 'Copied: ' : 'The link is in the address line: ') + link);
+    // The clipboard may take its time: what the page has said meanwhile stays.
+    if (this.live.textContent === shown) this.say((copied ? 'Copied: ' : 'The link is in the address line: ') + link);
   }
   goToLink() {
     const place = placeOf(location.hash, this.threads, (thread, p) => this.count(thread, p));
