@@ -93,7 +93,7 @@ def unknown_name(tree, text, checks_identifiers):
     if test:
         return None
     is_path = "/" in text and text.split("/")[0] in TOPS
-    if FILE.match(text) and (is_path or text.endswith((".hpp", ".cpp"))):
+    if FILE.match(text) and (is_path or re.search(r"\w\.[hc]pp$", text)):
         return None if tree.has_file(text) else "there is no file %s" % text
     if checks_identifiers and IDENTIFIER.match(text):
         missing = [word for word in WORD.findall(text) if word not in tree.words]
