@@ -14,6 +14,7 @@ class DocNames(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.put("ptrace/cache/code_cache.hpp", "class CodeCache { void split_at(); };")
         self.put("test/unit/a_test.cpp", "TEST(Aa, One) {}\n")
+        self.put("CMakeLists.txt", "option(BT_TESTS)\n")
         self.put("docs/a.md", "# One page\n\n## Its `Second` part\n")
         self.tree = Tree(self.folder.name)
 
@@ -27,7 +28,7 @@ class DocNames(unittest.TestCase):
             out.write(text)
 
     def unknown(self, text):
-        return unknown_name(self.tree, text, True)
+        return unknown_name(self.tree, text)
 
     def test_files_are_known_by_name_or_by_path(self):
         for path in ("code_cache.hpp", "cache/code_cache.hpp", "ptrace/cache/", "docs/a.md"):
@@ -42,11 +43,12 @@ class DocNames(unittest.TestCase):
             self.assertIn("no test", self.unknown(name), name)
 
     def test_identifiers_are_words_of_sources(self):
-        for name in ("CodeCache", "CodeCache::split_at", "split_at()", "plain words", "x", ".cpp"):
+        for name in ("CodeCache", "CodeCache::split_at", "split_at()", "BT_TESTS", "plain words",
+                     "x", ".cpp"):
             self.assertIsNone(self.unknown(name), name)
         for name in ("CodeStash", "CodeCache::merge_at", "merge_at()", "kGone"):
             self.assertIn("no source", self.unknown(name), name)
-        self.assertIsNone(unknown_name(self.tree, "CodeStash", False))
+        self.assertIsNone(self.unknown("VmSize"))
 
     def test_links_lead_to_pages_and_headings(self):
         for link in ("a.md", "a.md#one-page", "#its-second-part", "https://x.org/y", "../docs"):
