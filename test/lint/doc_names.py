@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when docs/ name what is not there: a file, a test, an identifier, a link; when a header does
-not own what the glossary says; when an invariant has no test; when a maintainer's page is too wide
+"""Fails when docs/ name what is not there: a file, a test, an identifier, a link; when a header
+does not own what the glossary says; when an invariant has no test; when a maintainer's page is too wide
 or a section of it too long.
 
 usage: doc_names.py ROOT
