@@ -50,7 +50,7 @@ void EndFacts::tell(Report& report) const {
   report.ending = ending();
 }
 
-/// What the recorder says, where it was not simply a signal.
+/// Returns the recorder's account of the end; empty if a signal ended the program.
 std::string EndFacts::ending() const {
   const std::string reason = fact("reason");
   if (reason == "exit") return "exited with status " + fact("exit-status");
@@ -90,7 +90,7 @@ void EndFacts::add_report_notes(std::vector<std::string>& notes) const {
 
 std::optional<ReportSignal> EndFacts::first_signal(const ReportThread& died) const {
   if (!died.died || !died.interrupted) return std::nullopt;
-  // Where what it interrupted faults again, the last signal says why itself.
+  // If the interrupted instruction faults again, the last signal states the cause itself.
   if (died.interrupted->returned && !was_sent()) return std::nullopt;
   const auto facts = core_.about().find("caught");
   if (facts == core_.about().end()) return std::nullopt;

@@ -14,7 +14,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Threads that had ended, of which a report tells.
+/// Most ended threads in a report.
 constexpr std::size_t kMostEnded = 16;
 
 void add_notes(const CoreFile& core, const TraceArchive& archive, const EndFacts& end,
@@ -33,7 +33,7 @@ void add_notes(const CoreFile& core, const TraceArchive& archive, const EndFacts
   }
 }
 
-/// Not more threads that had ended than a person reads: those that failed, and the newest.
+/// Returns the ended threads to show: those that failed, then the newest, at most kMostEnded.
 std::vector<CoreThread> shown_ended(const CoreFile& core, const TraceArchive& archive,
                                     FailureScan& scan, std::vector<std::string>& notes) {
   std::vector<CoreThread> out = ended_threads(core, archive);
@@ -50,19 +50,19 @@ std::vector<CoreThread> shown_ended(const CoreFile& core, const TraceArchive& ar
   return out;
 }
 
-/// Whoever died of a signal is the cause. Where the process only ended, the thread that failed may
-/// be another than the one that ended it.
+/// Moves the thread that failed to the front. A thread killed by a signal is the cause; otherwise
+/// the thread that failed may differ from the one that ended the process.
 void put_failed_first(const ThreadReporter& reporter, std::vector<ReportThread>& threads) {
   if (threads.front().died) return;
   const auto rank = [&](const ReportThread& thread) { return reporter.failure(thread.tid); };
-  // The first of the strongest: the one that ended the process, then the newest that had ended.
+  // The first of the strongest: the thread that ended the process, then the newest that had ended.
   const auto worst =
       std::max_element(threads.begin(), threads.end(),
                        [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   if (rank(*worst) != FailureSign::kNone) std::rotate(threads.begin(), worst, worst + 1);
 }
 
-/// Of a thread that failed those functions count that it was in then.
+/// For a failure, the signature has the functions that the thread was in at that time.
 std::vector<SignatureFrame> signature_frames(const ReportThread& first,
                                              const ThreadReporter& reporter) {
   if (!first.interrupted || first.interrupted->by.empty()) return reporter.first_functions();
@@ -80,7 +80,7 @@ void add_threads(const CoreFile& core, const TraceArchive& archive, const Report
                  FailureScan& scan, ThreadReporter& reporter, Report& report) {
   for (const CoreThread& thread : core.threads()) {
     report.threads.push_back(reporter.living(thread));
-    // Only where a signal tells which thread is the cause the others need no look.
+    // Other threads are needed unless a signal identifies the cause.
     if (options.only_dead && report.threads.front().died) break;
   }
   report.left_out = core.threads().size() - report.threads.size();

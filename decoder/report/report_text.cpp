@@ -11,13 +11,14 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Deeper calls stand no further right.
+/// Largest level that is indented further.
 constexpr std::uint32_t kMostIndent = 40;
-/// So many threads are told of as they are. Of more, so many groups of threads that do the same.
+/// Most threads that are shown in full. More threads are grouped, and this many groups are shown in
+/// full.
 constexpr std::size_t kFewThreads = 8;
-/// Thread ids in a line.
+/// Most thread ids in a line.
 constexpr std::size_t kMostIds = 12;
-/// Callers in a summary.
+/// Most callers in a summary.
 constexpr std::size_t kFewCallers = 9;
 
 std::string grouped(std::uint64_t number) {
@@ -42,7 +43,7 @@ std::string frame_text(const ReportFrame& frame, const ReportPlace& place) {
   return line.empty() ? name : name + " " + line;
 }
 
-/// "main x.c:3 (0x55...): mov ..., inlined in ...".
+/// Formats a place: "main x.c:3 (0x55...): mov ..., inlined in ...".
 std::string place_text(const ReportPlace& place, const std::string& instruction) {
   std::string out;
   for (const ReportFrame& frame : place.frames) {
@@ -178,7 +179,7 @@ std::string thread_title(const ReportThread& thread) {
   return out + (thread.died ? " died" : "");
 }
 
-/// @param most_callers  0: all that there are.
+/// @param most_callers  0 for all.
 std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
                       std::size_t most_callers) {
   ShownRows shown = without_start_up(rows);
@@ -193,7 +194,7 @@ std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
   return out;
 }
 
-/// "and 12 more threads that are in the same calls: 7 8 9".
+/// Returns "and 12 more threads in the same calls: 7 8 9".
 std::string others_text(const Report& report, const ThreadGroup& group) {
   const std::size_t others = group.threads.size() - 1;
   if (others == 0) return {};
@@ -205,7 +206,7 @@ std::string others_text(const Report& report, const ThreadGroup& group) {
   return out + (others > kMostIds ? " ..." : "");
 }
 
-/// A thread in a line: where it is, and the innermost calls that it is in.
+/// Describes a thread in a line: where it is, and its innermost open calls.
 std::string thread_line(const ReportThread& thread) {
   constexpr std::size_t kMostCallers = 3;
   std::string out = thread_title(thread);
@@ -231,7 +232,7 @@ std::string thread_line(const ReportThread& thread) {
   return out + "\n";
 }
 
-/// "after CALL at PLACE", and who had called that place.
+/// Returns "after CALL, called at PLACE", with the callers of that place.
 std::string failure_text(const ReportInterrupted& failure) {
   std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
                                 place_text(failure.place, failure.instruction));
@@ -289,7 +290,7 @@ std::string head(const Report& report) {
   return out + "FILE:LINE is where a call was made; > marks calls that had not returned\n";
 }
 
-/// A fence that nothing in `text` ends.
+/// Returns a code fence that nothing in `text` closes.
 std::string fence_for(const std::string& text) {
   std::size_t longest = 0;
   std::size_t run = 0;
@@ -300,7 +301,7 @@ std::string fence_for(const std::string& text) {
   return std::string(std::max<std::size_t>(3, longest + 1), '`');
 }
 
-/// Of a few threads each one alone.
+/// Groups threads if there are many; otherwise one group for each thread.
 std::vector<ThreadGroup> markdown_groups(const Report& report) {
   if (report.threads.size() > kFewThreads) return thread_groups(report);
   std::vector<ThreadGroup> out;
@@ -310,7 +311,7 @@ std::vector<ThreadGroup> markdown_groups(const Report& report) {
 
 std::string cut_lines(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
-  // The end is what matters.
+  // The end is kept, because it shows the failure.
   const std::size_t at = text.find('\n', text.size() - most);
   return "... cut ...\n" + (at == std::string::npos ? std::string{} : text.substr(at + 1));
 }
