@@ -82,8 +82,8 @@ class CallFollower {
   /// not resumed.
   TraceeAddr behind_switch_;
   std::vector<TraceeAddr> returned_to_;  ///< Targets of returns since then, newest last.
-  bool switches_are_told_ =
-      false;  ///< Switching functions announce switches, so none has to be guessed.
+  /// Switching functions announce switches, so none has to be guessed.
+  bool switches_are_told_ = false;
   std::uint64_t stretch_begin_ = 0;
   std::uint64_t position_ = 0;
 };

@@ -88,10 +88,10 @@ class OrderedCalls final : public CallSink {
   std::uint64_t calls_ = 0;
   std::size_t by_stub_ = 0;
   std::vector<Open> open_;
-  std::optional<std::uint64_t>
-      held_;  ///< Number of the innermost call that is not dropped and not yet reported.
-  std::vector<Call>
-      late_;  ///< Late callers of the stretch, innermost last: reported, not yet begun.
+  /// Number of the innermost call that is not dropped and not yet reported.
+  std::optional<std::uint64_t> held_;
+  /// Late callers of the stretch, innermost last: reported, not yet begun.
+  std::vector<Call> late_;
 };
 
 }  // namespace backtrail::decoder

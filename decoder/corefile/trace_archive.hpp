@@ -24,8 +24,8 @@ class TraceArchive {
   explicit TraceArchive(const CoreFile& core);
 
   struct Thread {
-    std::vector<TraceBlock>
-        blocks;                  ///< Sorted by the number of their first record, without overlaps.
+    /// Sorted by the number of their first record, without overlaps.
+    std::vector<TraceBlock> blocks;
     std::uint64_t records = 0;   ///< Records in `blocks`.
     std::uint64_t lost = 0;      ///< Branches older than those that were kept.
     bool lost_is_exact = false;  ///< False if `lost` is a lower bound.

@@ -386,17 +386,17 @@ class Folder {
   std::span<const OffMark> offs_;
   std::size_t first_off_;
   std::size_t root_;
-  std::unordered_map<std::size_t, std::size_t>
-      last_off_;  ///< Last off-CPU node inserted, by parent.
+  /// Last off-CPU node inserted, by parent.
+  std::unordered_map<std::size_t, std::size_t> last_off_;
   std::vector<std::size_t> first_;
   std::vector<std::size_t> next_;
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint64_t> nested_;
   std::vector<Within> within_;
-  std::unordered_set<std::size_t>
-      first_round_;  ///< Later calls of first rounds whose rows are still to come.
-  std::unordered_map<std::size_t, Circle>
-      second_rounds_;  ///< Circles by the first call of their second round.
+  /// Later calls of first rounds whose rows are still to come.
+  std::unordered_set<std::size_t> first_round_;
+  /// Circles by the first call of their second round.
+  std::unordered_map<std::size_t, Circle> second_rounds_;
   std::vector<std::vector<Item>> lists_;
   std::vector<Item> items_;
 };

@@ -19,11 +19,11 @@ struct GapMark {
 
 /// A time that the thread spent off its CPU.
 struct OffMark {
-  std::uint64_t position =
-      0;  ///< Number of records executed before it, in the units of Call::begin_position.
+  /// Number of records executed before it, in the units of Call::begin_position.
+  std::uint64_t position = 0;
   std::uint64_t ns = 0;
-  std::uint64_t before_end_ns =
-      0;  ///< Time from its end to the thread's last moment, in nanoseconds.
+  /// Time from its end to the thread's last moment, in nanoseconds.
+  std::uint64_t before_end_ns = 0;
   bool preempted = false;
 };
 
@@ -34,8 +34,8 @@ struct FoldedRow {
   std::uint32_t level = 0;
   std::size_t index = 0;  ///< Index of the call, gap or mark; 0 for kRepeat.
   std::uint64_t repeat = 1;
-  std::uint64_t nested =
-      1;  ///< Depth of direct recursion folded into this call; 1 if it is not recursive.
+  /// Depth of direct recursion folded into this call; 1 if it is not recursive.
+  std::uint64_t nested = 1;
   /// kRounds: number of callers that form one round. The round ran `repeat` more times.
   std::uint32_t round = 0;
   std::uint64_t calls = 0;  ///< kRounds: number of calls made in those rounds.

@@ -28,8 +28,8 @@ struct ThreadCalls {
   std::vector<CallFollower::Open> open;
   /// A run of records without a missing block. Runs are stored oldest first.
   struct Run {
-    std::uint64_t position =
-        0;  ///< Position before the run's first record, in the units of Call::begin_position.
+    /// Position before the run's first record, in the units of Call::begin_position.
+    std::uint64_t position = 0;
     std::uint64_t number = 0;  ///< Number of its first record.
   };
   std::vector<Run> runs;
