@@ -53,7 +53,7 @@ void put_times(const TraceTimes& times, const CallStream& traced, std::uint64_t 
         ids, off.position + shift, off.preempted ? "preempted" : "waited", duration_text(off.ns),
         off.ns, off.before_end_ns));
   }
-  const std::string name = json_quoted("at most ms before the end, " + title);
+  const std::string name = json_quoted("ms before the end (at most), " + title);
   const auto& pins = times.times().pins;
   for (std::size_t i = 0; i < pins.size(); ++i) {
     const TimePin& pin = pins[i];
@@ -74,7 +74,7 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
   Pieces out{sink};
   out.put(fmt::format(R"({{"$schema":"https://www.speedscope.app/file-format-schema.json",)"
                       R"("exporter":"backtrail","name":{},"profiles":[)",
-                      json_quoted(process_title(source, "the unit is branches"))));
+                      json_quoted(process_title(source, "unit: branches"))));
   bool first_thread = true;
   for (const ThreadLane& lane : thread_lanes(source)) {
     const CallStream traced{source, lane.tid, insns};

@@ -19,16 +19,16 @@ constexpr std::size_t kMostEnded = 16;
 
 void add_notes(const CoreFile& core, const TraceArchive& archive, const EndFacts& end,
                std::vector<std::string>& notes) {
-  if (core.truncated()) notes.emplace_back("the file is cut off; its end is missing");
+  if (core.truncated()) notes.emplace_back("the file is truncated");
   if (core.newer_format()) {
     notes.emplace_back(
-        "the traces are in a format that is newer than this program; they were not read");
+        "the traces have a newer format than this program supports; they were not read");
   } else if (archive.threads().empty()) {
-    notes.emplace_back("the file holds no trace");
+    notes.emplace_back("the file contains no trace");
   }
   end.add_report_notes(notes);
   if (archive.unreadable_bytes() != 0) {
-    notes.push_back(fmt::format("{} bytes of the traces are damaged and were passed over",
+    notes.push_back(fmt::format("{} bytes of the traces are damaged and were skipped",
                                 archive.unreadable_bytes()));
   }
 }
@@ -43,9 +43,8 @@ std::vector<CoreThread> shown_ended(const CoreFile& core, const TraceArchive& ar
   std::stable_sort(out.begin(), out.end(), [&](const CoreThread& a, const CoreThread& b) {
     return weights.at(a.tid) > weights.at(b.tid);
   });
-  notes.push_back(
-      fmt::format("{} more threads that had ended are in the file: backtrail info lists them",
-                  out.size() - kMostEnded));
+  notes.push_back(fmt::format("{} more ended threads are in the file; backtrail info lists them",
+                              out.size() - kMostEnded));
   out.resize(kMostEnded);
   return out;
 }

@@ -275,15 +275,15 @@ std::string gap_text(const Record& gap) {
     case GapReason::kPcChanged:
       return "a debugger changed the program counter here";
     case GapReason::kExec:
-      return "the program executed another one here";
+      return "the program called exec here";
     case GapReason::kUndecodable:
-      return "code could not be read here; what ran is not known";
+      return "the code here was unreadable; what ran is unknown";
     case GapReason::kUnseenAsync:
-      return "control moved here, by a signal perhaps, and nothing says how";
+      return "control moved here without a recorded branch, perhaps by a signal";
     case GapReason::kStart:
-      return "recording began anew here";
+      return "recording restarted here";
     default:
-      return "what ran here was not recorded";
+      return "execution was not recorded here";
   }
 }
 

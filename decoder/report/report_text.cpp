@@ -38,7 +38,7 @@ std::string line_text(const std::string& file, std::uint32_t line) {
 
 std::string frame_text(const ReportFrame& frame, const ReportPlace& place) {
   std::string name = printable(frame.function.empty() ? place.module_place : frame.function);
-  if (name.empty()) name = "no code of any file";
+  if (name.empty()) name = "unknown code";
   const std::string line = line_text(frame.file, frame.line);
   return line.empty() ? name : name + " " + line;
 }
@@ -53,7 +53,7 @@ std::string place_text(const ReportPlace& place, const std::string& instruction)
                      place.module_place.empty() || place.frames.front().function.empty()
                          ? ""
                          : " = " + printable(place.module_place));
-  out += instruction.empty() ? ": no instruction can be read there" : ": " + printable(instruction);
+  out += instruction.empty() ? ": instruction unreadable" : ": " + printable(instruction);
   return out;
 }
 
@@ -61,22 +61,21 @@ std::string call_text(const ReportRow& row) {
   std::string out = printable(row.function);
   if (const std::string line = line_text(row.file, row.line); !line.empty()) out += "  " + line;
   if (row.repeat > 1) out += fmt::format("  x {}", grouped(row.repeat));
-  if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
-  if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
+  if (row.nested > 1) out += fmt::format("  recursive, {} deep", grouped(row.nested));
+  if (row.begin == CallBegin::kTailCalled) out += "  (tail call)";
   if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
   if (row.from_stack) out += "  (from the stack)";
-  if (row.begin == CallBegin::kResumed) out += "  (goes on: back on its stack)";
+  if (row.begin == CallBegin::kResumed) out += "  (resumed on its stack)";
   if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
-  if (row.end == CallEnd::kSwitched) out += "  (until the stack was switched)";
-  if (row.end == CallEnd::kGap) out += "  (its end was not recorded)";
+  if (row.end == CallEnd::kSwitched) out += "  (suspended by a stack switch)";
+  if (row.end == CallEnd::kGap) out += "  (end not recorded)";
   return out;
 }
 
 std::string off_text(const ReportRow& row) {
-  std::string out = fmt::format("... {} for {}", row.off.preempted ? "off the CPU" : "waited",
+  std::string out = fmt::format("... {} for {}", row.off.preempted ? "preempted" : "waited",
                                 duration_text(row.off.ns));
   if (row.repeat > 1) out += fmt::format(", {} times", grouped(row.repeat));
-  if (row.off.preempted) out += ", others ran";
   return out + fmt::format(", until {} before the end", duration_text(row.off.before_end_ns));
 }
 
@@ -113,24 +112,24 @@ std::string row_text(const ReportRow& row) {
 }
 
 std::string trace_line(const ReportThread& thread) {
-  if (thread.recorded == 0 && thread.missing == 0) return "  nothing was recorded of it\n";
-  std::string out = fmt::format("  its last calls: {} in ", grouped(thread.calls));
+  if (thread.recorded == 0 && thread.missing == 0) return "  no branches were recorded\n";
+  std::string out = fmt::format("  last calls: {} in ", grouped(thread.calls));
   if (thread.looked_at < thread.recorded) {
-    out += fmt::format("the last {} of {} branches recorded", grouped(thread.looked_at),
+    out += fmt::format("the last {} of {} recorded branches", grouped(thread.looked_at),
                        grouped(thread.recorded));
   } else {
-    out += fmt::format("{} branches recorded", grouped(thread.recorded));
+    out += fmt::format("{} recorded branches", grouped(thread.recorded));
   }
   if (thread.lost != 0) {
-    out += fmt::format(", {}{} older ones were not kept", thread.lost_is_exact ? "" : "at least ",
-                       grouped(thread.lost));
+    out += fmt::format("; {}{} older branches were not kept",
+                       thread.lost_is_exact ? "" : "at least ", grouped(thread.lost));
   }
   if (thread.lost_between != 0 || !thread.lost_between_is_exact) {
-    out += fmt::format(", {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
+    out += fmt::format("; {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
                        grouped(thread.lost_between));
   }
   if (thread.missing != 0) {
-    out += fmt::format(", {} are damaged or missing in the file", grouped(thread.missing));
+    out += fmt::format("; {} are damaged or missing in the file", grouped(thread.missing));
   }
   return out + "\n";
 }
@@ -138,19 +137,17 @@ std::string trace_line(const ReportThread& thread) {
 std::string times_line(const ReportThread& thread) {
   if (!thread.times) return {};
   const OffSums& times = *thread.times;
-  const auto one = [](std::uint64_t count, std::uint64_t ns, const char* what) {
-    return count == 0 ? std::string{}
-                      : fmt::format(", {} {} times, {}", what, grouped(count), duration_text(ns));
+  std::string off;
+  const auto add = [&off](const char* what, std::uint64_t count, std::uint64_t ns) {
+    if (count == 0) return;
+    off += fmt::format("{} {} {} time{} ({})", off.empty() ? "" : ",", what, grouped(count),
+                       count == 1 ? "" : "s", duration_text(ns));
   };
-  std::string out = fmt::format("  its last {}", duration_text(times.known_ns));
-  const std::string waits = one(times.waits, times.waited_ns, "waited");
-  const std::string preemptions =
-      one(times.preemptions, times.preempted_ns, "had to leave the CPU to others");
-  out += waits + preemptions + (waits.empty() && preemptions.empty() ? ", on its CPU" : "");
-  if (times.others != 0) {
-    out += fmt::format(", and {} moments off it, {}", grouped(times.others),
-                       duration_text(times.others_ns));
-  }
+  add("waited", times.waits, times.waited_ns);
+  add("preempted", times.preemptions, times.preempted_ns);
+  add("briefly off the CPU", times.others, times.others_ns);
+  if (off.empty()) off = " always on the CPU";
+  std::string out = fmt::format("  last {}:{}", duration_text(times.known_ns), off);
   if (times.lost != 0) out += fmt::format("; {} marks were lost", grouped(times.lost));
   return out + "\n";
 }
@@ -287,7 +284,7 @@ std::string head(const Report& report) {
   if (!report.command.empty()) out += "command: " + printable(report.command) + "\n";
   if (!report.run.empty()) out += "a child of: " + printable(report.run) + "\n";
   for (const std::string& note : report.notes) out += "note: " + printable(note) + "\n";
-  return out + "FILE:LINE is where a call was made; > marks calls that had not returned\n";
+  return out + "FILE:LINE is the call site; > marks calls that had not returned\n";
 }
 
 /// Returns a code fence that nothing in `text` closes.

@@ -93,9 +93,8 @@ TEST(ReportText, TimesAreSaidInWords) {
   thread.rows.push_back(row);
   const std::string text = report_text(report);
   EXPECT_THAT(text,
-              HasSubstr("  its last 2.5 s, waited 1,200 times, 12 ms, had to leave the CPU to "
-                        "others 1 times, 340 us, and 3 moments off it, 999 ns; 4 marks were "
-                        "lost\n"));
+              HasSubstr("  last 2.5 s: waited 1,200 times (12 ms), preempted 1 time (340 us), "
+                        "briefly off the CPU 3 times (999 ns); 4 marks were lost\n"));
   EXPECT_THAT(text,
               HasSubstr("      ... waited for 12 ms, 2 times, until 3.0 us before the end\n"));
 }
