@@ -1,4 +1,4 @@
-// Reports with names that mean harm, in every form.
+// Tests reports with hostile names in every format.
 #include "decoder/report/report_text.hpp"
 
 #include <gmock/gmock.h>
@@ -120,7 +120,7 @@ TEST(ReportText, MarkdownStaysInItsFences) {
 TEST(ReportText, MarkdownKeepsItsBound) {
   constexpr std::size_t kMost = 20000;
   Report report = hostile(1000);
-  // Threads that do the same would be told of once.
+  // Threads in the same calls would be grouped.
   for (ReportThread& thread : report.threads) {
     thread.rows.front().line = thread.tid;
   }

@@ -1,4 +1,4 @@
-// Signals in words.
+// Tests descriptions of signals.
 #include "decoder/report/signal_text.hpp"
 
 #include <csignal>
