@@ -100,8 +100,8 @@ Result<DsDump> read_ds_dump(std::span<const std::uint8_t> image, const DsDumpOpt
   const auto buffer = image.subspan(offset, std::min<std::uint64_t>(size, image.size() - offset));
   DsDump dump{area, options.all, {}, size - buffer.size()};
   const std::uint64_t index = area.bts.index - area.bts.base;
-  // A threshold inside the buffer means that the CPU interrupts instead of wrapping. Then what lies
-  // beyond the index was written before the system emptied the buffer.
+  // With a threshold inside the buffer the CPU interrupts instead of wrapping. Records beyond the
+  // index were then written before the system last emptied the buffer.
   const bool circular = area.bts.threshold == 0 || area.bts.threshold > area.bts.maximum;
   const bool went_round = circular && index < buffer.size() && !all_zero(buffer.subspan(index));
   dump.wrapped = dump.wrapped || went_round;

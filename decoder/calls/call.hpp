@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A call rebuilt from branch records, and the interface of those who receive calls one by one.
+/// A call rebuilt from branch records, and the interface for receiving calls one by one.
 
 #include <cstddef>
 #include <cstdint>

@@ -243,7 +243,7 @@ void CallFollower::switch_stack(const Record& record, const FunctionRef& functio
   if (!begins) behind_switch_ = record.to;
 }
 
-/// Returns the only parked stack left at this address; kNoFrame if there are none or several.
+/// Returns the only parked stack with this return address; kNoFrame if there are none or several.
 std::size_t CallFollower::only_one_left_at(TraceeAddr behind) const {
   std::size_t found = kNoFrame;
   for (std::size_t p = 0; p < parked_.size(); ++p) {

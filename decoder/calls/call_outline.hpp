@@ -6,7 +6,6 @@
 /// whether the dynamic linker's search returned. So the trace is followed twice. In the first pass
 /// a CallOutline records these facts; in the second pass OrderedCalls reports the calls in list
 /// order (see rebuild_calls).
-/// calls as a list has them (see rebuild_calls).
 
 #include <cstddef>
 #include <cstdint>

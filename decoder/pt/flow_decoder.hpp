@@ -61,7 +61,8 @@ class FlowDecoder {
   [[nodiscard]] std::size_t followed() const { return followed_; }
   void lend(FlowLane& lane);
   void take_back(FlowLane& lane);
-  /// Decodes a TIP that is next in a lane. Returns false if it is not in the simplest form.
+  /// Decodes a lane's next packet if it is the TIP of the branch that execution is at. Otherwise
+  /// returns false.
   bool tip_in(FlowLane& lane);
 
   [[nodiscard]] const Checkpoint& checkpoint() const { return checkpoint_; }

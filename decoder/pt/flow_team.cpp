@@ -80,7 +80,7 @@ class Gait {
   }
   /// Takes the measurements of a piece of `bytes` bytes.
   void learn(const FlowDecoder& flow, std::size_t bytes) {
-    constexpr std::size_t kOneOf = 4;  // 1 / share of bytes that are unknown TNT packets.
+    constexpr std::size_t kOneOf = 4;  // More than one byte in four is an unknown TNT packet.
     constexpr unsigned kEnough = 3;    // Consecutive pieces.
     constexpr unsigned kPieces = 32;
     const bool is_new = flow.followed() * kOneOf > bytes;

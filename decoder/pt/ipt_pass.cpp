@@ -99,7 +99,7 @@ std::optional<std::size_t> IptPass::run(std::size_t offset, PtPlace& place,
 }
 
 int IptPass::step(int status, PtPlace& place, std::vector<Record>& out) {
-  // Only when the status says so: an event known earlier may belong after the next block.
+  // Reads an event only if the status announces it: others may belong after the next block.
   while ((status & pts_event_pending) != 0) {
     pt_event event{};
     status = pt_blk_event(decoder_.get(), &event, sizeof(event));

@@ -26,13 +26,11 @@ namespace backtrail::decoder {
 ///   cannot be decoded are a gap of reason kUndecodable up to the next PSB;
 /// - a conditional jump to the next instruction is no branch, as with single steps;
 /// - code after the last packet is left out while tracing is on, because it may not have run. So
-/// the
-///   records of a prefix of the packets are a prefix of the records.
+///   the records of a prefix of the packets are a prefix of the records.
 ///
 /// FlowDecoder handles what user programs usually produce, about twenty times as fast as libipt. At
 /// anything else, libipt decodes from the last PSB to the next error, so libipt decides what is an
 /// error.
-/// error, and so has the last word on what is an error.
 class PtDecoder {
  public:
   /// Borrows `insns`. `cpu` determines the errata; a CPU unknown to libipt has none.

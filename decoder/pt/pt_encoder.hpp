@@ -23,7 +23,6 @@ namespace backtrail::decoder {
 ///
 /// As in hardware traces, a signal or an end inside a loop of direct jumps only appears in the
 /// loop's first iteration, because no packet distinguishes iterations.
-/// conditional or indirect in it) is found in the loop's first turn: no packet tells turns apart.
 class PtEncoder {
  public:
   /// Borrows `insns`, which must outlive the encoder.

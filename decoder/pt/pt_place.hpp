@@ -12,7 +12,7 @@ namespace backtrail::decoder {
 struct PtPlace {
   enum class Kind : std::uint8_t {
     kUnknown,  ///< Unknown for `reason`: the trace begins, or something is missing.
-    kAt,       ///< At `here`; nothing has run since a packet said so.
+    kAt,       ///< At `here` according to a packet; nothing has run since.
     kBehind,   ///< After the instruction at `last`.
     kLeft,     ///< Tracing stopped after the instruction at `last`.
     kStopped,  ///< Tracing stopped before the instruction at `here`.

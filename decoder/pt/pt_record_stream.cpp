@@ -27,7 +27,7 @@ void PtRecordStream::drop_finished() {
   std::optional<std::size_t> last;
   for (auto next = find_psb(bytes_); next; next = find_psb(bytes_, *next + 16)) last = next;
   if (!last || *last == 0) return;
-  // While tracing is on, what is known of the last branches depends on where decoding began.
+  // While tracing is on, the known part of the last branches depends on where decoding began.
   std::vector<Record> records;
   if (!decoder_.decode(std::span{bytes_}.subspan(*last), records) || records.empty()) return;
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(*last));

@@ -14,7 +14,7 @@ namespace backtrail::decoder {
 /// writing direction.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Escapes text for Markdown: characters with a meaning in Markdown stand for themselves.
+/// Escapes the characters that have a meaning in Markdown.
 [[nodiscard]] std::string markdown_escaped(std::string_view text);
 
 }  // namespace backtrail::decoder

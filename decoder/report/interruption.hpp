@@ -36,8 +36,8 @@ class InterruptionFinder {
         end_{end},
         options_{options} {}
 
-  /// Finds where a sanitizer's report began, or what the handler interrupted in which the thread
-  /// died (or which had just returned), or where the thread failed. Fills in
+  /// Finds where a sanitizer's report began, where a handler interrupted the thread (if the thread
+  /// died in the handler or just after it), or where the thread failed. Fills in
   /// ReportThread::interrupted and removes the rows before that point from ReportThread::rows.
   /// @param all    The calls of `traced`, with their rows.
   /// @param stack  Which of the calls came from the stack.

@@ -6,7 +6,7 @@ const ROW = 17, TITLE = 22, AXIS = 20, WAITS = 14, MOST_ROWS = 40;
 const LABELLED = 30;
 
 class Painter {
-  // --- what a lane consists of ---
+  // --- the layout of a lane ---
   // The first depth shown, and the number of branches before the first one shown. Both leave out
   // start-up code.
   floorOf(thread) { return this.startUp ? 0 : thread.floor || 0; }

@@ -33,7 +33,7 @@ TEST(BlockDigests, AreMadeOnce) {
   InsnCache insns{code};
   BlockDigests digests{insns};
   (void)digests.find(0x1000_ta, 0x1001_ta);
-  insns.invalidate_all();  // The digests are not told.
+  insns.invalidate_all();  // Does not notify the digests.
   const int reads = code.reads();
   EXPECT_NE(digests.find(0x1000_ta, 0x1001_ta), nullptr);
   EXPECT_EQ(code.reads(), reads);

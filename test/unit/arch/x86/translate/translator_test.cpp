@@ -404,7 +404,7 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       const SourceInsn closed = decode_source(options.address + kPadOffset, kDeadPad);
       EXPECT_EQ(closed.kind, InsnClass::kJump);
       EXPECT_EQ(closed.target, options.address);
-      // Before the superblock's code nothing of it has run, and the target is in r10.
+      // Up to the superblock's code nothing has run, and the target is in r10.
       EXPECT_GT(block.body, kPadOffset);
       // A disabled entry can be enabled again.
       const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
