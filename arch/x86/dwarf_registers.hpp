@@ -28,7 +28,8 @@ struct DwarfRegisters {
 [[nodiscard]] DwarfRegisters dwarf_registers(const UserRegs& user, Isa isa);
 
 /// Returns the registers that a signal interrupted, if `code` is the handler return code of glibc,
-/// musl or Go on amd64; otherwise empty values. For such code without unwind information.
+/// musl or Go on amd64; otherwise empty values. Meant for such code without
+/// unwind information.
 /// @param code   The bytes at the pc.
 /// @param frame  The bytes at the stack pointer (struct ucontext), at least kSignalContextBytes.
 inline constexpr std::size_t kSignalContextBytes = 40 + 17 * 8;

@@ -23,7 +23,7 @@ enum class LegEnd : std::uint8_t {
   kContinue,      ///< No packet; leads to next[0].
   kSameWay,       ///< A TNT bit without effect; leads to next[0].
   kIndirect,      ///< A TIP.
-  kIndirectCall,  ///< A TIP; the call returns to that edge.
+  kIndirectCall,  ///< A TIP, and a call.
   kFar,           ///< A TIP or a stop of tracing: system calls and other far transfers.
   kNowhere,       ///< The code is unreadable or invalid.
   kUnwalked,      ///< Not known yet.

@@ -57,7 +57,7 @@ class PieceLanes {
   std::array<std::optional<FlowDecoder>, kFlowLanes> flows_;
   FlowLanes lanes_;
   unsigned count_ = 0;
-  unsigned active_ = 0;  ///< Mask of the lanes that have lent TNT bits.
+  unsigned active_ = 0;  ///< Mask of the lanes that hold lent TNT bits.
   LegStack no_stack_;
   std::array<Record, kFlowLanes> no_records_{};
 };

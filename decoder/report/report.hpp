@@ -84,8 +84,8 @@ struct ReportThread {
   /// The callers are known up to the thread's first function.
   bool stack_complete = false;
   std::string name;
-  ReportPlace place;        ///< At its pc.
-  std::string instruction;  ///< At its pc; empty if unreadable.
+  ReportPlace place;        ///< The place of its pc.
+  std::string instruction;  ///< The instruction at its pc; empty if unreadable.
   ReportPlace from;
   std::string from_instruction;
   std::uint64_t recorded = 0;      ///< Branches in the file.

@@ -12,7 +12,7 @@ struct ReportOptions {
   std::size_t other_calls = 10;  ///< Calls shown of each other thread.
   /// Branches examined of each thread. 0: as many as the calls shown need, up to a bound.
   std::uint64_t branches = 0;
-  bool only_dead = false;  ///< Report only the thread that died or failed.
+  bool only_dead = false;  ///< Reports only the thread that died or failed.
 };
 
 /// First and largest number of branches examined if ReportOptions::branches is 0. A folded row can

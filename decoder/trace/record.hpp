@@ -23,7 +23,7 @@ enum class RecordKind : std::uint8_t {
 enum class GapReason : std::uint8_t {
   kNone,
   kStart,        ///< Recording began here; always the first record of a trace.
-  kOverflow,     ///< `payload` records were lost; 0 if the number is unknown.
+  kOverflow,     ///< Records were lost: `payload` of them (see LossBound), 0 if unknown.
   kPcChanged,    ///< The debugger moved the pc.
   kExec,         ///< The program was replaced by exec; older addresses refer to other code.
   kNotRecorded,  ///< The thread ran, or may have run, unrecorded.
