@@ -80,7 +80,7 @@ TEST_F(EndedThreads, OfManyTheFailedAndTheNewestAreShown) {
   keep({"--on", "exit"}, {"check", "100"});
   const std::string text = report();
   EXPECT_THAT(first_screen(text), ContainsRegex("after pthread_exit, called at check_failed"));
-  EXPECT_THAT(text, HasSubstr("note: 84 more threads that had ended are in the file"));
+  EXPECT_THAT(text, HasSubstr("note: 84 more ended threads are in the file"));
 }
 
 TEST_F(EndedThreads, NoMoreAreKeptThanABoundSays) {

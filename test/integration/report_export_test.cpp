@@ -251,7 +251,7 @@ TEST_F(ReportExport, ASearchWalksCallsAndInlinedRunsInABrowser) {
                           at("outer at inlined.c:17", "work") + "forth" +
                           at("outer at inlined.c:19", "work") +
                           "step \\[inlined.c:1[23] inner, inlined into work, [^\n]*\nforth" + last +
-                          "hit" + last + "none \\[No call of it\\] in \\[main\\]"));
+                          "hit" + last + "none \\[No call found\\] in \\[main\\]"));
   // Calls and inlined runs in the order of the trace.
   EXPECT_THAT(walk_search("out"),
               ContainsRegex("back \\[outer, inlined into work at inlined.c:25\\][^\n]*\n"

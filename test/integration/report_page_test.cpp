@@ -66,7 +66,7 @@ void expect_steps(const std::string& told) {
 }
 
 void expect_parts(const std::string& told) {
-  EXPECT_THAT(told, HasSubstr("wrong link: The link names no place of this page: "
+  EXPECT_THAT(told, HasSubstr("wrong link: The link leads to no place in this page: "
                               "#thread=1&amp;before-end=0\nlink: true; goes back true\n"));
   EXPECT_THAT(told, HasSubstr("wheel: zooms true; stays true\nkey: zooms true; stays true\n"));
   EXPECT_THAT(told,
@@ -104,9 +104,9 @@ TEST_F(ReportPage, OfAProgramWithoutLinesOpensAtTheCrash) {
                             "crash marked: true\n"));
   EXPECT_THAT(told, ContainsRegex("view: 3 calls; end true; main on true; first row main\n"));
   // Not to the C library's lines before main, where these are known.
-  EXPECT_THAT(
-      told, ContainsRegex("step \\[: No line with source is before this place: &lt; steps by call "
-                          "\\[1?0x[0-9a-f]+mov"));
+  EXPECT_THAT(told,
+              ContainsRegex("step \\[: There is no earlier line with source; &lt; steps by call "
+                            "\\[1?0x[0-9a-f]+mov"));
   EXPECT_THAT(told, ContainsRegex("step &lt;: order, 1 branch [^\n]*call[^\n]*; button true\n"
                                   "step &gt;: use, 0 branches [^\n]*; button true\n"));
   EXPECT_THAT(told, ContainsRegex("after the end: [^\n]*\\[1?0x[0-9a-f]+mov"));
@@ -117,7 +117,7 @@ TEST_F(ReportPage, OfASanitizersReportOpensAtItsCause) {
     GTEST_SKIP() << "the compiler has no such sanitizer";
   }
   const std::string told = walk("sanitized_address", {"use-after-free", "0"});
-  EXPECT_THAT(told, ContainsRegex("cause: ended after a sanitizer's report[^\n]* in main at "
+  EXPECT_THAT(told, ContainsRegex("cause: ended after a sanitizer report[^\n]* in main at "
                                   "sanitized.cpp:53\nopened: sanitized.cpp:53 main, [^\n]*"
                                   "sink = kept.number.;[^\n]*\ncrash marked: true\n"));
 }

@@ -123,7 +123,7 @@ TEST_P(SanitizerReportThatPasses, IsKeptWhateverComesAfterwards) {
   keep(shown, {"--on", "exit,sanitizer", "--ring", "1M"}, "3000000");
   const std::string text = report();
   EXPECT_THAT(first_screen(text), ContainsRegex(place(shown)));
-  EXPECT_THAT(text, ContainsRegex("at least [0-9,]+ older ones were not kept"));
+  EXPECT_THAT(text, ContainsRegex("at least [0-9,]+ older branches were not kept"));
   EXPECT_THAT(report({"--folded", "--branches", "100000000"}),
               AllOf(HasSubstr(";main"), HasSubstr("grow")));
 }
