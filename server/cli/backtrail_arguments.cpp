@@ -1,4 +1,4 @@
-// `backtrail serve|doctor`: our own command line.
+// Command line of `backtrail serve` and `backtrail doctor`.
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@
 namespace backtrail::server {
 namespace {
 
-/// What CLI11 fills in.
+/// Variables that CLI11 fills in.
 struct Values {
   bool attach = false;
   std::string source = "auto";
@@ -26,7 +26,7 @@ class ServeFormatter final : public CLI::Formatter {
            "       backtrail serve [OPTIONS] --attach COMM PID\n"
            "       backtrail serve [OPTIONS] --multi COMM\n";
   }
-  /// Without CLI11's marks of negated names.
+  /// Removes CLI11's marks of negated names.
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, positional);
     constexpr std::string_view kMark = "{false}";
@@ -96,8 +96,8 @@ bool takes_a_value(const std::string& word) {
          word == "--disable-packet";
 }
 
-/// Takes "--wrapper W... --" out of the options; CLI11 has no such form.
-/// @return The error, if it does not end.
+/// Removes "--wrapper W... --", which CLI11 cannot parse, from the options.
+/// @return The error if the closing "--" is missing.
 std::optional<std::string> extract_wrapper(std::vector<std::string>& words,
                                            std::vector<std::string>& wrapper) {
   for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i].front() == '-'; ++i) {
@@ -164,7 +164,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     words.insert(words.end(), rest.begin(), rest.end());
   }
 
-  // Those that have a parser of their own.
+  // Subcommands with a parser of their own.
   constexpr std::pair<std::string_view, Command (*)(std::span<const std::string>)> kOthers[] = {
       {"record", parse_record_arguments}, {"replay", parse_replay_arguments},
       {"report", parse_report_arguments}, {"info", parse_info_arguments},

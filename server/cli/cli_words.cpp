@@ -9,7 +9,7 @@ namespace backtrail::server {
 
 std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::string> words) {
   try {
-    // CLI11 takes the words from the back.
+    // CLI11 takes the words in reverse order.
     app.parse(std::vector<std::string>{words.rbegin(), words.rend()});
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;

@@ -1,4 +1,4 @@
-// `backtrail replay`: what comes after it.
+// Command line of `backtrail replay`, `info` and `pack`.
 
 #include <CLI/CLI.hpp>
 

@@ -25,10 +25,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// As shells have it.
+// Exit statuses of shells.
 constexpr int kExitNotExecutable = 126;
 constexpr int kExitNotFound = 127;
-// As timeout(1) has it.
+// Exit status of timeout(1).
 constexpr int kExitTimedOut = 124;
 constexpr int kExitNothingRun = 125;
 
@@ -56,8 +56,8 @@ void warn(const std::string& text) {
   fmt::print(stderr, "backtrail: warning: {}\n", text);
 }
 
-/// Makes what files need before the program runs. Problems are told now, and the program runs all
-/// the same.
+/// Prepares the output files before the program runs. Problems are printed at once; the program
+/// runs anyway.
 void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
                    std::optional<TraceSpool>& spool) {
   if (options.crash_file.empty()) return;
@@ -78,7 +78,7 @@ void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
   }
 }
 
-/// What a run has come to.
+/// Result of a run.
 struct Outcome {
   tracee::StopEvent end;
   bool timed_out = false;
@@ -121,7 +121,7 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
   return Outcome{end, recorder.timed_out()};
 }
 
-/// A test must not fail because it cannot be recorded.
+/// Runs the program unrecorded: a test must not fail because recording is impossible.
 int run_without(const Error& why, const RecordOptions& options) {
   fmt::print(stderr, "backtrail: {} runs unrecorded: {}\n", options.launch.program,
              tracee::trace_refusal_text(why));

@@ -1,4 +1,4 @@
-// `backtrail record`'s command line.
+// Command line of `backtrail record`.
 
 #include <limits>
 
@@ -15,7 +15,7 @@ PrintAndExit fail_with(const std::string& text) {
   return wrong_words("record", text);
 }
 
-/// "64M", "512k", "1G", "4096".
+/// Parses "64M", "512k", "1G" or "4096".
 std::optional<std::uint64_t> parse_size(const std::string& text) {
   std::uint64_t value = 0;
   std::size_t at = 0;
@@ -158,7 +158,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
     return fail_with("-o needs the name of a file, or of a folder");
   }
   if (values.output.empty()) {
-    // A time limit is one without a file, too.
+    // A time limit is useful without a file too.
     if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on goes with -o");
     for (const char* option : {"--full", "--dump-undumpable", "--pack", "--all", "--max-disk"}) {
       if (app.count(option) != 0) return fail_with(fmt::format("{} goes with -o", option));
@@ -172,7 +172,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.launch.transparent = true;
   options.recorder.ring_bytes = *ring;
   if (values.all) {
-    // The spool has the records; nobody reads the threads' own histories.
+    // The spool holds the records; the threads' own histories stay unread.
     options.recorder.ring_bytes = 64ULL << 10;
     options.recorder.flush_every = std::chrono::milliseconds{10};
   }
@@ -180,7 +180,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.recorder.statistics = values.statistics;
   options.recorder.traced = values.source != "none";
   const auto source = tracee::source_kind_from(values.source).value_or(tracee::SourceKind::kAuto);
-  // Works everywhere, and keeps more than the buffers of the CPU.
+  // `auto` means cache here: it works everywhere and keeps more than the CPU's buffers.
   options.recorder.source =
       source == tracee::SourceKind::kAuto ? tracee::SourceKind::kCache : source;
   options.log = values.log;

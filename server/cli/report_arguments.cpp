@@ -1,4 +1,4 @@
-// `backtrail report`: what comes after it.
+// Command line of `backtrail report`.
 
 #include <map>
 

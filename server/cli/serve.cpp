@@ -16,7 +16,7 @@
 namespace backtrail::server {
 namespace {
 
-/// How a start that fails ends, as gdbserver has it.
+/// Prints the error and ends the start like gdbserver.
 int give_up(const std::string& text) {
   fmt::print(stderr, "{}\nExiting\n", text);
   return 1;
@@ -54,7 +54,7 @@ std::string attach_failure(pid_t pid, const Error& error) {
                      tracee::explain_attach_failure(pid, error));
 }
 
-/// The program or process of the command line, ready at its first stop.
+/// Launches or attaches to the command line's program and brings it to its first stop.
 Explained<void> start(const ServeOptions& options, Target& target) {
   ProcessControl* control = target.process_control();
   if (options.attach) {
@@ -79,7 +79,7 @@ int run_serve(const ServeOptions& options, Target& target) {
   state.disabled_packets = options.disabled_packets;
   LoopOptions loop_options{.once = options.once};
   if (options.as_gdbserver) loop_options.server_name = "GDBserver";
-  // First: the loop waits for these clients, too.
+  // The tail socket comes first: the loop waits for its clients too.
   if (!options.tail.path.empty()) {
     const auto listening = target.branch_tracing()->listen_for_tails(options.tail);
     if (!listening)

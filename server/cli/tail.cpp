@@ -27,7 +27,7 @@ tracee::UniqueFd connect_to(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return errno = ENAMETOOLONG, tracee::UniqueFd{};
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  // NOLINTNEXTLINE: the socket API takes addresses in this form.
   if (socket &&
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return {};
@@ -49,7 +49,7 @@ std::string explain_tail_path(const std::string& path, int error) {
 
 namespace {
 
-/// A connection whose items are printed.
+/// Prints what a connection sends.
 class Tail {
  public:
   Tail(const TailOptions& options, tracee::UniqueFd socket)
@@ -69,7 +69,7 @@ class Tail {
           std::any_of(items.begin(), items.end(), [this](const auto& item) { return print(item); });
       const std::string text = writer_.take();
       std::fwrite(text.data(), 1, text.size(), stdout);
-      // Nobody reads what we print, or there is no room for it.
+      // The reader of the output is gone, or the disk is full.
       if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
         return say("cannot print what {} tells");
       if (over) return 0;
@@ -77,14 +77,15 @@ class Tail {
   }
 
  private:
-  /// So that others cost us nothing. Until the server knows we get everybody's.
+  /// Tells the server which records to send, so that others cost nothing. Until the server has read
+  /// this, records of all threads arrive.
   void make_wish() {
     std::string wish;
     if (options_.process) wish += fmt::format("pid {}\n", *options_.process);
     if (options_.thread) wish += fmt::format("tid {}\n", *options_.thread);
     if (!wish.empty()) (void)!::write(socket_.get(), wish.data(), wish.size());
   }
-  /// Servers of other kinds may wait for us to speak.
+  /// Warns if no greeting comes: another kind of server may be waiting for this side to speak.
   void wait_for_greeting() {
     constexpr int kLongMs = 10'000;
     pollfd waited{socket_.get(), POLLIN, 0};
@@ -92,7 +93,7 @@ class Tail {
       (void)say("{} does not answer; is it a socket of serve --tail? Still waiting");
     }
   }
-  /// Whether it is the last one.
+  /// Prints an item. Returns true if it is the last one.
   bool print(const TailReader::Item& item) {
     if (item.news == TailNews::kServerEnded) {
       writer_.add(item);

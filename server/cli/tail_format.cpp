@@ -1,4 +1,4 @@
-// What a tail server sends, read and written.
+// Reads a tail server's stream and formats its items.
 
 #include <algorithm>
 #include <utility>

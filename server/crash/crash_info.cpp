@@ -50,7 +50,7 @@ std::string time_of(const decoder::CoreFile& core) {
   return line("when", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(time)));
 }
 
-/// "", or ", times of its last 2.5 s".
+/// Returns "", or ", times of its last 2.5 s".
 std::string times_text(const decoder::TraceArchive& archive, std::uint32_t tid) {
   const auto times = archive.times(tid);
   if (!times) return {};
@@ -81,7 +81,7 @@ std::string trace_text(const decoder::TraceArchive::Thread* trace,
   return text;
 }
 
-/// The living, then those of whom only the trace is left.
+/// Describes live threads, then ended threads that left only a trace.
 std::string thread_lines(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
   std::string text;
   auto checks = decoder::check_traces(archive);

@@ -43,13 +43,13 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
                                "watchpoints are refused; the hypervisor could pass them on");
 }
 
-/// One line: what was found, and who could change it.
+/// Returns one line: the finding, and who could change it.
 std::string source_row(const tracee::SourceProbe& source) {
   return fmt::format("{:<10} {:<6} {}\n", to_string(source.kind), yes_no(source.available),
                      source.words());
 }
 
-/// Prints a line for every source as it is known. @return Whether all are right.
+/// Prints a line for each source when its result is known. @return Whether all agree with step.
 bool compare_sources(std::span<const tracee::SourceProbe> sources) {
   const auto step = record_known_program(tracee::SourceKind::kStep);
   if (!step) {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Error texts of the branch tracing packets: gdbserver's, which scripts may look for.
+/// Error texts of the branch tracing packets. They are gdbserver's: scripts may look for them.
 
 #include <string_view>
 

@@ -28,7 +28,7 @@ constexpr std::size_t kMaxFiles = 256;
 
 /// A directory that absolute paths start from.
 struct Root {
-  UniqueFd directory;  ///< None: the server's own root.
+  UniqueFd directory;  ///< Not set: the server's own root.
   struct stat status {};
 
   [[nodiscard]] bool is(const Root& other) const {
@@ -109,7 +109,7 @@ Result<UniqueFd> open_at(const Root& root, const std::string& path, int flags, m
 /// The directory that a path lies in and the last part of its name, for system calls that do not
 /// open the file.
 struct Parent {
-  UniqueFd directory;  ///< None: use `name` as it is.
+  UniqueFd directory;  ///< Not set: use `name` as it is.
   std::string name;
 };
 

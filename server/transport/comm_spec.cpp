@@ -85,7 +85,7 @@ Explained<CommSpec> parse_comm(std::string_view text) {
     return CommSpec{CommKind::kDevice, {}, 0, std::string{text}};
   }
   if (const std::size_t last = text.rfind(':'); colon != last) {
-    // As gdbserver does, an IPv6 address without brackets is taken up to the last colon.
+    // Like gdbserver, take an IPv6 address without brackets up to the last colon.
     const std::string host{text.substr(0, last)};
     in6_addr address{};
     if (::inet_pton(AF_INET6, host.c_str(), &address) == 1) {

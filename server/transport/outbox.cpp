@@ -7,7 +7,7 @@
 namespace backtrail::server {
 namespace {
 
-/// gdb itself gives up after three copies.
+/// Most times that a packet is sent again. gdb itself gives up after three.
 constexpr int kMaxResends = 10;
 
 }  // namespace
