@@ -66,7 +66,7 @@ class TailServer::Listener final : public decoder::TraceConsumer {
 
 Result<std::unique_ptr<TailServer>> TailServer::listen(const TailListening& options) {
   if (!options.spool_folder.empty()) {
-    // An unwritable folder must fail now, not when a client falls behind.
+    // An unwritable folder must fail now, not when the first client is slow.
     BT_CHECKED(tracee::DiskQueue::create(options.spool_folder, options.spool_bytes));
   }
   const std::string& path = options.path;

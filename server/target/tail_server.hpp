@@ -31,7 +31,7 @@ inline constexpr std::string_view kTailGreeting = "BTTAIL2\n";
 inline constexpr std::size_t kTailFrameBytes = 24;
 inline constexpr std::size_t kTailRecordBytes = 24;
 
-/// Never waits. Buffers a few megabytes for each client. A client that falls behind further gets
+/// Never waits. Buffers a few megabytes for each client. A client slower than that gets
 /// its records from the spool. Without a spool, or when it is full, the client loses records; a
 /// count of them precedes its next record, or follows once the client has taken all that waited.
 class TailServer {

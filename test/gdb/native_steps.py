@@ -37,8 +37,8 @@ class Instruction:
         self.is_call = bool(ENDS_IN_CALL.search(code))
         self.is_return = bool(ENDS_IN_RETURN.search(code))
         self.is_jump = bool(ENDS_IN_JUMP.search(code)) and not self.is_call
-        # The outermost: those within are inlined into it. (A lambda's block lies elsewhere than that
-        # of the function it is written in.)
+        # The outermost function: those within it are inlined into it. A lambda's block lies outside
+        # that of the function it is written in.
         block, inner, function = None, gdb.block_for_pc(pc), None
         while inner is not None and inner.start <= pc < inner.end:
             if inner.function is not None:
@@ -108,7 +108,7 @@ class NativeSteps(gdb.Command):
     def invoke(self, argument, from_tty):
         begin, end = gdb.string_to_argv(argument)
         ends_by_signal = end.startswith("SIG")
-        # Signals that stop are stepped into; those that do not are stepped over.
+        # Stepping enters the handlers of signals that stop, and steps over those of the others.
         gdb.execute("handle all stop print pass", to_string=True)
         gdb.execute("tbreak " + begin, to_string=True)
         gdb.execute("run", to_string=True)
@@ -127,7 +127,7 @@ class NativeSteps(gdb.Command):
                 except gdb.MemoryError:
                     if not ends_by_signal:
                         raise
-                    end_pc = pc     # Nothing is there: the next step would end by the signal.
+                    end_pc = pc     # No instruction is there: the next step would end with the signal.
                     break
             now, signalled = known[pc], by_signal[-1:] not in ([], [""])
             if now.is_start:
@@ -135,7 +135,7 @@ class NativeSteps(gdb.Command):
             gdb.execute("stepi", to_string=True)
             after = int(gdb.parse_and_eval("(unsigned long)$pc"))
             if ends_by_signal and by_signal[-1:] == [end]:
-                end_pc = pc     # It was not executed.
+                end_pc = pc     # The last instruction was not executed.
                 break
             if now.was_executed(after, signalled):
                 steps.append(pc)
