@@ -4,7 +4,7 @@
 //   modules patch MODULE VALUE      changes MODULE's code before it runs
 //   modules reload TIMES MODULE...  loads, uses and unloads each, again and again
 //
-// Ends with the low byte of what the value() of the last one adds.
+// Exits with the low byte of the sum that the last module's value() adds up.
 
 #include <dlfcn.h>
 #include <stdint.h>
