@@ -15,15 +15,15 @@ std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::stri
     std::ostringstream out;
     std::ostringstream err;
     if (app.exit(error, out, err) == 0) return PrintAndExit{0, out.str()};
-    return PrintAndExit{1, fmt::format("backtrail: {}\n'{} --help' shows how it is used.\n",
+    return PrintAndExit{1, fmt::format("backtrail: {}\n'{} --help' lists the options.\n",
                                        error.what(), app.get_name())};
   }
   return std::nullopt;
 }
 
 PrintAndExit wrong_words(std::string_view command, const std::string& text) {
-  return {1, fmt::format("backtrail: {}\n'backtrail {} --help' shows how it is used.\n", text,
-                         command)};
+  return {1,
+          fmt::format("backtrail: {}\n'backtrail {} --help' lists the options.\n", text, command)};
 }
 
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots) {

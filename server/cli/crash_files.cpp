@@ -26,13 +26,13 @@ constexpr const char* kWhatIsKnown =
 
 /// gdb reads sources itself. It looks for them again after this command.
 constexpr const char* kWhereSourcesLie =
-    "backtrail: for the sources of the archive, in gdb, before or after it connects:\n"
+    "backtrail: to find the archive's sources, type in gdb, before or after it connects:\n"
     "  set substitute-path / {0}/\n";
 
 /// A gdb that connects later can read debug files here; otherwise it reads them over the
 /// connection.
 constexpr const char* kWhereDebugFilesLie =
-    "backtrail: for its debug files, before gdb connects:\n"
+    "backtrail: to find its debug files, type in gdb before it connects:\n"
     "  set debug-file-directory {0}/usr/lib/debug\n";
 
 }  // namespace

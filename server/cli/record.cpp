@@ -71,7 +71,8 @@ void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
     spool.emplace(place.folder, options.spool_bytes);
   } catch (const std::exception& error) {
     if (place.problem.empty()) {
-      warn(fmt::format("only the newest branches are kept, without --all: {}", error.what()));
+      warn(fmt::format("--all is not possible, and only the newest branches are kept: {}",
+                       error.what()));
     }
     recorder.ring_bytes = RecorderOptions{}.ring_bytes;
     recorder.flush_every.reset();
@@ -103,7 +104,7 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
   if (!options.crash_file.empty()) recorder.add(crash_files);
   BT_TRY(const tracee::StopEvent end, recorder.run(options.launch));
   if (recorder.timed_out()) {
-    fmt::print(stderr, "backtrail: not done after {} s: stopped\n",
+    fmt::print(stderr, "backtrail: stopped after {} s (timeout)\n",
                std::chrono::duration<double>{*options.recorder.limit}.count());
   }
   const std::string told = recorder.left().text() + crash_files.finish(end);
@@ -129,7 +130,7 @@ int run_without(const Error& why, const RecordOptions& options) {
   const auto status = run_unrecorded(options.launch, options.recorder.limit);
   if (!status) return cannot_start(status.error(), options.launch);
   if (*status == kExitTimedOut) {
-    fmt::print(stderr, "backtrail: not done in time: stopped\n");
+    fmt::print(stderr, "backtrail: stopped (timeout)\n");
   }
   return *status;
 }
@@ -138,7 +139,7 @@ int run_without(const Error& why, const RecordOptions& options) {
 
 int run_record(const RecordOptions& options) {
   if (const auto configured = log::configure(options.log); !configured) {
-    fmt::print(stderr, "backtrail: '{}' is no log setting\n", options.log);
+    fmt::print(stderr, "backtrail: '{}' is not a log setting\n", options.log);
     return 1;
   }
   if (options.recorder.traced && tracee::is_hardware(options.recorder.source)) {

@@ -31,7 +31,7 @@ Explained<void> set_up_logging(const ServeOptions& options) {
   }
   if (const auto configured = log::configure(options.log); !configured) {
     return explain(fmt::format(
-        "'{}' is no log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
+        "'{}' is not a log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
         "ptrace server rsp and the levels error warn info debug trace off",
         options.log));
   }

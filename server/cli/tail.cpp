@@ -40,9 +40,9 @@ std::string explain_tail_path(const std::string& path, int error) {
   struct stat status {};
   const char* why = std::strerror(error);
   if (::stat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
-    why = "that is no socket";
+    why = "it is not a socket";
   } else if (error == ECONNREFUSED) {
-    why = "nobody listens there; has the server ended?";
+    why = "no server listens there; has it ended?";
   }
   return fmt::format("cannot connect to {}: {}", path, why);
 }
@@ -64,14 +64,14 @@ class Tail {
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return ended_early();
       const auto items = reader_.add(std::span{buffer}.first(static_cast<std::size_t>(count)));
-      if (reader_.broken()) return say("{} is no socket of serve --tail");
+      if (reader_.broken()) return say("{} is not a socket of serve --tail");
       const bool over =
           std::any_of(items.begin(), items.end(), [this](const auto& item) { return print(item); });
       const std::string text = writer_.take();
       std::fwrite(text.data(), 1, text.size(), stdout);
       // The reader of the output is gone, or the disk is full.
       if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-        return say("cannot print what {} tells");
+        return say("cannot print the records of {}");
       if (over) return 0;
     }
   }
@@ -107,9 +107,10 @@ class Tail {
     return item.news == TailNews::kProcessEnded && options_.process.has_value();
   }
   int ended_early() {
-    return say(reader_.greeted()
-                   ? "{}: the server ended before it had told all; how much is missing is not known"
-                   : "{} closed the connection; is it a socket of serve --tail?");
+    return say(
+        reader_.greeted()
+            ? "{}: the server ended before it had sent everything; how much is missing is not known"
+            : "{} closed the connection; is it a socket of serve --tail?");
   }
   int say(std::string_view words) {
     std::fflush(stdout);

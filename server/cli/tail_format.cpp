@@ -137,7 +137,7 @@ Result<std::string> tail_file_text(std::span<const std::uint8_t> bytes) {
     return fail(TraceErrc::kMalformed, "read what a tail has written");
   }
   if (reader.waiting() != 0) {
-    out += fmt::format("{} bytes are left: the file ends in the middle\n", reader.waiting());
+    out += fmt::format("the file ends within a record: {} bytes are left\n", reader.waiting());
   }
   return out;
 }

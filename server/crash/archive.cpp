@@ -59,7 +59,7 @@ ArchiveWriter::ArchiveWriter(std::string path, std::string temporary)
 Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::string& path) {
   if (tracee::is_no_plain_file(path)) {
     return explain(
-        cannot_write(path, "that is no plain file, and is left alone: name another one"));
+        cannot_write(path, "it is not a plain file and is left alone: choose another name"));
   }
   std::unique_ptr<ArchiveWriter> writer{
       new ArchiveWriter{path, fmt::format("{}.{}.part", path, ::getpid())}};
@@ -78,7 +78,7 @@ ArchiveWriter::~ArchiveWriter() {
 }
 
 std::string ArchiveWriter::problem() const {
-  return cannot_write(path_, reason(archive_, "it is not known why"));
+  return cannot_write(path_, reason(archive_, "unknown reason"));
 }
 
 Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart part) {
@@ -88,7 +88,7 @@ Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart pa
     const ssize_t got = ::pread(fd, piece.data(), wanted, part.begin);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return explain(cannot_read(file, std::strerror(errno)));
-    if (got == 0) return explain(cannot_read(file, "it became shorter"));
+    if (got == 0) return explain(cannot_read(file, "it was truncated meanwhile"));
     if (::archive_write_data(archive_, piece.data(), static_cast<std::size_t>(got)) < 0) {
       return explain(problem());
     }
@@ -114,7 +114,7 @@ Explained<void> ArchiveWriter::add(const std::string& name, const std::string& f
   if (!fd || ::fstat(fd.get(), &status) != 0) {
     return explain(cannot_read(file, std::strerror(errno)));
   }
-  if (!S_ISREG(status.st_mode)) return explain(cannot_read(file, "that is no plain file"));
+  if (!S_ISREG(status.st_mode)) return explain(cannot_read(file, "it is not a plain file"));
   const Entry entry{::archive_entry_new(), ::archive_entry_free};
   constexpr mode_t kOwnerMayWrite = 0200;
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -156,7 +156,7 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
   const std::unique_ptr<archive, decltype(&archive_write_free)> out{::archive_write_disk_new(),
                                                                     ::archive_write_free};
   const auto problem = [&](archive* whose) {
-    return explain(cannot_read(path, reason(whose, "no archive")));
+    return explain(cannot_read(path, reason(whose, "it is not an archive")));
   };
   ::archive_read_support_filter_zstd(in.get());
   ::archive_read_support_format_tar(in.get());
@@ -174,7 +174,7 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
     if (got < ARCHIVE_WARN) return problem(in.get());
     const char* name = ::archive_entry_pathname(entry);
     if (name == nullptr || *name == '/') {
-      return explain(cannot_read(path, "a name in it leads elsewhere"));
+      return explain(cannot_read(path, "a name in it leads out of the folder"));
     }
     // The archive may come from a stranger: accept only plain files and folders.
     const auto type = ::archive_entry_filetype(entry);

@@ -141,7 +141,7 @@ std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
   text += thread_lines(core, archive);
   if (core.newer_format()) text += "  the traces are of a newer format\n";
   if (const std::size_t names = archive.names().size(); names != 0) {
-    text += line("names", fmt::format("{} of code that it made", names));
+    text += line("names", fmt::format("{} of generated code", names));
   }
   if (archive.unreadable_bytes() != 0) {
     text += fmt::format("  {} bytes of the traces are damaged\n", archive.unreadable_bytes());

@@ -85,7 +85,7 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
     // Only ELF files are packed: mapped data files and devices stay here.
     if (file.found.empty()) {
       problems +=
-          fmt::format("  {} is not here, or another one is\n", decoder::printable(file.path));
+          fmt::format("  {} is missing here, or is another file\n", decoder::printable(file.path));
     } else if (is_elf(file.found)) {
       add(file.path, file.found);
       find_debug_files(file.found, beside);

@@ -30,7 +30,7 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
          row("flags", fmt::format("intel_pt {}, bts {}, dtes64 {}, hypervisor {}",
                                   yes_no(facts.flag_intel_pt), yes_no(facts.flag_bts),
                                   yes_no(facts.flag_dtes64), yes_no(facts.hypervisor))) +
-         row("kernel", facts.kernel) + row("container", facts.container.value_or("none noticed")) +
+         row("kernel", facts.kernel) + row("container", facts.container.value_or("none detected")) +
          row("perf", fmt::format("perf_event_paranoid {}, CAP_PERFMON {}",
                                  number_or(facts.perf_event_paranoid, "absent"),
                                  yes_no(facts.capability_perfmon))) +

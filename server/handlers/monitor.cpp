@@ -34,11 +34,11 @@ constexpr std::string_view kHelp =
     "  set libthread-db-search-path [PATH]\n"
     "    Where to look for libthread_db\n"
     "  source\n"
-    "    Say where the branch trace comes from, and why\n"
+    "    Show which source records each thread, and why\n"
     "  bts config|status|size|get|clear|drain ...\n"
     "    The selected thread's branch trace store (see backtrail-bts(7))\n"
     "  stats\n"
-    "    Say how much was traced\n"
+    "    Show how much was recorded\n"
     "  exit\n"
     "    Quit GDBserver\n";
 

@@ -291,7 +291,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
     note_failure(cannot_write(kept.final_path,
-                              "that is no plain file, and is left alone: name another one"));
+                              "it is not a plain file and is left alone: choose another name"));
     return;
   }
   const auto not_dumpable = tracee::why_not_dumpable(process);

@@ -144,7 +144,7 @@ OutputPlace prepare_output(const std::string& pattern, const std::string& progra
   const std::string file = steady.empty() ? name.string() : (place.folder / name).string();
   if (tracee::is_no_plain_file(file)) {
     place.problem =
-        cannot_write(file, "that is no plain file, and is left alone: name another one");
+        cannot_write(file, "it is not a plain file and is left alone: choose another name");
   } else if (belongs_to_another(place.folder, file)) {
     place.problem = cannot_write(file, "it belongs to another user; name another one");
   } else {

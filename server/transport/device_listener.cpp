@@ -108,7 +108,7 @@ Explained<std::unique_ptr<Listener>> open_device_listener(asio::io_context& io,
   };
   struct stat status {};
   if (::stat(comm.path.c_str(), &status) != 0) return failure(errno_text());
-  if (!S_ISCHR(status.st_mode)) return failure("it is no character device");
+  if (!S_ISCHR(status.st_mode)) return failure("it is not a character device");
   UniqueFd device{::open(comm.path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)};
   if (!device) return failure(errno_text());
   make_raw(device.get());

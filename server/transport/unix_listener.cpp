@@ -45,7 +45,7 @@ Explained<void> clear_path(asio::io_context& io, const std::string& path) {
     return explain(failure(path, errno_text(errno)));
   }
   if (!S_ISSOCK(status.st_mode)) {
-    return explain(failure(path, "the path exists and is no socket; choose another one"));
+    return explain(failure(path, "the path exists and is not a socket; choose another one"));
   }
   if (somebody_listens(io, path)) {
     return explain(failure(path, "another program listens there; choose another path"));

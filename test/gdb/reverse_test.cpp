@@ -108,9 +108,9 @@ TEST_F(Reverse, EndsWhereTheHistoryBegins) {
 
 TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   gdb->run("reverse-stepi");
-  EXPECT_THAT(gdb->run("record btrace"), HasSubstr("stands in its past"));
+  EXPECT_THAT(gdb->run("record btrace"), HasSubstr("is in its past"));
   gdb->run("stepi");
-  EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("stands in its past")));
+  EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("is in its past")));
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
   EXPECT_THAT(gdb->run("info args"), HasSubstr("<unavailable>"));
   // Without these commands gdb 13 continues from a pc that the server never had, and fails an

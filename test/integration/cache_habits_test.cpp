@@ -19,7 +19,7 @@ TEST_P(CacheHabits, TheTailEqualsTheSteppedOneRecordByRecord) {
   const Outcome stepped =
       run_recorded({.source = SourceKind::kStep, .program = "habits", .from = "tail"});
   const auto made_better = [](const Outcome& outcome) {
-    return outcome.statistics.find("made better") != std::string::npos;
+    return outcome.statistics.find("retranslated by profile") != std::string::npos;
   };
   const auto recorded = [] {
     return run_recorded(

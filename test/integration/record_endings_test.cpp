@@ -182,7 +182,7 @@ TEST(EndingsKept, WhatIsSaidOfAFileNeedsAFile) {
   for (const std::vector<std::string>& options : cases) {
     const Ran ran = record(with(options, {"true"}));
     EXPECT_EQ(ran.status, 1) << options.front();
-    EXPECT_THAT(ran.output, HasSubstr(options.front() + " goes with -o"));
+    EXPECT_THAT(ran.output, HasSubstr(options.front() + " needs -o"));
   }
 }
 
@@ -244,7 +244,7 @@ TEST(EndingsKept, ARunThatTakesTooLong) {
     const Ran ran =
         record({"-o", folder / "core", "--on", "timeout=3", "--", inferior("crashes"), how});
     EXPECT_EQ(ran.status, 124);
-    EXPECT_THAT(ran.output, AllOf(StartsWith(how), HasSubstr("not done after 3 s: stopped"),
+    EXPECT_THAT(ran.output, AllOf(StartsWith(how), HasSubstr("stopped after 3 s (timeout)"),
                                   HasSubstr("time is up in crashes")));
     EXPECT_THAT(folder.names(), SizeIs(how == std::string{"hanging-child"} ? 2 : 1));
   }

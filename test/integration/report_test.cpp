@@ -167,7 +167,7 @@ TEST_F(Report, NamesOfCodeThatTheProgramMade) {
       AllOf(HasSubstr("=> SIGSEGV at JS:inner <b> app.js:9"),
             ContainsRegex("> +main( .*)?\n(.*\n)*  > +JS:outer app.js:3 \\(or what was there "
                           "before\\)  made_code.c:[0-9]+\n  > +JS:inner <b> app.js:9\n")));
-  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("\nnames    2 of code that it made\n"));
+  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("\nnames    2 of generated code\n"));
 }
 
 TEST_F(Report, NamesOf32BitPrograms) {

@@ -423,7 +423,7 @@ TEST_F(ServerIo, UnknownHostsAndAddressesAreExplained) {
 
 TEST_F(ServerIo, DevicesThatAreNoneAreExplained) {
   EXPECT_THAT(open_failure(target, state, "/nonexistent/tty"), HasSubstr("No such file"));
-  EXPECT_THAT(open_failure(target, state, "/etc/passwd"), HasSubstr("no character device"));
+  EXPECT_THAT(open_failure(target, state, "/etc/passwd"), HasSubstr("not a character device"));
 }
 
 /// A socket path in a new temporary directory.
@@ -460,7 +460,7 @@ TEST_F(ServerIo, UnixSocketsArePrivateAndRemoved) {
 TEST_F(ServerIo, OnlyAStaleSocketIsReplaced) {
   const UnixPath place;
   { std::ofstream{place.path()} << "precious"; }
-  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("is no socket"));
+  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("is not a socket"));
   std::filesystem::remove(place.path());
 
   auto first = ServerLoop::open(parse_comm("unix:" + place.path()).value(), target, state, {}, {});

@@ -66,7 +66,7 @@ TEST_F(UnreadableFile, MayBeEmpty) {
 TEST_F(UnreadableFile, MayBeAPipe) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const std::string command : {"info", "report", "replay", "pack"}) {
-    expect_problem({}, {command, "pipe"}, "cannot read 'pipe': that is no plain file");
+    expect_problem({}, {command, "pipe"}, "cannot read 'pipe': it is not a plain file");
   }
 }
 

@@ -359,9 +359,9 @@ TEST_F(TailTest, WhoTakesNothingIsNotWaitedFor) {
 }
 
 TEST_F(TailTest, SaysWhyNobodyAnswers) {
-  EXPECT_EQ(explain_tail_path("/etc", ECONNREFUSED), "cannot connect to /etc: that is no socket");
+  EXPECT_EQ(explain_tail_path("/etc", ECONNREFUSED), "cannot connect to /etc: it is not a socket");
   EXPECT_EQ(explain_tail_path(path_, ECONNREFUSED),
-            "cannot connect to " + path_ + ": nobody listens there; has the server ended?");
+            "cannot connect to " + path_ + ": no server listens there; has it ended?");
   EXPECT_EQ(explain_tail_path("/nonexistent", ENOENT),
             "cannot connect to /nonexistent: No such file or directory");
 }
@@ -426,7 +426,7 @@ TEST(TailWriter, WhatIsRawIsReadAgain) {
   EXPECT_EQ(decode_text(bytes, {}).value_or(""), text);
   const auto cut = tail_file_text(std::span{bytes}.first(bytes.size() - 1));
   ASSERT_TRUE(cut);
-  EXPECT_NE(cut->find("the file ends in the middle"), std::string::npos);
+  EXPECT_NE(cut->find("the file ends within a record"), std::string::npos);
   EXPECT_FALSE(tail_file_text({}));
 }
 

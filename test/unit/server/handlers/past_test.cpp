@@ -113,7 +113,7 @@ TEST_F(PastTest, RecordBtraceBeginsAtTheEndOnly) {
   ask("qSupported:multiprocess+");
   ask("Hgp1.1");
   target.known[first] = {};
-  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread stands in its past"));
+  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread is in its past"));
   target.known.clear();
   EXPECT_EQ(ask("Qbtrace:pt"), "OK");
 }
