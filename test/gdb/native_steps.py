@@ -1,9 +1,9 @@
-"""What a program executes between two places, found by stepping it with plain gdb.
+"""Prints what a program executes between two places, by stepping it with plain gdb.
 
 A gdb script: `gdb -batch -x native_steps.py -ex 'native-steps BEGIN END' PROGRAM`. BEGIN and END are
-locations as `break` takes them. Prints the stack pointer at BEGIN, then one line an instruction and
-one line a stretch of a function, in the way of `record function-call-history /i`, one a function
-that is begun (with the stack pointer in it), and one a frame at the end:
+locations of `break`. Prints the stack pointer at BEGIN, one line for each instruction, one for each
+stretch of a function (like `record function-call-history /i`), one for each function entered (with
+its stack pointer), and one for each frame at the end:
 
     S 0x7fffffffe000
     I 0x555555555131
@@ -11,7 +11,7 @@ that is begun (with the stack pointer in it), and one a frame at the end:
     C main 0x7fffffffdff8
     B main
 
-END may be a signal (SIGSEGV): up to the instruction that causes it.
+END may be a signal (SIGSEGV): then stepping ends at the instruction that causes it.
 """
 
 import re
@@ -26,7 +26,7 @@ REPEATED = re.compile(r"^(rep|repz|repnz|repe|repne)\b(?! ret)")
 
 
 class Instruction:
-    """What stands at an address."""
+    """The instruction at an address."""
 
     def __init__(self, pc):
         self.pc = pc
@@ -57,8 +57,8 @@ class Instruction:
         self.is_start = start == pc
 
     def was_executed(self, after, signalled):
-        """Whether a step from here to `after` ran it to its end. `signalled`: the step also
-        delivered a signal, which leads into a handler instead."""
+        """Returns True if a step from here to `after` completed the instruction. `signalled`: the
+        step also delivered a signal, which enters a handler instead."""
         if after == self.pc:
             return False        # A signal came first, or more iterations follow.
         return not (signalled and after != self.pc + self.size and not self.is_jump
