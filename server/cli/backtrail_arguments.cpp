@@ -62,7 +62,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
       ->check([](const std::string& name) {
         return tracee::source_kind_from(name)
                    ? std::string{}
-                   : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
+                   : name + " is not one of auto, perf-pt, perf-bts, lbr, cache, step";
       })
       ->type_name("KIND");
   serve.add_flag("--from-start", values.serve.from_start,

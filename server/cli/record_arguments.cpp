@@ -82,7 +82,7 @@ void add_options(CLI::App& app, RecordValues& values) {
       ->check([](const std::string& name) {
         return name == "none" || tracee::source_kind_from(name)
                    ? std::string{}
-                   : name + " is none of auto, cache, step, perf-pt, perf-bts, lbr, none";
+                   : name + " is not one of auto, cache, step, perf-pt, perf-bts, lbr, none";
       })
       ->type_name("KIND");
   app.add_option(

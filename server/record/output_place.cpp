@@ -114,8 +114,8 @@ std::string make_folders(const std::string& folder) {
     if (is_folder()) continue;  // somebody else made it meanwhile
     struct stat status {};
     if (error == EEXIST && ::lstat(made.c_str(), &status) == 0) {
-      return cannot_make(made, S_ISLNK(status.st_mode) ? "a link to nothing has that name"
-                                                       : "a file has that name");
+      return cannot_make(
+          made, S_ISLNK(status.st_mode) ? "a dangling link has that name" : "a file has that name");
     }
     return cannot_make(made, std::strerror(error));
   }

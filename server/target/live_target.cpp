@@ -349,7 +349,7 @@ class LiveTarget final : public Target,
       (void)feed_stores(thread, status->config.overflow == decoder::StoreOverflow::kStream);
     }
   }
-  /// Returns a thread whose files in /proc stand for the process's; the leader may have ended.
+  /// Returns a thread whose files in /proc represent the process; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {
     BT_TRY(Process * process, find(pid, "process"));
     Thread* thread = process->any_stopped();

@@ -191,7 +191,7 @@ TEST(EndingsKept, NothingIsWrittenIntoTooLittleSpaceAndThatIsSaid) {
   const Ran ran =
       record({"-o", folder / "core", "--max-disk", "1k", "--", inferior("crashes"), "null"});
   EXPECT_EQ(ran.status, 1000 + SIGSEGV);
-  EXPECT_THAT(ran.output, HasSubstr("or --max-disk is too little for registers and traces\n"));
+  EXPECT_THAT(ran.output, HasSubstr("or --max-disk is too small for registers and traces\n"));
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 
@@ -306,7 +306,7 @@ TEST(EndingsKept, KilledWhileItWaitsForTheRecorder) {
     const Ran ran = finish(*process);
     EXPECT_EQ(ran.status, 1000 + SIGKILL);
     if (folder.names().empty() && ++lost <= 2) {
-      EXPECT_THAT(ran.output, HasSubstr("SIGKILL came just as the program was let go on"));
+      EXPECT_THAT(ran.output, HasSubstr("SIGKILL came just as the program was resumed"));
     } else {
       EXPECT_THAT(folder.names(), ElementsAre("core")) << ran.output;
     }

@@ -120,7 +120,7 @@ TEST_F(RecordFolder, ThatCannotBeMadeIsToldAtOnce) {
       "file/x.core",
       "cannot make the folder 'file': a file has that name; name another place after -o\n");
   expect_warned("file/sub/x.core", "cannot make the folder 'file': a file has that name");
-  expect_warned("link/x.core", "cannot make the folder 'link': a link to nothing has that name");
+  expect_warned("link/x.core", "cannot make the folder 'link': a dangling link has that name");
   expect_warned("/proc/backtrail/x.core", "cannot make the folder '/proc/backtrail': ");
   expect_warned("file/x.core", "cannot make the folder 'file': ", {"--all"});
   expect_warned("file/x.core", "cannot make the folder 'file': ", {"--pack"});

@@ -1,9 +1,9 @@
 // Job control: stops and continues, by the program itself and from outside, many times.
 //   itself   a child with a busy thread stops itself
-//   outside  a busy child is stopped, by each signal that stops
+//   outside  each stop signal stops a busy child
 //   thread   one of its threads is sent the signal
 //   handler  each SIGCONT is handled
-// Ends with 0 if everybody saw what happens without a tracer.
+// Exits with 0 if every process saw what it sees without a tracer.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Code that comes from files, at the same addresses, and is not always the same.
+// Code from files: at the same addresses in each run, but not always with the same bytes.
 //
 //   modules call CALLS MODULE       calls MODULE through CALLS, a million times
 //   modules patch MODULE VALUE      changes MODULE's code before it runs

@@ -64,9 +64,10 @@ TEST(CrashFiles, AnEndThatCameTooSuddenlyIsTold) {
   CrashFileOptions options;
   options.pattern = "crash.core";
   CrashFiles files{recorder, options, "program"};
-  EXPECT_EQ(files.finish(killed),
-            "backtrail: no crash file: SIGKILL came just as the program was let go on, and nothing "
-            "of it was left to be read: run it again\n");
+  EXPECT_EQ(
+      files.finish(killed),
+      "backtrail: no crash file: SIGKILL came just as the program was resumed, and nothing of "
+      "it could be read: run it again\n");
   options.keep.signal = false;
   CrashFiles others{recorder, options, "program"};
   EXPECT_EQ(others.finish(killed), "");
