@@ -42,7 +42,7 @@ std::vector<DataPart> data_parts(int fd, off_t size) {
   for (off_t at = 0; at < size;) {
     const off_t data = ::lseek(fd, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;  // Only a hole follows.
-    // A file system that does not know holes reports the whole file as data.
+    // If lseek() fails, the file system does not know holes: everything counts as data.
     const off_t begin = data < 0 ? at : data;
     const off_t end = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
     at = end < 0 ? size : std::min(end, size);

@@ -35,7 +35,7 @@ class RecordFolder : public ::testing::Test {
   static Words crashes(const std::string& how) {
     return {std::string{BT_INFERIOR_DIR} + "/crashes", how};
   }
-  /// Returns the files below the folder; a process id in a name is replaced.
+  /// Returns the paths of all files below the folder, sorted.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator{folder.path()}) {

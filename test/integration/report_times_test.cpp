@@ -47,8 +47,8 @@ TEST_F(ReportTimes, ALongWaitIsSeenBehindManyShortOnes) {
 }
 
 TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {
-  // Stepping has a wait for each instruction. The kernel may also have waited for a page of the
-  // program.
+  // The stops for each step must not count as waits. The kernel may also have waited for a page of
+  // the program.
   record("waits", {}, "step");
   EXPECT_THAT(report(),
               AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited [1-9] times, ")));

@@ -33,7 +33,7 @@ class Ended : public testing::TestWithParam<TraceFormat> {
       ASSERT_TRUE(event);
       if (event->kind == StopKind::kThreadCreated) enable(event->thread);
       if (event->kind != StopKind::kSoftwareBreakpoint) continue;
-      // If this breakpoint stayed, the thread would be stepped past every other one.
+      // If the breakpoint stayed, threads would be stepped past it again and again.
       const auto pc = driver_.engine.find(event->thread)->pc();
       ASSERT_TRUE(pc);
       if (*pc == done) break;
@@ -133,7 +133,8 @@ TEST(EndedThread, ListenersThatStayGetEverything) {
   EXPECT_EQ(last_records(false), whole);
 }
 
-/// A client that listens through an exec gets what it can; the rest is not decoded for it.
+/// The program executes itself three times. No consumer reads its records, so no exec may decode
+/// the log.
 TEST(EndedThread, AnExecIsNoReasonToDecodeEither) {
   const auto before = test::own_reads();
   if (!before) GTEST_SKIP() << "the kernel does not count reads (/proc/self/io)";
