@@ -1,4 +1,4 @@
-// The page of `backtrail report --html` in a browser: how it opens, and what keys and the mouse do.
+// The page of `backtrail report --html` in a browser: its first view, keys and mouse.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ class ReportPage : public test::ReportFixture {
   void SetUp() override {
     if (!has("chromium")) GTEST_SKIP() << "no chromium";
   }
-  /// What page_walk.html writes down, a fact a line, with `options` of the report.
+  /// Returns the output of page_walk.html, one fact a line.
   std::string walk(const std::string& name, const std::vector<std::string>& arguments = {},
                    const std::vector<std::string>& options = {"--html"}) {
     record(name, arguments);
@@ -36,7 +36,7 @@ class ReportPage : public test::ReportFixture {
   }
 };
 
-/// At the last calls before the crash.
+/// Checks that the page opens at the last calls before the crash.
 void expect_opening(const std::string& told) {
   EXPECT_THAT(told, ContainsRegex("cause: SIGSEGV: [^\n]* in number_of\\(Order const\\*\\) at "
                                   "orders.cpp:28\n"));
@@ -54,7 +54,7 @@ void expect_steps(const std::string& told) {
                                   "step \\}: orders.cpp:28 number_of[^\n]*; button true\n"
                                   "step &lt;: orders.cpp:35 sum[^\n]*; button true\n"
                                   "step &gt;: orders.cpp:27 number_of[^\n]*; button true\n"));
-  // Not into find(), and not into the C++ library's headers, which have source, too.
+  // Steps neither into find() nor into the C++ library's headers, which have source too.
   EXPECT_THAT(told, ContainsRegex("over \\{: orders.cpp:27 number_of[^\n]*\n"
                                   "over \\{: orders.cpp:35 sum[^\n]*\n"
                                   "over \\{: orders.cpp:34 sum[^\n]*\n"
@@ -103,7 +103,7 @@ TEST_F(ReportPage, OfAProgramWithoutLinesOpensAtTheCrash) {
                             "opened: use, 0 branches before the end \\[1?0x[0-9a-f]+mov[^\n]*\n"
                             "crash marked: true\n"));
   EXPECT_THAT(told, ContainsRegex("view: 3 calls; end true; main on true; first row main\n"));
-  // Not to the C library's lines before main, where these are known.
+  // Does not step to the C library's lines before main if these are known.
   EXPECT_THAT(told,
               ContainsRegex("step \\[: There is no earlier line with source; &lt; steps by call "
                             "\\[1?0x[0-9a-f]+mov"));

@@ -1,5 +1,5 @@
-// The stack in reports, where callers began long before the branches that a report looks at: the
-// same functions as gdb finds in the same file.
+// The stack in reports if callers began long before the branches that a report reads: the same
+// functions as in gdb on the same file.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -19,7 +19,7 @@ using ::testing::Not;
 
 using Names = std::vector<std::string>;
 
-/// What an expression's first group finds in each line, in order.
+/// Returns the expression's first group in each line, in order.
 Names found_in(const std::string& text, const std::regex& wanted) {
   Names out;
   std::istringstream lines{text};
@@ -35,8 +35,8 @@ class ReportStack : public test::ReportFixture {
   static bool exists(const std::string& program) {
     return std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/" + program);
   }
-  /// The calls of the thread that died which had not returned, innermost first; up to main, whose
-  /// callers have other names in other C libraries.
+  /// Returns the unfinished calls of the thread that died, innermost first, up to main: its callers
+  /// have other names in other C libraries.
   Names in_report() {
     std::string text = report();
     text = text.substr(0, text.find("\n  => SIG"));
@@ -48,7 +48,7 @@ class ReportStack : public test::ReportFixture {
     const std::string text =
         run({"gdb", "-nx", "-q", "-batch", std::string{BT_INFERIOR_DIR} + "/" + program, "x.core",
              "-ex", "bt"});
-    // What it prints first of all is the innermost frame alone.
+    // gdb first prints the innermost frame alone.
     Names names = found_in(text.substr(text.rfind("\n#0 ") + 1),
                            std::regex{"^#[0-9]+ +(?:0x[0-9a-f]+ in )?([^ ]+) \\("});
     return up_to_main(std::move(names));
@@ -56,7 +56,7 @@ class ReportStack : public test::ReportFixture {
   static Names up_to_main(Names names) {
     const auto main = std::find(names.begin(), names.end(), "main");
     if (main != names.end()) names.erase(main + 1, names.end());
-    // Nor is what runs a thread's own function.
+    // Drops the function that starts a thread.
     const auto starter = std::find(names.begin(), names.end(), "start_thread");
     names.erase(starter, names.end());
     return names;
@@ -167,7 +167,7 @@ TEST_F(ReportStack, WhatADyingThreadsOthersAreIn) {
                                     "  > +wait_for_ever  stacks.c:[0-9]+"));
 }
 
-/// Where the stack was overwritten, the report says so and shows nothing that it got from there.
+/// Where the stack was overwritten, the report says so and shows nothing read from there.
 TEST_F(ReportStack, NothingIsTakenFromASmashedStack) {
   record("stacks_fast", {"smashed"});
   EXPECT_THAT(report(), HasSubstr("the stack cannot be unwound beyond smash: its return address "
@@ -184,7 +184,7 @@ TEST_F(ReportStack, NothingIsTakenFromASmashedStack) {
   EXPECT_THAT(in_report(), ::testing::Contains("smash"));
 }
 
-/// All of it was recorded: the calls are known, and the stack says something else.
+/// The whole run was recorded: the calls are known, and the stack contradicts them.
 TEST_F(ReportStack, TheCallsWinWhereTheStackContradicts) {
   record("stacks_fast", {"smashed", "3"});
   EXPECT_THAT(report(),
@@ -207,7 +207,7 @@ TEST_F(ReportStack, AStackMadeByHandEndsWhereItBegins) {
 
 TEST_F(ReportStack, Of32BitPrograms) {
   if (!exists("stacks32")) GTEST_SKIP() << "no 32-bit programs here";
-  // Stepped, few branches are all that there is time for; the report is told to look at few.
+  // Stepping has time for few branches; the report is told to read few.
   record("stacks32", {"handler", "14"}, "step");
   std::string text = report({"--branches", "100"});
   text = text.substr(0, text.find("\n  => SIG"));

@@ -1,4 +1,4 @@
-// `backtrail report` on programs that die.
+// `backtrail report` on crashing programs.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -27,7 +27,8 @@ TEST_F(Report, TellsWhatWasCalledBeforeTheFault) {
             ContainsRegex(
                 "at fault crashes.c:[0-9]+ \\(0x[0-9a-f]+ = crashes\\+0x[0-9a-f]+\\): movl"),
             ContainsRegex("> +main( .*)?\n(.*\n)*  > +fault  crashes.c:[0-9]+\n"),
-            // What the dynamic linker did to find puts() and the like, whatever debug files exist.
+            // The report hides the dynamic linker's search for puts() and others, whatever debug
+            // files exist.
             Not(ContainsRegex("> +main( .*)?\n(.*\n)*.*(ld-linux|_dl_fixup)")),
             HasSubstr("=> SIGSEGV at fault crashes.c:")));
 }
@@ -166,7 +167,7 @@ TEST_F(Report, NamesOfCodeThatTheProgramMade) {
       AllOf(HasSubstr("=> SIGSEGV at JS:inner <b> app.js:9"),
             ContainsRegex("> +main( .*)?\n(.*\n)*  > +JS:outer app.js:3 \\(or what was there "
                           "before\\)  made_code.c:[0-9]+\n  > +JS:inner <b> app.js:9\n")));
-  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("\nnames    2 of code that it made\n"));
+  EXPECT_THAT(run({BT_SERVER, "info", "x.core"}), HasSubstr("\nnames    2 of generated code\n"));
 }
 
 TEST_F(Report, NamesOf32BitPrograms) {
@@ -181,7 +182,8 @@ TEST_F(Report, LldbAttachesToAReplay) {
   const std::string lldb = has("lldb-14") ? "lldb-14" : "lldb";
   if (!has(lldb)) GTEST_SKIP() << "no lldb here";
   record("crashes", {"null"});
-  // Debian's looks for its Python modules in the wrong place; without a plugin's name it gives up.
+  // Debian's lldb looks for its Python modules in the wrong place; without a plugin name it gives
+  // up.
   const std::string script =
       "\"$0\" replay unix:s x.core >replay.txt 2>&1 & until [ -S s ]; do sleep 0.1; done;"
       "PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages timeout 60 " +

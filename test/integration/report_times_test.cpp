@@ -1,4 +1,5 @@
-// When a program that died was not running: from the kernel's context switches, if we may see them.
+// Off-CPU times of a crashed program, from the kernel's context switches (if this user may see
+// them).
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ class ReportTimes : public test::ReportFixture {
   }
 };
 
-// What threads may be cancelled by has no name in a stripped library.
+// A cancellation point's helper has no name in a stripped library.
 constexpr const char* kWaitedInTheCall =
     "wait_long  waits.c:[0-9]+\n"
     "( .*(nanosleep|asynccancel|libc\\.so\\.6\\+0x).*\n)+"
@@ -46,7 +47,8 @@ TEST_F(ReportTimes, ALongWaitIsSeenBehindManyShortOnes) {
 }
 
 TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {
-  // One an instruction. The kernel may have waited for a page of the program, too.
+  // The stops for each step must not count as waits. The kernel may also have waited for a page of
+  // the program.
   record("waits", {}, "step");
   EXPECT_THAT(report(),
               AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited [1-9] times? \\(")));
