@@ -46,8 +46,7 @@ static void run_often(unsigned char* code) {
   for (long i = 0; i < calls; ++i) (void)((Function)code)((int)(i & 7));
 }
 
-// `done`: 1 if the write succeeded, 2 if it may happen while the code runs. If the kernel refused
-// it, the old code must still be there.
+// `done`: the write succeeded. If the kernel refused it, the old code must still be there.
 static void look(const char* kind, const char* way, unsigned char* code, int done) {
   static int last;
   const int now = ((Function)code)(0);
