@@ -40,23 +40,19 @@ Result<void> ProcessMemory::reopen(pid_t tid) {
   if (!fd) log::ptrace().debug("tid={} op=open_mem errno={}", tid_, errno);
   mem_ = std::move(fd);
   gone_ = false;
+  file_reads_ = false;
   return {};
 }
 
 std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   if (gone_) return 0;
-  std::size_t done = 0;
-  // The two ways disagree about some pages (PROT_NONE, device memory), so where one ends the other
-  // has a try, and then the first again.
-  while (done < out.size()) {
-    const std::size_t by_vm = read_vm(address + done, out.subspan(done));
-    done += by_vm;
-    if (done == out.size()) break;
-    const std::size_t by_file = read_file(address + done, out.subspan(done));
-    if (by_file == 0) break;
-    done += by_file;
-  }
-  return done;
+  const std::size_t done = mem_ ? read_file(address, out) : 0;
+  // Of what the file does not have, process_vm_readv has nothing either, but it would wait for
+  // pages that the program puts there itself when they are wanted (userfaultfd(2)): perhaps by a
+  // thread that waits for us. The file has nothing at all where it cannot be read, or is an old
+  // program's memory.
+  if (done != 0 || gone_ || file_reads_) return done;
+  return read_vm(address, out);
 }
 
 std::size_t ProcessMemory::read_vm(TraceeAddr address, std::span<std::uint8_t> out) {
@@ -77,8 +73,12 @@ std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t>
     if (got < 0 && errno == EINTR) continue;
     // The kernel says so of an address space that nobody uses any more (mem_rw() in
     // fs/proc/base.c); unmapped memory is an error.
-    if (got == 0) gone_ = !ProcFs{}.live_task(pid_);
+    if (got == 0) {
+      gone_ = !ProcFs{}.live_task(pid_);
+      file_reads_ = false;
+    }
     if (got <= 0) break;
+    file_reads_ = true;
     done += static_cast<std::size_t>(got);
   }
   return done;

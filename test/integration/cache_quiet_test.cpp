@@ -56,8 +56,25 @@ TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhereItIsAFiles) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
                          testing::Values("store", "locked", "string", "border", "bulk", "kernel",
-                                         "child", "thread", "signals", "mappings"),
+                                         "child", "thread", "signals", "mappings", "reopened"),
                          [](const auto& test) { return std::string{test.param}; });
+
+/// A file's page is quiet each time when nobody has the file open any more.
+TEST(QuietCode, IsQuietAgainWheneverItsFileIsLetGo) {
+  std::vector<std::size_t> quiet;
+  const Outcome outcome = run_recorded({.program = "quiet",
+                                        .arguments = {"reopened"},
+                                        .collects = false,
+                                        .at_stop = [&](EngineDriver& driver, Thread& thread) {
+                                          const auto pending = thread.control().last_stop;
+                                          (void)driver;
+                                          if (pending.signal != SIGUSR1) return;
+                                          const auto& space = thread.process().cache_space;
+                                          quiet.push_back(space ? space->quiet().size() : 0);
+                                        }});
+  EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
+  EXPECT_EQ(quiet, std::vector<std::size_t>(6, 1));
+}
 
 /// What becomes writable again would count anew, and might be refused.
 TEST(QuietPages, AreNoneWhereDataIsLimited) {

@@ -47,6 +47,42 @@ TEST(RecordNothing, LosesNoStopOfOthers) {
   }
 }
 
+class JobControl : public testing::TestWithParam<const char*> {
+ protected:
+  static void expect_same(const char* source) {
+    const Words words = program("job_control", {GetParam()});
+    const Ran native = run(words);
+    ASSERT_EQ(native.status, 0) << native.output;
+    const Ran recorded = record(with({"--source", source, "--"}, words));
+    EXPECT_EQ(recorded.status, 0);
+    EXPECT_EQ(recorded.output, native.output);
+  }
+};
+
+TEST_P(JobControl, TellsParentsTheSame) {
+  expect_same("cache");
+}
+
+TEST_P(JobControl, TellsParentsTheSameWhereNothingIsRecorded) {
+  expect_same("none");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, JobControl,
+                         testing::Values("vfork", "exec", "threads", "orphan", "terminal", "calls",
+                                         "masks", "ends"),
+                         [](const auto& test) { return std::string{test.param}; });
+
+/// What takes few instructions.
+TEST(JobControlStepped, TellsParentsTheSame) {
+  for (const char* how : {"masks", "ends"}) {
+    const Words words = program("job_control", {how});
+    const Ran native = run(words);
+    const Ran recorded = record(with({"--source", "step", "--"}, words));
+    EXPECT_EQ(recorded.status, 0) << how;
+    EXPECT_EQ(recorded.output, native.output) << how;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RecordSource, testing::Values("cache", "step"),
                          [](const auto& test) { return std::string{test.param}; });
 

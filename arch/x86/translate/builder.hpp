@@ -91,6 +91,7 @@ class Builder {
   void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
                    std::vector<std::uint32_t>& left);
   void check_table(Policy part, std::vector<std::uint32_t>& made);
+  void check_open(Gpr flags, std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left);
   void note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left);
   void look_up(Policy part);
   void jump_to(std::vector<std::uint32_t>& places);

@@ -110,6 +110,15 @@ void Builder::check_table(Policy part, std::vector<std::uint32_t>& made) {
   jump_if_rcx_zero_to(made);
 }
 
+void Builder::check_open(Gpr flags, std::vector<std::uint32_t>& made,
+                         std::vector<std::uint32_t>& left) {
+  emit_.move_byte_to_rcx(flags);
+  look_up(Policy::kOpenFlags);
+  unless_rcx_zero_to(left);
+  emit_.move_second_byte_to_rcx(flags);
+  check_table(Policy::kOpenFlags2, made);
+}
+
 void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left) {
   constexpr std::uint8_t kSetBytes = 8;
   emit_.load(Gpr::kRcx, Slot::kHolds);
@@ -162,8 +171,7 @@ void Builder::check_number(std::vector<std::uint32_t>& made, std::vector<std::ui
     std::vector<std::uint32_t> other;
     emit_.subtract_from_eax_to_rcx(kOpenAtNumber);
     unless_rcx_zero_to(other);
-    emit_.move_byte_to_rcx(Gpr::kRdx);
-    check_table(Policy::kOpenFlags, made);
+    check_open(Gpr::kRdx, made, left);
     jump_to(left);
     for (const std::uint32_t place : other) emit_.bind(place);
   }
@@ -286,12 +294,10 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       check_futex(made);
       break;
     case CallCheck::kOpen:
-      emit_.move_byte_to_rcx(Gpr::kRsi);
-      check_table(Policy::kOpenFlags, made);
+      check_open(Gpr::kRsi, made, left);
       break;
     case CallCheck::kOpenAt:
-      emit_.move_byte_to_rcx(Gpr::kRdx);
-      check_table(Policy::kOpenFlags, made);
+      check_open(Gpr::kRdx, made, left);
       break;
     case CallCheck::kWrite:
       emit_.move_byte_to_rcx(Gpr::kRdi);

@@ -179,6 +179,11 @@ void Emitter::move_byte_to_rcx(Gpr reg) {
   bytes({static_cast<std::uint8_t>(0x40U | (extended(reg) ? 1U : 0U)), 0x0f, 0xb6, modrm});
 }
 
+void Emitter::move_second_byte_to_rcx(Gpr reg) {
+  const auto modrm = static_cast<std::uint8_t>(0xc1U | static_cast<unsigned>(low_bits(reg)) << 3U);
+  bytes({0x89, modrm, 0x0f, 0xb6, 0xcd});
+}
+
 void Emitter::look_up_rcx(std::uint64_t table) {
   bytes({0x0f, 0xb6, 0x89});
   word32(static_cast<std::uint32_t>(table));

@@ -90,6 +90,8 @@ class Emitter {
   void add_rsi_less_one_to_rcx();
   /// movzx ecx, low byte of reg / movzx ecx, byte [rcx+table] / lea ecx, [rdi-value]
   void move_byte_to_rcx(Gpr reg);
+  /// mov ecx, reg (one of the first eight) / movzx ecx, ch
+  void move_second_byte_to_rcx(Gpr reg);
   void look_up_rcx(std::uint64_t table);
   void subtract_from_rdi_to_rcx(std::uint32_t value);
   /// mov reg, value, as short as it can be.

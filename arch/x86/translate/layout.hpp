@@ -62,9 +62,10 @@ enum class Policy : std::uint32_t {
   kIndexMask = 768,      ///< 32 bits: those of a native address that tell its entry in the table.
   kNumbers = 784,        ///< By a system call's number below 512; zero: the call is made.
   kNumberHigh = 1296,    ///< By such a number's second byte; zero: it may be below 512.
-  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: the call is made.
+  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: it may be made.
   kWatchedFiles = 1808,  ///< By the low byte of a descriptor; zero: writes to it are made.
-  kRanges = 2064,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kOpenFlags2 = 2064,    ///< By their second byte; zero, as the other: the call is made.
+  kRanges = 2320,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

@@ -57,8 +57,8 @@ enum class CallCheck : std::uint8_t {
   kNullSixth,
   kSignals,     ///< As kill() and others that tell which signals are blocked; unless Slot::kHolds.
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
-  kOpen,        ///< As open(): when Policy::kOpenFlags has nothing against its second argument.
-  kOpenAt,      ///< As openat(): when it has nothing against its third argument.
+  kOpen,        ///< As open(): when the policy has nothing against its flags (kOpenFlags).
+  kOpenAt,      ///< As openat(), likewise: they are its third argument.
   kWrite,       ///< As write(): when Policy::kWatchedFiles does not name its first argument.
   kTrace,       ///< As ptrace(), but for PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
   kAnyNumber,   ///< What Policy::kNumbers says of it: its number is not known before.

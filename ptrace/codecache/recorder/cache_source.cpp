@@ -283,6 +283,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     case cache::SyscallEffect::kAddressLimit:
     case cache::SyscallEffect::kLocksAll:
     case cache::SyscallEffect::kOpens:
+    case cache::SyscallEffect::kTruncates:
     case cache::SyscallEffect::kWrites:
     case cache::SyscallEffect::kWritesMemory:
     case cache::SyscallEffect::kTraces:

@@ -141,7 +141,8 @@ void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& reg
 }
 
 void CacheSource::end_file_call(Thread& thread) {
-  if (!file_call_ || thread.in_syscall()) return;
+  // One that waits and is interrupted goes on.
+  if (!file_call_ || thread.in_syscall() || thread.syscall_will_restart()) return;
   const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
   call.end(thread, *process_.code_writers);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -55,6 +56,21 @@ std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::x86
   }
 }
 
+bool FileCall::truncates(Thread& thread, const arch::x86::UserRegs& regs) {
+  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+    case SYS_open:
+      return (regs[UserReg::kRsi] & O_TRUNC) != 0;
+    case SYS_openat:
+    case SYS_open_by_handle_at:
+      return (regs[UserReg::kRdx] & O_TRUNC) != 0;
+    case SYS_openat2:
+      // struct open_how begins with them.
+      return (read_word(thread, TraceeAddr{regs[UserReg::kRdx]}).value_or(0) & O_TRUNC) != 0;
+    default:
+      return false;
+  }
+}
+
 void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
   const std::uint64_t count = regs[UserReg::kR8];
   std::vector<iovec> vectors(std::min(count, kMostRanges));
@@ -76,6 +92,9 @@ std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserReg
   FileCall call{effect, regs.pc() + arch::x86::kSyscallInsnBytes};
   switch (effect) {
     case SyscallEffect::kOpens:
+      call.truncates_ = truncates(thread, regs);
+      return call;
+    case SyscallEffect::kTruncates:
       return call;
     case SyscallEffect::kWrites: {
       if (!writers.watches_writes()) return std::nullopt;
@@ -116,7 +135,10 @@ void FileCall::end(Thread& thread, CodeWriters& writers) const {
   if (result >= kFirstError) return;
   switch (effect_) {
     case SyscallEffect::kOpens:
-      writers.note_opened(thread.tid(), static_cast<int>(result));
+      writers.note_opened(thread.tid(), static_cast<int>(result), truncates_);
+      return;
+    case SyscallEffect::kTruncates:
+      writers.note_written(std::nullopt, TraceeAddr{}, kEndOfMemory);
       return;
     case SyscallEffect::kWrites:
       if (result != 0) end_write(thread, result, writers);

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// One system call that opens a file, writes to one, or writes a process's memory: what it may have
-/// changed of code.
+/// One system call that opens a file, writes to one or changes its length, or writes a process's
+/// memory: what it may have changed of code.
 
 #include <cstdint>
 #include <optional>
@@ -35,12 +35,15 @@ class FileCall {
   /// Where a call of effect kWrites begins to write; nullopt: at the file's position.
   [[nodiscard]] static std::optional<std::uint64_t> offset_of(Thread& thread,
                                                               const arch::x86::UserRegs& regs);
+  /// Whether a call of effect kOpens makes the file empty.
+  [[nodiscard]] static bool truncates(Thread& thread, const arch::x86::UserRegs& regs);
   /// What a call of effect kWritesMemory names.
   void take_ranges(Thread& thread, const arch::x86::UserRegs& regs);
   void end_write(Thread& thread, std::uint64_t count, CodeWriters& writers) const;
 
   SyscallEffect effect_;
   TraceeAddr behind_;
+  bool truncates_ = false;
   int fd_ = -1;
   std::optional<pid_t> memory_of_;      ///< nullopt: any process's.
   std::optional<std::uint64_t> begin_;  ///< Of what is written to a file.

@@ -107,8 +107,14 @@ void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32
   for (std::size_t i = 0; i < kSamples; ++i) {
     const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
     if (!exit) continue;
-    const auto* range = executable_.find(exit->block.head);
-    if (range != nullptr && may_be_quiet(*range)) quiet_.ran(exit->block.head);
+    const TraceeAddr at = exit->block.head;
+    const auto* range = executable_.find(at);
+    if (range == nullptr || !may_be_quiet(*range)) continue;
+    // One whose file has been opened again would be slow to write and slow to run.
+    const bool is_doubtful = !range->own && quiet_.contains(at) && !keeps_copies(*range);
+    const TraceeAddr page{at.value() & ~(QuietPages::kPageBytes - 1)};
+    if (is_doubtful && !end_quiet(thread, page, page + QuietPages::kPageBytes)) return;
+    quiet_.ran(at);
   }
   auto due = quiet_.take_due([this](TraceeAddr page) {
     std::array<std::uint8_t, QuietPages::kPageBytes> bytes{};

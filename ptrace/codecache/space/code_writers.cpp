@@ -6,10 +6,12 @@
 #include <utility>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/os/process_files.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -22,6 +24,11 @@ std::optional<ino_t> id_namespace(pid_t tid) {
   struct stat facts {};
   if (::stat(ProcFs{}.path(tid, "ns/pid").c_str(), &facts) != 0) return std::nullopt;
   return facts.st_ino;
+}
+
+/// A leader that has ended before its threads has no descriptors any more.
+std::vector<OpenFile> files_written_by(pid_t pid) {
+  return files_open_for_writing(ProcFs{}.live_task(pid).value_or(pid));
 }
 
 }  // namespace
@@ -47,14 +54,14 @@ bool CodeWriters::is_same(const File& file, const MapEntry& map) {
 
 void CodeWriters::look_at_files_of(Process& process) {
   if (watches_writes_) return;
-  for (const OpenFile& file : files_open_for_writing(process.pid())) {
+  for (const OpenFile& file : files_written_by(process.pid())) {
     if (file.is_memory) note_file(file);
   }
 }
 
-void CodeWriters::note_opened(pid_t tid, int fd) {
+void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
   const auto file = open_file(tid, fd);
-  if (file && file->writes && file->is_regular) note_file(*file);
+  if (file && (file->writes || truncated) && file->is_regular) note_file(*file);
 }
 
 void CodeWriters::note_file(const OpenFile& file) {
@@ -78,6 +85,9 @@ void CodeWriters::note_file(const OpenFile& file) {
     if (!known) changing_.push_back(std::move(opened));
     return;
   }
+  std::erase_if(opened_, [&](const File& other) {
+    return other.inode == opened.inode && other.path == opened.path;
+  });
   if (opened_.size() == kMostOpened) opened_.pop_front();
   opened_.push_back(std::move(opened));
 }
@@ -105,14 +115,29 @@ void CodeWriters::note_written(std::optional<pid_t> id, TraceeAddr begin, Tracee
   }
 }
 
-bool CodeWriters::is_open_elsewhere(const MapEntry& map, pid_t but) const {
-  return std::any_of(processes_.begin(), processes_.end(), [&](const Process* process) {
-    if (process->pid() == but) return false;
-    const auto files = files_open_for_writing(process->pid());
-    return std::any_of(files.begin(), files.end(), [&](const OpenFile& file) {
-      return is_same({file.inode, file.path}, map);
-    });
-  });
+std::vector<CodeWriters::File> CodeWriters::files_elsewhere(pid_t but) const {
+  std::vector<File> files;
+  for (const Process* process : processes_) {
+    if (process->pid() == but) continue;
+    for (OpenFile& file : files_written_by(process->pid())) {
+      files.push_back({file.inode, std::move(file.path)});
+    }
+    auto maps = ProcFs{}.maps(process->pid());
+    if (!maps) continue;
+    for (MapEntry& map : *maps) {
+      if (map.shared && map.inode != 0) files.push_back({map.inode, std::move(map.path)});
+    }
+  }
+  return files;
+}
+
+bool CodeWriters::is_young(const MapEntry& map, pid_t pid) const {
+  // Clocks of file systems are coarse.
+  constexpr std::time_t kCoarse = 2;
+  const dev_t device = makedev(map.device_major, map.device_minor);
+  const auto path = find_mapped_file(pid, map.path, map.inode, device);
+  struct stat facts {};
+  return !path || ::stat(path->c_str(), &facts) != 0 || facts.st_ctim.tv_sec + kCoarse >= begin_;
 }
 
 bool CodeWriters::is_let_go(const MapEntry& map) const {
@@ -144,13 +169,22 @@ bool CodeWriters::may_change(const MapEntry& map, bool is_new, Looked& looked) {
   const auto is_this = [&](const auto& file) { return is_same({file.inode, file.path}, map); };
   if (std::any_of(changing_.begin(), changing_.end(), is_this)) return true;
   if (!is_new) return false;
-  if (!looked.open) looked.open = files_open_for_writing(looked.pid);
+  if (!looked.open) looked.open = files_written_by(looked.pid);
   const bool is_shared =
       std::any_of(looked.maps.begin(), looked.maps.end(),
                   [&](const MapEntry& other) { return other.shared && is_this(other); });
-  const bool changes =
-      is_shared || std::any_of(looked.open->begin(), looked.open->end(), is_this) ||
-      (std::any_of(opened_.begin(), opened_.end(), is_this) && is_open_elsewhere(map, looked.pid));
+  const auto may_change_elsewhere = [&] {
+    // Not each library of each process, which would take long.
+    if (processes_.size() == 1) return false;
+    if (std::none_of(opened_.begin(), opened_.end(), is_this) && !is_young(map, looked.pid)) {
+      return false;
+    }
+    if (!looked.elsewhere) looked.elsewhere = files_elsewhere(looked.pid);
+    return std::any_of(looked.elsewhere->begin(), looked.elsewhere->end(), is_this);
+  };
+  const bool changes = is_shared ||
+                       std::any_of(looked.open->begin(), looked.open->end(), is_this) ||
+                       may_change_elsewhere();
   if (changes) changing_.push_back({map.inode, map.path});
   return changes;
 }

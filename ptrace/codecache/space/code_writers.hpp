@@ -4,6 +4,7 @@
 /// memory (/proc/PID/mem), and files that lie beneath code.
 
 #include <cstdint>
+#include <ctime>
 #include <deque>
 #include <optional>
 #include <set>
@@ -29,8 +30,9 @@ class CodeWriters {
 
   /// The process is about to run translated code: looks at what it has open already.
   void look_at_files_of(Process& process);
-  /// Thread `tid` of a process has opened the descriptor.
-  void note_opened(pid_t tid, int fd);
+  /// Thread `tid` of a process has opened the descriptor. `truncated`: and has made the file empty,
+  /// for which it need not be open for writing.
+  void note_opened(pid_t tid, int fd, bool truncated);
   /// Whether a process of the tree may have the memory of one of them open for writing. From then
   /// on it stays so: every write to a file is looked at.
   [[nodiscard]] bool watches_writes() const { return watches_writes_; }
@@ -40,11 +42,17 @@ class CodeWriters {
   /// The process of the tree that has a thread of that id; nullptr if none has.
   [[nodiscard]] Process* find(pid_t id) const;
 
+  struct File {
+    std::uint64_t inode = 0;
+    std::string path;
+  };
   /// A process whose mappings are looked at.
   struct Looked {
     pid_t pid = 0;
     const std::vector<MapEntry>& maps;               ///< All of them.
     std::optional<std::vector<OpenFile>> open = {};  ///< For writing, once that has been asked.
+    /// What other processes may write, once that has been asked.
+    std::optional<std::vector<File>> elsewhere = {};
   };
   /// Whether the file of a private mapping may change while it is mapped.
   /// @param is_new  It was not mapped when the process was looked at last.
@@ -54,18 +62,18 @@ class CodeWriters {
   [[nodiscard]] bool is_let_go(const MapEntry& map) const;
 
  private:
-  struct File {
-    std::uint64_t inode = 0;
-    std::string path;
-  };
   static bool is_same(const File& file, const MapEntry& map);
   void note_file(const OpenFile& file);
   void watch_writes();
-  [[nodiscard]] bool is_open_elsewhere(const MapEntry& map, pid_t but) const;
+  /// Files that other processes have open for writing, or mapped shared.
+  [[nodiscard]] std::vector<File> files_elsewhere(pid_t but) const;
+  /// Whether the file may have been made by a process of the tree, which is not looked at then.
+  [[nodiscard]] bool is_young(const MapEntry& map, pid_t pid) const;
 
   std::vector<Process*> processes_;
   std::vector<File> changing_;  ///< Lie beneath code, and are or were open for writing.
   std::deque<File> opened_;     ///< For writing, lately; beneath nobody's code by then.
+  std::time_t begin_ = std::time(nullptr);
   bool watches_writes_ = false;
 };
 

@@ -22,6 +22,7 @@ using translate::CallCheck;
 using translate::Policy;
 using translate::PolicyRange;
 
+constexpr long kPidfdGetfd = 438;      // SYS_pidfd_getfd
 constexpr long kProcessMadvise = 440;  // SYS_process_madvise
 
 constexpr std::array kInline{
@@ -227,6 +228,12 @@ bool may_open_existing_to_write(std::uint64_t flags) {
   return (flags & O_ACCMODE) != O_RDONLY && (flags & kMakesIt) != kMakesIt;
 }
 
+/// By the second byte of open()'s flags. A file may be made empty without being open for writing.
+bool may_truncate(std::uint64_t flags) {
+  constexpr std::uint64_t kByteBits = 8;
+  return (flags << kByteBits & O_TRUNC) != 0;
+}
+
 void store(std::uint64_t& where, std::uint64_t value) {
   __atomic_store_n(&where, value, __ATOMIC_RELEASE);
 }
@@ -320,11 +327,13 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   const auto flags = part(Policy::kMapFlags, 256);
   const auto segv = part(Policy::kSegvBit, 256);
   const auto open = part(Policy::kOpenFlags, 256);
+  const auto truncate = part(Policy::kOpenFlags2, 256);
   for (std::size_t i = 0; i < protections.size(); ++i) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
     open[i] = may_open_existing_to_write(i) ? 1 : 0;
+    truncate[i] = may_truncate(i) ? 1 : 0;
   }
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
@@ -402,12 +411,15 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
     case kProcessMadvise:
     case SYS_personality:
     case SYS_arch_prctl:
-    case SYS_truncate:  // of a file that may lie beneath code
       return SyscallEffect::kMappings;
+    case SYS_truncate:
+      return SyscallEffect::kTruncates;
     case SYS_open:
     case SYS_openat:
     case SYS_openat2:
     case SYS_creat:
+    case SYS_open_by_handle_at:
+    case kPidfdGetfd:
       return SyscallEffect::kOpens;
     case SYS_write:
     case SYS_pwrite64:

@@ -33,7 +33,8 @@ enum class SyscallEffect : unsigned char {
   kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
   kAddressLimit,  ///< Bounds how much may be mapped, or asks for the bound.
   kLocksAll,      ///< Locks all memory that is mapped.
-  kOpens,         ///< May open a file for writing.
+  kOpens,         ///< May open a file for writing, or make it empty.
+  kTruncates,     ///< Changes the length of a file that may lie beneath code of any process.
   kWrites,        ///< Writes to an open file.
   kTraces,        ///< Asks for a process to be traced by another one than us.
   kWritesMemory,  ///< Writes another process's memory, or the caller's.

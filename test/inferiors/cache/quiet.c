@@ -2,7 +2,9 @@
 // and then it is. The argument says how; a second one that the memory is a file's.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -251,6 +253,57 @@ static void with_mappings(void) {
   number(code, 6);
 }
 
+static sigjmp_buf before;
+static void on_no_page(int signal) {
+  siglongjmp(before, signal);
+}
+
+static int is_gone(void) {
+  if (sigsetjmp(before, 1) != 0) return 1;
+  call(code);
+  return 0;
+}
+
+enum { kStays, kByDescriptor, kByPath, kAsItIsOpened, kAsItIsOpenedToRead, kHows };
+
+// A private mapping keeps copies of what it has written, until somebody makes the file shorter.
+static void open_again(const char* path, int how) {
+  if (how == kByPath) truncate(path, 0);
+  const int flags = how == kAsItIsOpened         ? O_RDWR | O_TRUNC
+                    : how == kAsItIsOpenedToRead ? O_RDONLY | O_TRUNC
+                                                 : O_RDWR;
+  int file = open(path, flags);
+  if (how == kByDescriptor && ftruncate(file, 0) != 0) exit(2);
+  if (how != kStays) expect(is_gone(), __LINE__);
+  if (how == kAsItIsOpenedToRead) {
+    close(file);
+    file = open(path, O_RDWR);
+  }
+  const int old = how == kStays ? call(code) : -1;
+  for (int i = 0; i < 3; ++i) {
+    uint8_t image[kPage] = {0};
+    write_constant(image, 1000 * how + i);
+    if (pwrite(file, image, sizeof image, 0) != sizeof image) exit(2);
+    expect(call(code) == (how == kStays ? old : 1000 * how + i), __LINE__);
+  }
+  close(file);
+}
+
+static void reopened(void) {
+  signal(SIGBUS, on_no_page);
+  char path[] = "/tmp/quiet_XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0 || ftruncate(file, kPage) != 0) exit(2);
+  if (mmap(code, kPage, kAll, MAP_PRIVATE | MAP_FIXED, file, 0) != code) exit(2);
+  close(file);
+  for (int how = 0; how < kHows; ++how) {
+    write_constant(code, how);
+    warm(code, how);
+    open_again(path, how);
+  }
+  unlink(path);
+}
+
 static void no_signal(int signal) {
   (void)signal;
 }
@@ -281,6 +334,7 @@ int main(int argc, char** argv) {
   if (strcmp(kind, "thread") == 0) by_thread();
   if (strcmp(kind, "signals") == 0) with_signals();
   if (strcmp(kind, "mappings") == 0) with_mappings();
+  if (strcmp(kind, "reopened") == 0) reopened();
   printf("%s %s\n", kind, wrong ? "wrong" : "right");
   return wrong != 0;
 }

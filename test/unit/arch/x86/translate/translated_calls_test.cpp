@@ -172,6 +172,17 @@ TEST_F(TranslatedCalls, OpenFilesButNotForWritingWhatIsThere) {
   }
 }
 
+TEST_F(TranslatedCalls, OpenFilesButDoNotMakeThemEmpty) {
+  auto flags = run_.policy().subspan(static_cast<std::size_t>(Policy::kOpenFlags2), 256);
+  flags[O_TRUNC >> 8U] = 1;
+  for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{O_CREAT}, 1UL << 40U}) {
+    EXPECT_TRUE(makes(CallCheck::kOpen, 0x5000, O_APPEND | more));
+    EXPECT_FALSE(makes(CallCheck::kOpen, 0x5000, O_TRUNC | more));
+    EXPECT_TRUE(makes(CallCheck::kOpenAt, O_TRUNC, O_TRUNC, 0, O_NONBLOCK | more));
+    EXPECT_FALSE(makes(CallCheck::kOpenAt, 3, 0x5000, 0, O_TRUNC | more));
+  }
+}
+
 TEST_F(TranslatedCalls, WriteToFilesThatNobodyWatches) {
   auto files = run_.policy().subspan(static_cast<std::size_t>(Policy::kWatchedFiles), 256);
   files[3] = 1;
