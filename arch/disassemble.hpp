@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Instructions as text, for people.
+/// Disassembles instructions for people.
 
 #include <cstdint>
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace backtrail::arch {
 
-/// The instruction at `pc` in AT&T's syntax, which is gdb's default; `bytes` start there. Bytes
-/// that the disassembler does not know stand as ".byte ..."; no bytes give an empty text.
+/// Returns the instruction at `pc` in AT&T syntax, gdb's default. `bytes` begin at `pc`. Unknown
+/// bytes become ".byte ..."; without bytes the text is empty.
 [[nodiscard]] std::string disassemble(Isa isa, TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::arch

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What a trace needs to know of one instruction: its length, and where control goes after it.
+/// The facts of one instruction that a trace needs: its length, and where control goes next.
 
 #include <cstdint>
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace backtrail::arch {
 
-/// How an instruction leaves itself. The classes are those that Intel PT tells apart
-/// (SDM vol. 3, "Change of Flow Instruction Tracing", table of COFI types).
+/// How control leaves an instruction. The classes are those of Intel PT (SDM vol. 3, "Change of
+/// Flow Instruction Tracing", table of COFI types).
 enum class InsnKind : std::uint8_t {
   kOther,            ///< Falls through.
-  kConditionalJump,  ///< Jcc, LOOP*, JRCXZ and the like: falls through, or goes to `target`.
+  kConditionalJump,  ///< Jcc, LOOP*, JRCXZ and others: falls through or goes to `target`.
   kJump,             ///< Direct unconditional jump to `target`.
   kIndirectJump,
   kCall,  ///< Direct near call to `target`.
   kIndirectCall,
   kReturn,       ///< Near return.
-  kSystemCall,   ///< SYSCALL, SYSENTER, INT 0x80: comes back behind itself, as a rule.
+  kSystemCall,   ///< SYSCALL, SYSENTER, INT 0x80: normally returns to the next instruction.
   kFarTransfer,  ///< Far jump, call or return, INT n, INT3, INTO, IRET, SYSRET, ...
 };
 
@@ -28,23 +28,23 @@ enum class InsnKind : std::uint8_t {
 inline constexpr std::size_t kMaxInsnBytes = 15;
 
 struct InsnFacts {
-  std::uint8_t length = 0;  ///< In bytes; 0 when the bytes are no instruction (or are too few).
+  std::uint8_t length = 0;  ///< In bytes; 0 if the bytes are no instruction, or too few.
   InsnKind kind = InsnKind::kOther;
-  /// A string instruction with a REP prefix: under single-step it traps after every iteration with
-  /// pc unchanged, which is no branch.
+  /// A string instruction with a REP prefix. A single step traps after every iteration with pc
+  /// unchanged, which is no branch.
   bool repeats = false;
-  /// Pushes the flags (PUSHF*): under single-step the pushed image has TF set.
+  /// Pushes the flags (PUSHF*). In a single step the pushed image has TF set.
   bool pushes_flags = false;
-  TraceeAddr target;  ///< Of direct jumps and calls, taken; else 0.
+  TraceeAddr target;  ///< Target of a direct jump or call if taken; otherwise 0.
 
   [[nodiscard]] bool known() const { return length != 0; }
-  /// Ends a block whenever it is executed, or may do so (conditional).
+  /// Returns true if the instruction ends a block, always or conditionally.
   [[nodiscard]] bool is_branch() const { return kind != InsnKind::kOther; }
 };
 
-/// Decodes the instruction at `pc`. `bytes` start at pc; at most kMaxInsnBytes of them are used.
-/// Never fails: bytes that are no instruction give length 0. Instructions newer than Capstone are
-/// decoded by a second decoder. Thread-safe.
+/// Decodes the instruction at `pc`. `bytes` begin at `pc`; at most kMaxInsnBytes are used. Bytes
+/// that are no instruction give length 0. A second decoder handles instructions that Capstone does
+/// not know. Thread-safe.
 [[nodiscard]] InsnFacts decode_insn(Isa isa, TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::arch

@@ -1,32 +1,32 @@
-# Tests that leave a crash file when they crash.
+# CMake module: tests that leave a crash file when they crash.
 #
 #   find_package(Backtrail REQUIRED)     # or: include(Backtrail), with its folder in CMAKE_MODULE_PATH
 #   backtrail_record_tests(my_tests more_tests OUTPUT "${CMAKE_BINARY_DIR}/crashes")
 #
 # Runs these targets under `backtrail record` wherever CTest runs them by name:
-# add_test(NAME ... COMMAND my_tests ...) and gtest_discover_tests(my_tests). Not wrapped are
-# add_test(name my_tests), commands with $<TARGET_FILE:my_tests>, scripts: put
+# add_test(NAME ... COMMAND my_tests ...) and gtest_discover_tests(my_tests). It does not wrap
+# add_test(name my_tests), commands with $<TARGET_FILE:my_tests>, or scripts: put
 # ${BACKTRAIL_RECORD} before the command there.
 #
 #   OUTPUT   folder of the crash files, below the current binary folder where it is relative; default
 #            ${CMAKE_BINARY_DIR}/backtrail. `backtrail record` makes it.
 #   OPTIONS  further words for `backtrail record`, for example --on signal,sanitizer,timeout=60
 #
-# Before CMake 3.29 the targets' CROSSCOMPILING_EMULATOR is used, which also wraps the program in
-# custom commands of a cross build; later TEST_LAUNCHER. A target that has one already is an error:
-# a program under another CPU's emulator cannot be recorded.
+# Before CMake 3.29 it sets the targets' CROSSCOMPILING_EMULATOR, which also wraps the program in
+# custom commands of a cross build; later it sets TEST_LAUNCHER. A target that already has one is an
+# error: a program under another CPU's emulator cannot be recorded.
 #
-# Variables: BACKTRAIL_EXECUTABLE, the program (cache); BACKTRAIL_RECORD, the words that the last
-# backtrail_record_tests() of this folder or of one above it puts before a command, with its OUTPUT
-# and OPTIONS; before the first one, those of a call without either.
+# Variables: BACKTRAIL_EXECUTABLE (cache) is the program. BACKTRAIL_RECORD holds the words to put
+# before a command: those of the last backtrail_record_tests() of this folder or of a parent folder,
+# with its OUTPUT and OPTIONS; before the first call, those of a call without either.
 #
-# Folders are guarded each for itself: variables do not reach a folder beside this one.
+# Each folder has its own guard, because variables do not reach sibling folders.
 include_guard(DIRECTORY)
 
 find_program(BACKTRAIL_EXECUTABLE backtrail HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin"
              DOC "The backtrail program")
 
-# Sets VARIABLE to the words before a command whose crash files go to FOLDER.
+# Sets VARIABLE to the words to put before a command whose crash files go to FOLDER.
 function(_backtrail_record_words variable folder)
   string(REPLACE "%" "%%" folder "${folder}")
   set(${variable} "${BACKTRAIL_EXECUTABLE}" record -o "${folder}/%e.%p.core" ${ARGN} -- PARENT_SCOPE)

@@ -1,4 +1,4 @@
-# Everything here comes from Debian 12; `./dev setup` installs it.
+# All dependencies come from Debian 12; `./dev setup` installs them.
 find_package(PkgConfig REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(spdlog REQUIRED)
@@ -8,8 +8,8 @@ find_package(CLI11 REQUIRED)
 find_package(pugixml REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(capstone REQUIRED IMPORTED_TARGET capstone)
-# The shared Capstone has a megabyte of pointers that the dynamic linker would relocate at every
-# start. In a program at a fixed address there is nothing to relocate.
+# The shared Capstone has a megabyte of pointers that the dynamic linker relocates at every start.
+# In a program at a fixed address there is nothing to relocate.
 find_library(CAPSTONE_ARCHIVE libcapstone.a)
 if(CAPSTONE_ARCHIVE AND NOT BT_SANITIZE)
   add_library(bt_capstone INTERFACE)
@@ -27,7 +27,7 @@ pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
 pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
-# Each shared library costs every start something, also those that are for some commands only.
+# Each shared library costs time at every start, even if only some commands use it.
 set(bt_archives)
 foreach(name dw elf zstd z lzma bz2)
   find_library(BT_ARCHIVE_${name} lib${name}.a)
@@ -45,7 +45,7 @@ else()
   add_library(bt_zlib INTERFACE)
   target_link_libraries(bt_zlib INTERFACE "${BT_ARCHIVE_z}")
 endif()
-# Of libarchive the tar format is enough: what else it can brings a dozen of libraries.
+# Only libarchive's tar format is needed; its other formats bring a dozen libraries.
 set(bt_tar_archives)
 foreach(name archive acl attr)
   find_library(BT_ARCHIVE_${name} lib${name}.a)
@@ -56,12 +56,12 @@ if(bt_tar_archives MATCHES NOTFOUND OR bt_archives MATCHES NOTFOUND)
 else()
   add_library(bt_libarchive INTERFACE)
   target_include_directories(bt_libarchive SYSTEM INTERFACE ${libarchive_INCLUDE_DIRS})
-  # The last two are for formats that are not linked in at the end.
+  # The last two are for formats that the linker removes in the end.
   target_link_libraries(bt_libarchive INTERFACE ${bt_tar_archives} bt_zstd bt_zlib
                                                 ${BT_ARCHIVE_lzma} ${BT_ARCHIVE_bz2})
   target_link_options(bt_libarchive INTERFACE LINKER:--gc-sections)
 endif()
-# These are loaded by the commands that call them (arch/base/lazy_library.hpp).
+# Commands that call these load them at run time (arch/base/lazy_library.hpp).
 function(bt_soname variable file)
   execute_process(COMMAND "${CMAKE_OBJDUMP}" -p "${file}" OUTPUT_VARIABLE headers)
   if(NOT headers MATCHES "SONAME +([^ \n]+)")
@@ -77,7 +77,7 @@ set_target_properties(libipt::libipt PROPERTIES IMPORTED_LOCATION "${LIBIPT_LIBR
 find_library(ZYDIS_LIBRARY Zydis REQUIRED)
 bt_soname(BT_ZYDIS "${ZYDIS_LIBRARY}")
 bt_soname(BT_LIBIPT "${LIBIPT_LIBRARY}")
-# These are compiled into what uses them (arch/base/compiled_*.cpp), as their headers let us.
+# These are compiled into their users (arch/base/compiled_*.cpp), as their headers allow.
 if(NOT BT_SANITIZE)
   set(BT_COMPILED_LIBRARIES base/compiled_fmt.cpp base/compiled_spdlog.cpp)
 endif()

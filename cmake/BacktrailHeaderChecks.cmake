@@ -1,12 +1,12 @@
-# Every header compiles alone: one generated translation unit for each, that includes it twice.
+# Every header compiles alone: one generated translation unit for each header includes it twice.
 #
-# Most of that time goes into a few headers that most others include. Where headers are precompiled,
-# these are, for those that include them by themselves: that cannot hide what a header forgot,
-# because what it includes stands in front of what it says.
+# Most of that time goes into a few headers that most others include. Headers that include one of
+# these directly may use it precompiled. That cannot hide a missing include, because a header's
+# includes come before its own text.
 set(BT_WIDELY_INCLUDED <functional> <memory> <string> arch/base/address.hpp arch/base/result.hpp)
 
-# bt_widely_included(HEADER OUT): those of BT_WIDELY_INCLUDED that HEADER includes, also through
-# others, joined by '+'; empty when there are none.
+# bt_widely_included(HEADER OUT): the headers of BT_WIDELY_INCLUDED that HEADER includes, directly
+# or through others, joined by '+'; empty if there are none.
 function(bt_widely_included header out)
   get_property(known GLOBAL PROPERTY "bt_widely_included:${header}" SET)
   if(NOT known)
@@ -66,7 +66,7 @@ foreach(checks ${bt_check_targets})
   add_library(${checks} OBJECT ${${checks}_units})
   target_link_libraries(${checks} PRIVATE bt::server Boost::headers GTest::gtest GTest::gmock)
   target_compile_definitions(${checks} PRIVATE BOOST_ASIO_NO_DEPRECATED)
-  # Only whether they compile counts.
+  # The checks are only compiled, so optimisation and debug information would be wasted.
   target_compile_options(${checks} PRIVATE -O0 -g0)
   target_precompile_headers(${checks} PRIVATE ${${checks}_precompiled})
   add_dependencies(bt_header_checks ${checks})

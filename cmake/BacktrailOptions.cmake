@@ -1,6 +1,6 @@
 # Compile and link options, as interface targets.
 
-# Files that are compiled as one text share a namespace, where any name may shadow another file's.
+# Files compiled as one text share a namespace, in which any name may shadow another file's.
 set(BT_SHADOWS -Wshadow)
 if(BT_UNITE)
   set(BT_SHADOWS $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)
@@ -35,7 +35,7 @@ if(BT_FUZZ)
   target_link_options(bt_sanitizers INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# What every target of ours uses: `#include "folder/file.hpp"` from the root, warnings, sanitizers.
+# Common to all targets: `#include "folder/file.hpp"` from the root, warnings, sanitizers.
 add_library(bt_common INTERFACE)
 target_include_directories(bt_common INTERFACE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(bt_common INTERFACE bt_warnings bt_sanitizers)

@@ -1,5 +1,5 @@
-# The target `portable`: a folder, and an archive of it, that runs on Linux distributions with another C
-# library or none of the libraries that are used here. Programs that are recorded use their own.
+# The target `portable`: a folder and its archive, which run on Linux distributions with another C
+# library or without the libraries used here. Recorded programs use their own libraries.
 if(BT_SANITIZE)
   return()
 endif()
@@ -19,7 +19,7 @@ target_link_options(backtrail_launcher PRIVATE -static LINKER:--gc-sections)
 
 set(BT_PORTABLE_FOLDER "${PROJECT_BINARY_DIR}/portable/${BT_PORTABLE_NAME}")
 set(BT_PORTABLE_ARCHIVE "${PROJECT_BINARY_DIR}/${BT_PORTABLE_NAME}.tar.gz")
-# Whose licences go with the program: what is linked in, and what is beside it.
+# Licences that must accompany the program: of libraries linked in, and of those beside it.
 set(linked_in ${bt_archives} ${bt_tar_archives} "${CAPSTONE_ARCHIVE}" "${LIBIBERTY_LIBRARY}")
 add_custom_command(
   OUTPUT "${BT_PORTABLE_ARCHIVE}"

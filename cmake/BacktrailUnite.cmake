@@ -1,10 +1,11 @@
-# Files compiled as one text: most of what a compiler reads of each are headers of libraries.
+# Compiles several files as one text: most of each file's compile time goes into library headers.
 
 # bt_one_text(TARGET GROUP FILES...)
 function(bt_one_text target group)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
-  # g++ takes what is included for a header, whose unnamed namespaces are others elsewhere.
+  # g++ takes the included files for headers, and their unnamed namespaces would differ between
+  # headers' users.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
@@ -29,7 +30,8 @@ function(bt_united_sources folder out)
   set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# bt_unite(FOLDER...): the files of each target, several at a time, as far as their names allow.
+# bt_unite(FOLDER...): joins the files of each target, several at a time, as far as their names
+# allow.
 function(bt_unite)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(lines "")

@@ -1,15 +1,15 @@
-# Run by the target `portable`; what it is given stands in BacktrailPortable.cmake.
+# Script of the target `portable`; BacktrailPortable.cmake sets its variables.
 file(REMOVE_RECURSE "${FOLDER}")
 set(inside "${FOLDER}/lib/backtrail")
 
-# bin/backtrail-gdbserver is the same launcher by another name.
+# bin/backtrail-gdbserver is a link to the same launcher.
 file(INSTALL "${LAUNCHER}" DESTINATION "${FOLDER}/bin" RENAME backtrail USE_SOURCE_PERMISSIONS)
 file(CREATE_LINK backtrail "${FOLDER}/bin/backtrail-gdbserver" SYMBOLIC)
 file(INSTALL "${PROGRAM}" DESTINATION "${inside}" USE_SOURCE_PERMISSIONS)
 execute_process(COMMAND "${STRIP}" "${inside}/backtrail" "${FOLDER}/bin/backtrail"
                 COMMAND_ERROR_IS_FATAL ANY)
 
-# The libraries under the names by which they are asked for.
+# Installs the libraries under the names that programs load them by.
 set(CMAKE_OBJDUMP "${OBJDUMP}")
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${PROGRAM}" LIBRARIES ${LIBRARIES}
      RESOLVED_DEPENDENCIES_VAR dependencies)
@@ -35,7 +35,7 @@ execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --component data
 find_program(DPKG_QUERY dpkg-query)
 if(DPKG_QUERY)
   foreach(file IN LISTS found LINKED_IN)
-    # By the end of its path: packages may say /lib for what lies in /usr/lib.
+    # Matches the end of the path only: a package may list a file of /usr/lib under /lib.
     string(REGEX MATCH "[^/]*/[^/]*$" tail "${file}")
     execute_process(COMMAND "${DPKG_QUERY}" -S "*/${tail}" OUTPUT_VARIABLE owner ERROR_QUIET)
     if(NOT owner MATCHES "^([^:]+):")

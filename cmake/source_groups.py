@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which files may be one translation unit: those whose internal names do not collide.
+"""Groups files that may be one translation unit: their internal names do not collide.
 
 usage: source_groups.py MOST < FILES
 
@@ -12,9 +12,9 @@ import sys
 
 
 def internal_names(path):
-    """What a file defines for itself, by name: an alias with its text, else its path.
+    """Returns a file's internal names: an alias maps to its text, any other name to the file's path.
 
-    clang-format puts what a namespace holds into the first column.
+    Relies on clang-format, which starts a namespace's contents in the first column.
     """
     names, unnamed = {}, False
     with open(path, encoding="utf-8") as text:

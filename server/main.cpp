@@ -1,4 +1,4 @@
-// backtrail, and backtrail-gdbserver: one program, two command lines.
+// Main program of backtrail and backtrail-gdbserver: one program, two command lines.
 
 #include <csignal>
 #include <cstdio>
@@ -49,12 +49,12 @@ struct Runner {
 int main(int argc, char** argv) {
   restore_loader_environment(environ);
   if (argc > 0) restore_process_name(argv[0]);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that would be too large is an error (EFBIG)
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the file size limit becomes an error (EFBIG)
   try {
     const std::vector<std::string> arguments(argv, argv + argc);
     return std::visit(Runner{}, parse_command_line(arguments));
   } catch (const std::exception& error) {
-    // Only start-up and the lack of memory or descriptors throw.
+    // Only failures of start-up and a lack of memory or descriptors throw.
     fmt::print(stderr, "backtrail: {}\nExiting\n", error.what());
     return 1;
   }

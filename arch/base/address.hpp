@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// Addresses that cannot be confused: an address in a traced program is not a host pointer.
+/// Addresses as a type of their own, so that an address in a traced program is not taken for a host
+/// pointer.
 
 #include <compare>
 #include <cstdint>
@@ -30,7 +31,7 @@ class TraceeAddr {
   friend constexpr TraceeAddr operator-(TraceeAddr a, std::uint64_t bytes) {
     return TraceeAddr{a.value_ - bytes};
   }
-  /// Distance in bytes, modulo 2^64.
+  /// Returns the distance in bytes, modulo 2^64.
   friend constexpr std::uint64_t operator-(TraceeAddr a, TraceeAddr b) {
     return a.value_ - b.value_;
   }

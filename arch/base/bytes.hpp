@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Numbers in byte buffers, little endian, at any alignment.
+/// Loads and stores little-endian numbers in byte buffers, at any alignment.
 
 #include <concepts>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace backtrail {
 
-/// The number at `at`, which must lie in the buffer as a whole.
+/// Returns the number at `at`. The buffer must contain all of its bytes.
 template <std::unsigned_integral T>
 [[nodiscard]] inline T load_le(const std::uint8_t* at) {
   T value{};

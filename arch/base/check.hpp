@@ -1,11 +1,12 @@
 #pragma once
 /// @file
-/// Assertions about our own code, on in every build. What a client, the kernel or a traced
-/// program does never reaches one.
+/// Assertions about Backtrail's own code, enabled in every build. No input from a client, the
+/// kernel or a traced program may fail one.
 
 namespace backtrail {
 
-/// Called once before a failed check aborts: lifts breakpoints, lets threads go. Best effort.
+/// A hook that is called once before a failed check aborts, to remove breakpoints and release
+/// threads. Best effort.
 using EmergencyHook = void (*)() noexcept;
 void set_emergency_hook(EmergencyHook hook) noexcept;
 

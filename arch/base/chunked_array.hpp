@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// An array that grows without moving what is in it: nothing is copied, and no memory is taken but
-/// what is used.
+/// An array that grows without moving its elements or reserving memory for more than a chunk.
 
 #include <bit>
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace backtrail {
 template <typename T>
 class ChunkedArray {
  public:
-  /// Elements that one piece can have at most.
+  /// Most elements in one piece.
   static constexpr std::size_t kChunk = std::bit_floor((std::size_t{64} << 10U) / sizeof(T));
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -29,7 +28,8 @@ class ChunkedArray {
     chunks_.back().push_back(value);
     ++size_;
   }
-  /// Puts them there in one piece, behind empty elements if need be; the index of the first.
+  /// Appends `values` in one piece, after empty elements if the chunk lacks room. Returns the index
+  /// of the first. values.size() must be at most kChunk.
   std::size_t append(std::span<const T> values) {
     BT_CHECK(values.size() <= kChunk);
     if (size_ % kChunk + values.size() > kChunk) {
@@ -42,12 +42,12 @@ class ChunkedArray {
     size_ += values.size();
     return first;
   }
-  /// Elements that were appended in one piece.
+  /// Returns elements that were appended in one piece.
   [[nodiscard]] std::span<const T> piece(std::size_t first, std::size_t count) const {
     if (count == 0) return {};
     return std::span{chunks_[first / kChunk]}.subspan(first % kChunk, count);
   }
-  /// All of it, in order.
+  /// Returns all elements, in order.
   [[nodiscard]] std::vector<std::span<const T>> pieces() const {
     return {chunks_.begin(), chunks_.end()};
   }

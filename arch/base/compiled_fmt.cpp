@@ -1,5 +1,5 @@
-// fmt as part of the program. Debian has it as a shared library only; its headers hold all of it.
-// What they declare as instantiated elsewhere and we use is instantiated here.
+// Compiles fmt into the program: Debian has it only as a shared library, but its headers contain
+// everything. Instantiates the templates that the headers declare as extern and the program uses.
 
 #include <fmt/format-inl.h>
 

@@ -1,4 +1,5 @@
-// spdlog as part of the program, as far as it is used, for the same reason.
+// Compiles the parts of spdlog that are used into the program, because Debian has it only as a
+// shared library.
 
 #include <mutex>
 

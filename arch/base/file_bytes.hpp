@@ -11,7 +11,7 @@
 
 namespace backtrail {
 
-/// All bytes of a file, a pipe too. Errors: errno's.
+/// Reads all bytes of a file or pipe. Errors: errno values.
 [[nodiscard]] inline Result<std::vector<std::uint8_t>> file_bytes(const std::string& path) {
   constexpr std::size_t kPiece = 1U << 20U;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rbe"),

@@ -10,7 +10,7 @@
 namespace backtrail {
 namespace {
 
-/// Debian's name for the package that has a library (Debian Policy, 8.1).
+/// Returns Debian's name of the package that contains a library (Debian Policy, 8.1).
 std::string package_of(std::string_view library) {
   const std::size_t end = library.find(".so.");
   if (end == std::string_view::npos) return std::string{library};
@@ -27,7 +27,7 @@ std::string package_of(std::string_view library) {
 }  // namespace
 
 void* lazy_function(const char* library, const char* name) {
-  // It stays loaded: whoever has asked for one function of it asks for more.
+  // The library stays loaded, because more of its functions will be needed.
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   void* const found = handle == nullptr ? nullptr : ::dlsym(handle, name);
   if (found != nullptr) return found;

@@ -1,15 +1,16 @@
 #pragma once
 /// @file
-/// Shared libraries that are loaded when the first of their functions is called: each would cost
-/// every start of every command a tenth of a millisecond and more.
+/// Loads shared libraries when one of their functions is first called. Loading a library at start
+/// would cost every command a tenth of a millisecond or more.
 ///
-/// A stub has the name and the type of the library's function and is linked in its stead:
+/// A stub with the name and type of the library's function is linked in its place:
 ///
 ///     int read_it(file* from) { return call_lazily<&read_it>("libfile.so.1", "read_it", from); }
 
 namespace backtrail {
 
-/// The library's function. Throws std::runtime_error, with the linker's words, when there is none.
+/// Returns the library's function. Throws std::runtime_error with the linker's message if there is
+/// none.
 [[nodiscard]] void* lazy_function(const char* library, const char* name);
 
 template <auto kStub, typename... Arguments>

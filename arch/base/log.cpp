@@ -17,7 +17,7 @@ constinit std::array<Logger, 5> all{Logger{"arch"}, Logger{"decoder"}, Logger{"p
 
 constinit std::atomic<std::uint64_t> error_count{0};
 
-/// Where all of them write to.
+/// Returns the sink that all loggers write to.
 std::shared_ptr<spdlog::sinks::sink>& sink() {
   static std::shared_ptr<spdlog::sinks::sink> instance =
       std::make_shared<spdlog::sinks::stderr_sink_mt>();

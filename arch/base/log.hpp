@@ -1,7 +1,8 @@
 #pragma once
 /// @file
-/// Logging by module: `log::ptrace().debug("tid={} op={}", tid, op)`. spdlog writes; here is only
-/// what decides, so that a file that logs compiles, and a program that does not starts, in no time.
+/// Logging by module: `log::ptrace().debug("tid={} op={}", tid, op)`. spdlog does the writing. This
+/// header only decides whether to write, so that files that log compile fast, and programs that do
+/// not log start fast.
 
 #include <atomic>
 #include <cstdint>
@@ -63,18 +64,19 @@ class Logger {
   std::atomic<Level> level_{Level::kWarn};
 };
 
-/// Loggers, one a folder and one for packets. Everything is off below `warn` until configured.
+/// The loggers: one for each folder, and one for packets. Levels below `warn` are off until
+/// configured.
 Logger& arch();
 Logger& decoder();
 Logger& ptrace();
 Logger& server();
 Logger& rsp();
 
-/// How many messages of level `error` there have been, written or not.
+/// Returns the number of messages of level `error`, written or not.
 [[nodiscard]] std::uint64_t errors();
 
-/// Applies "LEVEL" or "module:level,module:level" (levels: error warn info debug trace off).
-/// Error kInvalidArgument when a module or level is unknown.
+/// Applies "LEVEL" or "module:level,module:level" (levels: error warn info debug trace off). Error
+/// kInvalidArgument: unknown module or level.
 Result<void> configure(std::string_view specification);
 
 /// Sends all logging to a file instead of stderr.

@@ -1,12 +1,12 @@
 #pragma once
 /// @file
-/// Characters that mean something in HTML and XML.
+/// Escapes characters that have a meaning in HTML and XML.
 
 #include <string_view>
 
 namespace backtrail {
 
-/// What stands for `c` in text and in quoted values; empty: it stands for itself.
+/// Returns the entity for `c` in text and quoted values; empty if `c` needs none.
 [[nodiscard]] constexpr std::string_view entity_of(char c) {
   switch (c) {
     case '&':

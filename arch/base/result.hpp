@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// Result<T>: a value or an Error. The interface is std::expected's, for a later swap.
+/// Result<T>: a value or an Error. The interface follows std::expected, to allow a later
+/// replacement.
 
 #include <utility>
 
@@ -17,7 +18,7 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
   // tl::unexpected converts, so that `return fail(...)` works for every T.
 };
 
-/// The failed Result of any type.
+/// Makes a failed Result of any type.
 [[nodiscard]] inline tl::unexpected<Error> fail(Error e) {
   return tl::unexpected<Error>{e};
 }
@@ -35,7 +36,7 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
 #define BT_CONCAT_INNER(a, b) a##b
 #define BT_CONCAT(a, b) BT_CONCAT_INNER(a, b)
 
-// NOLINTBEGIN(bugprone-macro-parentheses): declarations take no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot be put in parentheses.
 /// `BT_TRY(auto x, f());` declares x from the value of f(), or returns its error.
 #define BT_TRY(declaration, expression) \
   BT_TRY_IMPL(BT_CONCAT(bt_result_, __LINE__), declaration, expression)
@@ -45,7 +46,7 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
   declaration = std::move(*temporary)
 // NOLINTEND(bugprone-macro-parentheses)
 
-/// `BT_CHECKED(f());` returns the error of f(), if there is one.
+/// `BT_CHECKED(f());` returns the error of f() if it fails.
 #define BT_CHECKED(expression)                                        \
   do {                                                                \
     if (auto bt_result = (expression); !bt_result)                    \

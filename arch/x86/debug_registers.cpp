@@ -6,8 +6,8 @@
 namespace backtrail::arch::x86 {
 namespace {
 
-// DR7: bit 2i enables slot i for the task (bit 2i+1 globally, unused); bits 16+4i.. hold what to
-// stop at (two bits) and how many bytes (two bits).
+// DR7: bit 2i enables slot i for the task (bit 2i+1 globally, unused). Bits from 16+4i on hold the
+// access type (two bits) and the length (two bits).
 constexpr unsigned kFieldsAt = 16;
 constexpr unsigned kFieldBits = 4;
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t field(std::size_t slot, std::uint64_t value) {
   return value << (kFieldsAt + kFieldBits * slot);
 }
 
-/// LEN of DR7: 8 bytes came later and took the code between 2 and 4.
+/// Returns the LEN code of DR7. 8 bytes were added later and got the code between 2 and 4.
 constexpr std::uint64_t length_code(std::uint64_t bytes) {
   switch (bytes) {
     case 2:
@@ -40,7 +40,8 @@ constexpr std::uint64_t field_value(std::uint64_t bytes, DebugAccess access) {
   return static_cast<std::uint64_t>(access) | (length_code(bytes) << 2);
 }
 
-/// The longest naturally aligned piece at the start of [address, address + length).
+/// Returns the length of the longest naturally aligned piece at the start of [address, address +
+/// length).
 std::uint64_t first_piece(std::uint64_t address, std::uint64_t length) {
   std::uint64_t bytes = 8;
   while (bytes > length || address % bytes != 0) bytes /= 2;

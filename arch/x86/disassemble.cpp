@@ -13,7 +13,7 @@
 namespace backtrail::arch {
 namespace {
 
-/// Empty: Capstone knows no instruction of that length there.
+/// Returns Capstone's text; empty if it knows no instruction of that length there.
 std::string capstone_text(Isa isa, TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   csh handle = 0;
   const cs_mode mode = isa == Isa::kI386 ? CS_MODE_32 : CS_MODE_64;

@@ -14,10 +14,10 @@ constexpr std::array<UserReg, 17> kAmd64Order{kRax, kRdx, kRcx, kRbx, kRsi, kRdi
                                               kR9,  kR10, kR11, kR12, kR13, kR14, kR15, kRip};
 constexpr std::array<UserReg, 9> kI386Order{kRax, kRcx, kRdx, kRbx, kRsp, kRbp, kRsi, kRdi, kRip};
 
-/// struct sigcontext (x86-64, <asm/sigcontext.h>) from its begin on.
+/// Registers of struct sigcontext in order (x86-64, <asm/sigcontext.h>).
 constexpr std::array<UserReg, 17> kSignalOrder{kR8,  kR9,  kR10, kR11, kR12, kR13, kR14, kR15, kRdi,
                                                kRsi, kRbp, kRbx, kRdx, kRax, kRcx, kRsp, kRip};
-/// uc_flags, uc_link and uc_stack stand before it.
+/// uc_flags, uc_link and uc_stack precede it.
 constexpr std::size_t kSignalContextOffset = 40;
 
 }  // namespace

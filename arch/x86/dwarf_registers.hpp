@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// DWARF's numbers of general registers, for unwinding.
+/// DWARF register numbers, for unwinding.
 
 #include <cstdint>
 #include <span>
@@ -12,10 +12,9 @@
 
 namespace backtrail::arch::x86 {
 
-/// A thread's general registers by DWARF number. The last one is the pc, which DWARF calls the
-/// return address column.
-/// Source: System V ABI, AMD64 supplement, "DWARF Register Number Mapping"; i386 supplement, the
-/// table of the same name.
+/// A thread's general registers, indexed by DWARF number. The last one is the pc, DWARF's return
+/// address column. Source: System V ABI, AMD64 and i386 supplements, "DWARF Register Number
+/// Mapping".
 struct DwarfRegisters {
   Isa isa = Isa::kAmd64;
   std::vector<std::uint64_t> values;
@@ -28,12 +27,11 @@ struct DwarfRegisters {
 
 [[nodiscard]] DwarfRegisters dwarf_registers(const UserRegs& user, Isa isa);
 
-/// The registers that a signal interrupted, if `code` is glibc's, musl's or Go's way back from a
-/// handler on amd64: for such code that has no unwind information.
-/// @param code   The bytes from the pc on.
-/// @param frame  The bytes from the stack pointer on (struct ucontext); kSignalContextBytes of them
-///               are enough.
-/// @return Empty values if it is none.
+/// Returns the registers that a signal interrupted, if `code` is the handler return code of glibc,
+/// musl or Go on amd64; otherwise empty values. Meant for such code without
+/// unwind information.
+/// @param code   The bytes at the pc.
+/// @param frame  The bytes at the stack pointer (struct ucontext), at least kSignalContextBytes.
 inline constexpr std::size_t kSignalContextBytes = 40 + 17 * 8;
 [[nodiscard]] DwarfRegisters interrupted_registers(Isa isa, std::span<const std::uint8_t> code,
                                                    std::span<const std::uint8_t> frame);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One register as gdb knows it.
+/// A register as gdb describes it.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace backtrail::arch::x86 {
 
-/// One register in gdb's numbering.
+/// A register in gdb's numbering.
 struct GdbRegister {
   std::string name;        ///< "rip", "ymm0h", ...
   std::uint32_t bits = 0;  ///< Size on the wire.

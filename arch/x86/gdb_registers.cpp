@@ -24,9 +24,9 @@ std::uint64_t load(std::span<const std::uint8_t> bytes) {
   return value;
 }
 
-/// The kernel's word after gdb has set its low `bytes`. The kernel decides on the restart of an
-/// interrupted system call by eax and orig_eax as signed numbers: "-1" and error codes of a 32-bit
-/// program must stay negative in 64 bits. Everything else is unsigned.
+/// Returns the kernel's 64-bit word for a register of which gdb set the low `bytes`. The kernel
+/// compares eax and orig_eax as signed numbers to decide on restarting a system call, so negative
+/// values of a 32-bit program must stay negative. Other registers are zero-extended.
 std::uint64_t user_word(UserReg reg, std::uint64_t value, std::size_t bytes) {
   if (bytes >= 8) return value;
   const bool is_signed = reg == UserReg::kRax || reg == UserReg::kOrigRax;
@@ -105,8 +105,7 @@ std::vector<std::uint8_t> GdbRegisterSet::to_gdb(const RawRegisters& raw) const 
 }
 
 void GdbRegisterSet::from_gdb(std::span<const std::uint8_t> block, RawRegisters& raw) const {
-  // What gdb saw before: ftag depends on other registers, so compare with the state before any
-  // of the changes.
+  // ftag depends on other registers, so the comparison uses the state before all changes.
   const std::vector<std::uint8_t> before = to_gdb(raw);
   for (std::size_t i = 0; i < registers_.size(); ++i) {
     const GdbRegister& r = registers_[i];

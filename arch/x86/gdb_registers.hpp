@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// gdb's view of the registers: numbers, order, the `g` packet, target.xml.
-/// Source: GDB manual, "i386 Features"; numbering as gdbserver sends it.
+/// gdb's view of the registers: numbers, order, the `g` packet, target.xml. Source: GDB manual,
+/// "i386 Features"; numbered as by gdbserver.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +19,8 @@
 
 namespace backtrail::arch::x86 {
 
-/// The register description of one kind of process on one CPU. Immutable, cheap to share by
-/// reference; built once per (isa, xcr0).
+/// The register description of one kind of process on one CPU. Immutable and shared by reference;
+/// built once for each (isa, xcr0).
 class GdbRegisterSet {
  public:
   GdbRegisterSet(Isa isa, const XsaveLayout& layout);
@@ -28,7 +28,7 @@ class GdbRegisterSet {
   [[nodiscard]] Isa isa() const { return isa_; }
   [[nodiscard]] std::span<const GdbRegister> registers() const { return registers_; }
   [[nodiscard]] std::size_t block_bytes() const { return block_bytes_; }
-  /// Number of the register called `name`.
+  /// Returns the number of the register called `name`; nullopt if there is none.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
   /// Registers sent with every stop reply: rbp rsp rip (ebp esp eip).
   [[nodiscard]] std::span<const std::size_t> expedited() const { return expedited_; }
@@ -37,12 +37,13 @@ class GdbRegisterSet {
   /// The document for qXfer:features:read:target.xml.
   [[nodiscard]] const std::string& target_xml() const { return target_xml_; }
 
-  /// The `g` packet's bytes. Components whose XSTATE_BV bit is clear read as their initial values.
+  /// Returns the bytes of the `g` packet. A component whose XSTATE_BV bit is clear has its initial
+  /// values.
   [[nodiscard]] std::vector<std::uint8_t> to_gdb(const RawRegisters& raw) const;
-  /// Applies `g`-ordered bytes to `raw`; a shorter block sets the registers it covers. Sets the
-  /// XSTATE_BV bits of the components it changes; leaves components that gdb did not change alone.
+  /// Applies bytes in `g` order to `raw`; a shorter block sets the registers it covers. Sets the
+  /// XSTATE_BV bits of components that change, and leaves unchanged components alone.
   void from_gdb(std::span<const std::uint8_t> block, RawRegisters& raw) const;
-  /// One register's bytes. Error kInvalidArgument for an unknown number or wrong size.
+  /// Returns one register's bytes. Error kInvalidArgument: unknown number or wrong size.
   Result<std::vector<std::uint8_t>> read_one(std::size_t number, const RawRegisters& raw) const;
   Result<void> write_one(std::size_t number, std::span<const std::uint8_t> value,
                          RawRegisters& raw) const;

@@ -5,7 +5,7 @@
 namespace backtrail::arch::x86 {
 namespace {
 
-/// One handle and one instruction buffer. A handle may not be shared by threads.
+/// A handle with an instruction buffer. Threads must not share a handle.
 class Engine {
  public:
   explicit Engine(cs_mode mode) {
@@ -36,7 +36,8 @@ class Engine {
   cs_insn* insn_ = nullptr;
 };
 
-/// Prefixes that select instructions in the 0F maps; with 67 Capstone also takes wrong ones.
+/// Returns true for prefixes that select instructions in the 0F maps, and for 67, with which
+/// Capstone accepts invalid ones.
 bool has_selecting_prefix(const Opcode& opcode) {
   return opcode.operand_size || opcode.address_size || opcode.repeat || opcode.repeat_not_equal;
 }
@@ -53,22 +54,22 @@ std::uint8_t capstone_length(Isa isa, std::span<const std::uint8_t> bytes) {
 }
 
 bool capstone_is_wrong_about(const Opcode& opcode) {
-  if (opcode.lock) return true;  // Accepts instructions that LOCK makes illegal.
+  if (opcode.lock) return true;  // Capstone accepts instructions that LOCK makes illegal.
   switch (opcode.map) {
     case OpcodeMap::kPrimary:
-      // Wrong immediates: RET imm16 with REX.W, PUSH imm16 with F2 or F3. Accepted although they
-      // are no instructions: MOV to CS, MOV with segment registers 6 and 7.
+      // Wrong immediates: RET imm16 with REX.W, PUSH imm16 with F2 or F3. Accepted but invalid: MOV
+      // to CS, MOV with segment registers 6 and 7.
       return opcode.byte == 0xc2 || (opcode.byte == 0x68 && opcode.operand_size) ||
              opcode.byte == 0x8c || opcode.byte == 0x8e;
     case OpcodeMap::kSecondary:
-      // UD0 and UD1 have a ModRM byte. A prefix that selects no instruction is ignored (66 0F 53
-      // is taken for 0F 53, where the CPU raises #UD), and one that does in some order, too: EXTRQ
+      // UD0 and UD1 lack their ModRM byte. Prefixes are ignored if they select no instruction (66
+      // 0F 53 becomes 0F 53, where the CPU raises #UD), and in some orders even if they do: EXTRQ
       // and INSERTQ lose their two immediates.
       return opcode.byte == 0xff || opcode.byte == 0xb9 || has_selecting_prefix(opcode);
     case OpcodeMap::kTertiary:
       return has_selecting_prefix(opcode);
     case OpcodeMap::kVector:
-      return true;  // Knows AVX only, and gives some EVEX encodings a wrong length.
+      return true;  // Capstone knows AVX only, and returns wrong lengths for some EVEX encodings.
   }
   return false;
 }

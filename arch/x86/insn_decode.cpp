@@ -9,7 +9,7 @@
 namespace backtrail::arch::x86 {
 namespace {
 
-/// The displacement, sign-extended. `bytes` are those of the displacement alone.
+/// Returns the sign-extended displacement. `bytes` contain only the displacement.
 std::uint64_t displacement(std::span<const std::uint8_t> bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
@@ -42,7 +42,7 @@ InsnFacts decode(Isa isa, NearBranchRule rule, TraceeAddr pc, std::span<const st
   if (!opcode) return {};
   InsnFacts facts = classify(*opcode, opcode->modrm);
 
-  // The disassemblers disagree on the size of these (each follows one vendor), so it is found here.
+  // The disassemblers disagree on the size of these, because each follows one vendor.
   const std::optional<DirectBranch> branch = direct_branch(isa, rule, *opcode);
   if (branch && !opcode->lock) {
     if (branch->length > bytes.size()) return {};

@@ -16,7 +16,7 @@ ZydisDecoder make_decoder(Isa isa, NearBranchRule rule) {
   }
   ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES,
                          rule == NearBranchRule::kAmd ? ZYAN_TRUE : ZYAN_FALSE);
-  // Without MPX (every CPU and kernel of today) 0F 1A and 0F 1B are NOPs with any operand.
+  // Without MPX, as on every present CPU and kernel, 0F 1A and 0F 1B are NOPs with any operand.
   ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
   return decoder;
 }

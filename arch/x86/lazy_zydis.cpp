@@ -1,4 +1,4 @@
-// Zydis, as far as it is called: who runs translations that were kept needs none of it.
+// Loads Zydis's functions on first use: a run from the persistent cache needs none of them.
 
 #include <Zydis/Zydis.h>
 

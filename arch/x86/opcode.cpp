@@ -3,7 +3,7 @@
 namespace backtrail::arch::x86 {
 namespace {
 
-/// Takes one legacy prefix into `opcode`; false when the byte is none.
+/// Takes a legacy prefix into `opcode`. Returns false if the byte is none.
 bool take_legacy_prefix(std::uint8_t byte, Opcode& opcode) {
   switch (byte) {
     case 0x66:
@@ -17,7 +17,7 @@ bool take_legacy_prefix(std::uint8_t byte, Opcode& opcode) {
       return true;
     case 0xf2:
       opcode.repeat_not_equal = true;
-      opcode.repeat = false;  // The last of the two counts.
+      opcode.repeat = false;  // The last of F2 and F3 is in effect.
       return true;
     case 0xf3:
       opcode.repeat = true;
@@ -36,7 +36,8 @@ bool take_legacy_prefix(std::uint8_t byte, Opcode& opcode) {
 }
 
 /// VEX, EVEX and XOP share their first byte with older instructions. Outside 64-bit mode the next
-/// byte tells: those need a memory operand. XOP maps begin at 8, where POP has 0 in these bits.
+/// byte decides: the older instructions need a memory operand. XOP maps begin at 8, while POP has 0
+/// in these bits.
 bool begins_vector_encoding(Isa isa, std::uint8_t byte, std::uint8_t next) {
   switch (byte) {
     case 0x62:
@@ -103,8 +104,8 @@ InsnKind primary_kind(const Opcode& opcode, std::optional<std::uint8_t> immediat
     case 0xf1:  // INT1
       return InsnKind::kFarTransfer;
     default:
-      // XBEGIN (C7 F8) is no branch: it goes on behind itself, and the CPU enters its fallback by
-      // an abort, which a trace shows as an asynchronous event.
+      // XBEGIN (C7 F8) is no branch: it continues at the next instruction. An abort enters its
+      // fallback, which a trace shows as an asynchronous event.
       return (opcode.byte & 0xf0U) == 0x70 ? InsnKind::kConditionalJump : InsnKind::kOther;
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Registers as the kernel hands them out, before gdb's order and names.
+/// Registers as the kernel provides them, without gdb's order and names.
 
 #include <array>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace backtrail::arch::x86 {
 
-/// Index into UserRegs::words: the order of struct user_regs_struct (x86-64, <sys/user.h>;
-/// checked at compile time in ptrace/os). A 64-bit tracer sees 32-bit processes in this form too.
+/// Index into UserRegs::words, in the order of struct user_regs_struct (x86-64, <sys/user.h>;
+/// checked at compile time in ptrace/os). A 64-bit tracer uses this form for 32-bit processes too.
 enum class UserReg : std::uint8_t {
   kR15,
   kR14,
@@ -57,7 +57,7 @@ struct UserRegs {
 };
 
 /// All registers of one thread. `xsave` is the NT_X86_XSTATE area in the standard (non-compacted)
-/// format, whose offsets are the CPU's own (CPUID leaf 0DH; Intel and AMD differ), or the 512-byte
+/// format, with the CPU's own offsets (CPUID leaf 0DH; Intel and AMD differ), or the 512-byte
 /// FXSAVE area on CPUs without XSAVE.
 struct RawRegisters {
   UserRegs user;

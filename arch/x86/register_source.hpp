@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where the value of one of gdb's registers lies in RawRegisters.
+/// Locates the value of a gdb register in RawRegisters.
 
 #include <cstdint>
 

@@ -52,7 +52,7 @@ constexpr std::array<UserEntry, 16> kI386General{{
 constexpr std::array<const char*, 8> kX87ControlNames{"fctrl", "fstat", "ftag",  "fiseg",
                                                       "fioff", "foseg", "fooff", "fop"};
 
-/// Appends registers; keeps offsets running.
+/// Appends registers and assigns their offsets.
 class TableBuilder {
  public:
   void feature(const char* name) { feature_ = name; }
@@ -77,7 +77,7 @@ class TableBuilder {
     add("mxcsr", 32, "i386_mxcsr", "vector", source);
   }
 
-  /// Registers PREFIX<first>SUFFIX up to last, `stride` bytes apart in `component`.
+  /// Registers PREFIX<first>SUFFIX to PREFIX<last>SUFFIX, `stride` bytes apart in `component`.
   struct Run {
     const char* prefix;
     const char* suffix;
@@ -86,7 +86,7 @@ class TableBuilder {
     std::uint32_t bits;
     const char* type;
     XsaveComponent component;
-    std::uint32_t offset;  ///< Of the first one.
+    std::uint32_t offset;  ///< Offset of the first one.
     std::uint32_t stride;
   };
   void run(const Run& r) {

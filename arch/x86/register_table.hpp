@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// gdb's registers of x86 programs: names, order, types, and where each value lies.
-/// Source: GDB manual, "i386 Features".
+/// gdb's registers of x86 programs: names, order, types, and the location of each value. Source:
+/// GDB manual, "i386 Features".
 
 #include <vector>
 
@@ -26,7 +26,7 @@ struct RegisterEntry {
   RegisterSource source;
 };
 
-/// All registers of a process on a CPU with this layout, in gdb's order.
+/// Returns all registers of a process on a CPU with this layout, in gdb's order.
 [[nodiscard]] std::vector<RegisterEntry> make_register_table(Isa isa, const XsaveLayout& layout);
 
 }  // namespace backtrail::arch::x86

@@ -5,7 +5,7 @@ namespace {
 
 enum class Extension : std::uint8_t { kZero, kSign };
 
-/// One field in both layouts.
+/// A field's place in both layouts.
 struct Field {
   std::uint8_t native_at;
   std::uint8_t native_bytes;
@@ -24,7 +24,7 @@ constexpr std::array<Field, 5> kChild{{{16, 4, 12, 4},
                                        {24, 4, 20, 4},
                                        {32, 8, 24, 4, Extension::kSign},
                                        {40, 8, 28, 4, Extension::kSign}}};
-// addr, addr_lsb; then by code: lower and upper, or the protection key, or what perf says.
+// addr, addr_lsb; then by code: lower and upper bound, the protection key, or perf's data.
 constexpr std::array<Field, 2> kFault{{{16, 8, 12, 4}, {24, 2, 16, 2}}};
 constexpr std::array<Field, 4> kBounds{
     {{16, 8, 12, 4}, {24, 2, 16, 2}, {32, 8, 20, 4}, {40, 8, 24, 4}}};
@@ -62,7 +62,8 @@ std::span<const Field> fault_fields(std::int32_t signal, std::int32_t code) {
   return kFault;
 }
 
-/// The fields the kernel fills for this signal and code, as its siginfo_layout() decides.
+/// Returns the fields that the kernel sets for this signal and code, as its siginfo_layout()
+/// decides.
 std::span<const Field> fields_of(std::int32_t signal, std::int32_t code) {
   if (code <= kSiUser || code >= kSiKernel) {
     if (code == kSiSigio) return kPoll;
@@ -108,7 +109,7 @@ std::int32_t int_at(std::span<const std::uint8_t, kSiginfoBytes> info, std::size
   return static_cast<std::int32_t>(load(info.subspan(at, 4)));
 }
 
-/// Signal and code lie at the same offsets in both layouts.
+/// Signal and code have equal offsets in both layouts.
 std::span<const Field> fields_of(std::span<const std::uint8_t, kSiginfoBytes> info) {
   return fields_of(int_at(info, 0), int_at(info, 8));
 }

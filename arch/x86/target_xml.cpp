@@ -57,7 +57,7 @@ struct Vector {
   const char* id;
   const char* type;
   unsigned count;
-  const char* field;  ///< Its name in the union.
+  const char* field;  ///< Name of the member in the union.
 };
 constexpr std::array<Vector, 8> kVec128{{
     {"v8bf16", "bfloat16", 8, "v8_bfloat16"},
@@ -108,7 +108,7 @@ class Document {
     line("</union>");
   }
 
-  /// An 8-byte structure of bit ranges `id`, and a union `union_id` of it with a pointer.
+  /// Adds an 8-byte structure `id` of bit ranges, and a union `union_id` of it and a pointer.
   void bit_struct(const char* id, std::span<const BitRange> ranges, const char* union_id,
                   const char* union_field) {
     line(R"(<struct id="{}" size="8">)", id);
@@ -148,7 +148,7 @@ void mpx_types(Document& doc, Isa isa) {
   doc.bit_struct("_bndcfgu", config, "cfgu", "config");
 }
 
-/// Types may be used only in the feature that declares them.
+/// Adds the types of a feature: a type may be used only in the feature that declares it.
 void types_of(Document& doc, Isa isa, std::string_view feature) {
   if (feature == kFeatureCore) {
     doc.flags("i386_eflags", kEflags);

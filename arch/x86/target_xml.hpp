@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// The target description as a document.
-/// Source: GDB manual, "Target Description Format".
+/// Makes the target description document. Source: GDB manual, "Target Description Format".
 
 #include <span>
 #include <string>
@@ -11,7 +10,8 @@
 
 namespace backtrail::arch::x86 {
 
-/// The document for registers in their order; each feature's types precede its registers.
+/// Returns the document for `registers`, in their order. Each feature's types precede its
+/// registers.
 [[nodiscard]] std::string make_target_xml(Isa isa, std::span<const GdbRegister> registers);
 
 }  // namespace backtrail::arch::x86

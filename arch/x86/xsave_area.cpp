@@ -22,7 +22,7 @@ constexpr std::size_t kXstateBvAt = kFxsaveBytes;
 
 constexpr std::uint32_t kInitialFctrl = 0x37f;
 constexpr std::uint32_t kInitialMxcsr = 0x1f80;
-/// When MXCSR_MASK reads 0. Source: SDM vol. 1, "MXCSR Control and Status Register".
+/// Used if MXCSR_MASK reads 0. Source: SDM vol. 1, "MXCSR Control and Status Register".
 constexpr std::uint32_t kDefaultMxcsrMask = 0xffbf;
 constexpr std::uint16_t kFopMask = 0x7ff;
 
@@ -44,7 +44,7 @@ bool component_in_use(std::span<const std::uint8_t> area, XsaveComponent c) {
   return ((xstate_bv >> static_cast<unsigned>(c)) & 1U) != 0;
 }
 
-/// MXCSR belongs to SSE and AVX: either bit makes the stored value count.
+/// MXCSR belongs to SSE and AVX: the stored value is valid if either is in use.
 bool mxcsr_in_use(std::span<const std::uint8_t> area) {
   return component_in_use(area, XsaveComponent::kSse) ||
          component_in_use(area, XsaveComponent::kAvx);
@@ -163,7 +163,7 @@ bool XsaveWriter::begin_use(XsaveComponent c) {
   const bool shares_mxcsr = c == XsaveComponent::kSse || c == XsaveComponent::kAvx;
   if (shares_mxcsr && !mxcsr_in_use(area_)) put(kMxcsrAt, 4, kInitialMxcsr);
   if (c == XsaveComponent::kX87) {
-    // All but MXCSR and its mask, which lie in the middle.
+    // Everything but MXCSR and its mask, which lie in between.
     std::fill_n(area_.begin(), kMxcsrAt, std::uint8_t{0});
     std::fill_n(area_.begin() + kStAt, layout_.bytes(c) - kStAt, std::uint8_t{0});
     put(kFctrlAt, 2, kInitialFctrl);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Reading and writing registers in an XSAVE area (standard format) or a bare FXSAVE image.
+/// Reads and writes registers in an XSAVE area (standard format) or a bare FXSAVE image.
 ///
 ///   0    fctrl fstat ftag - fop(2) fip(8) fdp(8) mxcsr(4) mask(4)
 ///   32   st0-7, 16 bytes each
@@ -8,9 +8,9 @@
 ///   512  XSTATE_BV(8), rest of the header      absent in an FXSAVE image
 ///   576  extended components, by the layout's offsets
 ///
-/// A component whose XSTATE_BV bit is clear has its initial values, whatever its bytes are. Any
-/// length of bytes is safe: what lies behind their end reads as initial and cannot be written.
-/// Source: SDM vol. 1, "XSAVE Area", "XSAVE-Managed State: Initial Configurations".
+/// A component whose XSTATE_BV bit is clear has its initial values, whatever its bytes are. An area
+/// of any length is safe: registers beyond its end read as initial and cannot be written. Source:
+/// SDM vol. 1, "XSAVE Area", "XSAVE-Managed State: Initial Configurations".
 
 #include <cstdint>
 #include <span>
@@ -23,16 +23,16 @@ namespace backtrail::arch::x86 {
 
 class XsaveReader {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   XsaveReader(const XsaveLayout& layout, std::span<const std::uint8_t> area)
       : layout_{layout}, area_{area} {}
 
   [[nodiscard]] bool in_use(XsaveComponent c) const;
-  /// Copies out.size() bytes at `offset` of component `c`.
+  /// Copies out.size() bytes from `offset` in component `c`.
   void read(XsaveComponent c, std::size_t offset, std::span<std::uint8_t> out) const;
   [[nodiscard]] std::uint32_t mxcsr() const;
-  /// In gdb's form: the full tag word; for 64-bit programs fiseg and foseg are the upper halves of
-  /// the 64-bit pointers.
+  /// Returns the value in gdb's form: the full tag word; for 64-bit programs, fiseg and foseg are
+  /// the upper halves of the 64-bit pointers.
   [[nodiscard]] std::uint32_t x87(X87Control control, Isa isa) const;
 
  private:
@@ -43,16 +43,17 @@ class XsaveReader {
   std::span<const std::uint8_t> area_;
 };
 
-/// A write to a component whose XSTATE_BV bit is clear sets the bit and gives the rest of the
-/// component its initial values. Each returns false when the area has no room for the register.
+/// Writes registers. A write to a component whose XSTATE_BV bit is clear sets the bit, and gives
+/// the rest of the component its initial values. Each method returns false if the area has no room
+/// for the register.
 class XsaveWriter {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   XsaveWriter(const XsaveLayout& layout, std::span<std::uint8_t> area)
       : layout_{layout}, area_{area} {}
 
   bool write(XsaveComponent c, std::size_t offset, std::span<const std::uint8_t> value);
-  /// Bits that the CPU does not have (MXCSR_MASK) are dropped; the kernel would refuse them.
+  /// Clears bits that the CPU lacks (MXCSR_MASK), which the kernel would reject.
   bool set_mxcsr(std::uint32_t value);
   bool set_x87(X87Control control, Isa isa, std::uint32_t value);
 

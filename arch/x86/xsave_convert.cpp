@@ -21,7 +21,7 @@ void set_word(std::span<std::uint8_t> area, std::size_t offset, std::uint64_t va
   std::memcpy(area.data() + offset, &value, sizeof value);
 }
 
-/// What AMD's Zen 4 and 5 say in leaf 0DH.
+/// The values of AMD's Zen 4 and 5 in leaf 0DH.
 XsaveLayout amd_xsave_layout(std::uint64_t xcr0) {
   return make_xsave_layout(xcr0, [](unsigned component) -> XsaveSubleaf {
     switch (static_cast<XsaveComponent>(component)) {

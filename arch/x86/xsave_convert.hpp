@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// XSAVE areas as core files want them.
+/// Converts XSAVE areas for core files.
 
 #include <cstdint>
 #include <span>
@@ -10,18 +10,18 @@
 
 namespace backtrail::arch::x86 {
 
-/// Where an XSAVE area says which components it has room for (first of the bytes that are
-/// software's).
+/// Offset of the XCR0 value in an XSAVE area of a core (the first of the bytes reserved for
+/// software).
 inline constexpr std::size_t kXsaveXcr0Offset = 464;
 
-/// `area`, laid out as `from` says, at the offsets of Intel CPUs: AMD's are others, and gdb up to
-/// 13 reads only those. Components that the table of these offsets does not know are left out, of
-/// XCR0 and XSTATE_BV too. A bare FXSAVE image stays one.
+/// Converts `area` from layout `from` to the offsets of Intel CPUs, because AMD's differ and gdb up
+/// to 13 reads only Intel's. Components without a known Intel offset are left out, and cleared in
+/// XCR0 and XSTATE_BV. A bare FXSAVE image stays unchanged.
 [[nodiscard]] std::vector<std::uint8_t> to_intel_layout(const XsaveLayout& from,
                                                         std::span<const std::uint8_t> area);
 
-/// The layout of an area found in a core: by the XCR0 in it, and by its size, which tells AMD's
-/// from Intel's.
+/// Returns the layout of an area found in a core, by its XCR0 value, and by its size, which
+/// distinguishes AMD from Intel.
 [[nodiscard]] XsaveLayout core_xsave_layout(std::span<const std::uint8_t> area);
 
 }  // namespace backtrail::arch::x86

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Where the state components lie in an XSAVE area.
-/// Source: SDM vol. 1, "XSAVE Area"; CPUID leaf 0DH.
+/// The layout of the state components in an XSAVE area. Source: SDM vol. 1, "XSAVE Area"; CPUID
+/// leaf 0DH.
 
 #include <array>
 #include <cstddef>
@@ -23,16 +23,17 @@ enum class XsaveComponent : std::uint8_t {
   kPkru = 9,
 };
 
-/// Bytes of the FXSAVE image an XSAVE area begins with, and offset and size of its header.
+/// Size of the FXSAVE image at the start of an XSAVE area, and of the header after it.
 inline constexpr std::size_t kFxsaveBytes = 512;
 inline constexpr std::size_t kXsaveHeaderBytes = 64;
 inline constexpr std::size_t kXsaveComponents = 64;
 
 struct XsaveLayout {
-  std::uint64_t xcr0 = 3;  ///< Components the kernel has enabled.
+  std::uint64_t xcr0 = 3;  ///< Components that the kernel has enabled.
   std::size_t size_bytes = kFxsaveBytes;
-  /// Offset of each component in the standard format; 0 = absent. Legacy ones are fixed: x87 has
-  /// bytes 0-159 (with MXCSR and its mask, which are not its own, among them), SSE 160-415.
+  /// Offset of each component in the standard format; 0 if absent. Legacy components are fixed: x87
+  /// has bytes 0-159 (which include MXCSR and its mask, though they are not part of it), SSE
+  /// 160-415.
   std::array<std::uint32_t, kXsaveComponents> offset{0, 160};
   std::array<std::uint32_t, kXsaveComponents> component_bytes{160, 256};
 
@@ -47,21 +48,21 @@ struct XsaveLayout {
   }
 };
 
-/// Registers EAX and EBX as CPUID leaf 0DH returns them for one sub-leaf of 2 or more.
+/// The EAX and EBX that CPUID leaf 0DH returns for a sub-leaf of 2 or more.
 struct XsaveSubleaf {
-  std::uint32_t size_bytes = 0;  ///< EAX; 0 = no such component.
+  std::uint32_t size_bytes = 0;  ///< EAX; 0 if there is no such component.
   std::uint32_t offset = 0;      ///< EBX.
 };
 
-/// The layout of a CPU with the given XCR0 whose leaf 0DH reads as `subleaf` says.
+/// Returns the layout for the given XCR0. `subleaf` returns the contents of CPUID leaf 0DH.
 [[nodiscard]] XsaveLayout make_xsave_layout(
     std::uint64_t xcr0, const std::function<XsaveSubleaf(unsigned component)>& subleaf);
 
-/// The layout of the CPU this code runs on (CPUID and XGETBV; no system call).
+/// Returns the layout of the host CPU (by CPUID and XGETBV, without a system call).
 [[nodiscard]] XsaveLayout host_xsave_layout();
 
-/// The offsets of Intel CPUs, which gdb up to 13 and lldb assume in core files. Components that
-/// this table does not know are left out of xcr0.
+/// Returns the layout of Intel CPUs, which gdb up to 13 and lldb assume in core files. Components
+/// without a known Intel offset are removed from xcr0.
 [[nodiscard]] XsaveLayout intel_xsave_layout(std::uint64_t xcr0);
 
 }  // namespace backtrail::arch::x86

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The branch trace store as its first interface had it (2007): configure, status, size, get,
-/// clear, drain, with the same errors, over every source of today.
+/// The branch trace store with its first interface (2007): configure, status, size, get, clear,
+/// drain, with the same errors, over every source of today.
 
 #include <cstdint>
 #include <functional>
@@ -16,82 +16,82 @@
 namespace backtrail::decoder {
 
 enum class StoreOverflow : std::uint8_t {
-  kWrap,    ///< The oldest entry makes room: a debugger wants the last N.
-  kSignal,  ///< When it is full it stops and notifies once; what comes then is lost and counted.
-  kStream,  ///< It notifies at three quarters, to be drained; what finds no room is lost and
-            ///< counted.
+  kWrap,    ///< A new entry replaces the oldest. For a debugger that wants the last N.
+  kSignal,  ///< When full, it stops and notifies once; later entries are lost and counted.
+  kStream,  ///< Notifies at three quarters so that it can be drained; entries without room are lost
+            ///< and counted.
 };
 
-/// Whose branches are kept.
+/// Which branches are kept.
 enum class StoreLevel : std::uint8_t {
   kUser,    ///< The program's.
-  kKernel,  ///< The kernel's, the ways in and out among them.
+  kKernel,  ///< The kernel's, including entries and returns.
   kBoth,
 };
 
 struct StoreConfig {
-  std::uint64_t size_bytes = 0;  ///< 24 bytes an entry; 0 frees the store.
-  bool trace = true;             ///< Branches are kept.
-  bool sched = false;            ///< And when the thread gets and leaves a CPU.
-  bool kernel = false;  ///< And when it enters the kernel and comes back, by pseudo address.
+  std::uint64_t size_bytes = 0;  ///< 24 bytes for each entry; 0 frees the store.
+  bool trace = true;             ///< Keeps branches.
+  bool sched = false;            ///< Keeps entries for when the thread gets or leaves a CPU.
+  bool kernel = false;  ///< Keeps entries for kernel entries and returns, as pseudo addresses.
   StoreLevel level = StoreLevel::kUser;
   StoreOverflow overflow = StoreOverflow::kWrap;
-  int signal = 0;  ///< What notifying means, for whoever connects it; 0 = a line in the log.
+  int signal = 0;  ///< Signal to send on a notification; 0 for a log line only.
   bool operator==(const StoreConfig&) const = default;
 };
 
 struct StoreStatus {
   StoreConfig config;
   std::uint64_t entries = 0;
-  std::uint64_t lost = 0;  ///< Overwritten or without room, since it was configured.
+  std::uint64_t lost = 0;  ///< Entries overwritten or without room since config().
   bool stopped = false;    ///< Full, with StoreOverflow::kSignal.
 };
 
-/// Entries are in the neutral form; a gap in the trace is a kInvalid entry with the loss, if it is
-/// known, as its timestamp. All errors are errno values:
+/// A store of entries in the neutral form. A gap in the trace is a kInvalid entry whose timestamp
+/// is the number of lost records, if known. All errors are errno values:
 ///
-///     EOPNOTSUPP  there is nothing to trace with
+///     EOPNOTSUPP  no trace source is available
 ///     ENXIO       no store is configured
-///     EINVAL      the index or the size makes no sense
-///     ENOMEM      the size cannot be had
+///     EINVAL      invalid index or size
+///     ENOMEM      not enough memory for the size
 class BranchStore : public TraceConsumer {
  public:
   struct Entry : arch::x86::BtsEntry {
-    std::uint32_t thread = 0;  ///< As listen_to() named it; 0 = the store is of one thread.
-    LossBound bound = LossBound::kExact;  ///< Of a gap's loss.
+    std::uint32_t thread = 0;  ///< The number given to listen_to(); 0 if the store has one thread.
+    LossBound bound = LossBound::kExact;  ///< Precision of a gap's loss.
     bool operator==(const Entry&) const = default;
   };
 
-  /// @param source_available  False: every call is EOPNOTSUPP.
+  /// @param source_available  If false, every call fails with EOPNOTSUPP.
   explicit BranchStore(bool source_available = true) : available_{source_available} {}
   BranchStore(const BranchStore&) = delete;
   BranchStore& operator=(const BranchStore&) = delete;
 
-  /// Allocation and configuration are one. A new configuration empties the store. Memory is taken
-  /// as it fills; none of it is locked.
+  /// Allocates and configures the store, and empties it. Memory is used as it fills and is not
+  /// locked.
   Result<void> config(const StoreConfig& config);
   [[nodiscard]] Result<StoreStatus> status() const;
   [[nodiscard]] Result<std::uint64_t> size() const;
-  /// 0 is the newest.
+  /// Returns an entry; index 0 is the newest.
   [[nodiscard]] Result<Entry> get(std::uint64_t index) const;
   Result<void> clear();
-  /// Everything, oldest first, and then it is empty.
+  /// Returns all entries, oldest first, and empties the store.
   Result<std::vector<Entry>> drain();
-  /// Called when it overflows (kSignal) or should be drained (kStream), once until it is.
+  /// Sets the function to call when the store overflows (kSignal) or should be drained (kStream);
+  /// called once until it is emptied.
   void on_notify(std::function<void(const StoreConfig&)> notify) { notify_ = std::move(notify); }
 
   void consume(std::span<const Record> records) override;
   void consume_mark(const TraceMark& mark) override;
-  /// For the kernel's branches: who listens to a stream of all levels. Such a store does not want
-  /// what consume() gets.
+  /// The consumer for a stream of all levels. A store that keeps kernel branches ignores consume().
   [[nodiscard]] TraceConsumer& whole() { return whole_; }
-  /// For the records of one thread of several, whose entries have that number: one listener for
-  /// each number, as long as the store lives.
+  /// Returns the consumer for one thread of several, whose entries get that number. It lives as
+  /// long as the store.
   [[nodiscard]] TraceConsumer& listen_to(std::uint32_t thread);
-  /// whole() of that thread.
+  /// Returns whole() for that thread.
   [[nodiscard]] TraceConsumer& listen_to_whole(std::uint32_t thread);
-  /// Something of that thread's that the configuration asks for cannot be had, nobody knows how
-  /// much: an entry says so.
+  /// Adds an entry for an unknown amount of data of that thread that was asked for but is not
+  /// available.
   void note_missing(std::uint32_t thread);
 
  private:
@@ -108,7 +108,7 @@ class BranchStore : public TraceConsumer {
     std::uint32_t thread_;
   };
   struct Slot {
-    std::uint64_t from;  ///< Of a gap: a LossBound.
+    std::uint64_t from;  ///< For a gap, a LossBound.
     std::uint64_t to;
     arch::x86::BtsQualifier qualifier;
     std::uint32_t thread = 0;
@@ -130,8 +130,8 @@ class BranchStore : public TraceConsumer {
   std::map<std::uint32_t, std::unique_ptr<TraceConsumer>> whole_threads_;
   StoreConfig config_;
   std::uint64_t capacity_ = 0;
-  std::vector<Slot> slots_;   ///< A ring once it is full.
-  std::uint64_t oldest_ = 0;  ///< In slots_, once that is full.
+  std::vector<Slot> slots_;   ///< Used as a ring once it is full.
+  std::uint64_t oldest_ = 0;  ///< Index of the oldest entry once slots_ is full.
   std::uint64_t lost_ = 0;
   bool stopped_ = false;
   bool notified_ = false;

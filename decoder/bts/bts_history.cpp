@@ -6,12 +6,12 @@
 
 namespace backtrail::decoder {
 
-/// What is known of a block's end before its begin is known.
+/// The end of a block whose begin is not known yet.
 struct BtsHistory::OpenEnd {
   enum class Kind : std::uint8_t {
     kLast,     ///< `address` is the last instruction.
-    kNext,     ///< `address` is the instruction that would have been next.
-    kUnknown,  ///< Nothing is known.
+    kNext,     ///< `address` is the next instruction, which did not run.
+    kUnknown,  ///< The end is unknown.
   };
   Kind kind = Kind::kUnknown;
   TraceeAddr address;
@@ -59,7 +59,8 @@ void BtsHistory::note_read(TraceeAddr pc) {
   read_pc_ = pc;
 }
 
-/// Appends the block from `begin` to `end`, newest first; nothing when no instruction ran.
+/// Appends the block from `begin` to `end`; appends none if no instruction ran. `out` is newest
+/// first.
 void BtsHistory::close_block(TraceeAddr begin, const OpenEnd& end, std::vector<Block>& out) const {
   switch (end.kind) {
     case OpenEnd::Kind::kLast:
@@ -68,7 +69,7 @@ void BtsHistory::close_block(TraceeAddr begin, const OpenEnd& end, std::vector<B
     case OpenEnd::Kind::kNext: {
       const Walk walk = walk_block(insns_, begin, end.address);
       if (!walk.reached()) push_gap(out);
-      // What could be followed before unreadable code did run.
+      // Code before the unreadable part did run.
       const bool ran = walk.reached() || walk.end == WalkEnd::kUndecodable;
       if (ran && walk.instructions != 0) out.push_back({begin, walk.last});
       return;
@@ -78,8 +79,8 @@ void BtsHistory::close_block(TraceeAddr begin, const OpenEnd& end, std::vector<B
   }
 }
 
-/// The present pc as the end of the newest block. A pc that straight-line code from `begin` does
-/// not arrive at stands alone, before a gap.
+/// Returns the present pc as the end of the newest block. If straight-line code from `begin` does
+/// not reach the pc, the pc becomes a block of its own before a gap.
 BtsHistory::OpenEnd BtsHistory::end_at_pc(TraceeAddr begin, TraceeAddr pc,
                                           std::vector<Block>& out) const {
   if (walk_block(insns_, begin, pc).reached()) return {OpenEnd::Kind::kLast, pc};
@@ -88,7 +89,7 @@ BtsHistory::OpenEnd BtsHistory::end_at_pc(TraceeAddr begin, TraceeAddr pc,
   return {};
 }
 
-/// The whole blocks that begin at or after the target of record `first`, newest first.
+/// Returns the whole blocks that begin at or after the target of record `first`, newest first.
 std::vector<Block> BtsHistory::blocks_since(std::uint64_t first, TraceeAddr pc) const {
   std::vector<Block> blocks;
   blocks.reserve(ring_.end() - first + 1);
@@ -106,7 +107,7 @@ std::vector<Block> BtsHistory::read_all(TraceeAddr pc) {
   note_read(pc);
   if (ring_.size() == 0) return {};
   std::vector<Block> blocks = blocks_since(ring_.begin(), pc);
-  // A gap before everything is nothing to show.
+  // A gap before everything is not shown.
   if (blocks.back() == kGapBlock) blocks.pop_back();
   return blocks;
 }
@@ -116,12 +117,12 @@ std::vector<Block> BtsHistory::read_new(TraceeAddr pc) {
   return read_all(pc);
 }
 
-/// The block that continues at `begin`, where the last read ended, and that `first` ends.
+/// Returns the block that continues at `begin`, where the last read ended, and ends at `first`.
 Result<Block> BtsHistory::oldest_delta_block(TraceeAddr begin, const Record& first) const {
   const Walk walk = walk_block(insns_, begin, first.from);
   if (!walk.reached()) return fail(TraceErrc::kOverflow, "delta", first.from.value());
   if (first.kind == RecordKind::kBranch) return Block{TraceeAddr{}, first.from};
-  // gdb takes the last read's pc as executed, so a block without instructions cannot be said.
+  // gdb counts the last read's pc as executed, so a block without instructions cannot be expressed.
   if (walk.instructions == 0) return fail(TraceErrc::kOverflow, "delta", first.from.value());
   return Block{TraceeAddr{}, walk.last};
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The last N bytes of one thread's records, and the blocks gdb wants to see of them.
+/// The last N bytes of one thread's records, and the blocks that gdb reads from them.
 
 #include <cstdint>
 #include <optional>
@@ -13,59 +13,59 @@
 
 namespace backtrail::decoder {
 
-/// A run of instructions executed in a row. `end` is the address of the last instruction's first
-/// byte (inclusive).
+/// A run of consecutive instructions. `end` is the address of the last instruction (inclusive).
 struct Block {
   TraceeAddr begin;
   TraceeAddr end;
   bool operator==(const Block&) const = default;
 };
 
-/// Stands for "something is missing here" in a list of blocks.
+/// Marks a gap in a list of blocks.
 inline constexpr Block kGapBlock{};
 
-/// A ring of records (history mode: the oldest are overwritten and counted).
+/// A ring of records: the oldest are overwritten and counted.
 ///
-/// Blocks are made as gdb's branch trace wants them ("all", "new", "delta"; see docs/packets.md).
-/// A gap inside the trace is kGapBlock, which gdb shows as a gap. An exec forgets all that was
-/// before it: those addresses mean other code now.
+/// Makes blocks for gdb's branch trace ("all", "new", "delta"; see docs/packets.md). A gap inside
+/// the trace becomes kGapBlock, which gdb shows as a gap. An exec drops all earlier records,
+/// because their addresses refer to other code now.
 class BtsHistory : public TraceConsumer {
  public:
-  /// @param insns Borrowed; must outlive the history.
-  /// @param size_bytes Capacity in bytes of records; memory is taken as it fills. At least one
-  ///        record is kept.
+  /// @param insns       Borrowed; must outlive the history.
+  /// @param size_bytes  Capacity in bytes of records; memory is used as it fills. At least one
+  /// record is kept.
   BtsHistory(InsnCache& insns, std::uint64_t size_bytes);
 
   void consume(std::span<const Record> records) override;
 
-  /// Every whole block, newest first; the first one ends at `pc`, the thread's present pc. The
-  /// block that the oldest record ends is left out: where it began is not known. Empty when there
-  /// is no record. A pc that the newest record does not lead to stands alone before a gap.
+  /// Returns all whole blocks, newest first. The first ends at `pc`, the thread's present pc; if
+  /// the newest record does not lead there, the pc is a block of its own before a gap. The block
+  /// that ends at the oldest record is left out, because its begin is unknown. Empty if there is no
+  /// record.
   std::vector<Block> read_all(TraceeAddr pc);
-  /// As read_all, or nothing when neither a record came nor the pc moved since the last read of
+  /// Returns read_all(); empty if no record arrived and the pc has not moved since the last read of
   /// any kind.
   std::vector<Block> read_new(TraceeAddr pc);
-  /// Only what is new since the last read of any kind (or since recording began), newest first.
-  /// The oldest block has begin 0: it goes on where the last read ended. Nothing when neither a
-  /// record came nor the pc moved. Error kOverflow when records since then were overwritten or do
-  /// not connect (a gap, a pc that they do not lead to, a signal before the first instruction);
-  /// the read then does not count as one.
+  /// Returns the blocks since the last read of any kind, or since recording began, newest first.
+  /// The oldest has begin 0: it continues where the last read ended. Empty if no record arrived and
+  /// the pc has not moved. Error kOverflow: records since then were overwritten or do not connect
+  /// (a gap, an unreachable pc, a signal before the first instruction); the failed read does not
+  /// count.
   Result<std::vector<Block>> read_delta(TraceeAddr pc);
 
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
-  /// Records lost to the ring's size, ever.
+  /// Returns the number of records ever overwritten.
   [[nodiscard]] std::uint64_t overwritten() const { return ring_.overwritten(); }
-  /// The records themselves, oldest first, begin() to end().
+  /// Returns the records, oldest first, begin() to end().
   [[nodiscard]] const RecordRing& records() const { return ring_; }
-  /// Forgets all records. A delta after it is an error until the next full read.
+  /// Drops all records. Deltas fail until the next full read.
   void clear();
-  /// The reader believes that recording began where the thread is now; it began earlier. A delta is
-  /// an error until the next full read.
+  /// Reports that recording began earlier than where the thread is now, which the reader assumes.
+  /// Deltas fail until the next full read.
   void note_earlier_start() { earlier_start_ = true; }
 
  private:
   struct OpenEnd;
-  /// The first record that a delta tells of, and the pc it goes on from.
+  /// The first record of a delta, and the pc that it continues from.
   struct Unread {
     std::uint64_t first;
     TraceeAddr begin;
@@ -82,9 +82,9 @@ class BtsHistory : public TraceConsumer {
   InsnCache& insns_;
   std::uint64_t size_bytes_;
   RecordRing ring_;
-  std::uint64_t read_end_ = 0;         // the first record that no read has seen
-  std::optional<TraceeAddr> read_pc_;  // where the last read ended
-  bool earlier_start_ = false;         // than the reader knows, who has read nothing
+  std::uint64_t read_end_ = 0;         // The first record after the last read.
+  std::optional<TraceeAddr> read_pc_;  // Where the last read ended.
+  bool earlier_start_ = false;         // Recording began before the reader's assumed start.
 };
 
 }  // namespace backtrail::decoder

@@ -16,17 +16,18 @@ bool all_zero(std::span<const std::uint8_t> bytes) {
 void append(std::span<const std::uint8_t> bytes, DsFormat format, std::vector<BtsEntry>& out) {
   const std::size_t record = arch::x86::ds_layout(format).record_bytes();
   for (; bytes.size() >= record; bytes = bytes.subspan(record)) {
-    // Memory that was never written is no record, not a broken one.
+    // Memory that was never written is no record; it is not a broken one either.
     if (!all_zero(bytes.first(record))) out.push_back(arch::x86::read_bts_entry(bytes, format));
   }
 }
 
-/// No program has code there.
+/// Addresses below hold no code.
 constexpr std::uint64_t kLowestCode = 4096;
 
-/// Whether a branch can begin or end there. Records are read in the wrong place otherwise.
+/// Returns true if a branch can begin or end there. False shows that records were read from a wrong
+/// place.
 bool is_code(std::uint64_t address, std::size_t width) {
-  constexpr unsigned kUnused = 7;  // of the 57 bits of the largest address spaces
+  constexpr unsigned kUnused = 7;  // Bits beyond the 57 of the largest address spaces.
   const auto extended = static_cast<std::int64_t>(address << kUnused) >> kUnused;
   return address >= kLowestCode &&
          (width == sizeof(std::uint32_t) || extended == static_cast<std::int64_t>(address));
@@ -43,8 +44,8 @@ bool are_records(const std::vector<BtsEntry>& entries, DsFormat format) {
   return entries.empty() || static_cast<std::size_t>(good) * 2 > entries.size();
 }
 
-/// From where a branch ends the code goes straight to the next one. Interrupts and changes of the
-/// task break that, but not more often than not.
+/// Returns true if most branches begin shortly after the target of the previous one. Interrupts and
+/// task switches break this, but only sometimes.
 bool join(const std::vector<BtsEntry>& entries) {
   constexpr std::size_t kEnough = 2;
   constexpr std::uint64_t kLongestBlock = 64UL << 10U;
@@ -99,15 +100,15 @@ Result<DsDump> read_ds_dump(std::span<const std::uint8_t> image, const DsDumpOpt
   const auto buffer = image.subspan(offset, std::min<std::uint64_t>(size, image.size() - offset));
   DsDump dump{area, options.all, {}, size - buffer.size()};
   const std::uint64_t index = area.bts.index - area.bts.base;
-  // A threshold inside the buffer means that the CPU interrupts instead of wrapping: then what lies
-  // beyond the index was written before the system emptied the buffer.
+  // With a threshold inside the buffer the CPU interrupts instead of wrapping. Records beyond the
+  // index were then written before the system last emptied the buffer.
   const bool circular = area.bts.threshold == 0 || area.bts.threshold > area.bts.maximum;
   const bool went_round = circular && index < buffer.size() && !all_zero(buffer.subspan(index));
   dump.wrapped = dump.wrapped || went_round;
   dump.entries = read_bts_ring(buffer, index, dump.wrapped, options.format);
-  // Every record below the index was written, and those above it if the CPU went round.
+  // Every record below the index was written; those above it only if the CPU wrapped.
   const std::size_t record = arch::x86::ds_layout(options.format).record_bytes();
-  // Pointers lie at multiples of their size, and so does what they point to.
+  // Pointers and the fields that they point to are naturally aligned.
   const bool aligned = offset % arch::x86::ds_layout(options.format).field_bytes == 0;
   const bool begins =
       (index == 0 && !went_round) || buffer.size() < record || !all_zero(buffer.first(record));

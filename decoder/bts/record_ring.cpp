@@ -11,7 +11,7 @@ RecordRing::RecordRing(std::uint64_t capacity) : capacity_{std::max<std::uint64_
 void RecordRing::append(std::span<const Record> records) {
   const std::uint64_t end = end_ + records.size();
   if (records.size() > capacity_) {
-    // The first ones would be overwritten at once.
+    // The first records would be overwritten at once.
     records = records.last(capacity_);
     end_ = end - capacity_;
   }
@@ -23,9 +23,9 @@ void RecordRing::append(std::span<const Record> records) {
     const std::uint64_t offset = slot % kChunkRecords;
     const std::uint64_t count =
         std::min<std::uint64_t>({records.size(), kChunkRecords - offset, capacity_ - slot});
-    // More than the ring holds came at once: the first ones never were in it.
+    // If more arrived at once than the ring holds, the first never were in it.
     if (chunk.size() < offset) chunk.resize(offset);
-    // The ring's first turn fills it, the others write over that.
+    // The first turn fills the ring; later turns overwrite it.
     const std::uint64_t old = std::min(count, chunk.size() - offset);
     std::copy_n(records.begin(), old, chunk.begin() + static_cast<std::ptrdiff_t>(offset));
     const auto fresh = records.subspan(old, count - old);

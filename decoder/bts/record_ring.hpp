@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The last N records, in memory that is taken as they come.
+/// Keeps the last N records; memory is allocated as they arrive.
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace backtrail::decoder {
 
-/// A ring in history mode: when it is full the oldest records are overwritten.
+/// A ring in history mode: when it is full, the oldest records are overwritten.
 ///
 /// A record's number counts from the first one ever appended and never changes:
 ///
@@ -18,30 +18,30 @@ namespace backtrail::decoder {
 ///     forgotten  |  kept, at(number)      |  to come
 class RecordRing {
  public:
-  /// @param capacity In records; at least one is kept.
+  /// @param capacity  In records; at least one is kept.
   explicit RecordRing(std::uint64_t capacity);
 
   void append(std::span<const Record> records);
-  /// Forgets everything; numbers go on.
+  /// Drops all records; numbers continue.
   void clear();
 
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return end_; }
   [[nodiscard]] std::uint64_t size() const { return end_ - begin_; }
-  /// The record of that number, begin() <= number < end().
+  /// Returns the record with that number; begin() <= number < end().
   [[nodiscard]] const Record& at(std::uint64_t number) const;
-  /// Records lost to the ring's size so far.
+  /// Returns the number of records overwritten so far.
   [[nodiscard]] std::uint64_t overwritten() const { return overwritten_; }
 
  private:
   static constexpr std::uint64_t kChunkRecords = 4096;
-  /// Reserved whole, filled as they come: of memory that is cleared in advance a thousand threads
-  /// with a few records each would have 100 MB.
+  /// Reserved whole but filled as records arrive: zeroed memory would cost 100 MB for a thousand
+  /// threads with a few records each.
   using Chunk = std::vector<Record>;
 
   std::uint64_t capacity_;
-  std::vector<Chunk> chunks_;  // slot s lies in chunk s / kChunkRecords
-  std::uint64_t base_ = 0;     // the number that lies in slot 0
+  std::vector<Chunk> chunks_;  // Slot s lies in chunk s / kChunkRecords.
+  std::uint64_t base_ = 0;     // Number of the record in slot 0.
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t overwritten_ = 0;

@@ -7,7 +7,8 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::size_t kChunkNumbers = 64UL * 1024;
-/// A log's first memory. Most threads log no more; a chunk is mapped and unmapped for itself.
+/// First capacity of a log, in entries. Most threads log no more, and a full chunk needs its own
+/// mmap and munmap.
 constexpr std::size_t kFirstNumbers = 1024;
 constexpr std::size_t kBatchRecords = 16UL * 1024;
 constexpr std::size_t kWorthPopulating = 16UL * 1024;
@@ -103,7 +104,7 @@ CacheLog::Chunk CacheLog::drop_oldest() {
 std::optional<CacheLog::Chunk> CacheLog::drop_old() {
   std::optional<Chunk> spare;
   while (!chunks_.empty() && held_ >= limit_numbers_ + chunks_.front().size()) {
-    // Its memory is there already; fresh memory costs a page fault every 4 KiB.
+    // Reuses the dropped chunk's memory; fresh memory costs a page fault every 4 KiB.
     spare = drop_oldest();
     spare->copied.clear();
     spare->held = {};
@@ -167,7 +168,7 @@ std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
   constexpr std::size_t kStep = 4096;
   std::uint64_t kept = 0;
   std::size_t chunk = chunks_.size();
-  std::size_t end = 0;  // of what is not kept, in the oldest chunk of which something is
+  std::size_t end = 0;  // Entries not kept in the oldest chunk that is kept.
   while (chunk != 0 && kept <= branches) {
     const auto numbers = chunks_[--chunk].numbers();
     for (end = numbers.size(); end != 0 && kept <= branches;) {
@@ -232,7 +233,8 @@ void CacheLog::tell(const Record& pin, TraceConsumer& consumer, std::vector<Reco
   consumer.consume_mark(pin_mark(pin, decoder_.arriving() ? 1 : 0));
 }
 
-/// A busy thread's held numbers are one chunk: what they mean is never all in memory at once.
+/// Decodes in steps, so that the records of a busy thread's single large chunk are never all in
+/// memory.
 void CacheLog::decode_plain(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
                             std::vector<Record>& out) {
   constexpr std::size_t kAtOnce = 4096;
@@ -268,7 +270,7 @@ void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<R
     if (event.record && event.record->kind == kPinRecord) {
       tell(*event.record, consumer, out);
     } else if (event.record) {
-      // Whatever is recorded on its own begins where the numbers before it ended.
+      // A stepped record begins where the entries before it ended.
       decoder_.arrive(event.record->from, out);
       out.push_back(*event.record);
     } else {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One thread's log of exit numbers, with what happened between them, and its way back to records.
+/// One thread's log of exit ids, with the events between them, and its decoder.
 
 #include <cstdint>
 #include <deque>
@@ -18,18 +18,18 @@
 
 namespace backtrail::decoder {
 
-/// Turns exit numbers into branch records, oldest first. An indirect branch's target is the head of
-/// the superblock that the next number names.
+/// Turns log entries into branch records, oldest first. The target of an indirect branch is the
+/// start pc of the superblock that the next entry's exit belongs to.
 class CacheLogDecoder {
  public:
   explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits} {}
 
   void numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out);
-  /// The thread is at `at` now: the target of an indirect branch that waits for one.
+  /// Reports that the thread is at `at`, which is the target of a pending indirect branch.
   void arrive(TraceeAddr at, std::vector<Record>& out);
-  /// An indirect branch waits for its target.
+  /// Returns true if an indirect branch has no target yet.
   [[nodiscard]] bool arriving() const { return indirect_from_.has_value(); }
-  /// Numbers are missing here.
+  /// Reports that log entries are missing here.
   void lose(std::vector<Record>& out);
 
  private:
@@ -40,47 +40,49 @@ class CacheLogDecoder {
   bool lost_ = false;
 };
 
-/// Keeps undecoded numbers, the newest `limit_bytes` of them at least, until somebody wants
-/// records. Entries that are no numbers (a signal, a stepped branch) keep their place among them.
+/// Keeps log entries undecoded, at least the newest `limit_bytes`, until records are asked for.
+/// Events without an exit (a signal, a stepped branch) keep their place among them.
 class CacheLog {
  public:
-  /// Told of memory that nothing was written to yet, before much is.
+  /// Receives memory that has not been written to yet, before much of it is written.
   using FreshMemory = void (*)(std::span<std::uint8_t> memory);
 
-  /// `limit_bytes` counts numbers at four bytes each.
+  /// `limit_bytes` counts four bytes for each entry.
   CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_bytes,
            FreshMemory fresh_memory = nullptr);
 
+  /// Appends a copy of log entries.
   void add_numbers(std::span<const std::uint32_t> numbers);
-  /// Without a copy: they stay where they are until they are drained, or forgotten.
+  /// Appends log entries without copying. They must stay in place until drain() or forget().
   void hold_numbers(std::span<const std::uint32_t> numbers);
-  /// That memory is going to be written again: nothing as old as what is held there is kept.
+  /// Call before `memory` is overwritten: drops all entries as old as those held there, and older.
   void forget(std::span<const std::uint32_t> memory);
-  /// Only the newest so many branches are wanted, and somewhat more may be kept: drops older
-  /// numbers without decoding them. Returns how many branches they stood for.
+  /// Drops older entries without decoding them, so that the newest `branches` branches and somewhat
+  /// more remain. Returns the number of branches dropped.
   std::uint64_t keep_newest(std::uint64_t branches);
-  /// Drops everything without decoding it. The next drain() begins with a gap.
+  /// Drops everything without decoding. The next drain() begins with a gap.
   void clear();
-  /// Keeps the newest so many numbers, in memory of its own that is no larger: whoever wrote held
-  /// numbers may be gone afterwards. Returns how many branches the dropped ones stood for.
+  /// Keeps the newest `numbers` entries in memory of its own, sized to fit, so that the memory of
+  /// held entries may be released. Returns the number of branches dropped.
   std::uint64_t own_newest(std::uint64_t numbers);
   void add_arrival(TraceeAddr at);
-  /// Pins, too: those with nothing ahead keep their place among what is no number.
+  /// Appends a record. A sentinel with a distance of 0 takes its place among the events; others
+  /// wait for the entry that they follow.
   void add_record(const Record& record);
-  /// Decodes everything, hands it on and forgets it.
+  /// Decodes everything, passes it to `consumer` and drops it.
   void drain(TraceConsumer& consumer);
 
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
-  /// Memory of what is kept, about.
+  /// Returns the approximate memory of what is kept, in bytes.
   [[nodiscard]] std::uint64_t bytes() const { return held_ * sizeof(std::uint32_t); }
-  /// Numbers and other entries that wait to be decoded.
+  /// Returns the number of entries and events that wait for decoding.
   [[nodiscard]] std::uint64_t waiting() const { return held_; }
   [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
   [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
 
  private:
   struct Event {
-    std::size_t before = 0;  ///< Stands in front of this many-th number of its chunk.
+    std::size_t before = 0;  ///< Number of entries of its chunk that precede it.
     std::optional<Record> record;
     TraceeAddr arrival;
   };
@@ -94,15 +96,15 @@ class CacheLog {
     }
     [[nodiscard]] std::uint64_t size() const { return numbers().size() + events.size(); }
   };
-  /// For events.
+  /// Returns a chunk for events.
   Chunk& open_chunk();
-  /// With room for copies, of which so many come now.
+  /// Returns a chunk with room for copies; `coming` entries are about to be added.
   Chunk& open_copied(std::size_t coming);
   Chunk& new_chunk();
-  /// Memory of a chunk that was dropped, to be used again.
+  /// Drops old chunks beyond the limit. Returns the memory of one for reuse.
   std::optional<Chunk> drop_old();
   Chunk drop_oldest();
-  /// The first numbers of the oldest chunk.
+  /// Drops the first entries of the oldest chunk.
   void drop_numbers(std::size_t count);
   void count_dropped(std::uint64_t numbers);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
@@ -120,8 +122,9 @@ class CacheLog {
   std::uint64_t held_ = 0;
   std::uint64_t numbers_seen_ = 0;
   std::uint64_t numbers_dropped_ = 0;
-  std::uint64_t numbers_done_ = 0;             ///< Decoded or dropped.
-  std::multimap<std::uint64_t, Record> pins_;  ///< By the count of numbers that they stand behind.
+  std::uint64_t numbers_done_ = 0;  ///< Entries decoded or dropped.
+  /// Sentinels by the number of entries that precede them.
+  std::multimap<std::uint64_t, Record> pins_;
   bool dropped_ = false;
 };
 

@@ -6,7 +6,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Distances that are none.
+/// Distances with a special meaning: no address, and an address too far away.
 constexpr std::int32_t kNowhere = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t kFar = kNowhere + 1;
 
@@ -126,7 +126,7 @@ void ExitTable::weigh_all() {
 
 void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) {
   weigh_all();
-  // Both sums at once; few enough at a time for the halves.
+  // Adds both counts in one sum. The step is small enough that neither half overflows.
   constexpr std::size_t kAtOnce = 32768;
   const std::uint64_t* weights = counted_.data();
   const std::size_t known = counted_.size();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the exit numbers in a log mean.
+/// Maps exit ids in a log to exits.
 
 #include <cstdint>
 #include <map>
@@ -17,28 +17,28 @@ namespace backtrail::decoder {
 
 using TakenBranch = std::pair<TraceeAddr, TraceeAddr>;
 
-/// A taken branch, counted from the head of its superblock.
+/// A taken branch, relative to the start pc of its superblock.
 struct NearBranch {
   std::int32_t from = 0;
   std::int32_t to = 0;
 };
 
-/// A superblock: where it begins, and which branches are taken inside it.
+/// A superblock: its start pc and the branches taken inside it.
 struct LoggedBlock {
   TraceeAddr head;
-  std::uint32_t first_branch = 0;  ///< Among all.
+  std::uint32_t first_branch = 0;  ///< Index into all branches.
   std::uint32_t branches = 0;
 };
 
 enum class LoggedExitKind : std::uint8_t {
   kDirect,    ///< A taken branch from `from` to `to`.
-  kIndirect,  ///< A taken branch from `from` to wherever the thread was next.
+  kIndirect,  ///< A taken branch from `from` to the thread's next pc.
   kContinue,  ///< No branch.
 };
 
-/// An exit as tables hold it: there are hundreds of thousands of them.
+/// An exit in the table, packed because there are hundreds of thousands.
 struct PackedExit {
-  std::int32_t from = 0;  ///< Counted from the superblock's head.
+  std::int32_t from = 0;  ///< Relative to the superblock's start pc.
   std::int32_t to = 0;
   std::uint32_t block_and_kind = 0;
 
@@ -50,13 +50,14 @@ struct PackedExit {
   static constexpr std::uint32_t kKindMask = 3;
 };
 
-/// What counts of an exit, apart from the rest, so that counting stays in the CPU's cache.
+/// Counts of an exit, kept apart so that counting stays in the CPU's cache.
 struct ExitWeight {
-  std::uint16_t branches = 0;      ///< Taken since the superblock's head, that of the exit too.
-  std::uint16_t instructions = 0;  ///< Since the head, the branching one included.
+  std::uint16_t branches = 0;  ///< Branches taken since the start pc, including the exit's own.
+  /// Instructions since the start pc, including the branching one.
+  std::uint16_t instructions = 0;
 };
 
-/// A superblock as it is looked at.
+/// A superblock with its branches.
 struct BlockView {
   TraceeAddr head;
   std::span<const NearBranch> branches;
@@ -70,7 +71,7 @@ struct BlockView {
 };
 
 struct LoggedExit {
-  BlockView block;  ///< With the branches that were taken before the exit.
+  BlockView block;  ///< With the branches taken before the exit.
   std::uint32_t block_number = 0;
   TraceeAddr from{};
   TraceeAddr to{};
@@ -78,26 +79,26 @@ struct LoggedExit {
   std::uint16_t executed = 0;
 };
 
-/// An exit to be added. Addresses of 0 stand for none.
+/// An exit to add. Address 0 means none.
 struct NewExit {
   std::uint32_t block = 0;
   TraceeAddr from;
   TraceeAddr to;
-  std::uint16_t passed = 0;  ///< How many of the block's branches were taken before it.
+  std::uint16_t passed = 0;  ///< Number of the block's branches taken before it.
   LoggedExitKind kind = LoggedExitKind::kDirect;
   std::uint16_t executed = 0;
 };
 
-/// Sums over logged numbers.
+/// Sums over log entries.
 struct LogCounts {
   std::uint64_t branches = 0;
   std::uint64_t instructions = 0;
 };
 
-/// Grows only: a number means the same for ever.
+/// Grows only: an exit id never changes its meaning.
 class ExitTable {
  public:
-  /// Exits that are there already, wherever they are, with their superblocks.
+  /// Existing exits with their superblocks, in borrowed memory that `owner` keeps alive.
   struct Base {
     std::span<const LoggedBlock> blocks;
     std::span<const NearBranch> branches;
@@ -106,30 +107,31 @@ class ExitTable {
     std::shared_ptr<const void> owner;
   };
   ExitTable() = default;
-  /// Numbers go on behind those of the base.
+  /// Continues the ids of `base`.
   explicit ExitTable(Base base) : base_{std::move(base)} {}
-  /// Nothing in there leads out of it. Distances are anybody's.
+  /// Returns true if no index leads out of the tables. Distances may have any value.
   [[nodiscard]] static bool is_consistent(const Base& base);
 
-  /// The number that the next exit will get.
+  /// Returns the id of the next exit to be added.
   [[nodiscard]] std::uint32_t next_number() const {
     return static_cast<std::uint32_t>(base_.exits.size() + exits_.size());
   }
-  /// Returns the superblock's number. The branches are less than 2 GiB from the head.
+  /// Adds a superblock and returns its number. The branches must be less than 2 GiB from `head`.
   std::uint32_t add_block(TraceeAddr head, std::span<const TakenBranch> branches);
-  /// `from` is as near.
+  /// Adds an exit. `from` must be less than 2 GiB from the superblock's start pc.
   void add_exit(const NewExit& exit);
-  /// Nothing for a number that no exit has.
+  /// Returns the exit; nullopt if there is none with that id.
   [[nodiscard]] std::optional<LoggedExit> find(std::uint32_t number) const;
-  /// What find() says of its target. The exit is there.
+  /// Returns find(number)->to. The exit must exist.
   [[nodiscard]] TraceeAddr target(std::uint32_t number) const;
   [[nodiscard]] BlockView block(std::uint32_t number) const;
   void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
-  /// What count() would add of branches; a table of its own is not made for it.
+  /// Returns the branches that count() would add, without building its table.
   [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> numbers) const;
 
   [[nodiscard]] const Base& base() const { return base_; }
-  /// What was added. Nothing when some of it has no place there: targets that are too far.
+  /// Passes the added parts to `use`. Returns false, without a call, if some target is too far for
+  /// PackedExit.
   template <typename Use>
   bool with_added(Use use) const {
     if (!far_.empty()) return false;
@@ -149,9 +151,9 @@ class ExitTable {
   ChunkedArray<NearBranch> branches_;
   ChunkedArray<PackedExit> exits_;
   std::vector<ExitWeight> weights_;
-  /// Weights of all, when somebody counts: instructions in the upper half.
+  /// Weights of all exits, built on the first count(): instructions in the upper half.
   std::vector<std::uint64_t> counted_;
-  std::map<std::uint32_t, TraceeAddr> far_;  ///< Targets that PackedExit has no room for.
+  std::map<std::uint32_t, TraceeAddr> far_;  ///< Targets too far for PackedExit, by exit id.
 };
 
 }  // namespace backtrail::decoder

@@ -8,9 +8,9 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::size_t kNoFrame = std::numeric_limits<std::size_t>::max();
-/// How far down a return or an unwinding is looked for.
+/// Most frames searched for the target of a return or of unwinding.
 constexpr std::size_t kMostUnwound = 4096;
-/// Stacks that are remembered while others run, and how much of each.
+/// Most suspended stacks that are remembered, and most frames of each.
 constexpr std::size_t kMostParked = 256;
 constexpr std::size_t kMostParkedFrames = 256;
 
@@ -77,8 +77,8 @@ void CallFollower::take_branch(const Record& record) {
   }
 }
 
-/// From code that cannot be read: a call, a jump or a return. Only a return to a caller that is
-/// known can be told.
+/// Handles a call, jump or return from unreadable code. Only a return to a known caller can be
+/// recognised.
 void CallFollower::take_unknown(const Record& record) {
   const std::size_t last = stack_.size() > kMostUnwound ? stack_.size() - kMostUnwound : 0;
   for (std::size_t i = stack_.size(); i-- > last;) {
@@ -94,7 +94,7 @@ void CallFollower::take_unknown(const Record& record) {
 
 void CallFollower::take_call(const Record& record, const arch::InsnFacts& facts) {
   const TraceeAddr next = record.from + facts.length;
-  // "call next; pop" reads the pc; nothing is called.
+  // "call next; pop" reads the pc and calls nothing.
   if (record.to == next) return;
   if (stack_.back().call.function.stack_switch == StackSwitch::kLeaves) {
     park(0);
@@ -113,7 +113,8 @@ void CallFollower::take_return(const Record& record) {
   for (std::size_t i = stack_.size(); i-- > last;) {
     if (stack_[i].return_address != record.to || stack_[i].signal) continue;
     if (i + 1 < stack_.size() && code_.at(record.from).id != stack_[i].call.function.id) {
-      // Not this call's own return: somebody put another stack under the return address.
+      // The return belongs to another call: the program put a different stack at this return
+      // address.
       park(i);
       pop_above(i, CallEnd::kSwitched);
       pop(CallEnd::kSwitched);
@@ -124,20 +125,20 @@ void CallFollower::take_return(const Record& record) {
     return;
   }
   const FunctionRef function = code_.at(record.to);
-  // A return used as a jump: lazy binding, retpolines.
+  // A return used as a jump, as in lazy binding and retpolines.
   const bool is_jump = function.known() && function.entry == record.to;
   if (!is_jump && !switches_are_told_ && resume(record)) return;
-  // A handler's return leads to what calls sigreturn, which stripped libraries have no name for.
+  // A handler returns to the code that calls sigreturn, which has no name in stripped libraries.
   if (is_jump || stack_.back().signal || (!function.known() && stack_.size() > 1)) {
     replace_top(record, function);  // Or the return address was overwritten.
   } else if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
-    pop_above(frame, CallEnd::kUnwound);  // Into a landing pad.
+    pop_above(frame, CallEnd::kUnwound);  // An exception's landing pad.
   } else {
     grow(record);
   }
 }
 
-/// Back from a signal handler, wherever to.
+/// Handles the return from a signal handler, to any address.
 void CallFollower::take_system_return(const Record& record) {
   for (std::size_t i = stack_.size(); i-- > 0;) {
     if (!stack_[i].signal) continue;
@@ -147,7 +148,7 @@ void CallFollower::take_system_return(const Record& record) {
     const FunctionRef function = code_.at(record.to);
     if (stack_.empty() || function.id == stack_.back().call.function.id) return;
     if (function.known() && function.entry == record.to) {
-      push(call_of(record, CallBegin::kCalled), interrupted);  // The handler put a call there.
+      push(call_of(record, CallBegin::kCalled), interrupted);  // The handler injected a call.
     } else {
       arrive(record, function);  // The handler chose another place.
     }
@@ -169,7 +170,7 @@ void CallFollower::take_jump(const Record& record) {
   }
 }
 
-/// In the middle of a function, without a call or a return that fits.
+/// Handles an arrival in the middle of a function without a matching call or return.
 void CallFollower::arrive(const Record& record, const FunctionRef& function) {
   if (const std::size_t frame = frame_of(function); frame != kNoFrame) {
     park(frame + 1);
@@ -179,15 +180,15 @@ void CallFollower::arrive(const Record& record, const FunctionRef& function) {
   }
 }
 
-/// Remembers the frames from `frame` on: they may be on a stack that is only left for a while.
+/// Remembers the frames from `frame` on: their stack may be resumed later.
 void CallFollower::park(std::size_t frame) {
-  if (frame + 1 >= stack_.size()) return;  // One frame is nothing to come back to.
+  if (frame + 1 >= stack_.size()) return;  // A single frame is not worth resuming.
   const std::size_t count = std::min(stack_.size() - frame, kMostParkedFrames);
   if (parked_.size() == kMostParked) parked_.erase(parked_.begin());
   parked_.emplace_back(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
 }
 
-/// Goes on where a parked stack was left, when control goes to where a call of its should return.
+/// Resumes a parked stack if control goes to the return address of one of its calls.
 bool CallFollower::resume(const Record& record) {
   for (std::size_t p = parked_.size(); p-- > 0;) {
     std::vector<Frame>& frames = parked_[p];
@@ -196,9 +197,9 @@ bool CallFollower::resume(const Record& record) {
     if (callee == 0) continue;
     std::vector<Frame> back{frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee)};
     frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(callee));
-    // What is left of it had been switched to from there, and may be gone back to too.
+    // The remaining frames were switched to from there and may be resumed too.
     if (frames.size() < 2) parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(p));
-    // They take the place of what was on top.
+    // The resumed frames replace the top frame.
     back.front().return_address = stack_.back().return_address;
     back.front().signal = stack_.back().signal;
     pop(CallEnd::kSwitched);
@@ -208,7 +209,7 @@ bool CallFollower::resume(const Record& record) {
   return false;
 }
 
-/// What follows has not been called by anything that is open.
+/// Closes all calls: no open call made the calls that follow.
 void CallFollower::leave_stack() {
   while (!stack_.empty()) pop(CallEnd::kSwitched);
   switches_are_told_ = true;
@@ -217,13 +218,13 @@ void CallFollower::leave_stack() {
   sink_.stretch();
 }
 
-/// To where another stack was left, or to where it begins.
+/// Follows a switch to a stack that was left earlier, or to a new one.
 void CallFollower::switch_stack(const Record& record, const FunctionRef& function) {
   const bool swaps = stack_.back().call.function.stack_switch == StackSwitch::kSwaps;
   const bool comes_back_here = stack_.back().return_address == record.to;
   for (std::size_t i = swaps ? 0 : stack_.size(); i-- > 0;) {
     if (stack_[i].return_address != record.to) continue;
-    pop_above(i, CallEnd::kSwitched);  // It only went to get more stack.
+    pop_above(i, CallEnd::kSwitched);  // The function only switched to a larger stack and back.
     pop(CallEnd::kReturned);
     return;
   }
@@ -242,7 +243,7 @@ void CallFollower::switch_stack(const Record& record, const FunctionRef& functio
   if (!begins) behind_switch_ = record.to;
 }
 
-/// Among several nobody knows yet which one goes on.
+/// Returns the only parked stack with this return address; kNoFrame if there are none or several.
 std::size_t CallFollower::only_one_left_at(TraceeAddr behind) const {
   std::size_t found = kNoFrame;
   for (std::size_t p = 0; p < parked_.size(); ++p) {
@@ -253,9 +254,9 @@ std::size_t CallFollower::only_one_left_at(TraceeAddr behind) const {
   return found;
 }
 
-/// The function that runs again returns to a caller, which tells which stack it may be that goes
-/// on. As long as there are several, only what runs is known of them.
-/// @return Whether it is known now.
+/// Uses a return of the resumed function to tell which parked stack continues. While several match,
+/// only the running function is known.
+/// @return True if the stack is now known.
 bool CallFollower::go_on(const Record& record) {
   returned_to_.push_back(record.to);
   std::size_t found = kNoFrame;
@@ -272,7 +273,8 @@ bool CallFollower::go_on(const Record& record) {
   return true;
 }
 
-/// It was left where one goes on, and its calls return to where that one's have, so far.
+/// Returns true if the stack was left at the resumption point and its return addresses match the
+/// returns so far.
 bool CallFollower::may_go_on(std::span<const Frame> frames) const {
   const std::size_t returned = returned_to_.size();
   if (frames.size() < returned + 2 || frames.back().return_address != behind_switch_) return false;
@@ -288,7 +290,7 @@ bool CallFollower::is_alike(std::span<const Frame> x, std::span<const Frame> y) 
   });
 }
 
-/// What was parked, without its newest frames.
+/// Removes a parked stack and returns its frames without the newest `without` ones.
 std::vector<CallFollower::Frame> CallFollower::take_parked(std::size_t which, std::size_t without) {
   std::vector<Frame> frames = std::move(parked_[which]);
   parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -331,11 +333,11 @@ void CallFollower::push(const Call& call, TraceeAddr return_address, bool signal
   sink_.begin(call);
 }
 
-/// Execution goes on in `function` in place of the newest frame.
+/// Execution continues in `function`, which replaces the newest frame.
 void CallFollower::replace_top(const Record& record, const FunctionRef& function) {
   Frame& top = stack_.back();
   if (top.call.function.stub) {
-    // Who called the stub called this.
+    // The stub's caller is the caller of the function.
     top.call.function = function;
     top.call.first = record.to;
     sink_.rename(top.call);
@@ -354,8 +356,8 @@ void CallFollower::begin_anew(TraceeAddr at) {
   push(call_of({TraceeAddr{}, at}, CallBegin::kUnseen), TraceeAddr{});
 }
 
-/// A return to a caller that was running before anything was seen: everything since was called by
-/// it.
+/// Handles a return to a caller that was running before the stretch began: it made all root calls
+/// since then.
 void CallFollower::grow(const Record& record) {
   pop_above(0, CallEnd::kUnwound);
   pop(CallEnd::kReturned);

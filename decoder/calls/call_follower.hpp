@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// Branch records turned back into calls, as they come; memory for what is open only.
+/// Rebuilds calls from branch records as they arrive. Memory use depends on the open calls only.
 ///
-/// Returns are matched by return address, not by name, so recursion is no trouble. What leaves
-/// frames without returning (exceptions, longjmp) is recognised by where it arrives: in a function
-/// that is on the stack. Nothing is invented: a call whose begin or end was not seen says so.
+/// Returns are matched by return address, not by name, so recursion needs no special case. An exit
+/// without a return (exception, longjmp) is recognised by its target: a function that is on the
+/// stack. Calls whose begin or end is not in the trace are marked as such.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,27 +19,27 @@ namespace backtrail::decoder {
 
 class CallFollower {
  public:
-  /// All are borrowed.
+  /// Borrows all arguments.
   CallFollower(InsnCache& insns, CodeMap& code, CallSink& sink)
       : insns_{insns}, code_{code}, sink_{sink} {}
 
-  /// Records of one thread, oldest first, in pieces of any size.
+  /// Feeds records of one thread, oldest first, in pieces of any size.
   void feed(std::span<const Record> records);
-  /// Open calls end here; what is fed then is another thread's.
+  /// Ends all open calls. Records fed afterwards belong to another thread.
   void finish();
 
   /// A call that has not ended.
   struct Open {
-    TraceeAddr return_address;  ///< 0 = unknown.
-    bool signal = false;        ///< By a signal: a handler, which returns by way of the kernel.
+    TraceeAddr return_address;  ///< 0 if unknown.
+    bool signal = false;        ///< A signal handler, which returns through the kernel.
   };
-  /// Outermost first.
+  /// Returns the open calls, outermost first.
   [[nodiscard]] std::vector<Open> open() const;
 
  private:
   struct Frame {
     Call call;
-    TraceeAddr return_address;  ///< 0 = unknown.
+    TraceeAddr return_address;  ///< 0 if unknown.
     bool signal = false;
   };
 
@@ -74,14 +74,16 @@ class CallFollower {
   CodeMap& code_;
   CallSink& sink_;
   std::vector<Frame> stack_;
-  /// What was on other stacks when they were left, the newest last: told by functions that switch,
-  /// or else guessed from returns that do not fit, and then looked at only when nothing else fits.
+  /// Frames of stacks that were left, newest last. Switching functions announce a switch; otherwise
+  /// it is guessed from returns that do not fit, and used only if nothing else fits.
   std::vector<std::vector<Frame>> parked_;
-  /// Behind the call that a stack was left by, which runs again: several may have been left by it,
-  /// and where control returns to tells which one it is. 0: known, or nothing runs again.
+  /// Return address of the call by which the running function left its stack. Several stacks may
+  /// have been left there; later returns tell which one continues. 0 if the stack is known or was
+  /// not resumed.
   TraceeAddr behind_switch_;
-  std::vector<TraceeAddr> returned_to_;  ///< By what runs since then, the newest last.
-  bool switches_are_told_ = false;       ///< By functions that do that: nothing has to be guessed.
+  std::vector<TraceeAddr> returned_to_;  ///< Targets of returns since then, newest last.
+  /// Switching functions announce switches, so none has to be guessed.
+  bool switches_are_told_ = false;
   std::uint64_t stretch_begin_ = 0;
   std::uint64_t position_ = 0;
 };

@@ -55,10 +55,10 @@ void OrderedCalls::begin_stretch(std::uint64_t position) {
   }
 }
 
-/// Its name cannot change any more but in ways that are known.
+/// Reports the held call. Only a rename that the outline knows can change its name from now on.
 void OrderedCalls::tell_held() {
   if (!held_) return;
-  // What was begun since is left out.
+  // Calls begun since the held one are left out.
   std::size_t at = open_.size() - 1;
   while (open_[at].dropped) --at;
   Call& call = open_[at].call;
@@ -86,7 +86,7 @@ void OrderedCalls::begin(const Call& call) {
 
 void OrderedCalls::rename(const Call& call) {
   Open& top = open_.back();
-  // What was told has its last name.
+  // A reported call has its final name.
   if (!held_ || top.dropped) return;
   top.call.function = call.function;
   top.call.first = call.first;

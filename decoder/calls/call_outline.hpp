@@ -1,11 +1,11 @@
 #pragma once
 /// @file
-/// All calls of a trace in the order of execution, callers first, without a list of them.
+/// All calls of a trace in the order of execution, callers first, without a list in memory.
 ///
-/// Some things of calls show only later: who had called what the trace begins in, where a stub
-/// leads to, whether the dynamic linker's search came back. So the trace is followed twice. The
-/// first time a CallOutline remembers just these things, the second time OrderedCalls tells of the
-/// calls as a list has them (see rebuild_calls).
+/// Some facts show only later: the caller of the trace's first function, the target of a stub,
+/// whether the dynamic linker's search returned. So the trace is followed twice. In the first pass
+/// a CallOutline records these facts; in the second pass OrderedCalls reports the calls in list
+/// order (see rebuild_calls).
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,11 @@
 
 namespace backtrail::decoder {
 
-/// Of the order of a byte a stretch, a bit a call by a stub, and what is rare.
+/// First pass. Takes about a byte for each stretch and a bit for each call by a stub, plus rare
+/// cases.
 class CallOutline final : public CallSink {
  public:
-  /// Borrowed.
+  /// Borrows `code`.
   explicit CallOutline(CodeMap& code) : code_{code} {}
 
   void stretch() override { stretches_.push_back(late_.size()); }
@@ -36,29 +37,29 @@ class CallOutline final : public CallSink {
 
   struct Open {
     std::uint64_t number = 0;
-    std::size_t late = kNone;     ///< Its place in late_.
-    std::size_t by_stub = kNone;  ///< Its place in came_back_.
-    bool has_calls = false;       ///< Made calls that stay.
+    std::size_t late = kNone;     ///< Index in late_; kNone if it did not show late.
+    std::size_t by_stub = kNone;  ///< Index in came_back_; kNone if no stub made the call.
+    bool has_calls = false;       ///< Has made calls that are not dropped.
   };
 
   CodeMap& code_;
-  std::vector<TraceeAddr> late_;        ///< Callers that showed late: where they begin.
-  std::vector<std::size_t> stretches_;  ///< How many of them stand before each stretch.
-  std::vector<bool> came_back_;         ///< Of each call by a stub.
-  /// Where calls by number begin that were renamed after they had made calls.
+  std::vector<TraceeAddr> late_;        ///< First instructions of callers that showed late.
+  std::vector<std::size_t> stretches_;  ///< Size of late_ at the start of each stretch.
+  std::vector<bool> came_back_;         ///< For each call by a stub, whether it returned.
+  /// New first instructions, by call number, of calls renamed after they had made calls.
   std::unordered_map<std::uint64_t, TraceeAddr> renamed_;
   std::uint64_t calls_ = 0;
   std::vector<Open> open_;
 };
 
-/// The second time, over the same records.
+/// Second pass, over the same records.
 class OrderedCalls final : public CallSink {
  public:
   using Tell = std::function<void(const Call&)>;
 
-  /// Calls nest; what `begins` hears of a call is what the list has, but for its end, its parent
-  /// and its depth. Calls that the dynamic linker made to find a function are left out. All are
-  /// borrowed.
+  /// Borrows all arguments. Reported calls nest. `begins` receives a call as the list has it,
+  /// except for end, parent and depth. Calls that the dynamic linker made to find a function are
+  /// left out.
   OrderedCalls(const CallOutline& outline, CodeMap& code, const Tell& begins, const Tell& ends)
       : outline_{outline}, code_{code}, begins_{begins}, ends_{ends} {}
 
@@ -82,12 +83,14 @@ class OrderedCalls final : public CallSink {
   const Tell& begins_;
   const Tell& ends_;
   bool begins_stretch_ = false;
-  std::size_t stretch_ = 0;  ///< Number of the next one.
+  std::size_t stretch_ = 0;  ///< Index of the next stretch.
   std::uint64_t calls_ = 0;
   std::size_t by_stub_ = 0;
   std::vector<Open> open_;
-  std::optional<std::uint64_t> held_;  ///< The innermost call that stays is not told yet.
-  std::vector<Call> late_;             ///< Of the stretch, the innermost last; told, not begun.
+  /// Number of the innermost call that is not dropped and not yet reported.
+  std::optional<std::uint64_t> held_;
+  /// Late callers of the stretch, innermost last: reported, not yet begun.
+  std::vector<Call> late_;
 };
 
 }  // namespace backtrail::decoder

@@ -6,7 +6,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Parents can stand behind their children (callers that showed only when one returned to them).
+/// Sets the depth of each call. A caller may come after its callees in the list if it showed late.
 void set_depths(std::vector<Call>& calls) {
   constexpr std::uint32_t kUnset = ~0U;
   for (Call& call : calls) call.depth = kUnset;
@@ -24,7 +24,7 @@ bool is_earlier(const Call& x, const Call& y) {
   return x.depth < y.depth;
 }
 
-/// Indices of all, callers first. Only callers that showed late, which are few, stand elsewhere.
+/// Returns all indices, callers first. Only the few callers that showed late are out of order.
 std::vector<std::size_t> callers_first(const std::vector<Call>& calls) {
   std::vector<std::size_t> in_place;
   std::vector<std::size_t> late;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// All calls of a trace in a list.
+/// Rebuilds all calls of a trace into a list.
 
 #include <span>
 #include <vector>
@@ -11,14 +11,14 @@ namespace backtrail::decoder {
 
 class CallRebuilder final : private CallSink {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   CallRebuilder(InsnCache& insns, CodeMap& code) : follower_{insns, code, *this} {}
 
-  /// As CallFollower.
+  /// See CallFollower::feed().
   void feed(std::span<const Record> records) { follower_.feed(records); }
-  /// The calls that are open now, outermost first; nothing after finish().
+  /// Returns the open calls, outermost first; empty after finish().
   [[nodiscard]] std::vector<CallFollower::Open> open() const { return follower_.open(); }
-  /// Callers before what they call, in the order of execution. Open calls end here.
+  /// Ends all open calls. Returns the calls in the order of execution, callers before callees.
   [[nodiscard]] std::vector<Call> finish();
 
  private:
@@ -31,12 +31,14 @@ class CallRebuilder final : private CallSink {
   CallFollower follower_;
   std::vector<Call> calls_;
   std::vector<std::size_t> open_;
-  std::vector<std::size_t> roots_;  ///< Calls of the stretch that nothing is known above.
+  std::vector<std::size_t> roots_;  ///< Calls of the stretch without a known caller.
 };
 
-/// The dynamic linker's search for a function begins so; it has found one if the call returns.
+/// Returns true if a stub made the call, as when the dynamic linker searches for a function. The
+/// search succeeded if the call returns.
 [[nodiscard]] bool made_by_stub(const Call& call, CodeMap& code);
-/// Takes out what the dynamic linker called to find a function: it is no work of the program.
+/// Removes the calls that the dynamic linker made to find a function: they are not the program's
+/// work.
 void drop_lazy_binding(std::vector<Call>& calls, CodeMap& code);
 
 }  // namespace backtrail::decoder

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Which function an address belongs to, as whoever reads symbol tables knows it.
+/// Maps addresses to functions.
 
 #include <cstdint>
 
@@ -8,21 +8,21 @@
 
 namespace backtrail::decoder {
 
-/// What a function does to the stack, that is not for its caller. What runs afterwards has not been
-/// called by anything on the stack before.
+/// How a function changes the stack for the code that runs after it. No call on the stack before
+/// the switch made the calls that follow it.
 enum class StackSwitch : std::uint8_t {
   kNone,
-  kLeaves,  ///< What it calls has another stack (Go's mcall).
-  kGoesOn,  ///< It jumps to where another stack was left or begins; its own is of no use any more.
-  kSwaps,   ///< It leaves its stack and goes on with another one, to come back (swapcontext).
+  kLeaves,  ///< Its callee runs on another stack (Go's mcall).
+  kGoesOn,  ///< Jumps to where another stack was left or begins; its own stack is abandoned.
+  kSwaps,   ///< Leaves its stack for another one and is resumed later (swapcontext).
 };
 
 struct FunctionRef {
-  /// Names the function; all its parts have the same. 0 = nobody knows.
+  /// Identifies the function; equal for all its parts. 0 if unknown.
   std::uint32_t id = 0;
   TraceeAddr entry;
-  /// A stub that leads to another function: an entry of a procedure linkage table, the dynamic
-  /// linker's lazy binding. Calls through it are calls of that function.
+  /// The function is a stub that leads to another one: a PLT entry or the dynamic linker's lazy
+  /// binding. Calls through it count as calls of the other function.
   bool stub = false;
   StackSwitch stack_switch = StackSwitch::kNone;
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The name that a linker gave an ELF file's contents.
+/// Reads the build id of an ELF file.
 
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace backtrail::decoder {
 
-/// As hexadecimal digits, from a file's bytes or the first page of them; empty when it has none or
-/// it lies elsewhere. Source: elf.h, NT_GNU_BUILD_ID.
+/// Returns the build id as hexadecimal digits; empty if there is none in `elf`, which may be a
+/// file's bytes or only its first page. Source: elf.h, NT_GNU_BUILD_ID.
 [[nodiscard]] std::string build_id_of(std::span<const std::uint8_t> elf);
 
 }  // namespace backtrail::decoder

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Little-endian numbers in and out of byte strings that nobody vouches for.
+/// Reads and writes little-endian numbers in untrusted byte strings.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace backtrail::decoder {
 
-/// Reads forward; past the end it returns zeros and remembers that.
+/// Reads forward. A read past the end returns zeros and clears good().
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::uint8_t> bytes) : rest_{bytes} {}
 
-  /// False once something was asked for that was not there.
+  /// Returns false after a read past the end or an invalid number.
   [[nodiscard]] bool good() const { return good_; }
   [[nodiscard]] std::span<const std::uint8_t> rest() const { return rest_; }
 
@@ -29,7 +29,7 @@ class ByteReader {
     if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
     return value;
   }
-  /// The next `count` bytes, or none of them.
+  /// Takes the next `count` bytes; takes none and clears good() if there are fewer.
   std::span<const std::uint8_t> take(std::uint64_t count) {
     if (count > rest_.size()) {
       good_ = false;
@@ -41,7 +41,7 @@ class ByteReader {
     return bytes;
   }
   void skip(std::uint64_t count) { (void)take(count); }
-  /// LEB128, at most 64 bits.
+  /// Reads a LEB128 number of at most 64 bits.
   std::uint64_t varint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -75,7 +75,7 @@ class ByteWriter {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void text(std::string_view text) { bytes_.insert(bytes_.end(), text.begin(), text.end()); }
-  /// A field of `size` bytes: cut, or filled up with NUL.
+  /// Writes a field of `size` bytes: `text` is cut or padded with NUL.
   void field(std::string_view text, std::size_t size) {
     const std::size_t at = bytes_.size();
     bytes_.resize(at + size);
@@ -91,7 +91,7 @@ class ByteWriter {
     }
     bytes_.push_back(static_cast<std::uint8_t>(value));
   }
-  /// Differences modulo 2^64; small ones of either sign are short.
+  /// Writes a difference modulo 2^64. Small values of either sign take few bytes.
   void signed_varint(std::uint64_t value) { varint((value << 1U) ^ (~(value >> 63U) + 1U)); }
 
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }

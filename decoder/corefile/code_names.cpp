@@ -13,7 +13,7 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::string_view kUsedAgain = " (or what was there before)";
-/// A name's numbers are less.
+/// Upper bound of an entry's size: the numbers beside a name take less than 32 bytes.
 constexpr std::size_t kMostEntryBytes = kMostNameBytes + 32;
 
 std::optional<std::uint64_t> take_hex(std::string_view& line) {
@@ -34,10 +34,10 @@ std::optional<CodeName> parse_line(std::string_view line) {
   return CodeName{*start, *size, std::string{line.substr(0, kMostNameBytes)}};
 }
 
-/// Names of memory none of which is over another.
+/// Collects names of memory ranges that do not overlap.
 class NamedMemory {
  public:
-  /// Of an older line than all others: what these have left of it in front.
+  /// Adds a name from a line older than all added so far: the part before the first newer range.
   void add_older(CodeName older) {
     const std::uint64_t end = older.start + older.size;
     auto next = names_.upper_bound(older.start);
@@ -60,7 +60,8 @@ class NamedMemory {
 
  private:
   static std::uint64_t end_of(const CodeName& name) { return name.start + name.size; }
-  /// @return Up to where none of [begin, end) was covered before.
+  /// Marks [begin, end) as covered.
+  /// @return The end of the leading part of [begin, end) that was not covered before.
   std::uint64_t cover(std::uint64_t begin, std::uint64_t end) {
     auto next = covered_.upper_bound(begin);
     if (next != covered_.begin() && std::prev(next)->second > begin) --next;
@@ -75,7 +76,7 @@ class NamedMemory {
   }
 
   std::map<std::uint64_t, CodeName> names_;
-  std::map<std::uint64_t, std::uint64_t> covered_;  ///< By all lines so far: ends by begins.
+  std::map<std::uint64_t, std::uint64_t> covered_;  ///< Ranges of all lines so far: begin to end.
 };
 
 bool decode(std::span<const std::uint8_t> raw, std::vector<CodeName>& out) {

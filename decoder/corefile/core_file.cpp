@@ -16,7 +16,7 @@ Error malformed(const char* what, std::uint64_t where) {
   return make_error(TraceErrc::kMalformed, what, where);
 }
 
-/// The part of [offset, offset + size) that lies in `file`.
+/// Returns the part of [offset, offset + size) that lies in `file`.
 std::span<const std::uint8_t> part(std::span<const std::uint8_t> file, std::uint64_t offset,
                                    std::uint64_t size) {
   if (offset >= file.size()) return {};
@@ -133,7 +133,7 @@ void CoreFile::take_segment(std::span<const std::uint8_t> file, const ProgramHea
       take_notes(bytes);
       break;
     case PT_LOAD:
-      // One that wraps around would answer for addresses that it does not hold.
+      // A segment that wraps around would claim addresses that it does not hold.
       if (header.memory_bytes > ~header.address) break;
       segments_.push_back({.start = TraceeAddr{header.address},
                            .memory_bytes = header.memory_bytes,
@@ -151,7 +151,7 @@ void CoreFile::take_segment(std::span<const std::uint8_t> file, const ProgramHea
 
 namespace {
 
-/// The last segment that begins at or below `address`; null when none does.
+/// Returns the last segment that begins at or below `address`; null if there is none.
 const CoreSegment* last_at_or_below(const std::vector<CoreSegment>& segments, TraceeAddr address) {
   const auto next = std::upper_bound(
       segments.begin(), segments.end(), address,

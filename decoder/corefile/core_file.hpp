@@ -1,9 +1,9 @@
 #pragma once
 /// @file
-/// An ELF core of Linux on x86, read: whole, cut off, or damaged.
+/// Reads an ELF core of Linux on x86: whole, cut off, or damaged.
 ///
-/// Entry type: CoreFile. It believes nothing the file says without looking: sizes are held against
-/// the bytes that are there, and what cannot be read is absent.
+/// Entry type: CoreFile. It trusts nothing in the file: sizes are checked against the bytes
+/// present, and unreadable parts are left out.
 
 #include <array>
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace backtrail::decoder {
 
 struct CoreThread {
   std::uint32_t tid = 0;
-  int signal = 0;  ///< pr_cursig.
+  int signal = 0;  ///< The fatal or current signal, pr_cursig.
   arch::x86::UserRegs user;
-  std::vector<std::uint8_t> xsave;  ///< NT_X86_XSTATE, or the FXSAVE image; may be empty.
-  std::optional<arch::x86::SiginfoBytes> siginfo;  ///< In the program's own width.
+  std::vector<std::uint8_t> xsave;  ///< NT_X86_XSTATE or the FXSAVE image; may be empty.
+  std::optional<arch::x86::SiginfoBytes> siginfo;  ///< In the layout of the program's width.
 };
 
-/// A line of NT_FILE.
+/// An entry of NT_FILE.
 struct CoreMapping {
   TraceeAddr start;
   TraceeAddr end;
@@ -40,8 +40,8 @@ struct CoreMapping {
 struct CoreSegment {
   TraceeAddr start;
   std::uint64_t memory_bytes = 0;
-  std::uint32_t flags = 0;              ///< PF_*.
-  std::span<const std::uint8_t> bytes;  ///< The part that is in the file.
+  std::uint32_t flags = 0;              ///< PF_* bits.
+  std::span<const std::uint8_t> bytes;  ///< The part present in the file.
 };
 
 struct CoreProcess {
@@ -52,33 +52,33 @@ struct CoreProcess {
 
 class CoreFile {
  public:
-  /// `file` is borrowed. Error kMalformed: no ELF core of this CPU family (detail = what is wrong
-  /// first, an offset), or no thread in it.
+  /// Parses a core; borrows `file`. Error kMalformed: not an ELF core of this CPU family (detail is
+  /// the first problem and its offset), or a core without threads.
   static Result<CoreFile> parse(std::span<const std::uint8_t> file);
 
   [[nodiscard]] arch::Isa isa() const { return isa_; }
   [[nodiscard]] const CoreProcess& process() const { return process_; }
-  /// The one that died first; at least one.
+  /// Returns the threads, at least one. The thread that died is first.
   [[nodiscard]] const std::vector<CoreThread>& threads() const { return threads_; }
   [[nodiscard]] const std::vector<std::uint8_t>& auxv() const { return auxv_; }
   [[nodiscard]] const std::vector<CoreMapping>& mappings() const { return mappings_; }
-  /// By address.
+  /// Sorted by address.
   [[nodiscard]] const std::vector<CoreSegment>& segments() const { return segments_; }
-  /// Something that the file promises lies behind its end.
+  /// Returns true if the file ends before something that it refers to.
   [[nodiscard]] bool truncated() const { return truncated_; }
 
-  /// Bytes that are in the file, from `address` on; returns how many.
+  /// Copies bytes from `address` on that are in the file. Returns their number.
   [[nodiscard]] std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) const;
-  /// The file mapping that holds `address`.
+  /// Returns the file mapping that contains `address`; null if there is none.
   [[nodiscard]] const CoreMapping* mapping_at(TraceeAddr address) const;
   [[nodiscard]] const CoreSegment* segment_at(TraceeAddr address) const;
 
-  // What Backtrail added; empty in cores of others.
+  // Backtrail's own notes and segment; empty in other cores.
   [[nodiscard]] const std::vector<TraceIndexEntry>& trace_index() const { return index_; }
   [[nodiscard]] std::span<const std::uint8_t> trace_segment() const { return traces_; }
   /// Facts by name; see docs/core-format.md.
   [[nodiscard]] const std::map<std::string, std::string>& about() const { return about_; }
-  /// A format that is newer than this reader; traces are not read then.
+  /// Returns true if the traces are in a format newer than this reader; they are not read then.
   [[nodiscard]] bool newer_format() const { return newer_format_; }
 
  private:
@@ -107,7 +107,7 @@ class CoreFile {
   std::map<std::string, std::string> about_;
 };
 
-/// "name=value" lines; bytes below blank, '%' and DEL stand as %XX.
+/// Formats facts as "name=value" lines. Control characters, '%' and DEL are escaped as %XX.
 [[nodiscard]] std::string about_text(const std::map<std::string, std::string>& facts);
 [[nodiscard]] std::map<std::string, std::string> parse_about(std::string_view text);
 

@@ -1,4 +1,4 @@
-// The notes of a core: who the threads were, and where everything lay.
+// The notes of a core: threads, process, mappings, and Backtrail's index.
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,7 @@ void CoreFile::take_notes(std::span<const std::uint8_t> notes) {
     const auto desc_bytes = in.number<std::uint32_t>();
     const auto type = in.number<std::uint32_t>();
     const auto name = in.take(padded(name_bytes));
-    // The last one need not be padded.
+    // The last note may lack its padding.
     const auto desc = in.take(desc_bytes);
     if (!in.good()) return;
     in.skip(std::min<std::uint64_t>(padded(desc_bytes) - desc_bytes, in.rest().size()));
@@ -64,7 +64,7 @@ void CoreFile::take_core_note(std::uint32_t type, std::span<const std::uint8_t> 
       take_files(desc);
       break;
     case NT_FPREGSET:
-      // On i386 this is the old form; the FXSAVE image comes as part of the XSAVE note.
+      // On i386 this is the old form; the XSAVE note has the FXSAVE image.
       if (isa_ == arch::Isa::kAmd64 && !threads_.empty() && threads_.back().xsave.empty()) {
         threads_.back().xsave.assign(desc.begin(), desc.end());
       }
@@ -136,7 +136,7 @@ void CoreFile::take_index(std::span<const std::uint8_t> desc) {
     return;
   }
   const auto count = in.number<std::uint32_t>();
-  in.skip(16);  // Offset and size: the segment's own header says the same.
+  in.skip(16);  // Offset and size, which the segment's own header repeats.
   if (count > in.rest().size() / kIndexEntryBytes) return;
   for (std::uint32_t i = 0; i < count; ++i) {
     TraceIndexEntry entry;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Threads of a core file that had ended before it was written: only their traces are left.
+/// Threads of a core file that ended before it was written and left only their traces.
 
 #include <cstddef>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace backtrail::decoder {
 
-/// The threads that have records and no registers, in the order of the file's index: the recorder
-/// lists the newest first. The pc of each is where its newest record leads; every other register is
-/// 0, there is no siginfo.
+/// Returns the threads that have records but no registers, in the order of the file's index, where
+/// the recorder lists the newest first. The pc of each is the target of its newest record. Other
+/// registers are 0, and there is no siginfo.
 [[nodiscard]] std::vector<CoreThread> ended_threads(const CoreFile& core,
                                                     const TraceArchive& archive,
                                                     std::size_t most = ~std::size_t{0});

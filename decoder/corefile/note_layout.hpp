@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Where the fields of a core's notes lie, for both widths of program.
-/// Source: linux/elfcore.h (elf_prstatus, elf_prpsinfo) as the kernel writes it.
+/// Field offsets in a core's notes, for both program widths. Source: linux/elfcore.h (elf_prstatus,
+/// elf_prpsinfo) as the kernel writes it.
 
 #include <array>
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace backtrail::decoder {
 
-/// pr_cursig, 16 bits, in both widths.
+/// Offset of pr_cursig, 16 bits, in both widths.
 inline constexpr std::size_t kCursigOffset = 12;
 
 struct PrstatusLayout {
   std::size_t bytes;
   std::size_t word_bytes;
-  std::size_t held_signals;  ///< sighold.
-  std::size_t pid;           ///< Then ppid, pgrp and sid, 32 bits each.
+  std::size_t held_signals;  ///< Offset of sighold.
+  std::size_t pid;           ///< Offset of pid; then ppid, pgrp and sid, 32 bits each.
   std::size_t registers;
   std::span<const arch::x86::UserReg> order;
   std::size_t has_fp;
@@ -30,9 +30,9 @@ inline constexpr std::size_t kPsinfoNameBytes = 16;
 inline constexpr std::size_t kPsinfoArgumentBytes = 80;
 struct PsinfoLayout {
   std::size_t bytes;
-  std::size_t uid;       ///< Then gid, of the same width.
-  std::size_t id_bytes;  ///< Of uid and gid.
-  std::size_t pid;       ///< Then ppid, pgrp and sid.
+  std::size_t uid;       ///< Offset of uid; then gid, of the same width.
+  std::size_t id_bytes;  ///< Size of uid and of gid.
+  std::size_t pid;       ///< Offset of pid; then ppid, pgrp and sid.
   std::size_t name;
   std::size_t arguments;
 };

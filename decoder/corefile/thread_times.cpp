@@ -9,13 +9,13 @@
 namespace backtrail::decoder {
 namespace {
 
-/// The newest ones.
+/// Returns the newest `most` elements.
 template <typename T>
 std::span<const T> last_of(const std::vector<T>& all, std::size_t most) {
   return std::span{all}.last(std::min(all.size(), most));
 }
 
-/// Later times are at later places, so each pin says something of those before and behind it.
+/// Places never decrease over time, so each pin narrows those before and after it.
 void tighten(std::vector<TimePin>& pins) {
   std::uint64_t least = 0;
   for (TimePin& pin : pins) pin.earliest = least = std::max(least, pin.earliest);
@@ -26,7 +26,7 @@ void tighten(std::vector<TimePin>& pins) {
   std::erase_if(pins, [](const TimePin& pin) { return pin.latest < pin.earliest; });
 }
 
-/// Adds numbers that come as differences; remembers when one went round.
+/// Adds differences and clears `good` on overflow.
 class Sum {
  public:
   explicit Sum(bool& good) : good_{good} {}
@@ -84,7 +84,7 @@ TraceTimes::TraceTimes(ThreadTimes times, std::uint64_t records)
 PlaceRange TraceTimes::place_of(const OffCpu& off) const {
   PlaceRange out{0, records_};
   const auto& pins = times_.pins;
-  // It stayed where it was, so whoever looked meanwhile saw this place.
+  // The thread stood still while it was off its CPU, so pins from that time show its place.
   const auto behind = std::partition_point(
       pins.begin(), pins.end(), [&](const TimePin& pin) { return pin.begin_ns <= off.end_ns; });
   if (behind != pins.begin()) out.earliest = std::prev(behind)->earliest;
@@ -100,7 +100,7 @@ TimeRange TraceTimes::time_of(std::uint64_t records) const {
   const auto& pins = times_.pins;
   const auto passed = std::partition_point(
       pins.begin(), pins.end(), [&](const TimePin& pin) { return pin.latest <= records; });
-  // Where it stood still at that very place, its time is all of that.
+  // If the thread stood still at that very place, the whole pin is its time.
   if (passed != pins.begin()) {
     const TimePin& pin = *std::prev(passed);
     out.earliest_ns = pin.earliest == records ? pin.begin_ns : pin.end_ns;
@@ -126,7 +126,7 @@ void append_times(std::uint32_t tid, const ThreadTimes& times, std::vector<std::
   std::uint64_t at = times.since_ns;
   std::uint64_t place = 0;
   for (const TimePin& pin : kept) {
-    // Who looks while a thread leaves its CPU may be a moment late.
+    // A sample of a thread that is leaving its CPU may be a moment late.
     const std::uint64_t begin = std::max(pin.begin_ns, at);
     const std::uint64_t end = std::max(pin.end_ns, begin);
     raw.varint(begin - at);

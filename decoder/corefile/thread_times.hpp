@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// When a thread was on a CPU, and where in its trace, as far as that is known.
+/// When a thread was on a CPU and where in its trace, as far as known.
 ///
-/// Branches carry no time. What there is: now and then somebody looked, and knows between which two
-/// records the thread then was; and the kernel said when it left its CPU. Times are nanoseconds of
-/// CLOCK_MONOTONIC, places are numbers of records in the thread's trace.
+/// Branches carry no time. There are two sources: samples, which show between which two records the
+/// thread was at that time, and the kernel's marks for when the thread left its CPU. Times are
+/// nanoseconds of CLOCK_MONOTONIC; places are record numbers in the thread's trace.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace backtrail::decoder {
 
-/// From one time to the other the thread had executed at least so many records and at most so many.
+/// From `begin_ns` to `end_ns` the thread had executed between `earliest` and `latest` records.
 struct TimePin {
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
@@ -24,23 +24,23 @@ struct TimePin {
   bool operator==(const TimePin&) const = default;
 };
 
-/// It was not on a CPU.
+/// A time that the thread was not on a CPU.
 struct OffCpu {
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
-  bool preempted = false;  ///< It could have run; else it waited for something.
+  bool preempted = false;  ///< True if it was runnable; false if it waited for something.
   bool operator==(const OffCpu&) const = default;
   [[nodiscard]] std::uint64_t length_ns() const { return end_ns - begin_ns; }
 };
 
 struct ThreadTimes {
-  std::uint64_t since_ns = 0;  ///< Nothing is known of earlier times.
+  std::uint64_t since_ns = 0;  ///< Start of the time that is covered.
   std::uint64_t until_ns = 0;  ///< The thread's last stop, at the end of its trace.
   std::uint64_t lost = 0;      ///< Marks that the kernel had no room for.
-  std::uint64_t others = 0;    ///< Times off the CPU that are not listed: short ones.
+  std::uint64_t others = 0;    ///< Short off-CPU times that are not in `off`.
   std::uint64_t others_ns = 0;
-  std::vector<TimePin> pins;  ///< By time.
-  std::vector<OffCpu> off;    ///< By time.
+  std::vector<TimePin> pins;  ///< Sorted by time.
+  std::vector<OffCpu> off;    ///< Sorted by time.
   bool operator==(const ThreadTimes&) const = default;
 };
 
@@ -54,16 +54,16 @@ struct TimeRange {
   std::uint64_t latest_ns = 0;
 };
 
-/// Looks places and times up.
+/// Finds places by time and times by place.
 class TraceTimes {
  public:
-  /// `records`: how many the thread's trace has, ever.
+  /// `records` is the number of records that the thread ever had.
   TraceTimes(ThreadTimes times, std::uint64_t records);
 
   [[nodiscard]] const ThreadTimes& times() const { return times_; }
-  /// Where the thread was while it was off its CPU.
+  /// Returns where the thread was during an off-CPU time.
   [[nodiscard]] PlaceRange place_of(const OffCpu& off) const;
-  /// When it had executed so many records and no more.
+  /// Returns when the thread had executed exactly that many records.
   [[nodiscard]] TimeRange time_of(std::uint64_t records) const;
 
  private:
@@ -72,15 +72,15 @@ class TraceTimes {
 };
 
 inline constexpr std::uint32_t kTimesVersion = 1;
-/// What fits into a block; more is refused by readers.
+/// Most entries that a writer puts into a block; readers refuse more.
 inline constexpr std::size_t kMostTimePins = 16384;
 inline constexpr std::size_t kMostOffCpu = 16384;
 
-/// Appends a block to `out`, of the newest pins and times off the CPU if there are more than fit.
+/// Appends a block to `out`, with the newest entries if there are more than fit.
 void append_times(std::uint32_t tid, const ThreadTimes& times, std::vector<std::uint8_t>& out);
 
 struct TraceBlock;
-/// Error kMalformed: damaged, or of a version that this does not know.
+/// Error kMalformed: damaged, or of an unknown version.
 Result<ThreadTimes> decode_times(const TraceBlock& block);
 
 }  // namespace backtrail::decoder

@@ -13,7 +13,7 @@ std::string name_of(const TraceIndexEntry& entry) {
   return {std::begin(entry.name), end};
 }
 
-/// Sorts by number and drops blocks that tell of records again.
+/// Sorts blocks by number and drops those that overlap an earlier one.
 void put_in_order(TraceArchive::Thread& thread) {
   std::stable_sort(thread.blocks.begin(), thread.blocks.end(),
                    [](const TraceBlock& a, const TraceBlock& b) { return a.first < b.first; });
@@ -25,13 +25,13 @@ void put_in_order(TraceArchive::Thread& thread) {
   });
   for (const TraceBlock& block : thread.blocks) thread.records += block.records;
   if (thread.end < next) {
-    // Nothing says what was kept: an old file, or one whose index is damaged.
+    // The index does not state what was kept: the file is old or its index is damaged.
     thread.end = next;
     thread.promised = thread.records;
   }
 }
 
-/// What the index says of records that are not there.
+/// Takes the number of lost and promised records from the index.
 void take_losses(const TraceIndexEntry& entry, TraceArchive::Thread& thread) {
   const std::uint32_t count = entry.about_lost & kIndexCountMask;
   thread.lost_is_exact = (entry.about_lost & kIndexExact) != 0;
@@ -44,20 +44,20 @@ void take_losses(const TraceIndexEntry& entry, TraceArchive::Thread& thread) {
   }
 }
 
-/// The oldest record says where execution was; what led to it is not known.
+/// Turns the oldest record into a kStart gap: what led to it is unknown.
 void begin_trace(std::vector<Record>& records) {
   Record& oldest = records.front();
   if (oldest.kind == RecordKind::kGap && oldest.reason == GapReason::kStart) return;
   oldest = gap(GapReason::kStart, TraceeAddr{}, oldest.to);
 }
 
-/// Stands for `lost` records that led to `to`. Gaps among those may stand for more.
+/// Returns a gap for at least `lost` records that led to `to`; lost gaps may stand for more.
 Record gap_of_lost(TraceeAddr to, std::uint64_t lost) {
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(lost, ~0U));
   return gap(GapReason::kOverflow, TraceeAddr{}, to, count, LossBound::kAtLeast);
 }
 
-/// Puts a gap before records that `lost` others should stand before.
+/// Inserts a gap for the `lost` records that should precede `records`.
 void begin_after_gap(std::vector<Record>& records, std::uint64_t lost) {
   const Record& first = records.front();
   const TraceeAddr to = first.kind == RecordKind::kGap ? first.to : first.from;
@@ -77,7 +77,7 @@ TraceArchive::TraceArchive(const CoreFile& core) {
   unreadable_bytes_ = scan.unreadable_bytes;
   for (const TraceBlock& block : scan.blocks) threads_[block.tid].blocks.push_back(block);
   for (const TraceBlock& block : scan.times) {
-    // Of a thread without records it would tell nothing.
+    // Times of a thread without records are useless.
     if (const auto thread = threads_.find(block.tid); thread != threads_.end()) {
       thread->second.times = block;
     }
@@ -140,7 +140,7 @@ void TraceArchive::visit_numbered(
   while (end > 0 && thread->blocks[end - 1].first >= before) --end;
   std::size_t begin = most == ~0ULL ? 0 : end;
   for (std::uint64_t count = 0; begin > 0 && count < most; --begin) {
-    // Damaged ones have nothing that was wanted.
+    // Damaged blocks do not count.
     const TraceBlock& block = thread->blocks[begin - 1];
     if (count_block(block)) count += block.records;
   }

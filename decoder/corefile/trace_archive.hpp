@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The traces of a core file, thread by thread, damaged ones as far as they go.
+/// The traces of a core file by thread; damaged ones as far as they are readable.
 
 #include <cstdint>
 #include <functional>
@@ -20,41 +20,43 @@ namespace backtrail::decoder {
 
 class TraceArchive {
  public:
-  /// `core`'s bytes are borrowed.
+  /// Borrows `core`'s bytes.
   explicit TraceArchive(const CoreFile& core);
 
   struct Thread {
-    std::vector<TraceBlock> blocks;  ///< By the number of their first record; none twice.
-    std::uint64_t records = 0;       ///< In `blocks`.
-    std::uint64_t lost = 0;          ///< Branches that are older than what was kept.
-    bool lost_is_exact = false;      ///< Else there may have been more of them.
-    std::uint64_t promised = 0;      ///< Records that the file should have.
-    std::uint64_t end = 0;           ///< Number behind the newest record, which need not be there.
+    /// Sorted by the number of their first record, without overlaps.
+    std::vector<TraceBlock> blocks;
+    std::uint64_t records = 0;   ///< Records in `blocks`.
+    std::uint64_t lost = 0;      ///< Branches older than those that were kept.
+    bool lost_is_exact = false;  ///< False if `lost` is a lower bound.
+    std::uint64_t promised = 0;  ///< Records that the file should have.
+    std::uint64_t end = 0;       ///< Number after the newest record, which may be missing.
     std::string name;
     std::optional<TraceBlock> times;
-    TraceeAddr pc;  ///< Where the thread was at the end; 0: it had ended.
+    TraceeAddr pc;  ///< The thread's pc at the end; 0 if it had ended.
   };
-  /// By thread id: every thread that has records or is in the index.
+  /// All threads that have records or are in the index, by thread id.
   [[nodiscard]] const std::map<std::uint32_t, Thread>& threads() const { return threads_; }
   [[nodiscard]] const Thread* find(std::uint32_t tid) const;
-  /// When it was where, if that was recorded. The numbers are those of blocks: `lost` records and
-  /// perhaps more stand before the first one.
+  /// Returns the thread's times; nullopt if none were recorded. Places are record numbers of the
+  /// whole trace: at least `lost` records come before the first block.
   [[nodiscard]] std::optional<TraceTimes> times(std::uint32_t tid) const;
-  /// Of code that the program made while it ran, by address, as far as it told.
+  /// Returns names of code that the program generated at run time, sorted by address.
   [[nodiscard]] std::vector<CodeName> names() const;
-  /// Bytes of the segment that belong to no block: damage.
+  /// Bytes of the segment that belong to no block, because of damage.
   [[nodiscard]] std::uint64_t unreadable_bytes() const { return unreadable_bytes_; }
 
-  /// The last `most` records of a thread or a few more (whole blocks), oldest first. The first one
-  /// is a gap of reason kStart; blocks that are missing or damaged are gaps of reason kOverflow,
-  /// the newest ones, too: then the last record is a gap.
+  /// Returns the last `most` records of a thread, rounded up to whole blocks, oldest first. The
+  /// first record is a gap with reason kStart. Missing and damaged blocks appear as gaps with
+  /// reason kOverflow; if the newest are missing, the last record is a gap.
   [[nodiscard]] std::vector<Record> load(std::uint32_t tid, std::uint64_t most = ~0ULL) const;
-  /// The same in pieces, oldest first, so that long traces need no memory.
+  /// Passes what load() returns to `take` in pieces, oldest first, so that long traces need little
+  /// memory.
   void visit(std::uint32_t tid, std::uint64_t most,
              const std::function<void(std::span<const Record>)>& take) const;
-  /// As visit(), of the records that come before number `before`. Records are numbered from the
-  /// thread's first one ever: `end` - 1 is the number of a piece's last record. The gap that stands
-  /// for missing blocks has no number.
+  /// Like visit(), for records before number `before`. Records are numbered from the thread's first
+  /// one ever: `end` - 1 is the number of a piece's last record. A gap for missing blocks has no
+  /// number.
   void visit_numbered(std::uint32_t tid, std::uint64_t most,
                       const std::function<void(std::span<const Record>, std::uint64_t end)>& take,
                       std::uint64_t before = ~0ULL) const;

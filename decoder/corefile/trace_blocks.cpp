@@ -28,7 +28,7 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
 }
 constexpr auto kCrcTable = make_crc_table();
 
-/// ByteWriter::signed_varint() where there is room for it.
+/// ByteWriter::signed_varint() into a buffer with enough room.
 std::uint8_t* put_signed(std::uint8_t* out, std::uint64_t value) {
   std::uint64_t folded = (value << 1U) ^ (~(value >> 63U) + 1U);
   while (folded >= 0x80U) {
@@ -39,7 +39,8 @@ std::uint8_t* put_signed(std::uint8_t* out, std::uint64_t value) {
   return out;
 }
 
-/// What differs from a plain branch comes first, by position; then two differences a record.
+/// Encodes what differs from a plain branch first, by position, and then two differences for each
+/// record.
 void encode(std::span<const Record> records, ByteWriter& out) {
   std::uint64_t special = 0;
   for (const Record& record : records) special += record.kind != RecordKind::kBranch ? 1U : 0U;
@@ -55,7 +56,7 @@ void encode(std::span<const Record> records, ByteWriter& out) {
     out.varint(record.payload);
     last = i;
   }
-  constexpr std::size_t kMostBytes = 20;  // two numbers of 64 bits
+  constexpr std::size_t kMostBytes = 20;  // Two numbers of 64 bits.
   std::vector<std::uint8_t>& bytes = out.buffer();
   const std::size_t before = bytes.size();
   bytes.resize(before + records.size() * kMostBytes);
@@ -116,7 +117,7 @@ struct Compressor {
   ZSTD_CCtx* context = ZSTD_createCCtx();
 };
 
-/// The block whose header `bytes` begin with.
+/// Parses the block whose header begins at `bytes`. Returns false if there is none.
 bool parse_block(std::span<const std::uint8_t> bytes, std::uint32_t magic, TraceBlock& block) {
   ByteReader in{bytes};
   if (in.number<std::uint32_t>() != magic) return false;
@@ -215,7 +216,7 @@ Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block) {
 
 Result<BlockCounts> count_block(const TraceBlock& block) {
   BT_TRY(const auto raw, unpack_block(block));
-  // Only what is special is read: branches stand behind it.
+  // Only the special part is decoded; the branches after it are not.
   thread_local std::vector<Record> records;
   records.assign(block.records, Record{});
   ByteReader in{raw};

@@ -1,12 +1,12 @@
 #pragma once
 /// @file
-/// Records as compressed blocks, each of which can be read without the others.
+/// Stores records in compressed blocks that can be read independently.
 ///
 ///   magic(4) crc32 of the rest of the header(4) tid(4) records(4) number of the first(8)
 ///   raw bytes(4) stored bytes(4)      then a zstd frame with its checksum
 ///
-/// A damaged block costs its own records and no more. Blocks with another magic hold times or
-/// names, and a version where those count records.
+/// A damaged block loses only its own records. Blocks with another magic hold times or names; in
+/// those, `records` is a version.
 
 #include <cstdint>
 #include <span>
@@ -25,7 +25,7 @@ inline constexpr std::size_t kBlockHeaderBytes = 32;
 inline constexpr std::uint32_t kBlockRecords = 32768;
 inline constexpr std::uint32_t kMaxRawBlockBytes = 1U << 20U;
 
-/// Where a block lies in the segment, and what it says it holds.
+/// A block's place in the segment and the fields of its header.
 struct TraceBlock {
   std::uint32_t tid = 0;
   std::uint32_t records = 0;
@@ -34,46 +34,47 @@ struct TraceBlock {
   std::span<const std::uint8_t> stored;
 };
 
-/// Appends `records` (at most kBlockRecords) of thread `tid` to `out`; `first` is the number of the
-/// oldest in its thread's trace.
+/// Appends a block with `records` (at most kBlockRecords) of thread `tid` to `out`. `first` is the
+/// number of its oldest record in the thread's trace.
 void append_block(std::uint32_t tid, std::uint64_t first, std::span<const Record> records,
                   std::vector<std::uint8_t>& out);
 
-/// What stands in a block's header before its sizes.
+/// The fields of a block's header before its sizes.
 struct BlockTitle {
   std::uint32_t magic = kBlockMagic;
   std::uint32_t tid = 0;
   std::uint32_t records = 0;
   std::uint64_t first = 0;
 };
-/// Appends a block of any contents, of at most kMaxRawBlockBytes.
+/// Appends a block with any contents of at most kMaxRawBlockBytes.
 void append_packed(const BlockTitle& title, std::span<const std::uint8_t> raw,
                    std::vector<std::uint8_t>& out);
-/// The contents, until the thread asks for the next ones. Error kMalformed.
+/// Returns a block's contents, valid until the calling thread's next call. Error kMalformed:
+/// damaged.
 Result<std::span<const std::uint8_t>> unpack_block(const TraceBlock& block);
 
 struct BlockScan {
-  std::vector<TraceBlock> blocks;      ///< In the segment's order.
-  std::vector<TraceBlock> times;       ///< Those that hold times.
-  std::vector<TraceBlock> names;       ///< Those that hold names of code.
-  std::uint64_t unreadable_bytes = 0;  ///< Passed over in search of the next block.
+  std::vector<TraceBlock> blocks;      ///< Blocks of records, in the order of the segment.
+  std::vector<TraceBlock> times;       ///< Blocks of times.
+  std::vector<TraceBlock> names;       ///< Blocks of names of code.
+  std::uint64_t unreadable_bytes = 0;  ///< Bytes skipped in search of the next block.
 };
-/// Finds the blocks of a segment by their headers. They point into `segment`.
+/// Finds the blocks of a segment by their headers. The results point into `segment`.
 [[nodiscard]] BlockScan scan_blocks(std::span<const std::uint8_t> segment);
 
-/// Appends the records of a block to `out`. Error kMalformed: it is damaged; `out` is as it was.
+/// Appends the records of a block to `out`. Error kMalformed: damaged; `out` is then unchanged.
 Result<void> decode_block(const TraceBlock& block, std::vector<Record>& out);
 
-/// What a block holds beside branches.
+/// Counts of a block's contents besides branches.
 struct BlockCounts {
   std::uint64_t others = 0;   ///< Records that are no branches.
-  std::uint64_t lost = 0;     ///< Branches that gaps of lost records stand for, as far as known.
-  bool lost_is_exact = true;  ///< Nothing was lost that is not in `lost`.
+  std::uint64_t lost = 0;     ///< Branches that overflow gaps stand for, as far as known.
+  bool lost_is_exact = true;  ///< `lost` is complete.
 };
-/// Without decoding its branches, but for damage it is looked through. Error kMalformed.
+/// Counts without decoding branches, but still detects damage. Error kMalformed.
 Result<BlockCounts> count_block(const TraceBlock& block);
 
-/// CRC-32 as zlib has it.
+/// CRC-32 as in zlib.
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::decoder

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kMostThreads = 8;
 constexpr std::size_t kWorthAThread = 16;
 
-/// The counts of each block; records of damaged ones are counted as none.
+/// Returns the counts of each block; an error for damaged ones.
 std::vector<Result<BlockCounts>> count_all(const std::vector<const TraceBlock*>& blocks) {
   std::vector<Result<BlockCounts>> out(blocks.size(), BlockCounts{});
   std::atomic<std::size_t> next{0};
@@ -25,7 +25,7 @@ std::vector<Result<BlockCounts>> count_all(const std::vector<const TraceBlock*>&
   try {
     while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
   } catch (const std::system_error&) {
-    // Slower, then.
+    // Fewer helpers only make it slower.
   }
   work();
   for (std::thread& helper : helpers) helper.join();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Functions of calls by small numbers.
+/// Numbers the functions of calls, from 0 on.
 
 #include <cstdint>
 #include <string>
@@ -16,16 +16,16 @@ class CallNames {
  public:
   explicit CallNames(Symbols& symbols) : symbols_{symbols} {}
 
-  /// The number of a call's function; functions nobody knows are told apart by address.
+  /// Returns the number of a call's function. Unknown functions are distinguished by address.
   std::uint32_t of(const Call& call);
-  /// A number for a name that is no call's.
+  /// Returns the number of a name that belongs to no call.
   std::uint32_t of_text(const std::string& name);
 
   struct Function {
     std::string name;
-    SourceLine line;  ///< Of its entry.
+    SourceLine line;  ///< Line of its entry.
   };
-  /// By number.
+  /// Functions indexed by number.
   [[nodiscard]] const std::vector<Function>& functions() const { return functions_; }
 
  private:

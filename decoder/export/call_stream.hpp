@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// The calls of one thread of a crash file, told one after the other: memory for what is open only.
+/// Reports the calls of one thread of a crash file one by one. Memory use depends on the open calls
+/// only.
 
 #include <cstdint>
 
@@ -13,14 +14,14 @@ namespace backtrail::decoder {
 
 class CallStream {
  public:
-  /// Reads the trace once. All are borrowed.
+  /// Reads the trace once. Borrows all arguments.
   CallStream(const ExportSource& source, std::uint32_t tid, InsnCache& insns);
 
-  /// Reads it again. As OrderedCalls.
+  /// Reads the trace again and reports its calls, see OrderedCalls.
   void tell(const OrderedCalls::Tell& begins, const OrderedCalls::Tell& ends) const;
   [[nodiscard]] std::uint64_t records() const { return records_; }
   [[nodiscard]] const GapCount& gaps() const { return gaps_; }
-  /// Number of the oldest one in the thread's whole trace.
+  /// Returns the number of the oldest record in the thread's whole trace.
   [[nodiscard]] std::uint64_t first() const;
 
  private:

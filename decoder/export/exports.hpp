@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The calls of a crash file for other programs' viewers. Written in pieces; names are escaped.
+/// Writes the calls of a crash file for other programs' viewers, in pieces. Names are escaped.
 
 #include <cstdint>
 #include <functional>
@@ -13,25 +13,26 @@
 
 namespace backtrail::decoder {
 
-/// What is exported; everything is borrowed.
+/// The input of an export; everything is borrowed.
 struct ExportSource {
   const CoreFile& core;
   const TraceArchive& archive;
   CodeReader& code;
   Symbols& symbols;
-  std::uint64_t branches = 0;  ///< Of each thread, the newest.
+  std::uint64_t branches = 0;  ///< Number of newest branches of each thread.
 };
 
 using TextSink = std::function<void(std::string_view)>;
 
-/// A line a stack, "thread;caller;callee COUNT", for flame graphs; the count is branches.
+/// Writes "thread;caller;callee COUNT" lines for flame graphs, one for each stack. COUNT is
+/// branches.
 void write_folded(const ExportSource& source, const TextSink& sink);
 
-/// speedscope's own format, a profile a thread; the unit is branches.
+/// Writes speedscope's own format, with a profile for each thread. The unit is branches.
 void write_speedscope(const ExportSource& source, const TextSink& sink);
 
-/// Chrome's trace events, which Perfetto and speedscope read: a track a thread, all ending at the
-/// same time. A microsecond is a branch.
+/// Writes Chrome trace events, which Perfetto and speedscope read, with a track for each thread.
+/// All tracks end at the same time. A branch takes one microsecond.
 void write_trace_events(const ExportSource& source, const TextSink& sink);
 
 }  // namespace backtrail::decoder

@@ -15,7 +15,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// A frame's name: semicolons separate frames.
+/// Returns a frame's name without semicolons, which separate frames.
 std::string frame_name(const std::string& name) {
   std::string out = printable(name);
   std::replace(out.begin(), out.end(), ';', ':');
@@ -24,7 +24,7 @@ std::string frame_name(const std::string& name) {
 
 constexpr std::uint32_t kMostFolded = 1000;
 
-/// Stacks that occurred, each once.
+/// Stacks that occurred, each once, as a tree.
 class StackTree {
  public:
   struct Node {
@@ -34,8 +34,8 @@ class StackTree {
     std::uint64_t count = 0;
   };
 
-  /// `parent` itself, when it is as deep as stacks are shown: a line names every frame below it, so
-  /// without a limit a deep recursion would take space by the square of its depth.
+  /// Returns the child for `name`, or `parent` itself at the depth limit. Without the limit a deep
+  /// recursion would need space quadratic in its depth, because each line names all frames.
   std::uint32_t child(std::uint32_t parent, std::uint32_t name) {
     if (nodes_[parent].depth == kMostFolded) return parent;
     const auto [place, is_new] =
@@ -47,7 +47,7 @@ class StackTree {
     return place->second;
   }
   void add(std::uint32_t node, std::uint64_t count) { nodes_[node].count += count; }
-  /// Everything until now was called by a new frame. Depths stay what they were.
+  /// Makes a new frame the caller of all stacks so far. Depths are not updated.
   std::uint32_t put_below_all(std::uint32_t name) {
     const auto around = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({0, name, 1, 0});
@@ -77,7 +77,7 @@ class StackTree {
   std::vector<std::uint32_t> outermost_;
 };
 
-/// Adds the stacks of one tree to another. Callers that showed late stand behind what they called.
+/// Adds the stacks of one tree to another. A caller that showed late comes after its callees.
 void merge(const StackTree& from, StackTree& into) {
   const auto& nodes = from.nodes();
   constexpr std::uint32_t kNone = ~0U;
@@ -94,7 +94,8 @@ void merge(const StackTree& from, StackTree& into) {
   }
 }
 
-/// Counts the branches of each stack while calls come: memory for the stacks that there are.
+/// Counts the branches of each stack as calls arrive. Memory use depends on the number of different
+/// stacks.
 class StackCounter final : public CallSink {
  public:
   explicit StackCounter(Symbols& symbols) : symbols_{symbols}, names_{symbols} {}
@@ -106,7 +107,7 @@ class StackCounter final : public CallSink {
   }
   void begin(const Call& call) override {
     const Open& above = open_.back();
-    // What the dynamic linker calls to find a function is no work of the program.
+    // Calls that the dynamic linker makes to find a function are not the program's work.
     const bool dropped =
         above.dropped || (call.begin == CallBegin::kCalled && symbols_.at(call.site).stub);
     open_.push_back({dropped ? above.node : node_of(call, above.node), 0, dropped});
@@ -158,7 +159,7 @@ class StackCounter final : public CallSink {
   std::uint32_t node_of(const Call& call, std::uint32_t caller) {
     std::uint32_t node = caller;
     if (call.begin == CallBegin::kCalled && call.site != TraceeAddr{}) {
-      // Functions inlined around the call; not the one that they are in.
+      // Frames inlined around the call site, without the function that contains them.
       const auto& frames = symbols_.frames_at(call.site);
       for (std::size_t i = frames.size() - 1; i-- > 0;) {
         node = stretch_.child(node, names_.of_text(symbols_.text(frames[i].name)));

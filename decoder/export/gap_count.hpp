@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is missing in an exported trace.
+/// Counts what is missing in an exported trace.
 
 #include <cstdint>
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace backtrail::decoder {
 
-/// Looks at all records of a thread, oldest first. That the trace begins is no gap.
+/// Examines all records of a thread, oldest first. The gap that begins every trace does not count.
 class GapCount {
  public:
   struct Gap {
     Record record;
-    std::uint64_t position = 0;  ///< So many records up to it, and it.
+    std::uint64_t position = 0;  ///< Number of records up to and including the gap.
   };
 
   void see(std::span<const Record> records);
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
-  /// Branches that are known to be missing in them.
+  /// Returns the number of branches known to be missing.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  /// "" without gaps; else " (2 gaps, 4711 branches missing)", for a thread's title.
+  /// Returns " (2 gaps, 4711 branches missing)" for a thread's title; "" without gaps.
   [[nodiscard]] std::string title() const;
 
  private:

@@ -24,20 +24,20 @@ namespace {
 
 namespace json = boost::json;
 
-/// The branches that a page holds unless a number is given.
+/// Default number of branches in a page.
 constexpr std::uint64_t kPageBranches = 5'000'000;
-/// Threads that had ended, of which a page has lanes.
+/// Most ended threads that get a lane.
 constexpr std::size_t kMostEnded = 100;
-/// Times off the CPU that lanes show.
+/// Shortest off-CPU time that lanes show, in nanoseconds.
 constexpr std::uint64_t kShortestOff = 100'000;
-/// All source text together.
+/// Most bytes of source text in a page.
 constexpr std::size_t kMostSource = 16U << 20U;
 
 json::string text(std::string_view bytes) {
   return json::string{valid_utf8(bytes)};
 }
 
-/// JSON in which nothing can end a script element.
+/// Returns JSON that cannot end a script element.
 std::string island(const json::value& value) {
   std::string out;
   for (const char c : json::serialize(value)) {
@@ -62,7 +62,7 @@ std::string html_escaped(std::string_view raw) {
   return out;
 }
 
-/// Whether a module belongs to the system rather than to whoever debugs.
+/// Returns true if a module belongs to the system.
 bool is_system_library(std::string_view path) {
   constexpr std::array<std::string_view, 4> kFolders{"/lib/", "/lib64/", "/usr/lib/",
                                                      "/usr/lib64/"};
@@ -70,7 +70,7 @@ bool is_system_library(std::string_view path) {
                      [&](std::string_view folder) { return path.starts_with(folder); });
 }
 
-/// Fixed-width numbers, the code before each record and before the end.
+/// Block ids in fixed width: the block before each record, and the one before the end.
 struct BlockColumn {
   std::vector<std::uint32_t> ids;
 
@@ -141,14 +141,14 @@ class PageWriter {
     sink_("</script>\n");
   }
 
-  /// The thread that died has the most room.
+  /// Returns the number of branches for a thread; the thread that died gets the most.
   [[nodiscard]] std::uint64_t room(const ThreadLane& lane, std::size_t count) const {
     if (source_.branches != 0) return source_.branches;
     if (count == 1) return kPageBranches;
     return lane.died ? kPageBranches / 2 : kPageBranches / 2 / (count - 1) + 1;
   }
 
-  /// The calls of a thread's trace, and around them those that are on its stack only.
+  /// Returns the calls of a thread's trace, with the callers found on its stack.
   ThreadCalls calls_of(const ThreadLane& lane, std::uint64_t most) {
     ThreadCalls traced = rebuild_calls(source_.archive, lane.tid, most, insns_, source_.symbols);
     const auto& threads = source_.core.threads();
@@ -159,7 +159,7 @@ class PageWriter {
         join_stack(thread_stack(source_.core, source_.code, source_.symbols, *thread, traced),
                    traced, insns_, source_.symbols);
     for (std::size_t i = joined.first; i < joined.first + joined.count; ++i) {
-      // Around no call of the trace they have no end.
+      // Callers without a traced callee have no end yet.
       std::uint64_t& end = traced.calls[i].end_position;
       if (end == 0) end = traced.records + 1;
     }
@@ -192,9 +192,10 @@ class PageWriter {
     return out;
   }
 
-  /// `off`: place, length, was it preempted, how long before the end it was back. `pins`: how long
-  /// before the end a look at the thread began and ended, and where it was at least and at most; -1
-  /// is before the page begins. All in nanoseconds and branches.
+  /// Adds off-CPU times and pins, in nanoseconds and branches.
+  /// `off`: place, length, 1 if preempted, time from its end to the thread's end.
+  /// `pins`: time from the sample's begin and end to the thread's end, lowest and highest place; -1
+  /// is before the page begins.
   static void add_times(const TraceTimes& times, const ThreadCalls& traced, json::object& out) {
     json::array off;
     for (const OffMark& mark : off_marks(times, traced.first, traced.records, kShortestOff)) {
@@ -227,7 +228,7 @@ class PageWriter {
         begin = record.to;
       }
     });
-    // Up to the end; the instruction that faulted belongs to it.
+    // The last block, up to the end; includes the faulting instruction.
     out.ids.push_back(begin == TraceeAddr{} ? 0 : code_.block(begin, lane.pc, true));
     return out;
   }
@@ -251,8 +252,8 @@ class PageWriter {
     return out;
   }
 
-  /// The report's first thread is the cause: `open` is its lane, `by` the function that it called
-  /// when it failed, if the report names one.
+  /// Adds the cause, the report's first thread: `open` is its lane, `by` the function that it
+  /// called when it failed, if the report names one.
   void add_cause(const std::vector<ThreadLane>& lanes, json::object& out) const {
     if (report_.threads.empty()) return;
     const ReportThread& thread = report_.threads.front();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The trace as one page that needs nothing else.
+/// Writes the trace as a self-contained HTML page.
 
 #include <string>
 #include <vector>
@@ -11,16 +11,17 @@
 namespace backtrail::decoder {
 
 struct PageOptions {
-  std::vector<std::string> roots;  ///< Folders below which sources are looked for first.
+  std::vector<std::string> roots;  ///< Folders that are searched for sources first.
 };
 
-/// A page with the lanes of all threads, their calls, the lines that ran and the source text that
-/// is found here. `report` stands in it as text, also for readers without scripts.
+/// Writes a page with the lanes of all threads, their calls, the lines that ran, and the source
+/// text found on this machine. The page includes `report` as text, also for readers without
+/// scripts.
 void write_page(const ExportSource& source, const Report& report, const PageOptions& options,
                 const TextSink& sink);
 
-/// The source file as text; nothing where it does not exist, is too long, or does not look like a
-/// source by its name: debug information of strangers must not put other files into a page.
+/// Returns a source file's text; empty if it does not exist, is too long, or does not look like a
+/// source by its name. The name check keeps debug information from putting other files into a page.
 [[nodiscard]] std::string read_source(const std::string& path,
                                       const std::vector<std::string>& roots);
 

@@ -60,7 +60,7 @@ std::uint32_t PageCode::line_number(const SourceLine& at, TraceeAddr address) {
   return place->second;
 }
 
-/// What is inlined at an address, as one number.
+/// Returns the number of the innermost scope inlined at an address.
 std::uint32_t PageCode::scope(TraceeAddr address) {
   const std::vector<CodeFrame>& frames = symbols_.frames_at(address);
   std::uint32_t around = 0;

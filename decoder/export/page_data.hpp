@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A trace as the page reads it: columns of small numbers, packed.
+/// Encodes a trace for the page: packed columns of small numbers.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace backtrail::decoder {
 
-/// Numbers as LEB128.
+/// Writes numbers as LEB128.
 class NumberWriter {
  public:
   void put(std::uint64_t value);
@@ -27,31 +27,32 @@ class NumberWriter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Stretches of straight-line code, each once, as the lines and the inlined functions that they
-/// pass.
+/// Blocks of straight-line code, each once, with the lines and inlined functions that they pass.
 class PageCode {
  public:
-  /// All are borrowed. Inlined functions get names among those of calls.
+  /// Borrows all arguments. Names of inlined functions are added to `names`.
   PageCode(InsnCache& insns, Symbols& symbols, CallNames& names)
       : insns_{insns}, symbols_{symbols}, names_{names} {}
 
-  /// The block from `begin` to the instruction at `last`, with it or up to it. 0: none.
+  /// Returns the block from `begin` to the instruction at `last`, which is included if `with_last`.
+  /// 0 if there is none.
   std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
-  /// 0: not known.
+  /// Returns the line's number; 0 if unknown.
   std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address), address); }
   struct File {
-    std::uint32_t text = 0;  ///< Symbols' id of its path.
-    TraceeAddr address;      ///< An instruction that comes from it.
+    std::uint32_t text = 0;  ///< Text id of its path in Symbols.
+    TraceeAddr address;      ///< An instruction that comes from the file.
   };
-  /// The files that occur, in the page's order.
+  /// Files that occur, in the page's order.
   [[nodiscard]] const std::vector<File>& files() const { return files_; }
-  /// Lines, scopes and blocks: count, (file, line) each; count, (scope around it, name, line that
-  /// it is inlined at) each; count, (count, line ids; count, (scope, place among the lines)) each.
+  /// Encodes lines, scopes and blocks. Lines: count, then (file, line). Scopes: count, then (outer
+  /// scope, name, line that it is inlined into). Blocks: count, then (line count, line ids, scope
+  /// count, pairs (scope, index into the lines)).
   [[nodiscard]] std::vector<std::uint8_t> write() const;
-  /// Instructions: count, (distance of the address from the one before, text number) each; then of
-  /// each block: count, distances of their numbers.
+  /// Encodes instructions: count, then (difference to the previous address, text number); then for
+  /// each block the count and the differences of instruction numbers.
   [[nodiscard]] std::vector<std::uint8_t> write_instructions() const;
-  /// Instructions' texts by number.
+  /// Instruction texts indexed by number.
   [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
 
  private:
@@ -74,21 +75,21 @@ class PageCode {
     std::uint32_t text = 0;
     std::uint32_t scope = 0;
   };
-  /// A function inlined into another, or into the function itself.
+  /// A function inlined into another scope, or into the function itself (`around` 0).
   struct Scope {
     std::uint32_t around = 0;
     std::uint32_t name = 0;
     std::uint32_t line = 0;
     auto operator<=>(const Scope&) const = default;
   };
-  /// From the line there on it is in that scope.
+  /// The block is in `scope` from the line at index `line` on.
   struct ScopeBegin {
     std::uint32_t scope = 0;
     std::size_t line = 0;
   };
   struct Block {
     std::vector<std::uint32_t> lines;
-    std::vector<ScopeBegin> scopes;  ///< Empty: all of it is inlined from nowhere.
+    std::vector<ScopeBegin> scopes;  ///< Empty if no instruction of the block is inlined.
     std::vector<std::uint32_t> instructions;
   };
   std::uint32_t instruction(TraceeAddr address);
@@ -101,18 +102,18 @@ class PageCode {
   std::unordered_map<std::string, std::uint32_t> text_ids_;
   std::vector<std::string> texts_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> line_ids_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> lines_{{}};  ///< File number, line.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lines_{{}};  ///< File number and line.
   std::map<std::uint32_t, std::uint32_t> file_numbers_;
   std::map<Scope, std::uint32_t> scope_ids_;
   std::vector<Scope> scopes_{{}};
   std::vector<File> files_{{}};
 };
 
-/// Columns of calls; see page/model.js.
+/// Encodes calls in columns; see page/model.js.
 [[nodiscard]] std::vector<std::uint8_t> page_calls(std::span<const Call> calls, CallNames& names,
                                                    PageCode& code);
 
-/// zlib's format in base64; empty when there is no memory.
+/// Compresses with zlib and encodes as base64; empty if memory runs out.
 [[nodiscard]] std::string packed_base64(std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::decoder

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The page's own files, put into the program when it is built (decoder/export/page/).
+/// The page's own files from decoder/export/page/, embedded at build time.
 
 #include <span>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace backtrail::decoder {
 
 extern const std::string_view page_style;
 extern const std::string_view page_body;
-/// In this order. No part is longer than a compiler must take (65,536 characters).
+/// Scripts in load order. A part has at most 65,536 characters, which every compiler must accept.
 extern const std::span<const std::string_view> page_scripts;
 
 }  // namespace backtrail::decoder

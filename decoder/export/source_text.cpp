@@ -1,4 +1,4 @@
-// Source files for the page.
+// Reads source files for the page.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -31,7 +31,7 @@ std::string read_source(const std::string& path, const std::vector<std::string>&
   places.push_back(path);
   for (const std::string& place : places) {
     std::error_code error;
-    // Links may lead anywhere: what they lead to must look like a source as well.
+    // A link may lead anywhere, so its target must look like a source too.
     const std::filesystem::path real = std::filesystem::canonical(place, error);
     if (error || !looks_like_source(place) || !looks_like_source(real)) continue;
     if (!std::filesystem::is_regular_file(real, error)) continue;

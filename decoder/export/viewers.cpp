@@ -20,7 +20,7 @@ std::string json_quoted(std::string_view text) {
   return boost::json::serialize(boost::json::string{valid_utf8(text)});
 }
 
-/// Collects small pieces.
+/// Buffers small pieces of text.
 class Pieces {
  public:
   explicit Pieces(const TextSink& sink) : sink_{sink} {}
@@ -42,7 +42,8 @@ class Pieces {
   std::string text_;
 };
 
-/// Waits as moments; and a counter that sinks, true from each step on.
+/// Writes off-CPU times as instant events, and a falling counter whose value holds from each step
+/// on.
 void put_times(const TraceTimes& times, const CallStream& traced, std::uint64_t shift,
                const std::string& ids, const std::string& title, Pieces& out) {
   constexpr std::uint64_t kShortestOff = 100'000;
@@ -52,7 +53,7 @@ void put_times(const TraceTimes& times, const CallStream& traced, std::uint64_t 
         ids, off.position + shift, off.preempted ? "preempted" : "waited", duration_text(off.ns),
         off.ns, off.before_end_ns));
   }
-  const std::string name = json_quoted("at most ms before the end, " + title);
+  const std::string name = json_quoted("ms before the end (at most), " + title);
   const auto& pins = times.times().pins;
   for (std::size_t i = 0; i < pins.size(); ++i) {
     const TimePin& pin = pins[i];
@@ -73,7 +74,7 @@ void write_speedscope(const ExportSource& source, const TextSink& sink) {
   Pieces out{sink};
   out.put(fmt::format(R"({{"$schema":"https://www.speedscope.app/file-format-schema.json",)"
                       R"("exporter":"backtrail","name":{},"profiles":[)",
-                      json_quoted(process_title(source, "the unit is branches"))));
+                      json_quoted(process_title(source, "unit: branches"))));
   bool first_thread = true;
   for (const ThreadLane& lane : thread_lanes(source)) {
     const CallStream traced{source, lane.tid, insns};
@@ -114,7 +115,7 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
   Pieces out{sink};
   const std::uint32_t pid = source.core.process().pid;
   const std::vector<ThreadLane> lanes = thread_lanes(source);
-  // Every thread's trace ends when the process died; where they begin need not be the same time.
+  // All traces end when the process died; they need not begin at the same time.
   std::uint64_t end = 0;
   for (const ThreadLane& lane : lanes) {
     const TraceArchive::Thread& trace = *source.archive.find(lane.tid);
@@ -145,8 +146,8 @@ void write_trace_events(const ExportSource& source, const TextSink& sink) {
     std::uint64_t last_end = 0;
     traced.tell(
         [&](const Call& call) {
-          // Some viewers pair what has the same time by name, so that a call that was jumped to
-          // must not begin when the one before it ends. Eighths are exact as a double.
+          // Some viewers pair events of equal time by name, so a tail-called function must begin
+          // after its predecessor ends. Eighths are exact in a double.
           const char* later = call.begin_position == last_end ? ".125" : "";
           out.put(fmt::format(R"(,{{"ph":"B",{},"ts":{}{},"name":{}}})", ids,
                               call.begin_position + shift, later, name_of(call)));

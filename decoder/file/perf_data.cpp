@@ -29,13 +29,13 @@ bool begins_with(Bytes bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::equal(text.begin(), text.end(), bytes.begin());
 }
 
-/// [offset, offset + size) as far as the file has it.
+/// Returns the part of [offset, offset + size) that is in the file.
 Bytes section(Bytes file, std::uint64_t offset, std::uint64_t size) {
   offset = std::min<std::uint64_t>(offset, file.size());
   return file.subspan(offset, std::min<std::uint64_t>(size, file.size() - offset));
 }
 
-/// A string with its length before it, padded with zeros.
+/// Returns a string stored with its length before it and padded with zeros.
 std::string counted_text(Bytes bytes) {
   if (bytes.size() < 4) return {};
   const Bytes text = section(bytes, 4, load_le<std::uint32_t>(bytes, 0));
@@ -46,7 +46,7 @@ class Reader {
  public:
   explicit Reader(Bytes file) : file_{file} {}
 
-  /// Records from `begin` on, up to `end`.
+  /// Reads the records in [begin, end).
   void walk(std::uint64_t begin, std::uint64_t end) {
     std::uint64_t at = begin;
     while (at < end) {
@@ -77,7 +77,8 @@ class Reader {
   PerfDataFile take() { return std::move(out_); }
 
  private:
-  /// Takes the record at the front; how far the next one is, 0 when it is none.
+  /// Reads the first record of `rest`. Returns the distance to the next one; 0 if there is no valid
+  /// record.
   std::uint64_t record(Bytes rest) {
     if (rest.size() < kHeaderBytes) return 0;
     const auto type = static_cast<RecordType>(load_le<std::uint32_t>(rest, 0));
@@ -140,7 +141,7 @@ class Reader {
     const auto index = load_le<std::uint32_t>(header, 32);
     block.bytes = section(rest, header.size(), size);
     block.missing_bytes = size - block.bytes.size();
-    // Positions count on: what lies below the end of an earlier snapshot of this area was in it.
+    // Positions continue, so bytes below the end of an earlier snapshot of this area are repeated.
     std::uint64_t& end = ends_[index];
     if (out_.snapshot && block.offset < end) {
       block.repeated_bytes = std::min<std::uint64_t>(end - block.offset, block.bytes.size());
@@ -173,7 +174,7 @@ Result<PerfDataFile> read_perf_data(Bytes file) {
   const auto offset = load_le<std::uint64_t>(file, 40);
   const auto size = load_le<std::uint64_t>(file, 48);
   if (offset > file.size()) return fail(TraceErrc::kMalformed, "perf.data: data section", offset);
-  // The size is written last: without it the recorder died, and the records go on to the end.
+  // The size is written last. If it is 0 the recorder died, and the records extend to the end.
   const std::uint64_t rest = file.size() - offset;
   reader.walk(offset, offset + (size == 0 ? rest : std::min(size, rest)));
   reader.miss(size > rest ? size - rest : 0);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Files that `perf record` writes: where the AUX bytes are.
+/// Reads files written by `perf record` and finds the AUX bytes in them.
 ///
 /// Source: tools/perf/Documentation/perf.data-file-format.txt of Linux.
 
@@ -17,36 +17,35 @@ namespace backtrail::decoder {
 
 enum class AuxTraceKind : std::uint32_t { kNone = 0, kIntelPt = 1, kIntelBts = 2 };
 
-/// One AUXTRACE record: bytes that the hardware wrote.
+/// The bytes of one AUXTRACE record, written by the hardware.
 struct AuxTraceBlock {
-  std::span<const std::uint8_t> bytes;  ///< In the file.
-  std::uint64_t offset = 0;             ///< The AUX area's head when it was copied.
-  std::uint32_t cpu = 0;                ///< 0xffffffff = any.
+  std::span<const std::uint8_t> bytes;  ///< Point into the file.
+  std::uint64_t offset = 0;             ///< The AUX area's head at the time of the copy.
+  std::uint32_t cpu = 0;                ///< 0xffffffff for any.
   std::uint32_t tid = 0;
-  std::uint64_t missing_bytes = 0;  ///< That the record promises and the file does not have.
-  std::uint64_t repeated_bytes =
-      0;  ///< At the front, that an earlier snapshot had; not in `bytes`.
+  std::uint64_t missing_bytes = 0;  ///< Bytes that the record announces but the file lacks.
+  /// Leading bytes that an earlier snapshot had; not in `bytes`.
+  std::uint64_t repeated_bytes = 0;
 };
 
 struct PerfDataFile {
   AuxTraceKind aux_kind = AuxTraceKind::kNone;
   bool snapshot = false;
-  std::string cpuid;  ///< As perf wrote it: "GenuineIntel,6,78,3"; empty = not in the file.
+  std::string cpuid;  ///< As written by perf, "GenuineIntel,6,78,3"; empty if not in the file.
   std::vector<AuxTraceBlock> blocks;
   std::uint64_t records = 0;
   std::uint64_t aux_records = 0;
-  std::uint64_t aux_record_bytes = 0;  ///< What the AUX records of the kernel add up to.
-  std::uint64_t aux_truncated = 0;     ///< AUX records with the flag.
-  std::uint64_t lost = 0;              ///< What LOST records say.
-  /// Where the file makes no sense any more, if it does; all before it was read.
+  std::uint64_t aux_record_bytes = 0;  ///< Sum of the sizes in the kernel's AUX records.
+  std::uint64_t aux_truncated = 0;     ///< AUX records with the truncated flag.
+  std::uint64_t lost = 0;              ///< Sum of the LOST records.
+  /// Offset of the first invalid record, if any; everything before it was read.
   std::optional<std::uint64_t> broken_at;
-  std::uint64_t missing_bytes = 0;  ///< Of the records, behind the end of the file.
+  std::uint64_t missing_bytes = 0;  ///< Bytes of records beyond the end of the file.
   bool compressed = false;          ///< Some records are compressed; AUX bytes never are.
 };
 
-/// Reads the file's index; the blocks point into `file`. Pipe-mode files too.
-/// Error kMalformed when it is no perf.data file; kUnsupported when it was written by a machine of
-/// the other byte order.
+/// Reads the file's index, also in pipe mode. The blocks point into `file`. Error kMalformed: not a
+/// perf.data file. Error kUnsupported: the file has the other byte order.
 [[nodiscard]] Result<PerfDataFile> read_perf_data(std::span<const std::uint8_t> file);
 
 }  // namespace backtrail::decoder

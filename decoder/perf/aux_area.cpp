@@ -9,7 +9,7 @@ void AuxCursor::add(const AuxRecord& record) {
 }
 
 void AuxCursor::push(AuxPiece piece, std::vector<AuxPiece>& out) {
-  // Bytes taken before, or overwritten before they could be read, are no data any more.
+  // Skips bytes that were taken before, or overwritten before they could be read.
   if (piece.offset < tail_) {
     const std::uint64_t known = std::min(tail_ - piece.offset, piece.size);
     piece.offset += known;
@@ -25,15 +25,15 @@ std::vector<AuxPiece> AuxCursor::take(std::uint64_t head) {
   for (; taken < waiting_.size(); ++taken) {
     const AuxRecord& record = waiting_[taken];
     const std::uint64_t end = record.offset + record.size;
-    if (end < record.offset || record.size > area_bytes_) continue;  // no such bytes
-    if (end > head) break;  // The record comes before its bytes are published.
+    if (end < record.offset || record.size > area_bytes_) continue;  // No such bytes exist.
+    if (end > head) break;  // A record arrives before its bytes are published.
     if (records_lost_ && record.offset > tail_) push({tail_, record.offset - tail_, 0, false}, out);
     push({record.offset, record.size, record.flags, true}, out);
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
   if (waiting_.empty() && head > tail_) {
     if (records_lost_) push({tail_, head - tail_, 0, false}, out);
-    tail_ = head;  // padding without a record
+    tail_ = head;  // Skips padding without a record.
   }
   if (waiting_.empty()) records_lost_ = false;
   return out;

@@ -19,7 +19,8 @@ std::uint32_t saturated(std::uint64_t count) {
       std::min<std::uint64_t>(count, std::numeric_limits<std::uint32_t>::max()));
 }
 
-/// `mov $15, %rax` in either form stands before the system call that ends a signal handler.
+/// Returns true if `mov $15, %rax`, in either encoding, precedes the system call, as at the end of
+/// a signal handler.
 bool is_sigreturn(InsnCache& insns, TraceeAddr syscall) {
   constexpr std::array<std::uint8_t, 7> kLong{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0};
   constexpr std::array<std::uint8_t, 5> kShort{0xb8, 0x0f, 0, 0, 0};
@@ -35,7 +36,7 @@ Loss operator+(const Loss& a, const Loss& b) {
   const bool a_unknown = a.count == 0;
   const bool b_unknown = b.count == 0;
   if (a_unknown && b_unknown) return {0, LossBound::kExact, reason};
-  // A known number beside an unknown one, or records beside batches, is a lower bound.
+  // A known count and an unknown one, or records and batches, add up to a lower bound.
   const bool same = !a_unknown && !b_unknown && a.bound == b.bound;
   return {a.count + b.count, same ? a.bound : LossBound::kAtLeast, reason};
 }
@@ -70,7 +71,7 @@ void BranchAssembler::hand_on() {
 
 void BranchAssembler::close_loss(TraceeAddr to) {
   if (!started_) {
-    // What was lost before the first record was never part of the trace.
+    // Losses before the first record are not part of the trace.
     push(gap(GapReason::kStart, TraceeAddr{}, to));
     started_ = true;
     loss_.reset();
@@ -98,7 +99,7 @@ void BranchAssembler::unusual_pair(std::uint64_t from, std::uint64_t to) {
     return;
   }
   close_loss(TraceeAddr{from});
-  departure_.reset();  // in user space again, though nobody saw it come back
+  departure_.reset();  // The thread is in user space again, though its return was not seen.
   if (in_kernel(to)) {
     left(from);
     return;
@@ -131,12 +132,12 @@ void BranchAssembler::left(std::uint64_t from) {
 
 void BranchAssembler::came_back(std::uint64_t to) {
   const TraceeAddr target{to};
-  // An interrupt is nobody's business: the same instruction is next as if it had not been.
+  // After an interrupt the same instruction runs next, so it leaves no mark.
   const bool interrupt =
       departure_ && departure_->kind == MarkKind::kLeftAsync && departure_->from == target;
   if (departure_ && !interrupt) mark({.kind = departure_->kind, .at = departure_->from});
   if (!departure_) {
-    // Where it left is not known: the kernel's part of a signal, or something was lost.
+    // The place where it left is unknown: the kernel's part of a signal, or something was lost.
     if (!started_ || loss_) {
       close_loss(target);
     } else {
@@ -165,7 +166,7 @@ void BranchAssembler::mark(const TraceMark& mark) {
 }
 
 void BranchAssembler::insert(const Record& record) {
-  loss_.reset();  // The gap says it all.
+  loss_.reset();  // This record replaces the loss's gap.
   departure_.reset();
   started_ = true;
   unusual_ = false;

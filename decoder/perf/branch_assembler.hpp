@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// From a CPU's raw (from, to) pairs to neutral records: losses become gaps, the kernel's addresses
+/// Turns a CPU's raw (from, to) pairs into branch records: losses become gaps, kernel addresses
 /// become marks.
 
 #include <cstdint>
@@ -13,40 +13,40 @@
 
 namespace backtrail::decoder::perf {
 
-/// How much is missing.
+/// An amount of missing records.
 struct Loss {
-  std::uint64_t count = 0;  ///< 0 = unknown.
+  std::uint64_t count = 0;  ///< 0 if unknown.
   LossBound bound = LossBound::kExact;
   GapReason reason = GapReason::kOverflow;
 };
 
-/// Both together; the worse bound wins.
+/// Adds two losses; the weaker bound applies.
 [[nodiscard]] Loss operator+(const Loss& a, const Loss& b);
 
-/// Whose branches are told.
+/// Which branches are passed on.
 enum class Levels : std::uint8_t {
-  kUser,  ///< The program's; of the kernel's only that it was entered and left.
-  kAll,   ///< Both, as they are.
+  kUser,  ///< The program's; of the kernel's only entries and returns.
+  kAll,   ///< The program's and the kernel's, unchanged.
 };
 
-/// Records of one thread, in order. With Levels::kAll a pair is a record. Else pairs with a kernel
-/// end never get out as addresses:
+/// Assembles records of one thread, in order. With Levels::kAll each pair is a record. Otherwise
+/// pairs with a kernel address become:
 ///
-///     user -> kernel, kernel -> user behind the system call    nothing: straight-line code
-///     ... to the place it left, no system call there           nothing: an interrupt or a fault
-///     ... to anywhere else                                     kAsync (a signal), or the branch
-///                                                              that the system call was
+///     user -> kernel, then kernel -> user
+///       to the instruction after a system call    no record: straight-line code
+///       to the place that it left                 no record: an interrupt or a fault
+///       to any other place                        kAsync (a signal), or a branch if the
+///                                                 system call was sigreturn
 ///
-/// and both ends are told as marks, except where nothing but an interrupt or a fault happened.
+/// Both ends are also passed on as marks, except for an interrupt or a fault.
 class BranchAssembler {
  public:
-  /// Both are borrowed. Without `insns` nothing is known of what led into the kernel: it counts as
-  /// asynchronous.
+  /// Borrows both. Without `insns` every kernel entry counts as asynchronous.
   BranchAssembler(InsnCache* insns, TraceConsumer& sink, Levels levels = Levels::kUser);
 
-  /// Recording begins with the thread at `pc` (0 = unknown: the first pair says).
+  /// Begins recording with the thread at `pc`; 0 if unknown, when the first pair defines it.
   void start(TraceeAddr pc);
-  /// BTS records of 24 bytes; a part of one at the end is ignored.
+  /// Takes BTS records of 24 bytes; ignores a partial one at the end.
   void raw_records(std::span<const std::uint8_t> bytes);
   void pair(std::uint64_t from, std::uint64_t to) {
     if (((from | to) >> 63U) != 0 || from == 0 || unusual_) {
@@ -55,18 +55,18 @@ class BranchAssembler {
       push(branch(TraceeAddr{from}, TraceeAddr{to}));
     }
   }
-  /// Something is missing here; becomes one gap before the next record.
+  /// Reports a loss, which becomes one gap before the next record.
   void lost(const Loss& loss);
   void mark(const TraceMark& mark);
-  /// A record that did not come from the hardware: the debugger moved the pc, the program execed.
+  /// Adds a record from another source: the debugger moved the pc, or the program called exec.
   void insert(const Record& record);
-  /// Hands everything on. The thread is at `pc`, if that is known: a loss that nothing followed
-  /// becomes a gap that ends there.
+  /// Passes everything on. `pc` is the thread's pc if known; a pending loss becomes a gap that ends
+  /// there.
   void flush(std::optional<TraceeAddr> pc = std::nullopt);
 
   [[nodiscard]] std::uint64_t records() const { return records_; }
   [[nodiscard]] std::uint64_t gaps() const { return gaps_; }
-  /// Pairs that were no branch: a from of 0.
+  /// Returns the number of pairs that were no branch: `from` of 0, or both ends in the kernel.
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -82,11 +82,12 @@ class BranchAssembler {
   void came_back(std::uint64_t to);
   void close_loss(TraceeAddr to);
 
-  /// The thread left for the kernel at `from`.
+  /// A kernel entry that has not returned yet.
   struct Departure {
     TraceeAddr from;
     MarkKind kind;
-    TraceeAddr behind;  ///< The instruction behind, for those that come back there.
+    TraceeAddr behind;  ///< The next instruction if it was a system call or a far transfer;
+                        ///< otherwise `from`.
     bool sigreturn;
   };
   [[nodiscard]] Departure departure(TraceeAddr from) const;
@@ -95,7 +96,7 @@ class BranchAssembler {
   TraceConsumer& sink_;
   Levels levels_;
   std::vector<Record> batch_;
-  bool unusual_ = true;  ///< The next pair needs more than to be copied.
+  bool unusual_ = true;  ///< The next pair needs unusual_pair().
   bool started_ = false;
   std::optional<TraceeAddr> start_pc_;
   std::optional<Loss> loss_;

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Finds where control moved without a record: a source that leaves out the kernel's part shows a
-/// signal as a target from which the next branch cannot be reached.
+/// Finds where control moved without a record. A source that omits the kernel's part shows a signal
+/// as a target from which the next branch cannot be reached.
 
 #include <array>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace backtrail::decoder::perf {
 
-/// Hands records on, with a gap of reason kUnseenAsync where two of them do not join. Code that
-/// cannot be read joins: nothing is known against it.
+/// Passes records on, with a kUnseenAsync gap between two that do not join. Unreadable code counts
+/// as joining.
 class ContinuityFilter : public TraceConsumer {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   ContinuityFilter(InsnCache& insns, TraceConsumer& sink) : insns_{insns}, sink_{sink} {}
 
   void consume(std::span<const Record> records) override;
@@ -33,7 +33,7 @@ class ContinuityFilter : public TraceConsumer {
 
   InsnCache& insns_;
   TraceConsumer& sink_;
-  std::array<Joined, kSlots> known_{};  ///< Blocks that were walked before.
+  std::array<Joined, kSlots> known_{};  ///< Blocks walked before.
   std::uint64_t generation_ = 0;
   std::optional<TraceeAddr> at_;
   std::uint64_t breaks_ = 0;

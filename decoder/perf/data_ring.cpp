@@ -19,7 +19,7 @@ Header read_header(const std::uint8_t* at) {
           load_le<std::uint16_t>(at + 6)};
 }
 
-/// A record is at least its header and a whole number of words.
+/// Returns true if `size` covers a header and is a whole number of words.
 bool plausible(std::uint16_t size) {
   return size >= kHeaderBytes && size % 8 == 0;
 }
@@ -38,7 +38,7 @@ RingWalk DataRing::visit(std::uint64_t tail, std::uint64_t head,
   if (head - tail > bytes_.size() || tail % 8 != 0) return {tail, true};
   while (head - tail >= kHeaderBytes) {
     const std::uint64_t at = tail & (bytes_.size() - 1);
-    // Positions are multiples of 8, so headers are never split.
+    // Positions are multiples of 8, so a header is never split.
     const Header header = read_header(bytes_.data() + at);
     if (!plausible(header.size) || header.size > head - tail) return {tail, true};
     std::span<const std::uint8_t> record;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// perf's data ring as bytes: records one behind the other, split where the ring ends.
+/// perf's data ring as bytes: consecutive records, split at the end of the ring.
 ///
 ///     0 .............. tail ............... head ...... size
 ///     free             unread records       free            positions count on, modulo the size
@@ -14,31 +14,32 @@
 
 namespace backtrail::decoder::perf {
 
-/// How a walk over the ring ended.
+/// The result of a walk over the ring.
 struct RingWalk {
-  std::uint64_t end = 0;  ///< Behind the last whole record.
-  bool broken = false;    ///< There are bytes that are no record; they cannot be walked over.
+  std::uint64_t end = 0;  ///< Position after the last whole record.
+  bool broken = false;    ///< Bytes follow that are no valid record; the walk cannot pass them.
 };
 
-/// Reads records; keeps only scratch memory for those that are split.
+/// Reads records. Its only memory is scratch space for split records.
 class DataRing {
  public:
-  /// @param bytes The ring's memory, a power of two long. The kernel may write to it meanwhile.
+  /// @param bytes  The ring's memory; its length is a power of two. The kernel may write to it
+  /// meanwhile.
   explicit DataRing(std::span<const std::uint8_t> bytes) : bytes_{bytes} {}
 
-  /// Visits the records in [tail, head), oldest first. `head` was read with acquire order: nothing
-  /// beyond it is looked at. A head that runs more than the size ahead is broken.
+  /// Visits the records in [tail, head), oldest first. `head` must be read with acquire order. A
+  /// distance greater than the ring is broken.
   RingWalk visit(std::uint64_t tail, std::uint64_t head,
                  const std::function<void(const RecordView&)>& visitor);
 
   [[nodiscard]] std::uint64_t size() const { return bytes_.size(); }
-  /// Whether something that long may have found no room since `tail` was told to the kernel: that
-  /// it was lost is written in front of the next record only, of which there may be none.
+  /// Returns true if a record of `bytes` bytes may have found no room since the kernel was given
+  /// `tail`. The kernel writes the loss only before its next record, which may never come.
   [[nodiscard]] bool had_no_room(std::uint64_t tail, std::uint64_t head,
                                  std::uint64_t bytes) const {
     return head - tail + bytes >= size();
   }
-  /// Copies `out.size()` bytes from a position on, in two parts where the ring ends.
+  /// Copies `out.size()` bytes from a position on, in two parts if they wrap around.
   void copy(std::uint64_t position, std::span<std::uint8_t> out) const;
 
  private:
@@ -46,7 +47,7 @@ class DataRing {
   std::vector<std::uint8_t> scratch_;
 };
 
-/// Visits the records of a run of bytes; stops at what is no record.
+/// Visits consecutive records in `bytes`; stops at the first invalid one.
 RingWalk walk_records(std::span<const std::uint8_t> bytes,
                       const std::function<void(const RecordView&)>& visitor);
 

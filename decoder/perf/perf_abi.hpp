@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The bytes that perf writes: numbers of <linux/perf_event.h>, here because decoders work on
-/// recorded files as well and know no kernel.
+/// Constants of <linux/perf_event.h>, repeated here because decoders also read recorded files and
+/// do not depend on the kernel's headers.
 
 #include <cstdint>
 
@@ -23,7 +23,7 @@ enum class RecordType : std::uint32_t {
   kSwitch = 14,
   kSwitchCpuWide = 15,
   kAuxOutputHwId = 21,
-  // From 64 on they are the recording program's.
+  // From 64 on: types of the recording program.
   kHeaderAttr = 64,
   kTracingData = 66,
   kFinishedRound = 68,
@@ -34,9 +34,9 @@ enum class RecordType : std::uint32_t {
   kCompressed2 = 83,
 };
 
-/// Every record begins with type (32 bits), misc (16) and the size of the whole (16).
+/// Size of a record's header: type (32 bits), misc (16), size of the whole record (16).
 inline constexpr std::size_t kHeaderBytes = 8;
-/// An AUX record with every field that can be added to it, and behind a record of what was lost.
+/// Size of an AUX record with every optional field, plus a record of losses before it.
 inline constexpr std::uint64_t kLargestAuxRecordBytes = 32 + 48 + 24 + 48;
 inline constexpr std::uint16_t kMiscSwitchOut = 0x2000;
 inline constexpr std::uint16_t kMiscSwitchPreempt = 0x4000;
@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kSampleStreamId = 1U << 9U;
 inline constexpr std::uint64_t kSampleBranchStack = 1U << 11U;
 inline constexpr std::uint64_t kSampleIdentifier = 1U << 16U;
 
-// Bits of branch_sample_type that change a record's form.
+// Bits of branch_sample_type that change a record's layout.
 inline constexpr std::uint64_t kBranchHwIndex = 1U << 17U;
 inline constexpr std::uint64_t kBranchCounters = 1U << 19U;
 
@@ -63,9 +63,9 @@ inline constexpr std::uint64_t kAuxOverwrite = 2;
 inline constexpr std::uint64_t kAuxPartial = 4;
 inline constexpr std::uint64_t kAuxCollision = 8;
 
-/// Records of branches, as BTS writes them into AUX memory and samples carry them.
+/// Size of a branch record, as BTS writes it into AUX memory and samples carry it.
 inline constexpr std::size_t kBtsRecordBytes = 24;
-/// What one emptying of the kernel's own BTS buffer holds at most.
+/// Most records that the kernel takes from its own BTS buffer at once.
 inline constexpr std::uint32_t kBtsBatchRecords = 2730;
 
 }  // namespace backtrail::decoder::perf

@@ -5,7 +5,7 @@
 namespace backtrail::decoder::perf {
 namespace {
 
-/// Takes numbers from the front; what is missing is 0 and remembered.
+/// Takes numbers from the front. A missing one is 0 and sets broken().
 class Fields {
  public:
   explicit Fields(std::span<const std::uint8_t> bytes) : bytes_{bytes} {}
@@ -32,7 +32,7 @@ class Fields {
   bool broken_ = false;
 };
 
-/// The fields that a trailer has, in its order.
+/// Reads the fields of a trailer in their order.
 SampleId read_trailer(Fields& fields, std::uint64_t type) {
   SampleId out;
   if ((type & kSampleTid) != 0) {
@@ -135,7 +135,7 @@ ParsedRecord parse_record(const RecordView& record, const SampleLayout& layout) 
     out = read_sample(fields, layout);
   } else {
     out.body = read_body(record, fields);
-    // The trailer is the record's end, whatever newer kernels put before it.
+    // The trailer is at the end of the record; newer kernels may put fields before it.
     if (layout.id_all && fields.left() >= trailer_bytes(layout.sample_type)) {
       Fields trailer{record.body.last(trailer_bytes(layout.sample_type))};
       out.sample = read_trailer(trailer, layout.sample_type);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One record of perf's data ring, in parts.
+/// Parses one record of perf's data ring.
 
 #include <cstdint>
 #include <optional>
@@ -13,21 +13,21 @@
 
 namespace backtrail::decoder::perf {
 
-/// A record as bytes; valid while it is visited.
+/// The bytes of a record; valid during the visit.
 struct RecordView {
   RecordType type{};
   std::uint16_t misc = 0;
   std::span<const std::uint8_t> body;  ///< Without the header.
 };
 
-/// What the event was opened with; decides what fields records have.
+/// The event's attributes that determine which fields records have.
 struct SampleLayout {
   std::uint64_t sample_type = 0;
   bool id_all = false;
   std::uint64_t branch_sample_type = 0;
 };
 
-/// The trailer of records that are no samples (sample_id_all), or the same fields of a sample.
+/// The trailer of records other than samples (sample_id_all), or the same fields of a sample.
 struct SampleId {
   std::optional<std::uint32_t> pid;
   std::optional<std::uint32_t> tid;
@@ -37,7 +37,8 @@ struct SampleId {
 };
 
 struct LostRecord {
-  std::uint64_t id = 0;  ///< Of whoever wrote the record, not of who lost.
+  /// Id of the event whose record this is, not of the one that lost records.
+  std::uint64_t id = 0;
   std::uint64_t count = 0;
 };
 struct LostSamplesRecord {
@@ -52,7 +53,7 @@ struct ItraceStartRecord {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
 };
-/// Throttling begins or ends.
+/// Throttling began or ended.
 struct ThrottleRecord {
   bool begins = false;
 };
@@ -60,7 +61,7 @@ struct SwitchRecord {
   bool departs = false;
   bool preempted = false;
 };
-/// The thread ended (EXIT), when the event asked for that.
+/// The thread ended (EXIT); present if the event asked for it.
 struct ExitRecord {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
@@ -68,12 +69,12 @@ struct ExitRecord {
 struct SampleRecord {
   std::uint64_t ip = 0;
   std::uint64_t addr = 0;
-  /// 24 bytes each, newest first.
+  /// Entries of 24 bytes each, newest first.
   std::span<const std::uint8_t> branches;
 };
-/// Of no interest here.
+/// A type that is not needed.
 struct OtherRecord {};
-/// Too short for its type.
+/// A record too short for its type.
 struct BrokenRecord {};
 
 using RecordBody =
@@ -86,8 +87,8 @@ struct ParsedRecord {
 
 [[nodiscard]] ParsedRecord parse_record(const RecordView& record, const SampleLayout& layout);
 
-/// A sample of an event that has nothing but IP and ADDR, which is what branches come in: without
-/// taking records apart in general. Nothing when it is another record.
+/// Returns ip and addr of a sample that has only these, which is how BTS branches arrive, without
+/// general parsing; nullopt for other records.
 [[nodiscard]] inline std::optional<std::pair<std::uint64_t, std::uint64_t>> plain_sample(
     const RecordView& record, const SampleLayout& layout) {
   if (record.type != RecordType::kSample || layout.sample_type != (kSampleIp | kSampleAddr) ||
@@ -97,7 +98,7 @@ struct ParsedRecord {
   return std::pair{load_le<std::uint64_t>(record.body, 0), load_le<std::uint64_t>(record.body, 8)};
 }
 
-/// One entry of a branch stack.
+/// An entry of a branch stack.
 struct BranchEntry {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
@@ -105,7 +106,7 @@ struct BranchEntry {
 
   [[nodiscard]] bool mispredicted() const { return (bits & 1U) != 0; }
   [[nodiscard]] bool predicted() const { return (bits & 2U) != 0; }
-  /// 1 = executed on a wrong path: it never happened.
+  /// Returns the speculation state; 1 if it ran on a wrong path and never took effect.
   [[nodiscard]] unsigned speculation() const { return static_cast<unsigned>(bits >> 24U) & 3U; }
 };
 [[nodiscard]] BranchEntry read_branch_entry(std::span<const std::uint8_t> branches,

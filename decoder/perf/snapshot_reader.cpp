@@ -21,7 +21,7 @@ SnapshotNews SnapshotReader::look(std::span<const std::uint8_t> area, std::uint6
     news.bytes.insert(news.bytes.end(), part.begin(), part.end());
   };
   const bool ahead = head >= head_;
-  // What should not have changed if the writer went round less than once.
+  // These bytes are unchanged if the writer went round less than once.
   const bool untouched = ahead ? same(0, head_) && same(head, area.size()) : same(head, head_);
   if (untouched && ahead) {
     take(head_, head);

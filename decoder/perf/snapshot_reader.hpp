@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is new in an area that the hardware overwrites for ever, between two looks at it.
+/// Finds the new data in an area that the hardware overwrites endlessly.
 
 #include <cstdint>
 #include <span>
@@ -10,16 +10,17 @@ namespace backtrail::decoder::perf {
 
 struct SnapshotNews {
   std::vector<std::uint8_t> bytes;  ///< Oldest first.
-  bool lost = false;  ///< Something before them was overwritten unread; nobody counts.
+  bool lost = false;                ///< An unknown amount before them was overwritten unread.
 };
 
-/// The area's head is an offset, so how often it went round is not told: it is found by comparing
-/// with a copy of what was there at the last look.
+/// The area's head is an offset and does not tell how often it went round. A comparison with a copy
+/// from the last look does.
 class SnapshotReader {
  public:
-  /// `unit`: the size of a record, on whose grid the head moves; 1 for a stream of bytes.
+  /// `unit` is the record size, of which the head is a multiple; 1 for a byte stream.
   explicit SnapshotReader(std::uint64_t unit) : unit_{unit} {}
-  /// The hardware must have been stopped, or the bytes around the head are torn.
+  /// Returns the data since the last look. The hardware must be stopped, otherwise bytes at the
+  /// head are torn.
   SnapshotNews look(std::span<const std::uint8_t> area, std::uint64_t head);
 
  private:

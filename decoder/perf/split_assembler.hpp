@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// One CPU's pairs for two kinds of listeners: who sees the program, and who sees the kernel too.
+/// Assembles one CPU's pairs for two kinds of consumers: those of the program's branches, and those
+/// of the kernel's as well.
 
 #include <optional>
 
@@ -8,14 +9,14 @@
 
 namespace backtrail::decoder::perf {
 
-/// A BranchAssembler for the program's side, and from add_whole() on one for both sides. What is
-/// said to this is said to both.
+/// A BranchAssembler for the program's branches, and after add_whole() a second one for all
+/// branches. Each call goes to both.
 class SplitAssembler {
  public:
-  /// As BranchAssembler's.
+  /// See BranchAssembler.
   SplitAssembler(InsnCache* insns, TraceConsumer& user) : user_{insns, user} {}
 
-  /// From now on `whole` gets every pair as it is. Borrowed.
+  /// From now on `whole` receives every pair unchanged. Borrows it.
   void add_whole(TraceConsumer& whole) { whole_.emplace(nullptr, whole, Levels::kAll); }
   [[nodiscard]] bool has_whole() const { return whole_.has_value(); }
   void start(TraceeAddr pc) {
@@ -40,7 +41,7 @@ class SplitAssembler {
   void flush(std::optional<TraceeAddr> pc) {
     each([&](BranchAssembler& one) { one.flush(pc); });
   }
-  /// Of the program's side.
+  /// The assembler of the program's branches.
   [[nodiscard]] const BranchAssembler& user() const { return user_; }
 
  private:

@@ -13,7 +13,8 @@ bool is_user(std::uint64_t address) {
 
 }  // namespace
 
-/// How many of `now`'s oldest pairs are the newest ones of the stack before: the longest such run.
+/// Returns how many of `now`'s oldest pairs are the newest pairs of the previous stack: the longest
+/// match.
 std::size_t StackJoiner::common(std::span<const Pair> now) const {
   for (std::size_t count = std::min(now.size(), last_.size()); count != 0; --count) {
     if (std::equal(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(count),

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Branch stacks (LBR and its kin) to records: each sample holds the last N branches, and samples
-/// may overlap.
+/// Turns branch stacks (LBR and similar) into records. Each sample has the last N branches, and
+/// samples may overlap.
 
 #include <cstdint>
 #include <span>
@@ -16,11 +16,11 @@ class StackJoiner {
  public:
   explicit StackJoiner(BranchAssembler& out) : out_{out} {}
 
-  /// A sample's entries, newest first, as the kernel has them. What was not there before is handed
-  /// on, behind a gap where the stacks have nothing in common. Entries of a wrong path, with an end
-  /// in the kernel or with an end that is not told are no branches of the program.
+  /// Takes a sample's entries, newest first. Passes on those that are not in the previous stack,
+  /// after a gap if the stacks do not overlap. Skips entries on a wrong path, and those with an end
+  /// in the kernel or unknown.
   void take(std::span<const std::uint8_t> branches);
-  /// Samples are missing: the next stack joins nothing.
+  /// Reports missing samples: the next stack follows a gap.
   void lost() { last_.clear(), broken_ = true; }
 
  private:

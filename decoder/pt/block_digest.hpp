@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the encoder must know of a block, worked out once.
+/// Facts about a block that the encoder needs, computed once.
 
 #include <cstdint>
 #include <span>
@@ -11,63 +11,64 @@
 
 namespace backtrail::decoder {
 
-/// A place inside a block where a decoder must be told that execution went on at the next
-/// instruction: behind a system call or a far transfer.
+/// A place inside a block, after a system call or a far transfer, where a decoder must be told that
+/// execution continued at the next instruction.
 struct Resumption {
-  std::uint32_t not_taken;  ///< Conditional jumps passed since the last resumption.
+  std::uint32_t not_taken;  ///< Conditional jumps not taken since the last resumption.
   TraceeAddr at;
 };
 
-/// How the instruction that ends a block leaves it, as the encoder tells them apart.
+/// How the last instruction of a block leaves it, as far as the encoder cares.
 enum class BlockExit : std::uint8_t {
-  kNone,         ///< No branch instruction.
-  kConditional,  ///< To `target`, when taken.
+  kNone,         ///< Not a branch instruction.
+  kConditional,  ///< To `target` if taken.
   kDirect,       ///< To `target`.
-  kDirectCall,   ///< To `target`, with a return address behind the call.
-  kNextCall,     ///< A direct call of the next instruction, which reads the pc: no return.
-  kIndirect,     ///< Anywhere; far transfers too.
+  kDirectCall,   ///< To `target`, with a return address after the call.
+  kNextCall,  ///< A direct call of the next instruction, which reads the pc; nothing returns to it.
+  kIndirect,  ///< To any address; includes far transfers.
   kIndirectCall,
   kReturn,
 };
 
-/// A block that ends with the branch instruction at begin + span. 32 bytes: two a cache line.
+/// A block that ends with the branch instruction at begin + span. 32 bytes, so two fit in a cache
+/// line.
 struct BlockDigest {
   TraceeAddr begin;
-  TraceeAddr target;              ///< Of direct jumps and calls.
-  std::uint32_t span = 0;         ///< From begin to the last instruction, in bytes.
-  std::uint32_t not_taken = 0;    ///< Conditional jumps passed since the last resumption.
-  std::uint32_t resumptions = 0;  ///< 1 + index of the list of them; 0 = there are none.
+  TraceeAddr target;              ///< Target of a direct jump or call.
+  std::uint32_t span = 0;         ///< Bytes from begin to the last instruction.
+  std::uint32_t not_taken = 0;    ///< Conditional jumps not taken since the last resumption.
+  std::uint32_t resumptions = 0;  ///< 1 + index of its list of resumptions; 0 if there are none.
   BlockExit exit = BlockExit::kNone;
-  std::uint8_t exit_length = 0;  ///< Of the last instruction; 0 marks an empty slot.
+  std::uint8_t exit_length = 0;  ///< Length of the last instruction; 0 marks an empty slot.
 
   [[nodiscard]] TraceeAddr behind() const { return begin + span + exit_length; }
 };
 static_assert(sizeof(BlockDigest) == 32);
 
-/// What lies on the way through straight-line code.
+/// The branches and resumptions on a walk through straight-line code.
 struct Passage {
   std::vector<Resumption> resumptions;
-  std::uint32_t not_taken = 0;  ///< Since the last resumption.
+  std::uint32_t not_taken = 0;  ///< Conditional jumps not taken since the last resumption.
   Walk walk;
 };
 
-/// Walks from `begin` up to `stop`, which is not passed.
+/// Walks from `begin` up to `stop`, which is excluded.
 [[nodiscard]] Passage walk_passage(InsnCache& insns, TraceeAddr begin, TraceeAddr stop);
 
-/// Digests by (begin, address of the last instruction): a hash table with open addressing.
-/// Forgets everything when code changed, and when it grows past a bound.
+/// Digests by (begin, address of the last instruction) in a hash table with open addressing. All
+/// are dropped when code changes or the table exceeds its bound.
 class BlockDigests {
  public:
-  /// 32 MiB of digests; a program that runs more blocks than that starts afresh.
+  /// Bound of 32 MiB; a program with more blocks starts over.
   static constexpr unsigned kMaxSlotBits = 20;
 
-  /// `insns` is borrowed. At most 2^(max_slot_bits - 1) digests are kept at a time.
+  /// Borrows `insns`. Keeps at most 2^(max_slot_bits - 1) digests at a time.
   explicit BlockDigests(InsnCache& insns, unsigned max_slot_bits = kMaxSlotBits);
 
-  /// Forgets digests of code that may have changed. Call before a row of find().
+  /// Drops the digests if code may have changed. Call before a series of find().
   void refresh();
-  /// The digest, or null when the code cannot be followed from `begin` to the end of the
-  /// instruction at `last` (which is not remembered). Valid until the next call.
+  /// Returns the digest; null if the code cannot be followed from `begin` through the instruction
+  /// at `last` (failures are not cached). Valid until the next call.
   [[nodiscard]] const BlockDigest* find(TraceeAddr begin, TraceeAddr last) {
     const std::uint64_t span = last - begin;
     for (std::size_t slot = slot_of(begin, span);; ++slot) {
@@ -76,7 +77,7 @@ class BlockDigests {
       if (digest.begin == begin && digest.span == span) return &digest;
     }
   }
-  /// Says that find(begin, last) will be called soon.
+  /// Announces that find(begin, last) will be called soon.
   void prefetch(TraceeAddr begin, TraceeAddr last) const {
     __builtin_prefetch(&slots_[slot_of(begin, last - begin)]);
   }
@@ -85,7 +86,7 @@ class BlockDigests {
     return resumptions_[digest.resumptions - 1];
   }
   [[nodiscard]] InsnCache& insns() const { return insns_; }
-  /// How many digests are kept now.
+  /// Returns the number of digests kept.
   [[nodiscard]] std::size_t size() const { return used_; }
 
  private:
@@ -100,7 +101,7 @@ class BlockDigests {
   InsnCache& insns_;
   unsigned max_slot_bits_;
   std::uint64_t generation_;
-  std::vector<BlockDigest> slots_;  // a power of two of them, at most half full
+  std::vector<BlockDigest> slots_;  // Their number is a power of two; at most half are used.
   std::size_t mask_ = 0;
   unsigned shift_ = 0;
   std::size_t used_ = 0;

@@ -6,7 +6,7 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-/// Pages side by side are read again together, so many at most.
+/// Most adjacent pages that are compared with one read.
 constexpr std::size_t kPagesTogether = 64;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool CodePages::unchanged() {
     auto last = first;
     std::size_t size = 0;
     while (last != pages_.end() && size < now.size() && last->first == first->first + size) {
-      // Behind memory that ends, reading begins anew.
+      // A page that ends early ends the run.
       const bool whole = last->second.size() == kPageBytes;
       size += kPageBytes;
       ++last;

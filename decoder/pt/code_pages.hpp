@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Copies of the code that something was made of, to see whether it is still the same.
+/// Keeps copies of the code that other data was derived from, to detect changes.
 
 #include <cstdint>
 #include <map>
@@ -13,23 +13,23 @@ namespace backtrail::decoder {
 /// Reads code by whole pages and keeps them.
 class CodePages : public CodeReader {
  public:
-  /// `code` is borrowed.
+  /// Borrows `code`.
   explicit CodePages(CodeReader& code) : code_{code} {}
 
   [[nodiscard]] arch::Isa isa() const override { return code_.isa(); }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
 
-  /// Reads all pages again. Returns whether they are what they were; if not, all are forgotten.
+  /// Reads all pages again. Returns true if none has changed; otherwise drops all pages.
   [[nodiscard]] bool unchanged();
   [[nodiscard]] std::size_t size() const { return pages_.size(); }
 
  private:
-  /// The readable part of the page at `base`.
+  /// Returns the readable part of the page at `base`.
   const std::vector<std::uint8_t>& page(TraceeAddr base);
 
   CodeReader& code_;
   std::map<TraceeAddr, std::vector<std::uint8_t>> pages_;
-  TraceeAddr newest_base_{1};  ///< No page begins there.
+  TraceeAddr newest_base_{1};  ///< Initially an address where no page begins.
   const std::vector<std::uint8_t>* newest_ = nullptr;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// Which CPU wrote a trace.
+/// Identifies the CPU that wrote a trace.
 
 namespace backtrail::decoder {
 
-/// The identity of an Intel CPU, as decoders want it to know its errata.
+/// The identity of an Intel CPU, by which decoders know its errata.
 struct CpuIdentity {
   unsigned family = 0;
   unsigned model = 0;

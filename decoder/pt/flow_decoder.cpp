@@ -13,7 +13,7 @@ namespace {
 using enum PtPlace::Kind;
 
 constexpr std::size_t kPsbBytes = 16;
-/// Instructions between the last branch and the address of a packet.
+/// Most instructions between the last branch and the address of a packet.
 constexpr unsigned kMaxSteps = 1U << 16U;
 
 }  // namespace
@@ -55,7 +55,7 @@ FlowDecoder::Progress FlowDecoder::advance() {
   return Progress::kFailed;
 }
 
-/// Whether others may go on with the TNT packet that comes.
+/// Returns true if the TNT packets that follow may be decoded in lanes.
 bool FlowDecoder::yields_at(const std::uint8_t* at) {
   if (at == packets_.data() + from_ || !stack_.can_lend()) return false;
   const auto rest = packets_.data() + packets_.size() - at;
@@ -81,7 +81,7 @@ bool FlowDecoder::tip_in(FlowLane& lane) {
   if (lane.end - lane.at <= FlowLane::kLookAhead || (*lane.at & 0x1fU) != 0x0d) return false;
   const unsigned form = *lane.at >> 5U;
   const std::uint8_t* const behind = lane.at + 1 + PtLastIp::kBytes[form];
-  // The first bit behind it says that the branch was executed.
+  // The first bit after it confirms that the branch was executed.
   if (lane.end - behind <= FlowLane::kLookAhead || !is_tnt8(*behind)) return false;
   const auto to = last_ip_.update(form, load_le<std::uint64_t>(lane.at + 1));
   if (!to) return false;
@@ -98,19 +98,19 @@ bool FlowDecoder::tip_in(FlowLane& lane) {
 
 void FlowDecoder::take_back(FlowLane& lane) {
   if (lane.count() == 0) lane.go_back();
-  // Packets that were not begun are as if nobody had taken them.
+  // Packets whose bits are all unused are returned whole.
   unsigned rest = lane.count();
   for (; rest != 0 && rest >= tnt8_bits(lane.at[-1]); --lane.at) rest -= tnt8_bits(lane.at[-1]);
   at_ = static_cast<std::size_t>(lane.at - packets_.data());
   tnt_count_ = rest;
   tnt_bits_ = rest == 0 ? 0 : lane.bits >> (64 - rest);
   leg_ = lane.leg;
-  held_ = 0;  // The next bit says.
+  held_ = 0;  // The next bit sets it.
   stack_.take_back(lane.stack);
   batch_.set_end(lane.out);
 }
 
-/// Nothing of code that nobody can read was executed.
+/// Drops the held record if its target is unreadable: nothing was executed there.
 void FlowDecoder::give_up() {
   if (held_ == 0 || !on()) return;
   if (!graph_.insns().at(leg_->begin).known()) batch_.truncate(held_);
@@ -145,15 +145,16 @@ void FlowDecoder::end() {
   place_ = {kAt, GapReason::kNone, leg_->begin, {}};
 }
 
-/// Packets that say nothing of where execution is: times. Returns whether it is one, at a place
-/// where it may be.
+/// Returns true for timing packets, which do not affect the position, at a place where they may
+/// occur.
 bool FlowDecoder::is_aside(const PtPacket& packet) {
   switch (packet.kind) {
     case PtKind::kTsc:
       may_tma_ = true;
       return true;
     case PtKind::kTma:
-      // Behind the crystal clock's count a byte is reserved, and all but 9 bits of the fast count.
+      // The crystal clock's count is followed by a reserved byte; only 9 bits of the fast count may
+      // be set.
       return std::exchange(may_tma_, false) && (packet.payload & 0xfe'00ff'0000U) == 0;
     case PtKind::kCbr:
       return (packet.payload & 0xffU) != 0;
@@ -166,7 +167,7 @@ bool FlowDecoder::is_aside(const PtPacket& packet) {
   }
 }
 
-/// Follows the direct jumps on the way. Returns whether a packet decides at the end.
+/// Follows the direct jumps of the edge. Returns true if a packet decides at its end.
 bool FlowDecoder::go_to_end_of_leg() {
   for (unsigned jumps = 0; !at_end_; ++jumps) {
     if (leg_->end == LegEnd::kUnwalked) graph_.walk(*leg_);
@@ -183,7 +184,7 @@ bool FlowDecoder::go_to_end_of_leg() {
   return true;
 }
 
-/// The branch at the end of the leg goes to `to`.
+/// Takes the branch at the end of the edge to `to`.
 void FlowDecoder::depart(TraceeAddr to) {
   const bool came_back = leg_->end == LegEnd::kFar && to == leg_->after_last();
   held_ = came_back ? 0 : 1;
@@ -196,7 +197,7 @@ void FlowDecoder::depart(TraceeAddr to) {
   leg_ = target(*leg_, to);
 }
 
-/// Where a TIP leads, of a leg that remembers that.
+/// Returns the edge that a TIP leads to; `leg` remembers the newest two.
 Leg* FlowDecoder::target(Leg& leg, TraceeAddr to) {
   auto& [newest, older] = leg.next;
   if (newest->begin != to) {
@@ -232,7 +233,7 @@ bool FlowDecoder::tip(TraceeAddr to) {
   return tnt_count_ == 0 || follow();
 }
 
-/// Execution reaches `stop` without a packet. Returns whether that can be.
+/// Follows execution to `stop` without a packet. Returns false if it cannot get there.
 bool FlowDecoder::walk_to(TraceeAddr stop) {
   if (tnt_count_ != 0 || at_end_) return false;
   TraceeAddr pc = leg_->begin;
@@ -260,7 +261,7 @@ bool FlowDecoder::walk_to(TraceeAddr stop) {
   return true;
 }
 
-/// Tracing is on, and execution at `at`.
+/// Tracing is on with execution at `at`.
 void FlowDecoder::begin(TraceeAddr at) {
   PtPlace place = place_;
   const auto record = place.arrive(at, graph_.insns());
@@ -302,7 +303,7 @@ bool FlowDecoder::packet() {
       fits = mode(packet);
       break;
     default:
-      // A CBR is an event to libipt; it has none while bits are left.
+      // libipt treats a CBR as an event, which cannot occur while TNT bits are left.
       fits = is_aside(packet) && (packet.kind != PtKind::kCbr || tnt_count_ == 0);
       break;
   }
@@ -311,7 +312,7 @@ bool FlowDecoder::packet() {
 }
 
 bool FlowDecoder::mode_fits(const PtPacket& packet) const {
-  // The leaf in the upper three bits: 0 is MODE.Exec. Then CS.D and CS.L.
+  // The upper three bits are the leaf: 0 is MODE.Exec. CS.D and CS.L follow.
   return packet.payload == (graph_.isa() == arch::Isa::kAmd64 ? 1U : 2U);
 }
 
@@ -347,7 +348,7 @@ bool FlowDecoder::tip_pgd(const PtPacket& packet) {
     place_ = {kStopped, GapReason::kNone, *fup_, {}};
     fup_.reset();
   } else {
-    // With an address it is not the next branch that left the traced code.
+    // With an address, it is not the next branch that left the traced code.
     if (to || !go_to_end_of_leg()) return false;
     if (leg_->end == LegEnd::kIndirectCall) stack_.push(leg_->behind);
     place_ = {kLeft, GapReason::kNone, {}, leg_->last};
@@ -362,7 +363,7 @@ bool FlowDecoder::ovf() {
   at_ += 2;
   if (on()) {
     batch_.truncate(held_);
-    // If nothing was known to have run, what was missing before is missing still.
+    // If nothing is known to have run since the last gap, that gap remains.
     const bool unknown = held_ != 0 && batch_.end()->kind == RecordKind::kGap;
     if (!unknown) place_ = {kUnknown, GapReason::kOverflow, {}, {}};
   } else {
@@ -386,7 +387,7 @@ bool FlowDecoder::ovf() {
       case PtKind::kPsb:
       case PtKind::kMode:
       case PtKind::kOvf:
-        return true;  // It was off when the overflow ended.
+        return true;  // Tracing was off when the overflow ended.
       default:
         return false;
     }
@@ -394,7 +395,7 @@ bool FlowDecoder::ovf() {
   return true;
 }
 
-/// A TIP.PGE is the next packet that matters.
+/// Returns true if the next relevant packet is a TIP.PGE.
 bool FlowDecoder::tip_pge_follows() const {
   std::size_t at = at_;
   while (at < packets_.size()) {
@@ -466,7 +467,7 @@ bool FlowDecoder::psb() {
   }
   PtPlace place = place_;
   if (on()) {
-    // Without them nobody can begin here.
+    // Decoding cannot begin here without both.
     if (!said->at || !said->mode) return false;
     if (!walk_to(*said->at)) return false;
     leg_ = graph_.at(*said->at);

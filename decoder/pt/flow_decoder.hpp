@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Intel PT packets -> branch records, fast, for what user programs do.
+/// Decodes Intel PT packets into branch records: a fast decoder for user programs.
 
 #include <cstdint>
 #include <optional>
@@ -16,63 +16,64 @@
 
 namespace backtrail::decoder {
 
-/// Follows packets through a graph of the code. Gives up wherever a packet is none of those that
-/// tracing of a user program consists of, or does not fit the code: somebody else goes on from
-/// the last PSB then. What it does tell is what libipt's block decoder tells.
+/// Follows packets through a graph of the code. Fails at a packet that tracing a user program does
+/// not produce, or that does not fit the code; libipt then continues from the last PSB. Records are
+/// equal to those from libipt's block decoder.
 class FlowDecoder {
  public:
-  /// From where another decoder can go on: a PSB, and what was known there.
+  /// A PSB from which another decoder can continue, and the state there.
   struct Checkpoint {
     std::size_t offset = 0;
     PtPlace place;
-    std::size_t records = 0;  ///< Of the batch.
+    std::size_t records = 0;  ///< Number of records in the batch.
   };
 
-  /// All are borrowed. The graph must be fresh.
+  /// Borrows all arguments. The graph must have been refreshed.
   FlowDecoder(FlowGraph& graph, PtErrata errata, std::span<const std::uint8_t> packets,
               RecordBatch& batch)
       : graph_{graph}, errata_{errata}, packets_{packets}, batch_{batch} {}
 
-  /// What is known at the end, or behind the PSB at which it was to stop.
+  /// The state at the end, or after the PSB at which decoding stopped.
   struct Stop {
     PtPlace place;
-    unsigned held = 0;  ///< Of the newest records: they count if what follows was executed. 0 or 1.
+    unsigned held = 0;  ///< Number of newest records, 0 or 1, that count only if something after
+                        ///< them was executed.
   };
 
-  /// Decodes from the PSB at `offset` on, and up to the one at `stop` and the packets that belong
-  /// to it, if one is given. Returns whether it came to the end; else what it wrote behind the
-  /// checkpoint is to be taken back.
+  /// Decodes from the PSB at `offset` to the end, or through the PSB at `stop` and the packets that
+  /// belong to it. Returns false on failure; the caller must then take back the records after the
+  /// checkpoint.
   bool run(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop = {});
 
-  /// The same in parts, for who follows several runs at once: start(), then advance() until it is
-  /// not kReady. Between two parts TNT bits may be followed elsewhere, by what is lent, and what is
-  /// left of it taken back.
+  /// run() in steps, for a caller that decodes several runs at once: start(), then advance() until
+  /// it no longer returns kReady. Between steps the caller may lend() the TNT bits to a lane and
+  /// must take_back() the rest.
   enum class Progress : std::uint8_t {
-    kReady,   ///< Packets full of TNT bits come.
-    kDone,    ///< It came to the end.
-    kFailed,  ///< It did not.
+    kReady,   ///< Full TNT packets follow.
+    kDone,    ///< The end was reached.
+    kFailed,  ///< Decoding failed.
   };
   void start(std::size_t offset, const PtPlace& place, std::optional<std::size_t> stop);
   Progress advance();
-  /// From now on nobody else goes on.
+  /// Disables lanes from now on.
   void stay() { yields_ = false; }
-  /// TNT packets that did not repeat what is known, those that were lent apart.
+  /// Returns the number of TNT packets decoded bit by bit, without those decoded in lanes.
   [[nodiscard]] std::size_t followed() const { return followed_; }
   void lend(FlowLane& lane);
   void take_back(FlowLane& lane);
-  /// Goes on, while TNT bits are lent, over a TIP that is just what comes. Returns false if
-  /// something else does.
+  /// Decodes a lane's next packet if it is the TIP of the branch that execution is at. Otherwise
+  /// returns false.
   bool tip_in(FlowLane& lane);
 
   [[nodiscard]] const Checkpoint& checkpoint() const { return checkpoint_; }
-  /// Gives up without trying.
+  /// Sets the checkpoint without decoding.
   void skip(const Checkpoint& checkpoint) { checkpoint_ = checkpoint; }
-  /// The packet that was too much.
+  /// Returns the offset of the packet at which decoding failed.
   [[nodiscard]] std::size_t at() const { return at_; }
   [[nodiscard]] Stop stop() const { return {place_, held_}; }
 
  private:
-  /// What a PSB and the packets up to its PSBEND say.
+  /// The contents of a PSB+ header, up to the PSBEND.
   struct Header {
     bool mode = false;
     std::optional<TraceeAddr> at;
@@ -104,31 +105,31 @@ class FlowDecoder {
   void end();
   [[nodiscard]] PtPacket scan() const { return scan_packet(packets_.subspan(at_)); }
   [[nodiscard]] bool on() const { return leg_ != nullptr; }
-  /// All that was said before was used, and nothing hangs in the air.
+  /// True if no TNT bit or FUP is pending.
   [[nodiscard]] bool settled() const { return tnt_count_ == 0 && !fup_; }
 
   FlowGraph& graph_;
   PtErrata errata_;
   std::span<const std::uint8_t> packets_;
   RecordBatch& batch_;
-  std::size_t at_ = 0;  ///< In the packets.
+  std::size_t at_ = 0;  ///< Offset of the next packet.
   std::optional<std::size_t> stop_;
   PtLastIp last_ip_;
-  bool mode_known_ = false;     ///< The code is what we take it for: 64-bit, or 32-bit.
-  bool may_tma_ = false;        ///< A TSC came, and no TMA since.
-  bool stopped_ = false;        ///< Behind stop_.
-  Leg* leg_ = nullptr;          ///< Execution is at its begin. Null while tracing is off.
-  bool at_end_ = false;         ///< No, at its end.
-  PtPlace place_;               ///< While tracing is off, or nothing is known.
-  std::uint64_t tnt_bits_ = 0;  ///< Not used yet, the oldest highest.
+  bool mode_known_ = false;  ///< The packets' execution mode matches the program's width.
+  bool may_tma_ = false;     ///< A TSC arrived, and no TMA since then.
+  bool stopped_ = false;     ///< Decoding stopped at stop_.
+  Leg* leg_ = nullptr;       ///< Current edge; null while tracing is off or the place is unknown.
+  bool at_end_ = false;      ///< Execution is at the edge's end; otherwise at its begin.
+  PtPlace place_;            ///< Valid while leg_ is null.
+  std::uint64_t tnt_bits_ = 0;  ///< Unused TNT bits, the oldest in the highest position.
   unsigned tnt_count_ = 0;
-  std::optional<TraceeAddr> fup_;  ///< Of which the next TIP or TIP.PGD says more.
-  /// The newest record says how execution came to the leg's begin; it counts when something is
-  /// known to have run there. 0 or 1.
+  std::optional<TraceeAddr> fup_;  ///< Address of a FUP that the next TIP or TIP.PGD completes.
+  /// 1 if the newest record, which leads to the current edge, counts only once something there has
+  /// run; otherwise 0.
   unsigned held_ = 0;
-  bool yields_ = false;   ///< Others go on where TNT packets come.
-  bool ready_ = false;    ///< They came.
-  std::size_t from_ = 0;  ///< Where this part began.
+  bool yields_ = false;   ///< TNT packets may be decoded in lanes.
+  bool ready_ = false;    ///< Full TNT packets follow.
+  std::size_t from_ = 0;  ///< Offset where this step began.
   std::size_t followed_ = 0;
   LegStack stack_;
   Checkpoint checkpoint_;

@@ -8,9 +8,9 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr unsigned kFirstSlotBits = 10;
-/// 128 MiB of legs.
+/// Bound of 128 MiB.
 constexpr std::size_t kMaxLegs = std::size_t{1} << 21U;
-/// Longer code without a branch is no code.
+/// A longer run without a branch is not code.
 constexpr std::size_t kMaxInsns = std::size_t{1} << 16U;
 
 Leg::InLane in_lane(const Leg& leg) {
@@ -74,7 +74,7 @@ void FlowGraph::insert(Leg* leg) {
   slots_[slot & mask_] = {leg->begin, leg};
 }
 
-/// Returns whether the instruction at `pc` ends the leg.
+/// Adds an instruction to the edge. Returns true if it ends the edge.
 bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
   const TraceeAddr behind = pc + facts.length;
   leg.last = pc;
@@ -88,7 +88,7 @@ bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
       leg.jumps = 1;
       leg.jump_from = pc;
       leg.jump_to = facts.target;
-      // A call of the next instruction reads the pc: nothing returns to it.
+      // A call of the next instruction reads the pc; nothing returns to it.
       if (facts.kind == arch::InsnKind::kCall && facts.target != behind) {
         leg.calls = 1;
         leg.behind = at(behind);
@@ -116,7 +116,7 @@ bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
       leg.end = LegEnd::kFar;
       return true;
   }
-  // More than one leg holds: what follows its jump is another.
+  // An edge holds one jump or call; what follows it is a new edge.
   leg.next[0] = leg.next[1] = at(leg.jump_to);
   leg.end = LegEnd::kContinue;
   return true;
@@ -130,7 +130,7 @@ void FlowGraph::walk(Leg& leg) {
     const std::uint8_t jumps = leg.jumps;
     if (end_leg(leg, pc, facts)) {
       for (Leg*& next : leg.next) {
-        if (next == nullptr) next = &leg;  // Never read before a TIP says otherwise.
+        if (next == nullptr) next = &leg;  // Never read before a TIP replaces it.
       }
       leg.in_lane = in_lane(leg);
       return;

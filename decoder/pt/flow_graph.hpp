@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// The code as Intel PT sees it: from one place where a packet decides to the next.
+/// The code as a graph for Intel PT: an edge leads from one place where a packet decides to the
+/// next.
 
 #include <algorithm>
 #include <array>
@@ -15,68 +16,70 @@
 
 namespace backtrail::decoder {
 
-/// How a leg ends: which packet says how execution goes on.
+/// The end of an edge: which packet decides how execution continues.
 enum class LegEnd : std::uint8_t {
-  kConditional,   ///< A TNT bit: to next[bit].
-  kReturn,        ///< A TNT bit, and the call stack; or a TIP.
-  kContinue,      ///< None: to next[0].
-  kSameWay,       ///< A TNT bit that changes nothing: to next[0].
+  kConditional,   ///< A TNT bit, which leads to next[bit].
+  kReturn,        ///< A TNT bit and the call stack, or a TIP.
+  kContinue,      ///< No packet; leads to next[0].
+  kSameWay,       ///< A TNT bit without effect; leads to next[0].
   kIndirect,      ///< A TIP.
-  kIndirectCall,  ///< A TIP; it returns to `behind`.
-  kFar,           ///< A TIP, or tracing stops: system calls and other far transfers.
-  kNowhere,       ///< The code there is unreadable, or no instruction.
+  kIndirectCall,  ///< A TIP, and a call.
+  kFar,           ///< A TIP or a stop of tracing: system calls and other far transfers.
+  kNowhere,       ///< The code is unreadable or invalid.
   kUnwalked,      ///< Not known yet.
 };
 
-/// What execution does from `begin` on until a packet decides. One cache line: following a trace
-/// is little else but following `next`.
+/// An edge: what runs from `begin` on until a packet decides. One cache line, because decoding
+/// mostly follows `next`.
 struct alignas(64) Leg {
   TraceeAddr begin;
-  TraceeAddr last;  ///< The instruction that ends it; not of kContinue, kNowhere, kUnwalked.
-  /// Where `last` leads; of legs that end with a TIP, where it led last.
+  TraceeAddr last;  ///< The last instruction; invalid for kContinue, kNowhere and kUnwalked.
+  /// The edges that `last` leads to. For edges that end with a TIP, the newest two targets.
   std::array<Leg*, 2> next{};
-  TraceeAddr jump_from;  ///< Of the direct jump or call on the way, if there is one.
+  TraceeAddr jump_from;  ///< The direct jump or call within the edge, if `jumps` is 1.
   TraceeAddr jump_to;
-  Leg* behind = nullptr;  ///< Where that call, or the one at the end, returns to.
+  /// The edge at the return address of that call, or of the call at the end.
+  Leg* behind = nullptr;
   LegEnd end = LegEnd::kUnwalked;
-  std::uint8_t jumps = 0;  ///< Direct jumps and calls on the way: 0 or 1.
-  std::uint8_t calls = 0;  ///< Calls among them.
+  std::uint8_t jumps = 0;  ///< Direct jumps and calls within the edge: 0 or 1.
+  std::uint8_t calls = 0;  ///< Calls within the edge.
   std::uint8_t last_length = 0;
-  /// What FlowLanes counts of it; nothing where more than bits must say how it goes on.
+  /// Increments for a step in FlowLanes; zero if TNT bits alone cannot decide.
   struct InLane {
     std::uint8_t returns = 0;
     std::uint8_t jumps = 0;
     std::uint8_t bits = 0;
-    std::int8_t depth = 0;  ///< What it adds to the call stack.
+    std::int8_t depth = 0;  ///< Change of the call stack's depth.
   } in_lane;
 
   [[nodiscard]] TraceeAddr after_last() const { return last + last_length; }
 };
 static_assert(sizeof(Leg) == 64);
 
-/// One TNT packet at one leg, and where its bits lead. Small, for the next packet waits for it.
+/// The result of one TNT packet at one edge. Small, because decoding the next packet waits for it.
 struct TntWay {
-  std::uint64_t packet_at = 0;  ///< FlowGraph::packet_at(); 0 = none.
+  std::uint64_t packet_at = 0;  ///< FlowGraph::packet_at(); 0 if unset.
   Leg* to = nullptr;
 };
 
-/// The records on that way, and what else it does. For paths whose only use of the call stack is
-/// one return, one call, or the one and then the other.
+/// The records of a TntWay, and its other effects. Only for paths that use the call stack for at
+/// most one return, one call, or a return followed by a call.
 struct alignas(64) TntMemo {
   static constexpr std::size_t kMaxRecords = 8;
 
-  /// Whose place this is. It has a way not at the first time: few paths are taken twice.
+  /// Owner of this slot. The owner's first visit does not fill the slot, because few paths are
+  /// taken twice.
   std::uint64_t packet_at = 0;
-  Leg* returned_to = nullptr;  ///< What the return found, if there was one.
-  Leg* called_from = nullptr;  ///< Where the call returns to, if there was one.
-  std::uint8_t tries = 0;      ///< So many others may come before this one gives its place up.
+  Leg* returned_to = nullptr;  ///< Where the return led; null if there is none.
+  Leg* called_from = nullptr;  ///< Where the call returns to; null if there is none.
+  std::uint8_t tries = 0;      ///< Visits by others until the slot changes its owner.
   std::uint8_t calls = 0;
-  std::uint8_t held = 0;   ///< FlowDecoder's, at the end.
-  std::uint8_t count = 0;  ///< Of the records.
+  std::uint8_t held = 0;   ///< FlowDecoder's `held_` at the end.
+  std::uint8_t count = 0;  ///< Number of records.
   std::array<Record, kMaxRecords> records;
 
-  /// Appends the records at `out`, which has room for all that there could be: copies of a fixed
-  /// size are the fastest.
+  /// Appends the records at `out`, which must have room for kMaxRecords: copies of a fixed size are
+  /// the fastest.
   Record* repeat(Record* out) const {
     constexpr std::size_t kHalf = kMaxRecords / 2;
     std::copy_n(records.begin(), kHalf, out);
@@ -86,18 +89,17 @@ struct alignas(64) TntMemo {
 };
 static_assert(sizeof(TntMemo) == 256);
 
-/// The legs of one address space, made as they are needed.
+/// The edges of one address space, created on demand.
 class FlowGraph {
  public:
-  /// `code` is borrowed.
+  /// Borrows `code`.
   explicit FlowGraph(CodeReader& code);
   FlowGraph(const FlowGraph&) = delete;
   FlowGraph& operator=(const FlowGraph&) = delete;
 
-  /// Forgets everything if the code is no longer what it was, or if there is too much of it. Legs
-  /// are valid until then.
+  /// Drops all edges if the code has changed or there are too many. Edges are valid until then.
   void refresh();
-  /// The leg that begins at `address`, perhaps not walked yet.
+  /// Returns the edge that begins at `address`; it may be kUnwalked.
   [[nodiscard]] Leg* at(TraceeAddr address) {
     for (std::size_t slot = slot_of(address);; ++slot) {
       const Slot& found = slots_[slot & mask_];
@@ -105,22 +107,22 @@ class FlowGraph {
       if (found.begin == address) return found.leg;
     }
   }
-  /// Follows the code of a leg that is kUnwalked.
+  /// Follows the code of an edge that is kUnwalked.
   void walk(Leg& leg);
-  /// A number that no other leg has.
+  /// Returns a number that identifies the edge.
   [[nodiscard]] static std::uint64_t number_of(const Leg* leg) {
-    // By its bytes: clang-tidy 14 ends by SIGSEGV at arithmetic with a pointer that was cast.
+    // Copied bytewise, because clang-tidy 14 crashes on arithmetic with a cast pointer.
     std::uint64_t number = 0;
     std::memcpy(&number, &leg, sizeof number);
     return number;
   }
-  /// A number that no other packet or leg has.
+  /// Returns a number that identifies the packet and the edge.
   [[nodiscard]] static std::uint64_t packet_at(const Leg* leg, std::uint8_t packet) {
     return number_of(leg) ^ (std::uint64_t{packet} << 56U);
   }
-  /// The place for what is known of it; perhaps it is taken by another.
+  /// Returns the memo slot for a packet at an edge. Others may share the slot.
   [[nodiscard]] static std::size_t memo_slot(const Leg* leg, std::uint8_t packet) {
-    // Without a product, which would come late.
+    // Without a multiplication, which has a long latency.
     constexpr std::size_t kSpread = 0x9e5;
     return ((number_of(leg) >> 6U) ^ (packet * kSpread)) & (kMemos - 1);
   }
@@ -145,11 +147,11 @@ class FlowGraph {
   void forget();
   bool end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts);
 
-  static constexpr std::size_t kMemos = 1024;  // a quarter of a CPU's second cache
+  static constexpr std::size_t kMemos = 1024;  // A quarter of a CPU's second-level cache.
 
   CodePages pages_;
   InsnCache insns_{pages_};
-  std::deque<Leg> legs_;  // where they stay
+  std::deque<Leg> legs_;  // A deque keeps addresses stable.
   std::vector<Slot> slots_;
   std::vector<TntWay> ways_;
   std::vector<TntMemo> memos_;

@@ -10,9 +10,10 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr unsigned kSteps = FlowLane::kSteps;
-static_assert(kSteps < LegStack::Loan::kSpare);  // and a TIP's call
+static_assert(kSteps < LegStack::Loan::kSpare);  // One more slot is for the call of a TIP.
 
-/// The bits of eight packets, the oldest highest, of which the lowest 16 are none.
+/// Returns the bits of eight full packets, the oldest in the highest position. The lowest 16 bits
+/// are zero.
 constexpr std::uint64_t bits_of(std::uint64_t packets) {
   std::uint64_t bits = (packets >> 1U) & 0x3f3f'3f3f'3f3f'3f3fU;
   bits = __builtin_bswap64(bits);
@@ -22,7 +23,7 @@ constexpr std::uint64_t bits_of(std::uint64_t packets) {
   return bits << 16U;
 }
 
-/// Appends `more` bits, the highest of `bits`; there is room.
+/// Appends `more` bits, the highest of `bits`, after the `count` unused ones. There must be room.
 void append(FlowLane& lane, std::uint64_t bits, unsigned count, unsigned more) {
   lane.bits &= lane.bits - 1;
   lane.bits |= (bits >> count) | FlowLane::kNoBits >> (count + more);
@@ -34,21 +35,22 @@ void refill(FlowLane& lane) {
   const auto packets = load_le<std::uint64_t>(lane.at);
   const std::uint64_t others =
       (~packets & 0x8080'8080'8080'8080U) | ((packets & 0x0101'0101'0101'0101U) << 7U);
-  const auto full = static_cast<unsigned>(std::countr_zero(others)) / 8;  // 8 if there is none
+  const auto full =
+      static_cast<unsigned>(std::countr_zero(others)) / 8;  // 8 if all packets are full.
   const unsigned count = lane.count();
   const unsigned taken = std::min(full, (63 - count) / kFullTntBits);
   const unsigned more = taken * kFullTntBits;
   const std::uint64_t bits = bits_of(packets) & ~(~std::uint64_t{0} >> more);
   append(lane, bits, count, more);
   lane.at += taken;
-  // One that is not full stands before a TIP.
+  // A packet that is not full precedes a TIP.
   if (!is_tnt8(*lane.at) || count + more > 63 - kFullTntBits) return;
   const unsigned last = tnt8_bits(*lane.at);
   append(lane, std::uint64_t{*lane.at} >> 1U << (64 - last), count + more, last);
   ++lane.at;
 }
 
-/// What changes with every step.
+/// The state that changes with every step.
 struct Runner {
   Leg* leg;
   std::uint64_t bits;

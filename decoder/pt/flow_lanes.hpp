@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// Several runs of TNT bits followed in turns by one thread, a step each, without a jump of our own
-/// that depends on them: the CPU guesses nothing wrong, and while one waits for memory others go
-/// on.
+/// Decodes several streams of TNT bits in turns on one thread, one step each. No jump of the
+/// decoder depends on the bits, so the CPU mispredicts none, and while one stream waits for memory
+/// the others continue.
 
 #include <array>
 #include <bit>
@@ -14,30 +14,32 @@
 
 namespace backtrail::decoder {
 
-/// One run: where it is.
+/// The state of one stream.
 struct FlowLane {
   static constexpr std::uint64_t kNoBits = std::uint64_t{1} << 63U;
-  /// Steps between two looks at whether a lane can go on.
+  /// Steps between two checks of whether a stream can continue.
   static constexpr unsigned kSteps = 8;
 
-  /// So many bytes behind a packet are there to be looked at.
+  /// Bytes that must exist after a packet.
   static constexpr std::ptrdiff_t kLookAhead = 8;
 
-  /// Where it was when it had bits left, though perhaps fewer than steps were to come.
+  /// The last state with bits left, though perhaps fewer than kSteps.
   struct Mark {
     Leg* leg = nullptr;
     std::uint64_t bits = kNoBits;
     Record* out = nullptr;
     Leg** top = nullptr;
-    std::array<Leg*, kSteps> newest{};  ///< Of the call stack: what those steps may overwrite.
+    /// The newest call stack entries, which those steps may overwrite.
+    std::array<Leg*, kSteps> newest{};
   };
 
   Leg* leg = nullptr;
-  std::uint64_t bits = kNoBits;  ///< Not used yet, the oldest highest; then a 1, then zeros.
+  /// Unused bits, the oldest in the highest position; then a 1, then zeros.
+  std::uint64_t bits = kNoBits;
   Record* out = nullptr;
   LegStack::Loan stack;
-  const Record* full = nullptr;      ///< Behind this, somebody must make room.
-  const std::uint8_t* at = nullptr;  ///< Packets that are not in `bits`.
+  const Record* full = nullptr;      ///< Room for records ends soon after this.
+  const std::uint8_t* at = nullptr;  ///< The first packet that is not in `bits`.
   const std::uint8_t* end = nullptr;
   Mark mark;  ///< Valid when no bit is left.
 
@@ -51,20 +53,20 @@ struct FlowLane {
 inline constexpr std::size_t kFlowLanes = 2;
 using FlowLanes = std::array<FlowLane, kFlowLanes>;
 
-/// A packet of six TNT bits, which nearly all are.
+/// Returns true for a packet of six TNT bits; nearly all packets are.
 constexpr bool is_full_tnt8(std::uint8_t byte) {
   return (byte & 0x81U) == 0x80U;
 }
 inline constexpr unsigned kFullTntBits = 6;
-/// Of a short TNT packet.
+/// Returns the number of bits in a short TNT packet.
 constexpr unsigned tnt8_bits(std::uint8_t byte) {
   return static_cast<unsigned>(std::bit_width(byte)) - 2;
 }
 
-/// Follows all lanes until one of those in the mask `active` cannot go on: it has another packet
-/// before it, or a branch for which a bit is not enough, or no room. Returns the mask of those.
-/// Each has bits left, perhaps of packets that were not begun, or is where it was when it had some;
-/// or execution came to a branch that needs a TIP just when the last bit was used.
+/// Decodes all streams until one in the mask `active` cannot continue: another kind of packet is
+/// next, or a branch needs more than a bit, or room is missing. Returns the mask of those. Each
+/// stream then has bits left, perhaps of packets not begun, or is at its mark, or has used the last
+/// bit just before a branch that needs a TIP.
 unsigned follow_lanes(FlowLanes& lanes, unsigned active);
 
 }  // namespace backtrail::decoder

@@ -1,16 +1,16 @@
 #pragma once
 /// @file
-/// What the parts of FlowDecoder share.
+/// Limits shared by the parts of FlowDecoder.
 
 #include <cstdint>
 
 namespace backtrail::decoder {
 
-/// Direct jumps that are followed without a packet. Programs that wait in a loop of nothing but
-/// those, and code that was not what ran, are left to libipt.
+/// Most direct jumps followed without a packet. libipt handles programs that wait in a loop of only
+/// direct jumps, and code that is not what ran.
 constexpr unsigned kMaxDirectJumps = 1U << 12U;
 
-/// A packet of TNT bits in one byte.
+/// Returns true for a short TNT packet (one byte).
 constexpr bool is_tnt8(std::uint8_t byte) {
   return (byte & 1U) == 0 && byte > 2;
 }

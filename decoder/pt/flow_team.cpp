@@ -11,14 +11,14 @@
 namespace backtrail::decoder {
 namespace {
 
-/// More do not pay: somebody has to take the records in their order.
+/// More threads do not help, because records are collected in order.
 constexpr unsigned kMostThreads = 8;
-/// Pieces for each thread that are decoded ahead of their turn. Few, so that their records stay in
-/// the CPU's caches.
+/// Pieces that each thread decodes ahead of their turn. Few, so that their records stay in the
+/// CPU's caches.
 constexpr std::size_t kAhead = kFlowLanes + 1;
 constexpr std::size_t kPsbBytes = 16;
 
-/// Packets that may stand between a PSB and the first branch behind it.
+/// Returns true for packets that may be between a PSB and the first branch after it.
 bool may_stand_before_branches(PtKind kind) {
   switch (kind) {
     case PtKind::kPad:
@@ -33,8 +33,8 @@ bool may_stand_before_branches(PtKind kind) {
   }
 }
 
-/// Where execution is at a PSB, if the packets say that it went on from there: whoever begins here
-/// knows all that somebody knows who comes by.
+/// Returns the place of execution at a PSB if its packets show that execution continued from there.
+/// Decoding that begins there then knows as much as decoding that reaches it.
 std::optional<TraceeAddr> place_of_joint(std::span<const std::uint8_t> packets,
                                          std::size_t offset) {
   PtLastIp last_ip;
@@ -65,23 +65,23 @@ std::optional<TraceeAddr> place_of_joint(std::span<const std::uint8_t> packets,
 
 }  // namespace
 
-/// How one thread decodes. What repeats itself is known by whole packets; of the rest two pieces at
-/// once are faster. Which it is shows when one piece is decoded.
+/// Chooses how one thread decodes. Repetitive traces are fastest by whole packets (memos), others
+/// with two pieces in lanes. Measures each piece decoded alone.
 class Gait {
  public:
   explicit Gait(std::optional<bool> always) : always_{always} {}
 
-  /// Two at once, with the next piece?
+  /// Returns true if the next piece should be decoded in lanes.
   [[nodiscard]] bool in_lanes() {
     if (always_) return *always_;
     if (in_lanes_ == 0) return false;
     --in_lanes_;
     return true;
   }
-  /// So many bytes were decoded.
+  /// Takes the measurements of a piece of `bytes` bytes.
   void learn(const FlowDecoder& flow, std::size_t bytes) {
-    constexpr std::size_t kOneOf = 4;  // bytes is a TNT packet of which nothing was known
-    constexpr unsigned kEnough = 3;    // pieces in a row
+    constexpr std::size_t kOneOf = 4;  // More than one byte in four is an unknown TNT packet.
+    constexpr unsigned kEnough = 3;    // Consecutive pieces.
     constexpr unsigned kPieces = 32;
     const bool is_new = flow.followed() * kOneOf > bytes;
     new_pieces_ = is_new ? new_pieces_ + 1 : 0;
@@ -90,11 +90,11 @@ class Gait {
 
  private:
   std::optional<bool> always_;
-  unsigned in_lanes_ = 0;  ///< So many more pieces in lanes.
+  unsigned in_lanes_ = 0;  ///< Number of pieces left to decode in lanes.
   unsigned new_pieces_ = 0;
 };
 
-/// One run: pieces in a ring, claimed in their order, decoded in any, taken in their order.
+/// One run: pieces in a ring, claimed in order, decoded in any order, collected in order.
 class FlowTeam::Work {
  public:
   Work(FlowTeam& team, std::span<const std::uint8_t> packets, std::size_t offset,
@@ -105,7 +105,7 @@ class FlowTeam::Work {
         next_begin_{offset},
         next_place_{place} {}
 
-  /// Decodes pieces until there are none. For the other threads.
+  /// Decodes pieces until none are left. For the other threads.
   void help(FlowGraph& graph) {
     graph.refresh();
     Gait gait{team_.threads_.in_lanes};
@@ -117,7 +117,7 @@ class FlowTeam::Work {
     }
   }
 
-  /// Hands out the records of all pieces in their order, and decodes where it would have to wait.
+  /// Passes on the records of all pieces in order, and decodes instead of waiting.
   std::optional<PtPlace> take_all(FlowGraph& graph, RecordBatch& out) {
     Gait gait{team_.threads_.in_lanes};
     std::unique_lock lock{mutex_};
@@ -134,7 +134,7 @@ class FlowTeam::Work {
 
  private:
   [[nodiscard]] bool can_claim() const { return next_begin_ && claimed_ < taken_ + pieces_.size(); }
-  /// Hands out what comes next, as far as it is done.
+  /// Passes on the records of the next pieces that are done.
   void take_done(std::unique_lock<std::mutex>& lock, RecordBatch& out) {
     while (!over_ && taken_ < claimed_) {
       FlowPiece& piece = pieces_[taken_ % pieces_.size()];
@@ -169,8 +169,8 @@ class FlowTeam::Work {
     return piece;
   }
 
-  /// One piece, or several in lanes. Where nobody else decodes, the records of one that is next go
-  /// to `out`, if there is one: who takes the records gives it.
+  /// Decodes one piece, or several in lanes. If there are no other threads, the records of the next
+  /// piece in order go directly to `out`, which only take_all() gives.
   void decode_some(FlowGraph& graph, Gait& gait, std::unique_lock<std::mutex>& lock,
                    RecordBatch* out = nullptr) {
     if (gait.in_lanes()) return decode_in_lanes(graph, gait, lock, out);
@@ -220,7 +220,7 @@ class FlowTeam::Work {
   std::optional<std::size_t> next_begin_;
   PtPlace next_place_;
   bool over_ = false;
-  std::optional<PtPlace> end_;  ///< Of all, if everything fits.
+  std::optional<PtPlace> end_;  ///< State at the end of the run, if all pieces were decoded.
 };
 
 PtThreads PtThreads::for_this_machine() {

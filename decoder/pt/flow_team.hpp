@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Intel PT packets -> branch records, by several threads at once.
+/// Decodes Intel PT packets into branch records with several threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,36 +17,37 @@ namespace backtrail::decoder {
 
 struct FlowPiece;
 
-/// How a long stretch is divided.
+/// How a long stretch is divided among threads.
 struct PtThreads {
-  unsigned count = 1;  ///< The calling thread among them.
-  /// Of packets, at least, in a piece. Records of several pieces wait in memory.
+  unsigned count = 1;  ///< Includes the calling thread.
+  /// Least bytes of packets in a piece. The records of several pieces wait in memory.
   std::size_t piece_bytes = std::size_t{8} << 10U;
-  /// Whether each thread decodes two pieces in turns; unless it is said, where that pays.
+  /// Whether each thread decodes two pieces in lanes; nullopt to decide by measurement.
   std::optional<bool> in_lanes = std::nullopt;
 
-  /// As many as there are CPUs for us, within reason.
+  /// Returns settings for the machine's CPUs, up to a bound.
   static PtThreads for_this_machine();
 };
 
-/// A PSB says where execution is, and no packet behind it refers to one before it (return
-/// compression begins anew, too). So pieces that begin with one are decoded by whoever is free, and
-/// joined in their order: each one ends where the PSB of the next has been understood, so that what
-/// the next one takes for granted has been seen to be so.
+/// Divides a stretch at PSBs. A PSB states the place of execution, and packets after it do not
+/// refer to earlier ones (return compression restarts, too). Any thread may decode a piece, and the
+/// results are joined in order. A piece ends after the next piece's PSB has been decoded, which
+/// confirms the next piece's starting place.
 class FlowTeam {
  public:
-  /// `code` is borrowed. Each thread has a graph of its own, the calling one `own`.
+  /// Borrows `code` and `own`, the calling thread's graph. Each other thread has a graph of its
+  /// own.
   FlowTeam(LockedCode& code, FlowGraph& own, PtErrata errata, PtThreads threads);
   FlowTeam(const FlowTeam&) = delete;
   FlowTeam& operator=(const FlowTeam&) = delete;
   ~FlowTeam();
 
-  /// Whether so much is worth dividing.
+  /// Returns true if that number of bytes is worth dividing.
   [[nodiscard]] bool is_for(std::size_t bytes) const { return bytes >= 4 * threads_.piece_bytes; }
-  /// Decodes from the PSB at `offset` on, where `place` is known. Returns what is known at the end;
-  /// nothing if there was something that is not for FlowDecoder: somebody has to do it all again,
-  /// in one go, for the call stack counts where packets are not as CPUs write them. All graphs but
-  /// `own` are made fresh.
+  /// Decodes from the PSB at `offset`, where `place` is known. Returns the place at the end;
+  /// nullopt if some packet is not for FlowDecoder. The caller must then decode everything again in
+  /// one run, because the call stack matters if packets are not as CPUs write them. Refreshes all
+  /// graphs but `own`.
   std::optional<PtPlace> run(std::span<const std::uint8_t> packets, std::size_t offset,
                              const PtPlace& place, RecordBatch& out);
 
@@ -58,7 +59,7 @@ class FlowTeam {
   PtErrata errata_;
   PtThreads threads_;
   std::vector<std::unique_ptr<FlowGraph>> others_;
-  std::deque<FlowPiece> pieces_;  ///< Whose memory is used again.
+  std::deque<FlowPiece> pieces_;  ///< Kept to reuse their memory.
 };
 
 }  // namespace backtrail::decoder

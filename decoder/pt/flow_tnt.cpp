@@ -1,4 +1,4 @@
-// The TNT packets of Intel PT: bits that say how branches went, most of a trace.
+// Decodes TNT packets, whose bits state whether branches were taken: most of a trace.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// The oldest of `count` bits, which is one less then.
+/// Returns the oldest of `count` bits and decrements `count`.
 std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
   --count;
   return bits >> (count % 64) & 1U;
@@ -17,10 +17,11 @@ std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
 
 }  // namespace
 
-/// Notes what the bits of a packet do, for the next time that they come at the same leg.
+/// Records the effects of a packet's bits, for the next time that the packet occurs at the same
+/// edge.
 class FlowDecoder::MemoWriter {
  public:
-  /// The packet's bits follow. `memo` is the place for them, whoever has it now.
+  /// Begins a packet. `memo` is its slot, which may have another owner.
   void begin(TntWay& way, TntMemo& memo, std::uint64_t packet_at, const Record* out) {
     memo_ = nullptr;
     if (memo.packet_at == packet_at) {
@@ -49,7 +50,7 @@ class FlowDecoder::MemoWriter {
     operations_ = operations_ << 2U | kReturn;
     returned_to_ = to;
   }
-  /// No bit is left, and execution at `to`.
+  /// Ends the packet: no bit is left, and execution is at `to`.
   void end(Leg* to, const Record* known, const Record* out) {
     if (memo_ == nullptr) return;
     TntMemo& memo = *std::exchange(memo_, nullptr);
@@ -66,7 +67,7 @@ class FlowDecoder::MemoWriter {
     std::copy_n(begin_, count, memo.records.begin());
     memo.tries = 3;
   }
-  /// The records have moved, or it took another turn.
+  /// Discards the packet, for example because the records have moved.
   void cancel() { memo_ = nullptr; }
 
  private:
@@ -76,12 +77,13 @@ class FlowDecoder::MemoWriter {
   TntWay* way_ = nullptr;
   TntMemo* memo_ = nullptr;
   const Record* begin_ = nullptr;
-  unsigned operations_ = 0;  ///< Of the call stack, two bits each, the newest lowest.
+  /// Call stack operations, two bits each, the newest in the lowest position.
+  unsigned operations_ = 0;
   Leg* returned_to_ = nullptr;
   Leg* called_from_ = nullptr;
 };
 
-/// Uses TNT bits while there are any, and those of the TNT packets that follow at once.
+/// Uses the pending TNT bits and those of the TNT packets that directly follow.
 bool FlowDecoder::follow() {
   Leg* leg = leg_;
   Record* out = batch_.end();
@@ -165,7 +167,7 @@ bool FlowDecoder::follow() {
       known = out;
       leg = leg->next[0];
     } else {
-      // A TIP is needed; CPUs may write the TNT bits of later branches before it.
+      // A TIP is needed. CPUs may write the TNT bits of later branches before it.
       fits = leg->end != LegEnd::kNowhere;
       if (fits) known = out;
       at_end = true;

@@ -9,7 +9,7 @@ namespace {
 
 using enum PtPlace::Kind;
 
-/// Direct jumps that are followed without a packet; a program may turn in such a loop for ever.
+/// Most blocks followed without a packet; a program may stay in a loop of direct jumps forever.
 constexpr std::size_t kMaxBlocksWithoutPacket = std::size_t{1} << 16U;
 
 pt_cpu to_pt_cpu(const CpuIdentity& cpu) {
@@ -50,7 +50,7 @@ void IptPass::Free::operator()(pt_block_decoder* decoder) const {
 IptPass::IptPass(InsnCache& insns, std::span<const std::uint8_t> packets,
                  const std::optional<CpuIdentity>& cpu, std::span<const PtCodeFile> files)
     : insns_{insns}, packets_(packets.begin(), packets.end()) {
-  // libipt's configuration wants writable bytes; it never writes to them when decoding.
+  // libipt's configuration asks for writable bytes, though decoding never writes to them.
   pt_config config;
   pt_config_init(&config);
   config.begin = packets_.data();
@@ -84,7 +84,7 @@ std::optional<std::size_t> IptPass::run(std::size_t offset, PtPlace& place,
   blocks_ = 0;
   while (status >= 0) status = step(status, place, out);
   if (status == -pte_eos) {
-    // Behind the last packet direct jumps are followed that perhaps were not reached.
+    // After the last packet libipt follows direct jumps that may not have been reached.
     if (place.kind == kBehind) out.resize(std::min(confirmed_, out.size()));
     failed_at_.reset();
     return std::nullopt;
@@ -99,7 +99,7 @@ std::optional<std::size_t> IptPass::run(std::size_t offset, PtPlace& place,
 }
 
 int IptPass::step(int status, PtPlace& place, std::vector<Record>& out) {
-  // Only when told so: an event that is known already may belong behind the next block.
+  // Reads an event only if the status announces it: others may belong after the next block.
   while ((status & pts_event_pending) != 0) {
     pt_event event{};
     status = pt_blk_event(decoder_.get(), &event, sizeof(event));

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Intel PT packets -> branch records, by libipt.
+/// Decodes Intel PT packets into branch records with libipt.
 
 #include <cstdint>
 #include <memory>
@@ -17,21 +17,20 @@ struct pt_event;
 
 namespace backtrail::decoder {
 
-/// One stretch of packets, decoded piece by piece.
+/// Decodes one stretch of packets, piece by piece.
 class IptPass {
  public:
-  /// `insns` is borrowed; the packets are copied.
+  /// Borrows `insns`; copies the packets.
   IptPass(InsnCache& insns, std::span<const std::uint8_t> packets,
           const std::optional<CpuIdentity>& cpu, std::span<const PtCodeFile> files);
   ~IptPass();
   IptPass(const IptPass&) = delete;
   IptPass& operator=(const IptPass&) = delete;
 
-  /// Decodes from the PSB at `offset` on to what cannot be decoded, or to the end. Appends to
-  /// `out`. Returns where the PSB lies at which decoding can begin again; nothing when that was
-  /// the end.
+  /// Decodes from the PSB at `offset` to the first error or the end, and appends to `out`. Returns
+  /// the offset of the PSB at which decoding can resume; nullopt at the end.
   std::optional<std::size_t> run(std::size_t offset, PtPlace& place, std::vector<Record>& out);
-  /// Where in the packets the last run failed; nothing if it came to the end.
+  /// Returns the offset of the error of the last run; nullopt if it reached the end.
   [[nodiscard]] std::optional<std::size_t> failed_at() const { return failed_at_; }
 
  private:
@@ -47,10 +46,10 @@ class IptPass {
   InsnCache& insns_;
   std::vector<std::uint8_t> packets_;
   std::unique_ptr<pt_block_decoder, Free> decoder_;
-  std::uint64_t position_ = 0;  ///< Of the packets, when the last block was asked for.
-  std::size_t confirmed_ = 0;   ///< So many records need no packet that is not there yet.
+  std::uint64_t position_ = 0;  ///< Offset in the packets before the last block.
+  std::size_t confirmed_ = 0;   ///< Number of records that do not depend on a packet still to come.
   std::optional<std::size_t> failed_at_;
-  std::size_t blocks_ = 0;  ///< Since the last packet.
+  std::size_t blocks_ = 0;  ///< Blocks since the last packet.
 };
 
 }  // namespace backtrail::decoder

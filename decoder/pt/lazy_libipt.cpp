@@ -1,4 +1,4 @@
-// libipt, as far as it is called: only traces of Intel PT need it.
+// Loads libipt's functions on first use: only traces of Intel PT need it.
 
 #include <intel-pt.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The call stack that predicts compressed returns, as legs.
+/// The call stack that predicts compressed returns, as edges of the flow graph.
 
 #include <algorithm>
 #include <array>
@@ -9,24 +9,25 @@
 namespace backtrail::decoder {
 
 struct Leg;
-/// A leg where nothing goes on.
+/// Returns an edge from which nothing continues.
 Leg& idle_leg();
 
-/// The newest 64; older ones fall off.
+/// Holds the newest 64 entries; older ones fall off.
 /// Source: SDM vol. 3, "Return Compression (RET)".
 class LegStack {
  public:
-  /// The stack while somebody follows branches without asking how many there are: below the oldest
-  /// one lies idle_leg().
+  /// Access to the stack for a decoder that does not count its entries. The entry below the oldest
+  /// is idle_leg().
   struct Loan {
     static constexpr std::ptrdiff_t kSpare = 16;
 
-    Leg** top = nullptr;         ///< Behind the newest one. Always written to.
-    Leg* const* most = nullptr;  ///< kSpare more have room here and do not push an old one out.
+    Leg** top = nullptr;  ///< One past the newest entry; always writable.
+    /// At `top` <= `most`, kSpare more entries fit without pushing an old one out.
+    Leg* const* most = nullptr;
   };
 
   LegStack() { clear(); }
-  /// Pushes `leg` if `count` is 1, nothing if it is 0: without a jump.
+  /// Pushes `leg` if `count` is 1, and nothing if it is 0, without a jump.
   void push(Leg* leg, std::uint32_t count = 1) {
     legs_[top_] = leg;
     top_ += count;
@@ -35,12 +36,12 @@ class LegStack {
       move_down();
   }
   [[nodiscard]] bool empty() const { return top_ == bottom_; }
-  /// Null if there is none.
+  /// Returns the newest entry; null if there is none.
   [[nodiscard]] const Leg* newest() const { return empty() ? nullptr : legs_[top_ - 1]; }
   Leg* pop() { return legs_[--top_]; }
   void clear() { top_ = bottom_ = kFirst; }
 
-  /// Whether there is room for some more.
+  /// Returns true if there is room for kSpare more entries.
   [[nodiscard]] bool can_lend() const { return top_ - bottom_ <= kDepth - kLoanSpare; }
   [[nodiscard]] Loan lend() {
     if (bottom_ + kDepth >= kSlots - 1) move_down();
@@ -53,7 +54,7 @@ class LegStack {
  private:
   static constexpr std::uint32_t kDepth = 64;
   static constexpr std::uint32_t kSlots = 512;
-  static constexpr std::uint32_t kFirst = kDepth;  // Nothing underflows.
+  static constexpr std::uint32_t kFirst = kDepth;  // Leaves room below, so that nothing underflows.
   static constexpr std::uint32_t kLoanSpare = static_cast<std::uint32_t>(Loan::kSpare);
 
   void move_down() {

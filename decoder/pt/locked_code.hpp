@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Code that several threads read, one at a time.
+/// A code reader for several threads, which read one at a time.
 
 #include <mutex>
 
@@ -10,7 +10,7 @@ namespace backtrail::decoder {
 
 class LockedCode : public CodeReader {
  public:
-  /// `code` is borrowed.
+  /// Borrows `code`.
   explicit LockedCode(CodeReader& code) : code_{code} {}
 
   [[nodiscard]] arch::Isa isa() const override { return code_.isa(); }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Pieces of a stretch of packets, each decoded by itself, and several of them in turns.
+/// Decodes independent pieces of a stretch of packets, several in turns.
 
 #include <array>
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace backtrail::decoder {
 
-/// Where nothing is handed on.
+/// A consumer that ignores everything.
 class Nobody : public TraceConsumer {
  public:
   void consume(std::span<const Record> /*records*/) override {}
 };
 
-/// A piece: what is to be decoded, and what came of it.
+/// A piece and its result.
 struct FlowPiece {
   std::size_t begin = 0;
   PtPlace place;
-  std::optional<std::size_t> stop;  ///< Where the next one begins.
+  std::optional<std::size_t> stop;  ///< Offset where the next piece begins; nullopt for the last.
   Nobody nobody;
   RecordBatch records{nobody, RecordBatch::HandsOn::kNever};
   bool done = false;
-  bool taken = false;  ///< The records are where they should be.
+  bool taken = false;  ///< The records were already passed on.
   bool fits = false;
   FlowDecoder::Stop end;
 };
@@ -34,16 +34,16 @@ struct FlowPiece {
 /// The pieces that one thread decodes in turns.
 class PieceLanes {
  public:
-  /// All are borrowed, as are the pieces.
+  /// Borrows all arguments, and the pieces.
   PieceLanes(FlowGraph& graph, PtErrata errata, std::span<const std::uint8_t> packets);
   PieceLanes(const PieceLanes&) = delete;
   PieceLanes& operator=(const PieceLanes&) = delete;
 
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] bool full() const { return count_ == kFlowLanes; }
-  /// One more; it is not full.
+  /// Adds a piece. full() must be false.
   void begin(FlowPiece& piece);
-  /// Decodes until one piece is, and lets go of that. It is not empty.
+  /// Decodes until a piece is done, and returns and removes it. empty() must be false.
   FlowPiece& run();
 
  private:
@@ -57,7 +57,7 @@ class PieceLanes {
   std::array<std::optional<FlowDecoder>, kFlowLanes> flows_;
   FlowLanes lanes_;
   unsigned count_ = 0;
-  unsigned active_ = 0;  ///< The lanes that TNT bits are lent to.
+  unsigned active_ = 0;  ///< Mask of the lanes that hold lent TNT bits.
   LegStack no_stack_;
   std::array<Record, kFlowLanes> no_records_{};
 };

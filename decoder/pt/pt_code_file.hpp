@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where libipt finds code.
+/// A file in which libipt finds code.
 
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace backtrail::decoder {
 
-/// A file's bytes in the program's memory. libipt remembers blocks of files, and so follows them
-/// some four times as fast as code that it is given instruction by instruction.
+/// A file mapped into the program's memory. libipt caches blocks of files, so it follows them about
+/// four times as fast as code that it reads through a callback.
 struct PtCodeFile {
   std::string path;
   std::uint64_t offset = 0;

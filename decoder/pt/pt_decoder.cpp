@@ -19,9 +19,9 @@ class Append : public TraceConsumer {
   std::vector<Record>& out_;
 };
 
-/// Whether what libipt says of the packets from a checkpoint on is what it says when it begins
-/// earlier. Begun in the middle of a run it knows of no calls before. CPUs do not refer to those
-/// behind a PSB; damaged packets may, and then it fails where we went on, or later.
+/// Returns true if libipt's result from a checkpoint on would be the same if it had begun earlier.
+/// When it begins in the middle of a run it lacks earlier calls. CPUs do not refer to calls before
+/// a PSB; damaged packets may, and libipt then fails where FlowDecoder continued, or later.
 bool confirms(const IptPass& libipt, std::span<const Record> found, const FlowDecoder& flow,
               std::span<const Record> ours) {
   constexpr std::size_t kSamePlace = 32;
@@ -34,7 +34,8 @@ bool confirms(const IptPass& libipt, std::span<const Record> found, const FlowDe
                     found.begin());
 }
 
-/// libipt decodes what ours could not, and a little before it. Returns where ours can go on.
+/// Lets libipt decode what FlowDecoder could not, and a little before it. Returns where FlowDecoder
+/// can continue.
 std::optional<std::size_t> help(IptPass& ipt, const FlowDecoder& flow,
                                 const FlowDecoder::Checkpoint& begin, PtPlace& place,
                                 RecordBatch& batch) {
@@ -48,7 +49,7 @@ std::optional<std::size_t> help(IptPass& ipt, const FlowDecoder& flow,
     place = begin.place;
     next = ipt.run(begin.offset, place, found);
     (void)batch.take_back(begin.records);
-    // What was handed on already stays as it is.
+    // Records already passed on stay unchanged.
     const std::size_t told = batch.position() - begin.records;
     found.erase(found.begin(),
                 found.begin() + static_cast<std::ptrdiff_t>(std::min(told, found.size())));
@@ -82,7 +83,7 @@ bool PtDecoder::decode(std::span<const std::uint8_t> packets, TraceConsumer& con
   graph_->refresh();
   RecordBatch batch{consumer};
   FlowDecoder flow{*graph_, errata_, packets, batch};
-  std::optional<IptPass> ipt;  // made when it is needed
+  std::optional<IptPass> ipt;  // Created when needed.
   PtPlace place;
   auto at = find_psb(packets);
   while (at) {

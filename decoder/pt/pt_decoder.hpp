@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Intel PT packets -> branch records.
+/// Decodes Intel PT packets into branch records.
 
 #include <cstdint>
 #include <memory>
@@ -17,41 +17,41 @@ namespace backtrail::decoder {
 
 /// Decodes stretches of one thread's packets. The code must be what ran.
 ///
-/// Records are as other sources make them, as far as packets tell:
-/// - a stretch without a PSB has no records; each begins with a gap of reason kStart;
-/// - tracing that stopped before an instruction and went on elsewhere is kAsync: the kernel made it
-///   so (a signal). Behind a system call, where no packet says from where, it is a gap of reason
+/// Records are as those of other sources, as far as packets tell:
+/// - a stretch without a PSB has no records; each other begins with a gap of reason kStart;
+/// - tracing that stopped before an instruction and continued elsewhere is kAsync: the kernel moved
+///   the pc (a signal). After a system call, where no packet has the origin, it is a gap of reason
 ///   kUnseenAsync;
-/// - lost packets are a gap of reason kOverflow, how many branches is not known; what cannot be
-///   decoded is one of reason kUndecodable, up to the next PSB;
-/// - a conditional jump to the next instruction is no branch, as under single steps;
-/// - what follows the last packet alone is left out while tracing was on: it may not have run. So
-///   the records of a stretch's front are the front of its records.
+/// - lost packets are a gap of reason kOverflow with an unknown number of branches; packets that
+///   cannot be decoded are a gap of reason kUndecodable up to the next PSB;
+/// - a conditional jump to the next instruction is no branch, as with single steps;
+/// - code after the last packet is left out while tracing is on, because it may not have run. So
+///   the records of a prefix of the packets are a prefix of the records.
 ///
-/// Two decoders do it. Ours follows what user programs write all day, some twenty times as fast;
-/// where it meets anything else, libipt decodes from the last PSB before it on, up to the next
-/// error, and so has the last word on what is an error.
+/// FlowDecoder handles what user programs usually produce, about twenty times as fast as libipt. At
+/// anything else, libipt decodes from the last PSB to the next error, so libipt decides what is an
+/// error.
 class PtDecoder {
  public:
-  /// `insns` is borrowed. `cpu` names the errata; one that libipt does not know has none.
+  /// Borrows `insns`. `cpu` determines the errata; a CPU unknown to libipt has none.
   explicit PtDecoder(InsnCache& insns, std::optional<CpuIdentity> cpu = std::nullopt);
 
-  /// The program's mappings now; until the next call. Files that cannot be read are left out. For
-  /// libipt only: code comes from the code reader of the instruction cache else.
+  /// Sets the program's present mappings, until the next call. Unreadable files are left out. Used
+  /// by libipt only; other code comes from the instruction cache's code reader.
   void set_files(std::vector<PtCodeFile> files) { files_ = std::move(files); }
-  /// Long stretches are decoded by so many threads; all the machine's CPUs if nothing is said. The
-  /// code reader is never asked by two at once.
+  /// Sets how many threads decode long stretches; by default all CPUs of the machine. The code
+  /// reader is never called by two threads at once.
   void use_threads(PtThreads threads);
-  /// For comparison: libipt decodes everything.
+  /// Lets libipt decode everything, for comparison.
   void use_libipt_alone() { alone_ = true; }
 
-  /// Hands the records of a whole stretch to `consumer`, oldest first, in batches. Returns whether
+  /// Passes the records of a whole stretch to `consumer`, oldest first, in batches. Returns true if
   /// tracing is off at its end, so that nothing was left out.
   bool decode(std::span<const std::uint8_t> packets, TraceConsumer& consumer);
-  /// Appends them to `out`.
+  /// Appends the records to `out`.
   bool decode(std::span<const std::uint8_t> packets, std::vector<Record>& out);
 
-  /// How many times libipt had to help.
+  /// Returns how often libipt was needed.
   [[nodiscard]] std::uint64_t times_helped() const { return times_helped_; }
 
  private:

@@ -3,8 +3,8 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Digests of a large program lie beyond the CPU's caches; fetching them this many records ahead
-/// doubles the speed.
+/// Digests of a large program do not fit in the CPU's caches. Prefetching them this many records
+/// ahead doubles the speed.
 constexpr std::size_t kLookAhead = 8;
 
 void write_resumptions(std::span<const Resumption> resumptions, PacketWriter& writer) {
@@ -14,15 +14,15 @@ void write_resumptions(std::span<const Resumption> resumptions, PacketWriter& wr
   }
 }
 
-/// A decoder stops before the instruction at `at`.
+/// Makes a decoder stop before the instruction at `at`.
 void stop_at(TraceeAddr at, PacketWriter& writer) {
   writer.fup(at);
   writer.tip_pgd();
 }
 
-/// Follows the code from `begin` up to `stop`. Where that fails a decoder is made to stop before
-/// the instruction that could not be followed, or at `begin` when the code cannot be what ran.
-/// Returns whether it arrived.
+/// Follows the code from `begin` up to `stop`. On failure, makes a decoder stop before the
+/// instruction that could not be followed, or at `begin` if the code cannot be what ran. Returns
+/// true on arrival.
 bool write_passage(InsnCache& insns, TraceeAddr begin, TraceeAddr stop, PacketWriter& writer) {
   const Passage passage = walk_passage(insns, begin, stop);
   if (passage.walk.end == WalkEnd::kDiverged) {
@@ -62,14 +62,14 @@ void PtEncoder::encode(std::span<const Record> records, std::vector<std::uint8_t
 }
 
 void PtEncoder::start(TraceeAddr at, PacketWriter& writer) {
-  // Without an address in it this PSB says that tracing is off.
+  // Without an address, this PSB states that tracing is off.
   started_ = true;
   writer.psb();
   writer.psbend();
   resume(at, writer);
 }
 
-/// Tracing goes on at `at` after it had stopped.
+/// Resumes tracing at `at` after a stop.
 void PtEncoder::resume(TraceeAddr at, PacketWriter& writer) {
   writer.mode_exec(digests_.insns().code().isa());
   writer.tip_pge(at);
@@ -103,15 +103,15 @@ void PtEncoder::branch(const Record& record, PacketWriter& writer) {
       return writer.tip(record.to);
     case BlockExit::kReturn:
       if (returns_.pop_if(record.to)) return writer.taken();
-      // Decoders differ in whether they pop now.
+      // Decoders differ in whether they pop here.
       returns_.clear();
       return writer.tip(record.to);
     case BlockExit::kNone:
-      // An instruction that was left without being a branch: a transaction that aborted.
+      // The instruction is no branch but was left: a transaction aborted.
       writer.fup(record.from);
       return writer.tip(record.to);
   }
-  // A direct branch that did not go to its target: the code is not what ran.
+  // A direct branch did not reach its target, so the code is not what ran.
   stop_at(record.from, writer);
   resume(record.to, writer);
 }
@@ -129,7 +129,7 @@ void PtEncoder::gap(const Record& record, PacketWriter& writer) {
   const TraceeAddr stop = from_known ? record.from : begin_;
   if (write_passage(digests_.insns(), begin_, stop, writer)) stop_at(stop, writer);
   if (record.reason == GapReason::kExec) return start(record.to, writer);
-  // A decoder takes a stop and a start at one place for no gap at all.
+  // A decoder sees no gap in a stop and a start at the same place.
   const bool seamless = stop == record.to && record.reason != GapReason::kPcChanged;
   if (from_known && !seamless && record.reason != GapReason::kOverflow) {
     return resume(record.to, writer);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Branch records -> Intel PT packets.
+/// Encodes branch records as Intel PT packets.
 /// Source: SDM vol. 3, "Intel Processor Trace", packet definitions; libipt is the test oracle.
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace backtrail::decoder {
 
-/// Encodes one thread's records as the packets a decoder needs to follow the code: TNT for
-/// conditional branches, TIP for indirect ones and far transfers, returns compressed where the
-/// decoder's call stack predicts them, FUP+TIP for signals, FUP+TIP.PGD ... TIP.PGE over gaps, OVF
-/// over losses. Needs the code that ran, to find the branches not taken and the system calls that
-/// came back. Where that code cannot be followed the trace gets a gap.
+/// Encodes one thread's records as the packets that a decoder needs to follow the code: TNT for
+/// conditional branches, TIP for indirect branches and far transfers, compressed returns where the
+/// decoder's call stack predicts them, FUP+TIP for signals, FUP+TIP.PGD ... TIP.PGE for gaps, OVF
+/// for losses. Needs the code that ran, to find branches not taken and system calls that returned.
+/// Where that code cannot be followed the trace gets a gap.
 ///
-/// As in hardware traces, a signal or an end inside a loop of direct jumps alone (nothing
-/// conditional or indirect in it) is found in the loop's first turn: no packet tells turns apart.
+/// As in hardware traces, a signal or an end inside a loop of direct jumps only appears in the
+/// loop's first iteration, because no packet distinguishes iterations.
 class PtEncoder {
  public:
-  /// `insns` is borrowed and must outlive the encoder.
+  /// Borrows `insns`, which must outlive the encoder.
   explicit PtEncoder(InsnCache& insns);
 
   /// Appends the packets for `records` to `out`. The first record ever starts the trace with a PSB.
@@ -33,14 +33,13 @@ class PtEncoder {
   void encode(std::span<const Record> records, std::vector<std::uint8_t>& out);
   /// Writes pending TNT bits.
   void flush(std::vector<std::uint8_t>& out);
-  /// Writes what is pending and a PSB with the current state, so that decoding can begin here.
-  /// Nothing before the first record.
+  /// Writes pending bits and a PSB with the current state, so that decoding can begin here. Writes
+  /// nothing before the first record.
   void synchronize(std::vector<std::uint8_t>& out);
-  /// Appends what a reader needs to stop at `pc` (pending TNT bits, the not-taken branches up to
-  /// pc, FUP and TIP.PGD). The encoder's own state stays as it was: encoding goes on afterwards as
-  /// if this had not been asked. Nothing before the first record.
+  /// Appends what a reader needs to stop at `pc`: pending TNT bits, branches not taken up to `pc`,
+  /// FUP and TIP.PGD. The encoder's state does not change. Writes nothing before the first record.
   void finish(TraceeAddr pc, std::vector<std::uint8_t>& out) const;
-  /// Forgets the trace so far; the next record starts another.
+  /// Drops the trace so far; the next record starts a new one.
   void restart();
 
  private:
@@ -53,7 +52,7 @@ class PtEncoder {
   BlockDigests digests_;
   PacketState packets_;
   ReturnStack returns_;
-  TraceeAddr begin_;  ///< Where the block that is not complete yet begins.
+  TraceeAddr begin_;  ///< Where the incomplete block begins.
   bool started_ = false;
 };
 

@@ -1,23 +1,23 @@
 #pragma once
 /// @file
-/// What CPUs do wrong in their traces.
+/// Errata of CPUs that affect their traces.
 
 #include "decoder/pt/cpu_identity.hpp"
 
 namespace backtrail::decoder {
 
-/// The errata that change where tracing goes on, by the names of Intel's specification updates.
+/// The errata that change where tracing resumes, named as in Intel's specification updates.
 struct PtErrata {
-  bool bdm70 = false;  ///< A PSB+ just before a TIP.PGE names an address though tracing is off.
-  /// skd010, apl11, apl12: an OVF is followed by what does not belong there, or by nothing.
+  bool bdm70 = false;  ///< A PSB+ just before a TIP.PGE has an address although tracing is off.
+  /// skd010, apl11, apl12: the packets after an OVF are wrong or missing.
   bool overflow = false;
 };
 
-/// As libipt knows them; none of a CPU that it does not know.
+/// Returns the errata that libipt knows for the CPU; none for an unknown CPU.
 [[nodiscard]] PtErrata pt_errata_of(const CpuIdentity& cpu);
 
-/// Whether libipt, and with it gdb, knows this CPU and its errata. It refuses others: for those no
-/// identity is told, and decoding goes without errata.
+/// Returns true if libipt, and so gdb, knows this CPU and its errata. libipt refuses an unknown
+/// CPU; no identity is then passed, and decoding assumes no errata.
 [[nodiscard]] bool pt_errata_known(const CpuIdentity& cpu);
 
 }  // namespace backtrail::decoder

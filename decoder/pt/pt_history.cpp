@@ -5,8 +5,8 @@
 namespace backtrail::decoder {
 namespace {
 
-// A PSB costs 27 bytes and the return stack. Hardware writes one every 4 KiB; small rings get more
-// of them, since what is dropped is a whole stretch.
+// A PSB costs 27 bytes and the return stack. Hardware writes one every 4 KiB. Small rings get more,
+// because dropping removes a whole stretch.
 constexpr std::uint64_t kMinStretchBytes = 256;
 constexpr std::uint64_t kMaxStretchBytes = 4096;
 constexpr std::uint64_t kStretchesInRing = 16;
@@ -29,7 +29,7 @@ void PtHistory::consume(std::span<const Record> records) {
     forget();
     records = records.last(static_cast<std::size_t>(exec - records.rbegin()) + 1);
   }
-  // Small enough that a stretch does not grow far beyond its length.
+  // Small enough that a stretch hardly exceeds its length.
   const std::size_t batch = stretch_bytes_ / 16;
   while (!records.empty()) {
     const std::size_t count = std::min(batch, records.size());
@@ -55,7 +55,7 @@ void PtHistory::close_stretch() {
   drop_oldest(0);
 }
 
-/// Keeps the total, and `extra_bytes`, within the size.
+/// Drops the oldest stretches until the total and `extra_bytes` fit the size.
 void PtHistory::drop_oldest(std::uint64_t extra_bytes) {
   while (!closed_.empty() && closed_bytes_ + open_.size() + extra_bytes > size_bytes_) {
     closed_bytes_ -= closed_.front().size();

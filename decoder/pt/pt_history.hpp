@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The last N bytes of one thread's trace in Intel PT form, made from branch records.
+/// Keeps the last N bytes of one thread's trace in Intel PT form, made from branch records.
 
 #include <cstdint>
 #include <deque>
@@ -12,27 +12,27 @@
 
 namespace backtrail::decoder {
 
-/// Keeps whole stretches that begin with a PSB; drops the oldest when the size is exceeded. An exec
-/// forgets all that was before it: those addresses mean other code now.
+/// Keeps whole stretches that begin with a PSB, and drops the oldest when the size is exceeded. An
+/// exec drops everything before it, because those addresses refer to other code now.
 class PtHistory : public TraceConsumer {
  public:
-  /// @param insns Borrowed; must outlive the history.
-  /// @param size_bytes Bound of what read_all() returns; memory is taken as it fills. The newest
-  ///        stretch (256 bytes to 4 KiB, a sixteenth of the size between) is kept in any case.
+  /// @param insns       Borrowed; must outlive the history.
+  /// @param size_bytes  Bound of read_all()'s result; memory is used as it fills. The newest
+  /// stretch (a sixteenth of the size, between 256 bytes and 4 KiB) is always kept.
   PtHistory(InsnCache& insns, std::uint64_t size_bytes);
 
   void consume(std::span<const Record> records) override;
 
-  /// The packets of everything kept, ending at `pc`, the thread's present pc. Empty before the
-  /// first record.
+  /// Returns the packets kept, ending at `pc`, the thread's present pc. Empty before the first
+  /// record.
   std::vector<std::uint8_t> read_all(TraceeAddr pc);
-  /// Records came since the last read_all().
+  /// Returns true if records arrived since the last read_all().
   [[nodiscard]] bool changed() const { return unread_; }
-  /// Records came, or the pc moved, since the last read_all().
+  /// Returns true if records arrived or the pc moved since the last read_all().
   [[nodiscard]] bool changed(TraceeAddr pc) const { return unread_ || read_pc_ != pc; }
 
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
-  /// Bytes of packets lost to the size, ever.
+  /// Returns the number of packet bytes ever dropped.
   [[nodiscard]] std::uint64_t overwritten_bytes() const { return overwritten_bytes_; }
 
  private:
@@ -41,11 +41,11 @@ class PtHistory : public TraceConsumer {
   void drop_oldest(std::uint64_t extra_bytes);
 
   std::uint64_t size_bytes_;
-  std::size_t stretch_bytes_;  // a stretch is closed when it is this long
+  std::size_t stretch_bytes_;  // Length at which a stretch is closed.
   PtEncoder encoder_;
-  std::deque<std::vector<std::uint8_t>> closed_;  // whole stretches, oldest first
+  std::deque<std::vector<std::uint8_t>> closed_;  // Whole stretches, oldest first.
   std::uint64_t closed_bytes_ = 0;
-  std::vector<std::uint8_t> open_;  // the newest stretch
+  std::vector<std::uint8_t> open_;  // The newest stretch.
   std::uint64_t overwritten_bytes_ = 0;
   bool unread_ = false;
   std::optional<TraceeAddr> read_pc_;

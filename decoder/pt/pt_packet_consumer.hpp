@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Who takes Intel PT as the hardware wrote it.
+/// Receives Intel PT as the hardware wrote it.
 
 #include <cstdint>
 #include <span>
@@ -11,9 +11,9 @@ class PtPacketConsumer {
  public:
   virtual ~PtPacketConsumer() = default;
   virtual void append(std::span<const std::uint8_t> packets) = 0;
-  /// Bytes are missing here.
+  /// Reports that bytes are missing here.
   virtual void hole() = 0;
-  /// What came before does not belong to what follows.
+  /// Separates what came before from what follows.
   virtual void clear() = 0;
 };
 

@@ -5,12 +5,12 @@
 namespace backtrail::decoder {
 namespace {
 
-/// The forms of an address in a packet (the IPBytes field).
+/// Encodings of an address in a packet (the IPBytes field).
 enum class IpForm : std::uint8_t {
-  kUpdate16 = 1,    // 2 bytes; the upper ones are the last address's
-  kUpdate32 = 2,    // 4 bytes, likewise
-  kSignExtend = 3,  // 6 bytes, sign-extended
-  kFull = 6,        // 8 bytes
+  kUpdate16 = 1,    // 2 bytes; the upper ones come from the last address.
+  kUpdate32 = 2,    // 4 bytes; the upper ones come from the last address.
+  kSignExtend = 3,  // 6 bytes, sign-extended.
+  kFull = 6,        // 8 bytes.
 };
 
 constexpr std::size_t kMaxPacketBytes = 16;
@@ -51,7 +51,7 @@ void PacketWriter::put_ip(std::uint8_t opcode, TraceeAddr ip) {
     bytes = 6;
   }
   out_[used_++] = static_cast<std::uint8_t>(opcode | static_cast<unsigned>(form) << 5U);
-  // All 8 bytes, of which the first ones count: one store.
+  // Stores all 8 bytes at once; only the first `bytes` count.
   for (std::size_t i = 0; i < 8; ++i) {
     out_[used_ + i] = static_cast<std::uint8_t>(value >> (8 * i));
   }

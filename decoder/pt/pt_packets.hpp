@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The Intel PT packets that we write, byte by byte.
+/// Writes the Intel PT packets that the encoder uses.
 ///
 ///     PAD        00
 ///     TNT        bits, oldest highest, below a stop bit; bit 0 of the byte is 0
@@ -13,7 +13,8 @@
 ///     PSBEND     02 23
 ///     OVF        02 f3
 ///
-/// TNT packets hold at most 6 bits here: the long form holds 47 in 8 bytes, which is less a byte.
+/// TNT packets have at most 6 bits here. The long form has 47 bits in 8 bytes, which is fewer for
+/// each byte.
 /// Source: SDM vol. 3, "Packet Definitions" of "Intel Processor Trace".
 
 #include <cstdint>
@@ -25,10 +26,10 @@
 
 namespace backtrail::decoder {
 
-/// What a packet's form depends on, and bits not written yet. Copyable: a copy can be written
-/// elsewhere while the original goes on.
+/// State that determines a packet's encoding, and pending bits. May be copied to write a
+/// continuation elsewhere.
 struct PacketState {
-  std::uint64_t tnt_bits = 0;   ///< Pending, the newest lowest.
+  std::uint64_t tnt_bits = 0;   ///< Pending bits, the newest in the lowest position.
   std::uint32_t tnt_count = 0;  ///< At most kMaxTntBits - 1 between calls.
   bool has_last_ip = false;
   std::uint64_t last_ip = 0;  ///< The address that later ones are compressed against.
@@ -39,7 +40,7 @@ class PacketWriter {
  public:
   static constexpr std::uint32_t kMaxTntBits = 6;
 
-  /// Both are borrowed. `out` holds spare bytes at its end while the writer lives.
+  /// Borrows both. `out` has spare bytes at its end while the writer lives.
   PacketWriter(PacketState& state, std::vector<std::uint8_t>& out)
       : state_{state}, out_{out}, used_{out.size()} {}
   ~PacketWriter() { out_.resize(used_); }
@@ -51,9 +52,9 @@ class PacketWriter {
     ++state_.tnt_count;
     write_full_tnt();
   }
-  /// `count` conditional jumps that were not taken.
+  /// Adds `count` conditional jumps that were not taken.
   void not_taken(std::uint32_t count) {
-    // Keeps count + the pending bits + one more below 64.
+    // Keeps count, the pending bits and one more below 64.
     static constexpr std::uint32_t kStep = 48;
     for (; count > kStep; count -= kStep) append_zeros(kStep);
     append_zeros(count);
@@ -74,10 +75,10 @@ class PacketWriter {
   void mode_exec(arch::Isa isa) {
     put({0x99, static_cast<std::uint8_t>(isa == arch::Isa::kAmd64 ? 0x01 : 0x02)});
   }
-  /// Addresses that follow are not compressed against earlier ones.
+  /// Restarts address compression.
   void psb();
   void psbend() { put({0x02, 0x23}); }
-  /// As psb(): decoders reset their last address.
+  /// Restarts address compression, as decoders do at an OVF.
   void ovf();
 
  private:
@@ -108,7 +109,7 @@ class PacketWriter {
 
   PacketState& state_;
   std::vector<std::uint8_t>& out_;
-  std::size_t used_;  // bytes of out_ that are packets
+  std::size_t used_;  // Bytes of out_ that are packets.
 };
 
 }  // namespace backtrail::decoder

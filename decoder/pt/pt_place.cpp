@@ -26,7 +26,7 @@ std::optional<Record> PtPlace::arrive(TraceeAddr at, InsnCache& insns) {
     case Kind::kUnknown:
       return gap(reason, TraceeAddr{}, at);
     case Kind::kAt:
-      // No packet moves control without saying so; where one seems to, something is missing.
+      // A packet announces every such move, so here something is missing.
       if (at != before) return gap(GapReason::kUndecodable, before, at);
       break;
     case Kind::kBehind:

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where a decoder of Intel PT knows execution to be.
+/// The place of execution that a decoder of Intel PT has derived.
 
 #include <optional>
 
@@ -11,11 +11,11 @@ namespace backtrail::decoder {
 
 struct PtPlace {
   enum class Kind : std::uint8_t {
-    kUnknown,  ///< Nothing was seen yet, or something is missing, for `reason`.
-    kAt,       ///< At `here`, nothing executed since a packet said so.
-    kBehind,   ///< Behind the instruction at `last`.
-    kLeft,     ///< Tracing stopped behind the instruction at `last`.
-    kStopped,  ///< It stopped before the instruction at `here`.
+    kUnknown,  ///< Unknown for `reason`: the trace begins, or something is missing.
+    kAt,       ///< At `here` according to a packet; nothing has run since.
+    kBehind,   ///< After the instruction at `last`.
+    kLeft,     ///< Tracing stopped after the instruction at `last`.
+    kStopped,  ///< Tracing stopped before the instruction at `here`.
   };
 
   Kind kind = Kind::kUnknown;
@@ -23,14 +23,14 @@ struct PtPlace {
   TraceeAddr here;
   TraceeAddr last;
 
-  /// Execution turns out to be before the instruction at `at`. Returns the record of how it came
-  /// there, if that needs one.
+  /// Reports that execution is at the instruction `at`. Returns the record of how it got there;
+  /// nullopt if none is needed.
   std::optional<Record> arrive(TraceeAddr at, InsnCache& insns);
-  /// Something is missing.
+  /// Reports that something is missing.
   void interrupted_by(GapReason why) {
     if (kind != Kind::kUnknown) *this = {Kind::kUnknown, why, {}, {}};
   }
-  /// Nothing is missing: tracing was off.
+  /// Returns true if tracing was off, so that nothing is missing.
   [[nodiscard]] bool finished() const { return kind == Kind::kLeft || kind == Kind::kStopped; }
 };
 

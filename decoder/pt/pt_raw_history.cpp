@@ -10,11 +10,12 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kOvf{0x02, 0xf3};
-/// No packet: decoders give up here, perhaps with the packet before it, and go on at the next PSB.
+/// No valid packet: decoders give up here, perhaps at the previous packet, and resume at the next
+/// PSB.
 constexpr std::array<std::uint8_t, 2> kBreak{0x02, 0x00};
 
-/// Behind an OVF decoders expect to be told where tracing began again. That is so when it was off;
-/// in the middle of running code they must start anew.
+/// Returns the mark for missing bytes. After an OVF decoders expect the place where tracing
+/// resumed, which follows if tracing was off. In running code they must resynchronise.
 std::span<const std::uint8_t> mark_before(std::span<const std::uint8_t> bytes) {
   bool in_psb = false;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -26,7 +27,7 @@ std::span<const std::uint8_t> mark_before(std::span<const std::uint8_t> bytes) {
         in_psb = true;
         break;
       case PtKind::kPsbEnd:
-        return kOvf;  // No address in it: tracing was off.
+        return kOvf;  // Without an address, tracing was off.
       case PtKind::kFup:
         if (in_psb) return kBreak;
         return kOvf;
@@ -48,7 +49,7 @@ std::span<const std::uint8_t> mark_before(std::span<const std::uint8_t> bytes) {
   return kOvf;
 }
 
-/// Where the last whole packet ends; `bytes` begin anywhere.
+/// Returns the end of the last whole packet; `bytes` may begin in the middle of one.
 std::size_t whole_packets(std::span<const std::uint8_t> bytes) {
   std::size_t sync = bytes.size();
   for (auto next = find_psb(bytes); next; next = find_psb(bytes, *next + 16)) sync = *next;
@@ -71,7 +72,7 @@ void PtRawHistory::append(std::span<const std::uint8_t> bytes) {
     bytes_.insert(bytes_.end(), mark.begin(), mark.end());
   }
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  // Twice the size before anything moves, so that a byte is moved once on average.
+  // Grows to twice the size before moving, so that a byte moves once on average.
   if (bytes_.size() <= 2 * size_bytes_) return;
   const std::size_t surplus = bytes_.size() - size_bytes_;
   const std::size_t keep = find_psb(bytes_, surplus).value_or(surplus);
@@ -94,7 +95,7 @@ std::vector<std::uint8_t> PtRawHistory::read_all() {
   unread_ = false;
   const std::size_t surplus = bytes_.size() > size_bytes_ ? bytes_.size() - size_bytes_ : 0;
   auto begin = find_psb(bytes_, surplus);
-  // Fewer PSBs than the size asks for: the last one that there is.
+  // If no PSB is new enough, begins at the last one.
   if (!begin) begin = find_psb(bytes_);
   if (!begin) return {};
   std::vector<std::uint8_t> out{bytes_.begin() + static_cast<std::ptrdiff_t>(*begin), bytes_.end()};

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The last N bytes of Intel PT as the hardware wrote them, for a debugger that decodes them.
+/// Keeps the last N bytes of Intel PT as the hardware wrote them, for a debugger that decodes them.
 
 #include <cstdint>
 #include <span>
@@ -10,22 +10,22 @@
 
 namespace backtrail::decoder {
 
-/// Bytes in order, with a mark wherever some are missing, so that no decoder joins what does not
-/// belong together: an OVF packet, or bytes that are none where the code was running on. Starts at
-/// a PSB once something was dropped.
+/// Keeps bytes in order, with a mark wherever some are missing, so that decoders do not join
+/// unrelated packets. The mark is an OVF packet, or an invalid packet if the code was running on.
+/// Begins at a PSB once something was dropped.
 class PtRawHistory : public PtPacketConsumer {
  public:
   explicit PtRawHistory(std::uint64_t size_bytes) : size_bytes_{size_bytes} {}
 
   void append(std::span<const std::uint8_t> bytes) override;
-  /// Bytes are missing here. A packet that was cut off is taken away.
+  /// Reports missing bytes; removes a packet that was cut off.
   void hole() override;
-  /// Everything before means other code (exec).
+  /// Drops everything, because it refers to other code (exec).
   void clear() override;
 
-  /// From a PSB on; empty when there is none yet.
+  /// Returns the bytes from a PSB on; empty if there is none yet.
   [[nodiscard]] std::vector<std::uint8_t> read_all();
-  /// Bytes came since the last read_all().
+  /// Returns true if bytes arrived since the last read_all().
   [[nodiscard]] bool changed() const { return unread_; }
   [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_; }
 

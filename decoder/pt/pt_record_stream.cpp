@@ -27,7 +27,7 @@ void PtRecordStream::drop_finished() {
   std::optional<std::size_t> last;
   for (auto next = find_psb(bytes_); next; next = find_psb(bytes_, *next + 16)) last = next;
   if (!last || *last == 0) return;
-  // Where tracing goes on, what is known of the last branches depends on where decoding began.
+  // While tracing is on, the known part of the last branches depends on where decoding began.
   std::vector<Record> records;
   if (!decoder_.decode(std::span{bytes_}.subspan(*last), records) || records.empty()) return;
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(*last));
@@ -41,12 +41,12 @@ void PtRecordStream::skip() {
   seen_ = bytes_.size();
   skipped_ = true;
   if (seen_ > kWorthDropping) drop_finished();
-  started_ = true;  // Whoever comes later has been told where its trace begins.
+  started_ = true;  // A later consumer has been told where its trace begins.
   hole_ = false;
   inserted_.reset();
 }
 
-/// The first record of a stretch says no more than where it begins.
+/// Returns the first record of a stretch, which only states where the stretch begins.
 Record PtRecordStream::joined(const Record& start) const {
   if (!started_ && !hole_) return start;
   return gap(GapReason::kOverflow, TraceeAddr{}, start.to);
@@ -94,7 +94,7 @@ void PtRecordStream::insert(const Record& record) {
   consumer_.consume(std::span{&record, 1});
   inserted_ = record;
   started_ = true;
-  // Packets of other code cannot be followed on from here.
+  // Packets of other code cannot be continued.
   if (record.reason == GapReason::kExec) begin_anew();
 }
 

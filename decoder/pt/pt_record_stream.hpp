@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Records of a stream of Intel PT that grows while it is read.
+/// Decodes a stream of Intel PT that grows while it is read.
 
 #include <cstdint>
 #include <optional>
@@ -13,26 +13,25 @@
 
 namespace backtrail::decoder {
 
-/// Bytes go in as they come; records come out when they are asked for, each once. Decoding begins
-/// again at the last PSB each time that tracing is off, so that no packet needs to be whole at the
-/// end of a piece.
+/// Takes bytes as they arrive and passes on each record once, on flush(). Decoding restarts at the
+/// last PSB whenever tracing is off, so packets may be incomplete at the end of a piece.
 class PtRecordStream : public PtPacketConsumer {
  public:
-  /// `consumer` is borrowed.
+  /// Borrows `consumer`.
   PtRecordStream(PtDecoder decoder, TraceConsumer& consumer)
       : decoder_{std::move(decoder)}, consumer_{consumer} {}
 
   void append(std::span<const std::uint8_t> packets) override;
-  /// What is lost is told with the next record.
+  /// Reports missing bytes, which show as a gap before the next record.
   void hole() override;
   void clear() override { hole(); }
 
-  /// Hands on what has come until now.
+  /// Passes on the records of all bytes so far.
   void flush();
-  /// Nobody listens: what has come until now is not handed on.
+  /// Skips the records of all bytes so far, because nobody listens.
   void skip();
-  /// Hands on what has come, and then a record that is in no packet: the debugger moved the pc, or
-  /// (kExec) the program replaced itself.
+  /// Passes on all records so far, and then one that no packet has: the debugger moved the pc, or
+  /// (kExec) the program was replaced.
   void insert(const Record& record);
   [[nodiscard]] PtDecoder& decoder() { return decoder_; }
 
@@ -44,13 +43,13 @@ class PtRecordStream : public PtPacketConsumer {
 
   PtDecoder decoder_;
   TraceConsumer& consumer_;
-  std::vector<std::uint8_t> bytes_;  ///< Those that are decoded again.
-  std::size_t seen_ = 0;             ///< So many of them were there at the last flush() or skip().
-  std::size_t emitted_ = 0;          ///< So many of their records were handed on.
-  bool skipped_ = false;             ///< Records of the bytes seen are not to be handed on.
-  bool started_ = false;             ///< The consumer has had its first record.
+  std::vector<std::uint8_t> bytes_;  ///< Bytes that are decoded again.
+  std::size_t seen_ = 0;             ///< Number of bytes present at the last flush() or skip().
+  std::size_t emitted_ = 0;          ///< Number of their records already passed on.
+  bool skipped_ = false;             ///< Records of the bytes seen must not be passed on.
+  bool started_ = false;             ///< The consumer has received its first record.
   bool hole_ = false;
-  std::optional<Record> inserted_;  ///< The packets that follow tell of it, too.
+  std::optional<Record> inserted_;  ///< The packets that follow may report it again.
 };
 
 }  // namespace backtrail::decoder

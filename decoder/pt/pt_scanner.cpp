@@ -15,14 +15,14 @@ constexpr std::array<std::string_view, kPtKinds> kNames{
 constexpr std::array<std::uint8_t, 16> kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
-/// At most eight bytes, as a number.
+/// Reads at most eight bytes as a number.
 std::uint64_t number(std::span<const std::uint8_t> bytes) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), std::min<std::size_t>(bytes.size(), sizeof value));
   return value;
 }
 
-/// A packet of a fixed length behind an opcode of `opcode` bytes.
+/// Returns a packet of fixed size with an opcode of `opcode` bytes.
 PtPacket fixed(PtKind kind, std::span<const std::uint8_t> bytes, std::uint8_t opcode,
                std::uint8_t size) {
   if (bytes.size() < size) return {};
@@ -37,7 +37,8 @@ PtPacket with_ip(PtKind kind, std::span<const std::uint8_t> bytes) {
 }
 
 PtPacket cycles(std::span<const std::uint8_t> bytes) {
-  // The first byte has 5 bits of the number and bit 2 says that more follow; then 7 bits, bit 0.
+  // The first byte has 5 bits of the number, and bit 2 is set if more bytes follow. Those have 7
+  // bits each, and bit 0 is set if more follow.
   bool more = (bytes[0] & 4U) != 0;
   std::uint64_t value = bytes[0] >> 3U;
   unsigned shift = 5;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Records on their way to a consumer, some of which may have to be taken back.
+/// Records for a consumer, some of which may have to be taken back.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace backtrail::decoder {
 
-/// Writes branch(from, to), in as few stores as there can be. `out` need not be a record yet.
+/// Writes branch(from, to) with as few stores as possible. `out` may be uninitialised.
 inline void put_branch(Record* out, TraceeAddr from, TraceeAddr to) {
   static_assert(RecordKind::kBranch == RecordKind{} && GapReason::kNone == GapReason{} &&
                 LossBound::kExact == LossBound{});
@@ -23,27 +23,28 @@ inline void put_branch(Record* out, TraceeAddr from, TraceeAddr to) {
   std::memcpy(&out->kind, &kRest, sizeof kRest);
 }
 
-/// Room at the end is always there to be written to; how much of it counts is said afterwards.
+/// A buffer of records. Room after the end is always writable; set_end() states how much of it
+/// counts.
 class RecordBatch {
  public:
-  /// Records that can be written behind end() without asking.
+  /// Records that may be written after end() at any time.
   static constexpr std::size_t kRoom = 256;
 
   enum class HandsOn : std::uint8_t { kOften, kNever };
 
-  /// `consumer` is borrowed.
+  /// Borrows `consumer`.
   explicit RecordBatch(TraceConsumer& consumer, HandsOn when = HandsOn::kOften)
       : records_(2 * kWorthHandingOn), consumer_{consumer}, when_{when} {}
 
   [[nodiscard]] Record* end() { return records_.data() + size_; }
-  /// Everything before `end` counts from now on. Makes room. Invalidates pointers.
+  /// Sets the end of the valid records and makes room after it. Invalidates pointers.
   void set_end(const Record* end) {
     size_ = static_cast<std::size_t>(end - records_.data());
     if (records_.size() - size_ < kRoom) records_.resize(2 * records_.size());
   }
-  /// Behind it there is hardly any room.
+  /// Returns the place after which hardly any room is left.
   [[nodiscard]] const Record* full() const { return records_.data() + records_.size() - kRoom / 2; }
-  /// It is time for set_end().
+  /// Returns true if set_end() must be called.
   [[nodiscard]] bool lacks_room(const Record* end) const { return end > full(); }
   void push(const Record& record) {
     *end() = record;
@@ -52,11 +53,11 @@ class RecordBatch {
   void append(std::span<const Record> records) {
     for (const Record& record : records) push(record);
   }
-  /// How many records there were, those that were handed on included.
+  /// Returns the number of records so far, including those passed on.
   [[nodiscard]] std::size_t position() const { return handed_on_ + size_; }
-  /// Takes back the newest `count`.
+  /// Takes back the newest `count` records.
   void truncate(std::size_t count) { size_ -= count; }
-  /// Takes back everything behind `position`, as far as it was not handed on. Returns it.
+  /// Removes and returns the records after `position` that were not passed on.
   [[nodiscard]] std::vector<Record> take_back(std::size_t position) {
     const std::size_t kept = position > handed_on_ ? position - handed_on_ : 0;
     std::vector<Record> taken{records_.data() + kept, records_.data() + size_};
@@ -65,17 +66,18 @@ class RecordBatch {
   }
   [[nodiscard]] const Record& back() const { return records_[size_ - 1]; }
 
-  /// Hands on all but the last `kept`, if that is worth a call.
+  /// Passes on all but the last `kept` records, if they are enough for a call.
   void hand_on(std::size_t kept) {
     if (when_ == HandsOn::kOften && size_ - kept >= kWorthHandingOn) flush(kept);
   }
-  /// Hands on what there is, and then `records` but for the last `kept` of them, which stay here.
+  /// Passes on everything, and then `records` without the last `kept`, which stay here.
   void pass_on(std::span<const Record> records, std::size_t kept) {
     flush();
     hand_out(records.first(records.size() - kept));
     append(records.last(kept));
   }
-  /// Everything behind `position` will come again. What was handed on of it is not handed on twice.
+  /// Call before all records after `position` are written again. Those already passed on are not
+  /// passed on again.
   void go_back(std::size_t position) {
     repeated_ += handed_on_ - position;
     handed_on_ = position;
@@ -99,13 +101,13 @@ class RecordBatch {
     if (known != records.size()) consumer_.consume(records.subspan(known));
   }
 
-  /// Fits the CPU's second cache.
+  /// Fits in the CPU's second-level cache.
   static constexpr std::size_t kWorthHandingOn = 4096;
 
   std::vector<Record> records_;
   std::size_t size_ = 0;
   std::size_t handed_on_ = 0;
-  std::size_t repeated_ = 0;  ///< So many that were handed on before will come again.
+  std::size_t repeated_ = 0;  ///< Number of coming records that were passed on before.
   TraceConsumer& consumer_;
   HandsOn when_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The call stack that decoders of Intel PT keep to predict returns.
+/// The call stack by which decoders of Intel PT predict returns.
 
 #include <array>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace backtrail::decoder {
 
-/// The newest 64 return addresses; older ones fall off. Holds a subset of what a decoder holds, at
-/// every moment and whether or not that decoder pops at returns it was told the target of.
-/// Source: SDM vol. 3, "Return Compression (RET)"; libipt keeps as many.
+/// Holds the newest 64 return addresses; older ones fall off. At any time it is a subset of a
+/// decoder's stack, whether or not that decoder pops at returns with a stated target. Source: SDM
+/// vol. 3, "Return Compression (RET)"; libipt keeps as many.
 class ReturnStack {
  public:
   void push(TraceeAddr return_address) {
@@ -19,7 +19,7 @@ class ReturnStack {
     ++top_;
     if (size_ < kDepth) ++size_;
   }
-  /// Whether a return to `to` is predicted; then it is popped.
+  /// Returns true, and pops, if a return to `to` is predicted.
   bool pop_if(TraceeAddr to) {
     if (size_ == 0 || entries_[(top_ - 1) % kDepth] != to) return false;
     --top_;

@@ -1,2 +1,2 @@
-// Boost.JSON's definitions, once in the program.
+// Compiles Boost.JSON's definitions into one translation unit of the program.
 #include <boost/json/src.hpp>

@@ -9,16 +9,17 @@
 namespace backtrail::decoder {
 namespace {
 
-/// The longest sequence that is recognised when it repeats.
+/// Longest repeating sequence of sibling calls that is folded, in rows.
 constexpr std::size_t kMostPeriod = 8;
 
-/// A child in a folded list. The first one of a sequence that repeats has its length in `span`.
+/// An entry in a folded list of children. `span` is nonzero at the first entry of a repeating
+/// sequence.
 struct Item {
   std::size_t node = 0;
   std::uint64_t hash = 0;
-  std::uint64_t repeat = 1;    ///< Of this child alone.
-  std::uint64_t sequence = 1;  ///< Of the sequence that begins here.
-  std::uint32_t span = 0;      ///< 0: no sequence begins here.
+  std::uint64_t repeat = 1;    ///< Repetitions of this child alone.
+  std::uint64_t sequence = 1;  ///< Repetitions of the sequence that begins here.
+  std::uint32_t span = 0;      ///< Entries in the sequence that begins here; 0 if none begins here.
 };
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -31,7 +32,7 @@ std::uint64_t hash_of(const Item& item) {
   return mix(mix(mix(item.hash, item.repeat), item.sequence), item.span);
 }
 
-/// a a a -> a x 3.
+/// Folds runs of equal items: a a a -> a x 3.
 std::vector<Item> fold_runs(std::span<const Item> items) {
   std::vector<Item> out;
   for (const Item& item : items) {
@@ -51,7 +52,7 @@ bool equal_at(std::span<const Item> items, std::size_t a, std::size_t b, std::si
   return true;
 }
 
-/// a b a b -> (a b) x 2.
+/// Folds repeating sequences: a b a b -> (a b) x 2.
 std::vector<Item> fold_sequences(std::span<const Item> items) {
   std::vector<Item> out;
   for (std::size_t i = 0; i < items.size();) {
@@ -82,7 +83,7 @@ std::vector<Item> fold_sequences(std::span<const Item> items) {
   return out;
 }
 
-/// Nodes are calls; behind them come gaps, then times off the CPU, and last the root of all.
+/// Node numbers: calls first, then gaps, then off-CPU times, and last the root.
 class Folder {
  public:
   Folder(std::span<const Call> calls, std::span<const GapMark> gaps, std::span<const OffMark> offs)
@@ -109,7 +110,7 @@ class Folder {
   }
 
  private:
-  /// First child and next sibling of each, in order.
+  /// Links each node to its first child and next sibling, in order.
   void link() {
     first_.assign(root_ + 1, kNoCall);
     next_.assign(root_ + 1, kNoCall);
@@ -118,7 +119,8 @@ class Folder {
       next_[i] = first_[parent];
       first_[parent] = i;
     }
-    // Every gap closes all calls, so gaps stand among the roots: before those that begin there.
+    // Every gap closes all calls, so a gap is a root: it precedes the roots that begin at its
+    // position.
     std::size_t before = kNoCall;
     std::size_t at = first_[root_];
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
@@ -134,9 +136,9 @@ class Folder {
     link_offs();
   }
 
-  /// Each below the innermost call that it happened in.
+  /// Links each off-CPU time below the innermost call that contains it.
   void link_offs() {
-    std::vector<std::size_t> open;  ///< Calls around the place, outermost first.
+    std::vector<std::size_t> open;  ///< Calls that contain the position, outermost first.
     std::size_t next = 0;
     for (std::size_t i = 0; i < offs_.size(); ++i) {
       const std::uint64_t position = offs_[i].position;
@@ -151,7 +153,7 @@ class Folder {
   void insert(std::size_t node, std::size_t parent, std::uint64_t position) {
     std::size_t before = kNoCall;
     std::size_t at = first_[parent];
-    // Marks come in order: what is there of this parent's is looked at from the last one on.
+    // Marks arrive in order, so the search continues from this parent's last mark.
     if (const auto last = last_off_.find(parent); last != last_off_.end()) {
       before = last->second;
       at = next_[before];
@@ -188,7 +190,7 @@ class Folder {
     hashes_[node] = hash;
   }
 
-  /// A function whose one call is of itself.
+  /// Folds a call whose only child calls the same function into one call with a nesting count.
   void fold_recursion(std::size_t node, const Call& call, std::vector<Item>& list) {
     if (list.size() != 1 || list.front().repeat != 1 || list.front().node >= calls_.size()) return;
     const std::size_t child = list.front().node;
@@ -202,10 +204,11 @@ class Folder {
     within_[node].shape = within_[child].shape;
   }
 
-  /// What a call is made of, all that it called included.
+  /// Summary of a call, including everything that it called.
   struct Within {
-    std::uint64_t shape = 0;     ///< Which functions it called itself, one after the other.
-    std::size_t next = kNoCall;  ///< The call that a recursion goes on by, if it is shown once.
+    std::uint64_t shape = 0;     ///< Hash of the functions that it called directly, in order.
+    std::size_t next = kNoCall;  ///< The child through which recursion continues, if that child
+                                 ///< appears once; else kNoCall.
     std::uint32_t calls = 1;
     std::uint32_t height = 1;
     std::uint32_t waits = 0;
@@ -228,7 +231,8 @@ class Folder {
       last = id;
     }
   }
-  /// It is the function of `node`, or comes to it soon.
+  /// Returns true if `child` or one of the calls below it, at most kMostPeriod deep, is `node`'s
+  /// function.
   [[nodiscard]] bool recurs(std::size_t child, std::size_t node) const {
     const FunctionRef& function = calls_[node].function;
     for (std::size_t steps = kMostPeriod; steps != 0 && child != kNoCall; --steps) {
@@ -237,11 +241,12 @@ class Folder {
     }
     return false;
   }
-  /// The one that had not returned, else the one that recurs, else the one with the deepest calls.
+  /// Picks the child through which recursion continues: one that has not returned, else one that
+  /// recurs, else the one with the deepest calls.
   void find_next(std::size_t node, const std::vector<Item>& list) {
     using Rank = std::tuple<bool, bool, std::uint32_t>;
     Rank best{};
-    std::uint32_t in_sequence = 0;  ///< So many items.
+    std::uint32_t in_sequence = 0;  ///< Entries left in the current sequence.
     for (const Item& item : list) {
       in_sequence = std::max(item.span, in_sequence - std::min(in_sequence, 1U));
       if (item.node >= calls_.size()) continue;
@@ -257,8 +262,8 @@ class Folder {
     for (; steps != 0 && node != kNoCall; --steps) node = next_of(node);
     return node;
   }
-  /// The same function, called in the same way. The outermost was called from somewhere else; and
-  /// so may one be that has returned and that others were called beside.
+  /// Returns true if both calls are of the same function, made in the same way. The call site may
+  /// differ for the outermost call of a circle, and for a call that has returned and has siblings.
   [[nodiscard]] bool alike(std::size_t a, std::size_t b, bool outermost) const {
     const Call& x = calls_[a];
     const Call& y = calls_[b];
@@ -267,19 +272,21 @@ class Folder {
            x.end == y.end && x.from_stack == y.from_stack && nested_[a] == nested_[b] &&
            (anywhere || x.site == y.site);
   }
-  /// They called the same functions; of the second one no wait has to be shown.
+  /// Returns true if both calls called the same functions, and the second waited only inside its
+  /// next call, so that no wait is lost by folding it.
   [[nodiscard]] bool did_alike(std::size_t a, std::size_t b) const {
     const std::size_t next = next_of(b);
     return within_[a].shape == within_[b].shape && next != kNoCall &&
            within_[b].waits == within_[next].waits;
   }
-  /// Calls from `node` on that called the next one, and beside it the same functions in each round.
+  /// A chain of nested calls that repeats: each round calls the same functions and then the next
+  /// round.
   struct Circle {
-    std::uint32_t round = 0;   ///< Calls of one.
-    std::uint64_t rounds = 1;  ///< 1: there is no circle.
+    std::uint32_t round = 0;   ///< Nested calls in one round.
+    std::uint64_t rounds = 1;  ///< 1 if there is no circle.
     std::size_t inner = 0;     ///< The last call of the first round.
-    std::size_t last = 0;      ///< The innermost of them all.
-    std::uint64_t calls = 0;   ///< In all rounds but the first, with those beside.
+    std::size_t last = 0;      ///< The innermost call of the last round.
+    std::uint64_t calls = 0;   ///< Calls in all rounds after the first, side calls included.
   };
   [[nodiscard]] Circle circle_at(std::size_t node) const {
     constexpr std::uint64_t kFewestRounds = 3;
@@ -302,11 +309,11 @@ class Folder {
     return {};
   }
 
-  /// A list of which rows are being made.
+  /// A position in a list whose rows are being written.
   struct Cursor {
     const std::vector<Item>* list;
     std::size_t at;
-    std::size_t end;  ///< Of a sequence, or of the list.
+    std::size_t end;  ///< End of the sequence or of the list.
     std::uint32_t level;
     bool in_sequence;
   };
@@ -321,8 +328,8 @@ class Folder {
     }
     return row;
   }
-  /// The calls of a first round are shown as all calls are; in place of the second one stands how
-  /// many more there are.
+  /// Shows the calls of the first round as ordinary rows. One row with the number of further rounds
+  /// replaces the second round.
   void note_circle(std::size_t node) {
     if (first_round_.erase(node) != 0) return;
     const Circle circle = circle_at(node);
@@ -379,14 +386,17 @@ class Folder {
   std::span<const OffMark> offs_;
   std::size_t first_off_;
   std::size_t root_;
-  std::unordered_map<std::size_t, std::size_t> last_off_;  ///< By parent.
+  /// Last off-CPU node inserted, by parent.
+  std::unordered_map<std::size_t, std::size_t> last_off_;
   std::vector<std::size_t> first_;
   std::vector<std::size_t> next_;
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint64_t> nested_;
   std::vector<Within> within_;
-  std::unordered_set<std::size_t> first_round_;            ///< Of circles that have begun.
-  std::unordered_map<std::size_t, Circle> second_rounds_;  ///< By where they begin.
+  /// Later calls of first rounds whose rows are still to come.
+  std::unordered_set<std::size_t> first_round_;
+  /// Circles by the first call of their second round.
+  std::unordered_map<std::size_t, Circle> second_rounds_;
   std::vector<std::vector<Item>> lists_;
   std::vector<Item> items_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Calls folded: what a loop does again and again stands once, with how often.
+/// Folds a call tree: a loop's repeated calls become one row with a count.
 
 #include <cstdint>
 #include <span>
@@ -11,38 +11,43 @@
 
 namespace backtrail::decoder {
 
-/// A place where something is not known, among calls.
+/// A gap in the recording, placed among calls.
 struct GapMark {
   Record record;
-  std::uint64_t position = 0;  ///< As in Call.
+  std::uint64_t position = 0;  ///< In the units of Call::begin_position.
 };
 
-/// The thread was off its CPU here.
+/// A time that the thread spent off its CPU.
 struct OffMark {
-  std::uint64_t position = 0;  ///< As in Call: that many records had been executed.
+  /// Number of records executed before it, in the units of Call::begin_position.
+  std::uint64_t position = 0;
   std::uint64_t ns = 0;
-  std::uint64_t before_end_ns = 0;  ///< It was back so long before the thread's last moment.
+  /// Time from its end to the thread's last moment, in nanoseconds.
+  std::uint64_t before_end_ns = 0;
   bool preempted = false;
 };
 
-/// A line of a folded call tree, callers before what they call.
+/// A row of a folded call tree. Callers precede their callees.
 struct FoldedRow {
   enum class Kind : std::uint8_t { kCall, kRepeat, kGap, kOff, kRounds };
   Kind kind = Kind::kCall;
   std::uint32_t level = 0;
-  std::size_t index = 0;  ///< Of the call, gap or mark. Of kRepeat: none.
+  std::size_t index = 0;  ///< Index of the call, gap or mark; 0 for kRepeat.
   std::uint64_t repeat = 1;
-  std::uint64_t nested = 1;  ///< Calls of itself that were folded into this one.
-  /// Of kRounds: the last so many callers called each other in a circle, `repeat` times more.
+  /// Depth of direct recursion folded into this call; 1 if it is not recursive.
+  std::uint64_t nested = 1;
+  /// kRounds: number of callers that form one round. The round ran `repeat` more times.
   std::uint32_t round = 0;
-  std::uint64_t calls = 0;  ///< Of kRounds: all that were made in those.
+  std::uint64_t calls = 0;  ///< kRounds: number of calls made in those rounds.
 };
 
-/// Calls with the same function, site, outcome and calls within, one behind the other, become one;
-/// so do sequences of a few that repeat, and functions that do nothing but call themselves. Where
-/// functions call each other, and in each round the same ones beside, the first round is shown.
-/// @param calls  As CallRebuilder::finish has them.
-/// @param offs   By position. They fold like calls; about the same length is the same.
+/// Folds a call tree. Adjacent calls with the same function, site, outcome and inner calls become
+/// one row, as do short sequences that repeat and functions that only call themselves. For mutual
+/// recursion whose rounds make the same side calls, the first round is shown and the others are
+/// counted.
+/// @param calls  The result of CallRebuilder::finish().
+/// @param offs   Sorted by position. They fold like calls; lengths within the same power of two are
+/// equal.
 [[nodiscard]] std::vector<FoldedRow> fold_calls(std::span<const Call> calls,
                                                 std::span<const GapMark> gaps,
                                                 std::span<const OffMark> offs = {});

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kHex = 16;
 
-/// The text up to the next blank, which is taken out of `text`.
+/// Removes the first word from `text`, with the blank after it, and returns it.
 std::string_view next_word(std::string_view& text) {
   const std::size_t end = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, end);
@@ -25,7 +25,7 @@ std::optional<T> number_of(std::string_view word, int base) {
   return value;
 }
 
-/// False: it is no siginfo.
+/// Returns false if `word` is not a siginfo in hexadecimal.
 bool take_siginfo(std::string_view word, arch::x86::SiginfoBytes& out) {
   if (word.size() % 2 != 0 || word.size() / 2 > out.size()) return false;
   for (std::size_t i = 0; i < word.size() / 2; ++i) {

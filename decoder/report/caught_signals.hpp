@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// The signals that a thread's handlers were called for, as the recorder noted them in a crash
-/// file.
+/// Signals whose handlers ran in a thread, as the recorder noted them in a crash file.
 
 #include <string_view>
 #include <vector>
@@ -14,11 +13,12 @@ namespace backtrail::decoder {
 
 struct CaughtSignal {
   int signal = 0;
-  TraceeAddr pc;                   ///< What it interrupted.
-  arch::x86::SiginfoBytes info{};  ///< In the program's own width.
+  TraceeAddr pc;                   ///< The interrupted instruction.
+  arch::x86::SiginfoBytes info{};  ///< In the layout of the program's width.
 };
 
-/// @param text  The fact "caught", see docs/core-format.md. What is no such text is passed over.
+/// @param text  The fact "caught" (docs/core-format.md). Parsing stops at the first malformed
+/// entry.
 /// @return Oldest first.
 [[nodiscard]] std::vector<CaughtSignal> parse_caught(std::string_view text, arch::Isa isa);
 

@@ -13,7 +13,7 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 struct CodePoint {
   std::uint32_t value = 0;
-  std::size_t length = 0;  ///< 0: no valid UTF-8.
+  std::size_t length = 0;  ///< Bytes; 0 if the text does not begin with valid UTF-8.
 };
 
 CodePoint first_of(std::string_view text) {
@@ -32,7 +32,7 @@ CodePoint first_of(std::string_view text) {
   return {value, length};
 }
 
-/// Control characters, and those that turn text around.
+/// Returns true for control characters and for those that change the writing direction.
 bool is_unprintable(std::uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Addresses of the program as a report shows them.
+/// Describes addresses of the program for a report.
 
 #include <string>
 #include <vector>
@@ -14,14 +14,14 @@ namespace backtrail::decoder {
 
 class CodePlaces {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   CodePlaces(CodeReader& code, Symbols& symbols) : code_{code}, symbols_{symbols} {}
 
-  /// The functions and lines, innermost inlined one first.
+  /// Returns the functions and lines at `address`, innermost inlined function first.
   ReportPlace place(TraceeAddr address);
-  /// The instruction as text; empty: unreadable.
+  /// Returns the instruction as text; empty if it is unreadable.
   std::string instruction(TraceeAddr address);
-  /// The function's name; where it has none, the place in its module, or the address.
+  /// Returns the function's name; if it has none, the place in its module, or else the address.
   std::string function_at(TraceeAddr address);
   /// Appends the functions at an address, innermost first.
   void add_functions(TraceeAddr address, std::vector<SignatureFrame>& out);

@@ -7,14 +7,14 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Functions in a signature.
+/// Most functions in a signature.
 constexpr std::size_t kMostFunctions = 5;
 
-/// Beginnings of names of libraries that are not the program's own.
+/// Prefixes of the names of run-time libraries.
 constexpr std::array<std::string_view, 14> kLibraries{
     "libc.so",    "libc-",  "ld-linux", "ld-2",     "ld-musl", "libpthread", "libgcc_s",
     "libstdc++.", "libc++", "libasan",  "libubsan", "libtsan", "liblsan",    "[vdso]"};
-/// Beginnings of names of functions that end programs, where they are part of the program's file.
+/// Prefixes of functions that end a program and may be linked into the program's own file.
 constexpr std::array<std::string_view, 32> kReporters{
     "abort",          "raise",           "gsignal",        "__GI_",
     "pthread_kill",   "__pthread_kill",  "__assert",       "__stack_chk_fail",
@@ -42,7 +42,7 @@ bool is_run_time_library(std::string_view module) {
 
 std::string crash_signature(std::span<const SignatureFrame> frames, const std::string& end) {
   const auto own = std::find_if_not(frames.begin(), frames.end(), is_of_run_time);
-  // Where nothing else is known these are better than nothing.
+  // Run-time functions are used only if there are no others.
   auto at = own == frames.end() ? frames.begin() : own;
   std::string out = end;
   std::string_view last;

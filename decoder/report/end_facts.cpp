@@ -50,19 +50,19 @@ void EndFacts::tell(Report& report) const {
   report.ending = ending();
 }
 
-/// What the recorder says, where it was not simply a signal.
+/// Returns the recorder's account of the end; empty if a signal ended the program.
 std::string EndFacts::ending() const {
   const std::string reason = fact("reason");
   if (reason == "exit") return "exited with status " + fact("exit-status");
   if (reason == "sanitizer") {
-    return "ended after a sanitizer's report, with status " + fact("exit-status");
+    return "ended after a sanitizer report, with status " + fact("exit-status");
   }
   if (reason == "leak-check") {
-    return "failed after its check for leaks, before which this was saved";
+    return "failed its leak check (the file was saved before the check)";
   }
-  if (reason == "timeout") return "was stopped because its time was up";
+  if (reason == "timeout") return "was stopped at its time limit";
   if (reason == "terminated") {
-    return fmt::format("was told to end: {} was sent to the recorder",
+    return fmt::format("was terminated: the recorder received {}",
                        signal_name(core_.threads().front().signal));
   }
   return {};
@@ -79,18 +79,18 @@ void EndFacts::add_report_notes(std::vector<std::string>& notes) const {
   const std::string count = fact("reports");
   if (!reported_ || count.empty()) return;
   if (count != "1") {
-    notes.push_back(
-        fmt::format("{} sanitizer reports began; this tells of number {}", count, fact("report")));
+    notes.push_back(fmt::format("{} sanitizer reports began; this report covers number {}", count,
+                                fact("report")));
   }
   if (const std::string left_out = fact("report-left-out"); !left_out.empty()) {
     notes.push_back(
-        fmt::format("{} branches of the sanitizer's own report were left out", left_out));
+        fmt::format("{} branches of the sanitizer's reporting code were left out", left_out));
   }
 }
 
 std::optional<ReportSignal> EndFacts::first_signal(const ReportThread& died) const {
   if (!died.died || !died.interrupted) return std::nullopt;
-  // Where what it interrupted faults again, the last signal says why itself.
+  // If the interrupted instruction faults again, the last signal states the cause itself.
   if (died.interrupted->returned && !was_sent()) return std::nullopt;
   const auto facts = core_.about().find("caught");
   if (facts == core_.about().end()) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// How a program ended: the core's signal, and what the recorder noted beside it.
+/// How a program ended: the signal in the core, and the recorder's notes.
 
 #include <cstdint>
 #include <optional>
@@ -15,28 +15,30 @@ namespace backtrail::decoder {
 
 class EndFacts {
  public:
-  /// `core` is borrowed.
+  /// Borrows `core`.
   explicit EndFacts(const CoreFile& core);
 
-  /// Fills in what a report says of the program and its end, but for its notes and threads.
+  /// Fills in the program and how it ended; leaves notes and threads alone.
   void tell(Report& report) const;
-  /// How it ended, in a word or two.
+  /// Returns how the program ended, in a word or two.
   [[nodiscard]] std::string word() const;
-  /// A signal ended it.
+  /// Returns true if a signal ended the program.
   [[nodiscard]] bool by_signal() const { return core_.threads().front().signal != 0; }
-  /// That signal was sent by a process, perhaps by the program itself; nothing faulted.
+  /// Returns true if a process sent that signal, perhaps the program itself, and no instruction
+  /// faulted.
   [[nodiscard]] bool was_sent() const { return signal_.sent; }
 
-  /// Where the recorder saw a sanitizer's report begin.
+  /// Where a sanitizer's report began.
   struct Reported {
-    std::uint32_t tid = 0;     ///< The thread.
-    std::uint64_t number = 0;  ///< How many records it had then.
+    std::uint32_t tid = 0;     ///< The thread that reported.
+    std::uint64_t number = 0;  ///< Records that the thread had executed by then.
   };
   [[nodiscard]] const std::optional<Reported>& reported() const { return reported_; }
-  /// Appends what there is to say about sanitizers' reports.
+  /// Appends notes about sanitizer reports.
   void add_report_notes(std::vector<std::string>& notes) const;
 
-  /// What the handler was called for that the thread died in: it may have raised another signal.
+  /// Returns the signal whose handler the thread died in, which may differ from the signal that
+  /// killed it; nullopt if unknown.
   [[nodiscard]] std::optional<ReportSignal> first_signal(const ReportThread& died) const;
 
  private:
@@ -44,7 +46,7 @@ class EndFacts {
   [[nodiscard]] std::string ending() const;
 
   const CoreFile& core_;
-  SignalText signal_;  ///< Of the thread that died.
+  SignalText signal_;  ///< Signal of the thread that died.
   std::optional<Reported> reported_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Looking for failures in many threads, with a bound on what is looked at in all.
+/// Searches many threads for failures, within a total bound on records examined.
 
 #include <cstdint>
 
@@ -11,19 +11,20 @@ namespace backtrail::decoder {
 
 class FailureScan {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   FailureScan(const TraceArchive& archive, Symbols& symbols)
       : archive_{archive}, symbols_{symbols} {}
 
-  /// As records_since_failure() and failure_weight(), which see; 0 once the bound is reached.
+  /// records_since_failure() and failure_weight() of one thread; both return 0 once the bound is
+  /// reached.
   std::uint64_t records_since(std::uint32_t tid);
   unsigned weight(std::uint32_t tid);
 
  private:
-  /// In a thread, and in all together, in records.
+  /// Most records examined in one thread, and in all threads together.
   static constexpr std::uint64_t kMostOfThread = 1U << 20U;
   static constexpr std::uint64_t kMost = 1U << 24U;
-  /// How many records of the thread may be looked at; they are then accounted for.
+  /// Reserves records of the thread for examination. Returns how many may be examined.
   std::uint64_t take(std::uint32_t tid);
 
   const TraceArchive& archive_;

@@ -9,10 +9,10 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Callers of a failure that are named.
+/// Most callers of a failure that are named.
 constexpr std::size_t kMostCallers = 8;
 
-/// Without what began before `position`, in front.
+/// Drops the leading rows that began before `position`.
 std::vector<ReportRow> without_callers(std::vector<ReportRow> rows, std::uint64_t position) {
   const auto first = std::find_if(rows.begin(), rows.end(), [&](const ReportRow& row) {
     return row.kind == RowKind::kCall && row.begin_position >= position;
@@ -49,11 +49,11 @@ FailureSign InterruptionFinder::find(const ThreadCalls& traced, const RowSource&
   const FailureCall failure = failure_of(traced, out);
   std::size_t call = kNoCall;
   if (out.died || out.is_first) call = last_handler(traced.calls, out.place.address);
-  // What only may be a failure tells which thread to look at, not where.
+  // A sign weaker than kLeave selects the thread to look at, not the place.
   if (call == kNoCall && failure.sign >= FailureSign::kLeave) call = failure.index;
   if (call == kNoCall) return failure.sign;
   add_interrupted(traced, call, out);
-  // One that began before the calls that are known: there is nothing to show before it.
+  // There is nothing to show before a call that comes from the stack.
   if (stack.count != 0 && call >= stack.first && call <= stack.first + stack.count) {
     return failure.sign;
   }
@@ -70,12 +70,12 @@ FailureSign InterruptionFinder::find(const ThreadCalls& traced, const RowSource&
   return failure.sign;
 }
 
-/// The report is often millions of branches away from the end.
+/// A sanitizer's report often began millions of branches before the end.
 bool InterruptionFinder::add_reported(const ThreadCalls& traced, const RowSource& all,
                                       std::size_t wanted, ReportThread& out) {
   ThreadCalls older;
   std::size_t call = kNoCall;
-  // Who called it is not known where it began before what was looked at.
+  // Looks further back until the caller of the report's function is known.
   for (std::uint64_t look = kFirstLook; look <= kLongestLook; look *= kLookGrowth) {
     if (options_.branches != 0) look = std::max(look, options_.branches);
     older = rebuild_calls(archive_, out.tid, look, insns_, symbols_, end_.reported()->number);
@@ -104,7 +104,7 @@ std::vector<ReportFrame> InterruptionFinder::callers_of(const ThreadCalls& trace
   return out;
 }
 
-/// Where the call at `index` was made.
+/// Fills in where the call at `index` was made.
 void InterruptionFinder::add_interrupted(const ThreadCalls& traced, std::size_t index,
                                          ReportThread& out) {
   const Call& call = traced.calls[index];
@@ -121,7 +121,7 @@ void InterruptionFinder::add_interrupted(const ThreadCalls& traced, std::size_t 
   }
 }
 
-/// @return How many calls there are, folded, those that are not shown, too.
+/// Returns the number of folded calls before the interruption, shown or not.
 std::size_t InterruptionFinder::add_rows_before(const ThreadCalls& older,
                                                 const std::vector<OffMark>& offs,
                                                 std::size_t wanted, ReportThread& out) {
@@ -132,7 +132,7 @@ std::size_t InterruptionFinder::add_rows_before(const ThreadCalls& older,
   return calls;
 }
 
-/// Fewer, where what led to the end is shown before them.
+/// Shows fewer calls if those that led to the failure are shown before them.
 void InterruptionFinder::show_rows_since(const RowSource& all, std::uint64_t position,
                                          std::size_t before, std::size_t wanted,
                                          ReportThread& out) {

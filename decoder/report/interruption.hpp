@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What a thread was doing before a handler ran, a sanitizer began its report, or it failed.
+/// Finds what a thread was doing before a handler ran, a sanitizer began its report, or it failed.
 
 #include <cstdint>
 #include <vector>
@@ -19,14 +19,14 @@
 
 namespace backtrail::decoder {
 
-/// No signal ended the process, which may have failed by what this thread had done before.
+/// Returns true if no signal ended the process and this thread's earlier actions may be the cause.
 [[nodiscard]] bool may_have_failed(const EndFacts& end, const ReportThread& thread);
-/// A sanitizer's report began in the thread.
+/// Returns true if a sanitizer's report began in the thread.
 [[nodiscard]] bool is_reported(const EndFacts& end, const ReportThread& thread);
 
 class InterruptionFinder {
  public:
-  /// All are borrowed.
+  /// Borrows all arguments.
   InterruptionFinder(const TraceArchive& archive, InsnCache& insns, Symbols& symbols,
                      CodePlaces& places, const EndFacts& end, const ReportOptions& options)
       : archive_{archive},
@@ -36,12 +36,12 @@ class InterruptionFinder {
         end_{end},
         options_{options} {}
 
-  /// Looks for where a sanitizer's report began, or what a handler interrupted in or behind which
-  /// the thread died, or where the thread failed. Fills in ReportThread::interrupted, and leaves of
-  /// its rows what came afterwards.
-  /// @param all    The calls of the thread, `traced`, and their rows.
-  /// @param stack  What of these came from the stack.
-  /// @return What the thread shows of a failure.
+  /// Finds where a sanitizer's report began, where a handler interrupted the thread (if the thread
+  /// died in the handler or just after it), or where the thread failed. Fills in
+  /// ReportThread::interrupted and removes the rows before that point from ReportThread::rows.
+  /// @param all    The calls of `traced`, with their rows.
+  /// @param stack  Which of the calls came from the stack.
+  /// @return The evidence of a failure in the thread.
   FailureSign find(const ThreadCalls& traced, const RowSource& all, const JoinedStack& stack,
                    std::size_t wanted, ReportThread& out);
 

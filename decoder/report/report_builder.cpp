@@ -14,26 +14,26 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Threads that had ended, of which a report tells.
+/// Most ended threads in a report.
 constexpr std::size_t kMostEnded = 16;
 
 void add_notes(const CoreFile& core, const TraceArchive& archive, const EndFacts& end,
                std::vector<std::string>& notes) {
-  if (core.truncated()) notes.emplace_back("the file is cut off; its end is missing");
+  if (core.truncated()) notes.emplace_back("the file is truncated");
   if (core.newer_format()) {
     notes.emplace_back(
-        "the traces are in a format that is newer than this program; they were not read");
+        "the traces have a newer format than this program supports; they were not read");
   } else if (archive.threads().empty()) {
-    notes.emplace_back("the file holds no trace");
+    notes.emplace_back("the file contains no trace");
   }
   end.add_report_notes(notes);
   if (archive.unreadable_bytes() != 0) {
-    notes.push_back(fmt::format("{} bytes of the traces are damaged and were passed over",
+    notes.push_back(fmt::format("{} bytes of the traces are damaged and were skipped",
                                 archive.unreadable_bytes()));
   }
 }
 
-/// Not more threads that had ended than a person reads: those that failed, and the newest.
+/// Returns the ended threads to show: those that failed, then the newest, at most kMostEnded.
 std::vector<CoreThread> shown_ended(const CoreFile& core, const TraceArchive& archive,
                                     FailureScan& scan, std::vector<std::string>& notes) {
   std::vector<CoreThread> out = ended_threads(core, archive);
@@ -43,26 +43,25 @@ std::vector<CoreThread> shown_ended(const CoreFile& core, const TraceArchive& ar
   std::stable_sort(out.begin(), out.end(), [&](const CoreThread& a, const CoreThread& b) {
     return weights.at(a.tid) > weights.at(b.tid);
   });
-  notes.push_back(
-      fmt::format("{} more threads that had ended are in the file: backtrail info lists them",
-                  out.size() - kMostEnded));
+  notes.push_back(fmt::format("{} more ended threads are in the file; backtrail info lists them",
+                              out.size() - kMostEnded));
   out.resize(kMostEnded);
   return out;
 }
 
-/// Whoever died of a signal is the cause. Where the process only ended, the thread that failed may
-/// be another than the one that ended it.
+/// Moves the thread that failed to the front. A thread killed by a signal is the cause; otherwise
+/// the thread that failed may differ from the one that ended the process.
 void put_failed_first(const ThreadReporter& reporter, std::vector<ReportThread>& threads) {
   if (threads.front().died) return;
   const auto rank = [&](const ReportThread& thread) { return reporter.failure(thread.tid); };
-  // The first of the strongest: the one that ended the process, then the newest that had ended.
+  // The first of the strongest: the thread that ended the process, then the newest that had ended.
   const auto worst =
       std::max_element(threads.begin(), threads.end(),
                        [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   if (rank(*worst) != FailureSign::kNone) std::rotate(threads.begin(), worst, worst + 1);
 }
 
-/// Of a thread that failed those functions count that it was in then.
+/// For a failure, the signature has the functions that the thread was in at that time.
 std::vector<SignatureFrame> signature_frames(const ReportThread& first,
                                              const ThreadReporter& reporter) {
   if (!first.interrupted || first.interrupted->by.empty()) return reporter.first_functions();
@@ -80,7 +79,7 @@ void add_threads(const CoreFile& core, const TraceArchive& archive, const Report
                  FailureScan& scan, ThreadReporter& reporter, Report& report) {
   for (const CoreThread& thread : core.threads()) {
     report.threads.push_back(reporter.living(thread));
-    // Only where a signal tells which thread is the cause the others need no look.
+    // Other threads are needed unless a signal identifies the cause.
     if (options.only_dead && report.threads.front().died) break;
   }
   report.left_out = core.threads().size() - report.threads.size();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Makes the report of a crash file.
+/// Builds the report of a crash file.
 
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/trace_archive.hpp"
@@ -11,7 +11,7 @@
 
 namespace backtrail::decoder {
 
-/// The thread that died stands first.
+/// Returns the report. The thread that died or failed is first.
 [[nodiscard]] Report build_report(const CoreFile& core, const TraceArchive& archive,
                                   CodeReader& code, Symbols& symbols, const ReportOptions& options);
 

@@ -15,7 +15,7 @@ json::string text(std::string_view bytes) {
   return json::string{valid_utf8(bytes)};
 }
 
-/// Numbers of 64 bits do not survive every reader.
+/// Formats an address as text, because many JSON readers lose precision above 53 bits.
 json::string address_text(TraceeAddr address) {
   return json::string{fmt::format("{:#x}", address.value())};
 }

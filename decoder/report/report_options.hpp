@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What a report is asked for.
+/// Options of a report.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,14 +8,15 @@
 namespace backtrail::decoder {
 
 struct ReportOptions {
-  std::size_t calls = 50;        ///< Shown of the thread that died.
-  std::size_t other_calls = 10;  ///< Shown of each other thread.
-  /// Looked at of each thread. 0: as many as the calls shown take, up to a bound.
+  std::size_t calls = 50;        ///< Calls shown of the first thread.
+  std::size_t other_calls = 10;  ///< Calls shown of each other thread.
+  /// Branches examined of each thread. 0: as many as the calls shown need, up to a bound.
   std::uint64_t branches = 0;
-  bool only_dead = false;  ///< The thread that died, or was first, alone.
+  bool only_dead = false;  ///< Reports only the thread that died or failed.
 };
 
-/// How far is looked back where nobody says: first, and at most. Folded calls can be very many.
+/// First and largest number of branches examined if ReportOptions::branches is 0. A folded row can
+/// stand for very many calls.
 inline constexpr std::uint64_t kFirstLook = 1U << 16U;
 inline constexpr std::uint64_t kLongestLook = 1U << 22U;
 inline constexpr std::uint64_t kLookGrowth = 8;

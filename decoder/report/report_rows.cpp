@@ -9,11 +9,11 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Callers that are shown of a deep stack: the outermost and the innermost.
+/// Callers shown of a deep stack: the outermost and the innermost.
 constexpr std::size_t kOutermost = 8;
 constexpr std::size_t kInnermost = 24;
 
-/// Rows that the row at `first` lies within, outermost first.
+/// Returns the rows that contain the row at `first`, outermost first.
 std::vector<std::size_t> ancestors(std::span<const FoldedRow> rows, std::size_t first) {
   std::vector<std::size_t> out;
   if (first >= rows.size()) return out;
@@ -98,10 +98,10 @@ class RowWriter {
   }
 
  private:
-  /// What stands at a level of the tree: the functions inlined around its newest row.
+  /// State of one level of the tree: the functions inlined around its newest row.
   struct Level {
     std::vector<CodeFrame> inlined;  ///< Outermost first.
-    std::uint32_t above = 0;         ///< Rows of inlined functions at the levels above.
+    std::uint32_t above = 0;         ///< Rows of inlined functions at outer levels.
   };
 
   void enter(std::uint32_t level) {
@@ -134,7 +134,7 @@ class RowWriter {
     out.end_position = call.end_position;
     out.from_stack = call.from_stack;
     const TraceeAddr at = call.site == TraceeAddr{} ? call.first : call.site;
-    // A call that is not in the function above (it was replaced by a jump) has no place there.
+    // A tail call's site is not in the function above, so it has no place there.
     const bool has_place = call.begin == CallBegin::kUnseen && call.site != TraceeAddr{};
     if (call.begin == CallBegin::kCalled || call.begin == CallBegin::kSignal || has_place) {
       show_inlined(at, row.level, context);
@@ -147,12 +147,12 @@ class RowWriter {
     put(std::move(out), row.level, context);
   }
 
-  /// Rows of the functions that are inlined around a call, as far as they do not stand there yet.
+  /// Adds rows for the functions inlined around a call that the level does not show yet.
   void show_inlined(TraceeAddr site, std::uint32_t level, bool context) {
     const std::vector<CodeFrame>& frames = symbols_.frames_at(site);
     std::vector<CodeFrame> wanted;
     for (std::size_t i = frames.size(); i-- > 1;) {
-      // The function, with the place that it is inlined at.
+      // The inlined function, with the place that it is inlined into.
       wanted.push_back({frames[i - 1].name, frames[i].line, true});
     }
     std::vector<CodeFrame>& shown = levels_[level].inlined;
@@ -193,13 +193,13 @@ bool is_traced_call(const FoldedRow& row, std::span<const Call> calls) {
   return row.kind == FoldedRow::Kind::kCall && !calls[row.index].from_stack;
 }
 
-/// A call from the stack, or rounds of such.
+/// Returns true for a call from the stack, or rounds of such calls.
 bool is_from_stack(const FoldedRow& row, std::span<const Call> calls) {
   return (row.kind == FoldedRow::Kind::kCall || row.kind == FoldedRow::Kind::kRounds) &&
          calls[row.index].from_stack;
 }
 
-/// The rows from `at` on that are from the stack, one in the other; of many the middle is left out.
+/// Adds the nested stack rows from `at` on and leaves out the middle of many. Returns their number.
 std::size_t add_stack(const RowSource& source, std::size_t at, RowWriter& writer) {
   const auto rows = source.rows.subspan(at);
   std::size_t count = 0;
@@ -275,15 +275,15 @@ std::string gap_text(const Record& gap) {
     case GapReason::kPcChanged:
       return "a debugger changed the program counter here";
     case GapReason::kExec:
-      return "the program executed another one here";
+      return "the program called exec here";
     case GapReason::kUndecodable:
-      return "code could not be read here; what ran is not known";
+      return "the code here was unreadable; what ran is unknown";
     case GapReason::kUnseenAsync:
-      return "control moved here, by a signal perhaps, and nothing says how";
+      return "control moved here without a recorded branch, perhaps by a signal";
     case GapReason::kStart:
-      return "recording began anew here";
+      return "recording restarted here";
     default:
-      return "what ran here was not recorded";
+      return "execution was not recorded here";
   }
 }
 

@@ -19,19 +19,19 @@ struct RowSource {
   std::span<const OffMark> offs = {};
 };
 
-/// The last `most` calls and what they lie within.
+/// Returns the last `most` calls and the calls that contain them.
 [[nodiscard]] std::vector<ReportRow> report_rows(const RowSource& source, Symbols& symbols,
                                                  std::size_t most);
 
-/// How many rows are calls that the trace tells of.
+/// Returns the number of rows that are calls found in the trace.
 [[nodiscard]] std::size_t count_calls(std::span<const FoldedRow> rows, std::span<const Call> calls);
 
-/// How many of the last calls there are from the newest on to the `own`th that is not of a run-time
-/// library; `most` if there are not so many among the last `most`.
+/// Returns how many of the newest calls reach back to the `own`th call outside of run-time
+/// libraries; `most` if there are fewer such calls among the last `most`.
 [[nodiscard]] std::size_t calls_with_own(const RowSource& source, const Symbols& symbols,
                                          std::size_t own, std::size_t most);
 
-/// A gap as a sentence.
+/// Describes a gap in a sentence.
 [[nodiscard]] std::string gap_text(const Record& gap);
 
 }  // namespace backtrail::decoder

@@ -11,13 +11,14 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Deeper calls stand no further right.
+/// Largest level that is indented further.
 constexpr std::uint32_t kMostIndent = 40;
-/// So many threads are told of as they are. Of more, so many groups of threads that do the same.
+/// Most threads that are shown in full. More threads are grouped, and this many groups are shown in
+/// full.
 constexpr std::size_t kFewThreads = 8;
-/// Thread ids in a line.
+/// Most thread ids in a line.
 constexpr std::size_t kMostIds = 12;
-/// Callers in a summary.
+/// Most callers in a summary.
 constexpr std::size_t kFewCallers = 9;
 
 std::string grouped(std::uint64_t number) {
@@ -37,12 +38,12 @@ std::string line_text(const std::string& file, std::uint32_t line) {
 
 std::string frame_text(const ReportFrame& frame, const ReportPlace& place) {
   std::string name = printable(frame.function.empty() ? place.module_place : frame.function);
-  if (name.empty()) name = "no code of any file";
+  if (name.empty()) name = "unknown code";
   const std::string line = line_text(frame.file, frame.line);
   return line.empty() ? name : name + " " + line;
 }
 
-/// "main x.c:3 (0x55...): mov ..., inlined in ...".
+/// Formats a place: "main x.c:3 (0x55...): mov ..., inlined in ...".
 std::string place_text(const ReportPlace& place, const std::string& instruction) {
   std::string out;
   for (const ReportFrame& frame : place.frames) {
@@ -52,7 +53,7 @@ std::string place_text(const ReportPlace& place, const std::string& instruction)
                      place.module_place.empty() || place.frames.front().function.empty()
                          ? ""
                          : " = " + printable(place.module_place));
-  out += instruction.empty() ? ": no instruction can be read there" : ": " + printable(instruction);
+  out += instruction.empty() ? ": instruction unreadable" : ": " + printable(instruction);
   return out;
 }
 
@@ -60,22 +61,21 @@ std::string call_text(const ReportRow& row) {
   std::string out = printable(row.function);
   if (const std::string line = line_text(row.file, row.line); !line.empty()) out += "  " + line;
   if (row.repeat > 1) out += fmt::format("  x {}", grouped(row.repeat));
-  if (row.nested > 1) out += fmt::format("  calls itself, {} deep", grouped(row.nested));
-  if (row.begin == CallBegin::kTailCalled) out += "  (by a jump: tail call)";
+  if (row.nested > 1) out += fmt::format("  recursive, {} deep", grouped(row.nested));
+  if (row.begin == CallBegin::kTailCalled) out += "  (tail call)";
   if (row.begin == CallBegin::kSignal) out += "  (signal handler)";
   if (row.from_stack) out += "  (from the stack)";
-  if (row.begin == CallBegin::kResumed) out += "  (goes on: back on its stack)";
+  if (row.begin == CallBegin::kResumed) out += "  (resumed on its stack)";
   if (row.end == CallEnd::kUnwound) out += "  (left by an exception or longjmp)";
-  if (row.end == CallEnd::kSwitched) out += "  (until the stack was switched)";
-  if (row.end == CallEnd::kGap) out += "  (its end was not recorded)";
+  if (row.end == CallEnd::kSwitched) out += "  (suspended by a stack switch)";
+  if (row.end == CallEnd::kGap) out += "  (end not recorded)";
   return out;
 }
 
 std::string off_text(const ReportRow& row) {
-  std::string out = fmt::format("... {} for {}", row.off.preempted ? "off the CPU" : "waited",
+  std::string out = fmt::format("... {} for {}", row.off.preempted ? "preempted" : "waited",
                                 duration_text(row.off.ns));
   if (row.repeat > 1) out += fmt::format(", {} times", grouped(row.repeat));
-  if (row.off.preempted) out += ", others ran";
   return out + fmt::format(", until {} before the end", duration_text(row.off.before_end_ns));
 }
 
@@ -112,24 +112,24 @@ std::string row_text(const ReportRow& row) {
 }
 
 std::string trace_line(const ReportThread& thread) {
-  if (thread.recorded == 0 && thread.missing == 0) return "  nothing was recorded of it\n";
-  std::string out = fmt::format("  its last calls: {} in ", grouped(thread.calls));
+  if (thread.recorded == 0 && thread.missing == 0) return "  no branches were recorded\n";
+  std::string out = fmt::format("  last calls: {} in ", grouped(thread.calls));
   if (thread.looked_at < thread.recorded) {
-    out += fmt::format("the last {} of {} branches recorded", grouped(thread.looked_at),
+    out += fmt::format("the last {} of {} recorded branches", grouped(thread.looked_at),
                        grouped(thread.recorded));
   } else {
-    out += fmt::format("{} branches recorded", grouped(thread.recorded));
+    out += fmt::format("{} recorded branches", grouped(thread.recorded));
   }
   if (thread.lost != 0) {
-    out += fmt::format(", {}{} older ones were not kept", thread.lost_is_exact ? "" : "at least ",
-                       grouped(thread.lost));
+    out += fmt::format("; {}{} older branches were not kept",
+                       thread.lost_is_exact ? "" : "at least ", grouped(thread.lost));
   }
   if (thread.lost_between != 0 || !thread.lost_between_is_exact) {
-    out += fmt::format(", {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
+    out += fmt::format("; {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
                        grouped(thread.lost_between));
   }
   if (thread.missing != 0) {
-    out += fmt::format(", {} are damaged or missing in the file", grouped(thread.missing));
+    out += fmt::format("; {} are damaged or missing in the file", grouped(thread.missing));
   }
   return out + "\n";
 }
@@ -137,19 +137,17 @@ std::string trace_line(const ReportThread& thread) {
 std::string times_line(const ReportThread& thread) {
   if (!thread.times) return {};
   const OffSums& times = *thread.times;
-  const auto one = [](std::uint64_t count, std::uint64_t ns, const char* what) {
-    return count == 0 ? std::string{}
-                      : fmt::format(", {} {} times, {}", what, grouped(count), duration_text(ns));
+  std::string off;
+  const auto add = [&off](const char* what, std::uint64_t count, std::uint64_t ns) {
+    if (count == 0) return;
+    off += fmt::format("{} {} {} time{} ({})", off.empty() ? "" : ",", what, grouped(count),
+                       count == 1 ? "" : "s", duration_text(ns));
   };
-  std::string out = fmt::format("  its last {}", duration_text(times.known_ns));
-  const std::string waits = one(times.waits, times.waited_ns, "waited");
-  const std::string preemptions =
-      one(times.preemptions, times.preempted_ns, "had to leave the CPU to others");
-  out += waits + preemptions + (waits.empty() && preemptions.empty() ? ", on its CPU" : "");
-  if (times.others != 0) {
-    out += fmt::format(", and {} moments off it, {}", grouped(times.others),
-                       duration_text(times.others_ns));
-  }
+  add("waited", times.waits, times.waited_ns);
+  add("preempted", times.preemptions, times.preempted_ns);
+  add("briefly off the CPU", times.others, times.others_ns);
+  if (off.empty()) off = " always on the CPU";
+  std::string out = fmt::format("  last {}:{}", duration_text(times.known_ns), off);
   if (times.lost != 0) out += fmt::format("; {} marks were lost", grouped(times.lost));
   return out + "\n";
 }
@@ -178,7 +176,7 @@ std::string thread_title(const ReportThread& thread) {
   return out + (thread.died ? " died" : "");
 }
 
-/// @param most_callers  0: all that there are.
+/// @param most_callers  0 for all.
 std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
                       std::size_t most_callers) {
   ShownRows shown = without_start_up(rows);
@@ -193,7 +191,7 @@ std::string rows_text(std::uint64_t earlier, const std::vector<ReportRow>& rows,
   return out;
 }
 
-/// "and 12 more threads that are in the same calls: 7 8 9".
+/// Returns "and 12 more threads in the same calls: 7 8 9".
 std::string others_text(const Report& report, const ThreadGroup& group) {
   const std::size_t others = group.threads.size() - 1;
   if (others == 0) return {};
@@ -205,7 +203,7 @@ std::string others_text(const Report& report, const ThreadGroup& group) {
   return out + (others > kMostIds ? " ..." : "");
 }
 
-/// A thread in a line: where it is, and the innermost calls that it is in.
+/// Describes a thread in a line: where it is, and its innermost open calls.
 std::string thread_line(const ReportThread& thread) {
   constexpr std::size_t kMostCallers = 3;
   std::string out = thread_title(thread);
@@ -231,7 +229,7 @@ std::string thread_line(const ReportThread& thread) {
   return out + "\n";
 }
 
-/// "after CALL at PLACE", and who had called that place.
+/// Returns "after CALL, called at PLACE", with the callers of that place.
 std::string failure_text(const ReportInterrupted& failure) {
   std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
                                 place_text(failure.place, failure.instruction));
@@ -286,10 +284,10 @@ std::string head(const Report& report) {
   if (!report.command.empty()) out += "command: " + printable(report.command) + "\n";
   if (!report.run.empty()) out += "a child of: " + printable(report.run) + "\n";
   for (const std::string& note : report.notes) out += "note: " + printable(note) + "\n";
-  return out + "FILE:LINE is where a call was made; > marks calls that had not returned\n";
+  return out + "FILE:LINE is the call site; > marks calls that had not returned\n";
 }
 
-/// A fence that nothing in `text` ends.
+/// Returns a code fence that nothing in `text` closes.
 std::string fence_for(const std::string& text) {
   std::size_t longest = 0;
   std::size_t run = 0;
@@ -300,7 +298,7 @@ std::string fence_for(const std::string& text) {
   return std::string(std::max<std::size_t>(3, longest + 1), '`');
 }
 
-/// Of a few threads each one alone.
+/// Groups threads if there are many; otherwise one group for each thread.
 std::vector<ThreadGroup> markdown_groups(const Report& report) {
   if (report.threads.size() > kFewThreads) return thread_groups(report);
   std::vector<ThreadGroup> out;
@@ -310,7 +308,7 @@ std::vector<ThreadGroup> markdown_groups(const Report& report) {
 
 std::string cut_lines(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
-  // The end is what matters.
+  // The end is kept, because it shows the failure.
   const std::size_t at = text.find('\n', text.size() - most);
   return "... cut ...\n" + (at == std::string::npos ? std::string{} : text.substr(at + 1));
 }

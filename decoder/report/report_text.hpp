@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A report as text, Markdown and JSON.
+/// Writes a report as text, Markdown or JSON.
 
 #include <string>
 
@@ -8,21 +8,21 @@
 
 namespace backtrail::decoder {
 
-/// For terminals and logs. Of more than a few threads those that do the same are told of once, and
-/// the rest in a line each, unless all of them are asked for.
+/// Writes the report for terminals and logs. If there are many threads, threads in the same calls
+/// are shown once, and further groups in a line each, unless `all_threads` is set.
 [[nodiscard]] std::string report_text(const Report& report, bool all_threads = false);
 
-/// A screen: how it ended, where, and the last calls of the thread that died.
+/// Writes a screenful: how the program ended, where, and the last calls of the first thread.
 [[nodiscard]] std::string report_summary(const Report& report);
 
-/// The report's signature, a line.
+/// Writes the report's signature as one line.
 [[nodiscard]] std::string report_signature(const Report& report);
 
-/// For the page of a CI job; never longer than `most` bytes, and says what it leaves out.
+/// Writes Markdown for the page of a CI job: at most `most` bytes, with a note of what is left out.
 inline constexpr std::size_t kMostMarkdown = 512U << 10U;
 [[nodiscard]] std::string report_markdown(const Report& report, std::size_t most = kMostMarkdown);
 
-/// docs/report-format.md describes it.
+/// Writes JSON as docs/report-format.md describes it.
 [[nodiscard]] std::string report_json(const Report& report);
 
 }  // namespace backtrail::decoder

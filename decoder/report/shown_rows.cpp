@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
-/// What runs a program or a thread before its own code, in glibc.
+/// Returns true for glibc functions that start a program or a thread.
 bool is_starter(const std::string& function) {
   constexpr std::array<std::string_view, 10> kNames{"_start",
                                                     "__libc_start_main",
@@ -28,13 +28,13 @@ bool is_starter(const std::string& function) {
                                                     "start_thread"};
   return std::find(kNames.begin(), kNames.end(), function) != kNames.end();
 }
-/// Some of it has no name in libraries without symbols.
+/// Returns true for places in libc without a name: stripped libraries name no start-up functions.
 bool is_nameless_of_libc(const std::string& function) {
   const bool is_libc = function.starts_with("libc.so") || function.starts_with("libc-") ||
                        function.starts_with("libpthread") || function.starts_with("ld-");
   return is_libc && function.find("+0x") != std::string::npos;
 }
-/// What start_thread calls before a thread's function.
+/// Returns true for functions that start_thread calls before a thread's own function.
 bool is_preparation(const std::string& function) {
   constexpr std::array<std::string_view, 5> kNames{"__ctype_init", "_setjmp", "__sigsetjmp",
                                                    "__sigjmp_save", "__libc_siglongjmp"};
@@ -46,10 +46,10 @@ bool is_open(const ReportRow& row) {
   return row.kind == RowKind::kCall && row.end == CallEnd::kOpen;
 }
 
-/// The rows of the start-up's functions that had not returned, and the one that they had called.
+/// The start-up functions that had not returned, and the function that they called.
 struct Begin {
   std::vector<std::size_t> starters;
-  std::size_t own = kNone;  ///< kNone: there is no start-up to leave out.
+  std::size_t own = kNone;  ///< kNone if there is no start-up to leave out.
 };
 Begin begin_of(const std::vector<ReportRow>& rows) {
   Begin out;
@@ -64,7 +64,7 @@ Begin begin_of(const std::vector<ReportRow>& rows) {
   return out;
 }
 
-/// Where the program's own rows begin: at main, which may have returned, or at the thread's
+/// Returns the first of the program's own rows: main, which may have returned, or the thread's
 /// function.
 std::size_t first_of(const std::vector<ReportRow>& rows, const Begin& begin) {
   const std::uint32_t level = rows[begin.own].level;
@@ -96,7 +96,7 @@ ShownRows without_start_up(std::vector<ReportRow> rows) {
   const std::size_t first = first_of(rows, begin);
   if (first == kNone) return {std::move(rows), 0};
   ShownRows out;
-  // Before callers that only the stack tells of stands what the program did earlier.
+  // Rows before callers from the stack are the program's earlier calls.
   const bool keeps_older = rows[begin.starters.front()].from_stack;
   const std::uint32_t level = rows[first].level;
   for (std::size_t i = 0; i < rows.size(); ++i) {

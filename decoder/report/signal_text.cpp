@@ -20,24 +20,24 @@ struct CodeWords {
 };
 
 constexpr std::array kCodes{
-    CodeWords{SIGSEGV, SEGV_MAPERR, "an access to {}, where nothing is mapped"},
-    CodeWords{SIGSEGV, SEGV_ACCERR, "an access to {} that the memory there does not allow"},
-    CodeWords{SIGSEGV, SEGV_BNDERR, "an access to {} beyond its bounds"},
-    CodeWords{SIGSEGV, SEGV_PKUERR, "an access to {} that its protection key forbids"},
-    CodeWords{SIGBUS, BUS_ADRALN, "a misaligned access to {}"},
-    CodeWords{SIGBUS, BUS_ADRERR, "an access to {}, behind the end of what is mapped there"},
-    CodeWords{SIGBUS, BUS_OBJERR, "a hardware error of the memory at {}"},
-    CodeWords{SIGFPE, FPE_INTDIV, "an integer division by zero, or one whose result is too large"},
-    CodeWords{SIGFPE, FPE_INTOVF, "an integer overflow"},
-    CodeWords{SIGFPE, FPE_FLTDIV, "a floating-point division by zero"},
-    CodeWords{SIGFPE, FPE_FLTOVF, "a floating-point overflow"},
-    CodeWords{SIGFPE, FPE_FLTUND, "a floating-point underflow"},
-    CodeWords{SIGFPE, FPE_FLTRES, "a floating-point result that is not exact"},
-    CodeWords{SIGFPE, FPE_FLTINV, "an invalid floating-point operation"},
-    CodeWords{SIGILL, ILL_ILLOPC, "an illegal instruction"},
-    CodeWords{SIGILL, ILL_ILLOPN, "an illegal instruction"},
-    CodeWords{SIGILL, ILL_PRVOPC, "a privileged instruction"},
-    CodeWords{SIGTRAP, TRAP_BRKPT, "a breakpoint instruction"},
+    CodeWords{SIGSEGV, SEGV_MAPERR, "access to unmapped memory at {}"},
+    CodeWords{SIGSEGV, SEGV_ACCERR, "access to {} not permitted by the memory's protection"},
+    CodeWords{SIGSEGV, SEGV_BNDERR, "failed bounds check for an access to {}"},
+    CodeWords{SIGSEGV, SEGV_PKUERR, "access to {} forbidden by its protection key"},
+    CodeWords{SIGBUS, BUS_ADRALN, "misaligned access to {}"},
+    CodeWords{SIGBUS, BUS_ADRERR, "access to {} beyond the end of the mapped object"},
+    CodeWords{SIGBUS, BUS_OBJERR, "hardware error in memory at {}"},
+    CodeWords{SIGFPE, FPE_INTDIV, "integer division by zero, or a quotient that is too large"},
+    CodeWords{SIGFPE, FPE_INTOVF, "integer overflow"},
+    CodeWords{SIGFPE, FPE_FLTDIV, "floating-point division by zero"},
+    CodeWords{SIGFPE, FPE_FLTOVF, "floating-point overflow"},
+    CodeWords{SIGFPE, FPE_FLTUND, "floating-point underflow"},
+    CodeWords{SIGFPE, FPE_FLTRES, "inexact floating-point result"},
+    CodeWords{SIGFPE, FPE_FLTINV, "invalid floating-point operation"},
+    CodeWords{SIGILL, ILL_ILLOPC, "illegal instruction"},
+    CodeWords{SIGILL, ILL_ILLOPN, "illegal instruction"},
+    CodeWords{SIGILL, ILL_PRVOPC, "privileged instruction"},
+    CodeWords{SIGTRAP, TRAP_BRKPT, "breakpoint instruction"},
 };
 
 std::string plain_words(int signal) {
@@ -71,11 +71,10 @@ std::string fault_words(int signal, int code, TraceeAddr address, TraceeAddr pc,
   if (words.empty()) return plain_words(signal);
   if (signal != SIGSEGV) return words;
   constexpr std::uint64_t kNear = 64U << 10U;
-  if (address == pc) return words + ": it is where execution went";
-  if (address.value() < 4096) return words + ": a null pointer, or little more";
+  if (address == pc) return words + " (execution jumped there)";
+  if (address.value() < 4096) return words + " (null pointer, or a small offset from one)";
   if (address - sp < kNear || sp - address < kNear) {
-    return words +
-           fmt::format(": it is next to the stack pointer ({}), as when the stack is full", sp);
+    return words + fmt::format(" (close to the stack pointer, {}: possible stack overflow)", sp);
   }
   return words;
 }
@@ -103,10 +102,8 @@ SignalText signal_text(int signal, std::span<const std::uint8_t> siginfo, arch::
   if (!fault) return {plain_words(signal), std::nullopt};
   if (code == SI_KERNEL) {
     if (signal != SIGSEGV) return {plain_words(signal), std::nullopt};
-    return {
-        "an access that the CPU refuses (an address that is none, or a privileged "
-        "instruction); the CPU does not say which address",
-        std::nullopt};
+    return {"invalid memory access (general protection fault; the CPU reports no address)",
+            std::nullopt};
   }
   const TraceeAddr address{wide ? load_le<std::uint64_t>(siginfo, fields)
                                 : load_le<std::uint32_t>(siginfo, fields)};

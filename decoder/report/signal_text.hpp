@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Signals in words.
+/// Describes signals in words.
 
 #include <cstdint>
 #include <optional>
@@ -13,13 +13,13 @@
 namespace backtrail::decoder {
 
 struct SignalText {
-  std::string words;                  ///< No full stop.
-  std::optional<TraceeAddr> address;  ///< What it is about.
-  bool sent = false;                  ///< By a process, perhaps its own; nothing faulted.
+  std::string words;                  ///< Without a full stop.
+  std::optional<TraceeAddr> address;  ///< The address that the signal concerns.
+  bool sent = false;  ///< Sent by a process, perhaps the program itself; no instruction faulted.
 };
 
-/// @param siginfo  The kernel's siginfo_t in the program's width; may be empty.
-/// @param pc, sp   Of the thread that got it.
+/// @param siginfo  The kernel's siginfo_t in the layout of the program's width; may be empty.
+/// @param pc, sp   Registers of the thread that got the signal.
 [[nodiscard]] SignalText signal_text(int signal, std::span<const std::uint8_t> siginfo,
                                      arch::Isa isa, TraceeAddr pc, TraceeAddr sp);
 

@@ -9,20 +9,20 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Indices of the calls that had not ended, outermost first.
+/// Returns the indices of the calls that had not ended, outermost first.
 std::vector<std::size_t> open_calls(const std::vector<Call>& calls) {
   std::vector<std::size_t> out;
   for (std::size_t i = calls.size(); i-- > 0;) {
     if (calls[i].end != CallEnd::kOpen) continue;
-    // Every one lies within the one before it.
+    // The open calls are the newest one and its callers.
     for (std::size_t at = i; at != kNoCall; at = calls[at].parent) out.push_back(at);
     break;
   }
   return {out.rbegin(), out.rend()};
 }
 
-/// The frame that a call's return address leads to, seen from the frame of the call; nothing: the
-/// next frame is another one.
+/// Returns the frame that the return address of the call at `frame` leads to; nullopt if the next
+/// frame is a different one.
 std::optional<std::size_t> caller_of(std::span<const StackFrame> frames, std::size_t frame,
                                      const CallFollower::Open& call) {
   const std::size_t next = frame + 1;
@@ -35,12 +35,12 @@ std::optional<std::size_t> caller_of(std::span<const StackFrame> frames, std::si
   return std::nullopt;
 }
 
-/// Whether an instruction that calls ends at an address.
+/// Finds out whether a call instruction ends at an address.
 class CallSites {
  public:
   explicit CallSites(InsnCache& insns) : insns_{insns} {}
   bool is_behind_call(TraceeAddr address) {
-    // Recursion has the same one again and again.
+    // Recursion repeats return addresses, so results are remembered.
     const auto [place, is_new] = known_.try_emplace(address, false);
     if (is_new) place->second = look(address);
     return place->second;
@@ -49,7 +49,8 @@ class CallSites {
  private:
   [[nodiscard]] bool look(TraceeAddr address) const {
     constexpr std::uint64_t kShortest = 2;
-    constexpr std::uint64_t kLongest = 7;  // Of prefixes that have no meaning there can be more.
+    constexpr std::uint64_t kLongest =
+        7;  // Redundant prefixes can make a call longer; those are not recognised.
     std::array<std::uint8_t, kLongest> bytes{};
     const std::size_t count = insns_.code().read_code(address - kLongest, bytes);
     for (std::uint64_t length = kShortest; count == kLongest && length <= kLongest; ++length) {
@@ -66,20 +67,21 @@ class CallSites {
   std::unordered_map<TraceeAddr, bool> known_;
 };
 
-/// The number of frames up to one that returns to where no call was made; all if there is none.
+/// Returns the number of frames before the first one whose return address follows no call; all if
+/// there is none.
 std::size_t believable_frames(std::span<const StackFrame> frames, std::size_t first,
                               InsnCache& insns) {
   CallSites sites{insns};
   for (std::size_t i = first; i < frames.size(); ++i) {
-    // A handler returns to what its starter put there.
+    // A handler returns to the restorer, which no call precedes.
     if (frames[i].is_signal_frame || !frames[i].is_return) continue;
     if (!sites.is_behind_call(frames[i].pc)) return i;
   }
   return frames.size();
 }
 
-/// The frames from `first` on as calls, outermost first. What the kernel left for a handler's
-/// return is no call.
+/// Returns the frames from `first` on as calls, outermost first. The signal frame that the kernel
+/// pushed for a handler is no call.
 std::vector<Call> calls_of(std::span<const StackFrame> frames, std::size_t first, CodeMap& code) {
   std::vector<Call> out;
   for (std::size_t i = frames.size(); i-- > first;) {
@@ -99,7 +101,7 @@ std::vector<Call> calls_of(std::span<const StackFrame> frames, std::size_t first
   return out;
 }
 
-/// Puts `outer` around what begins with the call at `root`, the last one that has no caller.
+/// Makes `outer` the callers of the last root call, at index `root`, and of everything in it.
 void put_around(std::vector<Call> outer, std::size_t root, std::vector<Call>& calls) {
   const std::size_t count = outer.size();
   const bool alone = root == calls.size();
@@ -136,7 +138,7 @@ JoinedStack join_stack(const Stack& stack, ThreadCalls& traced, InsnCache& insns
     return out;
   }
   if (open.size() == 1) {
-    // No return address will show whether the frame is this call's.
+    // A single open call has no return address to compare, so the functions are compared.
     const FunctionRef here = code.at(frames.front().place());
     const FunctionRef& last = traced.calls[open.front()].function;
     if (here.known() && last.known() && here.id != last.id) {
@@ -154,7 +156,7 @@ JoinedStack join_stack(const Stack& stack, ThreadCalls& traced, InsnCache& insns
       frame = *caller;
       continue;
     }
-    // Where unwinding knew no way on, nothing disagrees.
+    // If unwinding lacked information for the frame, there is no contradiction.
     if (frame + 1 == frames.size() && stack.end == StackEnd::kNoUnwindInfo) return out;
     out.result = JoinedStack::Result::kDisagrees;
     out.call = open[i];
@@ -164,7 +166,7 @@ JoinedStack join_stack(const Stack& stack, ThreadCalls& traced, InsnCache& insns
   }
   const bool has_root = !open.empty();
   const bool root_returns = has_root && traced.open.front().return_address != TraceeAddr{};
-  // The frame of the outermost open call itself is known by the trace.
+  // The trace already has the frame of the outermost open call.
   std::size_t first = has_root && !root_returns ? frame + 1 : frame;
   const std::size_t root = has_root ? open.front() : traced.calls.size();
   if (const std::size_t count = believable_frames(frames, frame + 1, insns);

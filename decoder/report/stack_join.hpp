@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The calls of a trace, and around them the callers that only the stack tells of: those that were
-/// running before the part of the trace that is looked at began.
+/// Adds the callers that only the stack shows to the calls of a trace: those that were running
+/// before the examined part of the trace began.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,26 +14,26 @@ namespace backtrail::decoder {
 
 struct JoinedStack {
   enum class Result : std::uint8_t {
-    kComplete,   ///< All callers are known, up to the one that has none.
-    kCut,        ///< Callers of the outermost frame are not known; Stack::end says why.
-    kDisagrees,  ///< The stack says something else than the calls; nothing was added.
-    kNoReturn,   ///< The outermost frame that is known would return to where no call was made.
+    kComplete,   ///< All callers are known, up to one that has none.
+    kCut,        ///< Callers of the outermost frame are unknown; Stack::end states why.
+    kDisagrees,  ///< The stack contradicts the calls; nothing was added.
+    kNoReturn,   ///< The return address of the outermost known frame follows no call.
   };
   Result result = Result::kComplete;
-  /// Calls from the stack: `count` of them from the one at `first` on, outermost first. The call
-  /// behind them is the outermost that the trace tells of.
+  /// Calls from the stack: `count` of them, outermost first, beginning at index `first`. The next
+  /// call is the outermost one in the trace.
   std::size_t first = 0;
   std::size_t count = 0;
-  // Of kDisagrees: a call, by its index, returns to `by_call`, but on the stack stands `by_stack`.
+  // For kDisagrees: the call at index `call` returns to `by_call`, but the stack has `by_stack`.
   std::size_t call = 0;
   TraceeAddr by_call;
-  TraceeAddr by_stack;   ///< Of kNoReturn, too.
-  TraceeAddr outermost;  ///< An address in the outermost frame that is known.
+  TraceeAddr by_stack;   ///< Set for kDisagrees and kNoReturn.
+  TraceeAddr outermost;  ///< An address in the outermost known frame.
 };
 
-/// Puts the callers that `stack` has above the outermost open call into `traced`, as calls that
-/// have not returned. Each open call's return address must stand on the stack, in order, or else
-/// nothing is put there. Callers end where a return address has no call before it.
+/// Inserts the callers that `stack` has above the outermost open call into `traced`, as calls that
+/// have not returned. Inserts nothing unless the return address of each open call is on the stack,
+/// in order. Callers end at the first return address that follows no call.
 [[nodiscard]] JoinedStack join_stack(const Stack& stack, ThreadCalls& traced, InsnCache& insns,
                                      CodeMap& code);
 

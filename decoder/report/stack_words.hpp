@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Why the callers of a thread's calls are not all known, in words.
+/// Explains why some callers of a thread's calls are unknown.
 
 #include <string>
 
@@ -10,7 +10,8 @@
 
 namespace backtrail::decoder {
 
-/// A sentence without a full stop. @param joined  Of `stack`; its result is not kComplete.
+/// Returns a sentence without a full stop.
+/// @param joined  The result of joining `stack`; not kComplete.
 [[nodiscard]] std::string stack_problem(const Stack& stack, const JoinedStack& joined,
                                         const ThreadCalls& traced, CodePlaces& places);
 

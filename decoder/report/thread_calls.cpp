@@ -10,7 +10,7 @@ namespace backtrail::decoder {
 std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid, std::uint64_t records) {
   const TraceArchive::Thread* thread = archive.find(tid);
   if (thread == nullptr || thread->blocks.empty()) return 0;
-  // Counted from the end: missing blocks stand as single gaps.
+  // Records are counted back from the end, with one gap for each run of missing blocks.
   const TraceBlock& newest = thread->blocks.back();
   std::uint64_t end = newest.first + newest.records;
   if (end < thread->end) ++end;
@@ -23,7 +23,7 @@ ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid, std::u
   CallRebuilder rebuilder{insns, code};
   std::uint64_t next = ~0ULL;
   const auto take = [&](std::span<const Record> records, std::uint64_t end) {
-    // The gap that stands for missing blocks has no number of its own.
+    // The gap for missing blocks has no number of its own.
     const bool goes_on = next + records.size() == end;
     const std::uint64_t gaps = goes_on || out.runs.empty() ? 0 : 1;
     if (!goes_on) out.runs.push_back({out.records + gaps, end - (records.size() - gaps)});
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> ThreadCalls::position_of(std::uint64_t number) cons
   for (std::size_t i = runs.size(); i-- > 0;) {
     if (number < runs[i].number) continue;
     const std::uint64_t position = runs[i].position + (number - runs[i].number) + 1;
-    // The gap before the next run belongs to neither.
+    // The gap before the next run belongs to neither run.
     const std::uint64_t end = i + 1 < runs.size() ? runs[i + 1].position - 1 : records;
     return position <= end ? std::optional{position} : std::nullopt;
   }
@@ -59,7 +59,7 @@ std::optional<std::uint64_t> ThreadCalls::position_of(std::uint64_t number) cons
 std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
                                    std::uint64_t most, TraceeAddr place) {
   std::uint64_t records = 0;
-  std::uint64_t oldest = 0;  // Records up to it, and it.
+  std::uint64_t oldest = 0;  // Number of records up to and including the oldest signal.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;
@@ -71,11 +71,11 @@ std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t ti
 }
 
 std::size_t last_handler(std::span<const Call> calls, TraceeAddr pc) {
-  // The handler that a call is, or took the place of by a jump.
+  // For each call, the handler that it is, or that it replaced by a tail call.
   std::vector<std::size_t> handlers(calls.size(), kNoCall);
   std::vector<std::size_t> newest_within(calls.size(), kNoCall);
   std::size_t newest_outside = kNoCall;
-  std::size_t returned = kNoCall;  // The newest that interrupted what is at the pc.
+  std::size_t returned = kNoCall;  // The newest handler that interrupted the instruction at the pc.
   std::uint64_t returned_at = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
@@ -92,7 +92,7 @@ std::size_t last_handler(std::span<const Call> calls, TraceeAddr pc) {
     }
     newest = i;
   }
-  // Whatever was called afterwards is what led to the end.
+  // A call made after the handler returned led to the end instead.
   const bool is_last = returned != kNoCall && calls.back().begin_position <= returned_at;
   return is_last ? returned : kNoCall;
 }
@@ -102,7 +102,7 @@ ThreadCalls calls_before(const ThreadCalls& all, std::size_t index) {
   ThreadCalls out;
   out.records = position;
   out.first = all.first;
-  // Callers come first, so who is not yet there began later.
+  // Callers precede callees, so calls after `index` began later.
   out.calls.assign(all.calls.begin(), all.calls.begin() + static_cast<std::ptrdiff_t>(index));
   for (std::size_t i = all.calls[index].parent; i != kNoCall; i = out.calls[i].parent) {
     out.calls[i].end = CallEnd::kOpen;

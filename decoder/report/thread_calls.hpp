@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The calls of one thread of a crash file, from its newest records.
+/// The calls of one thread of a crash file, rebuilt from its newest records.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,47 +18,51 @@ namespace backtrail::decoder {
 
 struct ThreadCalls {
   std::vector<Call> calls;
-  std::vector<GapMark> gaps;  ///< Without the one that a trace begins with.
+  std::vector<GapMark> gaps;  ///< Without the gap that begins every trace.
   std::uint64_t records = 0;
-  /// Number of the oldest one in the thread's whole trace, counted back from the newest.
+  /// Number of the oldest examined record in the thread's whole trace, counted back from the
+  /// newest.
   std::uint64_t first = 0;
-  std::optional<Record> last;  ///< The newest.
-  /// Of the calls that end by kOpen, in their order.
+  std::optional<Record> last;  ///< The newest record.
+  /// The calls that end with kOpen, outermost first.
   std::vector<CallFollower::Open> open;
-  /// Runs of records without a missing block, oldest first.
+  /// A run of records without a missing block. Runs are stored oldest first.
   struct Run {
-    std::uint64_t position = 0;  ///< As in Call, of its first record less one.
-    std::uint64_t number = 0;    ///< Of its first record.
+    /// Position before the run's first record, in the units of Call::begin_position.
+    std::uint64_t position = 0;
+    std::uint64_t number = 0;  ///< Number of its first record.
   };
   std::vector<Run> runs;
 
-  /// From this position on `first` + position is a record's number: no block is missing behind it.
+  /// First position from which no block is missing: from there on a record's number is `first` +
+  /// position.
   [[nodiscard]] std::uint64_t numbered_from() const {
     return runs.empty() ? 0 : runs.back().position;
   }
-  /// Where the record of that number stands, as Call's positions; nullopt: it is not among these.
+  /// Returns the position of the record with that number; nullopt if it is not among these records.
   [[nodiscard]] std::optional<std::uint64_t> position_of(std::uint64_t number) const;
 };
 
-/// From the last `most` records, or a few more, of those before the one of number `before`.
+/// Rebuilds the calls from the last `most` records, rounded up to whole blocks, before record
+/// number `before`.
 [[nodiscard]] ThreadCalls rebuild_calls(const TraceArchive& archive, std::uint32_t tid,
                                         std::uint64_t most, InsnCache& insns, CodeMap& code,
                                         std::uint64_t before = ~0ULL);
-/// Number of the oldest of so many that end the thread's trace.
+/// Returns the number of the oldest of the last `records` records of the thread.
 [[nodiscard]] std::uint64_t first_record(const TraceArchive& archive, std::uint32_t tid,
                                          std::uint64_t records);
 
-/// How many records of the last `most`, or a few more, there are from the oldest signal on; 0: no
-/// signal.
-/// @param place  Signals that interrupted this only; 0: any.
+/// Returns the number of records from the oldest signal on, among the last `most` (rounded up to
+/// whole blocks); 0 if there is no signal.
+/// @param place  Considers only signals that interrupted this instruction; 0 for all.
 [[nodiscard]] std::uint64_t records_since_signal(const TraceArchive& archive, std::uint32_t tid,
                                                  std::uint64_t most, TraceeAddr place);
 
-/// The outermost signal handler that had not returned at the end, or had just returned to `pc`,
-/// where it had come from; kNoCall: there is none.
+/// Returns the outermost signal handler that had not returned at the end, or had just returned to
+/// `pc`, the instruction that it interrupted; kNoCall if there is none.
 [[nodiscard]] std::size_t last_handler(std::span<const Call> calls, TraceeAddr pc);
 
-/// What there was when the call at `index` began.
+/// Returns the calls as they were when the call at `index` began.
 [[nodiscard]] ThreadCalls calls_before(const ThreadCalls& all, std::size_t index);
 
 }  // namespace backtrail::decoder

@@ -11,7 +11,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Times off the CPU that are worth a line.
+/// Shortest off-CPU time that gets a row, in nanoseconds.
 constexpr std::uint64_t kShortestOff = 1'000'000;
 
 void add_times(const TraceTimes& times, const ThreadCalls& traced, std::vector<ReportRow>& rows) {
@@ -20,7 +20,7 @@ void add_times(const TraceTimes& times, const ThreadCalls& traced, std::vector<R
     if (row.kind != RowKind::kCall || row.from_stack) continue;
     if (row.begin_position < traced.numbered_from()) continue;
     const TimeRange began = times.time_of(traced.first + row.begin_position);
-    // Older than what is known of times.
+    // The call began before the times that are known.
     if (began.earliest_ns <= all.since_ns) continue;
     row.began_before_end = {all.until_ns - began.latest_ns, all.until_ns - began.earliest_ns};
   }
@@ -91,16 +91,16 @@ ReportThread ThreadReporter::ended(const CoreThread& thread, std::size_t calls) 
   return out;
 }
 
-/// How many branches are looked at first, where nobody says.
+/// Returns how many branches to examine first if the options do not say.
 std::uint64_t ThreadReporter::first_look(const ReportThread& thread) {
-  // What came before the report is looked at on its own.
+  // The calls before a sanitizer's report are examined separately.
   if (is_reported(end_, thread)) return kFirstLook;
   if (may_have_failed(end_, thread)) {
     return std::min(scan_.records_since(thread.tid), kLongestLook) + kFirstLook;
   }
   if (!thread.died) return kFirstLook;
-  // A handler may have raised it again, long after what it was called for, or have returned to
-  // what faults.
+  // A handler may have raised the fatal signal long after it began, or may have returned to the
+  // faulting instruction.
   const TraceeAddr place = end_.was_sent() ? TraceeAddr{} : thread.place.address;
   const std::uint64_t since = records_since_signal(archive_, thread.tid, kLongestLook, place);
   return since == 0 ? kFirstLook : std::min(since + kFirstLook, kLongestLook);
@@ -118,7 +118,7 @@ void ThreadReporter::add_calls(const CoreThread& thread, std::size_t wanted, Rep
     std::erase_if(offs, [&](const OffMark& off) { return off.position < traced.numbered_from(); });
     std::vector<FoldedRow> rows = fold_calls(traced.calls, traced.gaps, offs);
     const std::size_t calls = count_calls(rows, traced.calls);
-    // What libraries do when a thread ends would hide what it did itself.
+    // Calls that libraries make while a thread ends would hide the thread's own.
     if (out.ended) {
       wanted = std::max(wanted, calls_with_own({traced.calls, traced.gaps, rows, offs}, symbols_,
                                                wanted, options_.calls));
@@ -136,7 +136,7 @@ void ThreadReporter::add_calls(const CoreThread& thread, std::size_t wanted, Rep
   }
 }
 
-/// What the calls, folded to `rows`, say once there are enough of them.
+/// Fills in the report once enough calls, folded to `rows`, are known.
 void ThreadReporter::add_found(const CoreThread& thread, ThreadCalls& traced,
                                std::span<const OffMark> offs, std::vector<FoldedRow> rows,
                                std::size_t wanted, ReportThread& out) {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What a report says of one thread.
+/// Builds the part of a report on one thread.
 
 #include <cstdint>
 #include <map>
@@ -23,20 +23,21 @@ namespace backtrail::decoder {
 
 class ThreadReporter {
  public:
-  /// All are borrowed.
+  /// Borrows all arguments.
   ThreadReporter(const CoreFile& core, const TraceArchive& archive, CodeReader& code,
                  Symbols& symbols, const ReportOptions& options, const EndFacts& end,
                  FailureScan& scan);
 
-  /// A thread of the core.
+  /// Reports on a thread of the core.
   ReportThread living(const CoreThread& thread);
-  /// A thread that had ended. @param calls  To be shown.
+  /// Reports on a thread that had ended.
+  /// @param calls  Number of calls to show.
   ReportThread ended(const CoreThread& thread, std::size_t calls);
 
-  /// What a thread shows of a failure that was reported on.
+  /// Returns the evidence of a failure in a thread already reported on.
   [[nodiscard]] FailureSign failure(std::uint32_t tid) const;
-  /// The functions that the first thread which was reported on is in, innermost first; where a
-  /// handler runs, those that it interrupted.
+  /// Returns the functions that the first reported thread is in, innermost first; if it is in a
+  /// handler, those of the interrupted code.
   [[nodiscard]] const std::vector<SignatureFrame>& first_functions() const {
     return first_functions_;
   }
@@ -63,7 +64,7 @@ class ThreadReporter {
   CodePlaces places_;
   InterruptionFinder interruptions_;
   std::vector<SignatureFrame> first_functions_;
-  std::map<std::uint32_t, FailureSign> failures_;  ///< By thread.
+  std::map<std::uint32_t, FailureSign> failures_;  ///< By thread id.
 };
 
 }  // namespace backtrail::decoder

@@ -25,7 +25,7 @@ Stack thread_stack(const CoreFile& core, CodeReader& code, Symbols& symbols,
   if (memory(thread.user.sp(), std::span{bytes}.first(word)) != word) return stack;
   const std::uint64_t back = load_le<std::uint64_t>(bytes, 0);
   if (back == 0 || TraceeAddr{back} != traced.open.back().return_address) return stack;
-  registers.pc() = back - 1;  // Within the call.
+  registers.pc() = back - 1;  // An address within the call instruction.
   registers.sp() += word;
   Stack rest = symbols.unwind(registers, memory);
   rest.frames.front().pc = TraceeAddr{back};

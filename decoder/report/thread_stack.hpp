@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The stack of a thread of a crash file.
+/// Unwinds the stack of a thread of a crash file.
 
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/report/thread_calls.hpp"
@@ -9,9 +9,9 @@
 
 namespace backtrail::decoder {
 
-/// The frames of a thread, from the memory in the core or, where a page is in a file only, from
-/// `code`. Where the thread went to a place that is no code, and nothing ran there, its caller is
-/// what the call has just left on the stack.
+/// Returns the frames of a thread. Memory comes from the core, or from `code` for pages that only a
+/// file has. If the thread called an address without code, the frame of its caller comes from the
+/// return address that the call pushed.
 [[nodiscard]] Stack thread_stack(const CoreFile& core, CodeReader& code, Symbols& symbols,
                                  const CoreThread& thread, const ThreadCalls& traced);
 

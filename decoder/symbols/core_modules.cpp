@@ -9,7 +9,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// 0: none.
+/// Returns an auxv entry; 0 if there is none.
 std::uint64_t auxv_value(const CoreFile& core, std::uint64_t wanted) {
   const std::size_t width = core.isa() == arch::Isa::kAmd64 ? 8 : 4;
   const std::span<const std::uint8_t> auxv = core.auxv();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The modules of a process, from its core.
+/// Finds the modules of a process in its core.
 
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace backtrail::decoder {
 
-/// Says where a file of the process lies here; nothing: nowhere.
+/// Returns the local path of a file of the process; nullopt if it is not here.
 using FindFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 [[nodiscard]] std::vector<LoadedModule> core_modules(const CoreFile& core, const FindFile& find);

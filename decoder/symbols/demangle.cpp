@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <cxxabi.h>
-// libiberty would declare the C library's basename() in its own way.
+// Otherwise libiberty declares the C library's basename() differently.
 #define HAVE_DECL_BASENAME 1  // NOLINT(cppcoreguidelines-macro-usage)
 #include <libiberty/demangle.h>
 
@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kMostMangledBytes = 64U << 10U;
 constexpr int kMostPoints = 4;
 
-/// Returns the length of a name of Rust's older mangling, without what compilers append to it; 0 if
-/// `symbol` is none. Such a name is one of C++ whose last part is a hash: "17h", 16 hexadecimal
-/// digits, "E". The parts before it may have points in them.
+/// Returns the length of a legacy Rust symbol without compiler-appended suffixes; 0 if `symbol` is
+/// not one. Such a symbol is a C++ name whose last part is a hash: "17h", 16 hexadecimal digits,
+/// "E". Earlier parts may contain dots.
 std::size_t older_rust_length(std::string_view symbol) {
   constexpr std::string_view kMark = "17h";
   constexpr std::size_t kDigits = 16;
@@ -39,8 +39,8 @@ std::size_t older_rust_length(std::string_view symbol) {
 
 struct TooLong {};
 
-/// A short symbol can stand for more text than there is memory. The demangler knows no other way
-/// to be stopped; it holds nothing.
+/// Stops the demangler, because a short symbol can expand to more text than there is memory. An
+/// exception is the only way; the demangler owns nothing at that point.
 void append_bounded(const char* bytes, std::size_t count, void* text) {
   auto& out = *static_cast<std::string*>(text);
   out.append(bytes, count);
@@ -88,8 +88,8 @@ std::string demangled(const std::string& symbol) {
                         : name.starts_with("_R") ? of_rust
                                                  : nullptr;
   if (demangle != nullptr && name.size() <= kMostMangledBytes) {
-    // What compilers append to tell parts of a function apart is no part of the mangled name. (A
-    // coroutine's frame has a point within.)
+    // Suffixes that compilers append to distinguish parts of a function are not part of the mangled
+    // name. (The name of a coroutine's frame contains a dot.)
     std::size_t dot = name.find('.');
     for (int tries = 0; tries < kMostPoints; ++tries, dot = name.find('.', dot + 1)) {
       if (const auto text = demangle(name.substr(0, dot))) {

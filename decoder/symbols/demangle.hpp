@@ -1,16 +1,15 @@
 #pragma once
 /// @file
-/// Names of functions as their source has them.
+/// Turns symbols into names as the source has them.
 
 #include <string>
 
 namespace backtrail::decoder {
 
-/// Longer names are cut: templates can make them huge.
+/// Longer names are cut; templates can make them huge.
 inline constexpr std::size_t kMaxNameBytes = 2000;
 
-/// A symbol's name without its version ("f@@V1"), demangled where it is a name of C++ or Rust;
-/// others as they are.
+/// Returns a symbol's name without its version ("f@@V1"), demangled if it is a C++ or Rust name.
 [[nodiscard]] std::string demangled(const std::string& symbol);
 
 }  // namespace backtrail::decoder

@@ -41,15 +41,15 @@ int rank_of(const GElf_Sym& symbol) {
   }
 }
 
-/// The part of lazy binding that goes on to the function it found.
+/// Returns true for the lazy-binding code that continues in the function that it found.
 bool leads_on(std::string_view name) {
   return name.starts_with("_dl_runtime_resolve");
 }
 
 using Switch = std::pair<std::string_view, StackSwitch>;
 
-/// Of a Go program: mcall() leaves a goroutine for the thread's own stack, gogo() goes on with one.
-/// Source: go/src/runtime/asm_amd64.s.
+/// Switches of Go programs: mcall() leaves a goroutine for the thread's own stack, gogo() continues
+/// one. Source: go/src/runtime/asm_amd64.s.
 constexpr auto kGoSwitches = std::to_array<Switch>({
     {"runtime.mcall", StackSwitch::kLeaves},
     {"runtime.mcall.abi0", StackSwitch::kLeaves},
@@ -57,7 +57,7 @@ constexpr auto kGoSwitches = std::to_array<Switch>({
     {"runtime.gogo.abi0", StackSwitch::kGoesOn},
     {"gogo", StackSwitch::kGoesOn},
 });
-/// Of C libraries, Boost.Context (PHP has it, too), Ruby and D.
+/// Switches of C libraries, Boost.Context (also in PHP), Ruby and D.
 constexpr auto kSwaps = std::to_array<Switch>({
     {"swapcontext", StackSwitch::kSwaps},
     {"__swapcontext", StackSwitch::kSwaps},
@@ -127,7 +127,7 @@ std::vector<std::uint64_t> unwind_starts(Elf* elf, std::uint64_t bias) {
     if (header.p_type != PT_GNU_EH_FRAME) continue;
     const Elf_Data* data = elf_getdata_rawchunk(elf, static_cast<std::int64_t>(header.p_offset),
                                                 header.p_filesz, ELF_T_BYTE);
-    // Version 1, a pointer, a 4-byte count, pairs of 4-byte offsets from the header.
+    // Layout: version 1, a pointer, a 4-byte count, pairs of 4-byte offsets from the header.
     constexpr std::size_t kTable = 12;
     constexpr std::size_t kPair = 8;
     if (data == nullptr || data->d_buf == nullptr || data->d_size < kTable) break;

@@ -1,4 +1,4 @@
-// Symbols by elfutils.
+// Implements Symbols with elfutils.
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -21,7 +21,7 @@ namespace {
 using ElfHandle = std::unique_ptr<Elf, decltype(&elf_end)>;
 using DwflHandle = std::unique_ptr<Dwfl, decltype(&dwfl_end)>;
 
-/// Texts by number; 0 is the empty one.
+/// Texts by number; number 0 is the empty text.
 class TextPool {
  public:
   TextPool() { add({}); }
@@ -39,7 +39,8 @@ class TextPool {
   std::vector<const std::string*> texts_;
 };
 
-/// Where the file's own addresses lie in the process.
+/// Returns the difference between addresses in the process and in the file; nullopt if no mapping
+/// matches.
 std::optional<std::uint64_t> bias_of(Elf* elf, const LoadedModule& module) {
   GElf_Ehdr header{};
   if (gelf_getehdr(elf, &header) == nullptr) return std::nullopt;
@@ -70,7 +71,7 @@ std::optional<std::uint64_t> bias_of_file(const LoadedModule& module) {
   return elf ? bias_of(elf.get(), module) : std::nullopt;
 }
 
-/// A module and what has been read of it.
+/// A module and what has been read from it.
 struct Module {
   LoadedModule loaded;
   bool opened = false;
@@ -78,18 +79,18 @@ struct Module {
   ElfHandle image{nullptr, &elf_end};
   std::optional<FunctionTable> functions;
   std::uint32_t first_id = 0;
-  std::vector<std::string> names;  ///< Demangled, as far as asked for.
+  std::vector<std::string> names;  ///< Demangled names by index; empty until asked for.
   std::unique_ptr<LineTable> lines;
 };
 
-/// libdwfl has the ELF of a module in memory from here; of others it knows the file already.
+/// Gives libdwfl the in-memory ELF of a module. Other modules have a file.
 int find_image(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
                char** file_name, Elf** elf) {
   auto* owner = static_cast<Module*>(*user);
   if (owner == nullptr || !owner->image) {
     return dwfl_build_id_find_elf(module, user, name, base, file_name, elf);
   }
-  *elf = owner->image.release();  // libdwfl ends it.
+  *elf = owner->image.release();  // libdwfl frees it.
   return -1;
 }
 
@@ -196,10 +197,10 @@ class ElfSymbols final : public Symbols {
   char* debug_path_pointer_ = nullptr;
   Dwfl_Callbacks callbacks_{};
   std::vector<std::unique_ptr<Module>> modules_;
-  Module made_;                          ///< Code that the program has made.
-  DwflHandle dwfl_{nullptr, &dwfl_end};  ///< Ends before what it points into.
-  std::vector<Place> places_;            ///< By address.
-  std::vector<Module*> by_id_;           ///< In the order of their first ids.
+  Module made_;                          ///< Code that the program generated at run time.
+  DwflHandle dwfl_{nullptr, &dwfl_end};  ///< Destroyed before the modules that it points into.
+  std::vector<Place> places_;            ///< Sorted by address.
+  std::vector<Module*> by_id_;           ///< Sorted by first id.
   std::uint32_t next_id_ = 1;
   std::vector<Cached> cache_ = std::vector<Cached>(std::size_t{1} << kCacheBits);
   TextPool texts_;
@@ -307,7 +308,8 @@ const std::vector<CodeFrame>& ElfSymbols::frames_at(TraceeAddr address) {
   const Place* mapped = place_at(address);
   if (mapped == nullptr || mapped->module->dwfl == nullptr) return frames;
   for (const LineTable::Inlined& inlined : lines_of(*mapped->module).inlined_at(address.value())) {
-    // Outermost first: each one takes the line, and leaves where it was inlined.
+    // Outermost first: each inlined function takes the current line, and its call site becomes the
+    // next.
     CodeFrame inner{texts_.add(demangled(inlined.name)), frames.front().line, true};
     frames.front().line = source_line(inlined.call);
     frames.insert(frames.begin(), inner);

@@ -11,7 +11,7 @@ std::size_t underscores(const std::string& name) {
   return std::min(name.find_first_not_of('_'), name.size());
 }
 
-/// Of two symbols at one address, which one people know.
+/// Orders symbols by address, and those at one address by how well people know the name.
 bool better(const CodeSymbol& a, const CodeSymbol& b) {
   const auto key = [](const CodeSymbol& symbol) {
     return std::tuple{symbol.size == 0, -symbol.rank, underscores(symbol.name), symbol.name.size()};
@@ -24,7 +24,7 @@ bool in_order(const FunctionTable::Entry& a, const FunctionTable::Entry& b) {
   return a.start < b.start;
 }
 
-/// "f" of "f.cold" and "f.cold.3"; else empty.
+/// Returns "f" for "f.cold" and "f.cold.3"; else an empty string.
 std::string part_of(const std::string& name) {
   const std::size_t at = name.find(".cold");
   if (at == std::string::npos || at == 0) return {};
@@ -43,7 +43,7 @@ FunctionTable::FunctionTable(std::vector<CodeSymbol> symbols, std::vector<std::u
   find_owners();
 }
 
-/// 0: no code there.
+/// Returns the end of the code range at `address`; 0 if there is none.
 std::uint64_t FunctionTable::code_end(std::uint64_t address) const {
   const auto after =
       std::upper_bound(code_.begin(), code_.end(), address,
@@ -58,7 +58,7 @@ void FunctionTable::add_symbols(std::vector<CodeSymbol> symbols) {
   std::uint64_t covered = 0;
   for (CodeSymbol& symbol : symbols) {
     if (!entries_.empty() && entries_.back().start == symbol.start) continue;
-    // Labels within a function are none.
+    // A label within a function is not a function.
     if (symbol.size == 0 && symbol.start < covered) continue;
     if (!entries_.empty()) entries_.back().end = std::min(entries_.back().end, symbol.start);
     const std::uint64_t end = code_end(symbol.start);
@@ -106,7 +106,7 @@ void FunctionTable::find_owners() {
     const std::string whole = part_of(entry.name);
     if (whole.empty()) continue;
     const auto found = by_name.find(whole);
-    // Of several static functions of one name nobody knows which.
+    // If several static functions share the name, the owner is unknown.
     if (found != by_name.end() && found->second.size() == 1) entry.owner = found->second.front();
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Which function of a module an address belongs to: a sorted table made of its symbols.
+/// A sorted table of a module's functions by address.
 
 #include <cstdint>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace backtrail::decoder {
 
-/// A symbol of code. Addresses are the module's own.
+/// A symbol of code, at an address of the module.
 struct CodeSymbol {
   std::uint64_t start = 0;
-  std::uint64_t size = 0;  ///< 0: up to the next one.
+  std::uint64_t size = 0;  ///< 0 if it extends to the next symbol.
   std::string name;
-  int rank = 0;  ///< Of several at one address the highest gives the name.
+  int rank = 0;  ///< The highest rank at an address gives the name.
   bool stub = false;
   StackSwitch stack_switch = StackSwitch::kNone;
 };
@@ -30,18 +30,19 @@ class FunctionTable {
   struct Entry {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    std::string name;  ///< Empty: only the bounds are known.
+    std::string name;  ///< Empty if only the bounds are known.
     bool stub = false;
     StackSwitch stack_switch = StackSwitch::kNone;
-    std::uint32_t owner = 0;  ///< The entry that this is a part of; its own index if of none.
+    std::uint32_t owner = 0;  ///< The entry that this is a part of; otherwise its own index.
   };
 
   FunctionTable() = default;
-  /// @param starts  Where functions begin that may have no symbol (from unwind tables).
-  /// @param code    Executable ranges; symbols elsewhere are no functions.
+  /// @param starts  Function starts that may lack a symbol (from unwind tables).
+  /// @param code    Executable ranges; symbols outside are ignored.
   FunctionTable(std::vector<CodeSymbol> symbols, std::vector<std::uint64_t> starts,
                 std::vector<CodeRange> code);
 
+  /// Returns the function at `address`; null if there is none.
   [[nodiscard]] const Entry* find(std::uint64_t address) const;
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 

@@ -28,13 +28,13 @@ std::optional<T> read(Bytes bytes, std::uint64_t at) {
   return load_le<T>(bytes, at);
 }
 
-/// What the header tells: words of 8 bytes, from offset 8 on.
+/// Header fields: 8-byte words from offset 8 on.
 struct Header {
   std::uint64_t count = 0;
-  std::uint64_t text = 0;       ///< What entries count from.
-  std::uint64_t names = 0;      ///< Offset of the table of names,
-  std::uint64_t functions = 0;  ///< and of that of functions.
-  std::size_t field_bytes = 0;  ///< Of an entry's two fields each.
+  std::uint64_t text = 0;       ///< Base of function addresses.
+  std::uint64_t names = 0;      ///< Offset of the name table.
+  std::uint64_t functions = 0;  ///< Offset of the function table.
+  std::size_t field_bytes = 0;  ///< Size of each of an entry's two fields.
 };
 
 std::optional<Header> read_header(Bytes table, std::uint64_t text) {
@@ -50,7 +50,7 @@ std::optional<Header> read_header(Bytes table, std::uint64_t text) {
     header.functions = word(6);
     header.field_bytes = sizeof(std::uint64_t);
   } else if (*magic == kMagic118 || *magic == kMagic120) {
-    // Position-independent programs have it filled in when they are loaded.
+    // Filled in at load time in position-independent programs.
     header.text = word(2) != 0 ? word(2) : text;
     header.names = word(3);
     header.functions = word(7);
@@ -83,9 +83,9 @@ std::vector<CodeSymbol> go_functions(Bytes table, std::uint64_t text) {
     const std::uint64_t at = header->functions + i * entry_bytes;
     const auto begin = field(at);
     const auto facts = field(at + header->field_bytes);
-    const auto end = field(at + entry_bytes);  // The next one's, or of all.
+    const auto end = field(at + entry_bytes);  // Start of the next entry, or the end of the table.
     if (!begin || !facts || !end || *end <= *begin || *facts >= table.size()) break;
-    // A function's facts begin with its entry, of a field's size; its name is next.
+    // A function's data begins with its entry, one field wide; the name offset follows.
     const auto name = read<std::uint32_t>(table, header->functions + *facts + header->field_bytes);
     if (!name) break;
     CodeSymbol symbol;
@@ -108,7 +108,7 @@ std::vector<CodeSymbol> go_functions_of(Elf* elf, std::uint64_t bias) {
     const char* name = elf_strptr(elf, names, header.sh_name);
     if (name == nullptr) continue;
     if (std::string_view{name} == ".text") text = header.sh_addr;
-    // Position-independent programs have it as .data.rel.ro.gopclntab.
+    // Position-independent programs name it .data.rel.ro.gopclntab.
     if (std::string_view{name}.ends_with(".gopclntab")) data = elf_rawdata(section, nullptr);
   }
   if (data == nullptr || data->d_buf == nullptr) return {};

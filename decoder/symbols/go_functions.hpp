@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Go's own table of functions (.gopclntab), which programs have that were linked without symbols:
-/// those that `go test` runs.
+/// Reads Go's own function table (.gopclntab), which is also in programs linked without symbols,
+/// such as those of `go test`.
 
 #include <cstdint>
 #include <span>
@@ -13,14 +13,15 @@ struct Elf;
 
 namespace backtrail::decoder {
 
+/// Returns functions at the file's own addresses. Reads tables of Go 1.16 and later in 64-bit
+/// programs; stops at the first invalid entry. Source: go/src/debug/gosym/pclntab.go,
+/// runtime/symtab.go.
 /// @param table  The section's bytes.
-/// @param text   Where code begins, for tables that do not tell.
-/// Addresses are the file's own. Tables of Go 1.16 and later, of 64-bit programs; a damaged one
-/// ends where it stops making sense. Source: go/src/debug/gosym/pclntab.go, runtime/symtab.go.
+/// @param text   Start of the code, for tables that do not state it.
 [[nodiscard]] std::vector<CodeSymbol> go_functions(std::span<const std::uint8_t> table,
                                                    std::uint64_t text);
 
-/// The same, of a file; addresses moved by `bias`. Empty where there is no such table.
+/// Reads the table of a file; shifts addresses by `bias`. Empty if there is no table.
 [[nodiscard]] std::vector<CodeSymbol> go_functions_of(Elf* elf, std::uint64_t bias);
 
 }  // namespace backtrail::decoder

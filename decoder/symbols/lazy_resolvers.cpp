@@ -1,4 +1,4 @@
-// The dynamic linker's way to a function at its first call, where its debug file is not there.
+// Recognises the dynamic linker's lazy-binding code if its debug file is missing.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -13,7 +13,7 @@ namespace {
 
 using CodeView = std::span<const std::uint8_t>;
 
-/// How glibc's _dl_runtime_resolve begins and ends on each architecture
+/// The first and last instructions of glibc's _dl_runtime_resolve on an architecture
 /// (sysdeps/x86_64/dl-trampoline.h, sysdeps/i386/dl-trampoline.S).
 struct Shape {
   std::array<std::uint8_t, 7> begin;
@@ -27,7 +27,7 @@ constexpr Shape kI386{{0x50, 0x51, 0x52}, {0xc2, 0x0c, 0x00}, 3};
 
 constexpr std::size_t kMostBytes = 512;
 
-/// The code from `address` on, as far as its section goes; addresses are the file's own.
+/// Returns the code from `address` (in the file) to the end of its section.
 CodeView code_at(Elf* elf, std::uint64_t address) {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header{};
@@ -59,7 +59,7 @@ std::vector<CodeSymbol> lazy_resolvers(Elf* elf, std::uint64_t bias,
                                        const std::vector<CodeSymbol>& symbols,
                                        const std::vector<std::uint64_t>& starts) {
   std::vector<CodeSymbol> out;
-  // Every dynamic linker of glibc exports it; i386's with one more underscore, too.
+  // Every dynamic linker of glibc exports this; i386's also with one more underscore.
   const bool is_linker = std::any_of(symbols.begin(), symbols.end(), [](const CodeSymbol& symbol) {
     return symbol.name.starts_with("__tls_get_addr");
   });

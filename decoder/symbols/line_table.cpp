@@ -11,10 +11,10 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Hostile files nest deeper than any compiler.
+/// Limits nesting, because hostile files nest deeper than any compiler does.
 constexpr int kMostNesting = 64;
 
-/// A part of a unit or function.
+/// An address range of a unit or function.
 struct Range {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
@@ -41,7 +41,7 @@ void add_ranges(Dwarf_Die* die, std::size_t index, std::vector<Range>& out) {
   Dwarf_Addr end = 0;
   std::ptrdiff_t at = 0;
   for (int i = 0; i < kMost && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0; ++i) {
-    // The linker moves what it dropped to 0.
+    // The linker places discarded code at 0.
     if (start != 0 && start < end) out.push_back({start, end, index});
   }
 }
@@ -104,7 +104,8 @@ LineTable::Place call_place(Dwarf_Die* unit, Dwarf_Die* die) {
   return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<std::uint32_t>(line)};
 }
 
-/// The innermost child that holds `address` and may hold inlined functions.
+/// Replaces `die` by its child that contains `address` and may contain inlined functions. Returns
+/// false if there is none.
 bool descend(Dwarf_Die& die, std::uint64_t address) {
   Dwarf_Die child{};
   if (dwarf_child(&die, &child) != 0) return false;
@@ -151,7 +152,7 @@ LineTable::LineTable(Dwfl_Module* module) : tables_{new Tables} {
   for (Dwarf_Die* die = nullptr; (die = dwfl_module_nextcu(module, die, &bias)) != nullptr;) {
     Unit unit;
     unit.die = *die;
-    // A unit in a file of its own (split DWARF) is found by its skeleton.
+    // A unit in a separate file (split DWARF) is found by its skeleton.
     Dwarf_Die split{};
     std::uint8_t kind = 0;
     if (dwarf_cu_info(die->cu, nullptr, &kind, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A module's DWARF: lines, and functions that were inlined.
+/// A module's DWARF: lines and inlined functions.
 
 #include <cstdint>
 #include <string>
@@ -10,29 +10,29 @@ struct Dwfl_Module;
 
 namespace backtrail::decoder {
 
-/// Looks compilation units and functions up in sorted tables of its own, so that programs without
+/// Looks up units and functions in sorted tables of its own, so that programs without
 /// .debug_aranges have lines too.
 class LineTable {
  public:
-  /// The module is borrowed. Without debug information nothing is ever found.
+  /// Borrows the module. Without debug information every lookup is empty.
   explicit LineTable(Dwfl_Module* module);
   ~LineTable();
   LineTable(const LineTable&) = delete;
   LineTable& operator=(const LineTable&) = delete;
 
   struct Place {
-    const char* file = nullptr;  ///< nullptr: not known.
+    const char* file = nullptr;  ///< Null if unknown.
     std::uint32_t line = 0;
   };
   [[nodiscard]] Place line_at(std::uint64_t address);
 
   struct Inlined {
-    std::string name;  ///< Mangled where it has such a name.
-    Place call;        ///< Where it was inlined.
+    std::string name;  ///< Mangled if the function has a mangled name.
+    Place call;        ///< Call site of the inlined function.
   };
-  /// What was inlined at `address`, outermost first.
+  /// Returns the functions inlined at `address`, outermost first.
   [[nodiscard]] std::vector<Inlined> inlined_at(std::uint64_t address);
-  /// The name that DWARF has for the function there; empty: none.
+  /// Returns DWARF's name of the function; empty if there is none.
   [[nodiscard]] std::string function_at(std::uint64_t address);
 
  private:

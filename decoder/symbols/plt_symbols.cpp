@@ -1,4 +1,4 @@
-// Procedure linkage tables have no symbols; their relocations tell where they lead.
+// Names PLT entries, which have no symbols, by their relocations.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// A slot of the global offset table and the function that it is filled with.
+/// Slots of the global offset table, with the function that fills each.
 using Slots = std::map<std::uint64_t, std::string>;
 
 struct Relocation {
@@ -89,7 +89,7 @@ class SlotReader {
   Slots slots_;
 };
 
-/// The address of .got.plt, which i386 programs reach their slots from.
+/// Returns the address of .got.plt, or else .got, which i386 PLT entries use as their base.
 std::uint64_t offset_table(Elf* elf) {
   std::size_t names = 0;
   if (elf_getshdrstrndx(elf, &names) != 0) return 0;
@@ -106,10 +106,10 @@ std::uint64_t offset_table(Elf* elf) {
   return found;
 }
 
-/// The slot through which the entry at `address` jumps; 0: it does not.
+/// Returns the slot through which the entry at `address` jumps; 0 if it does not jump through one.
 std::uint64_t slot_of(std::span<const std::uint8_t> entry, std::uint64_t address, bool wide,
                       std::uint64_t offsets) {
-  constexpr std::size_t kJump = 6;  // FF /4, with a 4-byte displacement.
+  constexpr std::size_t kJump = 6;  // FF /4 with a 4-byte displacement.
   for (std::size_t i = 0; i + kJump <= entry.size(); ++i) {
     if (entry[i] != 0xff || (entry[i + 1] != 0x25 && entry[i + 1] != 0xa3)) continue;
     const auto displacement = static_cast<std::uint64_t>(

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A thread's stack as unwind tables tell of it.
+/// A thread's stack, as found by unwind tables.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +14,20 @@ namespace backtrail::decoder {
 
 struct StackFrame {
   TraceeAddr pc;
-  bool is_return = false;        ///< `pc` is where a call returns to; else an instruction to run.
-  bool is_signal_frame = false;  ///< A handler returns to it; a signal interrupted the next frame.
+  bool is_return = false;  ///< `pc` is a return address; otherwise the next instruction to run.
+  /// A handler returns to this frame; a signal interrupted the next one.
+  bool is_signal_frame = false;
 
-  /// An address within the instruction that the frame is at.
+  /// Returns an address within the frame's current instruction.
   [[nodiscard]] TraceeAddr place() const { return is_return ? pc - 1 : pc; }
 };
 
 enum class StackEnd : std::uint8_t {
   kOutermost,     ///< The last frame has no caller.
-  kNoUnwindInfo,  ///< Nothing is known of the code that the last frame is in.
-  kUnreadable,    ///< Where the last frame returns to cannot be read, or is 0.
-  kDamaged,       ///< The last frame's caller would lie below it.
-  kTooDeep,       ///< There are more than kMostStackFrames.
+  kNoUnwindInfo,  ///< The code of the last frame has no unwind information.
+  kUnreadable,    ///< The last frame's return address is unreadable or 0.
+  kDamaged,       ///< The last frame's caller would lie below it on the stack.
+  kTooDeep,       ///< There are more frames than kMostStackFrames.
 };
 
 inline constexpr std::size_t kMostStackFrames = 1U << 18U;
@@ -36,7 +37,7 @@ struct Stack {
   StackEnd end = StackEnd::kNoUnwindInfo;
 };
 
-/// Copies memory of the process from an address on; returns how many bytes could be read.
+/// Copies memory of the process from an address on. Returns the number of bytes read.
 using ReadMemory = std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)>;
 
 }  // namespace backtrail::decoder

@@ -13,7 +13,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// libdwfl knows threads by number; here there is one at a time.
+/// Thread id for libdwfl; there is one thread at a time.
 constexpr pid_t kThread = 1;
 
 struct FreeFrame {
@@ -21,7 +21,7 @@ struct FreeFrame {
 };
 using FrameHandle = std::unique_ptr<Dwarf_Frame, FreeFrame>;
 
-/// The rules for `address`; null: there are none.
+/// Returns the unwind rules for `address`; null if there are none.
 FrameHandle rules_at(Dwfl* dwfl, Dwarf_Addr address) {
   Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
   if (module == nullptr) return nullptr;
@@ -36,13 +36,13 @@ FrameHandle rules_at(Dwfl* dwfl, Dwarf_Addr address) {
   return nullptr;
 }
 
-/// Goes from frame to frame, and decides at each one whether its caller can be known: libdwfl
-/// would try frame pointers where there are no rules, and guess.
+/// Walks the frames and decides at each one whether its caller is known. libdwfl alone would guess
+/// by frame pointers where rules are missing.
 class Walk {
  public:
   Walk(Dwfl* dwfl, const ReadMemory& memory) : dwfl_{dwfl}, memory_{memory} {}
 
-  /// Adds frames from that with these registers on.
+  /// Appends frames, beginning with the one that has `registers`.
   void go(const arch::x86::DwarfRegisters& registers, Stack& out) {
     registers_ = &registers;
     out_ = &out;
@@ -57,7 +57,7 @@ class Walk {
         .thread_detach = nullptr,
     };
     out.end = StackEnd::kNoUnwindInfo;
-    // Once for all walks: the state's owner is asked for anew with each of them.
+    // Attached once: the callbacks find the current walk themselves.
     if (dwfl_pid(dwfl_) == -1 &&
         !dwfl_attach_state(dwfl_, nullptr, kThread, &kCallbacks, nullptr)) {
       return;
@@ -67,11 +67,11 @@ class Walk {
     current() = nullptr;
   }
 
-  /// The stack pointer of the frame that has no unwind information.
+  /// The stack pointer of the frame without unwind information; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint64_t> stopped_at() const { return stopped_at_; }
 
  private:
-  /// libdwfl keeps one argument for as long as it lives; walks are shorter.
+  /// The walk in progress. libdwfl keeps one argument for its lifetime, which is longer.
   static Walk*& current() {
     thread_local Walk* walk = nullptr;
     return walk;
@@ -131,7 +131,7 @@ class Walk {
     return judge(out_->frames.back(), sp);
   }
 
-  /// What the rules for a frame say of its caller.
+  /// Checks what the rules for a frame say about its caller.
   int judge(StackFrame& frame, Dwarf_Word sp) {
     const FrameHandle rules = rules_at(dwfl_, frame.place().value());
     if (!rules) {
@@ -149,7 +149,7 @@ class Walk {
       out_->end = StackEnd::kNoUnwindInfo;
       return DWARF_CB_ABORT;
     }
-    // Until the next frame shows.
+    // Holds until the next frame is found.
     const bool has_none = count == 0 && ops == room.data();
     out_->end = has_none ? StackEnd::kOutermost : StackEnd::kUnreadable;
     return has_none ? DWARF_CB_ABORT : DWARF_CB_OK;
@@ -174,7 +174,7 @@ Stack unwind_stack(Dwfl* dwfl, const arch::x86::DwarfRegisters& registers,
   for (;;) {
     walk.go(from, out);
     if (!walk.stopped_at() || out.frames.empty()) break;
-    // The way back from a signal handler, perhaps, in code without unwind information.
+    // Code without unwind information may be a signal handler's return.
     StackFrame& last = out.frames.back();
     std::array<std::uint8_t, 16> code{};
     std::array<std::uint8_t, arch::x86::kSignalContextBytes> frame{};

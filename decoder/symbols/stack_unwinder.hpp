@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Unwinds stacks by call frame information (.eh_frame, .debug_frame), and by nothing else: where
-/// there is none the stack ends, and says so.
+/// Unwinds stacks by call frame information (.eh_frame, .debug_frame) only. Without it the stack
+/// ends there, with the reason in Stack::end.
 
 #include "arch/x86/dwarf_registers.hpp"
 #include "decoder/symbols/stack.hpp"
@@ -10,8 +10,8 @@ struct Dwfl;
 
 namespace backtrail::decoder {
 
-/// @param dwfl       With the modules that the thread runs in. Only one user of it may unwind.
-/// @param registers  Of the innermost frame.
+/// @param dwfl       Has the modules that the thread runs in; must not be attached to other state.
+/// @param registers  Registers of the innermost frame.
 [[nodiscard]] Stack unwind_stack(Dwfl* dwfl, const arch::x86::DwarfRegisters& registers,
                                  const ReadMemory& memory);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// From addresses of a process to names and lines.
+/// Maps addresses of a process to names and lines.
 
 #include <cstdint>
 #include <memory>
@@ -14,20 +14,20 @@
 
 namespace backtrail::decoder {
 
-/// A file that the process had mapped, or code without a file (the vdso).
+/// A mapped file, or code without a file (the vdso).
 struct LoadedModule {
   struct Piece {
     TraceeAddr start;
     TraceeAddr end;
     std::uint64_t file_offset = 0;
   };
-  std::string path;                 ///< Its name in the process.
-  std::string found;                ///< Where it lies here; empty: it does not.
-  std::vector<std::uint8_t> image;  ///< Instead of `found`.
+  std::string path;                 ///< Path in the process.
+  std::string found;                ///< Local path; empty if not found.
+  std::vector<std::uint8_t> image;  ///< Contents, used instead of `found`.
   std::vector<Piece> pieces;
 };
 
-/// A place in source; ids are Symbols' own. 0 = not known.
+/// A place in source; file is a text id of Symbols. 0 if unknown.
 struct SourceLine {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
@@ -35,39 +35,39 @@ struct SourceLine {
   bool operator==(const SourceLine&) const = default;
 };
 
-/// A function that an address lies in.
+/// A function that contains an address.
 struct CodeFrame {
-  std::uint32_t name = 0;  ///< A text id; 0: nobody knows.
-  SourceLine line;         ///< Where in it: the address itself, or what it has inlined there.
-  bool inlined = false;    ///< Into the next one.
+  std::uint32_t name = 0;  ///< A text id; 0 if unknown.
+  SourceLine line;         ///< The line of the address, or of the inlined call that leads to it.
+  bool inlined = false;    ///< Inlined into the next frame.
 };
 
 class Symbols : public CodeMap {
  public:
-  /// What FunctionRef::id stands for, demangled; "lib.so+0x123" where only bounds are known.
+  /// Returns the name for FunctionRef::id, demangled; "lib.so+0x123" if only the bounds are known.
   [[nodiscard]] virtual const std::string& function_name(std::uint32_t id) = 0;
-  /// Of the instruction at `address`.
+  /// Returns the line of the instruction at `address`.
   [[nodiscard]] virtual SourceLine line_at(TraceeAddr address) = 0;
-  /// Innermost first; the last one is not inlined. At least one.
+  /// Returns the frames at `address`, at least one, innermost first. The last one is not inlined.
   [[nodiscard]] virtual const std::vector<CodeFrame>& frames_at(TraceeAddr address) = 0;
-  /// A name or file by its id; empty for 0.
+  /// Returns the name or file for a text id; empty for 0.
   [[nodiscard]] virtual const std::string& text(std::uint32_t id) const = 0;
-  /// "lib.so+0x123", the place in the file; empty where no file is mapped.
+  /// Returns the place in the mapped file, "lib.so+0x123"; empty if no file is mapped.
   [[nodiscard]] virtual std::string module_place(TraceeAddr address) const = 0;
-  /// The frames of a thread with these registers, by the unwind tables of the files that are found.
+  /// Unwinds a thread with these registers, using the unwind tables of the files found.
   [[nodiscard]] virtual Stack unwind(const arch::x86::DwarfRegisters& registers,
                                      const ReadMemory& memory) = 0;
 };
 
 struct SymbolsOptions {
-  /// Folders below which debug files are looked for first, as below /.
+  /// Folders that are searched for debug files before /.
   std::vector<std::string> roots;
-  /// Of code in no file, or in one that has no symbol there.
+  /// Names of code outside of files, or where the file has no symbol.
   std::vector<CodeName> made;
 };
 
-/// Symbols from ELF and DWARF by elfutils: symbol tables, separate debug files by build-id, and
-/// from servers where DEBUGINFOD_URLS names some. Each module is read when first asked about.
+/// Reads symbols from ELF and DWARF with elfutils: symbol tables and separate debug files by build
+/// id, from servers too if DEBUGINFOD_URLS names some. Modules are read on first use.
 [[nodiscard]] std::unique_ptr<Symbols> make_elf_symbols(std::vector<LoadedModule> modules,
                                                         const SymbolsOptions& options = {});
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Following straight-line code between two branch records.
+/// Follows straight-line code between two branch records.
 
 #include <cstdint>
 
@@ -8,36 +8,35 @@
 
 namespace backtrail::decoder {
 
-/// Longest block that is walked, in bytes. Compilers stay far below; a bound keeps wrong records
-/// from walking through all of memory.
+/// Longest block that is walked, in bytes. Compiled code stays far below. The bound keeps a wrong
+/// record from causing a walk through all of memory.
 inline constexpr std::uint64_t kMaxBlockBytes = std::uint64_t{1} << 20;
 
 enum class WalkEnd : std::uint8_t {
-  kReached,      ///< `stop` is an instruction boundary that straight-line execution arrives at.
-  kUndecodable,  ///< Code on the way is unreadable or no instruction.
-  kDiverged,     ///< Execution from `begin` cannot arrive at `stop` without a branch.
+  kReached,      ///< `stop` is an instruction boundary that straight-line execution reaches.
+  kUndecodable,  ///< Code before `stop` is unreadable or invalid.
+  kDiverged,     ///< Execution from `begin` cannot reach `stop` without a branch.
 };
 
-/// How a walk went.
+/// The result of a walk.
 struct Walk {
   WalkEnd end = WalkEnd::kDiverged;
-  TraceeAddr at;    ///< Where the walk ended: `stop`, or the instruction that stopped it.
-  TraceeAddr last;  ///< The last instruction walked over. Valid when instructions != 0.
-  std::uint32_t instructions = 0;  ///< How many were walked over.
+  TraceeAddr at;    ///< Where the walk ended: `stop`, or the instruction that ended it.
+  TraceeAddr last;  ///< The last instruction passed; valid if instructions != 0.
+  std::uint32_t instructions = 0;  ///< Number of instructions passed.
 
   [[nodiscard]] bool reached() const { return end == WalkEnd::kReached; }
 };
 
-/// Whether execution can go on behind an instruction of this kind without leaving a record.
+/// Returns true if execution can continue after an instruction of this kind without a record.
 [[nodiscard]] constexpr bool falls_through(arch::InsnKind kind) {
   using enum arch::InsnKind;
   return kind == kOther || kind == kConditionalJump || kind == kSystemCall || kind == kFarTransfer;
 }
 
-/// Walks the instructions from `begin` up to `stop`, `stop` itself excluded, and calls
-/// `visit(pc, facts)` for each. Conditional jumps on the way were not taken; system calls and far
-/// transfers came back behind themselves. Always ends: each step goes forward, at most
-/// kMaxBlockBytes.
+/// Walks the instructions in [begin, stop) and calls `visit(pc, facts)` for each. Conditional jumps
+/// count as not taken; system calls and far transfers as returning to the next instruction. The
+/// walk is bounded by kMaxBlockBytes.
 template <typename Visit>
 Walk walk_block(InsnCache& insns, TraceeAddr begin, TraceeAddr stop, Visit&& visit) {
   Walk walk{WalkEnd::kDiverged, begin, begin, 0};

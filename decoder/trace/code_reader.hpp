@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// How decoders see the traced program's code, alive or recorded.
+/// Gives decoders access to the program's code, live or recorded.
 
 #include <cstdint>
 #include <span>
@@ -14,8 +14,8 @@ class CodeReader {
  public:
   virtual ~CodeReader() = default;
   [[nodiscard]] virtual arch::Isa isa() const = 0;
-  /// Copies code as the program wrote it (no breakpoints of a debugger in it) to `out`. Returns how
-  /// many bytes from `address` on could be read; fewer than asked where memory ends.
+  /// Copies code as the program wrote it, without a debugger's breakpoints, to `out`. Returns the
+  /// number of bytes read from `address` on; fewer than out.size() where readable memory ends.
   virtual std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) = 0;
 };
 

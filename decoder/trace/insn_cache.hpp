@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Instruction facts by address, for one address space.
+/// Caches decoded instructions of one address space.
 
 #include <optional>
 #include <unordered_map>
@@ -10,20 +10,20 @@
 
 namespace backtrail::decoder {
 
-/// Decodes each instruction once. The owner says when code has changed.
+/// Decodes each instruction once. The owner reports code changes.
 class InsnCache {
  public:
-  /// `code` is borrowed and must outlive the cache.
+  /// Borrows `code`, which must outlive the cache.
   explicit InsnCache(CodeReader& code) : code_{code} {}
 
-  /// Facts of the instruction at `pc`; length 0 where there is none or it cannot be read (that is
-  /// not remembered: memory may be mapped later).
+  /// Returns the facts of the instruction at `pc`; length 0 if there is none or it is unreadable.
+  /// Failures are not cached, because memory may be mapped later.
   const arch::InsnFacts& at(TraceeAddr pc);
 
-  /// Code in [begin, end) may have changed. Bumps generation().
+  /// Reports that code in [begin, end) may have changed. Increases generation().
   void invalidate(TraceeAddr begin, TraceeAddr end);
   void invalidate_all();
-  /// Changes whenever facts handed out before may be stale; for caches built on this one.
+  /// Changes whenever facts returned earlier may be stale. For caches built on this one.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   [[nodiscard]] CodeReader& code() { return code_; }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The neutral branch record: one form for every CPU, source and program width.
+/// The branch record: one form for every CPU, source and program width.
 
 #include <cstdint>
 
@@ -9,38 +9,37 @@
 namespace backtrail::decoder {
 
 enum class RecordKind : std::uint8_t {
-  /// One taken control transfer: `from` is the address of the branching instruction, `to` where it
-  /// went. Branches that fall through leave no record, nor do system calls that come back behind
-  /// themselves.
+  /// A taken control transfer. `from` is the branch instruction, `to` its target. Branches that
+  /// fall through leave no record, nor do system calls that return to the next instruction.
   kBranch,
-  /// Control moved between two instructions without a branch: a signal was delivered. `from` is the
-  /// address of the instruction that would have been next, `to` the handler's first.
+  /// Control moved without a branch: a signal was delivered. `from` is the interrupted instruction,
+  /// which would have run next; `to` is the handler's first instruction.
   kAsync,
-  /// Recording did not see what ran between `from` (the instruction that would have been next when
-  /// it stopped; 0 = unknown) and `to` (where it began again). `reason` says why.
+  /// Recording missed what ran between `from` (the instruction that would have run next when
+  /// recording stopped; 0 if unknown) and `to` (where recording continued). `reason` states why.
   kGap,
 };
 
 enum class GapReason : std::uint8_t {
   kNone,
-  kStart,        ///< Recording began here. Always the first record of a trace.
-  kOverflow,     ///< Records were lost; `payload` is how many, 0 = unknown.
+  kStart,        ///< Recording began here; always the first record of a trace.
+  kOverflow,     ///< Records were lost: `payload` of them (see LossBound), 0 if unknown.
   kPcChanged,    ///< The debugger moved the pc.
-  kExec,         ///< The program replaced itself; older addresses mean other code.
-  kNotRecorded,  ///< The thread ran, or may have run, without being recorded.
-  kUndecodable,  ///< Code was unreadable or no instruction.
-  kUnseenAsync,  ///< Nothing was lost, but control moved (a signal) and the source has no record of
-                 ///< how; `from` is where the block began that it left.
+  kExec,         ///< The program was replaced by exec; older addresses refer to other code.
+  kNotRecorded,  ///< The thread ran, or may have run, unrecorded.
+  kUndecodable,  ///< The code was unreadable or invalid.
+  kUnseenAsync,  ///< No record was lost, but control moved (a signal) without a record from the
+                 ///< source; `from` is the start of the block that was left.
 };
 
-/// What `payload` says of the records that a gap stands for.
+/// How `payload` counts the records that a gap stands for.
 enum class LossBound : std::uint8_t {
-  kExact,    ///< So many; with payload 0: not known at all.
-  kAtLeast,  ///< So many or more.
-  kBatches,  ///< So many batches, each of 1 to perf::kBtsBatchRecords records.
+  kExact,    ///< The exact number; 0 if unknown.
+  kAtLeast,  ///< A lower bound.
+  kBatches,  ///< A number of batches, each of 1 to perf::kBtsBatchRecords records.
 };
 
-/// 24 bytes, like the hardware's 64-bit BTS record, so that buffer sizes mean the same.
+/// Takes 24 bytes, like the hardware's 64-bit BTS record, so that buffer sizes are comparable.
 struct Record {
   TraceeAddr from;
   TraceeAddr to;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Who listens to a thread's branch records.
+/// Receives a thread's branch records.
 
 #include <span>
 
@@ -9,15 +9,15 @@
 
 namespace backtrail::decoder {
 
-/// Takes the records of one thread, oldest first, in batches of any size. Several consumers may
-/// listen to one thread; each keeps what it wants and none can slow the others.
+/// Receives the records of one thread, oldest first, in batches of any size. A thread may have
+/// several consumers, which are independent of each other.
 class TraceConsumer {
  public:
   virtual ~TraceConsumer() = default;
-  /// The first record ever consumed is a gap of reason kStart.
+  /// Receives records. The first record ever received is a gap with reason kStart.
   virtual void consume(std::span<const Record> records) = 0;
-  /// Something that is no branch happened, after all records consumed so far. Who wants a clean
-  /// trace leaves this alone.
+  /// Receives an event other than a branch, after all records received so far. The default ignores
+  /// it.
   virtual void consume_mark(const TraceMark& mark) { (void)mark; }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One thread's records, handed to everybody who listens.
+/// Distributes one thread's records to all consumers.
 
 #include <vector>
 
@@ -8,17 +8,17 @@
 
 namespace backtrail::decoder {
 
-/// Fans one producer's records out to any number of consumers, who do not know of each other.
-/// Consumers may come and go at any time between two calls of consume(), not from within one.
+/// Passes the records of one producer to any number of consumers. Consumers may be added and
+/// removed between calls of consume(), not within one.
 class TraceHub : public TraceConsumer {
  public:
-  /// Adds a consumer before the producer's first record; the producer's kStart reaches it. The
-  /// consumer is borrowed until removed. Adding one twice has no effect.
+  /// Adds a consumer before the producer's first record, so that it receives the producer's kStart.
+  /// Borrows the consumer until it is removed. Adding a consumer twice has no effect.
   void add(TraceConsumer& consumer);
-  /// Adds a consumer to a trace that runs already: it is told that recording began at `pc`, the
-  /// thread's present pc.
+  /// Adds a consumer to a trace that is already running. It receives a kStart gap at `pc`, the
+  /// thread's current pc.
   void add(TraceConsumer& consumer, TraceeAddr pc);
-  /// Returns whether it was there.
+  /// Returns true if the consumer had been added.
   bool remove(TraceConsumer& consumer);
   [[nodiscard]] bool empty() const { return consumers_.empty(); }
 

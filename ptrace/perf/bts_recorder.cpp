@@ -422,7 +422,7 @@ std::string BtsRecorder::statistics() const {
                      aux_ ? "intel_bts" : "the data ring",
                      !event_ ? 0 : (aux_ ? event_->aux().size() : event_->data().size()) / 1024,
                      assembler_.user().records(), assembler_.user().gaps(), filter_.breaks(),
-                     not_bts_ ? "; the kernel took the request for a plain sampler" : "");
+                     not_bts_ ? "; the kernel treated the request as a plain sampler" : "");
 }
 
 }  // namespace backtrail::tracee

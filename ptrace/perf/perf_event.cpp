@@ -321,7 +321,7 @@ std::string explain_perf_error(const Error& error) {
           "kernel.perf_event_mlock_kb)";
       break;
     case EBUSY:
-      text = "somebody else uses the unit: perf, another debugger or a virtual machine; end that";
+      text = "the unit is in use by perf, another debugger or a virtual machine; end that";
       break;
     case ENOSYS:
       text = "this kernel or sandbox has no perf";

@@ -46,7 +46,7 @@ std::string perf_holders_text() {
   std::string text;
   for (const PerfHolder& holder : perf_holders())
     text += fmt::format("{} {} ({})", text.empty() ? "" : ",", holder.name, holder.pid);
-  if (text.empty()) return "; who has it is hidden from us: another user, a container, a VM";
+  if (text.empty()) return "; its user is not visible: another account, a container or a VM";
   return "; open perf events:" + text;
 }
 

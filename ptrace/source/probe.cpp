@@ -115,16 +115,16 @@ void explain_errno(const MachineFacts& facts, SourceProbe& out) {
           said + (facts.perf_event_paranoid ? fmt::format(": kernel.perf_event_paranoid is {}",
                                                           *facts.perf_event_paranoid)
                                             : ": not permitted");
-      out.advice = "root: sysctl kernel.perf_event_paranoid=1, or give us the capability PERFMON";
+      out.advice = "root: sysctl kernel.perf_event_paranoid=1, or grant the capability PERFMON";
       break;
     case EPERM:
       out.detail = said + (facts.seccomp != 0 ? ": a seccomp filter forbids it" : ": forbidden");
       out.advice =
-          "whoever starts the container: --cap-add=PERFMON and a seccomp profile that "
+          "start the container with --cap-add=PERFMON and a seccomp profile that "
           "allows perf_event_open";
       break;
     case EBUSY:
-      out.detail = said + ": somebody else uses the unit" + perf_holders_text();
+      out.detail = said + ": the unit is in use" + perf_holders_text();
       out.advice = "end other users of branch tracing (perf, another debugger)";
       break;
     case ENOSYS:
@@ -239,7 +239,7 @@ void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanosecon
   }
   out.errno_value = time.error().code.value();
   out.detail = time.error().message();
-  out.advice = facts.container ? "whoever starts the container: --cap-add=SYS_PTRACE, or a seccomp "
+  out.advice = facts.container ? "start the container with --cap-add=SYS_PTRACE, or a seccomp "
                                  "profile that allows ptrace"
                                : "root: see kernel.yama.ptrace_scope and seccomp filters";
   if (out.errno_value == ENOSYS) {
@@ -259,8 +259,8 @@ void judge_trial(BtsTrial trial, SourceProbe& out) {
   // Where the event did not open for it, it was the intel_bts unit that did; that is what it is.
   if (trial != BtsTrial::kSampler) return;
   out.available = false;
-  out.detail = "perf_event_open succeeds, but not every turn of a known loop was recorded";
-  out.advice = "the kernel's driver takes the request for a plain sampler";
+  out.detail = "perf_event_open succeeds, but not every iteration of a known loop was recorded";
+  out.advice = "the kernel's driver treats the request as a plain sampler";
 }
 
 SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_errno,

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Which branch sources could work on this machine, and if not, why not. For `backtrail doctor`
-/// and for choosing a source.
+/// Which branch sources work on this machine, and why others do not. For `backtrail doctor` and for
+/// choosing a source.
 
 #include <chrono>
 #include <optional>
@@ -16,62 +16,64 @@
 
 namespace backtrail::tracee {
 
-/// Facts of the machine that decide about sources.
+/// Facts about the machine that decide which sources work.
 struct MachineFacts {
   std::string cpu_vendor;  ///< "GenuineIntel", "AuthenticAMD", ...
-  std::string cpu_model;   ///< The model name for people.
+  std::string cpu_model;   ///< Model name for people.
   decoder::CpuIdentity cpu;
   bool flag_intel_pt = false;
   bool flag_bts = false;
   bool flag_dtes64 = false;
   bool hypervisor = false;
-  std::string kernel;  ///< Release.
+  std::string kernel;  ///< Kernel release.
   std::optional<std::string> container;
-  std::optional<int> perf_event_paranoid;  ///< Absent without perf in the kernel.
-  std::optional<int> ptrace_scope;         ///< Absent without Yama.
-  int seccomp = 0;                         ///< As /proc/self/status has it.
+  std::optional<int> perf_event_paranoid;  ///< nullopt if the kernel has no perf.
+  std::optional<int> ptrace_scope;         ///< nullopt without Yama.
+  int seccomp = 0;                         ///< Value in /proc/self/status.
   bool capability_perfmon = false;         ///< CAP_PERFMON or CAP_SYS_ADMIN.
   bool capability_ptrace = false;
-  bool debug_registers = true;  ///< Those of the CPU trap.
+  bool debug_registers = true;  ///< Breakpoints in debug registers trap. True until checked.
 
   [[nodiscard]] bool intel() const { return cpu_vendor == "GenuineIntel"; }
 };
 [[nodiscard]] MachineFacts read_machine_facts(const ProcFs& proc = ProcFs{});
-/// Those of this machine, read once.
+/// Returns the facts of this machine, read at the first call.
 [[nodiscard]] const MachineFacts& this_machine();
 
-/// The verdict about one source.
+/// Verdict about one source.
 struct SourceProbe {
   SourceKind kind = SourceKind::kStep;
-  bool available = false;   ///< The machine can do it.
-  bool only_asked = false;  ///< `auto` never takes it.
-  std::string detail;       ///< One line: what was found, or why it cannot work.
-  std::string advice;       ///< Who could change it, and how; empty when nothing is to be done.
-  int errno_value = 0;      ///< Of the attempt that failed; 0 = none.
+  bool available = false;   ///< The machine supports the source.
+  bool only_asked = false;  ///< `auto` never selects it.
+  std::string detail;       ///< One line: the finding, or why the source cannot work.
+  std::string advice;       ///< Who could change that, and how; empty if there is nothing to do.
+  int errno_value = 0;      ///< Errno of the failed attempt; 0 = none.
 
   [[nodiscard]] bool taken_unasked() const { return available && !only_asked; }
-  /// One line: both of them.
+  /// Returns detail and advice in one line.
   [[nodiscard]] std::string words() const;
 };
 
-/// What the attempt of perf_event_open for a source said; 0 = it opened.
-/// Pure: the words for it, given the machine. `intel_pt_type` is whether the intel_pt PMU exists.
+/// Judges a source from the result of perf_event_open. Pure.
+/// @param open_errno  Errno of the attempt; 0 = the event opened.
+/// @param intel_pt_type  The kernel has an intel_pt PMU.
 [[nodiscard]] SourceProbe judge_source(SourceKind kind, const MachineFacts& facts, int open_errno,
                                        bool intel_pt_type);
 
-/// What a trial of the event says of perf-bts, of which the rest says that it is available.
+/// Withdraws `available` from perf-bts if the trial showed that the kernel only samples. `out` must
+/// say that perf-bts is available.
 void judge_trial(BtsTrial trial, SourceProbe& out);
-/// Tries the source out on this thread or a small child; leaves nothing behind. kAuto = the first
-/// one that is taken unasked.
+/// Tries the source on this thread or on a small child; leaves nothing running. kAuto: the first
+/// source that needs no request.
 [[nodiscard]] SourceProbe probe_source(SourceKind kind, const MachineFacts& facts);
-/// One line: why a thread could not be recorded by this source, which has failed with the error,
-/// and who could change that.
+/// Returns one line: why recording a thread with this source failed with `error`, and who could
+/// change that.
 [[nodiscard]] std::string why_not_recorded(SourceKind kind, const Error& error);
-/// Every source in the order of preference.
+/// Probes every source, in order of preference.
 [[nodiscard]] std::vector<SourceProbe> probe_all_sources(const MachineFacts& facts);
 
-/// Time of one PTRACE_SINGLESTEP round trip, measured on a small child by up to `steps` of them,
-/// for a fraction of a second at most. The errno of what failed.
+/// Measures a PTRACE_SINGLESTEP round trip on a small child: the mean of up to `steps` steps, in at
+/// most about 200 ms. Error: the errno of the call that failed.
 Result<std::chrono::nanoseconds> measure_step(unsigned steps = 1000);
 
 }  // namespace backtrail::tracee

@@ -46,12 +46,14 @@ std::optional<std::string> identity_obstacle(const ProcStatus& target, const Pro
   const uid_t uid = own.effective_uid;
   if (target.real_uid != uid || target.effective_uid != uid || target.saved_uid != uid)
     return fmt::format(
-        "process {} ({}) belongs to user {}, we run as user {}. Run as that user, as root, or with "
+        "process {} ({}) belongs to user {}, this server runs as user {}. Run as that user, as "
+        "root, or with "
         "the capability SYS_PTRACE.",
         target.tgid, target.name, target.real_uid, uid);
   if (target.real_gid != own.effective_gid || target.effective_gid != own.effective_gid)
     return fmt::format(
-        "process {} ({}) runs as group {}, we run as group {}. Run as that group, as root, or with "
+        "process {} ({}) runs as group {}, this server runs as group {}. Run as that group, as "
+        "root, or with "
         "the capability SYS_PTRACE.",
         target.tgid, target.name, target.effective_gid, own.effective_gid);
   return std::nullopt;
@@ -63,9 +65,9 @@ std::optional<std::string> yama_obstacle(pid_t pid, const ProcStatus& own, bool 
     case 1:
       if (capable || is_descendant(pid, own.tgid, proc)) return std::nullopt;
       return fmt::format(
-          "kernel.yama.ptrace_scope is 1: only a process's ancestors may trace it, and we are none "
-          "of process {}'s. Start the program with us, run as root, or set it to 0 (sysctl "
-          "kernel.yama.ptrace_scope=0).",
+          "kernel.yama.ptrace_scope is 1: only a process's ancestors may trace it, and this "
+          "server is none of process {}'s. Start the program with it, run as root, or set it to 0 "
+          "(sysctl kernel.yama.ptrace_scope=0).",
           pid);
     case 2:
       if (capable) return std::nullopt;
@@ -82,8 +84,7 @@ std::optional<std::string> yama_obstacle(pid_t pid, const ProcStatus& own, bool 
 std::string refusal(pid_t pid, const ProcFs& proc) {
   const auto own = own_status(proc);
   const bool capable = own && (own->effective_capabilities & kCapSysPtrace) != 0;
-  std::string text =
-      fmt::format("the kernel refuses to let us trace process {}", name_of(pid, proc));
+  std::string text = fmt::format("the kernel refuses to trace process {}", name_of(pid, proc));
   if (const auto container = container_kind(proc)) {
     text += fmt::format("; this is a container ({})", *container);
     if (!capable)

@@ -32,7 +32,7 @@ std::optional<std::string> why_not_dumpable(const Process& process) {
   }
   if (files_are_roots(process.pid()) && !root_gets_all()) {
     return "it is not dumpable: it has asked for that, or has changed its user, or its file may be "
-           "executed and not read";
+           "executed but not read";
   }
   return std::nullopt;
 }

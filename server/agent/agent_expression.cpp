@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxStack = 100;
 constexpr int kMaxSteps = 100'000;
 
-/// Opcodes by their wire values. Floating point and tracing ones are known but not supported.
+/// Opcodes by wire value. The interpreter rejects those for floating point and tracing.
 enum class Op : std::uint8_t {
   kFloat = 0x01,
   kAdd = 0x02,
@@ -82,7 +82,7 @@ Result<std::uint64_t> divide(Op op, std::uint64_t a, std::uint64_t b) {
   if (b == 0) return fail(TraceErrc::kMalformed, "agent division by zero");
   const auto signed_a = static_cast<std::int64_t>(a);
   const auto signed_b = static_cast<std::int64_t>(b);
-  // The one quotient that does not fit; it wraps to itself.
+  // INT64_MIN / -1 does not fit in 64 bits; it wraps to INT64_MIN.
   const bool wraps = signed_a == std::numeric_limits<std::int64_t>::min() && signed_b == -1;
   switch (op) {
     case Op::kDivSigned:
@@ -103,7 +103,7 @@ std::uint64_t shift(Op op, std::uint64_t a, std::uint64_t count) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(a) >> (all ? 63 : count));
 }
 
-/// Operations of two values; nothing for other operations.
+/// Applies an operation on two values; nullopt if `op` is not one.
 std::optional<Result<std::uint64_t>> binary(Op op, std::uint64_t a, std::uint64_t b) {
   using Value = Result<std::uint64_t>;
   switch (op) {
@@ -151,13 +151,13 @@ bool is_binary(Op op) {
   }
 }
 
-/// One evaluation.
+/// One evaluation of an expression.
 class Interpreter {
  public:
   Interpreter(std::span<const std::uint8_t> code, AgentMachine& machine)
       : code_{code}, machine_{machine} {}
 
-  /// Runs to `end`.
+  /// Runs to the `end` operation.
   Result<void> run();
   Result<std::uint64_t> pop();
 
@@ -168,7 +168,7 @@ class Interpreter {
   Result<void> dereference(unsigned bytes);
   Result<void> print();
   Result<void> push(std::uint64_t value);
-  /// A big-endian immediate.
+  /// Reads a big-endian immediate.
   Result<std::uint64_t> immediate(unsigned bytes);
 
   std::span<const std::uint8_t> code_;
@@ -212,7 +212,7 @@ Result<void> Interpreter::dereference(unsigned bytes) {
   return push(value);
 }
 
-/// printf ARGS(1) LENGTH(2) FORMAT: the stack has the function, the channel (both unused here),
+/// printf ARGS(1) LENGTH(2) FORMAT: the stack holds the function and the channel (both unused),
 /// then the arguments, the first on top.
 Result<void> Interpreter::print() {
   BT_TRY(const std::uint64_t count, immediate(1));
@@ -235,7 +235,7 @@ Result<void> Interpreter::print() {
   return {};
 }
 
-/// Operations that only move what is on the stack.
+/// Executes operations that only move stack entries.
 Result<void> Interpreter::stack_step(Op op) {
   switch (op) {
     case Op::kDup: {

@@ -14,28 +14,28 @@
 
 namespace backtrail::server::agent {
 
-/// What an expression can see of the stopped thread.
+/// State of the stopped thread that an expression can read.
 class AgentMachine {
  public:
   virtual ~AgentMachine() = default;
-  /// A register's value, in gdb's numbering. An error for those wider than 64 bits.
+  /// Returns a register's value, by gdb's number. Fails for registers wider than 64 bits.
   virtual Result<std::uint64_t> read_register(std::size_t number) = 0;
-  /// All of `out` or an error.
+  /// Fills all of `out`, or fails.
   virtual Result<void> read_memory(TraceeAddr address, std::span<std::uint8_t> out) = 0;
-  /// Output of the printf operation.
+  /// Receives the output of the printf operation.
   virtual void print(std::string_view text) = 0;
 };
 
-/// One expression. Immutable; the bytes are a stranger's, so evaluation is bounded in steps and
-/// stack and fails rather than trusting them.
+/// One expression. Immutable. Its bytes are untrusted: evaluation has limits on steps and stack,
+/// and fails on malformed code.
 class AgentExpression {
  public:
   explicit AgentExpression(std::vector<std::uint8_t> bytecode) : bytecode_{std::move(bytecode)} {}
 
-  /// The value on top of the stack at the end. Errors: kMalformed (bytecode, stack, division by
-  /// zero, too many steps), kUnsupported (floating point, tracing), and the machine's own.
+  /// Returns the value on top of the stack at the end. Errors: kMalformed (bytecode, stack,
+  /// division by zero, too many steps), kUnsupported (floating point, tracing), and the machine's.
   Result<std::uint64_t> evaluate(AgentMachine& machine) const;
-  /// As evaluate, for expressions that only act.
+  /// Evaluates an expression that leaves no value.
   Result<void> run(AgentMachine& machine) const;
 
  private:

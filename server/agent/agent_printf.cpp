@@ -10,7 +10,7 @@
 namespace backtrail::server::agent {
 namespace {
 
-constexpr std::size_t kMaxString = 4096;  ///< Of one %s.
+constexpr std::size_t kMaxString = 4096;  ///< Most characters that one %s prints.
 constexpr unsigned kMaxWidth = 1024;
 
 /// One conversion: %[flags][width][.precision][length]letter.
@@ -22,7 +22,7 @@ struct Conversion {
   unsigned width = 0;
   std::optional<unsigned> precision;
   bool long_value = false;   ///< l, ll, j, z, t: 64 bits; otherwise 32.
-  unsigned narrow_bits = 0;  ///< h, hh.
+  unsigned narrow_bits = 0;  ///< Bits of h (16) or hh (8); 0 = neither.
   char letter = 0;
 };
 
@@ -78,7 +78,7 @@ void take_length(std::string_view& text, Conversion& conversion) {
   }
 }
 
-/// Takes a conversion from `text`, which is past the '%'.
+/// Takes a conversion from `text`, which begins after the '%'.
 Result<Conversion> take_conversion(std::string_view& text) {
   Conversion conversion;
   take_flags(text, conversion);
@@ -102,7 +102,7 @@ std::uint64_t narrowed(std::uint64_t value, const Conversion& conversion, bool i
   return negative ? low | ~((std::uint64_t{1} << bits) - 1) : low;
 }
 
-/// Sign or prefix, then digits.
+/// A number's sign or prefix, and its digits.
 struct Number {
   std::string prefix;
   std::string digits;
@@ -190,8 +190,8 @@ Result<Number> convert(const Conversion& conversion, std::uint64_t argument,
               static_cast<std::uint8_t>(conversion.letter));
 }
 
-/// The character behind a backslash, as in C; gdb sends formats as they were typed. Takes it from
-/// `text`, which is past the backslash. Error kMalformed for an escape that C does not have.
+/// Takes a C escape from `text`, which begins after the backslash: gdb sends formats as the user
+/// typed them. Error kMalformed for an escape that C does not have.
 Result<char> take_escape(std::string_view& text) {
   constexpr std::string_view kLetters = "abefnrtv\\\"'";
   constexpr std::string_view kMeanings = "\a\b\x1b\f\n\r\t\v\\\"'";
@@ -210,7 +210,7 @@ Result<char> take_escape(std::string_view& text) {
   return kMeanings[letter];
 }
 
-/// Takes what is next: plain text up to a '%' or a backslash, or an escape.
+/// Takes plain text up to a '%' or a backslash, or one escape.
 Result<std::string> take_plain(std::string_view& text) {
   if (text.front() == '\\') {
     text.remove_prefix(1);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// printf as agent expressions have it.
+/// The printf operation of agent expressions.
 
 #include <cstdint>
 #include <span>

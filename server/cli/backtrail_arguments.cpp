@@ -1,4 +1,4 @@
-// `backtrail serve|doctor`: our own command line.
+// Command line of `backtrail serve` and `backtrail doctor`.
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@
 namespace backtrail::server {
 namespace {
 
-/// What CLI11 fills in.
+/// Variables that CLI11 fills in.
 struct Values {
   bool attach = false;
   std::string source = "auto";
@@ -26,7 +26,7 @@ class ServeFormatter final : public CLI::Formatter {
            "       backtrail serve [OPTIONS] --attach COMM PID\n"
            "       backtrail serve [OPTIONS] --multi COMM\n";
   }
-  /// Without CLI11's marks of negated names.
+  /// Removes CLI11's marks of negated names.
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, positional);
     constexpr std::string_view kMark = "{false}";
@@ -45,39 +45,39 @@ void add_serve_options(CLI::App& serve, Values& values) {
       "- (standard input and output) or the path of a serial device.\n\n"
       "  backtrail serve :2345 ./prog        then in gdb: target remote :2345\n"
       "  gdb -ex 'target remote | backtrail serve - ./prog' ./prog");
-  serve.add_flag("--attach", values.attach, "Take over the running process PID");
+  serve.add_flag("--attach", values.attach, "Attach to the running process PID");
   serve.add_flag("--multi", values.serve.multi,
-                 "Wait for gdb to say what to run, and stay for more");
-  serve.add_flag("--once", values.serve.once, "One connection; leave when it ends");
-  serve.add_option("--wrapper", "Start the program by these words, up to a --")
+                 "Wait for gdb to name the program, and keep serving when it ends");
+  serve.add_flag("--once", values.serve.once, "Serve one connection, then exit");
+  serve.add_option("--wrapper", "Command that starts the program, ended by --")
       ->type_name("WORDS... --");
   serve.add_flag("--disable-randomization,!--no-disable-randomization",
                  values.serve.launch.disable_randomization,
-                 "The program's addresses are the same every time (default: yes)");
+                 "Turn off address randomization for the program (default: yes)");
   serve.add_flag("--startup-with-shell,!--no-startup-with-shell", values.serve.launch.through_shell,
-                 "A shell expands ARGS (default: yes)");
+                 "Start the program through a shell, which expands ARGS (default: yes)");
   serve
       .add_option("--source", values.source,
-                  "How branches are traced: auto, perf-pt, perf-bts, lbr, cache, step")
+                  "Branch source: auto, perf-pt, perf-bts, lbr, cache, step")
       ->check([](const std::string& name) {
         return tracee::source_kind_from(name)
                    ? std::string{}
-                   : name + " is none of auto, perf-pt, perf-bts, lbr, cache, step";
+                   : name + " is not one of auto, perf-pt, perf-bts, lbr, cache, step";
       })
       ->type_name("KIND");
   serve.add_flag("--from-start", values.serve.from_start,
-                 "Record at once; `record btrace` then has what was before it, too");
-  CLI::Option* tail = serve.add_option("--tail", values.serve.tail.path,
-                                       "Let `backtrail tail` listen on this socket file");
+                 "Record from the start; `record btrace` then includes earlier branches");
+  CLI::Option* tail =
+      serve.add_option("--tail", values.serve.tail.path, "Socket file for `backtrail tail`");
   tail->type_name("PATH");
   serve
       .add_option("--tail-spool", values.serve.tail.spool_folder,
-                  "Records wait in this folder for a tail that does not keep up, and none is lost")
+                  "Folder that buffers records for a slow `backtrail tail`, so that none is lost")
       ->type_name("FOLDER")
       ->needs(tail);
   serve
       .add_option("--tail-spool-size", values.serve.tail.spool_bytes,
-                  "How much may wait there for each (default: 4G)")
+                  "Most bytes buffered for each tail (default: 4G)")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
       ->needs(tail);
@@ -86,7 +86,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
   serve.add_option("--log-file", values.serve.log_file, "Log to this file, not to stderr")
       ->type_name("FILE");
   serve.add_flag("--debug", values.debug, "Log everything (--log debug)");
-  serve.add_option("--disable-packet", values.disable_packet, "Do without these packets (a test)")
+  serve.add_option("--disable-packet", values.disable_packet, "Disable these packets (for tests)")
       ->type_name("LIST");
 }
 
@@ -96,8 +96,8 @@ bool takes_a_value(const std::string& word) {
          word == "--disable-packet";
 }
 
-/// Takes "--wrapper W... --" out of the options; CLI11 has no such form.
-/// @return The error, if it does not end.
+/// Removes "--wrapper W... --", which CLI11 cannot parse, from the options.
+/// @return The error if the closing "--" is missing.
 std::optional<std::string> extract_wrapper(std::vector<std::string>& words,
                                            std::vector<std::string>& wrapper) {
   for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i].front() == '-'; ++i) {
@@ -122,10 +122,10 @@ Command finish_decode(DecodeOptions options, const std::string& format, const st
   if (!base.empty()) {
     char* end = nullptr;
     options.base = std::strtoull(base.c_str(), &end, 0);
-    if (*end != '\0') return wrong_words("decode", base + " is no address");
+    if (*end != '\0') return wrong_words("decode", base + " is not an address");
   }
   if (!options.ds_format && (options.base || options.all))
-    return wrong_words("decode", "--base and --all go with --ds-format");
+    return wrong_words("decode", "--base and --all need --ds-format");
   return options;
 }
 
@@ -164,7 +164,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
     words.insert(words.end(), rest.begin(), rest.end());
   }
 
-  // Those that have a parser of their own.
+  // Subcommands with a parser of their own.
   constexpr std::pair<std::string_view, Command (*)(std::span<const std::string>)> kOthers[] = {
       {"record", parse_record_arguments}, {"replay", parse_replay_arguments},
       {"report", parse_report_arguments}, {"info", parse_info_arguments},
@@ -180,13 +180,14 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   CLI::App& serve = *app.add_subcommand("serve", "Serve a program or a running process to gdb");
   add_serve_options(serve, values);
   serve.prefix_command();
-  app.add_subcommand("record", "Run a program, and its children, recorded and without gdb");
+  app.add_subcommand("record", "Record a program and its children, without gdb");
   app.add_subcommand("replay", "Serve a crash file to gdb");
-  app.add_subcommand("report", "Say what a crash file tells: text, a page, for viewers");
-  app.add_subcommand("info", "Say what is in a crash file");
-  app.add_subcommand("pack", "Put a crash file, its programs and their sources into one archive");
+  app.add_subcommand("report",
+                     "Report the last calls before a crash: text, a page, files for viewers");
+  app.add_subcommand("info", "List the contents of a crash file");
+  app.add_subcommand("pack", "Pack a crash file, its programs and their sources into one archive");
   CLI::App& doctor = *app.add_subcommand(
-      "doctor", "Say which branch sources this machine has, why not others, and try them out");
+      "doctor", "List and test this machine's branch sources, and explain what others need");
   DoctorOptions doctor_options;
   doctor.add_flag("--known-program", doctor_options.known_program)->group("");
   DecodeOptions decode_options;
@@ -194,16 +195,19 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   std::string ds_base;
   CLI::App& decode = *app.add_subcommand(
       "decode",
-      "Print the branches or packets in a perf.data file, a dump of a debug store, or what tail "
-      "has written");
+      "Print the branches or packets in a perf.data file, a dump of a debug store, or the output "
+      "of tail");
   decode.add_option("FILE", decode_options.file, "The file")->required();
-  decode.add_option("--ds-format", ds_format, "FILE is a debug store's memory, in this form")
+  decode
+      .add_option("--ds-format", ds_format, "FILE is the memory of a debug store, in this format")
       ->check(CLI::IsMember({"core2", "pentium-m", "netburst", "netburst64"}))
       ->type_name("FORM");
   decode
-      .add_option("--base", ds_base, "Address of FILE's first byte (default: the buffer ends FILE)")
+      .add_option("--base", ds_base,
+                  "Address of FILE's first byte (default: the buffer is at FILE's end)")
       ->type_name("ADDRESS");
-  decode.add_flag("--all", decode_options.all, "Also the older records behind the write pointer");
+  decode.add_flag("--all", decode_options.all,
+                  "Also print the older records after the write pointer");
   TailOptions tail_options;
   CLI::App& tail = *app.add_subcommand(
       "tail", "Print the branches of a server's recorded threads, while gdb uses them");
@@ -213,12 +217,13 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   tail.add_option("--thread", tail_options.thread, "Only this thread")->type_name("TID");
   tail.add_option("--process", tail_options.process, "Only this process, with all its threads")
       ->type_name("PID");
-  tail.add_option("--records", tail_options.records, "End after so many")->type_name("N");
+  tail.add_option("--records", tail_options.records, "End after N records")->type_name("N");
   std::string tail_format;
-  tail.add_option("--format", tail_format, "How: in words, for tools, or for `backtrail decode`")
+  tail.add_option("--format", tail_format,
+                  "Output for people, for tools, or for `backtrail decode`")
       ->check(CLI::IsMember({"text", "perf-script", "raw"}))
       ->type_name("FORM");
-  app.footer("Under the name backtrail-gdbserver it takes gdbserver's arguments.");
+  app.footer("The program backtrail-gdbserver takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
   if (auto exit = parse_words(app, words)) return *exit;
   if (doctor.parsed()) return doctor_options;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the parsers of all subcommands do alike.
+/// Common parts of the subcommands' parsers.
 
 #include <optional>
 #include <span>
@@ -16,14 +16,14 @@ class App;
 
 namespace backtrail::server {
 
-/// nullopt: the app has taken the words. Else it asked for help, or they are wrong.
+/// Returns nullopt if the app has taken the words; else the help asked for, or the error.
 [[nodiscard]] std::optional<PrintAndExit> parse_words(CLI::App& app,
                                                       std::span<const std::string> words);
 
-/// What is wrong in a way that CLI11 knows nothing of.
+/// Returns the exit for an error that CLI11 cannot detect.
 [[nodiscard]] PrintAndExit wrong_words(std::string_view command, const std::string& text);
 
-/// --files.
+/// Adds the option --files.
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots);
 
 }  // namespace backtrail::server

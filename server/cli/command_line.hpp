@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The command line as a value. Nothing here prints or exits.
+/// Parses the command line into a value. Neither prints nor exits.
 
 #include <optional>
 #include <set>
@@ -26,42 +26,42 @@
 
 namespace backtrail::server {
 
-/// Serve a program, a running process or (multi) whatever the client asks for.
+/// Serve a program, a running process, or (multi) whatever the client asks for.
 struct ServeOptions {
   CommSpec comm;
-  std::optional<pid_t> attach;  ///< A running process to take over.
-  tracee::LaunchSpec launch;    ///< Its program is empty when none was given.
+  std::optional<pid_t> attach;  ///< Running process to attach to.
+  tracee::LaunchSpec launch;    ///< Program to launch; its path is empty if none was given.
   bool multi = false;
   bool once = false;
   tracee::SourceKind source = tracee::SourceKind::kAuto;
-  bool from_start = false;  ///< Record before anybody asks.
+  bool from_start = false;  ///< Record before the client asks.
   std::set<std::string> disabled_packets;
-  std::string log;            ///< As log::configure takes it; empty = as it is.
+  std::string log;            ///< Levels as log::configure takes them; empty = unchanged.
   std::string log_file;       ///< Empty = stderr.
-  TailListening tail;         ///< For `backtrail tail`.
-  bool as_gdbserver = false;  ///< Speaks as gdbserver does where the two differ.
+  TailListening tail;         ///< Socket of `backtrail tail`.
+  bool as_gdbserver = false;  ///< Behave like gdbserver where the two differ.
 };
 
 /// Run a program recorded, without gdb.
 struct RecordOptions {
   tracee::LaunchSpec launch;
   RecorderOptions recorder;
-  std::string crash_file;  ///< Pattern of its name; empty: none is kept.
+  std::string crash_file;  ///< Pattern of the crash file's name; empty = keep none.
   KeepPolicy keep;
-  bool undumpable = false;        ///< Also of processes of which the kernel keeps no core.
-  bool pack = false;              ///< Crash files, in archives.
-  bool all = false;               ///< Every record, on disk.
-  std::uint64_t spool_bytes = 0;  ///< Of these.
+  bool undumpable = false;        ///< Keep files also of processes that the kernel does not dump.
+  bool pack = false;              ///< Pack crash files into archives.
+  bool all = false;               ///< Keep every record, on disk.
+  std::uint64_t spool_bytes = 0;  ///< Most bytes on disk for all records.
   tracee::CoreOptions core;
-  std::string log;  ///< As log::configure takes it; empty = as it is.
+  std::string log;  ///< Levels as log::configure takes them; empty = unchanged.
 };
 
-/// Say what this machine can do.
+/// Report what this machine can do.
 struct DoctorOptions {
-  bool known_program = false;  ///< Be the program that sources are compared on.
+  bool known_program = false;  ///< Run as the program on which sources are compared.
 };
 
-/// Print a text and end: on stdout when the status is 0, else on stderr.
+/// Print a text and exit: on stdout if the status is 0, else on stderr.
 struct PrintAndExit {
   int status = 0;
   std::string text;
@@ -71,28 +71,28 @@ using Command =
     std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions, ReportCommand,
                  InfoOptions, PackOptions, DecodeOptions, TailOptions, PrintAndExit>;
 
-/// Understands gdbserver's arguments when the program's name is backtrail-gdbserver, and
-/// subcommands otherwise.
-/// @param arguments  argv; the first one is the program's name.
+/// Parses gdbserver's arguments if the program's name is backtrail-gdbserver, otherwise
+/// subcommands.
+/// @param arguments  argv, with the program's name first.
 [[nodiscard]] Command parse_command_line(std::span<const std::string> arguments);
 
-// The two languages; without the program's name.
+// The two command lines; `arguments` is without the program's name.
 [[nodiscard]] Command parse_gdbserver_arguments(std::span<const std::string> arguments);
 [[nodiscard]] Command parse_backtrail_arguments(std::span<const std::string> arguments);
-/// The words behind `backtrail record`.
+/// Parses the words after `backtrail record`.
 [[nodiscard]] Command parse_record_arguments(std::span<const std::string> arguments);
-/// The words behind `backtrail replay`.
+/// Parses the words after `backtrail replay`.
 [[nodiscard]] Command parse_replay_arguments(std::span<const std::string> arguments);
-/// The words behind `backtrail report`.
+/// Parses the words after `backtrail report`.
 [[nodiscard]] Command parse_report_arguments(std::span<const std::string> arguments);
-/// The words behind `backtrail info` and `backtrail pack`.
+/// Parse the words after `backtrail info` and `backtrail pack`.
 [[nodiscard]] Command parse_info_arguments(std::span<const std::string> arguments);
 [[nodiscard]] Command parse_pack_arguments(std::span<const std::string> arguments);
 
-// What they share.
+// Common parts of the two command lines.
 
-/// "COMM PROG ARGS...", "COMM PID" with `attach` or "COMM --attach PID", put into `options`.
-/// @return The error; `usage` when the words do not make sense at all.
+/// Puts "COMM PROG ARGS...", "COMM PID" with `attach`, or "COMM --attach PID" into `options`.
+/// @return The error; `usage` is set if the usage text should follow.
 struct WordsError {
   bool usage = false;
   std::string text;
@@ -100,12 +100,12 @@ struct WordsError {
 [[nodiscard]] std::optional<WordsError> place_words(std::span<const std::string> words, bool attach,
                                                     ServeOptions& options);
 
-/// Names for --disable-packet, comma separated; `threads` stands for four of them.
+/// Parses names for --disable-packet, separated by commas; `threads` stands for four of them.
 [[nodiscard]] Explained<std::set<std::string>> parse_packet_names(std::string_view list);
-/// What can be disabled, one a line.
+/// Returns the names that can be disabled, one a line.
 [[nodiscard]] std::string packet_names_help();
 
-/// A process id in decimal, 0x... or octal, as C writes numbers.
+/// Parses a process id: decimal, 0x... or octal, as in C.
 [[nodiscard]] std::optional<pid_t> parse_pid(const std::string& text);
 
 }  // namespace backtrail::server

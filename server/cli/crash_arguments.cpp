@@ -1,4 +1,4 @@
-// `backtrail replay`: what comes after it.
+// Command line of `backtrail replay`, `info` and `pack`.
 
 #include <CLI/CLI.hpp>
 
@@ -11,16 +11,15 @@ Command parse_replay_arguments(std::span<const std::string> words) {
   std::vector<std::string> places;
   CLI::App app{"Serve a crash file to gdb", "backtrail replay"};
   app.add_option("FILE", places,
-                 "The crash file, or an archive of pack; before it COMM, where gdb connects to, as "
-                 "for serve")
+                 "The crash file or an archive made by pack; COMM before it says where to listen, "
+                 "as for serve")
       ->type_name("[COMM] FILE")
       ->required()
       ->expected(1, 2);
   add_roots_option(app, options.roots);
-  app.add_option(
-         "--unpack", options.unpack,
-         "Where an archive is unpacked to, and stays: gdb can be told of its sources before "
-         "it connects (default: a temporary folder)")
+  app.add_option("--unpack", options.unpack,
+                 "Unpack an archive into this folder, which stays: gdb can then find its sources "
+                 "before it connects (default: a temporary folder)")
       ->type_name("FOLDER");
   if (auto exit = parse_words(app, words)) return *exit;
   options.says_how = places.size() == 1;
@@ -33,8 +32,8 @@ Command parse_replay_arguments(std::span<const std::string> words) {
 
 Command parse_info_arguments(std::span<const std::string> words) {
   InfoOptions options;
-  CLI::App app{"Say what is in a crash file", "backtrail info"};
-  app.add_option("FILE", options.file, "The crash file, any core, or an archive of pack")
+  CLI::App app{"List the contents of a crash file", "backtrail info"};
+  app.add_option("FILE", options.file, "The crash file, any core, or an archive made by pack")
       ->required();
   if (auto exit = parse_words(app, words)) return *exit;
   return options;
@@ -42,11 +41,11 @@ Command parse_info_arguments(std::span<const std::string> words) {
 
 Command parse_pack_arguments(std::span<const std::string> words) {
   PackOptions options;
-  CLI::App app{"Put a crash file, its programs and their sources into one archive",
+  CLI::App app{"Pack a crash file, its programs and their sources into one archive",
                "backtrail pack"};
   app.footer(
-      "On the machine where the program ran. replay and info take the archive as they take\n"
-      "a crash file.");
+      "Run it on the machine where the program ran. replay, report and info read the archive\n"
+      "like a crash file.");
   app.add_option("FILE", options.file, "The crash file")->required();
   app.add_option("-o,--output", options.output, "The archive (default: FILE.tar.zst)")
       ->type_name("ARCHIVE");

@@ -24,14 +24,15 @@ constexpr const char* kWhatIsKnown =
     "backtrail: reverse-step goes back from here and shows the values that follow from the trace; "
     "after record btrace gdb shows control flow alone. Memory and registers cannot be changed\n";
 
-/// gdb reads sources itself, and looks for them anew after this.
+/// gdb reads sources itself. It looks for them again after this command.
 constexpr const char* kWhereSourcesLie =
-    "backtrail: for the sources of the archive, in gdb, before or after it connects:\n"
+    "backtrail: to find the archive's sources, type in gdb, before or after it connects:\n"
     "  set substitute-path / {0}/\n";
 
-/// Who connects later can have debug files read here; else they come over the connection.
+/// A gdb that connects later can read debug files here; otherwise it reads them over the
+/// connection.
 constexpr const char* kWhereDebugFilesLie =
-    "backtrail: for its debug files, before gdb connects:\n"
+    "backtrail: to find its debug files, type in gdb before it connects:\n"
     "  set debug-file-directory {0}/usr/lib/debug\n";
 
 }  // namespace

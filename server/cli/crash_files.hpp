@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// `backtrail replay`: a crash file to debug.
+/// `backtrail replay`: serves a crash file to a debugger.
 
 #include <string>
 #include <vector>
@@ -11,13 +11,13 @@ namespace backtrail::server {
 
 struct ReplayOptions {
   CommSpec comm;
-  bool says_how = false;  ///< No place was given: listen anywhere and print how to connect.
+  bool says_how = false;  ///< The user gave no place: listen on any port and print how to connect.
   std::string file;
-  std::vector<std::string> roots;  ///< Folders in which the program's files are looked for first.
-  std::string unpack;              ///< Where an archive is unpacked to; empty: a temporary folder.
+  std::vector<std::string> roots;  ///< Folders searched first for the program's files.
+  std::string unpack;              ///< Folder to unpack an archive into; empty = a temporary one.
 };
 
-/// @return The exit status: 0; 1 when the file cannot be read or served.
+/// @return The exit status: 0; 1 if the file cannot be read or served.
 [[nodiscard]] int run_replay(const ReplayOptions& options);
 
 }  // namespace backtrail::server

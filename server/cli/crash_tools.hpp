@@ -12,10 +12,10 @@ struct InfoOptions {
 
 struct PackOptions {
   std::string file;
-  std::string output;  ///< Empty: the file's name with .tar.zst.
+  std::string output;  ///< Empty: the crash file's name with .tar.zst.
 };
 
-/// Both return the exit status: 0; 1 when the file cannot be read or the archive not be written.
+/// Both return the exit status: 0; 1 if the file cannot be read or the archive cannot be written.
 [[nodiscard]] int run_info(const InfoOptions& options);
 [[nodiscard]] int run_pack(const PackOptions& options);
 

@@ -53,10 +53,10 @@ Result<std::string> ds_text(Bytes bytes, const DecodeOptions& options) {
   if (dump.missing_bytes != 0)
     out += fmt::format("the last {} bytes of the buffer are not in the file\n", dump.missing_bytes);
   out += fmt::format("{} records, oldest first{}\n", dump.entries.size(),
-                     dump.wrapped ? ", with those behind the next record" : "");
+                     dump.wrapped ? ", including those after the next record" : "");
   for (const BtsEntry& entry : dump.entries) append_entry(entry, out);
   if (dump.entries.empty() && !options.all)
-    out += "the system empties the buffer often; --all shows what is left behind the pointer\n";
+    out += "the system empties the buffer often; --all shows the records left after the pointer\n";
   return out;
 }
 
@@ -67,7 +67,7 @@ void append_counts(const decoder::PtCounts& counts, std::string& out) {
         fmt::format("  {:<8} {}\n", to_string(static_cast<decoder::PtKind>(i)), counts.packets[i]);
   }
   if (counts.errors != 0)
-    out += fmt::format("  {} places are no packets; decoding went on at the next PSB\n",
+    out += fmt::format("  {} places hold no packets; decoding went on at the next PSB\n",
                        counts.errors);
   if (counts.skipped_bytes != 0)
     out += fmt::format("  {} bytes skipped before a PSB\n", counts.skipped_bytes);
@@ -91,7 +91,7 @@ std::string_view kind_name(decoder::AuxTraceKind kind) {
     case decoder::AuxTraceKind::kNone:
       break;
   }
-  return "no hardware trace that is known here";
+  return "no known hardware trace";
 }
 
 std::string block_line(const decoder::AuxTraceBlock& block) {
@@ -100,7 +100,7 @@ std::string block_line(const decoder::AuxTraceBlock& block) {
   if (block.tid != ~std::uint32_t{0}) out += fmt::format(", tid {}", block.tid);
   out += fmt::format(": {} bytes at {:#x}", block.bytes.size(), block.offset);
   if (block.repeated_bytes != 0)
-    out += fmt::format(", {} more repeat the snapshot before", block.repeated_bytes);
+    out += fmt::format(", {} more repeat the previous snapshot", block.repeated_bytes);
   if (block.missing_bytes != 0) out += fmt::format(", {} more are cut off", block.missing_bytes);
   return out + "\n";
 }
@@ -123,7 +123,7 @@ Result<std::string> perf_text(Bytes bytes) {
     out +=
         fmt::format("the last {} bytes of the records are not in the file\n", file.missing_bytes);
   if (file.broken_at)
-    out += fmt::format("from offset {:#x} on there are no records\n", *file.broken_at);
+    out += fmt::format("no valid records from offset {:#x} on\n", *file.broken_at);
   return out;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// `backtrail decode`: what a file of raw branch trace holds, as text.
+/// `backtrail decode`: prints a file of raw branch trace as text.
 
 #include <cstdint>
 #include <optional>
@@ -14,18 +14,18 @@ namespace backtrail::server {
 
 struct DecodeOptions {
   std::string file;
-  /// The file is the memory of a debug store in this form; without it, a perf.data file or what
-  /// `tail --format raw` wrote.
+  /// Format of the debug store whose memory the file is. nullopt: a perf.data file or the output of
+  /// `tail --format raw`.
   std::optional<arch::x86::DsFormat> ds_format;
   std::optional<std::uint64_t> base;  ///< Address of the memory's first byte.
-  bool all = false;                   ///< Also the records behind the write pointer.
+  bool all = false;                   ///< Print records after the write pointer too.
 };
 
-/// The text for the bytes of a file. Errors: kMalformed, kUnsupported.
+/// Decodes the bytes of a file to text. Errors: kMalformed, kUnsupported.
 [[nodiscard]] Result<std::string> decode_text(std::span<const std::uint8_t> bytes,
                                               const DecodeOptions& options);
 
-/// Prints it; the exit status.
+/// Prints the decoded file. Returns the exit status.
 int run_decode(const DecodeOptions& options);
 
 }  // namespace backtrail::server

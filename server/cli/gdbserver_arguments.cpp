@@ -1,5 +1,5 @@
-// gdbserver's own command line. Options end at the first word that is none, so that the program's
-// arguments are its own.
+// gdbserver's command line. Options end at the first word that is not an option, so that the
+// program's arguments stay its own.
 
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@ PrintAndExit usage_error() {
   return {1, gdbserver_usage()};
 }
 
-/// Reads options one by one; what ends the program early is kept in `exit`.
+/// Reads options one by one. `exit` is set by an option that ends the program.
 class OptionReader {
  public:
   explicit OptionReader(std::span<const std::string> words) : words_{words} {
     options.as_gdbserver = true;
-    options.launch.check_program = false;  // the shell's words are what clients expect
+    options.launch.check_program = false;  // clients expect the shell's error
   }
 
   void read_all() {
@@ -154,7 +154,7 @@ void OptionReader::read_debug_format(std::string_view value) {
   }
 }
 
-/// gdbserver 16: --debug=all,threads,event-loop,remote, a minus before a word takes it out.
+/// Parses gdbserver 16's --debug=all,threads,event-loop,remote; a minus before a word removes it.
 bool OptionReader::read_debug_components(std::string_view value) {
   while (!value.empty()) {
     const std::size_t comma = value.find(',');

@@ -9,34 +9,34 @@ std::string gdbserver_usage() {
 
 COMM is where gdb connects to:
   :PORT                   TCP, from this machine only; port 0 takes a free one
-  HOST:PORT, [V6]:PORT    TCP, at this address only; 0.0.0.0:PORT is every one
+  HOST:PORT, [V6]:PORT    TCP, at this address only; 0.0.0.0:PORT means every address
   unix:PATH               a Unix domain socket
   - or stdio              standard input and output
   DEVICE                  a serial line, by its path
 
-What to do:
-  --attach                take over the running process PID
-  --multi                 wait for gdb to say what to run, and stay for more
-  --once                  one connection; leave when it ends
+Mode:
+  --attach                attach to the running process PID
+  --multi                 wait for gdb to name the program, and keep serving when it ends
+  --once                  serve one connection, then exit
   --help, --version       print and exit
 
-The program that is started:
-  --wrapper WORDS --      started by WORDS, for example: --wrapper env A=1 --
-  --[no-]disable-randomization   its addresses are the same every time (default: yes)
-  --[no-]startup-with-shell      a shell expands ARGS (default: yes)
+Starting the program:
+  --wrapper WORDS --      command that starts it, for example: --wrapper env A=1 --
+  --[no-]disable-randomization   turn off address randomization (default: yes)
+  --[no-]startup-with-shell      start it through a shell, which expands ARGS (default: yes)
 
-The branch trace:
+Branch trace:
   --source KIND           auto, perf-pt, perf-bts, lbr, cache or step (default: auto)
 
-Finding mistakes:
+Logging and tests:
   --debug                 log what happens
   --remote-debug          log packets
   --event-loop-debug      log the event loop
-  --debug-format=WORDS    accepted: all, none, timestamp; every line has a time
+  --debug-format=WORDS    accepted (all, none, timestamp); every line has a time
   --debug-file=FILE, --log-file FILE   log to FILE, not to stderr
   --log SPEC              levels, for example: rsp:debug,ptrace:debug
-  --disable-packet[=LIST] do without these packets; alone it lists them
-  --selftest[=FILTER]     accepted; the tests are a program of their own
+  --disable-packet[=LIST] disable these packets; without LIST, list the names
+  --selftest[=FILTER]     accepted; the tests are separate programs
 )";
 }
 

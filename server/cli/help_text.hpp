@@ -6,10 +6,10 @@
 
 namespace backtrail::server {
 
-/// Of the program under the name backtrail-gdbserver.
+/// Usage text under the name backtrail-gdbserver.
 [[nodiscard]] std::string gdbserver_usage();
 [[nodiscard]] std::string gdbserver_version();
-/// "backtrail 0.1.0"
+/// Returns "backtrail 0.1.0".
 [[nodiscard]] std::string backtrail_version();
 
 }  // namespace backtrail::server

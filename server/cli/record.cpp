@@ -25,10 +25,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// As shells have it.
+// Exit statuses of shells.
 constexpr int kExitNotExecutable = 126;
 constexpr int kExitNotFound = 127;
-// As timeout(1) has it.
+// Exit status of timeout(1).
 constexpr int kExitTimedOut = 124;
 constexpr int kExitNothingRun = 125;
 
@@ -56,8 +56,8 @@ void warn(const std::string& text) {
   fmt::print(stderr, "backtrail: warning: {}\n", text);
 }
 
-/// Makes what files need before the program runs. Problems are told now, and the program runs all
-/// the same.
+/// Prepares the output files before the program runs. Problems are printed at once; the program
+/// runs anyway.
 void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
                    std::optional<TraceSpool>& spool) {
   if (options.crash_file.empty()) return;
@@ -71,14 +71,15 @@ void prepare_files(const RecordOptions& options, RecorderOptions& recorder,
     spool.emplace(place.folder, options.spool_bytes);
   } catch (const std::exception& error) {
     if (place.problem.empty()) {
-      warn(fmt::format("only the newest branches are kept, without --all: {}", error.what()));
+      warn(fmt::format("--all is not possible, and only the newest branches are kept: {}",
+                       error.what()));
     }
     recorder.ring_bytes = RecorderOptions{}.ring_bytes;
     recorder.flush_every.reset();
   }
 }
 
-/// What a run has come to.
+/// Result of a run.
 struct Outcome {
   tracee::StopEvent end;
   bool timed_out = false;
@@ -103,7 +104,7 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
   if (!options.crash_file.empty()) recorder.add(crash_files);
   BT_TRY(const tracee::StopEvent end, recorder.run(options.launch));
   if (recorder.timed_out()) {
-    fmt::print(stderr, "backtrail: not done after {} s: stopped\n",
+    fmt::print(stderr, "backtrail: stopped after {} s (timeout)\n",
                std::chrono::duration<double>{*options.recorder.limit}.count());
   }
   const std::string told = recorder.left().text() + crash_files.finish(end);
@@ -121,7 +122,7 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
   return Outcome{end, recorder.timed_out()};
 }
 
-/// A test must not fail because it cannot be recorded.
+/// Runs the program unrecorded: a test must not fail because recording is impossible.
 int run_without(const Error& why, const RecordOptions& options) {
   fmt::print(stderr, "backtrail: {} runs unrecorded: {}\n", options.launch.program,
              tracee::trace_refusal_text(why));
@@ -129,7 +130,7 @@ int run_without(const Error& why, const RecordOptions& options) {
   const auto status = run_unrecorded(options.launch, options.recorder.limit);
   if (!status) return cannot_start(status.error(), options.launch);
   if (*status == kExitTimedOut) {
-    fmt::print(stderr, "backtrail: not done in time: stopped\n");
+    fmt::print(stderr, "backtrail: stopped (timeout)\n");
   }
   return *status;
 }
@@ -138,7 +139,7 @@ int run_without(const Error& why, const RecordOptions& options) {
 
 int run_record(const RecordOptions& options) {
   if (const auto configured = log::configure(options.log); !configured) {
-    fmt::print(stderr, "backtrail: '{}' is no log setting\n", options.log);
+    fmt::print(stderr, "backtrail: '{}' is not a log setting\n", options.log);
     return 1;
   }
   if (options.recorder.traced && tracee::is_hardware(options.recorder.source)) {

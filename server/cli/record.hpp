@@ -6,8 +6,8 @@
 
 namespace backtrail::server {
 
-/// Runs the program recorded; returns its exit status, or ends as it ended, by the same signal.
-/// 127 and 126 as a shell's when it cannot be found or executed.
+/// Runs the program recorded. Returns its exit status, or ends by the signal that ended it. Returns
+/// 127 if the program cannot be found, 126 if it cannot be executed, like a shell.
 int run_record(const RecordOptions& options);
 
 }  // namespace backtrail::server

@@ -1,4 +1,4 @@
-// `backtrail record`'s command line.
+// Command line of `backtrail record`.
 
 #include <limits>
 
@@ -15,7 +15,7 @@ PrintAndExit fail_with(const std::string& text) {
   return wrong_words("record", text);
 }
 
-/// "64M", "512k", "1G", "4096".
+/// Parses "64M", "512k", "1G" or "4096".
 std::optional<std::uint64_t> parse_size(const std::string& text) {
   std::uint64_t value = 0;
   std::size_t at = 0;
@@ -77,47 +77,46 @@ void add_options(CLI::App& app, RecordValues& values) {
       "Output, exit status and signals are the program's own. Its children are recorded too, each\n"
       "thread into a history of its own, in memory.");
   app.add_option("--source", values.source,
-                 "How branches are traced: cache (auto is that), step, or by the CPU: perf-pt, "
-                 "perf-bts, lbr; none records nothing")
+                 "Branch source: cache (also auto), step, or the CPU's perf-pt, perf-bts, lbr; "
+                 "none records nothing")
       ->check([](const std::string& name) {
         return name == "none" || tracee::source_kind_from(name)
                    ? std::string{}
-                   : name + " is none of auto, cache, step, perf-pt, perf-bts, lbr, none";
+                   : name + " is not one of auto, cache, step, perf-pt, perf-bts, lbr, none";
       })
       ->type_name("KIND");
-  app.add_option("--ring", values.ring,
-                 "History kept of each thread, in bytes or with k, M, G (default: 64M); memory is "
-                 "taken as it fills")
-      ->type_name("SIZE");
   app.add_option(
-         "-o,--output", values.output,
-         "Keep a crash file when the program comes to a bad end, or a child and the program "
-         "fails; %p is the process, %e its name, %t the time; a folder stands for "
-         "FOLDER/%e.%p.core, and is made")
+         "--ring", values.ring,
+         "Size of each thread's history, in bytes or with k, M, G (default: 64M); memory is "
+         "allocated as it fills")
+      ->type_name("SIZE");
+  app.add_option("-o,--output", values.output,
+                 "Keep a crash file if the program ends badly, or if a child does and the program "
+                 "fails; %p is the process, %e its name, %t the time; a folder means "
+                 "FOLDER/%e.%p.core and is created")
       ->type_name("FILE");
   app.add_option("--on", values.on,
-                 "After which ends: signal, sanitizer, abort, exit (a status other than 0), "
+                 "Ends that keep a file: signal, sanitizer, abort, exit (a status other than 0), "
                  "timeout=SECONDS (ends the run, status 124), always; comma separated (default: "
                  "signal,sanitizer)")
       ->type_name("LIST");
-  app.add_flag("--full", values.full, "Unchanged pages of files go into the crash file too");
+  app.add_flag("--full", values.full, "Include unchanged pages of files in the crash file");
   app.add_flag("--dump-undumpable", values.undumpable,
-               "Crash files also of processes of which the kernel keeps no core: "
+               "Keep crash files also of processes that the kernel does not dump: "
                "prctl(PR_SET_DUMPABLE, 0), changed users; for root");
   app.add_flag("--pack", values.pack,
-               "Crash files go into FILE.tar.zst with the program, its libraries, debug files and "
-               "sources, while these are there");
-  app.add_flag(
-      "--all", values.all,
-      "Every branch goes into the crash file: compressed to disk as it comes, beside FILE");
-  app.add_option("--max-disk", values.max_disk,
-                 "Bytes that a crash file may take on disk, and those of --all before it (default "
-                 "for these: 2G)")
+               "Pack crash files into FILE.tar.zst at once, with the program, its libraries, debug "
+               "files and sources");
+  app.add_flag("--all", values.all,
+               "Keep every branch in the crash file; branches are compressed to disk beside FILE");
+  app.add_option(
+         "--max-disk", values.max_disk,
+         "Most bytes of a crash file on disk, and of --all's records before it (default for "
+         "these: 2G)")
       ->type_name("SIZE");
-  app.add_flag(
-      "--times,!--no-times", values.times,
-      "Crash files tell when threads were on a CPU, where the kernel lets us know (default)");
-  app.add_flag("--stats", values.statistics, "Say on stderr what was recorded and what it cost");
+  app.add_flag("--times,!--no-times", values.times,
+               "Crash files show when threads were on a CPU, if the kernel allows it (default)");
+  app.add_flag("--stats", values.statistics, "Print on stderr what was recorded and what it cost");
   app.add_option("--log", values.log, "Levels, for example ptrace:debug")->type_name("SPEC");
 }
 
@@ -125,7 +124,7 @@ void add_options(CLI::App& app, RecordValues& values) {
 
 Command parse_record_arguments(std::span<const std::string> arguments) {
   RecordValues values;
-  CLI::App app{"Run a program, and its children, recorded and without gdb", "backtrail record"};
+  CLI::App app{"Record a program and its children, without gdb", "backtrail record"};
   add_options(app, values);
   app.prefix_command();
   if (auto exit = parse_words(app, arguments)) return *exit;
@@ -137,7 +136,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   }
   if (words.empty()) return fail_with("record needs a program");
   const auto ring = parse_size(values.ring);
-  if (!ring) return fail_with(values.ring + " is no size: write 4096, 512k, 64M or 1G");
+  if (!ring) return fail_with(values.ring + " is not a size: write 4096, 512k, 64M or 1G");
 
   RecordOptions options;
   options.crash_file = values.output;
@@ -146,7 +145,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.pack = values.pack;
   if (!values.max_disk.empty()) {
     const auto most = parse_size(values.max_disk);
-    if (!most) return fail_with(values.max_disk + " is no size: write 4096, 512k, 64M or 1G");
+    if (!most) return fail_with(values.max_disk + " is not a size: write 4096, 512k, 64M or 1G");
     options.core.max_bytes = *most;
   }
   auto keep = KeepPolicy::parse(values.on);
@@ -158,10 +157,10 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
     return fail_with("-o needs the name of a file, or of a folder");
   }
   if (values.output.empty()) {
-    // A time limit is one without a file, too.
-    if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on goes with -o");
+    // A time limit is useful without a file too.
+    if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on needs -o");
     for (const char* option : {"--full", "--dump-undumpable", "--pack", "--all", "--max-disk"}) {
-      if (app.count(option) != 0) return fail_with(fmt::format("{} goes with -o", option));
+      if (app.count(option) != 0) return fail_with(fmt::format("{} needs -o", option));
     }
   }
   options.all = values.all;
@@ -172,7 +171,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.launch.transparent = true;
   options.recorder.ring_bytes = *ring;
   if (values.all) {
-    // The spool has the records; nobody reads the threads' own histories.
+    // The spool holds the records; the threads' own histories stay unread.
     options.recorder.ring_bytes = 64ULL << 10;
     options.recorder.flush_every = std::chrono::milliseconds{10};
   }
@@ -180,7 +179,7 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.recorder.statistics = values.statistics;
   options.recorder.traced = values.source != "none";
   const auto source = tracee::source_kind_from(values.source).value_or(tracee::SourceKind::kAuto);
-  // Works everywhere, and keeps more than the buffers of the CPU.
+  // `auto` means cache here: it works everywhere and keeps more than the CPU's buffers.
   options.recorder.source =
       source == tracee::SourceKind::kAuto ? tracee::SourceKind::kCache : source;
   options.log = values.log;

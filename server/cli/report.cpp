@@ -19,7 +19,7 @@
 namespace backtrail::server {
 namespace {
 
-/// What fits on a screen.
+/// Calls that fit on a screen.
 constexpr std::size_t kSummaryCalls = 20;
 
 struct CloseFile {
@@ -31,7 +31,7 @@ int fail_with(const std::string& text) {
   return 1;
 }
 
-/// Standard output or a file; remembers the first error.
+/// Writes to standard output or a file. Remembers the first error.
 class Output {
  public:
   explicit Output(const std::string& path) {
@@ -44,7 +44,7 @@ class Output {
     if (error_ != 0) return;
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) error_ = errno;
   }
-  /// 0: everything was written.
+  /// Returns 0 if everything was written, else the errno.
   [[nodiscard]] int finish() {
     if (error_ == 0 && std::fflush(file_) != 0) error_ = errno;
     return error_;
@@ -57,7 +57,7 @@ class Output {
   int error_ = 0;
 };
 
-/// Branches of each thread that are exported if nobody says how many: what viewers bear.
+/// Returns how many branches of each thread are exported by default: as many as viewers can handle.
 std::uint64_t usual_branches(ReportForm form) {
   switch (form) {
     case ReportForm::kFolded:

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// `backtrail report`: what a crash file tells.
+/// `backtrail report`: prints the contents of a crash file.
 
 #include <cstdint>
 #include <string>
@@ -22,15 +22,15 @@ enum class ReportForm : std::uint8_t {
 
 struct ReportCommand {
   std::string file;
-  std::string output;              ///< Empty: standard output.
-  std::vector<std::string> roots;  ///< Folders in which the program's files are looked for first.
+  std::string output;              ///< Path of the output; empty = standard output.
+  std::vector<std::string> roots;  ///< Folders searched first for the program's files.
   ReportForm form = ReportForm::kText;
-  std::uint64_t calls = 0;     ///< Shown of each thread; 0: as is usual.
-  bool all_threads = false;    ///< Each of them in full, however many.
-  std::uint64_t branches = 0;  ///< Looked at of each thread; 0: as many as are needed.
+  std::uint64_t calls = 0;     ///< Calls to show of each thread; 0 = the usual number.
+  bool all_threads = false;    ///< Show every thread in full.
+  std::uint64_t branches = 0;  ///< Branches to read of each thread; 0 = as many as needed.
 };
 
-/// @return The exit status: 0; 1 when the file cannot be read or the report not be written.
+/// @return The exit status: 0; 1 if the file cannot be read or the report cannot be written.
 [[nodiscard]] int run_report(const ReportCommand& command);
 
 }  // namespace backtrail::server

@@ -16,7 +16,7 @@
 namespace backtrail::server {
 namespace {
 
-/// How a start that fails ends, as gdbserver has it.
+/// Prints the error and ends the start like gdbserver.
 int give_up(const std::string& text) {
   fmt::print(stderr, "{}\nExiting\n", text);
   return 1;
@@ -31,7 +31,7 @@ Explained<void> set_up_logging(const ServeOptions& options) {
   }
   if (const auto configured = log::configure(options.log); !configured) {
     return explain(fmt::format(
-        "'{}' is no log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
+        "'{}' is not a log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
         "ptrace server rsp and the levels error warn info debug trace off",
         options.log));
   }
@@ -54,7 +54,7 @@ std::string attach_failure(pid_t pid, const Error& error) {
                      tracee::explain_attach_failure(pid, error));
 }
 
-/// The program or process of the command line, ready at its first stop.
+/// Launches or attaches to the command line's program and brings it to its first stop.
 Explained<void> start(const ServeOptions& options, Target& target) {
   ProcessControl* control = target.process_control();
   if (options.attach) {
@@ -79,7 +79,7 @@ int run_serve(const ServeOptions& options, Target& target) {
   state.disabled_packets = options.disabled_packets;
   LoopOptions loop_options{.once = options.once};
   if (options.as_gdbserver) loop_options.server_name = "GDBserver";
-  // First: the loop waits for these clients, too.
+  // The tail socket comes first: the loop waits for its clients too.
   if (!options.tail.path.empty()) {
     const auto listening = target.branch_tracing()->listen_for_tails(options.tail);
     if (!listening)

@@ -7,12 +7,12 @@
 
 namespace backtrail::server {
 
-/// Starts or takes over what is asked for, listens, serves.
-/// @return The exit status: 0; 1 when it could not start (said on stderr, nothing left running);
-///         128 + a signal that ended it.
+/// Launches or attaches to the program, listens, serves.
+/// @return The exit status: 0; 1 if it could not start (the reason is on stderr, and no process is
+/// left running); 128 + the number of the signal that ended it.
 [[nodiscard]] int run_serve(const ServeOptions& options);
 
-/// The same on a target that the caller has made.
+/// Serves a target that the caller has made; otherwise the same.
 [[nodiscard]] int run_serve(const ServeOptions& options, Target& target);
 
 }  // namespace backtrail::server

@@ -1,12 +1,12 @@
 #pragma once
 /// @file
-/// A Session as the server loop sees it.
+/// Adapts a Session to the server loop.
 
 #include "server/transport/conversation.hpp"
 
 namespace backtrail::server {
 
-/// Begins sessions over one target. Both are borrowed and must outlive what it makes.
+/// Makes sessions over one target. Borrows both; they must outlive every session made.
 [[nodiscard]] ConversationFactory session_factory(Target& target, ServerState& state);
 
 }  // namespace backtrail::server

@@ -27,7 +27,7 @@ tracee::UniqueFd connect_to(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return errno = ENAMETOOLONG, tracee::UniqueFd{};
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  // NOLINTNEXTLINE: the socket API takes addresses in this form.
   if (socket &&
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return {};
@@ -40,16 +40,16 @@ std::string explain_tail_path(const std::string& path, int error) {
   struct stat status {};
   const char* why = std::strerror(error);
   if (::stat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
-    why = "that is no socket";
+    why = "it is not a socket";
   } else if (error == ECONNREFUSED) {
-    why = "nobody listens there; has the server ended?";
+    why = "no server listens there; has it ended?";
   }
   return fmt::format("cannot connect to {}: {}", path, why);
 }
 
 namespace {
 
-/// A connection whose items are printed.
+/// Prints what a connection sends.
 class Tail {
  public:
   Tail(const TailOptions& options, tracee::UniqueFd socket)
@@ -64,27 +64,28 @@ class Tail {
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return ended_early();
       const auto items = reader_.add(std::span{buffer}.first(static_cast<std::size_t>(count)));
-      if (reader_.broken()) return say("{} is no socket of serve --tail");
+      if (reader_.broken()) return say("{} is not a socket of serve --tail");
       const bool over =
           std::any_of(items.begin(), items.end(), [this](const auto& item) { return print(item); });
       const std::string text = writer_.take();
       std::fwrite(text.data(), 1, text.size(), stdout);
-      // Nobody reads what we print, or there is no room for it.
+      // The reader of the output is gone, or the disk is full.
       if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-        return say("cannot print what {} tells");
+        return say("cannot print the records of {}");
       if (over) return 0;
     }
   }
 
  private:
-  /// So that others cost us nothing. Until the server knows we get everybody's.
+  /// Tells the server which records to send, so that others cost nothing. Until the server has read
+  /// this, records of all threads arrive.
   void make_wish() {
     std::string wish;
     if (options_.process) wish += fmt::format("pid {}\n", *options_.process);
     if (options_.thread) wish += fmt::format("tid {}\n", *options_.thread);
     if (!wish.empty()) (void)!::write(socket_.get(), wish.data(), wish.size());
   }
-  /// Servers of other kinds may wait for us to speak.
+  /// Warns if no greeting comes: another kind of server may be waiting for this side to speak.
   void wait_for_greeting() {
     constexpr int kLongMs = 10'000;
     pollfd waited{socket_.get(), POLLIN, 0};
@@ -92,7 +93,7 @@ class Tail {
       (void)say("{} does not answer; is it a socket of serve --tail? Still waiting");
     }
   }
-  /// Whether it is the last one.
+  /// Prints an item. Returns true if it is the last one.
   bool print(const TailReader::Item& item) {
     if (item.news == TailNews::kServerEnded) {
       writer_.add(item);
@@ -106,9 +107,10 @@ class Tail {
     return item.news == TailNews::kProcessEnded && options_.process.has_value();
   }
   int ended_early() {
-    return say(reader_.greeted()
-                   ? "{}: the server ended before it had told all; how much is missing is not known"
-                   : "{} closed the connection; is it a socket of serve --tail?");
+    return say(
+        reader_.greeted()
+            ? "{}: the server ended before it had sent everything; how much is missing is not known"
+            : "{} closed the connection; is it a socket of serve --tail?");
   }
   int say(std::string_view words) {
     std::fflush(stdout);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// `backtrail tail`: prints what a server's recorded threads do, while gdb uses them.
+/// `backtrail tail`: prints the records of a server's threads while gdb uses them.
 
 #include <cstdint>
 #include <optional>
@@ -18,34 +18,34 @@ namespace backtrail::server {
 
 enum class TailFormat : std::uint8_t {
   kText,        ///< A line a record, in words.
-  kPerfScript,  ///< A line a branch, as `perf script -F pid,tid,ip,addr` has it; other news behind
-                ///< #.
-  kRaw,         ///< As the server sends it (server/target/tail_server.hpp); `decode` reads it.
+  kPerfScript,  ///< A line a branch like `perf script -F pid,tid,ip,addr`; other news after #.
+  kRaw,         ///< The server's bytes (server/target/tail_server.hpp); `decode` reads them.
 };
 
 struct TailOptions {
-  std::string path;              ///< The socket that `serve --tail` listens on.
-  std::optional<pid_t> thread;   ///< Only this one.
-  std::optional<pid_t> process;  ///< Only this one's threads.
-  std::uint64_t records = 0;     ///< End after so many; 0 = all of them.
+  std::string path;              ///< Socket of `serve --tail`.
+  std::optional<pid_t> thread;   ///< Show only this thread.
+  std::optional<pid_t> process;  ///< Show only this process's threads.
+  std::uint64_t records = 0;     ///< Records after which to end; 0 = no limit.
   TailFormat format = TailFormat::kText;
 };
 
-/// Takes a tail server's bytes apart, in pieces of any size.
+/// Parses a tail server's bytes, in pieces of any size.
 class TailReader {
  public:
   struct Item {
     pid_t pid = 0;
     pid_t tid = 0;
-    std::uint64_t lost = 0;  ///< Before this record, because we were slow.
-    std::optional<decoder::Record> record = std::nullopt;  ///< Or only news, and what was lost.
+    std::uint64_t lost = 0;  ///< Records lost before this item because this client was slow.
+    std::optional<decoder::Record> record = std::nullopt;  ///< nullopt: only news and losses.
     TailNews news = TailNews::kNone;
   };
-  /// What is complete now. Bytes that are no tail server's give nothing, and broken().
+  /// Returns the items complete now. Bytes that are not a tail server's yield none and set
+  /// broken().
   std::vector<Item> add(std::span<const std::uint8_t> bytes);
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] bool greeted() const { return greeted_; }
-  /// Bytes that wait for what makes them complete.
+  /// Returns the number of bytes that wait for the rest of their item.
   [[nodiscard]] std::size_t waiting() const { return bytes_.size(); }
 
  private:
@@ -54,15 +54,15 @@ class TailReader {
   bool broken_ = false;
 };
 
-/// "4711 branch 0x... -> 0x..."; none of what is only news to us.
+/// Returns "4711 branch 0x... -> 0x..."; empty for items that concern only this program.
 [[nodiscard]] std::string tail_line(const TailReader::Item& item);
 
-/// Items in one of the formats.
+/// Formats items.
 class TailWriter {
  public:
   explicit TailWriter(TailFormat format) : format_{format} {}
   void add(const TailReader::Item& item);
-  /// What is ready, once.
+  /// Returns the finished text and removes it.
   [[nodiscard]] std::string take();
 
  private:
@@ -70,18 +70,18 @@ class TailWriter {
 
   TailFormat format_;
   std::string out_;
-  TailReader::Item first_;  ///< Of the frame that has been begun.
+  TailReader::Item first_;  ///< First item of the frame in progress.
   std::vector<decoder::Record> frame_;
   bool greeted_ = false;
 };
 
-/// What a file of the raw format holds, as text.
+/// Returns the text of a file in the raw format.
 [[nodiscard]] Result<std::string> tail_file_text(std::span<const std::uint8_t> bytes);
 
-/// Why nobody answers at a path, from the errno of connect(2).
+/// Explains why a path has no listener, from the errno of connect(2).
 [[nodiscard]] std::string explain_tail_path(const std::string& path, int error);
 
-/// Prints lines until what is listened to ends; the exit status.
+/// Prints lines until the server ends. Returns the exit status.
 int run_tail(const TailOptions& options);
 
 }  // namespace backtrail::server

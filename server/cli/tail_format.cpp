@@ -1,4 +1,4 @@
-// What a tail server sends, read and written.
+// Reads a tail server's stream and formats its items.
 
 #include <algorithm>
 #include <utility>
@@ -137,7 +137,7 @@ Result<std::string> tail_file_text(std::span<const std::uint8_t> bytes) {
     return fail(TraceErrc::kMalformed, "read what a tail has written");
   }
   if (reader.waiting() != 0) {
-    out += fmt::format("{} bytes are left: the file ends in the middle\n", reader.waiting());
+    out += fmt::format("the file ends within a record: {} bytes are left\n", reader.waiting());
   }
   return out;
 }

@@ -27,22 +27,22 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
 
-/// What libarchive says of a failure; where the system knows why, in its words.
+/// Returns the text of a failure: the system's if errno has the cause, else libarchive's.
 std::string reason(archive* whose, const char* otherwise) {
-  // Its own errors have negative numbers, but for one, of what is no archive.
+  // libarchive's own error numbers are negative, except EILSEQ for a file that is no archive.
   const int error = ::archive_errno(whose);
   if (error > 0 && error != EILSEQ) return std::strerror(error);
   const char* text = ::archive_error_string(whose);
   return text == nullptr ? otherwise : text;
 }
 
-/// Ascending; the others are holes.
+/// Returns the parts of a file that have data, in ascending order; holes lie between them.
 std::vector<DataPart> data_parts(int fd, off_t size) {
   std::vector<DataPart> parts;
   for (off_t at = 0; at < size;) {
     const off_t data = ::lseek(fd, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // The rest is a hole.
-    // Where nobody knows about holes there are none.
+    if (data < 0 && errno == ENXIO) break;  // Only a hole follows.
+    // If lseek() fails, the file system does not know holes: everything counts as data.
     const off_t begin = data < 0 ? at : data;
     const off_t end = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
     at = end < 0 ? size : std::min(end, size);
@@ -59,7 +59,7 @@ ArchiveWriter::ArchiveWriter(std::string path, std::string temporary)
 Explained<std::unique_ptr<ArchiveWriter>> ArchiveWriter::create(const std::string& path) {
   if (tracee::is_no_plain_file(path)) {
     return explain(
-        cannot_write(path, "that is no plain file, and is left alone: name another one"));
+        cannot_write(path, "it is not a plain file and is left alone: choose another name"));
   }
   std::unique_ptr<ArchiveWriter> writer{
       new ArchiveWriter{path, fmt::format("{}.{}.part", path, ::getpid())}};
@@ -78,7 +78,7 @@ ArchiveWriter::~ArchiveWriter() {
 }
 
 std::string ArchiveWriter::problem() const {
-  return cannot_write(path_, reason(archive_, "it is not known why"));
+  return cannot_write(path_, reason(archive_, "unknown reason"));
 }
 
 Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart part) {
@@ -88,7 +88,7 @@ Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart pa
     const ssize_t got = ::pread(fd, piece.data(), wanted, part.begin);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return explain(cannot_read(file, std::strerror(errno)));
-    if (got == 0) return explain(cannot_read(file, "it became shorter"));
+    if (got == 0) return explain(cannot_read(file, "it was truncated meanwhile"));
     if (::archive_write_data(archive_, piece.data(), static_cast<std::size_t>(got)) < 0) {
       return explain(problem());
     }
@@ -97,7 +97,7 @@ Explained<void> ArchiveWriter::copy(const std::string& file, int fd, DataPart pa
   return {};
 }
 
-/// The archive counts what lies in holes, and drops it unseen.
+/// Skips a hole. libarchive counts the bytes and does not store them.
 Explained<void> ArchiveWriter::skip(off_t bytes) {
   static const std::vector<char> zeros(kPieceBytes);
   while (bytes > 0) {
@@ -114,7 +114,7 @@ Explained<void> ArchiveWriter::add(const std::string& name, const std::string& f
   if (!fd || ::fstat(fd.get(), &status) != 0) {
     return explain(cannot_read(file, std::strerror(errno)));
   }
-  if (!S_ISREG(status.st_mode)) return explain(cannot_read(file, "that is no plain file"));
+  if (!S_ISREG(status.st_mode)) return explain(cannot_read(file, "it is not a plain file"));
   const Entry entry{::archive_entry_new(), ::archive_entry_free};
   constexpr mode_t kOwnerMayWrite = 0200;
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -156,7 +156,7 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
   const std::unique_ptr<archive, decltype(&archive_write_free)> out{::archive_write_disk_new(),
                                                                     ::archive_write_free};
   const auto problem = [&](archive* whose) {
-    return explain(cannot_read(path, reason(whose, "no archive")));
+    return explain(cannot_read(path, reason(whose, "it is not an archive")));
   };
   ::archive_read_support_filter_zstd(in.get());
   ::archive_read_support_format_tar(in.get());
@@ -174,9 +174,9 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
     if (got < ARCHIVE_WARN) return problem(in.get());
     const char* name = ::archive_entry_pathname(entry);
     if (name == nullptr || *name == '/') {
-      return explain(cannot_read(path, "a name in it leads elsewhere"));
+      return explain(cannot_read(path, "a name in it leads out of the folder"));
     }
-    // Where it comes from says nothing of what it may be here.
+    // The archive may come from a stranger: accept only plain files and folders.
     const auto type = ::archive_entry_filetype(entry);
     if (type != AE_IFREG && type != AE_IFDIR) continue;
     if (::archive_entry_hardlink(entry) != nullptr) continue;
@@ -190,7 +190,7 @@ Explained<void> unpack_archive(const std::string& path, const std::string& folde
 bool looks_like_archive(const std::string& path) {
   constexpr std::array<char, 4> kMagic{'\x28', '\xb5', '\x2f', '\xfd'};
   std::array<char, 4> begin{};
-  // A pipe that nobody writes to would hold us up.
+  // A FIFO without a writer would block the open.
   if (tracee::is_no_plain_file(path)) return false;
   std::ifstream file{path, std::ios::binary};
   return file.read(begin.data(), begin.size()) && begin == kMagic;

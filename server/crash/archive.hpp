@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Tar archives, compressed with zstd: files put in, and unpacked into a folder.
+/// Tar archives compressed with zstd.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ struct archive;
 
 namespace backtrail::server {
 
-/// A part of a file that has contents.
+/// Part of a file that has data, in bytes from the file's start.
 struct DataPart {
   off_t begin = 0;
   off_t end = 0;
@@ -22,13 +22,14 @@ struct DataPart {
 
 class ArchiveWriter {
  public:
-  /// `path` gets its name when finish() has succeeded. Errors are sentences.
+  /// Creates an archive. The file appears at `path` when finish() has succeeded. Errors are
+  /// sentences.
   static Explained<std::unique_ptr<ArchiveWriter>> create(const std::string& path);
   ~ArchiveWriter();
   ArchiveWriter(const ArchiveWriter&) = delete;
   ArchiveWriter& operator=(const ArchiveWriter&) = delete;
 
-  /// Holes stay holes. The error says which file.
+  /// Adds a file; holes stay holes. The error names the file.
   Explained<void> add(const std::string& name, const std::string& file);
   Explained<void> finish();
   [[nodiscard]] std::uint64_t files() const { return files_; }
@@ -45,10 +46,10 @@ class ArchiveWriter {
   std::uint64_t files_ = 0;
 };
 
-/// Unpacks into an existing folder. Names that lead out of it are refused.
+/// Unpacks into an existing folder. Refuses names that lead out of it.
 Explained<void> unpack_archive(const std::string& path, const std::string& folder);
 
-/// It begins as a zstd file does.
+/// Returns true if the file starts like a zstd file.
 [[nodiscard]] bool looks_like_archive(const std::string& path);
 
 }  // namespace backtrail::server

@@ -50,7 +50,7 @@ std::string time_of(const decoder::CoreFile& core) {
   return line("when", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(time)));
 }
 
-/// "", or ", times of its last 2.5 s".
+/// Returns "", or ", times of its last 2.5 s".
 std::string times_text(const decoder::TraceArchive& archive, std::uint32_t tid) {
   const auto times = archive.times(tid);
   if (!times) return {};
@@ -81,7 +81,7 @@ std::string trace_text(const decoder::TraceArchive::Thread* trace,
   return text;
 }
 
-/// The living, then those of whom only the trace is left.
+/// Describes live threads, then ended threads that left only a trace.
 std::string thread_lines(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
   std::string text;
   auto checks = decoder::check_traces(archive);
@@ -141,7 +141,7 @@ std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
   text += thread_lines(core, archive);
   if (core.newer_format()) text += "  the traces are of a newer format\n";
   if (const std::size_t names = archive.names().size(); names != 0) {
-    text += line("names", fmt::format("{} of code that it made", names));
+    text += line("names", fmt::format("{} of generated code", names));
   }
   if (archive.unreadable_bytes() != 0) {
     text += fmt::format("  {} bytes of the traces are damaged\n", archive.unreadable_bytes());

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is in a crash file, for people.
+/// Describes the contents of a crash file for people.
 
 #include <cstdint>
 #include <string>
@@ -10,21 +10,22 @@
 
 namespace backtrail::server {
 
-/// A mapped file, as the core and this machine have it.
+/// A mapped file, in the core and on this machine.
 struct MappedProgramFile {
-  std::string path;      ///< In the core.
-  std::string build_id;  ///< As the core has it; may be empty.
-  std::string found;     ///< Where it is here; empty: nowhere, or another one is there.
+  std::string path;      ///< Path in the core.
+  std::string build_id;  ///< Build id in the core; may be empty.
+  std::string found;     ///< Matching file on this machine; empty if there is none.
 };
-/// Each file once, in the order of addresses.
+/// Returns each mapped file once, in the order of addresses.
 [[nodiscard]] std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& core,
                                                                   tracee::CoreMemory& memory);
 
-/// Lines. `name` is the file's; `disk_bytes` what it takes on disk.
+/// Returns the description, several lines. `name` is the file's name, `disk_bytes` its size on
+/// disk.
 [[nodiscard]] std::string crash_info(const std::string& name, std::uint64_t disk_bytes,
                                      const decoder::CoreFile& core, tracee::CoreMemory& memory);
 
-/// "12 kB", "3 MB".
+/// Returns a size as "12 kB" or "3 MB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 }  // namespace backtrail::server

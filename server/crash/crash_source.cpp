@@ -37,7 +37,7 @@ std::string cannot_write(std::string_view file, const Error& why) {
 Explained<OpenCore> open_core(const std::string& path, const std::string& file) {
   auto mapped = tracee::MappedFile::open(path);
   if (!mapped && mapped.error().is(TraceErrc::kUnsupported)) {
-    return explain(cannot_read(file, "that is no plain file"));
+    return explain(cannot_read(file, "it is not a plain file"));
   }
   if (!mapped) return explain(cannot_read(file, mapped.error()));
   if (mapped->bytes().empty()) return explain(cannot_read(file, "the file is empty"));

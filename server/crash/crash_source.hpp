@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Files that somebody named: a crash file opened, and why one cannot be.
+/// Opens crash files and explains failures.
 
 #include <memory>
 #include <optional>
@@ -15,29 +15,29 @@
 
 namespace backtrail::server {
 
-/// "cannot read 'FILE': why", fit to be printed, in all commands.
+/// Returns "cannot read 'FILE': why", the form of all commands.
 [[nodiscard]] std::string cannot_read(std::string_view file, std::string_view why);
 [[nodiscard]] std::string cannot_read(std::string_view file, const Error& why);
-/// Likewise of what should be written.
+/// Returns the text for a file that cannot be written.
 [[nodiscard]] std::string cannot_write(std::string_view file, std::string_view why);
 [[nodiscard]] std::string cannot_write(std::string_view file, const Error& why);
 
-/// A core file. The text says `file`, wherever the bytes lie.
+/// Opens a core file. Errors name `file`, wherever `path` lies.
 [[nodiscard]] Explained<OpenCore> open_core(const std::string& path, const std::string& file);
 
-/// A crash file or an archive of `pack`, unpacked for as long as this lives.
+/// A crash file, or an archive of `pack` unpacked for the lifetime of this object.
 class CrashSource {
  public:
-  /// @param roots  Folders in which the program's files are looked for, named by somebody too.
-  /// @param folder  Where an archive is unpacked to and stays, see UnpackedCrash::open().
+  /// @param roots  Folders to search for the program's files; the user named them.
+  /// @param folder  Where to unpack an archive; see UnpackedCrash::open().
   static Explained<CrashSource> open(const std::string& file, std::vector<std::string> roots,
                                      const std::string& folder = {});
 
   [[nodiscard]] const decoder::CoreFile& core() const { return core_.core; }
   [[nodiscard]] OpenCore take_core() && { return std::move(core_); }
-  /// Where the core file itself lies.
+  /// Returns the path of the core file itself.
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The archive's own first.
+  /// Returns the folders to search for the program's files, the archive's own first.
   [[nodiscard]] const std::vector<std::string>& roots() const { return roots_; }
   [[nodiscard]] const UnpackedCrash* unpacked() const { return unpacked_ ? &*unpacked_ : nullptr; }
 

@@ -19,7 +19,7 @@ void add_if_there(const fs::path& path, std::set<std::string>& out) {
   if (plain.is_absolute() && fs::is_regular_file(plain, error)) out.insert(plain.string());
 }
 
-/// Of one compilation unit.
+/// Adds the sources of one compilation unit.
 void add_sources(Dwarf_Die& unit, std::set<std::string>& out) {
   Dwarf_Files* files = nullptr;
   std::size_t count = 0;

@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// What debuggers want besides a program: separate debug files, and the sources DWARF names.
+/// Files that a debugger needs besides a program: separate debug files and the sources that DWARF
+/// names.
 
 #include <set>
 #include <string>
@@ -8,12 +9,12 @@
 namespace backtrail::server {
 
 struct DebugFiles {
-  std::set<std::string> debug;    ///< Separate debug files, also those they refer to.
-  std::set<std::string> sources;  ///< That are here.
+  std::set<std::string> debug;    ///< Separate debug files, including those that they refer to.
+  std::set<std::string> sources;  ///< Sources that exist on this machine.
 };
 
-/// Adds what belongs to an ELF file. debuginfod is asked where DEBUGINFOD_URLS is set, as elfutils
-/// does.
+/// Adds the files that belong to an ELF file. Like elfutils, asks debuginfod if DEBUGINFOD_URLS is
+/// set.
 void find_debug_files(const std::string& elf, DebugFiles& out);
 
 }  // namespace backtrail::server

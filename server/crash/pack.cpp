@@ -31,7 +31,7 @@ bool is_elf(const std::string& path) {
          std::equal(kMagic.begin(), kMagic.end(), file->bytes().begin());
 }
 
-/// Headers and sources are small; what is not is something else.
+/// Returns false for files too large to be headers or sources.
 bool is_worth_packing(const std::string& source) {
   constexpr std::uintmax_t kMost = 8U << 20U;
   std::error_code error;
@@ -48,7 +48,8 @@ Explained<std::string> temporary_folder() {
   return folder;
 }
 
-/// Nothing of somebody else's is overwritten.
+/// Creates the folder, or accepts one that is empty or already unpacked. Refuses other folders, so
+/// that no file of the user's is overwritten.
 Explained<std::string> named_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -81,10 +82,10 @@ Explained<std::string> pack_crash(const std::string& core_file, const std::strin
     if (!added) problems += fmt::format("  {}\n", decoder::printable(added.error()));
   };
   for (const MappedProgramFile& file : mapped_program_files(open->core, memory)) {
-    // Data files and devices are no business of another machine.
+    // Only ELF files are packed: mapped data files and devices stay here.
     if (file.found.empty()) {
       problems +=
-          fmt::format("  {} is not here, or another one is\n", decoder::printable(file.path));
+          fmt::format("  {} is missing here, or is another file\n", decoder::printable(file.path));
     } else if (is_elf(file.found)) {
       add(file.path, file.found);
       find_debug_files(file.found, beside);

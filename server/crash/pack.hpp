@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A crash file with all that it takes to look at it on another machine, in one archive:
+/// Packs a crash file and every file needed to read it on another machine into one archive:
 ///
 ///     crash.core    the file
 ///     files/...     program, libraries, debug files and sources, each at its own path below
@@ -17,15 +17,15 @@ inline constexpr const char* kPackedCore = "crash.core";
 inline constexpr const char* kPackedFiles = "files";
 
 /// Writes the archive.
-/// @return What is in it and what is missing, lines for people.
+/// @return The packed and the missing files, lines for people.
 [[nodiscard]] Explained<std::string> pack_crash(const std::string& core_file,
                                                 const std::string& archive);
 
-/// An archive, unpacked.
+/// An unpacked archive.
 class UnpackedCrash {
  public:
-  /// @param folder  Where to, a folder that is made or empty, or holds what was unpacked before; it
-  ///                stays. Empty: a folder of its own, which is gone when this is.
+  /// @param folder  Folder to unpack into; it stays. It is created, or must be empty or hold an
+  /// archive unpacked before. Empty: a temporary folder, removed by the destructor.
   static Explained<UnpackedCrash> open(const std::string& archive, const std::string& folder = {});
   ~UnpackedCrash();
   UnpackedCrash(UnpackedCrash&& other) noexcept;

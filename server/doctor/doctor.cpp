@@ -30,7 +30,7 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
          row("flags", fmt::format("intel_pt {}, bts {}, dtes64 {}, hypervisor {}",
                                   yes_no(facts.flag_intel_pt), yes_no(facts.flag_bts),
                                   yes_no(facts.flag_dtes64), yes_no(facts.hypervisor))) +
-         row("kernel", facts.kernel) + row("container", facts.container.value_or("none noticed")) +
+         row("kernel", facts.kernel) + row("container", facts.container.value_or("none detected")) +
          row("perf", fmt::format("perf_event_paranoid {}, CAP_PERFMON {}",
                                  number_or(facts.perf_event_paranoid, "absent"),
                                  yes_no(facts.capability_perfmon))) +
@@ -43,13 +43,13 @@ std::string facts_rows(const tracee::MachineFacts& facts) {
                                "watchpoints are refused; the hypervisor could pass them on");
 }
 
-/// One line: what was found, and who could change it.
+/// Returns one line: the finding, and who could change it.
 std::string source_row(const tracee::SourceProbe& source) {
   return fmt::format("{:<10} {:<6} {}\n", to_string(source.kind), yes_no(source.available),
                      source.words());
 }
 
-/// Prints a line for every source as it is known. @return Whether all are right.
+/// Prints a line for each source when its result is known. @return Whether all agree with step.
 bool compare_sources(std::span<const tracee::SourceProbe> sources) {
   const auto step = record_known_program(tracee::SourceKind::kStep);
   if (!step) {

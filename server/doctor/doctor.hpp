@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// `backtrail doctor`: what this machine can do, as a table to paste into a bug report.
+/// `backtrail doctor`: a table of this machine's abilities, to paste into a bug report.
 
 #include <chrono>
 #include <span>
@@ -15,8 +15,8 @@ namespace backtrail::server {
                                         std::span<const tracee::SourceProbe> sources,
                                         const Result<std::chrono::nanoseconds>& step);
 
-/// Probes, then records the known program with every source that works and compares it with step;
-/// prints to stdout. @return 0, or 1 when no source works at all or one is not right.
+/// Probes the sources, then records the known program with each one that works and compares it with
+/// step. Prints to stdout. @return 0; 1 if no source works or one is wrong.
 [[nodiscard]] int run_doctor();
 
 }  // namespace backtrail::server

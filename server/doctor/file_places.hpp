@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Where processes have the same files: their addresses may be random (personality(2) may refuse
-/// to change that in containers).
+/// Compares addresses of processes that have the same files at different, random addresses
+/// (containers may forbid personality(2), which would fix the addresses).
 
 #include <cstdint>
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace backtrail::server {
 
-/// Translates addresses of one process to those that another one has for the same place of a file
-/// (or of the vdso). Addresses that only one of them knows stay as they are.
+/// Translates an address of one process to the address at which the other has the same place of a
+/// file (or of the vdso). An address that only one process has stays unchanged.
 class FilePlaces {
  public:
   FilePlaces(std::span<const tracee::MapEntry> from, std::span<const tracee::MapEntry> to);

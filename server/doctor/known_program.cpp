@@ -16,7 +16,7 @@
 namespace backtrail::server {
 namespace {
 
-// Empty functions that no compiler may fold together or leave out.
+// Empty functions that the compiler may neither merge nor remove.
 [[gnu::noinline]] void known_begin() {
   asm volatile("nop");
 }
@@ -109,7 +109,8 @@ int compare_bytes(const void* a, const void* b) {
     }
     sum = sum + shape->corners() + static_cast<unsigned>(::syscall(SYS_getpid) > 0);
   }
-  // Library functions look at addresses: that of a stack would be another one each time.
+  // Library functions branch on alignment: the address of a stack buffer would differ from run to
+  // run.
   alignas(4096) static std::array<char, 200> text;
   std::memset(text.data(), 'x', text.size() - 1);
   sum = sum + static_cast<unsigned>(std::strlen(text.data()));
@@ -119,10 +120,11 @@ int compare_bytes(const void* a, const void* b) {
 }  // namespace
 
 int run_known_program() {
-  // Now it is in memory, wherever a dynamic linker has put it. Means nothing to who is not traced.
+  // By now the dynamic linker has loaded the program at its final address. Without a tracer the
+  // signal has no effect.
   std::signal(SIGTRAP, SIG_IGN);
   (void)std::raise(SIGTRAP);
-  // What is done once only (symbols bound at their first call, an unwinder's tables) is done now.
+  // A first pass does work that happens only once: symbol binding, the unwinder's tables.
   const unsigned expected = all_kinds();
   known_begin();
   const unsigned sum = all_kinds();

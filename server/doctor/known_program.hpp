@@ -1,18 +1,19 @@
 #pragma once
 /// @file
-/// A short program with every kind of branch, whose run is the same each time: what sources are
-/// compared on.
+/// Short program with every kind of branch and the same path in each run. Sources are compared on
+/// it.
 
 #include "arch/base/address.hpp"
 
 namespace backtrail::server {
 
-/// Runs it. A tracer sees a SIGTRAP before it begins. @return 0, or 1 when it did not compute what
-/// it should.
+/// Runs the program. A tracer sees a SIGTRAP before it begins. @return 0; 1 if the program computed
+/// a wrong sum.
 [[nodiscard]] int run_known_program();
 
-/// It is recorded from the first instruction of one function to that of the other. In this
-/// process; a process of the same file has them at the same distance from its first mapping.
+/// Addresses, in this process, of the two functions between whose first instructions the program is
+/// recorded. Another process of this file has them at the same distance from the file's first
+/// mapping.
 struct KnownSpan {
   TraceeAddr begin;
   TraceeAddr end;

@@ -25,7 +25,7 @@ using tracee::ThreadId;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLongestRun{30};
-/// More than the known program has branches.
+/// More branches than the known program executes.
 constexpr std::uint64_t kHistoryBytes = 16U << 20U;
 
 class Collector : public decoder::TraceConsumer {
@@ -38,7 +38,7 @@ class Collector : public decoder::TraceConsumer {
   std::vector<Record> all;
 };
 
-/// The known program's process, from its launch to its end.
+/// Process of the known program, from launch to end.
 class KnownProcess {
  public:
   explicit KnownProcess(tracee::SourceKind source) : engine_{source} {}

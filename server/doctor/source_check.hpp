@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Whether a source tells of the known program what single steps tell.
+/// Compares a source's records of the known program with those of single steps.
 
 #include <chrono>
 #include <span>
@@ -14,24 +14,24 @@
 namespace backtrail::server {
 
 struct KnownRun {
-  /// Gaps included; without the one where it begins. Addresses of files that this process has, too,
-  /// are this process's.
+  /// Records with gaps, without the gap at the start. Addresses in files that this process has too
+  /// are translated to this process's.
   std::vector<decoder::Record> records;
   std::chrono::nanoseconds time{};  ///< From the first instruction to the last.
 };
 
-/// Runs the known program in a process of its own and records it. Errors: of Engine::launch, of the
-/// source; kTraceeGone when the program ended early or did not get to its end in 30 seconds.
+/// Runs the known program in a new process and records it. Errors: those of Engine::launch and of
+/// the source; kTraceeGone if the program ended early or took more than 30 seconds.
 [[nodiscard]] Result<KnownRun> record_known_program(tracee::SourceKind source);
 
-/// What a comparison found.
+/// Result of a comparison.
 struct SourceCheck {
   bool equal = false;
   std::string words;  ///< One line for people.
 };
 
-/// A source has to tell every branch, in order, with no gap. `lbr` only ever has stretches: each
-/// has to be found, in order.
+/// Compares every branch, in order; a gap is a failure. `lbr` records only stretches: each must be
+/// found, in order.
 [[nodiscard]] SourceCheck compare_with_step(tracee::SourceKind source,
                                             std::span<const decoder::Record> step,
                                             std::span<const decoder::Record> records);

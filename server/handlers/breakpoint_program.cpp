@@ -11,7 +11,7 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// A stopped thread, as agent expressions see it.
+/// A stopped thread, as agent expressions read it.
 class ThreadMachine : public agent::AgentMachine {
  public:
   ThreadMachine(Target& target, ThreadId thread) : target_{target}, thread_{thread} {}
@@ -49,7 +49,7 @@ class ThreadMachine : public agent::AgentMachine {
   std::optional<arch::x86::RawRegisters> registers_;
 };
 
-/// "X LEN,HEX" without the blank.
+/// Takes "XLEN,HEX": an expression of LEN bytes.
 std::optional<agent::AgentExpression> take_expression(PacketText& text) {
   if (!text.take('X')) return std::nullopt;
   const auto length = text.take_hex();
@@ -102,7 +102,7 @@ std::function<bool(ThreadId)> make_condition(Target& target, BreakpointProgram p
     ThreadMachine machine{target, thread};
     if (!is_true(program, machine)) return false;
     for (const agent::AgentExpression& command : program.commands) {
-      // A command that fails must not hide the breakpoint.
+      // A failed command must not hide the breakpoint's hit.
       if (!command.run(machine)) return true;
     }
     return program.commands.empty();

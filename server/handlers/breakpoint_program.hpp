@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What gdb attaches to a breakpoint: conditions and commands to be run here.
+/// Conditions and commands that gdb attaches to a breakpoint and the server evaluates.
 
 #include <functional>
 #include <optional>
@@ -13,20 +13,21 @@
 namespace backtrail::server::handlers {
 
 struct BreakpointProgram {
-  std::vector<agent::AgentExpression> conditions;  ///< One that is true is enough; none: true.
-  /// With commands the thread runs them and goes on; the client never hears of the hit.
+  std::vector<agent::AgentExpression>
+      conditions;  ///< A hit counts if one is true; empty = every hit counts.
+  /// Commands to run at a hit. With commands, the thread then continues and the client is not told.
   std::vector<agent::AgentExpression> commands;
 
   [[nodiscard]] bool empty() const { return conditions.empty() && commands.empty(); }
 };
 
-/// Parses the options of a Z packet: `[;X LEN,EXPR...][;cmds:PERSIST,X LEN,EXPR...]`. Options of
-/// other names are skipped.
+/// Parses the options of a Z packet: `[;X LEN,EXPR...][;cmds:PERSIST,X LEN,EXPR...]`. Skips unknown
+/// options. nullopt if malformed.
 [[nodiscard]] std::optional<BreakpointProgram> parse_breakpoint_program(PacketText& text);
 
-/// The program as a breakpoint's condition: whether a hit is to be reported. An expression that
-/// fails counts as true, so that no hit gets lost. `target` is borrowed and must outlive it.
-/// Output of commands goes to stderr.
+/// Returns a condition that says whether to report a hit. An expression that fails counts as true,
+/// so that no hit is lost. Borrows `target`, which must outlive the condition. Output of commands
+/// goes to stderr.
 [[nodiscard]] std::function<bool(ThreadId)> make_condition(Target& target,
                                                            BreakpointProgram program);
 

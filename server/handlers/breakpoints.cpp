@@ -14,7 +14,7 @@ namespace {
 using tracee::BreakpointKind;
 using tracee::BreakpointSpec;
 
-/// Type 3, a watchpoint on reads alone, does not exist on x86; gdb falls back to type 4.
+/// x86 has no watchpoint on reads alone (type 3); gdb falls back to type 4.
 std::optional<BreakpointKind> take_kind(PacketText& text) {
   if (text.take('0')) return BreakpointKind::kSoftware;
   if (text.take('1')) return BreakpointKind::kHardware;
@@ -27,7 +27,7 @@ bool is_code(BreakpointKind kind) {
   return kind == BreakpointKind::kSoftware || kind == BreakpointKind::kHardware;
 }
 
-/// ",ADDR,KIND": the kind is the length of data, and always 1 for code.
+/// Takes ",ADDR,KIND". The kind is the length of data; it must be 1 for code.
 bool take_place(PacketText& text, BreakpointSpec& spec) {
   if (!text.take(',')) return false;
   const auto place = take_hex_pair(text);
@@ -38,8 +38,8 @@ bool take_place(PacketText& text, BreakpointSpec& spec) {
   return true;
 }
 
-/// Both packets begin with "TYPE,ADDR,KIND". @param action (control, pid, spec, rest of the
-/// packet).
+/// Parses "TYPE,ADDR,KIND", which both packets begin with. @param action  Called with control, pid,
+/// spec and the rest of the packet.
 template <typename Action>
 Reply with_spec(SessionContext& context, std::string_view arguments, Action action) {
   BreakpointControl* control = context.target.breakpoint_control();

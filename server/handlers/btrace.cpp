@@ -1,4 +1,4 @@
-// Qbtrace and Qbtrace-conf: switching branch tracing on and off.
+// Qbtrace and Qbtrace-conf: turn branch tracing on and off.
 
 #include <array>
 #include <limits>
@@ -13,7 +13,7 @@ namespace {
 using tracee::TraceConfig;
 using tracee::TraceFormat;
 
-/// gdb shows the text after "E." to its user.
+/// Errors have a text ("E.text") because gdb shows it to its user.
 Reply enable(SessionContext& context, BranchTracing& tracing, TraceFormat format) {
   const auto thread = context.selected_thread();
   if (!thread) return Reply::error(btrace_error::kNoThread);
@@ -50,7 +50,8 @@ Reply switch_tracing(SessionContext& context, std::string_view arguments) {
   return Reply::error("Bad Qbtrace operation.  Use bts, pt, or off.");
 }
 
-/// The value counts at the next enable, for all threads alike. 0xffffffff is gdb's "unlimited".
+/// Sets a buffer size, which takes effect at the next enable of any thread. 0xffffffff is gdb's
+/// "unlimited".
 Reply configure(SessionContext& context, std::string_view arguments) {
   if (context.target.branch_tracing() == nullptr) return Reply::unknown();
   PacketText text{arguments};

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Error texts of the branch tracing packets: gdbserver's, which scripts may look for.
+/// Error texts of the branch tracing packets. They are gdbserver's: scripts may look for them.
 
 #include <string_view>
 
@@ -10,7 +10,7 @@ inline constexpr std::string_view kNoThread = "No such thread.";
 inline constexpr std::string_view kAlreadyEnabled = "Btrace already enabled.";
 inline constexpr std::string_view kNotEnabled = "Btrace not enabled.";
 inline constexpr std::string_view kInPast =
-    "This thread stands in its past, where gdb's own history cannot begin. Type continue until the "
+    "This thread is in its past, where gdb's own history cannot begin. Type continue until the "
     "end of the history, then record btrace.";
 inline constexpr std::string_view kBadAnnex = "Bad annex.";
 inline constexpr std::string_view kOverflow = "Overflow.";

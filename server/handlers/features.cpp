@@ -1,4 +1,4 @@
-// qSupported and the handful of packets around the start of a connection.
+// qSupported and the other packets at the start of a connection.
 
 #include <array>
 #include <iterator>
@@ -29,7 +29,7 @@ ClientFeatures parse_client_features(std::string_view list) {
   return client;
 }
 
-/// What this target can do, in gdbserver's order.
+/// Returns the target's features in gdbserver's order.
 std::string offered_features(Target& target) {
   std::string out = fmt::format("PacketSize={:x}", Session::kPacketSize - 1);
   const auto offer = [&out](std::string_view features) {
@@ -54,7 +54,8 @@ std::string offered_features(Target& target) {
   if (target.past_control() != nullptr) {
     offer("ReverseStep+;ReverseContinue+");
   }
-  // In the past a condition may need a value that is not known; gdb says so to its user.
+  // A condition in the past may need a value that is not known. gdb, which then evaluates it, can
+  // tell its user.
   if (target.breakpoint_control() != nullptr && target.past_control() == nullptr) {
     offer("ConditionalBreakpoints+;BreakpointCommands+");
   }
@@ -91,8 +92,8 @@ Reply extended_mode(SessionContext& context, std::string_view /*arguments*/) {
   return Reply::ok();
 }
 
-// vMustReplyEmpty, qTStatus, qOffsets, qThreadExtraInfo, QAllow, QAgent and all else that is not in
-// any table gets the empty reply: "not supported".
+// Packets in no table get the empty reply, "not supported": vMustReplyEmpty, qTStatus, qOffsets,
+// qThreadExtraInfo, QAllow, QAgent and all others.
 constexpr std::array kPackets = {
     PacketEntry{"qSupported", PacketMatch::kPrefix, supported},
     PacketEntry{"QStartNoAckMode", PacketMatch::kWhole, start_no_ack_mode},

@@ -1,5 +1,5 @@
-// Starting programs, and with what: vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell,
-// QDisableRandomization.
+// vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell, QDisableRandomization: start programs
+// and set their environment.
 
 #include <unistd.h>
 
@@ -19,8 +19,8 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// The word as the shell reads it back: programs get their arguments as the client sent them, as
-/// with gdbserver, which quotes them too.
+/// Quotes a word for the shell, so that the program gets the arguments that the client sent.
+/// gdbserver does the same.
 std::string quoted_for_shell(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -36,7 +36,7 @@ std::string quoted_for_shell(const std::string& word) {
   return out + '\'';
 }
 
-/// Text that can be passed to the kernel as a C string.
+/// Decodes a text; nullopt if it holds a NUL, which the kernel cannot take.
 std::optional<std::string> decode_word(std::string_view digits) {
   auto word = rsp::text_from_hex(digits);
   if (!word || word->find('\0') != std::string::npos) return std::nullopt;
@@ -48,7 +48,7 @@ struct CommandLine {
   std::vector<std::string> arguments;
 };
 
-/// HEXPROGRAM[;HEXARGUMENT...]; an empty program means the last one.
+/// Parses HEXPROGRAM[;HEXARGUMENT...]. An empty program means the last one.
 std::optional<CommandLine> parse_run(const SessionContext& context, std::string_view text) {
   CommandLine line;
   std::size_t begin = 0;
@@ -70,7 +70,7 @@ std::optional<CommandLine> parse_run(const SessionContext& context, std::string_
   return line;
 }
 
-/// Starts what state.launch says.
+/// Launches the program of state.launch.
 Result<pid_t> launch(SessionContext& context, ProcessControl& control) {
   BT_TRY(const pid_t pid, control.launch(context.state.launch));
   notices::process_created(context.state.launch.program, pid);
@@ -92,13 +92,13 @@ Reply run(SessionContext& context, std::string_view arguments) {
         context.error_form(),
         fmt::format("cannot run '{}': {}", context.state.launch.program, pid.error().reason()));
   }
-  // gdb takes the new process for selected, in non-stop too.
+  // gdb assumes that the new process is selected, in non-stop too.
   const auto threads = context.target.thread_ids(*pid);
   if (!threads.empty()) context.general = threads.front();
   return report_new_process(context, *pid);
 }
 
-/// R: no reply, only with the extended protocol.
+/// R has no reply; it needs the extended protocol.
 Reply restart(SessionContext& context, std::string_view /*arguments*/) {
   ProcessControl* control = context.target.process_control();
   if (control == nullptr || !context.state.extended) return Reply::unknown();

@@ -21,7 +21,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t kChunkBytes = 64UL * 1024;
 
-/// All of [address, address + size), or nothing.
+/// Reads [address, address + size); nullopt if any byte is unreadable.
 std::optional<Bytes> read_exactly(SessionContext& context, std::uint64_t address,
                                   std::size_t size_bytes) {
   const auto pid = context.selected_process();
@@ -39,7 +39,7 @@ std::optional<Bytes> read_exactly(SessionContext& context, std::uint64_t address
   return data;
 }
 
-/// "ADDR,LEN" and nothing more.
+/// Parses "ADDR,LEN"; nullopt if anything follows.
 std::optional<HexPair> parse_range(std::string_view arguments) {
   PacketText text{arguments};
   const auto range = take_hex_pair(text);
@@ -47,7 +47,7 @@ std::optional<HexPair> parse_range(std::string_view arguments) {
   return range;
 }
 
-/// A longer answer would not fit; less than was asked for is a legal answer.
+/// Limits a length to what a reply holds. Less than the client asked for is a legal answer.
 std::size_t bounded(std::uint64_t length, std::size_t most) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(length, most));
 }
@@ -60,7 +60,7 @@ Reply read_hex(SessionContext& context, std::string_view arguments) {
   return data ? Reply::text(rsp::to_hex(*data)) : Reply::error();
 }
 
-/// x: the answer is "b" and the bytes themselves.
+/// Handles x: the answer is "b" and the bytes themselves.
 Reply read_binary(SessionContext& context, std::string_view arguments) {
   const auto range = parse_range(arguments);
   if (!range) return Reply::error();
@@ -93,7 +93,7 @@ Reply write_binary(SessionContext& context, std::string_view arguments) {
   return write(context, arguments, rsp::unescape_binary);
 }
 
-/// qSearch:memory:ADDR;LEN;PATTERN. Reads chunk by chunk, each with the pattern's length more, so
+/// Handles qSearch:memory:ADDR;LEN;PATTERN. Consecutive chunks overlap by the pattern's length, so
 /// that a match across two chunks is found.
 Reply search(SessionContext& context, std::string_view arguments) {
   PacketText text{arguments};

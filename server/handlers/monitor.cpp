@@ -34,11 +34,11 @@ constexpr std::string_view kHelp =
     "  set libthread-db-search-path [PATH]\n"
     "    Where to look for libthread_db\n"
     "  source\n"
-    "    Say where the branch trace comes from, and why\n"
+    "    Show which source records each thread, and why\n"
     "  bts config|status|size|get|clear|drain ...\n"
     "    The selected thread's branch trace store (see backtrail-bts(7))\n"
     "  stats\n"
-    "    Say how much was traced\n"
+    "    Show how much was recorded\n"
     "  exit\n"
     "    Quit GDBserver\n";
 
@@ -46,7 +46,7 @@ void print(SessionContext& context, std::string_view text) {
   context.sink.send_packet("O" + rsp::to_hex(text));
 }
 
-/// The words of a line; none is empty.
+/// Returns the words of a line; none is empty.
 std::vector<std::string_view> split_words(std::string_view line) {
   std::vector<std::string_view> words;
   PacketText text{line};
@@ -57,11 +57,11 @@ std::vector<std::string_view> split_words(std::string_view line) {
   return words;
 }
 
-/// A kind of messages that can be turned on and off.
+/// A kind of message that the user can turn on and off.
 struct DebugSwitch {
   std::string_view name;
   std::string_view what;
-  const char* on;  ///< Logging levels, as log::configure takes them.
+  const char* on;  ///< Levels as log::configure takes them.
   const char* off;
 };
 
@@ -81,7 +81,7 @@ bool set_switch(SessionContext& context, const DebugSwitch& entry, std::string_v
   return true;
 }
 
-/// Messages carry the time always; the words are accepted for the sake of scripts.
+/// Accepts the formats for the sake of scripts; messages always carry the time.
 bool set_debug_format(SessionContext& context, std::string_view options) {
   PacketText text{options};
   while (!text.at_end()) {

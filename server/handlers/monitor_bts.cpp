@@ -38,7 +38,7 @@ std::string_view name_of(StoreLevel level) {
   return kLevels[static_cast<std::size_t>(level)].second;
 }
 
-/// Takes what the table calls `name`. Returns whether there is such a thing.
+/// Sets `out` to the table's value for `name`. Returns whether the table has the name.
 template <typename Table, typename Value>
 bool choose(const Table& table, std::string_view name, Value& out) {
   const auto* found =
@@ -57,7 +57,7 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-/// One word of a configuration.
+/// Applies one word of a configuration. Returns false if the word is unknown.
 bool apply(std::string_view word, StoreConfig& config) {
   const std::size_t equals = word.find('=');
   const std::string_view key = word.substr(0, equals);

@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// `monitor bts`: the branch trace store's operations as commands. docs/backtrail-bts.7 describes
-/// them.
+/// `monitor bts`: operations on the branch trace store. docs/backtrail-bts.7 describes them.
 
 #include <span>
 #include <string>
@@ -12,19 +11,19 @@
 
 namespace backtrail::server::handlers {
 
-/// Runs one command on a store. `words` begin with the operation.
-/// @return What is printed. Error kInvalidArgument for words that make no sense, else the store's.
+/// Runs one command on a store. `words` starts with the operation.
+/// @return The text to print. Error kInvalidArgument for malformed words, else the store's.
 [[nodiscard]] Result<std::string> run_bts_command(decoder::BranchStore& store,
                                                   std::span<const std::string_view> words);
-/// Takes the word that says that the store is the process's. Returns whether it is there.
+/// Removes the word that selects the process's store. Returns whether it was there.
 [[nodiscard]] bool take_process(std::span<const std::string_view>& words);
-/// Whether it is a configuration that asks for scheduling marks.
+/// Returns true if `words` configure a store with scheduling marks.
 [[nodiscard]] bool wants_sched(std::span<const std::string_view> words);
-/// Whether it is one of a store that wants the kernel's branches.
+/// Returns true if `words` configure a store with the kernel's branches.
 [[nodiscard]] bool wants_kernel(std::span<const std::string_view> words);
-/// Whether there is a store behind it.
+/// Returns true if `words` configure a store; false if they remove it (size=0).
 [[nodiscard]] bool makes_store(std::span<const std::string_view> words);
-/// Whether it is one of a store that wants every record.
+/// Returns true if `words` configure a store that needs every record.
 [[nodiscard]] bool wants_stream(std::span<const std::string_view> words);
 
 }  // namespace backtrail::server::handlers

@@ -1,4 +1,4 @@
-// The osdata object: tables of this machine's state, for `info os`.
+// The osdata object: tables of the machine's state, for `info os`.
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// A table's name where gdbserver's document calls it something else than its annex.
+/// A table whose title in gdbserver's document differs from its annex.
 struct OsDataTitle {
   std::string_view type;
   std::string_view title;
@@ -32,7 +32,7 @@ std::string_view title_of(std::string_view type) {
 
 }  // namespace
 
-/// An unknown type is an empty document.
+/// Returns an empty document for an unknown table.
 Document osdata_document(SessionContext& /*context*/, std::string_view annex) {
   const auto rows = tracee::read_osdata(annex);
   if (!rows) return std::string{};

@@ -8,7 +8,7 @@
 namespace backtrail::server {
 namespace {
 
-/// All families in one list, longest names first, so that the first fit is the longest.
+/// Returns all families in one list, longest names first, so that the first match is the longest.
 std::vector<PacketEntry> make_table() {
   std::vector<PacketEntry> table;
   for (const std::span<const PacketEntry> family :

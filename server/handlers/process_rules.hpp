@@ -1,19 +1,19 @@
 #pragma once
 /// @file
-/// What vRun, vAttach and the packets that end processes have in common.
+/// Rules shared by vRun, vAttach and the packets that end processes.
 
 #include "server/session/session_context.hpp"
 
 namespace backtrail::server::handlers {
 
-/// Several processes need the extended protocol and the multiprocess extension; otherwise there
-/// can be one. Says on stderr when the answer is no.
+/// Returns whether another process may be added. More than one needs the extended protocol and the
+/// multiprocess extension. Prints a notice on stderr if not.
 [[nodiscard]] bool may_add_process(const SessionContext& context);
 
-/// Drops what the session remembers of a process that is gone.
+/// Drops the session's state of a process that is gone.
 void forget_process(SessionContext& context, pid_t pid);
 
-/// Ends every process.
+/// Kills every process.
 void kill_all(SessionContext& context);
 
 }  // namespace backtrail::server::handlers

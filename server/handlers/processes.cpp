@@ -1,4 +1,4 @@
-// Taking processes over and leaving or ending them: vAttach, vKill, D, k.
+// vAttach, vKill, D, k: attach to, kill and detach from processes.
 
 #include <array>
 
@@ -27,7 +27,7 @@ Reply attach(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-/// The process that "D;PID" or plain "D" means.
+/// Returns the process that "D;PID" or plain "D" means; nullopt if there is none.
 std::optional<pid_t> process_to_detach(const SessionContext& context, std::string_view arguments) {
   PacketText text{arguments};
   if (!text.take(';')) return text.at_end() ? context.selected_process() : std::nullopt;
@@ -40,7 +40,7 @@ Reply detach(SessionContext& context, std::string_view arguments) {
   const auto pid = process_to_detach(context, arguments);
   if (!pid) return Reply::error();
   ProcessControl* control = context.target.process_control();
-  if (control == nullptr) {  // Nothing to let go of, but the client is done with it.
+  if (control == nullptr) {  // a core has no process to detach from, but the client is done
     context.fate = SessionFate::kExit;
     return Reply::ok();
   }
@@ -68,7 +68,7 @@ Reply kill_one(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-/// There is no reply, whatever happens.
+/// Kills all processes; k never has a reply.
 Reply kill_everything(SessionContext& context, std::string_view /*arguments*/) {
   if (context.has_process()) {
     notices::killing_all();

@@ -1,4 +1,4 @@
-// qXfer: reading documents in slices, and writing one object.
+// qXfer: reads documents in slices and writes one object.
 
 #include <algorithm>
 #include <array>
@@ -17,9 +17,9 @@ struct QXferObject {
   std::string_view name;
   Document (*make)(SessionContext& context, std::string_view annex);
   bool (*offered)(SessionContext& context);
-  /// Reading past the end is an error rather than the end.
+  /// An offset past the end is an error, not the end.
   bool strict_end = false;
-  /// Made by taking something out of the target: only offset 0 makes it.
+  /// Making the document takes data out of the target, so only offset 0 makes it.
   bool consumes = false;
 };
 
@@ -42,7 +42,7 @@ constexpr std::array kObjects = {
     QXferObject{"btrace-conf", btrace_conf_document, if_tracing},
 };
 
-/// "m" (there is more) or "l" (the last), and as much as fits once it is escaped.
+/// Returns "m" (more follows) or "l" (last slice) and as much of the document as fits once escaped.
 Reply slice(const std::string& document, std::uint64_t offset, std::uint64_t length,
             bool strict_end) {
   if (offset > document.size() && strict_end) return Reply::error();
@@ -54,12 +54,12 @@ Reply slice(const std::string& document, std::uint64_t offset, std::uint64_t len
   const std::size_t taken =
       rsp::append_escaped(std::span{bytes, wanted}, Session::kPacketSize - 2, out);
   if (offset + taken == document.size()) out[0] = 'l';
-  // An "m" without data would never end.
+  // An "m" without data would make the client ask for ever.
   if (taken == 0 && out[0] == 'm') return Reply::error();
   return Reply::text(std::move(out));
 }
 
-/// OBJECT:read:ANNEX:OFFSET,LENGTH. The annex itself has no colon.
+/// Handles OBJECT:read:ANNEX:OFFSET,LENGTH. The annex holds no colon.
 Reply read(SessionContext& context, const QXferObject& object, PacketText text) {
   const std::string_view annex = text.take_field(':');
   const auto range = take_hex_pair(text);
@@ -81,7 +81,7 @@ Reply read(SessionContext& context, const QXferObject& object, PacketText text) 
                range->second, object.strict_end);
 }
 
-/// siginfo:write::OFFSET:DATA -> how many bytes were written.
+/// Handles siginfo:write::OFFSET:DATA. The reply is the number of bytes written.
 Reply write_siginfo(SessionContext& context, PacketText text) {
   if (!text.take_field(':').empty()) return Reply::error();
   const auto offset = text.take_hex();

@@ -1,4 +1,4 @@
-// btrace and btrace-conf: the branch trace of the selected thread.
+// btrace and btrace-conf: branch trace of the selected thread.
 
 #include <iterator>
 
@@ -13,7 +13,7 @@ namespace {
 
 using tracee::TraceFormat;
 
-// One block's line at its longest; what is reserved for each.
+// Characters to reserve for a block: the length of the longest line.
 constexpr std::size_t kBlockChars = 62;
 
 tl::unexpected<Reply> no_trace(std::string_view text) {
@@ -34,7 +34,7 @@ std::string_view error_text(const Error& error) {
   return btrace_error::kGeneric;
 }
 
-/// Blocks in the order given, which is newest first.
+/// Appends blocks in the given order, newest first.
 void append_trace(const std::vector<decoder::Block>& blocks, std::string& out) {
   out.reserve(out.size() + blocks.size() * kBlockChars + 16);
   for (const decoder::Block& block : blocks) {
@@ -43,8 +43,8 @@ void append_trace(const std::vector<decoder::Block>& blocks, std::string& out) {
   }
 }
 
-/// `<cpu>` only with what a CPU wrote: our own packets are free of any processor's errata, and gdb
-/// refuses models it does not know. No `<raw>` says that nothing is new.
+/// Sends `<cpu>` only with packets that a CPU wrote: the server's own have no errata, and gdb
+/// refuses models it does not know. A document without `<raw>` means that nothing is new.
 void append_trace(const PtTrace& trace, std::string& out) {
   constexpr char kDigits[] = "0123456789abcdef";
   out += "<pt>\n";

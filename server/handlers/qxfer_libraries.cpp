@@ -1,4 +1,4 @@
-// libraries-svr4: what the dynamic linker has loaded.
+// libraries-svr4: the dynamic linker's list of loaded objects.
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// "start=H;prev=H;lmid=H", each optional: gdb knows everything up to `prev` and wants the list of
-/// one namespace from `start` on.
+/// "start=H;prev=H;lmid=H", each part optional. gdb already knows the entries up to `prev` and asks
+/// for those of one namespace from `start` on.
 struct LibrariesAnnex {
   std::optional<TraceeAddr> start;
   std::optional<TraceeAddr> previous;
@@ -33,7 +33,7 @@ std::optional<LibrariesAnnex> parse_annex(std::string_view annex) {
   return parsed;
 }
 
-/// Drops what gdb knows already. False when `start` is in no list: gdb then reads all.
+/// Drops entries that gdb knows. Returns false if no list has `start`; gdb then reads everything.
 bool keep_from_start(const LibrariesAnnex& annex, LinkMapList& list) {
   if (annex.namespace_id && annex.namespace_id->value() != 0) {
     std::erase_if(list.entries, [&annex](const LinkMapEntry& entry) {
@@ -57,7 +57,7 @@ Document libraries_document(SessionContext& context, std::string_view annex) {
   if (!list || !keep_from_start(*parsed, *list)) return no_document();
 
   std::string out = "<library-list-svr4 version=\"1.0\"";
-  // A list that begins in the middle does not have the program itself in it.
+  // A list that starts in the middle does not include the program itself.
   const bool from_middle = parsed->previous && parsed->previous->value() != 0;
   if (list->main && !from_middle) out += fmt::format(" main-lm=\"{}\"", *list->main);
   out += '>';

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The documents behind qXfer. Each function makes one whole document; slices are cut elsewhere.
+/// Documents that qXfer sends. Each function returns a whole document; qxfer.cpp cuts the slices.
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace backtrail::server::handlers {
 
-/// A document, or the reply that says why there is none.
+/// A document, or the reply that replaces it.
 using Document = tl::expected<std::string, Reply>;
 
 Document auxv_document(SessionContext& context, std::string_view annex);
@@ -23,12 +23,13 @@ Document osdata_document(SessionContext& context, std::string_view annex);
 Document btrace_document(SessionContext& context, std::string_view annex);
 Document btrace_conf_document(SessionContext& context, std::string_view annex);
 
-/// "E01" as a Document.
+/// Returns "E01" as a Document.
 [[nodiscard]] inline tl::unexpected<Reply> no_document() {
   return tl::unexpected<Reply>{Reply::error()};
 }
 
-/// Text as XML character data or an attribute's value. Bytes that XML 1.0 forbids become '?'.
+/// Escapes text for XML character data or an attribute's value. Bytes that XML 1.0 forbids become
+/// '?'.
 [[nodiscard]] std::string xml_escaped(std::string_view text);
 
 }  // namespace backtrail::server::handlers

@@ -1,4 +1,4 @@
-// Documents about the selected process and thread: auxv, exec-file, features, threads, siginfo.
+// auxv, exec-file, features, threads, siginfo: documents about the selected process and thread.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ Document auxv_document(SessionContext& context, std::string_view annex) {
   return to_text(*auxv);
 }
 
-/// The annex is a process in hex, or empty for the selected one.
+/// The annex is a process id in hex; empty = the selected process.
 Document exec_file_document(SessionContext& context, std::string_view annex) {
   auto pid = context.selected_process();
   if (!annex.empty()) {

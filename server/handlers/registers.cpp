@@ -16,7 +16,7 @@ namespace {
 using arch::x86::GdbRegisterSet;
 using arch::x86::RawRegisters;
 
-/// The selected thread's registers and how gdb sees them.
+/// Registers of the selected thread, and gdb's view of them.
 struct Registers {
   ThreadId thread;
   const GdbRegisterSet* set;
@@ -31,13 +31,13 @@ Result<Registers> selected_registers(SessionContext& context) {
   return Registers{*thread, set, std::move(raw)};
 }
 
-/// gdb shows the error of these packets as it came, so that it can have text, whatever gdb it is.
+/// Uses the text form of errors: every gdb shows the error of these packets unchanged.
 Reply write(SessionContext& context, const Registers& registers) {
   return Reply::from_write(context.target.write_registers(registers.thread, registers.raw),
                            rsp::ErrorForm::kText);
 }
 
-/// How `g` and `p` replies say that a register has no known value.
+/// Returns the text that stands for an unknown register in `g` and `p` replies.
 std::string unavailable(std::size_t bytes) {
   return std::string(2 * bytes, 'x');
 }

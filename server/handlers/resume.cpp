@@ -1,5 +1,5 @@
-// Letting threads run, forward and back, and asking why they stand: vCont and the older c, s, C, S;
-// bs and bc; vCtrlC; `?` and vStopped.
+// vCont, c, s, C, S, bs, bc, vCtrlC, `?`, vStopped: resume threads, forward and back, and report
+// their stops.
 
 #include <array>
 #include <vector>
@@ -15,13 +15,13 @@ namespace {
 using tracee::ResumeAction;
 using tracee::ResumeKind;
 
-/// Non-stop: whether an order means anything to the thread as it stands. A wildcard must not
-/// disturb those that run, nor start one whose stop the client has not taken note of.
+/// Non-stop: returns whether the order applies to the thread in its current state. A wildcard must
+/// neither disturb running threads nor resume a thread whose stop the client has not acknowledged.
 bool applies(const SessionContext& context, const RunControl& run, ThreadId thread,
              const ResumeAction& action) {
   if (!context.state.non_stop) return true;
   const bool running = run.is_running(thread);
-  // The target knows of stops that the client was not told of.
+  // The target decides about threads whose stops are not queued yet.
   if (action.kind == ResumeKind::kStop) return !is_queued(context, thread);
   return !running && !is_queued(context, thread) && !is_unannounced_child(context, thread);
 }
@@ -65,8 +65,8 @@ Reply vcont_actions(SessionContext& context, std::string_view /*arguments*/) {
   return Reply::text("vCont;c;C;t;s;S;r");
 }
 
-/// The packets before vCont: the action is for the selected thread, or for the Hc thread where one
-/// was chosen; otherwise all others go on.
+/// Resumes in the way of the packets before vCont: the action applies to the Hc thread if one was
+/// chosen, otherwise to the selected thread while all others continue.
 Reply resume_old_style(SessionContext& context, ResumeAction action) {
   const auto selected = context.selected_thread();
   if (!selected) return Reply::error();
@@ -82,7 +82,7 @@ Reply resume_old_style(SessionContext& context, ResumeAction action) {
 }
 
 Reply resume_plainly(SessionContext& context, std::string_view arguments, ResumeKind kind) {
-  // An address to go on at is not supported; gdb writes the pc instead.
+  // Resuming at another address is not supported; gdb writes the pc instead.
   if (!arguments.empty()) return Reply::unknown();
   return resume_old_style(context, {.kind = kind});
 }
@@ -91,7 +91,7 @@ Reply resume_with_signal(SessionContext& context, std::string_view arguments, Re
   PacketText text{arguments};
   const auto number = text.take_hex();
   if (!number || *number > 0xff || !text.at_end()) return Reply::error();
-  // gdbserver drops a signal that the system does not have, rather than refusing.
+  // Like gdbserver, drop a signal that Linux does not have instead of refusing the packet.
   const int signal = from_gdb_signal(static_cast<int>(*number)).value_or(0);
   return resume_old_style(context, {.kind = kind, .signal = signal});
 }
@@ -109,7 +109,7 @@ Reply step_with_signal(SessionContext& context, std::string_view arguments) {
   return resume_with_signal(context, arguments, ResumeKind::kStep);
 }
 
-/// bs and bc: the Hc thread goes back, or the Hg thread where Hc names none.
+/// Handles bs and bc: moves the Hc thread back, or the Hg thread if Hc names none.
 Reply go_back(SessionContext& context, ResumeKind how) {
   PastControl* past = context.target.past_control();
   if (past == nullptr) return Reply::unknown();

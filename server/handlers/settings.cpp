@@ -1,5 +1,5 @@
-// What is reported and what is passed on silently: QNonStop, QPassSignals, QProgramSignals,
-// QCatchSyscalls, QThreadEvents.
+// QNonStop, QPassSignals, QProgramSignals, QCatchSyscalls, QThreadEvents: which events to report
+// and which to pass to the program without a report.
 
 #include <array>
 #include <optional>
@@ -23,7 +23,7 @@ Reply non_stop(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-/// "s;s;...", gdb's numbers, possibly none. Those that Linux does not have are left out.
+/// Parses "s;s;...", gdb's signal numbers, possibly none. Skips signals that Linux does not have.
 std::optional<std::set<int>> parse_signals(std::string_view list) {
   std::set<int> signals;
   PacketText text{list};
@@ -33,7 +33,8 @@ std::optional<std::set<int>> parse_signals(std::string_view list) {
     if (!text.at_end() && !text.take(';')) return std::nullopt;
     if (*number > 0xff) continue;
     const auto signal = from_gdb_signal(static_cast<int>(*number));
-    // gdb has two names for some of Linux's signals (IO and POLL); the one we report counts.
+    // gdb has two numbers for one Linux signal (IO and POLL); the number that the server reports
+    // counts.
     if (!signal || *signal == 0 || to_gdb_signal(*signal) != static_cast<int>(*number)) continue;
     signals.insert(*signal);
   }
@@ -58,7 +59,7 @@ Reply program_signals(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-/// "1" is every system call, "1;nr;nr..." only those.
+/// Parses "1" (every system call) or "1;nr;nr..." (only these).
 std::optional<std::set<std::int64_t>> parse_syscalls(std::string_view arguments) {
   PacketText text{arguments};
   std::set<std::int64_t> numbers;

@@ -1,9 +1,9 @@
-// qSymbol: symbols that only gdb knows, asked for one by one; qGetTLSAddr, which needs them;
+// qSymbol asks gdb for symbols that only gdb knows, one by one; qGetTLSAddr needs them.
 // qShlibInfoAddr.
 //
-// gdb says "qSymbol::" when it has read new symbol files. The answer "qSymbol:NAME" is a question;
-// gdb answers it with "qSymbol:ADDRESS:NAME" (no address: unknown) and waits for the next one, or
-// for OK. Between two of these gdb may read memory and anything else.
+// gdb says "qSymbol::" when it has read new symbol files. The reply "qSymbol:NAME" is a question;
+// gdb answers it with "qSymbol:ADDRESS:NAME" (no address: unknown) and waits for the next question
+// or for OK. Between two of these gdb may send other packets.
 
 #include <array>
 #include <utility>
@@ -17,12 +17,12 @@
 namespace backtrail::server::handlers {
 namespace {
 
-// A target that never stops wanting names must not keep gdb busy for ever.
+// Limits the questions: a target that always wants more names must not keep gdb busy for ever.
 constexpr std::size_t kMaxNames = 1000;
 
 Reply ask_next(SessionContext& context);
 
-/// Begins a round with the names not asked before; nothing left to ask is the end.
+/// Starts a round with the names not asked before; replies OK if there are none.
 Reply start_round(SessionContext& context) {
   SymbolQuery& query = *context.symbols;
   query.names.clear();
@@ -41,7 +41,8 @@ Reply start_round(SessionContext& context) {
 
 Reply ask_next(SessionContext& context) {
   SymbolQuery& query = *context.symbols;
-  // Without the first symbol the library that needs them is not there, and the others are neither.
+  // If gdb does not know the first symbol, the library that defines it is not loaded, and gdb knows
+  // none of the others.
   const bool pointless = query.next == 1 && query.found.empty();
   if (query.next < query.names.size() && !pointless) {
     return Reply::text("qSymbol:" + rsp::to_hex(std::string_view{query.names[query.next]}));
@@ -58,7 +59,7 @@ Reply symbols_available(SessionContext& context) {
   return start_round(context);
 }
 
-/// ADDRESS:NAME or :NAME.
+/// Handles ADDRESS:NAME or :NAME.
 Reply symbol_answer(SessionContext& context, PacketText text) {
   if (!context.symbols) return Reply::error();
   SymbolQuery& query = *context.symbols;
@@ -81,7 +82,7 @@ Reply symbol(SessionContext& context, std::string_view arguments) {
   return symbol_answer(context, PacketText{arguments});
 }
 
-/// qGetTLSAddr:THREAD,OFFSET,LINK_MAP.
+/// Handles qGetTLSAddr:THREAD,OFFSET,LINK_MAP.
 Reply tls_address(SessionContext& context, std::string_view arguments) {
   PacketText text{arguments};
   const auto pattern = take_thread_pattern(text);
@@ -98,8 +99,9 @@ Reply tls_address(SessionContext& context, std::string_view arguments) {
   return Reply::text(fmt::format("{:x}", address->value()));
 }
 
-/// What lldb wants instead of a list of libraries: where the dynamic linker puts the address of its
-/// struct r_debug. Source: lldb/docs/lldb-gdb-remote.txt, "qShlibInfoAddr".
+/// Replies with the address at which the dynamic linker stores a pointer to its struct r_debug.
+/// lldb uses it instead of a list of libraries. Source: lldb/docs/lldb-gdb-remote.txt,
+/// "qShlibInfoAddr".
 Reply dynamic_linker(SessionContext& context, std::string_view) {
   const auto process = context.selected_process();
   if (!process) return Reply::error();

@@ -1,4 +1,4 @@
-// Selecting and listing threads: H, T, qC, qfThreadInfo, qAttached.
+// H, T, qC, qfThreadInfo, qAttached: select and list threads.
 
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// A thread the pattern fits: the one it names, or the first of the process it names.
+/// Returns a thread that matches: the one named, or the first of the process named.
 std::optional<ThreadId> find_thread(const SessionContext& context, const ThreadPattern& pattern) {
   if (pattern.pid > 0 && pattern.tid > 0) {
     const ThreadId thread{pattern.pid, pattern.tid};
@@ -32,10 +32,10 @@ std::optional<ThreadPattern> parse_pattern(std::string_view arguments) {
   return pattern;
 }
 
-/// Hg, and Hs, which gdbserver takes without heeding it.
+/// Handles Hg, and Hs, which gdbserver accepts without effect.
 Reply select_general(SessionContext& context, std::string_view arguments) {
   const auto pattern = parse_pattern(arguments);
-  // All threads at once cannot be selected.
+  // The pattern for all threads selects none.
   if (!pattern || pattern->pid == ThreadPattern::kAll ||
       (pattern->pid == ThreadPattern::kAny && pattern->tid == ThreadPattern::kAll)) {
     return Reply::error();
@@ -86,7 +86,7 @@ Reply first_thread_info(SessionContext& context, std::string_view /*arguments*/)
       if (is_unannounced_child(context, thread)) continue;
       list += list.empty() ? 'm' : ',';
       list += context.format(thread);
-      // Longer lists are read through qXfer:threads, which has no such bound.
+      // A client reads longer lists through qXfer:threads, which has no limit.
       if (list.size() > Session::kPacketSize - 64) return Reply::text(list);
     }
   }

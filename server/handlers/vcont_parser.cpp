@@ -17,7 +17,7 @@ std::optional<int> take_signal(PacketText& text) {
   return from_gdb_signal(static_cast<int>(*number));
 }
 
-/// c, Csig, s, Ssig, t or rSTART,END.
+/// Takes c, Csig, s, Ssig, t or rSTART,END.
 std::optional<ResumeAction> take_action(PacketText& text) {
   ResumeAction action;
   if (text.take('c')) return action;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The vCont packet as typed actions.
+/// Parses the vCont packet.
 
 #include <optional>
 #include <string_view>
@@ -16,12 +16,12 @@ struct VContAction {
   ThreadPattern threads;
 };
 
-/// Parses what follows "vCont;". The first action that fits a thread is the thread's; the action
-/// without a thread, which is for all others, comes last wherever it stood. Nothing when the text
-/// is malformed or names a signal that Linux does not have.
+/// Parses the text after "vCont;". The first action that matches a thread applies to it. The action
+/// without a thread applies to all others and is put last. nullopt if the text is malformed or
+/// names a signal that Linux does not have.
 [[nodiscard]] std::optional<std::vector<VContAction>> parse_vcont(std::string_view text);
 
-/// The action for one thread, or null.
+/// Returns the action for one thread, or null.
 [[nodiscard]] const tracee::ResumeAction* action_for(const std::vector<VContAction>& actions,
                                                      tracee::ThreadId thread);
 

@@ -1,4 +1,4 @@
-// vFile: files of this machine, so that gdb can read programs and libraries from here.
+// vFile: opens files of this machine, so that gdb can read programs and libraries from it.
 
 #include <fcntl.h>
 
@@ -18,8 +18,8 @@
 namespace backtrail::server::handlers {
 namespace {
 
-/// gdb reads a little at a time, and asks for as much ahead as a packet holds each time; over a
-/// pipe it makes a system call for each byte that comes.
+/// Largest answer to a read. gdb reads small pieces but asks for a full packet each time, and over
+/// a pipe it makes one system call a byte.
 constexpr std::uint64_t kMostRead = 16ULL << 10;
 
 struct ErrnoRow {
@@ -58,7 +58,7 @@ Reply success(std::uint64_t value) {
   return Reply::text(fmt::format("F{:x}", value));
 }
 
-/// A number, a semicolon, and the bytes; how many of them fitted is the number.
+/// Returns the number of bytes that fitted, a semicolon, and the bytes.
 Reply data_reply(std::span<const std::uint8_t> data) {
   std::string escaped;
   const std::size_t taken = rsp::append_escaped(data, Session::kPacketSize - 32, escaped);
@@ -83,7 +83,7 @@ std::optional<int> host_open_flags(std::uint64_t wire) {
   return flags;
 }
 
-/// A path in hex up to the next comma.
+/// Takes a path in hex up to the next comma.
 std::optional<std::string> take_path(PacketText& text) {
   auto path = rsp::text_from_hex(text.take_field(','));
   if (!path || path->empty() || path->find('\0') != std::string::npos) return std::nullopt;
@@ -151,7 +151,7 @@ Reply close_file(SessionContext& context, PacketText text) {
   return closed ? success(0) : failure(closed.error());
 }
 
-// Source: GDB manual, "mode_t Values": POSIX's octal values, with three kinds of files.
+// Source: GDB manual, "mode_t Values": POSIX's octal values, and three file types.
 std::uint32_t wire_mode(mode_t mode) {
   std::uint32_t kind = 0;
   if (S_ISREG(mode)) kind = 0100000;
@@ -160,7 +160,7 @@ std::uint32_t wire_mode(mode_t mode) {
   return kind | (mode & 0777U);
 }
 
-/// 64 bytes, big-endian, no padding. Source: GDB manual, "struct stat".
+/// Returns 64 bytes, big-endian, without padding. Source: GDB manual, "struct stat".
 Reply stat_reply(const struct stat& status) {
   std::vector<std::uint8_t> out;
   const auto put = [&out](std::uint64_t value, unsigned bytes) {

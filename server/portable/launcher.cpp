@@ -1,5 +1,5 @@
-// bin/backtrail of the portable folder: runs ../lib/backtrail/backtrail with the dynamic linker and
-// the C library beside it, whatever those of the machine are. Linked statically.
+// bin/backtrail of the portable folder, linked statically. Runs ../lib/backtrail/backtrail with the
+// dynamic linker and the C library in that folder, independent of the machine's.
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +22,7 @@ bool is_for_linker(std::string_view variable) {
   return variable.starts_with("LD_") || variable.starts_with("GLIBC_TUNABLES=");
 }
 
-/// Through symbolic links: the folder that bin/ is in; empty if that is unknown.
+/// Returns the folder that contains bin/, with symbolic links followed; empty if unknown.
 std::string portable_folder() {
   std::string file(PATH_MAX, '\0');
   const ssize_t bytes = ::readlink("/proc/self/exe", file.data(), file.size());

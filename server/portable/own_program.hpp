@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// How this program is executed once more: the portable folder's is run by a dynamic linker that is
-/// told to, which is then what /proc/PID/exe names.
+/// Finds out how to execute this program again. In the portable folder a dynamic linker is executed
+/// with the program as its argument, and /proc/PID/exe names that linker.
 
 #include <string>
 #include <vector>
@@ -14,16 +14,16 @@
 namespace backtrail::server {
 
 struct OwnProgram {
-  std::string file;                 ///< Its ELF file.
-  std::string executable;           ///< What is executed: that, or the linker.
-  std::vector<std::string> prefix;  ///< Words in front of its own arguments.
+  std::string file;                 ///< ELF file of this program.
+  std::string executable;           ///< File to execute: `file`, or the linker.
+  std::vector<std::string> prefix;  ///< Arguments to pass before the program's own.
 };
 
-/// @param inside  an address of this program's file in this process.
-/// Error kUnreadable: no file is there. Errors of reading /proc.
+/// @param inside  An address of this program's file in this process.
+/// Error kUnreadable if no file is mapped there; errors of reading /proc.
 [[nodiscard]] Result<OwnProgram> own_program(TraceeAddr inside);
 
-/// Where a process has a file's first mapping. Errors as above.
+/// Returns the address of a process's first mapping of a file. Errors like own_program().
 [[nodiscard]] Result<TraceeAddr> place_of(pid_t pid, const std::string& file);
 
 }  // namespace backtrail::server

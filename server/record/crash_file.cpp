@@ -291,12 +291,12 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   kept.final_path = kept.path;
   if (tracee::is_no_plain_file(kept.final_path)) {
     note_failure(cannot_write(kept.final_path,
-                              "that is no plain file, and is left alone: name another one"));
+                              "it is not a plain file and is left alone: choose another name"));
     return;
   }
   const auto not_dumpable = tracee::why_not_dumpable(process);
   if (not_dumpable && !options_.undumpable) {
-    note_failure(fmt::format("of {} (process {}): {}; --dump-undumpable keeps one",
+    note_failure(fmt::format("for {} (process {}): {}; --dump-undumpable keeps one",
                              decoder::printable(program), process.pid(), *not_dumpable));
     return;
   }
@@ -343,7 +343,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   if (!written) {
     std::string why = written.error().reason();
     if (written.error().is(std::errc::no_space_on_device) && core.max_bytes != ~0ULL) {
-      why += ", or --max-disk is too little for registers and traces";
+      why += ", or --max-disk is too small for registers and traces";
     }
     if (not_dumpable && written.error().is(std::errc::permission_denied)) {
       why = fmt::format("{}, and then only root may read its memory", *not_dumpable);
@@ -397,8 +397,8 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
     return;
   }
   failures_ +=
-      "backtrail: no crash file: SIGKILL came just as the program was let go on, and nothing of it "
-      "was left to be read: run it again\n";
+      "backtrail: no crash file: SIGKILL came just as the program was resumed, and nothing of it "
+      "could be read: run it again\n";
 }
 
 /// The place in kept_ of the file that tells why the program failed, as far as that can be known:

@@ -86,7 +86,7 @@ Explained<KeepPolicy> KeepPolicy::parse(std::string_view list) {
       }
     } else {
       return tl::unexpected{fmt::format(
-          "--on {}: none of signal, sanitizer, abort, exit, timeout=SECONDS, always", word)};
+          "--on {}: not one of signal, sanitizer, abort, exit, timeout=SECONDS, always", word)};
     }
   }
   return policy;

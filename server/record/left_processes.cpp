@@ -27,12 +27,12 @@ void LeftProcesses::add(pid_t pid, std::string what) {
 }
 
 void LeftProcesses::add_traced(pid_t pid, pid_t tracer) {
-  add(pid, fmt::format("process {} is not recorded from where {} began to trace it", name_of(pid),
+  add(pid, fmt::format("process {} is not recorded after {} began to trace it", name_of(pid),
                        name_of(tracer)));
 }
 
 void LeftProcesses::add_unreadable(pid_t pid) {
-  add(pid, fmt::format("process {} is not recorded: its file may be executed and not read",
+  add(pid, fmt::format("process {} is not recorded: its file may be executed but not read",
                        name_of(pid)));
 }
 

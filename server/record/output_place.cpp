@@ -114,8 +114,8 @@ std::string make_folders(const std::string& folder) {
     if (is_folder()) continue;  // somebody else made it meanwhile
     struct stat status {};
     if (error == EEXIST && ::lstat(made.c_str(), &status) == 0) {
-      return cannot_make(made, S_ISLNK(status.st_mode) ? "a link to nothing has that name"
-                                                       : "a file has that name");
+      return cannot_make(
+          made, S_ISLNK(status.st_mode) ? "a dangling link has that name" : "a file has that name");
     }
     return cannot_make(made, std::strerror(error));
   }
@@ -144,7 +144,7 @@ OutputPlace prepare_output(const std::string& pattern, const std::string& progra
   const std::string file = steady.empty() ? name.string() : (place.folder / name).string();
   if (tracee::is_no_plain_file(file)) {
     place.problem =
-        cannot_write(file, "that is no plain file, and is left alone: name another one");
+        cannot_write(file, "it is not a plain file and is left alone: choose another name");
   } else if (belongs_to_another(place.folder, file)) {
     place.problem = cannot_write(file, "it belongs to another user; name another one");
   } else {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Binary data inside packets: a byte that framing needs is sent as '}' and the byte ^ 0x20.
+/// Escapes binary data in packets: a byte that framing needs is sent as '}' and the byte ^ 0x20.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace backtrail::server::rsp {
 
-/// Escapes '$', '#', '}' and '*' (which would read as a run length).
+/// Escapes '$', '#', '}' and '*' (which would mean a run length).
 [[nodiscard]] std::string escape_binary(std::span<const std::uint8_t> bytes);
 [[nodiscard]] std::string escape_binary(std::string_view text);
 
-/// Appends to `out` as much of `bytes` as fits in `room` characters once escaped; never half an
+/// Appends as much of `bytes` to `out` as fits in `room` characters once escaped, never half an
 /// escape. Returns how many bytes of the input were taken.
 std::size_t append_escaped(std::span<const std::uint8_t> bytes, std::size_t room, std::string& out);
 
-/// The bytes behind an escaped text; nothing if it ends within an escape.
+/// Returns the unescaped bytes; nullopt if the text ends within an escape.
 [[nodiscard]] std::optional<std::vector<std::uint8_t>> unescape_binary(std::string_view escaped);
 
 }  // namespace backtrail::server::rsp

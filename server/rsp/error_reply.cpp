@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 500;
 
-/// What stands for a character that a packet cannot hold as it is.
+/// Replaces a character that a packet cannot hold unescaped.
 char presentable(char c) {
   switch (c) {
     case '#':

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Errors as the client sees them. No other file makes "E01" or "E.text".
+/// Error replies. No other file makes "E01" or "E.text".
 
 #include <string>
 #include <string_view>
@@ -9,19 +9,19 @@
 
 namespace backtrail::server::rsp {
 
-/// Which form of an error a client understands for the packet at hand. gdb 13 takes text only for
-/// some packets (Qbtrace, qXfer:btrace, Qbtrace-conf, and P and G as they came); gdb 16 says
-/// `error-message+` and takes it for all.
+/// Form of an error that the client understands for the packet at hand. gdb 13 takes text only for
+/// some packets (Qbtrace, qXfer:btrace, Qbtrace-conf, P, G). gdb 16 announces `error-message+` and
+/// takes text for all.
 enum class ErrorForm : std::uint8_t { kNumber, kText };
 
-/// "E01", the one number gdbserver uses for nearly everything.
+/// Returns "E01", the number that gdbserver uses for nearly every error.
 [[nodiscard]] std::string error_reply();
-/// "E" and two hex digits; only the low 8 bits count.
+/// Returns "E" and two hex digits, the low 8 bits of `number`.
 [[nodiscard]] std::string error_reply(std::uint8_t number);
-/// "E." and the text made fit for a packet: printable ASCII, neither '#', '$', '}' nor '*', at
-/// most 500 characters. An empty text gives "E01".
+/// Returns "E." and the text, limited to 500 characters of printable ASCII other than '#', '$', '}'
+/// and '*'. "E01" if the text is empty.
 [[nodiscard]] std::string error_text_reply(std::string_view text);
-/// The error's message as text, or "E01".
+/// Returns the error's message as text, or "E01".
 [[nodiscard]] std::string error_reply(const Error& error, ErrorForm form = ErrorForm::kNumber);
 
 }  // namespace backtrail::server::rsp

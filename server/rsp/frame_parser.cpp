@@ -88,7 +88,7 @@ void FrameParser::begin(bool notification) {
   payload_.clear();
 }
 
-/// Takes the characters that mean only themselves, in one go. Returns how many there are.
+/// Takes the characters before the next '$', '#' or '*' at once. Returns their number.
 std::size_t FrameParser::on_plain_payload(std::string_view input) {
   const auto special = std::find_if(input.begin(), input.end(),
                                     [](char c) { return c == '$' || c == '#' || c == '*'; });
@@ -119,7 +119,7 @@ void FrameParser::on_payload(char c) {
 void FrameParser::on_run_length(char c) {
   state_ = State::kPayload;
   if (c < ' ' || c > '~' || c == '#') {
-    // No count: the '*' stands for itself.
+    // No count follows: the '*' stands for itself.
     append(1, '*');
     on_payload(c);
     return;

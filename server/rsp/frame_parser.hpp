@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Bytes from a client -> packets, acknowledgements and interrupts. No I/O; memory is bounded by
-/// the maximum given, whatever arrives.
+/// Parses a client's bytes into packets, acknowledgements and interrupts. No I/O. Memory stays
+/// below the given maximum whatever arrives.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,39 +12,38 @@
 namespace backtrail::server::rsp {
 
 enum class FrameKind : std::uint8_t {
-  kPacket,       ///< Checksum right; runs are expanded, binary escapes are left.
-  kBadChecksum,  ///< Likewise, but the checksum is wrong or no hex number.
-  kOversized,    ///< A packet longer than the maximum, skipped to its end, checksum or not.
+  kPacket,       ///< Correct checksum; runs are expanded, binary escapes are not.
+  kBadChecksum,  ///< Wrong or malformed checksum; payload as for kPacket.
+  kOversized,    ///< Packet longer than the maximum, skipped to its end.
   kAck,          ///< '+'
   kNack,         ///< '-'
-  kInterrupt,    ///< The byte 0x03 outside a packet.
+  kInterrupt,    ///< Byte 0x03 outside a packet.
 };
 
 struct Frame {
   FrameKind kind = FrameKind::kPacket;
-  std::string payload;  ///< Of kPacket and kBadChecksum.
+  std::string payload;  ///< For kPacket and kBadChecksum; else empty.
 };
 
-/// A state machine that bytes are pushed through:
+/// State machine that takes bytes:
 ///
 ///     idle --'$'--> payload --'#'--> checksum digit, checksum digit --> event, idle
 ///          --'%'--> payload that is dropped at its end (clients send no notifications)
 ///
-/// A '$' inside a packet begins a new one (payloads never hold a raw '$'), so that a client that
-/// died within a packet does not swallow the next. Bytes outside packets that mean nothing are
-/// ignored.
+/// A '$' inside a packet begins a new one: a payload never holds a raw '$', and a client that died
+/// within a packet must not swallow the next. Meaningless bytes outside packets are ignored.
 class FrameParser {
  public:
-  /// @param max_payload  Longest payload handed out, after expansion of runs.
+  /// @param max_payload  Longest payload to return, after expansion of runs.
   explicit FrameParser(std::size_t max_payload) : max_payload_{max_payload} {}
 
-  /// Takes bytes from the front of `input` until one event is complete; nothing when the input
-  /// is used up without one. Call until it returns nothing.
+  /// Takes bytes from the front of `input` until one event is complete. Returns nullopt when
+  /// `input` is used up without one. Call until it returns nullopt.
   [[nodiscard]] std::optional<Frame> next(std::string_view& input);
 
-  /// A packet has begun and is not complete.
+  /// Returns true if a packet has begun and is not complete.
   [[nodiscard]] bool in_packet() const { return state_ != State::kIdle; }
-  /// Bytes outside packets ignored so far.
+  /// Returns how many bytes outside packets were ignored.
   [[nodiscard]] std::uint64_t ignored_bytes() const { return ignored_; }
 
  private:

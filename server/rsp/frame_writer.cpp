@@ -14,20 +14,20 @@ constexpr std::size_t kMinRepeats = 3;
 constexpr std::size_t kMaxRepeats = 97;
 constexpr std::size_t kRepeatBase = 29;
 
-/// The count character must not look like framing or an acknowledgement to a simple reader.
+/// Returns false if the count character could be mistaken for framing or an acknowledgement.
 bool usable(std::size_t repeats) {
   const char c = static_cast<char>(repeats + kRepeatBase);
   return c != '$' && c != '#' && c != '+' && c != '-';
 }
 
-/// The largest number of repeats that can be written at once, 0 if the run is too short.
+/// Returns the largest number of repeats that one run can hold; 0 if the run is too short.
 std::size_t repeats_to_write(std::size_t repeats) {
   repeats = std::min(repeats, kMaxRepeats);
   while (repeats >= kMinRepeats && !usable(repeats)) --repeats;
   return repeats >= kMinRepeats ? repeats : 0;
 }
 
-/// What is between runs is copied as it is, in one go.
+/// Appends the payload with its runs coded; copies the text between runs in one piece.
 void append_runs(std::string_view payload, std::string& out) {
   const char* const begin = payload.data();
   const char* const end = begin + payload.size();

@@ -47,11 +47,11 @@ constexpr std::array kSignals = {
     SignalRow{30, SIGUSR1, "SIGUSR1"},
     SignalRow{31, SIGUSR2, "SIGUSR2"},
     SignalRow{32, SIGPWR, "SIGPWR"},
-    // Also SIGIO here; after it, so that SIGIO is told as 23.
+    // SIGPOLL is SIGIO on Linux. The row comes after SIGIO's, so that SIGIO is reported as 23.
     SignalRow{33, SIGPOLL, "SIGPOLL"},
 };
 
-// Realtime signals: 33..63, 32, and 64 have places of their own in gdb's list.
+// gdb's list has three separate places for realtime signals: 33 to 63, 32, and 64.
 constexpr int kGdbRealtime33 = 45;
 constexpr int kGdbRealtime32 = 77;
 constexpr int kGdbRealtime64 = 78;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Hexadecimal as the remote protocol writes it.
+/// Hexadecimal text of the remote protocol.
 
 #include <cstdint>
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace backtrail::server::rsp {
 
-/// Two lower-case digits a byte.
+/// Returns two lower-case digits a byte.
 [[nodiscard]] std::string to_hex(std::span<const std::uint8_t> bytes);
 [[nodiscard]] std::string to_hex(std::string_view text);
 
-/// Bytes of an even number of hex digits; nothing if the text is anything else.
+/// Parses an even number of hex digits; nullopt if the text is anything else.
 [[nodiscard]] std::optional<std::vector<std::uint8_t>> from_hex(std::string_view digits);
 [[nodiscard]] std::optional<std::string> text_from_hex(std::string_view digits);
 
-/// The whole text as one number without prefix, 1 to 16 digits.
+/// Parses the whole text as one number of 1 to 16 digits without prefix; nullopt if malformed.
 [[nodiscard]] std::optional<std::uint64_t> parse_hex(std::string_view digits);
 
 }  // namespace backtrail::server::rsp

@@ -9,8 +9,8 @@
 
 namespace backtrail::server {
 
-/// Keeps the last document made, so that all slices come from one moment. A document is made anew
-/// whenever offset 0 is asked for.
+/// Keeps the last document, so that all its slices come from one moment. Reading offset 0 makes the
+/// document anew.
 class DocumentCache {
  public:
   struct Key {
@@ -20,7 +20,7 @@ class DocumentCache {
     bool operator==(const Key&) const = default;
   };
 
-  /// The document stored under `key`, if it is still the last one.
+  /// Returns the document stored under `key`, or null if another one has replaced it.
   [[nodiscard]] const std::string* find(const Key& key) const {
     return key_ == key ? &document_ : nullptr;
   }

@@ -15,8 +15,8 @@ namespace {
 using tracee::StopEvent;
 using tracee::StopKind;
 
-/// People at the server's terminal want to know; over stdio that terminal is gdb's, which says so
-/// itself.
+/// Reports a process's end on the server's terminal. Over stdio that terminal is gdb's, and gdb
+/// reports the end itself.
 void announce_end(const SessionContext& context, const StopEvent& event) {
   if (context.state.launch.stdio_is_protocol) return;
   if (event.kind == StopKind::kProcessExited) notices::child_exited(event.exit_code);
@@ -38,13 +38,13 @@ void deliver_non_stop(SessionContext& context, RunControl& run) {
   }
 }
 
-/// Of each process the threads to which something happened, or else its first stopped one. gdb
-/// takes the others for running and stops them (vCont;t) or lets them run, as its mode wants; told
-/// of several at once it can fail an assertion of its own while it connects.
+/// Queues the threads of each process that have an event, or else its first stopped thread. gdb
+/// assumes that the other threads run; it stops them (vCont;t) or leaves them running as its mode
+/// demands. Several plain stops at once can trip an assertion in gdb while it connects.
 Reply status_non_stop(SessionContext& context, RunControl* run) {
   context.notifications.clear();
-  // The ends of threads and processes that nobody was told of come along; of all else the threads
-  // themselves still tell, and once is enough.
+  // Only ends that were never reported are taken from these events: last_stop() below reports all
+  // others, and each must be reported once.
   while (run != nullptr) {
     auto event = run->take_event();
     if (!event) break;
@@ -72,7 +72,8 @@ Reply status_non_stop(SessionContext& context, RunControl* run) {
   return Reply::text(stop_reply(context, context.notifications.front()));
 }
 
-/// The thread that is worth telling about: the one told last, else one to which something happened.
+/// Returns the last reported thread if it is alive, else a thread with an event, else the first
+/// one.
 std::optional<ThreadId> most_interesting(const SessionContext& context) {
   if (context.state.last_reported.pid != 0 && context.target.alive(context.state.last_reported)) {
     return context.state.last_reported;
@@ -153,7 +154,7 @@ void queue_notification(SessionContext& context, StopEvent event) {
 void discard_notifications(SessionContext& context, pid_t pid) {
   auto& queue = context.notifications;
   if (queue.empty()) return;
-  // The first is with the client already: its vStopped must not acknowledge another one.
+  // The client already has the first stop: its vStopped must not acknowledge another one.
   const auto of_process = [pid](const StopEvent& event) { return event.thread.pid == pid; };
   queue.erase(std::remove_if(std::next(queue.begin()), queue.end(), of_process), queue.end());
 }

@@ -26,9 +26,9 @@ using tracee::UniqueFd;
 constexpr int kFirstFile = 3;
 constexpr std::size_t kMaxFiles = 256;
 
-/// A directory that absolute paths begin at.
+/// A directory that absolute paths start from.
 struct Root {
-  UniqueFd directory;  ///< None: our own root.
+  UniqueFd directory;  ///< Not set: the server's own root.
   struct stat status {};
 
   [[nodiscard]] bool is(const Root& other) const {
@@ -43,12 +43,13 @@ Result<Root> open_root(const std::string& path) {
   return root;
 }
 
-/// A leader that has ended has neither root nor program: the id of a thread that lives.
+/// Returns a live thread of the process. A leader that has ended has neither root nor program in
+/// /proc.
 pid_t living(pid_t pid) {
   return tracee::ProcFs{}.live_task(pid).value_or(pid);
 }
 
-/// Where a path of the process may begin, likeliest first. Never empty.
+/// Returns the directories that paths of the process may start from, likeliest first. Never empty.
 Result<std::vector<Root>> roots_of(pid_t pid) {
   std::vector<Root> roots;
   if (pid == 0) {
@@ -59,7 +60,7 @@ Result<std::vector<Root>> roots_of(pid_t pid) {
   BT_TRY(const bool ours, tracee::shares_our_mounts(tid));
   BT_TRY(const Root own, open_root("/"));
   auto root = open_root(fmt::format("/proc/{}/root", tid));
-  // Whom we may not look at that closely is believed to have our root.
+  // Without permission to look at the process's root, assume the server's.
   if (!root && !ours) return fail(root.error());
   if (root && (!ours || !root->is(own))) roots.push_back(std::move(*root));
   if (ours) {
@@ -71,7 +72,7 @@ Result<std::vector<Root>> roots_of(pid_t pid) {
   return roots;
 }
 
-/// The link to the program that the process runs, if `path` is its name.
+/// Returns the /proc link to the process's program if `path` is the program's name.
 std::optional<std::string> program_of(pid_t pid, const std::string& path) {
   if (pid == 0) return std::nullopt;
   const std::string link = fmt::format("/proc/{}/exe", living(pid));
@@ -82,7 +83,7 @@ std::optional<std::string> program_of(pid_t pid, const std::string& path) {
   return target == path ? std::optional{link} : std::nullopt;
 }
 
-/// What another root might have.
+/// Returns true for errors after which another root may still have the file.
 bool is_absent(const Error& error) {
   return error.is(std::errc::no_such_file_or_directory) || error.is(std::errc::not_a_directory);
 }
@@ -91,7 +92,7 @@ Result<UniqueFd> open_at(const Root& root, const std::string& path, int flags, m
   flags |= O_CLOEXEC | O_NOCTTY;
   int fd = -1;
   if (root.directory) {
-    // Absolute symbolic links in there must start at that root, not at ours.
+    // Absolute symbolic links below that root must start at it, not at the server's root.
     open_how how{};
     how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags));
     how.mode = (flags & O_CREAT) != 0 ? mode : 0;
@@ -105,9 +106,10 @@ Result<UniqueFd> open_at(const Root& root, const std::string& path, int flags, m
   return UniqueFd{fd};
 }
 
-/// The directory a path lies in and the last part of its name, for calls that do not open it.
+/// The directory that a path lies in and the last part of its name, for system calls that do not
+/// open the file.
 struct Parent {
-  UniqueFd directory;  ///< None: the name is to be used as it is.
+  UniqueFd directory;  ///< Not set: use `name` as it is.
   std::string name;
 };
 
@@ -123,8 +125,8 @@ int directory_of(const Parent& parent) {
   return parent.directory ? parent.directory.get() : AT_FDCWD;
 }
 
-/// Calls `action` with the root of the process's paths, and with the next one where the file is
-/// not. Returns what it did last.
+/// Calls `action` with the likeliest root of the process's paths, then with the next ones while the
+/// file is absent. Returns the last call's result.
 template <typename T>
 Result<T> with_roots(pid_t pid, const std::function<Result<T>(const Root&)>& action) {
   BT_TRY(const std::vector<Root> roots, roots_of(pid));
@@ -134,7 +136,7 @@ Result<T> with_roots(pid_t pid, const std::function<Result<T>(const Root&)>& act
   }
 }
 
-/// with_roots(), for calls that take a folder and a name in it.
+/// with_roots() for system calls that take a directory and a name in it.
 template <typename T>
 Result<T> with_parents(pid_t pid, const std::string& path,
                        const std::function<Result<T>(const Parent&)>& action) {
@@ -148,7 +150,7 @@ Result<T> with_parents(pid_t pid, const std::string& path,
 
 Result<int> HostFiles::open(const std::string& path, int flags, mode_t mode) {
   if (open_.size() >= kMaxFiles) return fail(errno_error(EMFILE, "open"));
-  // Without O_NONBLOCK a FIFO nobody writes to would hold the whole server up.
+  // Without O_NONBLOCK, opening a FIFO that has no writer would block the whole server.
   const auto open_below = [&](const Root& root) {
     return open_at(root, path, flags | O_NONBLOCK, mode & 07777U);
   };
@@ -167,7 +169,7 @@ Result<int> HostFiles::open(const std::string& path, int flags, mode_t mode) {
 
 Result<int> HostFiles::descriptor(int file) const {
   const auto found = open_.find(file);
-  // gdbserver's word for an unknown descriptor is EINVAL, not EBADF.
+  // gdbserver reports EINVAL, not EBADF, for an unknown descriptor.
   if (found == open_.end()) return fail(errno_error(EINVAL, "descriptor"));
   return found->second.get();
 }
@@ -207,7 +209,7 @@ Result<struct stat> HostFiles::link_status(const std::string& path) const {
   return with_parents<struct stat>(
       file_system_, path, [](const Parent& parent) -> Result<struct stat> {
         struct stat status {};
-        // The name is empty where the path is a folder's, with a slash at the end.
+        // The name is empty if the path ends with a slash.
         if (::fstatat(directory_of(parent), parent.name.c_str(), &status,
                       AT_SYMLINK_NOFOLLOW | (parent.directory ? AT_EMPTY_PATH : 0)) != 0) {
           return fail_errno("lstat");

@@ -8,7 +8,7 @@
 namespace backtrail::server::notices {
 namespace {
 
-/// In one write, so that lines of the program under debug do not fall in between.
+/// Writes in one call, so that lines of the debugged program do not fall in between.
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

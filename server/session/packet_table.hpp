@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// How packets find their handlers.
+/// Finds the handler of a packet.
 
 #include <cstdint>
 #include <span>
@@ -11,18 +11,18 @@
 namespace backtrail::server {
 
 enum class PacketMatch : std::uint8_t {
-  kWhole,   ///< The packet is the name and nothing else.
-  kPrefix,  ///< The name begins the packet; the handler gets the rest.
+  kWhole,   ///< The packet is exactly the name.
+  kPrefix,  ///< The packet starts with the name; the handler gets the rest.
 };
 
 struct PacketEntry {
   std::string_view name;
   PacketMatch match;
-  /// @param arguments What follows the name.
+  /// @param arguments The packet's text after the name.
   Reply (*handle)(SessionContext& context, std::string_view arguments);
 };
 
-/// The entry with the longest name that fits, or null: the packet is unknown.
+/// Returns the entry with the longest matching name, or null if no name matches.
 [[nodiscard]] const PacketEntry* find_packet(std::string_view payload);
 
 }  // namespace backtrail::server

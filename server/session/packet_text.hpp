@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Reading a packet from left to right. The text is a stranger's: every step may find nothing.
+/// Parses a packet from left to right. The text is untrusted: every step may fail.
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace backtrail::server {
 
-/// A cursor over one packet's text. Borrows the text.
+/// A cursor over one packet's text, which it borrows.
 class PacketText {
  public:
   explicit PacketText(std::string_view text) : rest_{text} {}
@@ -17,21 +17,21 @@ class PacketText {
   [[nodiscard]] std::string_view rest() const { return rest_; }
   [[nodiscard]] bool next_is(char c) const { return !rest_.empty() && rest_.front() == c; }
 
-  /// Takes the character or word if it is next.
+  /// Skips the character or word if it is next; returns whether it was.
   bool take(char c);
   bool take(std::string_view word);
-  /// Takes the hex digits that are next; nothing if there is none or they exceed 64 bits.
+  /// Takes the hex digits that come next; nullopt if there are none or their value exceeds 64 bits.
   std::optional<std::uint64_t> take_hex();
-  /// As take_hex, with an optional 0x before the digits.
+  /// Works like take_hex(), with an optional 0x before the digits.
   std::optional<std::uint64_t> take_prefixed_hex();
-  /// Takes everything before the next `delimiter` (or the end); the delimiter itself is dropped.
+  /// Takes the text before the next `delimiter` (or the end) and drops the delimiter.
   std::string_view take_field(char delimiter);
 
  private:
   std::string_view rest_;
 };
 
-/// Two hex numbers with a comma between: "ADDR,LEN". Takes them from `text`.
+/// Two hex numbers separated by a comma: "ADDR,LEN".
 struct HexPair {
   std::uint64_t first;
   std::uint64_t second;

@@ -12,12 +12,12 @@
 
 namespace backtrail::server {
 
-/// The packet to send now, or none: the packet has no answer, or it comes later (a stop reply).
+/// The packet to send now; none if the packet has no answer or is answered later (a stop reply).
 class Reply {
  public:
   static Reply text(std::string payload) { return Reply{std::move(payload)}; }
   static Reply ok() { return Reply{"OK"}; }
-  /// The empty packet: "I do not know this".
+  /// Empty packet: the request is not supported.
   static Reply unknown() { return Reply{""}; }
   static Reply none() { return Reply{std::nullopt}; }
   /// "E01".
@@ -25,7 +25,7 @@ class Reply {
   static Reply error(std::uint8_t number) { return Reply{rsp::error_reply(number)}; }
   /// "E.text".
   static Reply error(std::string_view text) { return Reply{rsp::error_text_reply(text)}; }
-  /// The text where the client shows it.
+  /// "E.text" if the client shows it, else "E01".
   static Reply error(rsp::ErrorForm form, std::string_view text) {
     return form == rsp::ErrorForm::kText ? error(text) : error();
   }
@@ -34,8 +34,8 @@ class Reply {
   }
   /// "OK", or "E01".
   static Reply from(const Result<void>& result) { return result ? ok() : error(); }
-  /// Of something that was to be changed: where the client shows it, the error says that nothing
-  /// of a recording can be (EROFS; nothing else is the reason for that).
+  /// "OK" or an error. A write to a recording fails with EROFS, and no other write does; that error
+  /// has a text.
   static Reply from_write(const Result<void>& result, rsp::ErrorForm form) {
     const bool recorded = !result && result.error().is(std::errc::read_only_file_system);
     return recorded ? error(form, "a recorded crash cannot be changed") : from(result);

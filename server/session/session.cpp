@@ -9,7 +9,7 @@
 namespace backtrail::server {
 namespace {
 
-// What a client may send ahead while a resume of all-stop is under way. gdb sends nothing then.
+// Most packets that a client may send ahead during an all-stop resume. gdb sends none.
 constexpr std::size_t kMaxWaiting = 64;
 
 }  // namespace
@@ -18,7 +18,7 @@ struct Session::Impl {
   Impl(Target& target, ServerState& state, PacketSink& sink) : context{target, state, sink} {}
 
   SessionContext context;
-  std::deque<std::string> waiting;  ///< Packets that came while the target ran in all-stop.
+  std::deque<std::string> waiting;  ///< Packets that arrived while the target ran in all-stop.
 
   void handle(std::string_view payload);
   void handle_waiting();
@@ -50,7 +50,7 @@ Session::~Session() = default;
 void Session::on_packet(std::string_view payload) {
   SessionContext& context = impl_->context;
   if (context.fate != SessionFate::kServe) return;
-  // Whoever wants the program dead need not wait for it to stop.
+  // `k` is handled at once: killing the program need not wait for its stop.
   if (context.stop_reply_due && payload != "k") {
     if (impl_->waiting.size() >= kMaxWaiting) {
       context.fate = SessionFate::kDisconnect;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One gdb's conversation, without any I/O: packets in, packets out.
+/// One client's conversation: packets in, packets out, no I/O.
 
 #include <memory>
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace backtrail::server {
 
-/// Where a session's packets go. Payloads are complete and escaped already where they are binary;
-/// the sink adds framing, run-length coding and acknowledgement.
+/// Receives a session's packets. A payload is complete, with its binary parts already escaped; the
+/// sink adds framing, run-length coding and acknowledgement.
 class PacketSink {
  public:
   virtual ~PacketSink() = default;
@@ -23,47 +23,51 @@ class PacketSink {
   virtual void send_notification(std::string payload) = 0;
 };
 
-/// What outlives one connection: how to start programs, what is configured, how the server was
-/// started.
+/// State that outlives one connection: the programs to start, the configuration, the server's own
+/// options.
 struct ServerState {
-  bool extended = false;                   ///< `!` was sent, or --multi.
-  bool multi = false;                      ///< --multi: stay when the last process is gone.
-  tracee::LaunchSpec launch;               ///< For vRun and R; program empty = none known yet.
-  std::set<std::string> disabled_packets;  ///< --disable-packet: vCont, T, Tthread, qC, ...
+  bool extended = false;  ///< The client sent `!`, or the server runs with --multi.
+  bool multi = false;     ///< --multi: the server stays when the last process is gone.
+  tracee::LaunchSpec
+      launch;  ///< Program that vRun and R start; its path is empty until one is known.
+  std::set<std::string>
+      disabled_packets;  ///< Packets of --disable-packet: vCont, T, Tthread, qC, ...
   std::uint64_t bts_size_bytes = 64UL * 1024;
   std::uint64_t pt_size_bytes = 16UL * 1024;
-  ThreadId last_reported;  ///< In the last stop reply; a new connection hears of it first.
-  bool non_stop = false;   ///< QNonStop:1; stays across connections.
-  /// A started process that `D` let go as the last one: the server waits for it before it exits.
+  ThreadId last_reported;  ///< Thread of the last stop reply; a new connection is told of it first.
+  bool non_stop = false;   ///< QNonStop:1 is in force; kept across connections.
+  /// Launched process that `D` detached from as the last one; the server waits for its end before
+  /// it exits.
   std::optional<pid_t> detached_child;
 };
 
-/// What the server is to do once the session's output so far has been sent.
+/// The server's next move once the session's output has been sent.
 enum class SessionFate : std::uint8_t {
-  kServe,       ///< Go on.
+  kServe,       ///< Continue the conversation.
   kDisconnect,  ///< Close this connection; the server decides whether to listen again.
-  kExit,        ///< Close it and end the server (k without --multi, last process detached, ...).
+  kExit,  ///< Close the connection and end the server (k without --multi, last process detached,
+          ///< ...).
 };
 
-/// Packet dispatch and all state that belongs to one connection. Never throws on client bytes.
+/// Dispatches packets and owns the state of one connection. No client bytes make it throw.
 class Session {
  public:
-  /// All three are borrowed and must outlive the session.
+  /// Borrows all three; they must outlive the session.
   Session(Target& target, ServerState& state, PacketSink& sink);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// A whole packet's payload, checksum verified, still escaped where it is binary.
+  /// Handles one packet. `payload` has a verified checksum; its binary parts are still escaped.
   void on_packet(std::string_view payload);
-  /// The raw byte 0x03.
+  /// Handles the raw byte 0x03 (Ctrl-C).
   void on_interrupt();
-  /// To be called whenever the target may have events: takes them and reports them.
+  /// Takes the target's events and reports them. Call whenever the target may have some.
   void on_target_events();
-  /// Like on_packet for a frame whose checksum was wrong in no-ack mode (it is only logged).
+  /// Returns true once the client has sent QStartNoAckMode: neither side acknowledges packets.
   [[nodiscard]] bool no_ack() const;
   [[nodiscard]] SessionFate fate() const;
-  /// Largest payload we accept, as told to gdb (PacketSize).
+  /// Largest payload the server accepts, in bytes. PacketSize in qSupported is one less.
   static constexpr std::size_t kPacketSize = 0x20000;
 
  private:

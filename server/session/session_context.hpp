@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What packet handlers share: the target, what the client said it understands, which threads are
-/// selected, and what it is owed.
+/// State that packet handlers share: the target, the client's features, the selected threads,
+/// pending replies.
 
 #include <deque>
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace backtrail::server {
 
-/// What the client offered in qSupported. Nothing that it did not offer may be sent to it.
+/// Features that the client offered in qSupported. The server sends nothing that needs another one.
 struct ClientFeatures {
   bool multiprocess = false;
   bool swbreak = false;
@@ -28,19 +28,19 @@ struct ClientFeatures {
   bool vfork_events = false;
   bool exec_events = false;
   bool no_resumed = false;
-  bool error_message = false;  ///< Shows "E.text" for every packet.
+  bool error_message = false;  ///< The client shows the text of "E.text" for every packet.
 };
 
-/// A qSymbol conversation under way.
+/// A qSymbol conversation in progress.
 struct SymbolQuery {
   pid_t pid = 0;
-  std::vector<std::string> names;  ///< What is asked in this round.
+  std::vector<std::string> names;  ///< Names asked in this round.
   std::size_t next = 0;            ///< Index of the name whose answer is awaited.
-  std::set<std::string> asked;     ///< In all rounds.
+  std::set<std::string> asked;     ///< Names asked in all rounds.
   std::map<std::string, TraceeAddr> found;
 };
 
-/// One connection's state. Handlers get it by reference; it lives as long as the Session.
+/// State of one connection. It lives as long as its Session; handlers borrow it.
 struct SessionContext {
   SessionContext(Target& its_target, ServerState& its_state, PacketSink& its_sink)
       : target{its_target}, state{its_state}, sink{its_sink} {}
@@ -53,25 +53,26 @@ struct SessionContext {
   SessionFate fate = SessionFate::kServe;
   bool no_ack = false;
 
-  /// Hg. pid 0 = none was selected yet.
+  /// Thread that Hg selected. pid 0: none has been selected.
   ThreadId general;
-  /// Hc, for the old c and s packets.
+  /// Threads that Hc selected, for the c and s packets.
   ThreadPattern continue_threads;
 
-  /// All-stop: a resume's stop reply has not been sent yet.
+  /// All-stop: a resume is in progress, and its stop reply has not been sent.
   bool stop_reply_due = false;
-  /// Non-stop: stops told or to be told; the first is with the client, unacknowledged.
+  /// Non-stop: stops to report, oldest first. The client has been sent the first and has not yet
+  /// acknowledged it.
   std::deque<tracee::StopEvent> notifications;
 
   DocumentCache documents;
   HostFiles files;
   std::optional<SymbolQuery> symbols;
 
-  /// The Hg thread, or the first one when none was selected; nothing if it is gone.
+  /// Returns the Hg thread, or the first thread if none was selected; nullopt if it is gone.
   [[nodiscard]] std::optional<ThreadId> selected_thread() const;
-  /// The process that Hg chose a thread of (the thread itself may be gone).
+  /// Returns the process of the Hg thread, even if the thread itself is gone.
   [[nodiscard]] std::optional<pid_t> selected_process() const;
-  /// Oldest thread of the first process.
+  /// Returns the oldest thread of the first process.
   [[nodiscard]] std::optional<ThreadId> first_thread() const;
   [[nodiscard]] bool has_process() const { return !target.processes().empty(); }
   [[nodiscard]] bool has_process(pid_t pid) const;

@@ -25,7 +25,7 @@ int gdb_signal_of(const StopEvent& event) {
   }
 }
 
-/// What happened, where the signal alone does not tell it.
+/// Returns the field that names the event; empty if the signal says it all.
 std::string event_field(const SessionContext& context, const StopEvent& event) {
   switch (event.kind) {
     case StopKind::kFork:

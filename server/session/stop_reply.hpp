@@ -9,11 +9,11 @@
 
 namespace backtrail::server {
 
-/// The stop reply for one event, with whatever the client is able to understand.
+/// Returns the stop reply for one event, with the fields that the client understands.
 [[nodiscard]] std::string stop_reply(const SessionContext& context, const tracee::StopEvent& event);
 
-/// The event as a client should see it that has just met the process: a thread that merely stands
-/// still after an attach looks as if it had just been started.
+/// Returns the event as a client that has just connected should see it: a plain stop after an
+/// attach looks like the stop of a program just started (SIGTRAP).
 [[nodiscard]] tracee::StopEvent as_fresh_stop(tracee::StopEvent event);
 
 }  // namespace backtrail::server

@@ -7,7 +7,7 @@
 namespace backtrail::server {
 namespace {
 
-/// -1, 0 or a positive id.
+/// Takes -1, 0 or a positive id.
 std::optional<pid_t> take_id(PacketText& text) {
   if (text.take("-1")) return ThreadPattern::kAll;
   const auto value = text.take_hex();

@@ -5,7 +5,7 @@
 namespace backtrail::server {
 namespace {
 
-/// A process's memory as the program wrote it.
+/// Memory of a process as the program wrote it, without breakpoints.
 class MaskedMemory final : public tracee::TraceeMemory {
  public:
   explicit MaskedMemory(tracee::Process& process) : process_{process} {}

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// libthread_db over symbols that only the client can look up.
+/// libthread_db, with symbols that only the client can look up.
 
 #include <cstdint>
 #include <map>
@@ -14,22 +14,23 @@
 
 namespace backtrail::server {
 
-/// Sets libthread_db up for each process once its symbols are known, and asks it.
+/// Opens libthread_db for each process once its symbols are known, and queries it.
 class LiveSymbols {
  public:
-  /// Names to be looked up; none once the library is set up.
+  /// Returns the names to look up; empty once the library is open.
   std::vector<std::string> wanted(tracee::Process& process);
   void resolved(tracee::Process& process, const std::map<std::string, TraceeAddr>& symbols);
-  /// The process has ended, or is another program now.
+  /// Drops a process that has ended or has executed another program.
   void forget(pid_t pid);
 
-  /// Bytes of the thread's pthread_t; empty when unknown.
+  /// Returns the bytes of the thread's pthread_t; empty = unknown.
   std::vector<std::uint8_t> handle(tracee::ThreadId thread);
   /// Error kUnsupported without libthread_db.
   Result<TraceeAddr> tls_address(tracee::ThreadId thread, std::uint64_t offset,
                                  TraceeAddr link_map);
 
-  /// Where the library is looked for, as gdbserver's libthread-db-search-path; empty = the default.
+  /// Sets where the library is searched for, like gdb's libthread-db-search-path; empty = the
+  /// default.
   void set_search_path(const std::string& path);
 
  private:

@@ -33,8 +33,8 @@ std::uint64_t as_detail(pid_t id) {
   return static_cast<std::uint64_t>(id);
 }
 
-/// Every interface of Target over one Engine. Nothing here decides anything: the rules are the
-/// engine's.
+/// Implements every interface of Target over one Engine. The engine decides how threads run and
+/// stop; this class decides which records reach tail clients and branch stores.
 class LiveTarget final : public Target,
                          public ProcessControl,
                          public RunControl,
@@ -279,8 +279,8 @@ class LiveTarget final : public Target,
                         [this](pid_t pid) { return engine_.find(pid) != nullptr; });
     }
   }
-  /// What threads have done until now. Those whose buffers the kernel fills are read when it wakes
-  /// us, others log for whoever asks.
+  /// Hands the records so far to tail clients. A running thread whose buffer the kernel fills is
+  /// skipped: the kernel's wake-up reads that buffer.
   void hand_on_to_tails() {
     if (!tails_ || !tails_->has_clients()) return;
     for (Process* process : engine_.processes()) {
@@ -290,10 +290,10 @@ class LiveTarget final : public Target,
       }
     }
   }
-  /// Every client of tail listens to every recorded thread.
+  /// Attaches every tail client to every recorded thread.
   void attach_tails() {
     if (!tails_) return;
-    (void)tails_->poll();  // Whoever has come meanwhile listens to these, too.
+    (void)tails_->poll();  // Clients that have connected meanwhile are attached too.
     if (!tails_->has_clients()) return;
     std::vector<ThreadId> recorded;
     for (Process* process : engine_.processes()) {
@@ -304,10 +304,11 @@ class LiveTarget final : public Target,
       }
     }
     tails_stream_ = true;
-    // Where the source cannot, its gaps say so.
+    // A source that cannot stream marks its losses as gaps.
     for (const ThreadId id : recorded) (void)engine_.stream_trace(id);
   }
-  /// It has not run since.
+  /// Attaches listeners to a thread that is recorded without a request. The thread has not run
+  /// since recording began.
   void follow_unasked(Thread& thread) {
     if (tails_ && tails_->has_clients()) {
       tails_->attach(thread.id(), thread.trace()->hub());
@@ -324,7 +325,7 @@ class LiveTarget final : public Target,
     }
     return false;
   }
-  /// Unless somebody else wants every record.
+  /// Ends streaming, unless tail clients or stores still want every record.
   void end_streams() {
     if (tails_stream_ || stores_stream_) return;
     for (Process* process : engine_.processes()) {
@@ -333,10 +334,10 @@ class LiveTarget final : public Target,
       }
     }
   }
-  /// The process's store listens to what is recorded from now on, as it is configured.
+  /// Feeds the process's store, as it is configured, with this thread's records from now on.
   void follow_with_stores(ThreadId thread) {
     stores_.follow(engine_);
-    // A store that nobody has configured would make every record of the thread wanted.
+    // A process store that is not configured must not be made here: it would request every record.
     if (Process* process = engine_.find(thread.pid); process != nullptr && stores_.any()) {
       decoder::BranchStore& store = stores_.of(*process);
       const auto status = store.status();
@@ -348,18 +349,18 @@ class LiveTarget final : public Target,
       (void)feed_stores(thread, status->config.overflow == decoder::StoreOverflow::kStream);
     }
   }
-  /// A thread whose files in /proc say what the process's would; the leader may have ended.
+  /// Returns a thread whose files in /proc represent the process; the leader may have ended.
   Result<pid_t> some_task(pid_t pid) const {
     BT_TRY(Process * process, find(pid, "process"));
     Thread* thread = process->any_stopped();
     return thread == nullptr ? pid : thread->tid();
   }
 
-  tracee::UniqueFd events_;            // of the engine and of tails, where there are some
+  tracee::UniqueFd events_;  // waits for the engine and for tail clients; none without tail
   std::unique_ptr<TailServer> tails_;  // outlives the traces that it listens to
-  bool tails_stream_ = false;          // they want every record
-  bool stores_stream_ = false;         // so do these
-  ProcessStores stores_;               // so do these
+  bool tails_stream_ = false;          // tail clients want every record
+  bool stores_stream_ = false;         // stores want every record
+  ProcessStores stores_;               // outlives the traces that it listens to
   Engine engine_;
   mutable LiveSymbols symbols_;
 };
@@ -369,7 +370,8 @@ std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
   const Process* process = engine_.find(pid);
   if (process == nullptr || process->hidden) return ids;
   for (const auto& thread : process->threads()) {
-    // A thread being born counts: a client that takes all for stopped removes its breakpoints.
+    // A thread being created counts: if gdb saw every thread stopped, it would remove its
+    // breakpoints.
     if (!thread->control().zombie) ids.push_back(thread->id());
   }
   return ids;

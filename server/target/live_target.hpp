@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The target that most sessions have: live processes under ptrace.
+/// Target for live processes under ptrace.
 
 #include <memory>
 
@@ -9,10 +9,11 @@
 
 namespace backtrail::server {
 
-/// All later calls must come from the thread that made it. Destroying it kills the processes it
-/// launched and lets go of those it attached to.
-/// @param source How branch traces are made; kAuto takes the best there is.
-/// @param from_start  Processes are recorded before the client asks, who then gets what was before.
+/// All later calls must come from the thread that made the target. Its destructor kills the
+/// processes it launched and detaches from those it attached to.
+/// @param source  Source of branch traces; kAuto takes the best one available.
+/// @param from_start  Records processes before the client asks; the client then gets the earlier
+/// records too.
 [[nodiscard]] std::unique_ptr<Target> make_live_target(tracee::SourceKind source,
                                                        bool from_start = false);
 

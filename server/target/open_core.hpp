@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A core file and the bytes that it points into.
+/// A core file and its mapped bytes.
 
 #include "decoder/corefile/core_file.hpp"
 #include "ptrace/core/mapped_file.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Going back and forth in what was recorded of a target's threads.
+/// Moves backward and forward in the recorded history of a target's threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace backtrail::server {
 
-/// Which of gdb's registers have a known value.
+/// Set of gdb's registers that have a known value.
 class KnownRegisters {
  public:
-  /// All of them.
+  /// Makes the set of all registers.
   KnownRegisters() = default;
-  /// @param known  By gdb's register number; numbers beyond are not known.
+  /// @param known  By gdb's register number; registers beyond its end are not known.
   explicit KnownRegisters(std::vector<bool> known) : all_{false}, known_{std::move(known)} {}
 
   [[nodiscard]] bool has(std::size_t number) const {
@@ -30,19 +30,21 @@ class KnownRegisters {
   std::vector<bool> known_;
 };
 
-/// Each thread has a place in its own history. At the end of it the thread is what it is; before,
-/// it is "in the past", where registers and memory are shown as they were, as far as that is known.
-/// Moves end with an event of RunControl::take_event().
+/// Gives each thread a position in its own history. At the end of the history the thread is live;
+/// before it the thread is "in the past", and reads return past registers and memory as far as they
+/// are known. Each move ends with an event of RunControl::take_event().
 class PastControl {
  public:
   virtual ~PastControl() = default;
   [[nodiscard]] virtual bool in_past(tracee::ThreadId thread) const = 0;
-  /// Undoes one instruction (kStep), or instructions until one at a breakpoint is next (kContinue).
+  /// Undoes one instruction (kStep), or instructions until the next one to execute has a breakpoint
+  /// (kContinue).
   /// Events: kStep, kSoftwareBreakpoint, kHistoryBegin. Error kNotFound: no such thread.
   virtual Result<void> go_back(tracee::ThreadId thread, tracee::ResumeKind how) = 0;
-  /// Forward moves without a thread of their own are this one's.
+  /// Selects the thread that forward moves without a thread of their own apply to.
   virtual void prefer(tracee::ThreadId thread) = 0;
-  /// Memory as `thread` saw it at its place; how many bytes from `address` on are known.
+  /// Reads memory as it was at the thread's position. Returns how many bytes from `address` on are
+  /// known.
   virtual std::size_t read_memory(tracee::ThreadId thread, TraceeAddr address,
                                   std::span<std::uint8_t> out) = 0;
 };

@@ -9,7 +9,7 @@
 namespace backtrail::server {
 namespace {
 
-/// Returns whether any thread is recorded.
+/// Makes the store listen to every recorded thread. Returns whether there is one.
 bool listen(decoder::BranchStore& store, tracee::Process& process) {
   bool any = false;
   const auto status = store.status();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Branch stores of whole processes: all threads that are recorded, however many come.
+/// Branch stores of whole processes: one for all recorded threads, present and future.
 
 #include <map>
 #include <memory>
@@ -10,15 +10,16 @@
 
 namespace backtrail::server {
 
-/// They outlive the traces that they listen to. What is not configured keeps nothing.
+/// Owns the stores of processes. Must outlive the traces that they listen to. A store without a
+/// configuration keeps no records.
 class ProcessStores {
  public:
-  /// Made at the first call; it listens to every thread that is recorded now.
+  /// Returns the process's store, made at the first call. It listens to every thread recorded now.
   decoder::BranchStore& of(tracee::Process& process);
-  /// Threads that are recorded since the last call are listened to, and those of processes that
-  /// are gone let go. Errors of the kernel's leave a thread without marks.
+  /// Listens to threads recorded since the last call and drops those of processes that are gone. If
+  /// the kernel refuses scheduling marks, the thread has none.
   void follow(tracee::Engine& engine);
-  /// One of them is configured.
+  /// Returns true if a store is configured.
   [[nodiscard]] bool any() const;
 
  private:

@@ -20,7 +20,7 @@ RegisterSlots::RegisterSlots(const arch::x86::GdbRegisterSet& set) : set_{set} {
   add("gs_base", values::kGsBaseSlot, 1);
   for (unsigned i = 0; i < values::kVectorRegisters; ++i) {
     add(fmt::format("xmm{}", i).c_str(), values::vector_slot(i, 0), 2);
-    // The second half of a register has a name of its own, by which target.xml knows it.
+    // target.xml has a separate register for the upper half of each ymm register.
     add(fmt::format("ymm{}h", i).c_str(), values::vector_slot(i, 2), 2);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// gdb's registers as the pieces whose past values are recovered.
+/// gdb's registers as 64-bit slots, the unit in which past values are recovered.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,23 +15,24 @@
 
 namespace backtrail::server {
 
-/// Translates between a register set and slots of 64 bits. Immutable.
+/// Converts between a register set and 64-bit slots. Immutable.
 class RegisterSlots {
  public:
-  /// `set` is borrowed.
+  /// Borrows `set`.
   explicit RegisterSlots(const arch::x86::GdbRegisterSet& set);
 
   using Known = arch::x86::values::Known;
   using Slot = arch::x86::values::Slot;
 
-  /// The piece of a real register file that a slot stands for; of rflags the tracked bits alone.
+  /// Returns the slot's part of a real register file; for rflags, only the tracked bits.
   [[nodiscard]] Known read(Slot slot, const arch::x86::RawRegisters& raw) const;
-  /// Puts every register into `raw` whose slots are all known. @return Which ones, by gdb's number.
+  /// Writes every register whose slots are all known into `raw`. @return The written registers, by
+  /// gdb's number.
   std::vector<bool> write(const std::function<Known(Slot)>& value_of,
                           arch::x86::RawRegisters& raw) const;
 
  private:
-  /// A register that is made of whole slots.
+  /// Register that consists of whole slots.
   struct Place {
     std::size_t number;
     Slot first;

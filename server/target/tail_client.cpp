@@ -17,7 +17,7 @@ namespace {
 
 using tracee::ThreadId;
 
-/// What waits for a slow client at most.
+/// Most bytes buffered for a slow client.
 constexpr std::size_t kMostWaiting = std::size_t{16} << 20U;
 
 void append_record(const decoder::Record& record, std::vector<std::uint8_t>& out) {
@@ -58,7 +58,7 @@ TailClient::TailClient(tracee::UniqueFd socket, std::optional<tracee::DiskQueue>
 
 bool TailClient::post(ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost,
                       TailNews news) {
-  if (!socket_ || !wants(thread)) return true;  // Nobody misses them.
+  if (!socket_ || !wants(thread)) return true;  // The client does not want these records.
   const std::size_t size = kTailFrameBytes + records.size() * kTailRecordBytes;
   const bool fits = (waits() + size <= kMostWaiting || records.empty()) && !spooling();
   if (!fits && !spool_) {
@@ -77,7 +77,7 @@ bool TailClient::post(ThreadId thread, std::span<const decoder::Record> records,
 }
 
 void TailClient::serve(std::uint32_t events) {
-  // Both directions are closed: nobody reads any more.
+  // Both directions are closed: the client reads no more.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return close();
   if ((events & EPOLLIN) != 0) read_wish();
   send();
@@ -123,17 +123,18 @@ bool TailClient::take_from_spool() {
   sent_ = 0;
   const auto count = spool_->pop(waiting_);
   waiting_.resize(count.value_or(0));
-  if (!count) close();  // What follows would make no sense.
+  if (!count) close();  // Frames after a lost part of the spool would be unreadable.
   return !waiting_.empty();
 }
 
-/// What the client wishes may come at any time.
+/// Reads wishes, which the client may send at any time.
 void TailClient::read_wish() {
   constexpr std::size_t kLongest = 32;
   std::array<char, kLongest> text{};
   const ssize_t count = ::recv(socket_.get(), text.data(), text.size(), MSG_DONTWAIT);
   if (count < 0) return;
-  // It may well listen when it has said all; and what is too long is no wish.
+  // A client that has shut down its sending side may still read. A wish that is too long is
+  // ignored.
   may_wish_ = count != 0 && wish_.size() <= kLongest;
   wish_.append(text.data(), static_cast<std::size_t>(count));
   for (std::size_t end = wish_.find('\n'); end != std::string::npos; end = wish_.find('\n')) {

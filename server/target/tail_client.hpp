@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One connection to a tail server: what waits for it, what it wishes, what it lost.
+/// One connection to a tail server: its queue, its wish, its losses.
 
 #include <cstdint>
 #include <optional>
@@ -18,31 +18,31 @@
 
 namespace backtrail::server {
 
-/// What a frame without records says, beside how many were lost.
+/// Message of a frame without records, besides the loss count.
 enum class TailNews : std::uint32_t {
   kNone = 0,
   kThreadEnded = 1,
-  kProcessEnded = 2,  ///< Its tid is 0.
-  kServerEnded = 3,   ///< Nothing follows, and nothing is missing. Pid and tid are 0.
+  kProcessEnded = 2,  ///< The frame's tid is 0.
+  kServerEnded = 3,   ///< The stream ends here and is complete. Pid and tid are 0.
 };
 
-/// Appends what a client gets of one thread.
+/// Appends one thread's frame to `out`.
 void append_tail_frame(tracee::ThreadId thread, std::span<const decoder::Record> records,
                        std::uint64_t lost, TailNews news, std::vector<std::uint8_t>& out);
 
 class TailClient {
  public:
-  /// Keeps its socket in `epoll` (borrowed) for as long as it is open, under the number `name`.
+  /// Registers the socket in `epoll` (borrowed) under the number `name` for as long as it is open.
   TailClient(tracee::UniqueFd socket, std::optional<tracee::DiskQueue> spool, int epoll,
              std::uint64_t name);
   TailClient(const TailClient&) = delete;
   TailClient& operator=(const TailClient&) = delete;
   ~TailClient() = default;
 
-  /// Whether the frame found room. Frames without records always do.
+  /// Queues a frame. Returns false if there is no room. Frames without records always find room.
   bool post(tracee::ThreadId thread, std::span<const decoder::Record> records, std::uint64_t lost,
             TailNews news = TailNews::kNone);
-  /// The socket is ready, for these events of epoll.
+  /// Handles epoll's `events` on the socket.
   void serve(std::uint32_t events);
   /// Sends what waits, for as long as the client takes something within `patience_ms`.
   void drain(int patience_ms);
@@ -57,7 +57,7 @@ class TailClient {
   void read_wish();
   void grant(std::string_view wish);
   void close();
-  /// Of what the socket is to be ready for.
+  /// Tells epoll which events of the socket to report.
   void watch();
   [[nodiscard]] bool wants(tracee::ThreadId thread) const;
   [[nodiscard]] bool spooling() const { return spool_ && spool_->waiting() != 0; }
@@ -68,8 +68,8 @@ class TailClient {
   int epoll_;
   std::uint64_t name_;
   std::uint32_t watched_ = 0;
-  std::vector<std::uint8_t> waiting_;  ///< Older than all that is spooled.
-  std::size_t sent_ = 0;               ///< Of waiting_, from its front on.
+  std::vector<std::uint8_t> waiting_;  ///< Bytes to send, older than those in the spool.
+  std::size_t sent_ = 0;               ///< Bytes at the start of waiting_ already sent.
   std::vector<std::uint8_t> frame_;
   std::string wish_;
   bool may_wish_ = true;

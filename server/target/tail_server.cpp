@@ -21,7 +21,7 @@ namespace backtrail::server {
 namespace {
 
 constexpr std::size_t kFrameRecords = 4096;
-/// The name of the listening socket in the epoll instance.
+/// Number of the listening socket in the epoll instance.
 constexpr std::uint64_t kDoor = ~std::uint64_t{0};
 constexpr std::uint64_t kClock = kDoor - 1;
 constexpr long kTickNs = 20'000'000;
@@ -36,7 +36,7 @@ bool address_of(const std::string& path, sockaddr_un& out) {
 
 }  // namespace
 
-/// One thread, as one client sees it.
+/// One thread's records for one client.
 class TailServer::Listener final : public decoder::TraceConsumer {
  public:
   Listener(TailClient& client, ThreadId thread) : client_{client}, thread_{thread} {}
@@ -52,7 +52,7 @@ class TailServer::Listener final : public decoder::TraceConsumer {
       }
     }
   }
-  /// What it lost and was not told of, because nothing followed.
+  /// Sends news, and the count of lost records if no record has followed to carry it.
   void tell(TailNews news) {
     if (lost_ == 0 && news == TailNews::kNone) return;
     if (client_.post(thread_, {}, lost_, news)) lost_ = 0;
@@ -66,7 +66,7 @@ class TailServer::Listener final : public decoder::TraceConsumer {
 
 Result<std::unique_ptr<TailServer>> TailServer::listen(const TailListening& options) {
   if (!options.spool_folder.empty()) {
-    // Whether it can be written to is said now, not when a client falls behind.
+    // An unwritable folder must fail now, not when the first client is slow.
     BT_CHECKED(tracee::DiskQueue::create(options.spool_folder, options.spool_bytes));
   }
   const std::string& path = options.path;
@@ -77,7 +77,7 @@ Result<std::unique_ptr<TailServer>> TailServer::listen(const TailListening& opti
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) ::unlink(path.c_str());
   const mode_t mask = ::umask(0177);
-  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  // NOLINTNEXTLINE: the socket API takes addresses in this form.
   const int bound =
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int error = errno;
@@ -163,7 +163,7 @@ bool TailServer::let_in() {
   }
 }
 
-/// To one that has all that waited: more may not come for long.
+/// Sends loss counts to a client that has taken all that waited: its next record may be far off.
 void TailServer::tell_losses(Connection& connection) {
   if (connection.client->gone() || !connection.client->has_all()) return;
   for (const auto& [key, listener] : connection.listeners) listener->tell(TailNews::kNone);
@@ -196,7 +196,7 @@ void TailServer::finish(int patience_ms) {
   for (Connection& connection : connections_) {
     TailClient& client = *connection.client;
     client.drain(patience_ms);
-    if (!client.has_all()) continue;  // It will see that the last word is missing.
+    if (!client.has_all()) continue;  // The client notices that the final frame is missing.
     tell_losses(connection);
     client.post({}, {}, 0, TailNews::kServerEnded);
     client.drain(patience_ms);

@@ -1,11 +1,11 @@
 #pragma once
 /// @file
-/// A second listener on the recorded threads: whoever connects to a socket gets their records.
+/// Serves the records of recorded threads to every client of a socket.
 ///
 ///     wish       from the client, if it has one: "pid N\n" or "tid N\n"
 ///     greeting   "BTTAIL2\n"
 ///     frame      pid (32 bits) | tid (32) | count (32) | news (32) | lost before this frame (64) |
-///                count records; TailNews says what one without records tells
+///                count records; TailNews says what a frame without records means
 ///     record     from (64) | to (64) | kind (8) | reason (8) | bound (8) | 0 (8) | payload (32)
 
 #include <cstdint>
@@ -31,34 +31,35 @@ inline constexpr std::string_view kTailGreeting = "BTTAIL2\n";
 inline constexpr std::size_t kTailFrameBytes = 24;
 inline constexpr std::size_t kTailRecordBytes = 24;
 
-/// Never waits. A few megabytes of memory wait for each client; beyond them a client that does not
-/// keep up gets its records from the spool, and without one, or when that is full, loses records
-/// and is told how many: in front of the next one, or when it has taken all that waited.
+/// Never waits. Buffers a few megabytes for each client. A client slower than that gets
+/// its records from the spool. Without a spool, or when it is full, the client loses records; a
+/// count of them precedes its next record, or follows once the client has taken all that waited.
 class TailServer {
  public:
-  /// Listens on a socket file that only this user may use; a stale one is replaced. The errno.
+  /// Listens on a socket file that only this user may use; replaces a stale one. Error: the errno.
   static Result<std::unique_ptr<TailServer>> listen(const TailListening& options);
   ~TailServer();
   TailServer(const TailServer&) = delete;
   TailServer& operator=(const TailServer&) = delete;
 
-  /// Readable when poll() has something to do.
+  /// Returns a descriptor that is readable while poll() has work.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  /// Takes whoever waits to be let in, and sends what clients could not take before.
-  /// @return Whether there are new clients: all threads are to be attached again.
+  /// Accepts waiting clients, and sends what clients could not take before.
+  /// @return Whether there are new clients; attach() every thread again then.
   bool poll();
   [[nodiscard]] bool has_clients() const { return !connections_.empty(); }
-  /// One of them is still there.
+  /// Returns true if a client is still connected.
   [[nodiscard]] bool anybody_listens() const { return ticks_; }
-  /// Every now and then, while somebody listens: what threads have done is to be handed on, though
-  /// they go on and nobody asked.
+  /// Returns true about every 20 ms while a client is connected: running threads' records must be
+  /// handed on although nobody asked.
   [[nodiscard]] bool take_due() { return std::exchange(due_, false); }
-  /// Every client listens to this thread from now on, once. The hub may end before the server.
+  /// Makes every client listen to this thread from now on; attaching twice has no effect. The hub
+  /// may end before the server.
   void attach(ThreadId thread, decoder::TraceHub& hub);
-  /// Tells of threads and processes that have ended, of which there are no hubs any more.
+  /// Reports threads and processes that have ended to the clients. Their hubs no longer exist.
   void tell_ends(const std::function<bool(ThreadId)>& lives,
                  const std::function<bool(pid_t)>& runs);
-  /// Gives clients what waits for them, and says that this was all. Waits for each of them while it
+  /// Sends the clients what waits for them and a final frame. Waits for a client for as long as it
   /// takes something within `patience_ms`.
   void finish(int patience_ms);
 
@@ -81,7 +82,7 @@ class TailServer {
   bool ticks_ = false;
   bool due_ = false;
   TailListening options_;
-  std::vector<Connection> connections_;  ///< In the order of their names in epoll_.
+  std::vector<Connection> connections_;  ///< Index: the connection's number in epoll_.
 };
 
 }  // namespace backtrail::server

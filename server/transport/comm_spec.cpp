@@ -68,7 +68,7 @@ Explained<CommSpec> unix_socket(std::string_view text) {
 
 Explained<CommSpec> parse_comm(std::string_view text) {
   if (text.empty()) {
-    return explain("no place to listen at: give HOST:PORT, :PORT, unix:PATH or - (stdio)");
+    return explain("no place to listen on: give HOST:PORT, :PORT, unix:PATH or - (stdio)");
   }
   if (text.find('\0') != std::string_view::npos) return explain("COMM contains a zero byte");
   if (text == "-" || text == "stdio") return CommSpec{CommKind::kStdio, {}, 0, {}};
@@ -78,14 +78,14 @@ Explained<CommSpec> parse_comm(std::string_view text) {
   if (text.find('/') != std::string_view::npos || colon == std::string_view::npos) {
     if (all_digits(text)) {
       return explain(fmt::format(
-          "'{0}' is no place to listen at: write :{0} for connections from this machine, or "
+          "'{0}' is not a place to listen on: write :{0} for connections from this machine, or "
           "0.0.0.0:{0} for any",
           text));
     }
     return CommSpec{CommKind::kDevice, {}, 0, std::string{text}};
   }
   if (const std::size_t last = text.rfind(':'); colon != last) {
-    // As gdbserver does, an IPv6 address without brackets is taken up to the last colon.
+    // Like gdbserver, take an IPv6 address without brackets up to the last colon.
     const std::string host{text.substr(0, last)};
     in6_addr address{};
     if (::inet_pton(AF_INET6, host.c_str(), &address) == 1) {

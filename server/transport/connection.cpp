@@ -28,13 +28,14 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-/// Over the maximum told to gdb, for clients that count '$', '#' and the checksum in.
+/// Bytes accepted beyond the announced maximum, for clients that count '$', '#' and the checksum
+/// in.
 constexpr std::size_t kPayloadSlack = 64;
 
-/// Longest part of a packet that is logged.
+/// Most bytes of a packet that the log shows.
 constexpr std::size_t kLogBytes = 200;
 
-/// The beginning of a payload for the log, without control characters; empty when nobody reads it.
+/// Returns the start of a payload for the log, without control characters; empty if the log is off.
 std::string loggable(std::string_view payload) {
   if (!log::rsp().writes(log::Level::kDebug)) return {};
   std::string text{payload.substr(0, kLogBytes)};
@@ -45,7 +46,7 @@ std::string loggable(std::string_view payload) {
   return text;
 }
 
-/// A descriptor that others may share (the terminal, a pipe) gets its status flags back at the end.
+/// Restores a descriptor's status flags: other programs may share the terminal or pipe.
 class FlagsKeeper {
  public:
   explicit FlagsKeeper(int fd) : fd_{fd}, flags_{::fcntl(fd, F_GETFL)} {}
@@ -85,7 +86,8 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   void finish();
   void linger();
   void close();
-  /// A client that makes mistake after mistake does not fill the log.
+  /// Returns the level for complaints about the client: after the first, only debug, so that a
+  /// faulty client does not fill the log.
   log::Level complaint_level() {
     return std::exchange(complained, true) ? log::Level::kDebug : log::Level::kWarn;
   }
@@ -104,16 +106,17 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   rsp::FrameParser parser{Session::kPacketSize + kPayloadSlack};
   Outbox outbox;
   std::array<char, kReadBytes> buffer{};
-  std::string_view unread;  ///< Part of `buffer` not parsed yet.
-  std::string writing;      ///< What the write in flight sends; empty = none in flight.
+  std::string_view unread;  ///< Bytes of `buffer` not parsed yet.
+  std::string writing;      ///< Bytes of the write in flight; empty = none in flight.
   std::uint64_t sent_count = 0;
-  std::optional<std::string> opening;  ///< The first packet, until it is acknowledged.
+  std::optional<std::string> opening;  ///< First packet, until it is acknowledged.
   bool opened = false;
-  bool reading = false;     ///< A read is in flight.
-  bool processing = false;  ///< Within process_input: output is collected and sent at its end.
+  bool reading = false;  ///< A read is in flight.
+  bool processing =
+      false;  ///< process_input() is running; it sends the collected output at its end.
   bool acknowledging = true;
   bool finishing = false;  ///< No more input is wanted.
-  bool lingering = false;  ///< Everything is sent; the client is to close.
+  bool lingering = false;  ///< Everything is sent; the client is expected to close.
   bool closed = false;
   bool complained = false;
 };
@@ -182,8 +185,8 @@ void Connection::Impl::handle(const rsp::Frame& frame) {
   }
 }
 
-/// A client that waits for a server which is slow to start sends its first packet again, and takes
-/// a second answer for that to its second packet.
+/// Returns true if the packet repeats the first one. A client that waits for a slow server sends
+/// its first packet again; a second answer would look like the answer to its second packet.
 bool Connection::Impl::is_opening_again(const std::string& payload) {
   if (std::exchange(opened, true)) return opening == payload;
   opening = payload;
@@ -199,7 +202,8 @@ void Connection::Impl::on_client_packet(const rsp::Frame& frame) {
       outbox.add_acknowledgement('-');
       return;
     }
-    // Without acknowledgements nobody sends it again; a client that waits is worse than a byte off.
+    // In no-ack mode the client does not send the packet again. Handling it despite the bad
+    // checksum is better than a client that waits for ever.
   }
   if (acknowledging && is_opening_again(frame.payload)) return;
   if (acknowledging) outbox.add_acknowledgement('+');
@@ -271,8 +275,8 @@ void Connection::Impl::finish() {
   flush();
 }
 
-/// Closing a socket with unread input resets the connection, and the reset may overtake the last
-/// answer. So the client closes first, or the timer does.
+/// Waits for the client to close first, or for the timer. Closing a socket with unread input resets
+/// the connection, and the reset may overtake the last answer.
 void Connection::Impl::linger() {
   if (lingering) return;
   lingering = true;
@@ -294,7 +298,7 @@ void Connection::Impl::close() {
   error_code ignored;
   input.close(ignored);
   separate_output.close(ignored);
-  // From the loop, not from within whatever noticed it.
+  // The call comes from the event loop, not from inside the code that noticed the end.
   asio::post(timer.get_executor(), [self = shared_from_this()] {
     if (self->listener != nullptr) std::exchange(self->listener, nullptr)->on_closed();
   });

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What the server loop needs of a session with a client. The program has a Session behind it,
-/// tests have fakes.
+/// The server loop's interface to a client's session. The program implements it with a Session,
+/// tests with fakes.
 
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@ class Conversation {
   [[nodiscard]] virtual SessionFate fate() const = 0;
 };
 
-/// Begins the conversation of a new connection; the sink outlives it.
+/// Starts the conversation of a new connection. The sink outlives it.
 using ConversationFactory = std::function<std::unique_ptr<Conversation>(PacketSink&)>;
 
 }  // namespace backtrail::server

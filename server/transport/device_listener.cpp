@@ -34,7 +34,7 @@ Explained<ClientChannel> stdio_channel() {
   return channel;
 }
 
-/// A terminal line passes bytes on as they are: no echo, no line editing, no signals.
+/// Makes a terminal line transparent: no echo, no line editing, no signals.
 void make_raw(int fd) {
   termios settings{};
   if (::tcgetattr(fd, &settings) != 0) return;
@@ -45,7 +45,7 @@ void make_raw(int fd) {
   ::tcsetattr(fd, TCSANOW, &settings);
 }
 
-/// The one client on the other side of standard input and output.
+/// Listener for the one client on standard input and output.
 class StdioListener final : public Listener {
  public:
   explicit StdioListener(asio::io_context& io) : io_{io} {}
@@ -63,7 +63,7 @@ class StdioListener final : public Listener {
   asio::io_context& io_;
 };
 
-/// Whoever is on the other side of a serial line.
+/// Listener for the client on a serial line.
 class DeviceListener final : public Listener {
  public:
   DeviceListener(asio::io_context& io, UniqueFd device, std::string path)
@@ -82,7 +82,7 @@ class DeviceListener final : public Listener {
     });
   }
   void close() override {}
-  /// Only a hang-up is seen as an end.
+  /// A serial line reports the end of a client only as a hang-up.
   [[nodiscard]] bool ends_with_client() const override { return true; }
   [[nodiscard]] int fd() const override { return -1; }
   [[nodiscard]] std::uint16_t port() const override { return 0; }
@@ -108,7 +108,7 @@ Explained<std::unique_ptr<Listener>> open_device_listener(asio::io_context& io,
   };
   struct stat status {};
   if (::stat(comm.path.c_str(), &status) != 0) return failure(errno_text());
-  if (!S_ISCHR(status.st_mode)) return failure("it is no character device");
+  if (!S_ISCHR(status.st_mode)) return failure("it is not a character device");
   UniqueFd device{::open(comm.path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)};
   if (!device) return failure(errno_text());
   make_raw(device.get());

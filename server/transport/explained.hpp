@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Failures that a person is told about.
+/// Failures with a text for the user.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace backtrail::server {
 
-/// A value, or a text for whoever started the program: what failed, why, and what to do.
+/// A value, or a text for the user who started the program: what failed, why, and what to do.
 template <typename T>
 using Explained = tl::expected<T, std::string>;
 

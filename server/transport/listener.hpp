@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A place where clients arrive, one at a time.
+/// A place where clients connect, one at a time.
 
 #include <functional>
 #include <memory>
@@ -15,31 +15,31 @@ namespace backtrail::server {
 
 class Listener {
  public:
-  /// A client, or why no more will come.
+  /// Takes a client, or the reason why no more will come.
   using AcceptHandler = std::function<void(Explained<ClientChannel>)>;
 
   virtual ~Listener() = default;
-  /// Prints where it listens, if a client has to know.
+  /// Prints where it listens, if a client needs to know.
   virtual void announce() const = 0;
-  /// Waits for the next client, prints who it is and hands it over. Once at a time. The handler is
-  /// not called after close().
+  /// Waits for the next client, prints its name and passes it to `handler`. One accept at a time.
+  /// The handler is not called after close().
   virtual void accept(AcceptHandler handler) = 0;
-  /// Takes no more clients; a socket file is removed. Idempotent, done on destruction.
+  /// Takes no more clients and removes a socket file. Idempotent; the destructor calls it.
   virtual void close() = 0;
-  /// There is nothing to listen at again once the client has closed its side.
+  /// Returns true if the place cannot be listened on again once its client has left.
   [[nodiscard]] virtual bool ends_with_client() const = 0;
-  /// What a poll has to watch for the next client; -1 = nothing.
+  /// Returns the descriptor to poll for the next client; -1 = none.
   [[nodiscard]] virtual int fd() const = 0;
-  /// The port in use; 0 = none.
+  /// Returns the port in use; 0 = none.
   [[nodiscard]] virtual std::uint16_t port() const = 0;
 };
 
-/// Binds at once, so that what cannot work is known before a program is started. Descriptors are
-/// not inherited by programs.
+/// Binds at once, so that failures are known before a program starts. Programs do not inherit the
+/// descriptors.
 [[nodiscard]] Explained<std::unique_ptr<Listener>> open_listener(boost::asio::io_context& io,
                                                                  const CommSpec& comm);
 
-// The kinds; used by open_listener.
+// Kinds of listener, for open_listener().
 [[nodiscard]] Explained<std::unique_ptr<Listener>> open_tcp_listener(boost::asio::io_context& io,
                                                                      const CommSpec& comm);
 [[nodiscard]] Explained<std::unique_ptr<Listener>> open_unix_listener(boost::asio::io_context& io,
@@ -48,8 +48,8 @@ class Listener {
 [[nodiscard]] Explained<std::unique_ptr<Listener>> open_device_listener(boost::asio::io_context& io,
                                                                         const CommSpec& comm);
 
-/// How both kinds of socket go on after a failed accept: true = try again, after a pause when
-/// descriptors or memory have run out.
+/// Returns true if a socket should accept again after this error. Pauses first if descriptors or
+/// memory have run out.
 [[nodiscard]] bool accept_can_be_retried(const boost::system::error_code& error);
 
 }  // namespace backtrail::server

@@ -7,7 +7,7 @@
 namespace backtrail::server {
 namespace {
 
-/// gdb itself gives up after three copies.
+/// Most times that a packet is sent again. gdb itself gives up after three.
 constexpr int kMaxResends = 10;
 
 }  // namespace
@@ -49,7 +49,7 @@ void Outbox::on_nack() {
   if (resends_ >= kMaxResends) {
     if (resends_ == kMaxResends) {
       ++resends_;
-      log::rsp().warn("op=nack the client refuses a packet again and again; not sent any more");
+      log::rsp().warn("op=nack the client keeps refusing a packet; it is not sent again");
     }
     return;
   }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is to be sent, in order, and what waits for an acknowledgement. No I/O.
+/// Queue of frames to send, and the frame that waits for an acknowledgement. No I/O.
 
 #include <cstddef>
 #include <deque>
@@ -8,31 +8,31 @@
 
 namespace backtrail::server {
 
-/// While acknowledgements are on, one packet at a time is with the client; the next one follows
-/// when the client has said '+', or has sent its next packet (which means the same). '-' sends the
-/// packet again. Everything keeps its order.
+/// Keeps the order of frames. With acknowledgements on, one packet at a time is with the client.
+/// The next follows when the client has sent '+' or another packet, which implies '+'. '-' sends
+/// the packet again.
 class Outbox {
  public:
-  /// A whole packet frame. @param acknowledged  The client will answer '+' or '-'.
+  /// Queues a complete packet frame. @param acknowledged  The client will answer '+' or '-'.
   void add_packet(std::string frame, bool acknowledged);
-  /// A notification frame; clients do not acknowledge it.
+  /// Queues a notification frame, which clients do not acknowledge.
   void add_notification(std::string frame);
-  /// '+' or '-': goes before frames that are still held back.
+  /// Adds '+' or '-', which goes out before frames that are held back.
   void add_acknowledgement(char c) { ready_ += c; }
 
   void on_ack();
-  /// The packet goes out again, a bounded number of times.
+  /// Sends the packet again, a limited number of times.
   void on_nack();
-  /// The client has sent a packet of its own.
+  /// Handles a packet of the client's, which implies '+'.
   void on_client_packet() { on_ack(); }
-  /// Stops holding back: the connection is about to be closed.
+  /// Releases all frames: the connection is about to close.
   void release_all();
 
-  /// The bytes to send now; they are the caller's from then on.
+  /// Returns the bytes to send now and removes them.
   [[nodiscard]] std::string take_ready();
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
   [[nodiscard]] std::size_t ready_bytes() const { return ready_.size(); }
-  /// Bytes not taken yet, held back or not.
+  /// Returns the number of queued bytes, held back or not.
   [[nodiscard]] std::size_t size_bytes() const { return ready_.size() + held_bytes_; }
 
  private:
@@ -47,7 +47,7 @@ class Outbox {
   std::string ready_;
   std::deque<Item> held_;
   std::size_t held_bytes_ = 0;
-  std::string with_client_;  ///< The frame whose acknowledgement is awaited; empty = none.
+  std::string with_client_;  ///< Frame that waits for its acknowledgement; empty = none.
   int resends_ = 0;
 };
 

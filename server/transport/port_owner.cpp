@@ -20,7 +20,7 @@ std::string read_text(const fs::path& path) {
   return std::move(text).str();
 }
 
-/// Column `wanted` (from 0) of a line of words.
+/// Returns word number `wanted` (from 0) of a line.
 std::string_view column(std::string_view line, unsigned wanted) {
   for (unsigned i = 0;; ++i) {
     const std::size_t begin = line.find_first_not_of(' ');

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Who listens on a TCP port.
+/// Finds the process that listens on a TCP port.
 
 #include <cstdint>
 #include <optional>
@@ -9,11 +9,13 @@
 
 namespace backtrail::server {
 
-/// Socket inodes are found in /proc/net/tcp's text: the one listening on `port`, if any.
+/// Returns the inode of the socket that listens on `port`, from the text of /proc/net/tcp; nullopt
+/// if none.
 [[nodiscard]] std::optional<std::uint64_t> listening_inode(std::string_view proc_net_tcp,
                                                            std::uint16_t port);
 
-/// "process 123 (name)" that listens on a port of this machine, as far as this user may see.
+/// Returns "process 123 (name)" for the listener on a port of this machine; nullopt if this user
+/// cannot see it.
 [[nodiscard]] std::optional<std::string> find_port_owner(std::uint16_t port);
 
 }  // namespace backtrail::server

@@ -26,7 +26,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-/// A descriptor that others own and read; the loop only learns when it becomes readable.
+/// Waits for a descriptor that another object owns and reads.
 class Watched {
  public:
   Watched(asio::io_context& io, int fd) : stream_{io} {
@@ -38,7 +38,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  /// Makes run_one return once it is readable.
+  /// Makes run_one() return once the descriptor is readable.
   void arm() {
     if (armed_ || !stream_.is_open()) return;
     armed_ = true;
@@ -91,8 +91,8 @@ struct ServerLoop::Impl final : ConnectionListener {
   std::unique_ptr<Connection> connection;
   std::unique_ptr<Conversation> conversation;
   std::optional<StopSignals> stop_signals;
-  std::optional<Watched> stop;  ///< Over stop_signals.
-  bool fate_seen = false;       ///< The session has asked for the end of its connection.
+  std::optional<Watched> stop;  ///< Waits on stop_signals.
+  bool fate_seen = false;       ///< The session has asked to end its connection.
   bool done = false;
   int exit_status = 0;
 };
@@ -121,7 +121,7 @@ int ServerLoop::Impl::run() {
   return exit_status;
 }
 
-/// Waits until something happens, and does all that can be done without waiting again.
+/// Waits until something happens, then does all work that needs no further wait.
 void ServerLoop::Impl::wait_for_news() {
   stop->arm();
   target_events.arm();
@@ -182,13 +182,13 @@ void ServerLoop::Impl::on_closed() {
   listen();
 }
 
-/// Nobody can make use of another connection.
+/// Returns true if another connection would have no use.
 bool ServerLoop::Impl::is_last_client() const {
   return options.once || (!state.extended && !state.multi && target.processes().empty());
 }
 
-/// Lets the target work, and the session tell of it, until nothing new comes of it. The target may
-/// work for long; it comes back when there is input.
+/// Alternates the target's work and the session's reports until nothing is new. The target may work
+/// for long; it returns when there is input.
 void ServerLoop::Impl::service_target() {
   if (run_control == nullptr) return;
   for (bool news = true; news && !done;) {
@@ -215,7 +215,7 @@ void ServerLoop::Impl::watch_input() {
   input.watch(wanted);
 }
 
-/// As a shell expects of the command it started: the server does not end before the program.
+/// Waits for the detached program, because a shell expects the command that it started to end last.
 void ServerLoop::Impl::wait_for_detached_child() {
   while (!stop_signals->take()) {
     const pid_t ended = ::waitpid(*state.detached_child, nullptr, WNOHANG);

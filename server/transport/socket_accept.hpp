@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What TCP and Unix sockets have in common when a client arrives.
+/// Common code of TCP and Unix sockets for arriving clients.
 
 #include <chrono>
 #include <memory>
@@ -15,10 +15,10 @@
 
 namespace backtrail::server {
 
-/// Programs under debug do not inherit it.
+/// Sets close-on-exec, so that debugged programs do not inherit the descriptor.
 void keep_from_programs(int fd);
 
-/// A channel over a socket, which is the caller's no more.
+/// Makes a channel that owns the socket.
 [[nodiscard]] ClientChannel channel_from_socket(int fd);
 
 template <typename Acceptor>
@@ -26,8 +26,8 @@ int listening_fd(Acceptor& acceptor) {
   return acceptor.is_open() ? acceptor.native_handle() : -1;
 }
 
-/// Accepts one client, trying again after passing failures. `greet(socket)` sets options and tells
-/// who it is.
+/// Accepts one client, and retries after passing failures. `greet(socket)` sets options and prints
+/// the client's name.
 template <typename Acceptor, typename Greet>
 void accept_client(Acceptor& acceptor, Listener::AcceptHandler handler, Greet greet) {
   using Socket = typename Acceptor::protocol_type::socket;

@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// SIGTERM, SIGINT and SIGHUP as a readable descriptor; SIGPIPE as an error of write().
+/// Turns SIGTERM, SIGINT and SIGHUP into a readable descriptor, and SIGPIPE into an error of
+/// write().
 
 #include <csignal>
 #include <optional>
@@ -9,9 +10,9 @@
 
 namespace backtrail::server {
 
-/// While it lives, the calling thread's end is announced instead of happening. Signals that were
-/// ignored when the program started (nohup) stay ignored. SIGPIPE gets a handler that does nothing
-/// rather than being ignored, because programs under debug would inherit that.
+/// While an instance lives, these signals are reported instead of ending the calling thread.
+/// Signals that were ignored at the start (nohup) stay ignored. SIGPIPE gets an empty handler:
+/// debugged programs would inherit an ignored signal.
 class StopSignals {
  public:
   /// Throws std::system_error.
@@ -20,9 +21,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Readable once one has come.
+  /// Readable once a signal has come.
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// The signal that has come, if one has.
+  /// Returns a signal that has come; nullopt if none has.
   [[nodiscard]] std::optional<int> take();
 
  private:

@@ -21,9 +21,9 @@ std::string display(const CommSpec& comm) {
                                                   : fmt::format("[{}]:{}", comm.host, comm.port);
 }
 
-/// The address to bind. IPv4 where the name has both: gdb tries every address of a name.
+/// Returns the address to bind, IPv4 if the name has both kinds: gdb tries every address of a name.
 Explained<tcp::endpoint> resolve(asio::io_context& io, const CommSpec& comm) {
-  // RFC 6761 section 6.3; a small container has no /etc/hosts.
+  // RFC 6761 section 6.3: localhost is the loopback address. A small container may lack /etc/hosts.
   if (comm.host == "localhost") return tcp::endpoint{asio::ip::address_v4::loopback(), comm.port};
   tcp::resolver resolver{io};
   error_code error;
@@ -44,7 +44,7 @@ std::string bind_failure(const CommSpec& comm, const error_code& error) {
   const std::string what = fmt::format("cannot listen on {}: ", display(comm));
   if (error == asio::error::address_in_use) {
     const auto owner = find_port_owner(comm.port);
-    // The first sentence is the one that gdb's own front ends know.
+    // gdb's front ends look for the first sentence.
     return fmt::format(
         "Can't bind address: Address already in use.\n"
         "{}address already in use{}; stop that, choose another port, or use port 0 for any free "

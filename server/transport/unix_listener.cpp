@@ -37,7 +37,7 @@ bool somebody_listens(asio::io_context& io, const std::string& path) {
          error != boost::system::errc::no_such_file_or_directory;
 }
 
-/// Removes what a server that was killed has left; anything else at the path is an error.
+/// Removes the socket that a killed server has left; any other file at the path is an error.
 Explained<void> clear_path(asio::io_context& io, const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
@@ -45,7 +45,7 @@ Explained<void> clear_path(asio::io_context& io, const std::string& path) {
     return explain(failure(path, errno_text(errno)));
   }
   if (!S_ISSOCK(status.st_mode)) {
-    return explain(failure(path, "the path exists and is no socket; choose another one"));
+    return explain(failure(path, "the path exists and is not a socket; choose another one"));
   }
   if (somebody_listens(io, path)) {
     return explain(failure(path, "another program listens there; choose another path"));
@@ -93,7 +93,7 @@ Explained<std::unique_ptr<Listener>> open_unix_listener(asio::io_context& io,
   acceptor.open(stream_protocol{}, error);
   if (!error) {
     keep_from_programs(acceptor.native_handle());
-    // Whoever may connect may do all that this user may: so nobody else may.
+    // Only this user may connect: a client can do everything that this user can.
     const mode_t mask = ::umask(0177);
     acceptor.bind(stream_protocol::endpoint{comm.path}, error);
     ::umask(mask);

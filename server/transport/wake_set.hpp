@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Several descriptors as one that a poll can watch.
+/// Combines several descriptors into one to poll.
 
 #include <cstdint>
 #include <map>
@@ -9,18 +9,18 @@
 
 namespace backtrail::server {
 
-/// An epoll instance: its descriptor is readable while any member is ready. It says that something
-/// is to be done, not what.
+/// An epoll instance whose descriptor is readable while any member is ready. It does not say which
+/// one.
 class WakeSet {
  public:
   /// Throws std::system_error.
   WakeSet();
 
-  /// Watches exactly these from now on: descriptor -> EPOLLIN, EPOLLOUT or both. Files that cannot
-  /// be polled count as always ready. A member that is to be closed has to be taken out before, or
-  /// its number in another use will be taken for it.
+  /// Watches exactly these descriptors from now on: descriptor -> EPOLLIN, EPOLLOUT or both. Files
+  /// that cannot be polled count as always ready. Remove a member before closing it; its number may
+  /// be reused.
   void watch(const std::map<int, std::uint32_t>& wanted);
-  /// The descriptor to poll.
+  /// Returns the descriptor to poll.
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
  private:

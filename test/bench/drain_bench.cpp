@@ -1,4 +1,4 @@
-// How fast the kernel's raw branch trace becomes neutral records.
+// Measures how fast raw branch trace of the kernel becomes neutral records.
 //
 // usage: drain_bench [MIB]
 
@@ -29,7 +29,7 @@ using backtrail::bench::SyntheticRun;
 
 constexpr std::size_t kRounds = 7;
 
-/// Adds the records up, as cheaply as a consumer that looks at each can be.
+/// Adds the records up: the cheapest consumer that looks at each record.
 class Sum : public decoder::TraceConsumer {
  public:
   void consume(std::span<const decoder::Record> records) override {

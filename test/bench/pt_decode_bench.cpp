@@ -1,12 +1,12 @@
-// How fast Intel PT becomes branch records.
+// Measures how fast Intel PT becomes branch records.
 //
 // usage: pt_decode_bench [CRASH_FILE...]
 //
-// Of each stream: its density, and rates of packets (MB/s), of records (taken branches, that is
-// blocks) and of decisions (TNT bits and TIPs: what a packet says of a branch). The CPU's time of
-// one thread and, of several threads, wall time: the median of several rounds. Crash files are
-// those of `backtrail record`; the thread with the most records counts. The last line is the
-// slowest stream.
+// Prints for each stream its density and its rates: of packets (MB/s), of records (taken branches,
+// that is blocks) and of decisions (TNT bits and TIPs: a packet's information about one branch).
+// Rates of one thread are by CPU time, those of several threads by wall time; each is the median of
+// several rounds. Crash files are those of `backtrail record`; the thread with the most records is
+// decoded. The last line is the slowest stream.
 
 #include <algorithm>
 #include <array>
@@ -35,7 +35,7 @@ using Packets = std::vector<std::uint8_t>;
 
 constexpr std::size_t kRecords = 2'000'000;
 
-/// Adds the records up, as cheaply as a consumer that looks at each can be.
+/// Adds the records up: the cheapest consumer that looks at each record.
 class Sum : public decoder::TraceConsumer {
  public:
   void consume(std::span<const decoder::Record> records) override {
@@ -46,8 +46,8 @@ class Sum : public decoder::TraceConsumer {
   std::uint64_t count = 0;
 };
 
-/// Two loops, one in the other, of eight and some turns; each turn takes one of two ways, by a
-/// pattern. Nothing but conditional jumps.
+/// Two nested loops, the inner of eight iterations. Each iteration takes one of two paths, by a
+/// pattern. All branches are conditional jumps.
 class Loops : public decoder::CodeReader {
  public:
   explicit Loops(std::size_t records) {
@@ -85,7 +85,7 @@ double now(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-/// Median of the seconds that a round takes.
+/// Returns the median of the seconds that a round takes.
 double seconds(const std::function<void()>& round, clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   constexpr std::size_t kRounds = 9;
   std::array<double, kRounds> times{};
@@ -113,7 +113,7 @@ std::uint64_t decisions(const Packets& packets) {
   return count;
 }
 
-/// Of all streams.
+/// Slowest stream of all.
 struct Slowest {
   std::string name;
   double rate = 0;
@@ -124,7 +124,7 @@ struct Slowest {
     rate = megabytes;
   }
 };
-Slowest slowest;  // NOLINT: the program's one result
+Slowest slowest;  // the program's only result
 
 void measure(const char* name, decoder::CodeReader& code,
              const std::vector<decoder::Record>& records) {
@@ -164,7 +164,7 @@ void measure(const char* name, decoder::CodeReader& code,
   if (decoder.times_helped() != 0) fmt::print("(helped {} times)\n", decoder.times_helped());
   decoder::PtDecoder libipt{insns};
   libipt.use_libipt_alone();
-  // A part of it, for it takes long.
+  // Decodes a part only, because libipt is slow.
   const auto front = std::span{packets}.first(std::min<std::size_t>(packets.size(), 1U << 15U));
   const double time = seconds([&] { libipt.decode(front, sum); });
   row("libipt, from memory", time * bytes / static_cast<double>(front.size()));

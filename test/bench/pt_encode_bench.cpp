@@ -1,4 +1,4 @@
-// How fast branch records become Intel PT packets, and how many bytes they take.
+// Measures how fast branch records become Intel PT packets, and how many bytes they take.
 //
 // usage: pt_encode_bench [MILLION_RECORDS]
 
@@ -25,7 +25,7 @@ using Records = std::span<const decoder::Record>;
 constexpr std::size_t kBatch = 4096;
 constexpr std::size_t kRounds = 9;
 
-/// The median of several rounds, in million records a second of CPU time.
+/// Returns the median of several rounds, in million records a second of CPU time.
 double median_rate(std::size_t records, const std::function<void()>& round) {
   std::array<double, kRounds> rates{};
   round();  // fills caches

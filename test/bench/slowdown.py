@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Wall time of real programs under `backtrail record` and its neighbours, relative to native.
+"""Measures real programs under `backtrail record` and similar tools: wall time relative to native.
 
 usage: slowdown.py BUILD [--runs N] [--peer-runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|extra]
 
-Every workload runs natively and behind each prefix, in turn, run by run, so that a machine that
-changes its speed changes it for all of them. Printed: medians relative to native, whether output and
-exit status stayed the same, and the geometric mean of those that did. `first` is `record` with
-nothing kept from earlier runs, `record` comes after it. Peers that take long run once unless told
-otherwise; all of it takes about a quarter of an hour. gdb's `record full` is extrapolated: the
-instructions it gets through in a second, against the number of them that `record` has counted.
+Every workload runs natively and under each tool, in turns, so that changes of the machine's speed
+affect all of them. Prints medians relative to native, whether output and exit status stayed the same,
+and the geometric mean of the workloads where they did. `first` is `record` with an empty persistent
+cache; `record` runs after it. Slow tools run once by default; everything takes about a quarter of an
+hour. gdb's `record full` is extrapolated: from the instructions that it executes in a second and the
+number of instructions that `record` counted.
 """
 import argparse
 import hashlib

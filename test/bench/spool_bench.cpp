@@ -1,9 +1,9 @@
-// Whether a client that is slower than the program loses nothing while its records wait on disk.
+// Checks that a client slower than the program loses nothing while its records wait on disk.
 //
 // usage: spool_bench [SECONDS [MEGABYTES_A_SECOND [FOLDER]]]
 //
-// Records come at that rate (200) by the clock; the client takes half of it. At the end it takes
-// what is left, and the numbers of all records are checked.
+// Records come at that rate (default 200) by the clock; the client takes half of it. At the end the
+// client takes the rest, and the numbers of all records are checked.
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +40,7 @@ double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Reads until the server is gone, at most `rate` bytes a second while `hurry` is false.
+/// Reads until the server closes, at most `rate` bytes a second while `hurry` is false.
 void take(int socket, double rate, const std::atomic<bool>& hurry, std::uint64_t all,
           Taken& taken) {
   server::TailReader reader;

@@ -12,7 +12,7 @@ constexpr std::size_t kLevels = 7;
 
 SyntheticRun::SyntheticRun(std::size_t functions, std::size_t records) : wanted_{records} {
   for (std::size_t i = 0; i < kLevels * functions; ++i) make_function(i, functions);
-  // Call displacements and targets are known only now: calls go through the entries.
+  // Call displacements are known only once all functions have their addresses.
   for (Function& function : functions_) {
     for (const Item& item : function.items) {
       if (item.kind != ItemKind::kCall) continue;

@@ -11,27 +11,27 @@
 
 namespace backtrail::bench {
 
-/// Functions on levels, each of which calls functions of the next level; branches forward over a
-/// few instructions, short loops, direct calls, a few indirect ones. Of the taken branches about
-/// half are conditional, and a third are calls and returns.
+/// Functions on levels; each calls functions of the next level. They have forward branches over a
+/// few instructions, short loops, direct calls and a few indirect ones. About half of the taken
+/// branches are conditional, and a third are calls and returns.
 class SyntheticRun : public decoder::CodeReader {
  public:
-  /// @param functions How many on each level: sets how much code is hot.
+  /// @param functions Number of functions on each level: sets how much code is hot.
   SyntheticRun(std::size_t functions, std::size_t records);
 
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
 
-  /// Where the code lies.
+  /// Returns the code's address.
   [[nodiscard]] static TraceeAddr base();
   [[nodiscard]] const std::vector<decoder::Record>& records() const { return records_; }
   [[nodiscard]] TraceeAddr pc() const { return records_.back().to; }
-  /// Conditional jumps that were not taken.
+  /// Returns how many conditional jumps were not taken.
   [[nodiscard]] std::size_t not_taken() const { return not_taken_; }
 
  private:
   enum class ItemKind : std::uint8_t { kSkip, kLoop, kCall, kIndirectCall, kJump, kReturn };
-  /// Straight code, then a branch at `branch` that is `length` bytes long.
+  /// Straight code, then a branch of `length` bytes at `branch`.
   struct Item {
     ItemKind kind;
     TraceeAddr begin;

@@ -1,4 +1,4 @@
-// A shop that ends up with more goods than it ever had. Where did they come from?
+// A shop whose stock grows without a delivery. Which call adds the goods?
 #include <cstdio>
 
 constexpr int kCapacity = 3;

@@ -1,5 +1,5 @@
-// Archives of anybody, unpacked as `replay` and `report` do. Whatever is in them lands in the
-// folder or nowhere.
+// Unpacks untrusted archives as `replay` and `report` do. Every file must be created inside the
+// target folder, or not at all.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace backtrail;
 
-/// "outside/" holds "archive" and the folder "inside/" that it is unpacked into.
+/// Returns the folder that contains "archive" and the folder "inside/" that it is unpacked into.
 const std::string& outside() {
   static const std::string folder = [] {
     std::string name = (fs::temp_directory_path() / "archive_fuzz-XXXXXX").string();
@@ -34,7 +34,7 @@ bool only_ours_outside() {
   return true;
 }
 
-/// Links could lead out of it later.
+/// Returns true if there are only plain files and folders: a link could lead outside later.
 bool only_plain_inside(const std::string& inside) {
   for (const auto& entry : fs::recursive_directory_iterator{inside}) {
     const auto status = entry.symlink_status();

@@ -1,4 +1,4 @@
-// Core files of anybody: read as far as they go.
+// Reads untrusted core files as far as possible.
 #include <array>
 #include <cstdint>
 #include <vector>

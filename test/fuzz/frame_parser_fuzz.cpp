@@ -1,5 +1,5 @@
-// What a client sends, in pieces of random size: bounded memory, and what is understood can be
-// written and read back.
+// Parses a client's bytes in pieces of random size. Memory must be bounded, and a parsed packet
+// must survive writing and reading.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Kept translations put together from anybody's parts, or as a file of ours has them behind its
-// key: refused, or of use as they are.
+// Reads persistent cache files made of arbitrary parts, and of arbitrary bytes after a valid key.
+// The result must be a refusal or usable translations.
 #include <cstdlib>
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -18,7 +18,7 @@ using Bytes = std::vector<std::uint8_t>;
 template <typename T>
 using Elements = std::vector<T>;
 
-/// Up to 64 elements of whatever bytes come.
+/// Fills `out` with up to 64 elements of arbitrary bytes.
 template <typename T>
 void take(FuzzedDataProvider& input, std::vector<T>& out) {
   out.resize(input.ConsumeIntegralInRange<std::size_t>(0, 64));
@@ -74,7 +74,7 @@ void look_at_written(const KeptPieces& parts) {
   if (const auto code = KeptCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
 }
 
-/// A file that ends with these bytes, its checksum aside.
+/// Returns a file that ends with these bytes and has an invalid checksum.
 Bytes with_head(std::span<const std::uint8_t> parts) {
   constexpr std::size_t kNoParts = 11 * sizeof(std::uint64_t);
   static const Bytes empty = written({});

@@ -1,4 +1,4 @@
-// Intel PT packets of anybody over a program that its first byte chooses.
+// Decodes untrusted Intel PT packets over a program chosen by the first byte.
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Reports and exports of crash files of anybody. Paths in them lead nowhere.
+// Makes reports and exports of untrusted crash files. Their paths lead nowhere.
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace backtrail;
 
-/// The code that is in the core itself.
+/// Reads code from the core itself.
 class CoreCode final : public decoder::CodeReader {
  public:
   explicit CoreCode(const decoder::CoreFile& core) : core_{core} {}

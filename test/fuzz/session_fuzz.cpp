@@ -1,5 +1,5 @@
-// Packets of a hostile client. The input is a list of packets, each with its length in two bytes
-// before it; events come between them.
+// Sends packets of a hostile client. The input is a list of packets, each after its length in two
+// bytes, with events in between.
 
 #include <cstdint>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace {
 using backtrail::test::FakeTarget;
 using namespace backtrail::server;
 
-/// No payload may exceed what was promised, nor hold a character that framing needs.
+/// Checks that a payload does not exceed the promised size and contains no framing character.
 class CheckingSink : public PacketSink {
  public:
   void send_packet(std::string payload) override { check(payload); }
@@ -26,7 +26,7 @@ class CheckingSink : public PacketSink {
   }
 };
 
-/// Packets that reach outside the fake: files and settings of the machine that fuzzes.
+/// Returns true for packets that reach files and settings of the fuzzing machine.
 bool reaches_outside(std::string_view packet) {
   for (const std::string_view prefix : {"vFile:", "qRcmd,", "qXfer:osdata:"}) {
     if (packet.starts_with(prefix)) return true;

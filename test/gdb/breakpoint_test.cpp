@@ -126,7 +126,7 @@ TEST(Watchpoints, HoldInEveryThread) {
   EXPECT_EQ(gdb.value("number"), "2");
 }
 
-/// What all of these tests are skipped by: gdb alone sees the same.
+/// Checks the condition on which these tests are skipped: gdb alone must agree with it.
 TEST(DebugRegisters, TrapWhereTheyDoForGdbAlone) {
   Subprocess gdb{{.arguments = {"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off",
                                 "-ex", "break main", "-ex", "run", "-ex", "hbreak add", "-ex",

@@ -1,4 +1,4 @@
-// `serve --from-start`: `record btrace` shows what ran before it was typed.
+// `serve --from-start`: `record btrace` shows what ran before the user typed it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The trace gdb shows is what native stepping shows, instruction by instruction.
+// gdb's branch trace equals native stepping, instruction by instruction.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<std::string> program_of(const Passage& passage) {
   return program;
 }
 
-/// A session that has recorded the passage.
+/// Returns a session that has recorded the passage.
 std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& buffer_bytes,
                                    std::string_view source = "auto") {
   GdbOptions options = by(source, {});
@@ -65,7 +65,7 @@ TEST_P(BtraceOracle, AgreesWithNativeSteps) {
     const Steps actual = recorded_steps(*gdb);
     EXPECT_EQ(difference(expected.instructions, actual.instructions), "");
     std::vector<Stretch> stretches = actual.stretches;
-    // gdb lists the function it stands in though nothing of it ran yet.
+    // gdb lists the current function even if no instruction of it has run.
     if (stretches.size() == expected.stretches.size() + 1) stretches.pop_back();
     EXPECT_EQ(stretches, expected.stretches);
   }
@@ -80,7 +80,7 @@ std::vector<Passage> passages() {
       {"ForkBts", "forks", "main", "*in_parent", "bts"},
       {"LibraryCallBts", "loads", "loaded", "*called", "bts"},
   };
-  if (kSanitized) return all;  // the rest runs the same code
+  if (kSanitized) return all;  // the other cases run the same code
   const std::vector<Passage> others{
       {"CallsPt", "calls", "touch_global", "*all_done", "pt"},
       {"StaticBts", "calls_static", "touch_global", "*all_done", "bts"},
@@ -117,7 +117,7 @@ TEST(BtraceBuffer, BreakpointsOnTheWayChangeNothing) {
   GdbSession gdb{on("calls")};
   gdb.run_all({"set record btrace bts buffer-size 16777216", "tbreak touch_global", "continue",
                "record btrace bts", "break *all_done"});
-  // Stops, conditions that never hold, steps of every size: none of it shows in the trace.
+  // Stops, conditions that never hold and steps of every size must not show in the trace.
   gdb.run_all({"break fib if n == 1", "break add if a == 12345", "break *moved"});
   gdb.run_all({"continue", "stepi", "next", "continue"});
   for (int i = 0; i < 20; ++i) gdb.run("continue");

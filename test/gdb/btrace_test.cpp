@@ -1,4 +1,4 @@
-// `record btrace` and what gdb does with it, on one thread.
+// `record btrace` and gdb's commands on the history, on one thread.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Of the trace, as gdb says it: up to 15, and later.
+/// gdb's message at an end of the history: gdb up to 15, and later ones.
 auto at_an_end() {
   return AnyOf(HasSubstr("No more reverse-execution history"),
                HasSubstr("Reached end of recorded history; stopping."));
@@ -26,7 +26,7 @@ auto at_an_end() {
 
 class Btrace : public ::testing::TestWithParam<Recording> {
  protected:
-  /// calls, recorded from touch_global to all_done.
+  /// Records the program `calls` from touch_global to all_done.
   void record_calls() {
     gdb.run_all({"break touch_global", "continue", "delete"});
     ASSERT_THAT(gdb.run(GetParam().command()), IsEmpty());
@@ -76,7 +76,7 @@ TEST_P(Btrace, ReverseFinishAndReverseStep) {
   EXPECT_THAT(gdb.run("reverse-finish"), HasSubstr("all_done();"));
   EXPECT_THAT(gdb.run("reverse-next"), HasSubstr("printf(\"global"));
   EXPECT_THAT(gdb.run("reverse-next"), HasSubstr("printf(\"fib"));
-  // Into the last call made there.
+  // Steps into the last call made from there.
   gdb.run("record goto begin");
   EXPECT_THAT(gdb.run("step"), HasSubstr("global += 1;"));
 }

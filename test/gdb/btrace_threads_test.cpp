@@ -18,14 +18,14 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// How often `leaf` was entered, in the whole history of the selected thread.
+/// Returns how often the whole history of the selected thread enters `leaf`.
 int leaf_calls(GdbSession& gdb) {
   const RecordedCounts counts = recorded_counts(gdb);
   return count(gdb.run(fmt::format("record function-call-history 1,{}", counts.functions)),
                "\tleaf\n");
 }
 
-/// In what a process's store held: how often each thread that did entered `leaf`.
+/// Returns, for each thread that entered `leaf`, how often, from the contents of a process's store.
 std::multiset<int> calls_of(const std::string& leaf, const std::string& drained) {
   std::map<std::string, int> calls;
   const std::regex call{fmt::format("branch  0x[0-9a-f]+ -> {}, thread ([0-9]+)", leaf)};
@@ -69,7 +69,7 @@ TEST_P(BtraceThreads, EachHasAHistoryOfItsOwn) {
   EXPECT_TRUE(gdb.wait_for_server("1 5 13 25 joined"));
 }
 
-/// gdb asks for one when it hears of the thread, at a stop.
+/// gdb enables recording when it learns of a thread, at a stop.
 TEST_P(BtraceThreads, TheHistoryOfANewThreadBeginsWithItsBirth) {
   GdbSession gdb{recorded("threads")};
   gdb.run_all({"break main", "continue"});
@@ -158,9 +158,9 @@ TEST(BtraceProcesses, HaveAStoreOfAllThreads) {
   ASSERT_THAT(gdb.run("monitor bts process config size=24000000"), HasSubstr("0 records"));
   EXPECT_THAT(gdb.run("monitor bts process config size=2400 level=both"),
               HasSubstr("Operation not supported"));
-  // Threads that come later belong to it.
+  // Threads created later belong to the process's store.
   gdb.run_all({"break everyone_started", "continue", "break everyone_worked", "continue"});
-  // That of one thread is another.
+  // The store of one thread is separate.
   EXPECT_THAT(gdb.run("monitor bts size"), HasSubstr("No such device or address"));
   const std::string leaf = fmt::format("{:#x}", std::stoull(gdb.value("(long)&leaf")));
   const std::string drained = gdb.run("monitor bts process drain");

@@ -1,5 +1,4 @@
-// A crash as the report tells it, as gdb shows the core, as gdb replays the trace, and as stepping
-// the same program natively shows it: one story.
+// The report, gdb on the core, gdb on the replayed trace and native stepping agree about one crash.
 #include <regex>
 #include <sstream>
 
@@ -20,7 +19,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-/// A call of one of the program's own functions, within another of them.
+/// A call of a function of the program, and the function that called it.
 struct OwnCall {
   std::string function;
   std::string within;
@@ -31,13 +30,14 @@ void PrintTo(const OwnCall& call, std::ostream* out) {
   *out << call.within << " > " << call.function;
 }
 
-/// Written in the program itself; no lambda, and no template that has one of its types in the name.
+/// Returns true for functions written in the program: no lambda, and no template named after a
+/// lambda's type.
 bool is_own(const std::string& function) {
   static const std::regex pattern{R"(ledger::[\w:~]+(\([^{}$]*\)( ?const)?)?)"};
   return std::regex_match(function, pattern);
 }
 
-/// gdb's commands and ours differ in blanks.
+/// gdb and backtrail differ in blanks.
 std::string without_blanks(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -47,7 +47,8 @@ std::string without_parameters(const std::string& name) {
   return name.substr(0, name.find('('));
 }
 
-/// What is on the stack when a function is entered: frames above its stack pointer.
+/// Returns the calls in order. At a function's entry, the frames above its stack pointer are on the
+/// stack.
 std::vector<OwnCall> own_calls(const Steps& steps) {
   std::vector<OwnCall> out;
   std::vector<Entry> stack;
@@ -63,7 +64,7 @@ std::vector<OwnCall> own_calls(const Steps& steps) {
   return out;
 }
 
-/// A report's rows with what is folded in them unfolded.
+/// Expands the folded rows of a report.
 class Unfolder {
  public:
   explicit Unfolder(const boost::json::array& rows) : rows_{rows} {}
@@ -103,7 +104,7 @@ class Unfolder {
   std::vector<OwnCall> out_;
 };
 
-/// Functions of gdb's `backtrace`, or of the calls that a report says had not returned.
+/// Returns the functions of gdb's `backtrace`, or of the calls in a report that had not returned.
 std::vector<std::string> own_frames(const std::string& backtrace) {
   std::vector<std::string> out;
   const std::regex frame{R"(#\d+ +(?:0x[0-9a-f]+ in )?(ledger::[^ (]+))"};
@@ -129,7 +130,8 @@ std::vector<T> last_of(const std::vector<T>& all, std::size_t count) {
   return {all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), count)), all.end()};
 }
 
-/// Where gdb's function-call-history leaves the last stretches that native steps found.
+/// Compares the end of gdb's function-call-history with the stretches of native stepping. Returns
+/// the first difference; empty if there is none.
 std::string first_difference(const Steps& native, const Steps& replayed) {
   const std::size_t before = replayed.instructions.size() - native.instructions.size();
   auto shown = replayed.stretches.begin();
@@ -137,7 +139,7 @@ std::string first_difference(const Steps& native, const Steps& replayed) {
   for (const Stretch& stretch : native.stretches) {
     if (shown == replayed.stretches.end()) return "the history ends before " + stretch.function;
     const Stretch moved{stretch.function, stretch.first + before, stretch.last + before};
-    // What the history begins with may have begun before.
+    // The first stretch of the history may have begun before it.
     const bool same = shown->function == moved.function && shown->last == moved.last &&
                       (shown->first == moved.first || &stretch == native.stretches.data());
     if (!same) {
@@ -222,7 +224,7 @@ TEST_F(CrashAgreement, StepsBackToTheLineThatSmashed) {
     program[1] = pointer;
     run({backtrail, "record", "--source", "cache", "-o", core, "--", program[0], program[1]});
     auto session = replay("pt");
-    session->run("reverse-stepi");  // Where no function is, there are no lines to step by.
+    session->run("reverse-stepi");  // There are no lines to step by outside of functions.
     std::string text;
     for (int i = 0; i < 300 && text.find("// smashes") == std::string::npos; ++i) {
       text = session->run("reverse-step");

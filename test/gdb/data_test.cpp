@@ -76,7 +76,7 @@ TEST(Registers, ProtectionKeysWhereTheCpuHasThem) {
   GdbSession gdb{on("calls")};
   const std::string value = gdb.run("print $pkru");
   if (value.find("void") != std::string::npos) GTEST_SKIP() << "this CPU has no protection keys";
-  // 0x55555554, where the hypervisor does not keep them to itself.
+  // pkru is 0x55555554, unless the hypervisor hides protection keys.
   Subprocess alone{
       {.arguments = {"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-ex",
                      "starti", "-ex", "print $pkru", inferior("calls")},
@@ -141,7 +141,7 @@ TEST(Calls, StopAtBreakpointsInside) {
 TEST(Calls, InOtherThreads) {
   GdbSession gdb{on("threads")};
   gdb.run_all({"break everyone_worked", "continue", "thread 4"});
-  // Other threads may end meanwhile, which later gdbs say.
+  // Other threads may end meanwhile; later gdbs report that.
   EXPECT_THAT(gdb.value("leaf(21)"), EndsWith("42"));
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited normally"));
 }

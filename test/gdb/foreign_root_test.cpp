@@ -1,5 +1,5 @@
-// Programs that see other files than the server does: after chroot(2), pivot_root(2), in a mount
-// namespace of their own, in a container without privileges, and with their file deleted.
+// Programs that see other files than the server: after chroot(2), after pivot_root(2), in their own
+// mount namespace, in a container without privileges, and with their file deleted.
 
 #include <filesystem>
 #include <ostream>
@@ -39,10 +39,11 @@ std::string attach_command(pid_t pid) {
   return command + "--attach - " + std::to_string(pid);
 }
 
-/// How a program comes to run in a folder as its root.
+/// A way to run a program with a folder as its root.
 struct Way {
   const char* name;
-  /// For sh, in that folder's parent; the folder is "root", and "unshare $U" makes namespaces.
+  /// Shell script to run in the parent of that folder; the folder is "root", and "unshare $U" makes
+  /// namespaces.
   const char* script;
 };
 
@@ -59,7 +60,7 @@ class ForeignRoot : public ::testing::TestWithParam<Way> {
     fs::create_directories(root / "odd");
     fs::create_directories(root / "old");
     fs::copy_file(kLinker, root / fs::path{kLinker}.relative_path());
-    // Where no library lies outside.
+    // Copies the C library to a place where the server's root has none.
     fs::copy_file(kLibc, root / "odd/libc.so.6");
     fs::copy_file(inferior("spin"), root / "spin");
     const bool privileged = ::geteuid() == 0;
@@ -114,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"Container", "exec unshare -Urm chroot root /spin"}),
     [](const auto& tested) { return std::string{tested.param.name}; });
 
-/// Its file is replaced while it runs, as a build does it.
+/// Replaces the program's file while it runs, like a build.
 TEST(DeletedProgram, IsTheOneThatRuns) {
   const TemporaryFolder folder;
   fs::copy_file(inferior("spin"), folder / "spin");

@@ -1,4 +1,4 @@
-// lldb as the client. It needs more than gdb does to find libraries (qShlibInfoAddr).
+// lldb as the client. It finds libraries through qShlibInfoAddr, which gdb does not need.
 
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kLimit{120};
 
-/// Debian's lldb does not find its own Python modules.
+/// Sets the path of lldb's Python modules, which Debian's lldb does not find.
 std::vector<std::string> lldb_environment(const std::string& version) {
   std::vector<std::string> out = test_environment();
   out.push_back("PYTHONPATH=/usr/lib/llvm-" + version + "/lib/python3.11/dist-packages");
@@ -26,7 +26,7 @@ std::vector<std::string> lldb_environment(const std::string& version) {
   return out;
 }
 
-/// What lldb says to these commands, connected to a server that has launched `program`.
+/// Returns lldb's output for these commands, connected to a server that has launched `program`.
 std::string lldb_on(const std::string& version, const std::string& program,
                     const std::vector<std::string>& commands) {
   std::vector<std::string> words = server_command(Peer::kUnderTest);

@@ -1,9 +1,9 @@
-"""What a program executes between two places, found by stepping it with plain gdb.
+"""Prints what a program executes between two places, by stepping it with plain gdb.
 
 A gdb script: `gdb -batch -x native_steps.py -ex 'native-steps BEGIN END' PROGRAM`. BEGIN and END are
-locations as `break` takes them. Prints the stack pointer at BEGIN, then one line an instruction and
-one line a stretch of a function, in the way of `record function-call-history /i`, one a function
-that is begun (with the stack pointer in it), and one a frame at the end:
+locations of `break`. Prints the stack pointer at BEGIN, one line for each instruction, one for each
+stretch of a function (like `record function-call-history /i`), one for each function entered (with
+its stack pointer), and one for each frame at the end:
 
     S 0x7fffffffe000
     I 0x555555555131
@@ -11,7 +11,7 @@ that is begun (with the stack pointer in it), and one a frame at the end:
     C main 0x7fffffffdff8
     B main
 
-END may be a signal (SIGSEGV): up to the instruction that causes it.
+END may be a signal (SIGSEGV): then stepping ends at the instruction that causes it.
 """
 
 import re
@@ -26,7 +26,7 @@ REPEATED = re.compile(r"^(rep|repz|repnz|repe|repne)\b(?! ret)")
 
 
 class Instruction:
-    """What stands at an address."""
+    """The instruction at an address."""
 
     def __init__(self, pc):
         self.pc = pc
@@ -37,8 +37,8 @@ class Instruction:
         self.is_call = bool(ENDS_IN_CALL.search(code))
         self.is_return = bool(ENDS_IN_RETURN.search(code))
         self.is_jump = bool(ENDS_IN_JUMP.search(code)) and not self.is_call
-        # The outermost: those within are inlined into it. (A lambda's block lies elsewhere than that
-        # of the function it is written in.)
+        # The outermost function: those within it are inlined into it. A lambda's block lies outside
+        # that of the function it is written in.
         block, inner, function = None, gdb.block_for_pc(pc), None
         while inner is not None and inner.start <= pc < inner.end:
             if inner.function is not None:
@@ -57,8 +57,8 @@ class Instruction:
         self.is_start = start == pc
 
     def was_executed(self, after, signalled):
-        """Whether a step from here to `after` ran it to its end. `signalled`: the step also
-        delivered a signal, which leads into a handler instead."""
+        """Returns True if a step from here to `after` completed the instruction. `signalled`: the
+        step also delivered a signal, which enters a handler instead."""
         if after == self.pc:
             return False        # A signal came first, or more iterations follow.
         return not (signalled and after != self.pc + self.size and not self.is_jump
@@ -108,7 +108,7 @@ class NativeSteps(gdb.Command):
     def invoke(self, argument, from_tty):
         begin, end = gdb.string_to_argv(argument)
         ends_by_signal = end.startswith("SIG")
-        # Signals that stop are stepped into; those that do not are stepped over.
+        # Stepping enters the handlers of signals that stop, and steps over those of the others.
         gdb.execute("handle all stop print pass", to_string=True)
         gdb.execute("tbreak " + begin, to_string=True)
         gdb.execute("run", to_string=True)
@@ -127,7 +127,7 @@ class NativeSteps(gdb.Command):
                 except gdb.MemoryError:
                     if not ends_by_signal:
                         raise
-                    end_pc = pc     # Nothing is there: the next step would end by the signal.
+                    end_pc = pc     # No instruction is there: the next step would end with the signal.
                     break
             now, signalled = known[pc], by_signal[-1:] not in ([], [""])
             if now.is_start:
@@ -135,7 +135,7 @@ class NativeSteps(gdb.Command):
             gdb.execute("stepi", to_string=True)
             after = int(gdb.parse_and_eval("(unsigned long)$pc"))
             if ends_by_signal and by_signal[-1:] == [end]:
-                end_pc = pc     # It was not executed.
+                end_pc = pc     # The last instruction was not executed.
                 break
             if now.was_executed(after, signalled):
                 steps.append(pc)

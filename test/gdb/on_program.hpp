@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Short words for sessions of gdb on the programs of test/inferiors.
+/// Short names for gdb sessions on the programs of test/inferiors.
 
 #include <ostream>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace backtrail::test {
 
-/// gdb on one of our programs, stopped at its first instruction.
+/// A session on an inferior, stopped at its first instruction.
 inline GdbOptions on(std::string_view name, const std::vector<std::string>& arguments = {}) {
   GdbOptions options;
   options.program = {inferior(name)};
@@ -22,7 +22,7 @@ inline GdbOptions on(std::string_view name, const std::vector<std::string>& argu
   return options;
 }
 
-/// A way to record: gdb's format, the server's source.
+/// A way to record: gdb's format and the server's source.
 struct Recording {
   const char* name;
   const char* format;
@@ -35,33 +35,33 @@ inline void PrintTo(const Recording& recording, std::ostream* out) {
   *out << recording.name;
 }
 
-/// Both formats, by each source that every machine has.
+/// Both formats with each source that every machine has.
 inline auto recordings() {
   return ::testing::Values(
       Recording{"BtsByStep", "bts", "step"}, Recording{"PtByStep", "pt", "step"},
       Recording{"BtsByCache", "bts", "cache"}, Recording{"PtByCache", "pt", "cache"});
 }
 
-/// Likewise, by one source.
+/// The session with one source.
 inline GdbOptions by(std::string_view source, GdbOptions options) {
   options.server_options.insert(options.server_options.end(), {"--source", std::string{source}});
   return options;
 }
 
-/// Likewise, over another wire.
+/// The session over another wire.
 inline GdbOptions over(Wire wire, GdbOptions options) {
   options.wire = wire;
   return options;
 }
 
-/// `target extended-remote` to a server that stays.
+/// The session by `target extended-remote` to a server that stays.
 inline GdbOptions extended(GdbOptions options) {
   options.extended = true;
   options.server_options.emplace_back("--multi");
   return options;
 }
 
-/// How often `part` stands in `text`.
+/// Returns how often `part` occurs in `text`.
 inline int count(std::string_view text, std::string_view part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos;

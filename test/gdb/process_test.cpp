@@ -1,4 +1,4 @@
-// Programs that make other programs: fork, vfork, exec, libraries.
+// Programs that start other programs or load libraries: fork, vfork, exec, dlopen.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(Forks, VforkIsCaughtAndGoesOn) {
 }
 
 TEST(Forks, ARecordedVforkChildStopsAtBreakpointsOfItsOwn) {
-  // Its parent, whose memory it uses, has run that function before.
+  // The parent, whose memory the child shares, has run that function before.
   GdbSession gdb{on("forks", {"vfork"})};
   gdb.run_all({"set follow-fork-mode child", "break main", "continue", "record btrace",
                "catch vfork", "continue", "stepi", "record btrace", "break before_and_in_vfork"});

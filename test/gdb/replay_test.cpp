@@ -1,4 +1,4 @@
-// What gdb says in `backtrail replay` to somebody who wants to change something.
+// gdb's messages when the user tries to change something in `backtrail replay`.
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +43,7 @@ TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
     for (const char* command : {"set var $rax = 1", "set var $st0 = 1", "jump main", "return"}) {
       EXPECT_THAT(gdb->run(command), HasSubstr(words)) << command;
     }
-    // Of these, gdb 13 says this whatever it is told.
+    // gdb 13 gives this message for these commands whatever the server's error says.
     for (const char* command : {"set var sink = 1", "print sink = 1", "call outside(3)"}) {
       EXPECT_THAT(gdb->run(command),
                   ::testing::AnyOf(HasSubstr("Cannot access memory at address"), HasSubstr(words)))
@@ -52,7 +52,7 @@ TEST_F(Replay, SaysInPlainWordsThatNothingCanBeChanged) {
     gdb->run(recording);
   }
   EXPECT_THAT(gdb->run("continue"), HasSubstr("The program died here"));
-  // All is as it was.
+  // The failed commands changed nothing.
   EXPECT_EQ(gdb->value("sink != 1"), "1");
   EXPECT_THAT(gdb->run("frame"), HasSubstr("return *nowhere;"));
 }

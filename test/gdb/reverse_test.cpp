@@ -1,4 +1,4 @@
-// Going backwards in `backtrail replay` by the server: no record btrace.
+// Reverse execution by the server in `backtrail replay`, without record btrace.
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +34,8 @@ class Reverse : public ::testing::Test {
     gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
   }
 
-  /// Steps back by lines, as many as the compiler made of main's end, until a function shows.
+  /// Steps back by lines until a function shows; compilers split main's end into a varying number
+  /// of lines.
   std::string step_back_into(const std::string& function) {
     constexpr int kMostLines = 5;
     std::string said;
@@ -68,7 +69,7 @@ TEST_F(Reverse, StopsAtBreakpointsBothWays) {
   gdb->run("delete");
   EXPECT_THAT(gdb->run("reverse-finish"), ContainsRegex("in deeper .left=(left@entry=)?3"));
   EXPECT_THAT(gdb->run("continue"), HasSubstr("No more reverse-execution history"));
-  // All is as it was.
+  // The thread is back at the end of its history.
   EXPECT_THAT(gdb->run("frame"), HasSubstr("main"));
   EXPECT_THAT(gdb->run("info registers rip"), HasSubstr("rip"));
   EXPECT_THAT(gdb->run("continue"), HasSubstr("The program died here"));
@@ -83,7 +84,7 @@ TEST_F(Reverse, StopsWhereWatchedDataWasWritten) {
                 ContainsRegex("Old value = " + values[i] + "\nNew value = " + values[i + 1]));
     EXPECT_THAT(gdb->run("frame"), HasSubstr("add_up"));
   }
-  // Nobody read what was there before the first one.
+  // No instruction read the value before the first write, so it is not known.
   EXPECT_THAT(gdb->run("reverse-continue"), AllOf(HasSubstr("may have been written here"),
                                                   HasSubstr("New value = <unreadable>")));
   EXPECT_THAT(gdb->run("continue"), HasSubstr("may have been written here"));
@@ -93,7 +94,7 @@ TEST_F(Reverse, StopsWhereWatchedDataWasWritten) {
   }
 }
 
-/// What a read leaves behind is nothing, so that it cannot be found again.
+/// A read leaves no trace in memory, so it cannot be found again.
 TEST_F(Reverse, WatchesNoReads) {
   gdb->run("awatch total");
   EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Could not insert hardware"));
@@ -107,13 +108,13 @@ TEST_F(Reverse, EndsWhereTheHistoryBegins) {
 
 TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   gdb->run("reverse-stepi");
-  EXPECT_THAT(gdb->run("record btrace"), HasSubstr("stands in its past"));
+  EXPECT_THAT(gdb->run("record btrace"), HasSubstr("is in its past"));
   gdb->run("stepi");
-  EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("stands in its past")));
+  EXPECT_THAT(gdb->run("record btrace"), Not(HasSubstr("is in its past")));
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
   EXPECT_THAT(gdb->run("info args"), HasSubstr("<unavailable>"));
-  // Else gdb 13 goes on from a pc that the server never was at, and ends in an assertion of its
-  // own.
+  // Without these commands gdb 13 continues from a pc that the server never had, and fails an
+  // assertion of its own.
   gdb->run("record goto end");
   gdb->run("record stop");
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));

@@ -1,4 +1,4 @@
-// Running and stopping: what every session of gdb does.
+// Running and stopping: the basics of every gdb session.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(RunControl, InterruptsAgainAndAgain) {
   gdb.interrupt();
   ASSERT_THAT(gdb.finish(), HasSubstr("SIGINT"));
   for (int i = 0; i < 5; ++i) {
-    // The program proves that it ran: a watchpoint's worth of turns, then the next Ctrl-C.
+    // The program must prove that it ran: it hits a breakpoint, then the next Ctrl-C stops it.
     gdb.run("tbreak usleep");
     ASSERT_THAT(gdb.run("continue"), HasSubstr("usleep"));
     gdb.run_all({"continue&", "interrupt"});

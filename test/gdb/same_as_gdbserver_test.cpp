@@ -1,4 +1,4 @@
-// The same session with our server and with gdbserver: gdb must say the same.
+// Runs one session with backtrail and with gdbserver: gdb must print the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ void PrintTo(const Script& script, std::ostream* out) {
   *out << script.name;
 }
 
-/// Process and thread ids made alike, and no AVX-512 masks: gdbserver 13 reads them at the place
-/// where Intel's CPUs have them in the XSAVE area, which is not AMD's.
+/// Removes process and thread ids and AVX-512 masks: gdbserver 13 reads the masks at Intel's offset
+/// in the XSAVE area, which is not AMD's.
 std::string comparable(const std::string& text) {
   static const std::regex ids{R"((process|Thread|pid =|LWP) ?[0-9]+(\.[0-9]+)?)"};
   static const std::regex masks{R"(k[0-7] +0x.*\n)"};
@@ -78,7 +78,7 @@ std::vector<Script> scripts() {
       "advance all_done",
       "detach",
   };
-  // gdbserver waits for ever where these never trap; we refuse them.
+  // gdbserver waits for ever where debug registers do not trap; backtrail refuses them.
   if (!tracee::debug_registers_trap()) std::erase(everything, "watch global");
   return {
       {"Calls", "calls", everything},

@@ -1,4 +1,4 @@
-// Connections, and the life of a server over several of them.
+// Connections, and a server's life over several of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

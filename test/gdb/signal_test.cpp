@@ -1,4 +1,4 @@
-// Signals: reported, passed on, swallowed, invented.
+// Signals: reported, passed on, dropped, injected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,8 +78,8 @@ TEST(Signals, StepIntoTheHandler) {
 }
 
 TEST(Signals, CanBeInventedAtABreakpointOfARecordedThread) {
-  // What the steps while the thread had its signals blocked did to SIGTRAP is put back at that
-  // stop.
+  // While the thread blocks signals, stepping changes its action for SIGTRAP; this stop restores
+  // the action.
   GdbSession gdb{on("catches_traps")};
   gdb.run_all({"break main", "continue", "record btrace", "tbreak work", "continue"});
   EXPECT_EQ(gdb.value("$_siginfo.si_signo"), "5");
@@ -95,7 +95,7 @@ TEST(Signals, SiginfoTellsTheSender) {
   gdb.run_all({"handle SIGUSR1 SIGUSR2 nostop noprint pass", "continue"});
   EXPECT_EQ(gdb.value("$_siginfo.si_signo"), "34");
   EXPECT_EQ(gdb.value("$_siginfo._sifields._rt.si_sigval.sival_int"), "42");
-  // What gdb writes is what the handler sees.
+  // The handler sees the values that gdb writes.
   gdb.run("print $_siginfo._sifields._rt.si_sigval.sival_int = 17");
   gdb.run("handle SIGUSR1 nostop noprint pass");
   EXPECT_THAT(gdb.run("continue"), HasSubstr("exited with code 025"));

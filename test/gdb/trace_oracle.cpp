@@ -15,7 +15,7 @@ std::uint64_t hex(const std::string& text) {
   return std::stoull(text, nullptr, 16);
 }
 
-/// Names differ in blanks between gdb's commands.
+/// Removes blanks, in which gdb's commands differ about names.
 std::string without_blanks(std::string text) {
   std::erase(text, ' ');
   return text;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What ran between two places of a program, told by stepping it natively and told by the trace.
+/// The execution between two places of a program, by native stepping and from the trace.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace backtrail::test {
 
-/// Instructions [first, last] of a run that belong to one call, return or switch of function;
-/// counted from 1, as `record function-call-history /i` counts.
+/// Instructions [first, last] of a run up to the next call, return or other switch of function;
+/// counted from 1, like `record function-call-history /i`.
 struct Stretch {
   std::string function;
   std::size_t first = 0;
@@ -20,33 +20,33 @@ struct Stretch {
   bool operator==(const Stretch&) const = default;
 };
 
-/// "name first,last", for messages.
+/// Prints "name first,last" in messages.
 void PrintTo(const Stretch& stretch, std::ostream* out);
 
-/// A function begins.
+/// The entry into a function.
 struct Entry {
   std::string function;
   std::uint64_t stack_pointer = 0;
 };
 
 struct Steps {
-  std::uint64_t stack_pointer = 0;  ///< At the beginning.
+  std::uint64_t stack_pointer = 0;  ///< At the function's entry.
   std::vector<std::uint64_t> instructions;
   std::vector<Stretch> stretches;
-  // Of native steps only:
+  // Only from native steps:
   std::vector<Entry> entries;
-  std::vector<std::string> backtrace;  ///< At the end, the innermost first.
+  std::vector<std::string> backtrace;  ///< At the end, innermost first.
 };
 
-/// Steps `program` from `begin` to `end` (locations as `break` takes them; `end` is not executed,
-/// and may be a signal) with gdb alone. Fails the test when that does not work.
+/// Steps `program` from `begin` to `end` with gdb alone. Both are locations of `break`; `end` is
+/// not executed and may be a signal. Fails the test if gdb cannot do this.
 Steps native_steps(const std::vector<std::string>& program, const std::string& begin,
                    const std::string& end);
 
-/// All that gdb's branch trace of the selected thread holds.
+/// Returns all that gdb's branch trace of the selected thread holds.
 Steps recorded_steps(GdbSession& gdb);
 
-/// Instructions and functions, as `info record` counts them.
+/// Counts of instructions, functions and gaps from `info record`.
 struct RecordedCounts {
   std::size_t instructions = 0;
   std::size_t functions = 0;
@@ -54,7 +54,7 @@ struct RecordedCounts {
 };
 RecordedCounts recorded_counts(GdbSession& gdb);
 
-/// Where the first difference is, with some instructions around it; empty when there is none.
+/// Returns the first difference with some instructions around it; empty if there is none.
 std::string difference(const std::vector<std::uint64_t>& expected,
                        const std::vector<std::uint64_t>& actual);
 

@@ -1,4 +1,4 @@
-/* The main thread ends, another thread goes on and traps. rax = address of `value`. */
+/* The main thread ends; another thread continues and traps. rax = address of `value`. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

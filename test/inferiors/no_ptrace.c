@@ -1,4 +1,4 @@
-// Executes the program of its arguments where ptrace(2) is forbidden, as some containers forbid it.
+// Executes the program of its arguments where ptrace(2) is forbidden, as in some containers.
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
-// A debugger in small: traces children that ask for it, attaches to one that does not, and to one
-// that shares its memory until it executes another program.
+// A small debugger: traces children that ask for it, attaches to one that does not, and to one that
+// shares its memory until it executes another program.
 
 #include <signal.h>
 #include <stdio.h>

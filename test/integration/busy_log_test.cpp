@@ -1,4 +1,4 @@
-// Threads that log more than a ring holds, again and again.
+// Threads that fill their logs again and again.
 
 #include <algorithm>
 #include <memory>
@@ -20,13 +20,14 @@ struct Busy {
   bool exited = false;
 };
 
-/// Of the first thread, at done(). It stops at each mark().
+/// Returns the first thread's newest records when it reaches done(). Stops every thread at each
+/// mark().
 Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments) {
   Busy out;
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("busy", arguments);
   const ThreadId id{pid, pid};
-  constexpr std::uint64_t kHistoryBytes = 1U << 16U;  // that is nobody's
+  constexpr std::uint64_t kHistoryBytes = 1U << 16U;  // unused: no client asks for a history
   const TraceConfig config{.size_bytes = kHistoryBytes, .log_bytes = log_bytes};
   driver.engine.reported.threads = true;
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
@@ -71,11 +72,11 @@ constexpr std::uint64_t kSmall = 1ULL << 20;
 constexpr std::uint64_t kLarge = (test::kSanitized ? 8ULL : 16ULL) << 20;
 
 void expect_same_end(const Busy& one, const Busy& other) {
-  // As many are of the work in any case; what was before depends on the arguments.
+  // The last records are of the same work in all runs; earlier ones depend on the arguments.
   constexpr std::size_t kMostCompared = 5'000'000;
   const std::size_t count = std::min({one.newest.size(), other.newest.size(), kMostCompared});
   ASSERT_GT(count, kSmall / arch::x86::translate::kLogEntryBytes);
-  // The older end may be in the middle of a superblock.
+  // The oldest records may begin in the middle of a superblock.
   const auto tail = static_cast<std::ptrdiff_t>(count - 100);
   EXPECT_TRUE(std::equal(one.newest.end() - tail, one.newest.end(), other.newest.end() - tail));
 }

@@ -1,4 +1,4 @@
-// What the debugger and the program see while code runs from the cache: nothing of it.
+// The recorder must be invisible to the debugger and to the program while code runs from the cache.
 
 #include <string>
 
@@ -46,7 +46,7 @@ TEST(CacheSource, LeavesTranslatedCodeForAFilterThatJudgesAllThreads) {
 }
 
 TEST(StepSource, NoTrapFlagIsAmongFlagsThatArePushedWhileItIsInterrupted) {
-  // A request to stop may come right behind the step that pushed them.
+  // A request to stop may arrive right after the step that pushed the flags.
   const Outcome outcome = run_recorded({.source = SourceKind::kStep,
                                         .program = "flags",
                                         .arguments = {"alone"},
@@ -73,7 +73,7 @@ TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
                       if (pc && seen_at_end == 0) thread.trace()->hub().add(records, *pc);
                     }});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
-  // Each call of fib(12) is more branches than that. What begins a trace is told at once.
+  // Each call of fib(12) has more branches than that. The start of a trace is reported at once.
   EXPECT_LT(seen_at_end, 100U);
 }
 
@@ -99,7 +99,7 @@ TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {
   int looks = 0;
   const Outcome outcome = run_recorded(
       {.program = "crowd", .threads = true, .at_stop = [&](EngineDriver&, Thread& first) {
-         // When almost all are there; a look at each of them takes its time.
+         // Wait until almost all threads are there, and look only a few times: a look takes long.
          if (first.process().threads().size() < 290 || looks++ >= kMostLooks) return;
          for (const auto& thread : first.process().threads()) {
            if (!thread->stopped() || !thread->trace()) continue;
@@ -160,7 +160,8 @@ TEST(CacheSource, LeavesNothingMappedWhenRecordingEnds) {
   const ThreadId id{pid, pid};
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 0}));
-    // After a step the memory can be made; an interruption alone may come before any progress.
+    // The step lets the recorder map its memory; an interruption alone may come before any
+    // progress.
     bool mapped = false;
     for (int stop = 0; stop < 1000 && !mapped; ++stop) {
       driver.resume(id, ResumeAction{.kind = ResumeKind::kStep});

@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WrittenCode,
                                          "threads", "fork"),
                          [](const auto& test) { return std::string{test.param}; });
 
-/// The cache forgets everything again and again.
+/// The cache runs out of memory and evicts everything, again and again.
 TEST(CodeMemory, MayRunOutAnyTime) {
   struct Case {
     std::string program;

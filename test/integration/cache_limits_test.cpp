@@ -1,4 +1,4 @@
-// Limits of address space: what the recorder maps in the program does not count.
+// Limits of address space do not count what the recorder maps in the program.
 
 #include <csignal>
 #include <optional>
@@ -36,7 +36,7 @@ std::optional<rlim_t> soft_limit_of(pid_t pid) {
   return limit.rlim_cur;
 }
 
-/// Runs until it has limited itself.
+/// Runs until the program has set its limit.
 void run_until_limited(EngineDriver& driver, pid_t pid) {
   ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {TraceFormat::kBts, 0}));
   const auto event = driver.run();

@@ -1,4 +1,4 @@
-// Threads of which every record is wanted, taken while they run: nothing twice, nothing missing.
+// Streams every record of threads that run: none is duplicated, none is missing.
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};
 
-/// A program that is asked for its records again and again while it runs.
+/// A program whose records are read again and again while it runs.
 class LiveRun {
  public:
   LiveRun(const std::string& program, const std::string& from, std::uint64_t history_bytes)
@@ -36,8 +36,8 @@ class LiveRun {
     EXPECT_TRUE(thread->trace()->source().streams());
   }
 
-  /// Until it ends or `records` were heard while it ran. It is interrupted now and then.
-  /// @return What it has ended with.
+  /// Runs until the program ends or `records` were read while it ran; interrupts it `stops` times.
+  /// @return The event that ended the process; nullopt if it still runs.
   std::optional<StopEvent> run(std::uint64_t records, int stops) {
     driver_.resume_all();
     const auto deadline = Clock::now() + kPatience;
@@ -66,7 +66,7 @@ class LiveRun {
 
  private:
   Collector heard_;
-  UniqueFd news_{::eventfd(1, EFD_CLOEXEC)};  ///< So that pump() always comes back.
+  UniqueFd news_{::eventfd(1, EFD_CLOEXEC)};  ///< Makes pump() return at once.
   EngineDriver driver_{SourceKind::kCache};
   pid_t pid_;
   ThreadId id_;
@@ -75,7 +75,8 @@ class LiveRun {
 
 struct Case {
   const char* name;
-  std::uint64_t history_bytes;  ///< More than a full log, or less: then areas are used, or not.
+  std::uint64_t history_bytes;  ///< Larger or smaller than a full log: with and without log
+                                ///< segments of its own.
   int stops;
 };
 

@@ -1,4 +1,4 @@
-// Code that may be written, seems not to be, and is.
+// Code in writable memory that runs for long without a write, and is then written.
 
 #include <algorithm>
 #include <bit>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kPage = cache::QuietPages::kPageBytes;
 
-/// The most pages that were quiet at a stop.
+/// Returns the largest number of write-protected pages at any stop.
 std::size_t run_quiet(std::vector<std::string> how, int stops) {
   std::size_t quiet = 0;
   const Outcome outcome = run_recorded({.program = "quiet",
@@ -76,7 +76,8 @@ TEST(QuietCode, IsQuietAgainWheneverItsFileIsLetGo) {
   EXPECT_EQ(quiet, std::vector<std::size_t>(6, 1));
 }
 
-/// What becomes writable again would count anew, and might be refused.
+/// Pages that become writable again would count against the limit anew, and the kernel might
+/// refuse.
 TEST(QuietPages, AreNoneWhereDataIsLimited) {
   if (test::kSanitized) GTEST_SKIP() << "sanitizers have terabytes of data themselves";
   rlimit before{};
@@ -114,7 +115,7 @@ TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
   const auto after = anonymous_code(pid);
   EXPECT_FALSE(after.empty());
   EXPECT_TRUE(std::all_of(after.begin(), after.end(), writable));
-  // SIGUSR1 again and again, and nothing else.
+  // The program's only events are SIGUSR1.
   for (;;) {
     const auto next = driver.run();
     ASSERT_TRUE(next);
@@ -178,7 +179,7 @@ TEST(QuietPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
   EXPECT_TRUE(take(1000).empty());  // seen for the first time
   EXPECT_TRUE(take(1).empty());     // too seldom
   content = 2;
-  EXPECT_TRUE(take(1000).empty());  // another than it was
+  EXPECT_TRUE(take(1000).empty());  // changed since the last look
   EXPECT_EQ(take(1000), std::vector{TraceeAddr{0x5000}});
   pages.add({TraceeAddr{0x5000}, TraceeAddr{0x6000}});
   EXPECT_TRUE(pages.contains(TraceeAddr{0x5fff}));
@@ -208,7 +209,7 @@ TEST(QuietPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
   EXPECT_GT(few, 1);
   pages.remove({page, page + kPage});
   EXPECT_GT(turns_until_due(), first);
-  // Who runs much may be written more.
+  // A page that runs much may be written more often.
   pages.add({page, page + kPage});
   for (int i = 0; i < 100000; ++i) pages.ran(page);
   EXPECT_GT(writes_until_left(), few);

@@ -1,4 +1,4 @@
-// Requests for translations that nobody waits for any more.
+// Translation requests whose thread no longer waits.
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 using arch::x86::translate::Request;
 using arch::x86::translate::Slot;
 
-/// A thread may be stopped while it waits. Its request would be served when the thread runs again,
-/// and the answer could be taken for that to the next one.
+/// A thread may be stopped while it waits. Its request must not stay: it would be served when the
+/// thread runs again, and the thread could take that answer for the next one.
 TEST(Requests, EndWhenTheThreadIsStopped) {
   int planted = 0;
   int left = 0;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Runs an inferior to its end with every thread recorded, and keeps what was recorded.
+/// Runs an inferior to its end with its threads recorded, and collects the records.
 
 #include <csignal>
 #include <functional>
@@ -28,9 +28,10 @@ class Collector : public decoder::TraceConsumer {
 
 struct Outcome {
   StopEvent end;
-  /// By thread, in the order in which they were born.
+  /// Collected records by thread, in the order of creation.
   std::vector<std::unique_ptr<Collector>> threads;
-  /// Of the first thread, at its last stop or up to RunOptions::statistics_every stops earlier.
+  /// Statistics of the first thread, at its last stop or up to RunOptions::statistics_every stops
+  /// earlier.
   std::string statistics;
 
   [[nodiscard]] const std::vector<decoder::Record>& records() const { return threads[0]->all; }
@@ -43,16 +44,16 @@ struct RunOptions {
   SourceKind source = SourceKind::kCache;
   std::string program = {};
   std::vector<std::string> arguments = {};
-  /// How often it is interrupted on the way, as early and as densely as the machine lets us.
+  /// Number of interruptions, as early and as dense as the machine allows.
   int stops = 0;
-  /// The function from whose first instruction on it is recorded; empty: from the very first. Only
-  /// for programs that are not position independent.
+  /// Function at which recording begins; empty = the first instruction. Only for programs that are
+  /// not position independent.
   std::string from = {};
-  bool threads = false;  ///< Threads born later are recorded and collected, too.
-  bool collects = true;  ///< Else the records are nobody's.
-  /// At which stops the statistics are taken, which look at all that was translated.
+  bool threads = false;  ///< Record and collect threads created later too.
+  bool collects = true;  ///< Collect records; otherwise they have no reader.
+  /// Interval, in stops, at which statistics are taken. They read everything translated.
   int statistics_every = 32;
-  /// Called at every stop but the last, with the first thread.
+  /// Called with the first thread at every stop except the last.
   std::function<void(EngineDriver&, Thread&)> at_stop = {};
 };
 
@@ -69,7 +70,7 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
   if (const auto pc = thread->next_pc()) thread->trace()->hub().add(*outcome.threads.back(), *pc);
 }
 
-/// Signals are passed on to the program, except SIGINT.
+/// Runs the program. Passes all signals to it except SIGINT.
 inline Outcome run_recorded(const RunOptions& options) {
   Outcome outcome;
   EngineDriver driver{options.source};

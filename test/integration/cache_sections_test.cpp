@@ -1,4 +1,4 @@
-// Restartable sequences: software that executes a program must leave them whole.
+// Restartable sequences (rseq) stay whole while a software source executes the program.
 
 #include <ostream>
 #include <string>
@@ -46,7 +46,7 @@ std::vector<SectionsCase> sections_cases() {
                                 {SourceKind::kCache, "percpu", "loop"},
                                 {SourceKind::kCache, "percpu_static", "fill"},
                                 {SourceKind::kStep, "percpu", "loop"}};
-  // Many steps of the same code.
+  // This case executes the same code many times by steps.
   if (!test::kSanitized) all.push_back({SourceKind::kStep, "percpu", "fill"});
   return all;
 }

@@ -1,7 +1,8 @@
-// Everything at once, for a while: a program with threads that checks itself is recorded, stopped,
-// signalled, stepped, let go and taken again in any order. Environment: BACKTRAIL_SOAK_SECONDS (how
-// long; a short part of it without), BACKTRAIL_SOAK_SEED (of the run to repeat; threads keep their
-// own mind all the same), BACKTRAIL_SOAK_SWITCHES (how often the recorder goes on and off).
+// Soak test: a multithreaded program that checks itself is recorded, stopped, signalled, stepped,
+// detached from and attached to in random order.
+// Environment: BACKTRAIL_SOAK_SECONDS (duration; the default is short), BACKTRAIL_SOAK_SEED
+// (repeats a run's choices; the threads' timing still differs), BACKTRAIL_SOAK_SWITCHES (how often
+// recording is turned on and off).
 
 #include <array>
 #include <chrono>
@@ -85,7 +86,7 @@ class CacheSoak : public testing::Test {
     return value;
   }
 
-  /// The next event; nothing when none comes before the timer is over.
+  /// Returns the next event; nullopt if the timer expires first.
   std::optional<StopEvent> next_event(const Timer& timer) {
     for (;;) {
       driver_.engine.pump(timer.fd());
@@ -96,7 +97,7 @@ class CacheSoak : public testing::Test {
     }
   }
 
-  /// Signals that came while a thread was stepped are delivered now.
+  /// Resumes all threads, with the signals that arrived while they were stepped.
   void resume_all() {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
     for (const auto& thread : process().threads()) {
@@ -108,7 +109,7 @@ class CacheSoak : public testing::Test {
     ASSERT_TRUE(driver_.engine.resume(orders));
   }
 
-  /// Everything stands still, and nothing of the recorder shows.
+  /// Checks a stop: the event is an expected one, and no thread shows the recorder's code.
   void check_stop(const StopEvent& event) {
     const bool ours = event.kind == StopKind::kSignal && event.signal == SIGINT;
     const bool theirs =
@@ -136,7 +137,7 @@ class CacheSoak : public testing::Test {
     check_stop(*event);
   }
 
-  /// Runs for a moment; whatever comes is a stop like any other.
+  /// Runs for `time`, then stops; an event ends it earlier.
   void run_for(microseconds time) {
     resume_all();
     const auto event = next_event(Timer{time});
@@ -146,7 +147,7 @@ class CacheSoak : public testing::Test {
       stop();
     }
   }
-  /// Until every thread has done something.
+  /// Launches the program and waits until its threads have done some work.
   void launch(const std::vector<std::string>& arguments = {}) {
     pid_ = driver_.launch(kProgram, arguments);
     resume_all();
@@ -161,7 +162,7 @@ class CacheSoak : public testing::Test {
   }
   void record(ThreadId id) {
     if (recorded_) return;
-    // A thread may have ended meanwhile, if they run.
+    // The thread may have ended meanwhile if threads run.
     if (!driver_.engine.enable_trace(id, {TraceFormat::kBts, kHistoryBytes})) return;
     recorded_ = id;
   }
@@ -193,7 +194,7 @@ class CacheSoak : public testing::Test {
     EXPECT_EQ(judge_.objections(), "");
   }
 
-  // What happens to the program.
+  // Disturbances of the program.
   void hit_breakpoint(bool hardware);
   void hit_watchpoint();
   void send_signals();
@@ -253,7 +254,7 @@ void CacheSoak::send_signals() {
 }
 
 void CacheSoak::let_go_and_take_again() {
-  // A detaching debugger does not pass on what was reported to it.
+  // Detaching does not pass on signals that were reported.
   if (!signals_.empty()) return;
   recorded_.reset();
   ASSERT_TRUE(driver_.engine.detach(pid_));
@@ -269,9 +270,9 @@ void CacheSoak::step_around() {
     ResumeAction step{.kind = ResumeKind::kStep};
     if (const auto signal = signals_.extract(id)) step.signal = signal.mapped();
     driver_.resume(id, step);
-    // One that waits for another in the kernel does not come back by itself.
+    // A thread that waits for another in the kernel does not finish its step alone.
     const auto event = next_event(Timer{microseconds{20'000}});
-    if (event && event->kind == StopKind::kNoResumed) return;  // it has ended
+    if (event && event->kind == StopKind::kNoResumed) return;  // the thread has ended
     if (event) {
       check_stop(*event);
     } else {
@@ -356,7 +357,7 @@ TEST_F(CacheSoak, EverythingAtOnceChangesNothing) {
 
 TEST_F(CacheSoak, TurningTheRecorderOnAndOffChangesNothing) {
   const unsigned switches = from_environment("BACKTRAIL_SOAK_SWITCHES", 20);
-  // Native breakpoints undo that, but nothing of a recorder may.
+  // A native breakpoint resets an ignored SIGTRAP; the recorder must not.
   launch({"ignore SIGTRAP"});
   for (unsigned round = 0; round < switches; ++round) {
     SCOPED_TRACE(round);

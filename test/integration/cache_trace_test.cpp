@@ -1,5 +1,5 @@
-// The `cache` source against the `step` source, record by record, and against itself under
-// disturbance.
+// Compares the `cache` source with the `step` source record by record, and with itself under
+// interruptions.
 
 #include <algorithm>
 #include <ostream>
@@ -67,12 +67,12 @@ TEST_P(CacheTraceFromTheStart, EqualsTheSteppedTraceRecordByRecord) {
   compare({.program = GetParam().program, .arguments = GetParam().arguments});
 }
 
-/// Compared from their very first instruction on.
+/// Programs compared from their first instruction on.
 std::vector<ProgramCase> small_programs() {
   return {{"three_steps"}, {"corners"}, {"plain_static"}, {"plain"}};
 }
 
-/// Compared from main() on.
+/// Programs compared from main() on.
 std::vector<ProgramCase> other_programs() {
   return {{"vectors_static"},
           {"calls_static"},
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, CacheUnderStops,
                                          ProgramCase{"corners"}, ProgramCase{"coroutines"}),
                          name_of);
 
-/// One run of a program from its first instruction to its end, with a store of each kind.
+/// Runs a program from its first instruction to its end, with one store for each configuration.
 std::vector<std::vector<decoder::BranchStore::Entry>> run_with(
     const std::vector<decoder::StoreConfig>& configs) {
   std::vector<decoder::BranchStore> stores(configs.size());
@@ -163,7 +163,7 @@ TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
       {.size_bytes = 50 * 24, .overflow = StoreOverflow::kSignal},    // the first
       {.size_bytes = 1 << 20, .sched = true, .kernel = true},         // everything
       {.size_bytes = 10 * 24, .trace = false, .sched = true},         // no branches
-      {.size_bytes = 200 * 24, .overflow = StoreOverflow::kStream}};  // nobody drains it
+      {.size_bytes = 200 * 24, .overflow = StoreOverflow::kStream}};  // no reader drains it
   const auto together = run_with(configs);
   ASSERT_EQ(together.size(), configs.size());
   EXPECT_EQ(together[0].size(), 100U);
@@ -178,7 +178,7 @@ TEST(CacheConsumers, SeeWhatEachWouldSeeAlone) {
   }
 }
 
-/// The records that begin and end in the program's own code: libraries wait and contend.
+/// Returns the records within the program's own code: libraries wait and contend.
 std::vector<decoder::Record> own_records(const std::vector<decoder::Record>& all,
                                          std::uint64_t begin, std::uint64_t end) {
   std::vector<decoder::Record> own;
@@ -203,7 +203,7 @@ TEST_P(CacheThreads, EachHasTheTraceThatSteppingGives) {
   EXPECT_TRUE(cached.exited_with(0)) << cached.statistics;
   EXPECT_TRUE(stepped.exited_with(0));
   const auto sorted = [&](const Outcome& outcome) {
-    // Threads may be told of in another order than that of their birth.
+    // Threads may be reported in another order than that of their creation.
     std::vector<std::vector<decoder::Record>> traces;
     for (const auto& thread : outcome.threads) {
       traces.push_back(own_records(thread->all, begin, end));

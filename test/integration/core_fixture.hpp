@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Crashes an inferior under the engine, with its records, and writes its core.
+/// Crashes a recorded inferior under the engine and writes its core.
 
 #include <cstdint>
 #include <map>
@@ -55,7 +55,7 @@ class RecordList final : public decoder::TraceConsumer {
   return trace;
 }
 
-/// Runs `name how number` natively up to the first signal.
+/// Runs an inferior up to its first signal.
 class Crash {
  public:
   explicit Crash(const std::string& name, const std::vector<std::string>& arguments = {}) {

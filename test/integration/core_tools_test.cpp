@@ -1,4 +1,4 @@
-// What gdb, lldb and elfutils make of our cores.
+// gdb, lldb and elfutils read the cores that backtrail writes.
 #include <chrono>
 #include <csignal>
 #include <filesystem>

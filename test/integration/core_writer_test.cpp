@@ -1,4 +1,4 @@
-// Cores of crashed programs, read back.
+// Writes cores of crashed programs and reads them back.
 #include <csignal>
 #include <filesystem>
 
@@ -28,7 +28,7 @@ std::uint64_t disk_bytes(const std::string& path) {
                                             : 0;
 }
 
-/// Names in a folder.
+/// Returns the names in a folder.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator{folder}) {

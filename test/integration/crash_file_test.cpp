@@ -1,4 +1,4 @@
-// `backtrail record -o` and `backtrail replay`: programs that die, and a real gdb on what is left.
+// `backtrail record -o` and `backtrail replay`: crashing programs, and a real gdb on their files.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -44,7 +44,7 @@ std::string program_path(const std::string& name) {
   return std::string{BT_INFERIOR_DIR} + "/" + name;
 }
 
-/// Runs an inferior with a crash file in a folder of its own.
+/// Records an inferior with a crash file in a temporary folder.
 class CrashFile : public ::testing::Test {
  protected:
   Ended record(const std::string& name, const std::vector<std::string>& arguments,
@@ -151,9 +151,9 @@ TEST_F(CrashFile, WhatIsNoPlainFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const Ended ended = record("crashes", {"null"}, pipe);
   EXPECT_TRUE(WIFSIGNALED(ended.status));
-  EXPECT_THAT(ended.output, HasSubstr("that is no plain file, and is left alone"));
+  EXPECT_THAT(ended.output, HasSubstr("it is not a plain file, and is left alone"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
-  // Nor by a child's, which has another name at first.
+  // A child's crash file, which has another name at first, must not replace the pipe either.
   record("crashes", {"child", "1"}, pipe);
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }

@@ -1,4 +1,4 @@
-// `backtrail info`, `backtrail pack`, and `replay` of what was packed.
+// `backtrail info`, `backtrail pack`, and `replay` of archives.
 #include <filesystem>
 #include <fstream>
 
@@ -21,7 +21,7 @@ using testing::Not;
 
 namespace fs = std::filesystem;
 
-/// Crashes a copy of a program that is taken away afterwards.
+/// Crashes a copy of a program and deletes the copy afterwards.
 class CrashPack : public testing::Test {
  protected:
   void crash(const std::string& name, const Words& arguments) {
@@ -48,7 +48,7 @@ class CrashPack : public testing::Test {
 
 TEST_F(CrashPack, RecordPacksWhileTheProgramIsThere) {
   fs::copy_file(BT_INFERIOR_DIR "/crashes", folder / "prog");
-  // As `go test` does with its programs.
+  // `go test` deletes its programs this way.
   const std::string prog = folder / "prog";
   const Ran ran = run(shell(BT_BACKTRAIL " record --pack -o " + (folder / "core") + " -- " + prog +
                             " null; rm " + prog));
@@ -118,7 +118,7 @@ TEST_F(CrashPack, AnArchivesSourcesAreReadWhereItIsUnpackedTo) {
   fs::remove(folder / "prog");
   const std::string files = folder / "new/place/files";
   const std::string place = "--unpack new/place " + (folder / "core.tar.zst");
-  // Told where they are before gdb connects or afterwards; the second time the folder is there.
+  // Set the paths before gdb connects and afterwards; the second time the folder exists already.
   for (const bool before : {true, false}) {
     const std::string told = "set substitute-path / " + files + "/";
     const std::string connect =
@@ -134,7 +134,7 @@ TEST_F(CrashPack, AnArchivesSourcesAreReadWhereItIsUnpackedTo) {
                                     ContainsRegex("Located in " + files + "/[^\n]*crashes.c\n")));
   }
   EXPECT_TRUE(fs::exists(folder / "new/place/crash.core"));
-  // What is somebody else's stays.
+  // Files of the user's own must stay.
   fs::create_directory(folder / "other");
   std::ofstream{folder / "other/file"} << "x";
   for (const std::string& wrong : {folder / "other", folder / "other/file"}) {
@@ -170,7 +170,7 @@ TEST_F(CrashPack, WhatIsNoPlainFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const Ran packed = backtrail({"pack", folder / "core", "-o", pipe});
   EXPECT_EQ(packed.status, 1);
-  EXPECT_THAT(packed.output, HasSubstr("that is no plain file, and is left alone"));
+  EXPECT_THAT(packed.output, HasSubstr("it is not a plain file, and is left alone"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 

@@ -1,5 +1,5 @@
-// Crash files that are cut off, flipped here and there, or lie: whoever reads them ends with an
-// error or with less.
+// Crash files that are truncated, have flipped bits, or lie: every reader ends with an error or
+// shows less.
 #include <csignal>
 #include <fstream>
 #include <random>
@@ -21,15 +21,16 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes = std::vector<std::uint8_t>;
 
-/// Where files say what lies where.
+/// Bytes at the start of a file that hold its headers.
 constexpr std::size_t kHeaderBytes = 64U << 10U;
 
-/// The same damage in each run.
+/// Damages a file; each run makes the same damage.
 class Damage {
  public:
   explicit Damage(Bytes file) : file_{std::move(file)} {}
 
-  /// Kinds by turns: cut off, bits flipped among the headers or anywhere, numbers made very large.
+  /// Cycles through the kinds: truncation, flipped bits in the headers or anywhere, very large
+  /// numbers.
   Bytes next() {
     Bytes bytes = file_;
     const std::size_t among = std::min(bytes.size(), round_ % 2 == 0 ? kHeaderBytes : bytes.size());
@@ -70,7 +71,7 @@ void write_file(const std::string& path, const Bytes& bytes) {
                                               static_cast<std::streamsize>(bytes.size()));
 }
 
-/// What a debugger asks first of all.
+/// Returns a debugger's first packets.
 std::string conversation() {
   std::string out = "+";
   for (const char* packet :
@@ -107,8 +108,8 @@ TEST_F(DamagedFiles, TracesAreShorter) {
   EXPECT_GT(readable, 20);
 }
 
-/// Wherever a trace is damaged or cut off, what is shown before it does not seem to lead to what is
-/// shown behind it, nor to the crash.
+/// Where records are missing, every view shows a gap: the records before it must not appear to lead
+/// to those after it, nor to the crash.
 TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
   record("random_crash", {"5", "and crash"});
   const Bytes file = bytes_of(folder / "x.core");
@@ -133,7 +134,7 @@ TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
     ASSERT_TRUE(core) << round;
     const decoder::TraceArchive archive{*core};
     std::vector<decoder::Record> left = archive.load(tid);
-    // Each record but gaps follows the one that it followed in the whole trace.
+    // Each record other than a gap follows its predecessor of the whole trace.
     ASSERT_FALSE(left.empty());
     EXPECT_EQ(left.front().kind, decoder::RecordKind::kGap);
     std::size_t place = all.size();
@@ -151,7 +152,7 @@ TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
   }
 }
 
-/// What is missing at the end is missing in front of the crash, in all forms of reports.
+/// Records missing at the end are a gap before the crash, in all forms of reports.
 TEST_F(DamagedFiles, AMissingEndIsAGapInEveryReport) {
   record("random_crash", {"5", "and crash"});
   Bytes bytes = bytes_of(folder / "x.core");
@@ -164,7 +165,7 @@ TEST_F(DamagedFiles, AMissingEndIsAGapInEveryReport) {
   EXPECT_THAT(report(), testing::ContainsRegex("--- at least [0-9]+ branches were lost here ---"));
   EXPECT_THAT(report({"--markdown"}), HasSubstr("branches were lost here"));
   EXPECT_THAT(report({"--json"}), HasSubstr("branches were lost here"));
-  // The page draws the gaps that its data names; without scripts the report stands there as text.
+  // The page draws the gaps named in its data; without scripts it shows the report as text.
   const std::string page = report({"--html"});
   EXPECT_THAT(page.substr(0, page.find("</noscript>")), HasSubstr("branches were lost here"));
   EXPECT_TRUE(std::regex_search(

@@ -1,4 +1,4 @@
-// `backtrail doctor` on this machine, whatever it has.
+// `backtrail doctor` on this machine, whatever its abilities.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Symbols of an ELF file by name, for tests that stand in for gdb. Trusts the file.
+/// Symbols of an ELF file by name, for tests in gdb's role. Trusts the file.
 
 #include <cstdint>
 #include <cstring>
@@ -41,7 +41,7 @@ std::map<std::string, std::uint64_t> symbols(const std::vector<std::uint8_t>& by
 }
 }  // namespace detail
 
-/// Defined symbols of both tables; empty when there is no such file.
+/// Returns the defined symbols of both tables; empty if there is no such file.
 [[nodiscard]] inline std::map<std::string, std::uint64_t> read_elf_symbols(
     const std::string& path) {
   const auto bytes = file_bytes(path).value_or(std::vector<std::uint8_t>{});

@@ -1,4 +1,4 @@
-// Threads that have ended by the time a file is written: every view of the file shows them.
+// Threads that ended before a file is written: every view of the file shows them.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What a person sees without scrolling.
+/// Returns the text that is visible without scrolling.
 std::string first_screen(const std::string& text) {
   constexpr int kLines = 40;
   std::size_t end = 0;
@@ -26,7 +26,7 @@ std::string first_screen(const std::string& text) {
 
 class EndedThreads : public ReportFixture {
  protected:
-  /// Leaves x.core.
+  /// Records the program and leaves x.core.
   void keep(const std::vector<std::string>& options, const std::vector<std::string>& words) {
     std::vector<std::string> all{BT_SERVER, "record", "-o", "x.core"};
     all.insert(all.end(), options.begin(), options.end());
@@ -46,7 +46,7 @@ TEST_F(EndedThreads, AreInEveryReportAndExport) {
     EXPECT_THAT(report(), AllOf(ContainsRegex("thread [0-9]+ \"spoiler\" \\(ended\\)\n(.*\n)*"
                                               ".*spoil\\(\\)  ended.cpp:"),
                                 HasSubstr("=> the thread ended"),
-                                // Whoever died of a signal stays first.
+                                // A thread killed by a signal comes first.
                                 ContainsRegex("marks calls.*\n\nthread [0-9]+ \"ended\" died\n")));
     EXPECT_THAT(report({"--markdown"}), HasSubstr("spoil()"));
     EXPECT_THAT(report({"--json"}),
@@ -80,13 +80,13 @@ TEST_F(EndedThreads, OfManyTheFailedAndTheNewestAreShown) {
   keep({"--on", "exit"}, {"check", "100"});
   const std::string text = report();
   EXPECT_THAT(first_screen(text), ContainsRegex("after pthread_exit, called at check_failed"));
-  EXPECT_THAT(text, HasSubstr("note: 84 more threads that had ended are in the file"));
+  EXPECT_THAT(text, HasSubstr("note: 84 more ended threads are in the file"));
 }
 
 TEST_F(EndedThreads, NoMoreAreKeptThanABoundSays) {
   keep({"--on", "exit"}, {"check", "1100"});
   const std::string info = run({BT_SERVER, "info", "x.core"});
-  // The program, and so its live thread, has that name, too.
+  // The program and its live thread have that name too.
   const std::regex ended{"\n  [0-9]+ +ended, "};
   EXPECT_EQ(std::distance(std::sregex_iterator{info.begin(), info.end(), ended}, {}), 1024);
 }
@@ -98,7 +98,7 @@ TEST_F(EndedThreads, ARustTestThatPanickedIsTold) {
                                     "std::hint::black_box(3)), 6); }\n";
   run({"sh", "-c", "rustc --test -g t.rs -o t >rustc.log 2>&1"}, -1);
   if (!std::filesystem::exists(folder / "t")) GTEST_SKIP() << "rustc is not there";
-  // Printing a backtrace takes 28 million branches.
+  // A printed backtrace takes 28 million branches.
   for (const char* backtrace : {"RUST_BACKTRACE=0", "RUST_BACKTRACE=1"}) {
     run({"env", backtrace, BT_SERVER, "record", "--on", "signal,exit", "-o", "x.core", "--", "./t"},
         101);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Runs an Engine as a server's loop would, with a deadline.
+/// Runs an Engine like a server's loop, with a deadline.
 
 #include <chrono>
 #include <cstdint>
@@ -21,16 +21,16 @@ namespace backtrail::tracee {
 class EngineDriver {
  public:
   explicit EngineDriver(SourceKind source = SourceKind::kStep) : engine{source} {}
-  /// What is logged as an error is one.
+  /// Fails the test if an error was logged.
   ~EngineDriver() { EXPECT_EQ(log::errors(), errors_before_) << "see the log"; }
   EngineDriver(const EngineDriver&) = delete;
   EngineDriver& operator=(const EngineDriver&) = delete;
 
   Engine engine;
-  /// Of what is launched, as where the kernel cannot be asked for others.
+  /// Launched programs keep random addresses, as where the kernel forbids fixed ones.
   bool random_addresses = false;
 
-  /// Launches an inferior of the build; 0 when that failed (a test failure then).
+  /// Launches an inferior of the build. Returns 0 and fails the test on error.
   pid_t launch(const std::string& name, std::vector<std::string> arguments = {}) {
     LaunchSpec spec;
     spec.program = std::string{BT_INFERIOR_DIR} + "/" + name;
@@ -57,7 +57,7 @@ class EngineDriver {
     ASSERT_TRUE(engine.resume(std::span{&order, 1}));
   }
 
-  /// The next event, or nothing within a minute: a busy machine is slow.
+  /// Returns the next event; nullopt after a minute (machines may be busy).
   std::optional<StopEvent> await() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
     while (std::chrono::steady_clock::now() < deadline) {
@@ -69,7 +69,7 @@ class EngineDriver {
     return std::nullopt;
   }
 
-  /// Resumes everything and waits.
+  /// Resumes all threads and returns the next event.
   std::optional<StopEvent> run() {
     resume_all();
     return await();

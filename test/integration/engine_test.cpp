@@ -1,4 +1,4 @@
-// The engine's rules on real programs: what is reported, what is passed on, what is left behind.
+// The engine's rules on real programs: reported events, passed signals, and no remains afterwards.
 
 #include "ptrace/engine/engine.hpp"
 
@@ -28,7 +28,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// A minute: a busy machine is slow.
+/// A minute, because machines may be busy.
 class Deadline {
  public:
   [[nodiscard]] bool over() const { return std::chrono::steady_clock::now() > end_; }
@@ -42,7 +42,7 @@ BreakpointSpec software(TraceeAddr address) {
   return {.kind = BreakpointKind::kSoftware, .address = address};
 }
 
-/// Four threads, of which the client wants to hear.
+/// Launches four threads with thread events on.
 pid_t run_threads_with_events(EngineDriver& driver) {
   const pid_t pid = driver.launch("threads");
   driver.engine.report_threads(true);
@@ -50,7 +50,7 @@ pid_t run_threads_with_events(EngineDriver& driver) {
   return pid;
 }
 
-/// Lets things happen that nobody asks about, until `enough`.
+/// Pumps without taking events until `enough`.
 void let_happen(EngineDriver& driver, const std::function<bool()>& enough) {
   const Deadline deadline;
   while (!enough()) {
@@ -61,7 +61,7 @@ void let_happen(EngineDriver& driver, const std::function<bool()>& enough) {
   }
 }
 
-/// The client wants to hear no more; all that it then hears is the end.
+/// Turns thread events off: the only event left is the end.
 void expect_only_the_end(EngineDriver& driver) {
   driver.engine.report_threads(false);
   const auto event = driver.await();
@@ -108,7 +108,7 @@ TEST(Engine, RecordsNothingUnlessAsked) {
   Thread* thread = driver.engine.find({pid, pid});
   ASSERT_NE(thread, nullptr);
   EXPECT_TRUE(thread->trace() == nullptr);
-  // One resumption, one event: nothing stops it on the way.
+  // Each resumption yields one event: the program must not stop before its end.
   driver.resume({pid, pid}, {});
   const auto event = driver.await();
   ASSERT_TRUE(event);
@@ -263,7 +263,7 @@ TEST(Engine, HandsOutTheEventsOfSeveralThreadsOneByOne) {
     ASSERT_TRUE(event);
     ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
     ++hits[event->thread.tid];
-    // As gdb steps over a breakpoint: out, one step of this thread alone, in again.
+    // gdb steps over a breakpoint in this way: remove it, step this thread alone, insert it.
     ASSERT_TRUE(driver.engine.remove(pid, software(address)));
     driver.resume(event->thread, {.kind = ResumeKind::kStep});
     const auto step = driver.await();
@@ -303,7 +303,7 @@ TEST(Engine, GoesOnWhenWhoHasStoppedIsEndedByAnExec) {
   const pid_t pid = driver.launch("renews");
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("renews", "here"))));
   driver.resume_all();
-  // Nobody has asked what happened yet, so the other two threads run.
+  // No event has been taken yet, so the other two threads run.
   const auto standing = [&]() -> std::optional<pid_t> {
     driver.engine.pump(-1);
     const auto& threads = driver.engine.find(pid)->threads();
@@ -313,7 +313,7 @@ TEST(Engine, GoesOnWhenWhoHasStoppedIsEndedByAnExec) {
         std::any_of(threads.begin(), threads.end(), starting)) {
       return {};
     }
-    // At the breakpoint, not where it makes another one.
+    // The thread must stand at the breakpoint, not where it creates another thread.
     const auto& only = *std::find_if(threads.begin(), threads.end(), stopped);
     return only->control().pending ? std::optional{only->tid()} : std::nullopt;
   };
@@ -344,7 +344,7 @@ TEST(Engine, InterruptsAProgramThatSpins) {
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kSignal);
   EXPECT_EQ(event->signal, SIGINT);
-  // Nothing of it is left in the program: it can be interrupted again, and stepped.
+  // The interruption leaves no state in the program: it can be stepped.
   driver.resume(event->thread, {.kind = ResumeKind::kStep});
   const auto step = driver.await();
   ASSERT_TRUE(step);
@@ -449,7 +449,7 @@ TEST(Engine, LeavesAnAttachedProcessAsItWas) {
   ::close(pipe_fds[1]);
 }
 
-// Other threads may have executed the breakpoint too when they are asked to stop.
+// Other threads may also have executed the breakpoint when they are asked to stop.
 TEST(Engine, LeavesNoTrapBehindWhenManyThreadsHitABreakpoint) {
   const TraceeAddr address = symbol_of("churn_no_pie", "visit");
   for (int round = 0; round < 60; ++round) {
@@ -485,7 +485,7 @@ TEST(Engine, KillsWhatItLaunched) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-// In a session of its own with a terminal: says by its exit code what went wrong.
+// Runs in a new session with a terminal. The exit code tells what failed.
 [[noreturn]] void let_a_program_go_on_a_terminal() {
   pid_t pid = 0;
   {

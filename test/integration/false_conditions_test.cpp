@@ -1,5 +1,5 @@
-// Threads that hit a breakpoint whose condition is false, all the time: nobody else has to wait for
-// long, and no hit is lost or looked at twice.
+// Threads hit a breakpoint whose condition is false, again and again: no other thread waits long,
+// and no hit is lost or evaluated twice.
 
 #include <csignal>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kProgram = "hot_threads";
 
-/// How it is recorded.
+/// How the program is recorded.
 enum class Recorded { kNot, kStep, kCache };
 
 struct FalseConditions : testing::TestWithParam<Recorded> {
@@ -29,7 +29,7 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
     if (GetParam() == Recorded::kNot) return;
     ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kPt}));
   }
-  /// With a condition that counts and is false.
+  /// Inserts a breakpoint whose condition counts its hits and is false.
   void insert(const std::string& symbol) {
     ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kSoftware,
                                            .address = symbol_of(kProgram, symbol),
@@ -38,7 +38,7 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
                                              return false;
                                            }}));
   }
-  /// Runs on with the signals that have been reported, up to the next event.
+  /// Resumes with the reported signals; returns the next event.
   std::optional<StopEvent> go_on() {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
     for (const Process* process : driver.engine.processes()) {
@@ -97,7 +97,7 @@ TEST_P(FalseConditions, OnASystemCallThatBlocksLetOthersRun) {
 
 TEST_P(FalseConditions, DoNotKeepTheClientsStopWaiting) {
   launch({"6", "0"});
-  ASSERT_TRUE(go_on());  // of the first one, which then waits
+  ASSERT_TRUE(go_on());  // the first thread's; it then waits
   insert("hot");
   for (int stops = 0; stops < 20; ++stops) {
     std::vector<std::pair<ThreadId, ResumeAction>> orders;
@@ -114,7 +114,8 @@ TEST_P(FalseConditions, DoNotKeepTheClientsStopWaiting) {
   }
 }
 
-/// Some have executed the breakpoint's instruction by then, and nobody knows yet.
+/// When the breakpoint is removed, some threads have executed its instruction without a report so
+/// far.
 TEST_P(FalseConditions, ARemovedBreakpointIsNoTrapOfTheProgram) {
   constexpr int kThreads = 4;
   constexpr int kTimes = 20;

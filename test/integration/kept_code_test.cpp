@@ -1,4 +1,4 @@
-// Translations taken over from an earlier process: the same trace, and no harm from any file.
+// Translations loaded from an earlier process: the same trace, and no harm from any file.
 
 #include <algorithm>
 #include <filesystem>
@@ -96,7 +96,7 @@ void damage(const fs::path& file) {
   stream.put('x').put('y').put('z');
 }
 
-/// Of the addresses that the kernel chooses (proc_sys_vm(5)).
+/// Returns how many bits of addresses the kernel randomizes (proc_sys_vm(5)).
 int vm_random_bits() {
   int bits = 0;
   std::ifstream{"/proc/sys/vm/mmap_rnd_bits"} >> bits;
@@ -126,12 +126,12 @@ TEST_P(KeptCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
   };
   const Outcome first = run();
   EXPECT_EQ(first.end.kind, StopKind::kProcessExited);
-  // With 32 random bits there are four places.
+  // With 32 random bits, programs land in one of four places.
   const bool usual = vm_random_bits() == 28;
   for (int i = 0; i < 3; ++i) {
     const Outcome again = run();
     EXPECT_EQ(again.end.exit_code, first.end.exit_code);
-    // Its stack and its heap are elsewhere, so that it may go another way in the C library.
+    // Stack and heap are elsewhere, so the program may take another path in the C library.
     EXPECT_NEAR(static_cast<double>(again.records.size()),
                 static_cast<double>(first.records.size()),
                 static_cast<double>(first.records.size()) / 20);
@@ -197,7 +197,7 @@ TEST(KeptCode, OfAFileInPiecesLeadsFromOneToTheOther) {
   }
 }
 
-/// Functions of `targets`, in the order in which its first thread calls them.
+/// Checks the calls of functions of `targets`, in the order in which its first thread makes them.
 void expect_every_target(const Outcome& outcome) {
   constexpr std::uint64_t kPlace = 0x6200'0000'0000;
   constexpr std::uint64_t kFunctions = 32768;
@@ -220,10 +220,10 @@ TEST(KeptCode, MoreTargetsThanASmallTableHasEntries) {
   }
 }
 
-/// `modules` with libraries of its own, one run after the other.
+/// Runs `modules` with copies of libraries, one run after the other.
 class KeptModulesOf : public testing::Test {
  protected:
-  /// The path of a copy, which is another file each time.
+  /// Returns the path of a copy, a new file each time.
   std::string put(const std::string& library, const std::string& name) {
     const fs::path target = folder_.outer() / name;
     const fs::path made = target.string() + ".new";
@@ -281,7 +281,7 @@ TEST_F(KeptModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
   }
 }
 
-/// Two programs that load the same libraries, whose own code is at the same addresses.
+/// Two programs that load the same libraries and have their own code at the same addresses.
 class KeptForItsKind : public testing::Test {
  protected:
   Outcome run(const std::string& name) {
@@ -303,7 +303,7 @@ TEST_F(KeptForItsKind, ANewProgramTakesWhatAnotherOneLeftOfItsLibraries) {
   const Outcome second = run("jumps");
   expect_same(alone, second);
   EXPECT_LT(second.misses, alone.misses * 3 / 4);
-  // Each has its own from then on.
+  // From now on each program has its own file.
   for (const char* name : {"jumps", "calls"}) {
     const Outcome again = run(name);
     expect_same(again, std::string{name} == "jumps" ? alone : calls);
@@ -342,7 +342,7 @@ TEST_F(KeptForItsKind, ServesAgainOnceWhoServedIsGone) {
     if (file.extension() == ".code") fs::remove(file);
   }
   EXPECT_EQ(run("jumps").misses, alone.misses);
-  // Now that one does.
+  // The run above has saved a file that serves.
   EXPECT_LT(run("calls").misses, alone.misses);
 }
 
@@ -373,7 +373,7 @@ TEST(KeptCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
                        [](const fs::path& file) { return file.extension() == ".checked"; });
   };
   const Outcome first = run();
-  // Not at once: a change right behind would not show.
+  // The note is not written at once, because a change right after validation would not show.
   for (int tries = 0; tries < 1000 && !code_and_note(); ++tries) (void)run();
   ASSERT_TRUE(code_and_note());
   const Outcome good = run();

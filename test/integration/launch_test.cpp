@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using arch::x86::UserReg;
 
-// A folder of the test's own, removed at its end.
+// Provides a temporary folder.
 class Launch : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ class Launch : public testing::Test {
   }
   void TearDown() override {
     fs::remove_all(folder_);
-    // Nothing may be left behind: no child, zombie or not.
+    // No child of a launch may remain, not even a zombie.
     EXPECT_EQ(::waitpid(-1, nullptr, __WALL | WNOHANG), -1);
     EXPECT_EQ(errno, ECHILD);
   }
@@ -47,7 +47,7 @@ class Launch : public testing::Test {
   fs::path folder_;
 };
 
-// Stopped outside any system call, nothing of the program executed.
+// Checks that the program is stopped outside any system call, before its first instruction.
 void expect_fresh(const TracedProgram& program) {
   const auto regs = request::read_user_regs(program.pid());
   ASSERT_TRUE(regs);
@@ -73,7 +73,7 @@ TEST_F(Launch, StopsPieAtTheLinkersEntry) {
 TEST_F(Launch, StopsStaticProgramAtItsEntryPoint) {
   TracedProgram program{"three_steps"};
   expect_fresh(program);
-  // Three instructions: two steps lie within, the third ends it.
+  // The program has three instructions: two steps stay within, the third ends it.
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(request::step(program.pid()));
     int raw = 0;
@@ -124,7 +124,7 @@ TEST_F(Launch, FollowsTheWrapper) {
 }
 
 TEST_F(Launch, IgnoresWhatTheShellForks) {
-  // A shell's start-up script may run commands; they must neither hang nor count.
+  // Commands in a shell's start-up script must neither hang nor count.
   const std::string script = file("shell", "#!/bin/sh\n/bin/true\n( : )\neval \"$2\"\n", 0755);
   const char* old = std::getenv("SHELL");
   const std::string saved = old != nullptr ? old : "/bin/sh";
@@ -182,7 +182,7 @@ TEST_F(Launch, FixesAddressesOnRequest) {
   EXPECT_EQ(request::peek_pc(first.pid()).value(), request::peek_pc(second.pid()).value());
 }
 
-// In a session of its own with a terminal: launches, and says by its exit code what went wrong.
+// Runs in a new session with a terminal: launches, and tells by its exit code what failed.
 [[noreturn]] void use_terminal() {
   LaunchSpec spec;
   spec.program = inferior_path("plain");
@@ -276,7 +276,7 @@ TEST_F(Launch, EndsAnEndlessStartUp) {
   EXPECT_TRUE(cancelled.error().is(std::errc::operation_canceled));
 }
 
-/// The name that the program finds in its auxiliary vector.
+/// The program's name in its auxiliary vector.
 TEST_F(Launch, NamesProgramsAsACommandThatRunsOthersDoes) {
   file("tool", "#!/bin/sh\n", 0755);
   fs::create_directory(folder_ / "sub");

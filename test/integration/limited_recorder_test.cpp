@@ -1,4 +1,4 @@
-// Recorders under limits that they cannot raise: programs get as much as without them.
+// Recorders under limits that they cannot raise: programs get as much as without a recorder.
 
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@
 namespace backtrail::test {
 namespace {
 
-/// As somebody who may not raise limits.
+/// Returns a command that runs a script as a user who may not raise limits.
 Words unprivileged(const std::string& script) {
   Words words = shell(script);
   if (::geteuid() != 0) return words;
@@ -35,7 +35,7 @@ Grown grow(const std::string& command) {
   return {ran.status, std::strtol(ran.output.c_str(), nullptr, 10)};
 }
 
-/// What sanitizers need of the address space is above any limit.
+/// Skips the test for sanitized builds, which need more address space than any limit allows.
 void skip_where_that_cannot_be() {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   if (run(unprivileged(fmt::format("test -x {}", kProgram))).status != 0) {
@@ -75,7 +75,7 @@ TEST_F(LimitedRecorder, LeavesTheStackRoomToGrow) {
   EXPECT_EQ(grow(command).status, 0);
 }
 
-/// What translated code needs is a file to the kernel, and cannot be made then.
+/// Translated code needs a memory file, which the kernel refuses beyond the limit.
 TEST_F(LimitedRecorder, OutlivesALimitOfFileSizes) {
   const std::string program = std::string{BT_INFERIOR_DIR} + "/plain_static";
   const Ran native = run(unprivileged(program));

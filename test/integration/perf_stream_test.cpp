@@ -1,4 +1,4 @@
-// Real threads whose buffers a simulated kernel fills: the engine reads them while they run.
+// Real threads with buffers that a simulated kernel fills: the engine reads them while threads run.
 
 #include <utility>
 
@@ -22,7 +22,8 @@ class Counter : public decoder::TraceConsumer {
   }
   void consume_mark(const decoder::TraceMark& mark) override { marks.emplace_back(branches, mark); }
   std::uint64_t branches = 0;
-  std::vector<std::pair<std::uint64_t, decoder::TraceMark>> marks;  ///< Behind so many branches.
+  std::vector<std::pair<std::uint64_t, decoder::TraceMark>>
+      marks;  ///< Each with the number of branches before it.
 };
 
 bool becomes_readable(int fd) {
@@ -31,7 +32,7 @@ bool becomes_readable(int fd) {
   return ::poll(&waited, 1, kMinute) == 1;
 }
 
-/// A program that sleeps, recorded by what the simulated kernel says.
+/// A program that sleeps; the simulated kernel supplies its records.
 struct Sleeper {
   test::SimulatedPerf kernel;
   EngineDriver driver;
@@ -58,12 +59,12 @@ struct Sleeper {
     ASSERT_TRUE(enabled) << enabled.error().message();
     trace().hub().add(counter);
     driver.resume_all();
-    // What is executed in software would go on for ever.
+    // Without pending input, pump() of a software source would run for ever.
     const UniqueFd input{::eventfd(1, EFD_CLOEXEC)};
     driver.engine.pump(input.get());
   }
   [[nodiscard]] ThreadTrace& trace() { return *driver.engine.find(id)->trace(); }
-  /// A branch stack of one entry that joins none.
+  /// Writes a branch stack of one entry that does not join the last one.
   void sample() {
     const std::uint64_t from = 0x1000 + 16 * next_++;
     branch_event().write(RecordType::kSample, 0, {from, 1, from, from + 16, 0});
@@ -74,7 +75,7 @@ struct Sleeper {
   }
 
   [[nodiscard]] test::SimulatedEvent& branch_event() { return kernel.event(0); }
-  /// Until the counter says so, or a minute is over.
+  /// Pumps until the condition holds or a minute is over.
   template <typename Condition>
   bool pump_until(Condition condition) {
     for (int i = 0; i < 1000 && !condition(); ++i) {
@@ -99,7 +100,7 @@ TEST(PerfStream, IsReadWhileTheThreadRuns) {
   EXPECT_FALSE(sleeper.driver.engine.take_event());
   EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
   EXPECT_NE(sleeper.trace().source().statistics().find("held back 0 times"), std::string::npos);
-  // What is less than a wake is seen in time, too.
+  // Records below the wake-up threshold are read in time too.
   const std::uint64_t before = sleeper.counter.branches;
   sleeper.sample();
   for (int i = 0; i < 1000 && sleeper.counter.branches == before; ++i) {
@@ -114,7 +115,7 @@ TEST(PerfStream, HoldsBackAThreadThatIsTooFast) {
   sleeper.record(true);
   bool once = true;
   sleeper.kernel.on_load = [&] {
-    // While we read, as much comes again.
+    // While the engine reads, the same amount arrives again.
     if (sleeper.kernel.last().page().data_tail == 0 || !std::exchange(once, false)) return;
     sleeper.fill(60);
   };
@@ -142,7 +143,7 @@ TEST(PerfStream, BeginsWhenSomebodyAsksForEveryRecord) {
   EXPECT_EQ(sleeper.kernel.last().aux_size, 4U << 20U);
   EXPECT_TRUE(sleeper.kernel.last().enabled);
   EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
-  ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));  // Twice is once.
+  ASSERT_TRUE(sleeper.driver.engine.stream_trace(sleeper.id));  // A second call has no effect.
   EXPECT_EQ(sleeper.kernel.opened.size(), 2U);
   sleeper.kernel.last().aux_bytes(std::vector<std::uint8_t>(sleeper.kernel.last().aux_size / 2));
   ASSERT_TRUE(becomes_readable(sleeper.driver.engine.event_fd()));
@@ -154,13 +155,13 @@ TEST(PerfStream, BringsSchedulingMarksWhileTheThreadRuns) {
   Sleeper sleeper{SourceKind::kLbr};
   sleeper.record(true);
   ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));
-  ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));  // Twice is once.
+  ASSERT_TRUE(sleeper.driver.engine.mark_switches(sleeper.id));  // A second call has no effect.
   ASSERT_EQ(sleeper.kernel.open_events(), 2U);
   EXPECT_TRUE(sleeper.driver.engine.is_running(sleeper.id));
   test::SimulatedEvent& switches = sleeper.kernel.event(1);
   EXPECT_EQ(switches.attr.context_switch, 1U);
   EXPECT_FALSE(switches.overwrite);
-  // More than once around its ring, which is read by the way.
+  // Fills the ring more than once; the engine reads it meanwhile.
   std::uint64_t time = 0;
   std::uint64_t branches = 0;
   const std::uint64_t rounds = 3 * switches.ring_bytes() / 64 / 1000;
@@ -173,7 +174,7 @@ TEST(PerfStream, BringsSchedulingMarksWhileTheThreadRuns) {
     }
     ASSERT_TRUE(sleeper.pump_until([&] { return sleeper.counter.marks.size() == time; }));
     ASSERT_EQ(sleeper.counter.branches, branches);
-    // They stand behind the branches that came before them.
+    // Each mark follows the branches that came before it.
     ASSERT_EQ(sleeper.counter.marks.back().first, branches);
   }
   for (std::size_t i = 0; i < sleeper.counter.marks.size(); ++i) {
@@ -182,7 +183,7 @@ TEST(PerfStream, BringsSchedulingMarksWhileTheThreadRuns) {
   EXPECT_EQ(sleeper.trace().marks_lost(), 0U);
   EXPECT_EQ(sleeper.counter.marks[0].second.kind, decoder::MarkKind::kPreempted);
   EXPECT_EQ(sleeper.counter.marks[2].second.kind, decoder::MarkKind::kDeparts);
-  // What finds no room while nobody looks is counted, and the branches do not suffer.
+  // Marks that find no room are counted, and no branch is lost.
   const std::uint64_t room = switches.ring_bytes() / 64;
   for (std::uint64_t i = 0; i < room + 3; ++i) {
     switches.switched(true, ++time);

@@ -1,4 +1,4 @@
-// The portable folder: nothing of this machine's libraries, everything of the user's environment.
+// The portable folder uses none of the machine's libraries and the user's whole environment.
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -27,7 +27,7 @@ class Portable : public testing::Test {
   const std::string program = folder + "/bin/backtrail";
 };
 
-/// The files that stand in the text of /proc/PID/maps.
+/// Returns the files named in the text of /proc/PID/maps.
 std::set<std::string> files_in(const std::string& maps) {
   std::set<std::string> files;
   std::istringstream in{maps};

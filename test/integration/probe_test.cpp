@@ -21,7 +21,7 @@ TEST(SourceProbeHere, FindsStepAndExplainsTheRest) {
     }
   }
   EXPECT_TRUE(probe_source(SourceKind::kAuto, facts).taken_unasked());
-  // Nothing is left behind.
+  // No child of a probe may remain.
   EXPECT_EQ(::waitpid(-1, nullptr, __WALL | WNOHANG), -1);
 }
 

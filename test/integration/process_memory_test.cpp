@@ -50,7 +50,7 @@ TEST(ProcessMemory, WritesReadOnlyText) {
   auto memory = ProcessMemory::open(program.pid());
   ASSERT_TRUE(memory);
   const TraceeAddr entry = request::peek_pc(program.pid()).value();
-  // mov $3, %edi lies at entry + 5; its immediate is the exit code.
+  // mov $3, %edi is at entry + 5; its immediate is the exit code.
   const std::uint8_t code = 9;
   ASSERT_TRUE(memory->write(entry + 6, {&code, 1}));
   EXPECT_EQ(program.run_to_trap(), 0);
@@ -64,7 +64,7 @@ TEST(ProcessMemory, IsNotAskedForAnyMoreOnceAllHaveEnded) {
   const TraceeAddr entry = request::peek_pc(program.pid()).value();
   std::array<std::uint8_t, 4> bytes{};
   EXPECT_EQ(memory->read(entry, bytes), bytes.size());
-  EXPECT_EQ(memory->read(TraceeAddr{0}, bytes), 0U);  // unmapped, which is no reason to give up
+  EXPECT_EQ(memory->read(TraceeAddr{0}, bytes), 0U);  // unmapped: a later read must still work
   EXPECT_EQ(memory->read(entry, bytes), bytes.size());
   ASSERT_EQ(program.run_to_trap(), 0);
   EXPECT_EQ(memory->read(entry, bytes), 0U);

@@ -1,5 +1,5 @@
-// Real programs, recorded by single steps and encoded as Intel PT: libipt reads exactly the
-// instructions that were stepped, thread by thread.
+// Records real programs by single steps and encodes the records as Intel PT: libipt must read
+// exactly the stepped instructions of each thread.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Steps in all, and so the test's length. BT_PT_STEPS makes it longer, by hand.
+/// Number of steps, which sets the test's duration. BT_PT_STEPS overrides it, for runs by hand.
 std::size_t step_limit(std::size_t usual) {
   const char* wish = std::getenv("BT_PT_STEPS");
   return wish != nullptr ? std::strtoul(wish, nullptr, 10) : usual;
@@ -33,15 +33,16 @@ std::size_t step_limit(std::size_t usual) {
 
 struct Program {
   const char* name;
-  std::vector<std::string> words;  ///< Program (an inferior when it has no slash), arguments.
+  std::vector<std::string> words;  ///< Program (an inferior if it has no slash) and arguments.
   std::size_t steps = 25'000;
-  bool from_start = false;  ///< The dynamic linker's work too, which is much the same everywhere.
+  bool from_start =
+      false;  ///< Include the dynamic linker's work, which differs little between programs.
 };
 void PrintTo(const Program& program, std::ostream* out) {
   *out << program.name;
 }
 
-/// Runs a program step by step, every thread recorded from the moment it is known.
+/// Steps a program, with every thread recorded from its creation.
 class SteppedProgram {
  public:
   explicit SteppedProgram(const Program& program) {
@@ -65,7 +66,7 @@ class SteppedProgram {
     step({*pid, *pid});
   }
 
-  /// Until the program is about to end, or the limit is reached.
+  /// Runs until the program is about to end or has made `limit` steps.
   void run(std::size_t limit) {
     while (steps_ < limit) {
       const auto event = driver_.await();
@@ -77,7 +78,7 @@ class SteppedProgram {
       if (event->kind == StopKind::kThreadCreated) record(event->thread);
       if (event->kind == StopKind::kStep) ++steps_;
       note(event->thread);
-      // The end of a thread would take its trace along.
+      // The end of a thread would remove its trace.
       if (judged_.contains(event->thread.tid)) continue;
       if (about_to_end(event->thread)) {
         judge(event->thread);
@@ -89,7 +90,7 @@ class SteppedProgram {
     for (const auto& [tid, list] : instructions_) {
       Thread* thread = thread_of(tid);
       if (thread == nullptr || judged_.contains(tid)) continue;
-      note(thread->id());  // its last step was not waited for
+      note(thread->id());  // its last step was not awaited
       judge(thread->id());
     }
   }
@@ -122,8 +123,8 @@ class SteppedProgram {
     at_[id.tid] = *pc;
   }
 
-  /// The instruction at `from`; and the one behind it, where a hypervisor that makes CPUID itself
-  /// has run that along.
+  /// Notes the instruction at `from`. After CPUID it also notes the following one if that has run:
+  /// a hypervisor that emulates CPUID steps over both.
   void add(ThreadId id, TraceeAddr from, TraceeAddr now) {
     std::vector<std::uint64_t>& list = instructions_[id.tid];
     list.push_back(from.value());
@@ -147,13 +148,13 @@ class SteppedProgram {
     return nullptr;
   }
 
-  /// The instruction at the last stop was executed, if the pc has moved.
+  /// Notes the instruction at the last stop if the pc has moved.
   void note(ThreadId id) {
     Thread* thread = driver_.engine.find(id);
     if (thread == nullptr || !thread->stopped()) return;
     const auto pc = thread->pc();
     if (!pc || *pc == at_[id.tid]) return;
-    // A signal's frame is no instruction.
+    // Entering a signal handler executes no instruction.
     const bool handler_entered = thread->status().kind == WaitKind::kStopped &&
                                  thread->status().signal == SIGTRAP &&
                                  thread->trap_cause() == TrapCause::kHandlerEntry;
@@ -161,7 +162,7 @@ class SteppedProgram {
     at_[id.tid] = *pc;
   }
 
-  /// The next instruction is the system call exit or exit_group.
+  /// Returns true if the next instruction is the system call exit or exit_group.
   bool about_to_end(ThreadId id) {
     Thread* thread = driver_.engine.find(id);
     if (thread == nullptr || !thread->stopped()) return false;
@@ -177,7 +178,7 @@ class SteppedProgram {
   void judge(ThreadId id) {
     Thread* thread = driver_.engine.find(id);
     ASSERT_NE(thread, nullptr);
-    if (!thread->stopped()) return;  // it sleeps in a system call
+    if (!thread->stopped()) return;  // the thread sleeps in a system call
     thread->trace()->source().flush();
     const auto pc = thread->pc();
     ASSERT_TRUE(pc);
@@ -197,7 +198,7 @@ class SteppedProgram {
     weigh(packets.size(), stepped, thread->process());
   }
 
-  /// Our decoder says what libipt says, and needs no help.
+  /// backtrail's decoder agrees with libipt and does not fall back on it.
   static void compare_decoders(std::span<const std::uint8_t> packets, Process& process) {
     decoder::PtDecoder ours{process.insns()};
     decoder::PtDecoder libipt{process.insns()};
@@ -213,7 +214,7 @@ class SteppedProgram {
         << "record " << a - by_us.begin() << " of " << by_us.size() << " and " << by_libipt.size();
   }
 
-  /// The stream is small: what a taken branch costs, its share of branches not taken included.
+  /// Limits the bytes for each taken branch, its share of branches not taken included.
   static void weigh(std::size_t bytes, const std::vector<std::uint64_t>& stepped,
                     Process& process) {
     std::size_t taken = 0;

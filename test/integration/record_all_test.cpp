@@ -1,4 +1,4 @@
-// `record --all`: every branch is in the file, or told to be missing, to the last one.
+// `record --all`: the file holds or reports as missing every branch.
 #include <csignal>
 #include <fstream>
 #include <memory>
@@ -37,7 +37,7 @@ std::uint64_t sum_of(const std::string& text, const std::string& pattern) {
   return sum;
 }
 
-/// What `--stats` and `info` say of one run.
+/// Counts of one run, from `--stats` and `info`.
 struct Counted {
   std::uint64_t taken = 0;
   std::uint64_t kept = 0;
@@ -97,7 +97,7 @@ TEST(AllBranches, AreThereOnABusyMachine) {
   other->signal(SIGKILL);
 }
 
-/// The newest branches are in the file, and what is missing is told to the last one.
+/// Checks that the newest branches are in the file and that every missing one is counted.
 void expect_the_end(const std::string& file, const Counted& counted) {
   EXPECT_EQ(counted.taken, counted.kept + counted.older + counted.elsewhere)
       << counted.said << counted.info;
@@ -120,7 +120,7 @@ TEST(AllBranches, OfALimitedDiskAreTheNewest) {
   EXPECT_TRUE(kSanitized || counted.older > counted.kept) << counted.info;
 }
 
-/// A disk of a few megabytes, for as long as this lives.
+/// A mounted disk of a few megabytes.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& folder) : folder_{folder} {
@@ -160,7 +160,7 @@ TEST_P(AlmostFullDisk, KeepsTheNewestBranchesAndTheStacks) {
               AllOf(HasSubstr("culprit"), HasSubstr("main")));
   ::unlink(file.c_str());
   (void)record({"-o", file, "--", kProgram, "ended", many_rounds});
-  // A part of the disk is left to others, and runs differ a little.
+  // Part of the disk is reserved for others, and runs differ a little.
   const std::uint64_t plain =
       sum_of(run({BT_BACKTRAIL, "info", file}).output, "([0-9]+) branches in");
   EXPECT_GT(all.kept, plain / 10 * 8);
@@ -168,7 +168,7 @@ TEST_P(AlmostFullDisk, KeepsTheNewestBranchesAndTheStacks) {
 
 INSTANTIATE_TEST_SUITE_P(Kilobytes, AlmostFullDisk, testing::Values(500, 1000, 2000, 4000));
 
-/// RLIMIT_FSIZE is the recorder's, too; what it records is stepped then.
+/// RLIMIT_FSIZE limits the recorder too, which then steps.
 TEST(AllBranches, OfAFileThatMayNotGrowAreTheNewest) {
   const TemporaryFolder folder;
   for (const std::string kilobytes : {"150", "300", "1000"}) {
@@ -183,7 +183,7 @@ TEST(AllBranches, OfAFileThatMayNotGrowAreTheNewest) {
   }
 }
 
-/// The program can still write while there is something to give up.
+/// The program can still write as long as recorded data can be dropped.
 TEST(AllBranches, LeaveThePartOfADiskThatOthersNeed) {
   const TemporaryFolder folder;
   const SmallDisk disk{folder / "disk"};

@@ -1,4 +1,4 @@
-// `backtrail record -o FILE --on LIST`: which ends keep a file, and that none is changed by it.
+// `backtrail record -o FILE --on LIST`: which endings keep a file; the recorder changes none.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -33,7 +33,7 @@ bool is_built(const std::string& name) {
   return std::filesystem::exists(inferior(name));
 }
 
-/// What the recorder says for itself.
+/// Returns the recorder's own lines.
 std::string own_lines(const std::string& text) {
   std::string out;
   const std::regex line{"backtrail: [^\n]*\n"};
@@ -43,8 +43,8 @@ std::string own_lines(const std::string& text) {
   return out;
 }
 
-/// Without that, and without what differs from run to run: addresses, processes, times, whether a
-/// thread has ended yet.
+/// Removes the recorder's lines and everything that differs from run to run: addresses, ids, times,
+/// thread states.
 std::string lasting(std::string text) {
   text = std::regex_replace(text, std::regex{"backtrail: [^\n]*\n"}, "");
   text = std::regex_replace(text, std::regex{"0x[0-9a-f]+"}, "ADDRESS");
@@ -56,7 +56,7 @@ std::string lasting(std::string text) {
 struct Case {
   std::string program;
   Words arguments;
-  bool kept = false;  ///< By default.
+  bool kept = false;  ///< A file is kept by default.
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& shown) {
@@ -75,7 +75,7 @@ TEST_P(Ending, StatusAndOutputAreTheProgramsOwn) {
   EXPECT_EQ(recorded.status, native.status);
   EXPECT_EQ(lasting(recorded.output), lasting(native.output));
   if (shown.kept) {
-    // Children's beside it, where the program fails.
+    // Failing children may have files beside it.
     EXPECT_THAT(folder.names(), Contains("crash.core"));
     EXPECT_THAT(own_lines(recorded.output), HasSubstr("crash.core"));
   } else {
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Plain, Ending,
                                          crash("overflow-alt"), crash("reraise"), crash("ignored"),
                                          crash("threads", "16")));
 
-/// Every signal that ends a program which does nothing about it.
+/// Returns every signal that ends a program by default.
 std::vector<Case> fatal_signals() {
   std::vector<Case> out;
   for (const int number :
@@ -182,7 +182,7 @@ TEST(EndingsKept, WhatIsSaidOfAFileNeedsAFile) {
   for (const std::vector<std::string>& options : cases) {
     const Ran ran = record(with(options, {"true"}));
     EXPECT_EQ(ran.status, 1) << options.front();
-    EXPECT_THAT(ran.output, HasSubstr(options.front() + " goes with -o"));
+    EXPECT_THAT(ran.output, HasSubstr(options.front() + " needs -o"));
   }
 }
 
@@ -191,7 +191,7 @@ TEST(EndingsKept, NothingIsWrittenIntoTooLittleSpaceAndThatIsSaid) {
   const Ran ran =
       record({"-o", folder / "core", "--max-disk", "1k", "--", inferior("crashes"), "null"});
   EXPECT_EQ(ran.status, 1000 + SIGSEGV);
-  EXPECT_THAT(ran.output, HasSubstr("or --max-disk is too little for registers and traces\n"));
+  EXPECT_THAT(ran.output, HasSubstr("or --max-disk is too small for registers and traces\n"));
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 
@@ -204,7 +204,7 @@ TEST(EndingsKept, NamesOfProgramsDoNothingToTerminals) {
   EXPECT_TRUE(std::filesystem::exists(core));
   EXPECT_THAT(own_lines(ran.output), AllOf(HasSubstr("SIGSEGV in a\\x1b[31m\\x0a:b (process"),
                                            HasSubstr("a![31m!!b.core (")));
-  // The kernel writes its maps with the newline escaped.
+  // The kernel escapes the newline in the program's maps.
   EXPECT_THAT(run({BT_BACKTRAIL, "info", core}).output,
               HasSubstr("here    " + folder / "a\\x1b[31m\\x0a:b"));
 }
@@ -222,7 +222,7 @@ TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
                                   "[^\n]*\n$")));
 }
 
-/// A shell exits as its child has ended; a death that nobody minds comes before and after that.
+/// A shell exits with its child's status. Deaths before and after that one do not matter to it.
 TEST(EndingsKept, TheChildWhoseEndIsHandedOnHasThePlainName) {
   const TemporaryFolder folder;
   const std::string script = inferior("crashes") + " null; " + inferior("crashes") +
@@ -244,7 +244,7 @@ TEST(EndingsKept, ARunThatTakesTooLong) {
     const Ran ran =
         record({"-o", folder / "core", "--on", "timeout=3", "--", inferior("crashes"), how});
     EXPECT_EQ(ran.status, 124);
-    EXPECT_THAT(ran.output, AllOf(StartsWith(how), HasSubstr("not done after 3 s: stopped"),
+    EXPECT_THAT(ran.output, AllOf(StartsWith(how), HasSubstr("stopped after 3 s (timeout)"),
                                   HasSubstr("time is up in crashes")));
     EXPECT_THAT(folder.names(), SizeIs(how == std::string{"hanging-child"} ? 2 : 1));
   }
@@ -292,8 +292,8 @@ TEST(EndingsKept, KilledAlone) {
 }
 
 TEST(EndingsKept, KilledWhileItWaitsForTheRecorder) {
-  // What begins is translated: the program stands there, most of the time. Nothing can be done
-  // about a signal that comes just as it is let go on, one of a thousand.
+  // While the program starts, the recorder translates, and the program mostly waits for it. A
+  // signal that comes just as the program is resumed (one in a thousand) cannot be seen in time.
   int lost = 0;
   for (int i = 0; i < 20; ++i) {
     const TemporaryFolder folder;
@@ -306,14 +306,14 @@ TEST(EndingsKept, KilledWhileItWaitsForTheRecorder) {
     const Ran ran = finish(*process);
     EXPECT_EQ(ran.status, 1000 + SIGKILL);
     if (folder.names().empty() && ++lost <= 2) {
-      EXPECT_THAT(ran.output, HasSubstr("SIGKILL came just as the program was let go on"));
+      EXPECT_THAT(ran.output, HasSubstr("SIGKILL came just as the program was resumed"));
     } else {
       EXPECT_THAT(folder.names(), ElementsAre("core")) << ran.output;
     }
   }
 }
 
-/// A control group for memory (version 1), with nothing in it but what a test puts there.
+/// A memory control group (version 1) of this test's own.
 class MemoryGroup {
  public:
   MemoryGroup() : path_{"/sys/fs/cgroup/memory/backtrail-test-" + std::to_string(::getpid())} {
@@ -365,7 +365,7 @@ TEST(EndingsKept, AtAnyMomentOfSixteenThreads) {
   EXPECT_THAT(folder.names(), SizeIs(kRuns));
 }
 
-/// Branches of the thread that `info` lists first.
+/// Returns the branches of the thread that `info` lists first.
 long branches_of(const std::string& file) {
   const std::string text = run({BT_BACKTRAIL, "info", file}).output;
   std::smatch found;

@@ -18,8 +18,8 @@ using Words = std::vector<std::string>;
 
 inline constexpr std::chrono::seconds kPatience{120};
 
-/// A recorder that is sanitized itself is twenty times slower: then programs name no lines in their
-/// reports, which they would start another program for.
+/// Returns the environment of programs. A sanitized recorder is twenty times slower; programs then
+/// print no source lines in sanitizer reports, because that starts another program.
 inline std::vector<std::string> record_environment() {
   std::vector<std::string> environment = test_environment();
 #if defined(__has_feature)
@@ -33,7 +33,7 @@ inline std::vector<std::string> record_environment() {
 }
 
 struct Ran {
-  int status = -1;  ///< Exit status; 1000 + a signal; -1: it did not end.
+  int status = -1;  ///< Exit status; 1000 + a signal; -1 if the program did not end.
   std::string output;
 };
 

@@ -1,4 +1,4 @@
-// `backtrail record -o` where the folder of the file is missing, or nothing can be written.
+// `backtrail record -o` where the file's folder is missing or cannot be written.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -35,7 +35,7 @@ class RecordFolder : public ::testing::Test {
   static Words crashes(const std::string& how) {
     return {std::string{BT_INFERIOR_DIR} + "/crashes", how};
   }
-  /// Files below the folder, without what stands in the place of a process.
+  /// Returns the paths of all files below the folder, sorted.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator{folder.path()}) {
@@ -45,8 +45,8 @@ class RecordFolder : public ::testing::Test {
     std::sort(found.begin(), found.end());
     return found;
   }
-  /// The program crashes without a file; the warning comes before its first words, and once more
-  /// what went wrong comes at the end.
+  /// Checks that the program crashes without a file: a warning comes before its first output, and
+  /// the reason again at the end.
   void expect_warned(const std::string& pattern, const std::string& warning,
                      const Words& options = {}) {
     const Ran ran = record(pattern, crashes("null"), options);
@@ -57,7 +57,7 @@ class RecordFolder : public ::testing::Test {
     const std::string after =
         ran.output.substr(std::min(ran.output.find("\nnull\n"), ran.output.size()));
     EXPECT_THAT(after, HasSubstr("backtrail: no crash file: cannot ")) << pattern;
-    // Who passes is warned, and passes.
+    // A program that succeeds is warned about too, and still succeeds.
     const Ran passed = record(pattern, crashes("fine"), options);
     EXPECT_EQ(passed.status, 0) << pattern;
     EXPECT_THAT(passed.output, AllOf(HasSubstr(warning), HasSubstr("fine\n"))) << pattern;
@@ -120,7 +120,7 @@ TEST_F(RecordFolder, ThatCannotBeMadeIsToldAtOnce) {
       "file/x.core",
       "cannot make the folder 'file': a file has that name; name another place after -o\n");
   expect_warned("file/sub/x.core", "cannot make the folder 'file': a file has that name");
-  expect_warned("link/x.core", "cannot make the folder 'link': a link to nothing has that name");
+  expect_warned("link/x.core", "cannot make the folder 'link': a dangling link has that name");
   expect_warned("/proc/backtrail/x.core", "cannot make the folder '/proc/backtrail': ");
   expect_warned("file/x.core", "cannot make the folder 'file': ", {"--all"});
   expect_warned("file/x.core", "cannot make the folder 'file': ", {"--pack"});
@@ -131,7 +131,7 @@ TEST_F(RecordFolder, ThatCannotBeMadeIsToldAtOnce) {
 TEST_F(RecordFolder, TakesNoNameThatIsTooLong) {
   expect_warned("out/" + std::string(300, 'x'), "File name too long; give -o a shorter name\n");
   expect_warned(std::string(300, 'x') + "/x", "File name too long");
-  // What is beside the file while it is written has a longer name.
+  // The temporary name while the file is written is longer.
   expect_warned("out/" + std::string(254, 'x'), "File name too long");
   EXPECT_THAT(files(), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Crash files of what the CPU recorded, by a simulated kernel that tells what was stepped.
+// Crash files of hardware traces: a simulated kernel supplies the records that stepping found.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -41,7 +41,7 @@ std::vector<Record> branches_of(const std::vector<Record>& records) {
   return out;
 }
 
-/// A program's records when it is about to die, and as Intel PT.
+/// Keeps a program's records when it is about to die, and encodes them as Intel PT.
 class Oracle final : public RecordObserver {
  public:
   [[nodiscard]] bool wants(pid_t /*pid*/, const Ending& /*ending*/) override { return true; }
@@ -65,15 +65,15 @@ class Oracle final : public RecordObserver {
 class RecordHardware : public ::testing::Test {
  protected:
   RecordHardware() { kernel.devices["intel_pt/type"] = "9"; }
-  /// What the file says that is kept of the same program, recorded by the simulated hardware, which
-  /// has `fill` called before it is read for the first time.
+  /// Records the program with simulated hardware and returns the records of the kept file. Calls
+  /// `fill` before the hardware's buffer is first read.
   std::vector<Record> recorded_by(SourceKind source,
                                   const std::function<void(test::SimulatedEvent&)>& fill) {
     bool once = true;
     const auto fill_once = [&](test::SimulatedEvent& event) {
       if (std::exchange(once, false)) fill(event);
     };
-    // The first of these that comes.
+    // `fill` runs at whichever of these comes first.
     kernel.on_disable = fill_once;
     kernel.on_load = [&] {
       if (kernel.open_events() != 0 && kernel.last().enabled) fill_once(kernel.last());

@@ -1,5 +1,5 @@
-// `backtrail record` and others that want to trace, write or know the program: debuggers inside and
-// outside, code that is written by a side door, programs that look at themselves.
+// `backtrail record` together with other tracers: debuggers inside and outside, code written by
+// another route than its mapping, programs that inspect themselves.
 
 #include <csignal>
 #include <filesystem>
@@ -34,7 +34,7 @@ TEST_P(CodeWrittenByASideDoor, IsRunAsItIs) {
   EXPECT_EQ(recorded.output, native.output);
 }
 
-// Run once, often, and so often that code that may be written is made read-only.
+// Run once, often, and so often that pages with writable code are write-protected.
 INSTANTIATE_TEST_SUITE_P(Runs, CodeWrittenByASideDoor, testing::Values("1", "1000", "1000000"));
 
 class CodeThatChangesInFrontOf : public testing::TestWithParam<Words> {};
@@ -78,7 +78,7 @@ TEST(RecordAmongOthers, RunsUnrecordedWhereNothingMayBeTraced) {
 }
 
 TEST(RecordAmongOthers, EndsInTimeWhereNothingMayBeTraced) {
-  // A sanitized recorder looks for its own leaks by ptrace.
+  // A sanitized recorder's leak check needs ptrace, which is forbidden here.
   const Ran ran = run(with(inferior("no_ptrace"),
                            {"/usr/bin/env", "ASAN_OPTIONS=detect_leaks=0", BT_BACKTRAIL, "record",
                             "--on", "timeout=0.1", "--", BT_INFERIOR_DIR "/spin"}));

@@ -1,4 +1,4 @@
-// Job control and storms of signals: recorded programs see what they see without a tracer.
+// Job control and storms of signals: recorded programs behave as without a tracer.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// `backtrail record`: the program's output, exit status, signals and children are its own.
+// `backtrail record` does not change the program's output, exit status, signals or children.
 
 #include <csignal>
 #include <cstdlib>
@@ -102,7 +102,7 @@ TEST(Record, StatisticsCountWhatRan) {
   }
 }
 
-/// What `--stats` counts under that name.
+/// Returns the count that `--stats` prints under a name; -1 if there is none.
 long counted(const Ran& ran, const std::string& name) {
   const auto at = ran.output.find("backtrail: " + name + " ");
   return at == std::string::npos
@@ -128,7 +128,7 @@ TEST(Record, RunsNothingWhereTheCpuDoesNotRecord) {
   const TemporaryFolder folder;
   for (const char* source : {"perf-pt", "perf-bts", "lbr"}) {
     const Ran ran = record({"--source", source, "-o", folder / "core", "--", "echo", "ran"});
-    if (ran.status == 0) continue;  // This one does.
+    if (ran.status == 0) continue;  // This program succeeds.
     EXPECT_EQ(ran.status, 125);
     EXPECT_THAT(ran.output, StartsWith(std::string{"backtrail: "} + source + ": "));
     EXPECT_THAT(ran.output, Not(HasSubstr("ran\n")));
@@ -171,7 +171,7 @@ TEST(Record, CoresBehindAContainersFilterAreNotLonger) {
 }
 
 TEST(Record, TranslatesBehindFiltersOfTheProgramsOwn) {
-  // The last one leaves no way to memory that two processes share.
+  // The last filter leaves no way to memory that two processes share.
   for (const std::string filter : {"container", "kills", "reads"}) {
     const Ran ran = record(
         {"--stats", "--", BT_INFERIOR_DIR "/filtered", filter, BT_INFERIOR_DIR "/plain_static"});
@@ -183,7 +183,7 @@ TEST(Record, TranslatesBehindFiltersOfTheProgramsOwn) {
 
 struct FilterCase {
   std::string program;
-  std::string why_stepped;  ///< Empty: it is not.
+  std::string why_stepped;  ///< Reason printed for stepping; empty if the program is not stepped.
 };
 
 std::ostream& operator<<(std::ostream& out, const FilterCase& test) {

@@ -1,4 +1,4 @@
-// What `backtrail report` writes for viewers: read back by parsers, by node and by a browser.
+// Files that `backtrail report` writes for viewers, read back by parsers, by node and by a browser.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,13 +22,13 @@ using ::testing::Not;
 
 class ReportExport : public test::ReportFixture {
  protected:
-  /// What a browser makes of a page, when its scripts have come to an end.
+  /// Returns the page's DOM in a browser after its scripts have run.
   std::string dom_of(const std::string& name) {
     return run({"chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
                 "--user-data-dir=" + folder.path() + "/profile", "--window-size=1400,1000",
                 "--virtual-time-budget=20000", "--dump-dom", "file://" + (folder / name)});
   }
-  /// What a page says in a browser when somebody searches for something and walks what is found.
+  /// Returns the page's text after a search for `text` and a walk over its results.
   std::string walk_search(const std::string& text) {
     const std::string page = report({"--html"}) + "<script>const searched = '" + text +
                              "';</script>" + run({"cat", BT_SEARCH_WALK});
@@ -105,8 +105,8 @@ TEST_F(ReportExport, SpeedscopeEventsNest) {
   }
 }
 
-/// Follows trace events as speedscope does, which sorts begins and ends apart and puts them
-/// together again by time and name, and as Perfetto does, which takes them in order.
+/// Replays trace events in the ways of two viewers. speedscope sorts begins and ends separately and
+/// merges them by time and name; Perfetto takes them in file order.
 class TraceEventsOfThreads {
  public:
   explicit TraceEventsOfThreads(const boost::json::value& file) {
@@ -116,11 +116,11 @@ class TraceEventsOfThreads {
 
   struct Thread {
     std::vector<std::string> open;
-    double time = 0;  ///< Of the newest begin, end or death.
+    double time = 0;  ///< Time of the newest begin, end or death.
     std::string kind;
     std::size_t calls = 0;
-    std::size_t deepest_alike = 0;  ///< So many of the same name in a row, on the stack.
-    std::size_t switched_kind = 0;  ///< Begins and ends that came at nearly the same time.
+    std::size_t deepest_alike = 0;  ///< Most consecutive frames of one name on the stack.
+    std::size_t switched_kind = 0;  ///< Begins and ends at nearly the same time.
   };
   std::map<std::int64_t, Thread> threads;
   bool died = false;
@@ -128,16 +128,16 @@ class TraceEventsOfThreads {
  private:
   void follow(const boost::json::value& event) {
     const std::string kind{event.at("ph").as_string()};
-    ASSERT_TRUE(event.as_object().contains("ts"));  // even of what has no time: speedscope 1.18
+    ASSERT_TRUE(event.as_object().contains("ts"));  // speedscope 1.18 needs it on every event
     const bool crash = kind == "i" && event.at("name").as_string() == "SIGSEGV";
-    // What is known of times stands behind the calls.
+    // Metadata and times follow the calls.
     if (kind == "M" || kind == "C" || (kind == "i" && !crash)) return;
     died = died || crash;
     Thread& thread = threads[event.at("tid").as_int64()];
     const auto time = event.at("ts").to_number<double>();
     EXPECT_GE(time, thread.time);
     if (kind == "B" || kind == "E") {
-      // A viewer's sort cannot change the order of a begin and an end.
+      // A viewer's sort must not change the order of a begin and an end.
       if (kind != thread.kind && !thread.kind.empty()) {
         EXPECT_GT(time, thread.time);
         if (time < thread.time + 0.5) ++thread.switched_kind;
@@ -172,7 +172,7 @@ TEST_F(ReportExport, TraceEventsNestByNameAndEndTogether) {
       std::tie(events.threads.begin()->second, events.threads.rbegin()->second);
   EXPECT_EQ(std::floor(first.time), std::floor(second.time));
   EXPECT_GT(first.calls + second.calls, 1000U);
-  // Jumps in the place of a call end one and begin the other at once.
+  // A tail call ends one function and begins the other at once.
   EXPECT_GT(first.switched_kind + second.switched_kind, 0U);
 }
 
@@ -184,7 +184,7 @@ TEST_F(ReportExport, TraceEventsOfARecursionNestByName) {
 }
 
 TEST_F(ReportExport, TraceEventsOfAPartNestByName) {
-  // What is returned from and jumped out of was called before the part begins.
+  // Functions that the part only returns from were called before the part begins.
   record("ledger");
   for (const std::string branches : {"1", "4097", "9000"}) {
     const TraceEventsOfThreads events{
@@ -199,7 +199,7 @@ TEST_F(ReportExport, APageWalksTheTraceInNode) {
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
   const std::string text = run({"node", BT_PAGE_CHECK, "x.html"}, -1);
   EXPECT_EQ(status, 0) << text;
-  // From the smashed pointer back over the loop that smashed it.
+  // Steps from the smashed pointer back to the loop that smashed it.
   EXPECT_THAT(text, AllOf(ContainsRegex("stack [^\n]*< run_order\\(Order&\\) < work"),
                           HasSubstr("steps smash.cpp:39 smash.cpp:38 smash.cpp:47 smash.cpp:36 "
                                     "smash.cpp:33 "),
@@ -222,14 +222,14 @@ TEST_F(ReportExport, ASearchFindsWhatWasInlined) {
   run({BT_SERVER, "report", "x.core", "--html", "-o", "x.html"});
   const std::string text = run({"node", BT_PAGE_CHECK, "x.html", "inner", "outer", "outside"}, -1);
   EXPECT_EQ(status, 0) << text;
-  // Where they begin and end among the lines is a matter of compilers.
+  // Compilers choose the lines at which an inlined run begins and ends.
   const std::string inner = " inlined.c:12 to inlined.c:1[34] at ";
   const std::string outer = "found outer in work inlined.c:1[27] to inlined.c:(13|14|20) at ";
   const std::string twice = "found inner in work" + inner + "inlined.c:19\nfound inner in work" +
                             inner + "inlined.c:17\n";
   EXPECT_THAT(text, ContainsRegex("search inner: inner \\(inlined\\)\nfound inner in main" + inner +
                                   "inlined.c:31\n" + twice + twice + twice + "found 7\n"));
-  // What it calls does not end it.
+  // A call within an inlined run does not end the run.
   EXPECT_THAT(text, ContainsRegex("search outer: outer \\(inlined\\)\n" + outer + "inlined.c:25\n" +
                                   outer + "inlined.c:23\n" + outer + "inlined.c:23\nfound 3\n"));
   EXPECT_THAT(text, HasSubstr("search outside: outside\nfound call of outside\n"
@@ -251,8 +251,8 @@ TEST_F(ReportExport, ASearchWalksCallsAndInlinedRunsInABrowser) {
                           at("outer at inlined.c:17", "work") + "forth" +
                           at("outer at inlined.c:19", "work") +
                           "step \\[inlined.c:1[23] inner, inlined into work, [^\n]*\nforth" + last +
-                          "hit" + last + "none \\[No call of it\\] in \\[main\\]"));
-  // Calls and inlined runs in the order of the trace.
+                          "hit" + last + "none \\[No call found\\] in \\[main\\]"));
+  // Calls and inlined runs appear in the order of the trace.
   EXPECT_THAT(walk_search("out"),
               ContainsRegex("back \\[outer, inlined into work at inlined.c:25\\][^\n]*\n"
                             "back \\[outside, called at inlined.c:18[^\n]*\n"));

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Crash files made by `backtrail record`, in a folder of their own, and what is made of them.
+/// Records crash files in a temporary folder and runs reports on them.
 
 #include <chrono>
 #include <string>
@@ -15,9 +15,9 @@ namespace backtrail::test {
 
 class ReportFixture : public ::testing::Test {
  protected:
-  /// What a program prints; `status` is its wait status.
-  /// @param input   What it reads.
-  /// @param wanted  The exit status that it must have; -1: any.
+  /// Runs a command and returns its output.
+  /// @param input   Standard input.
+  /// @param wanted  Expected exit status; -1 = any.
   std::string run(const std::vector<std::string>& words, int wanted = 0,
                   const std::string& input = {}) {
     SpawnOptions options;
@@ -34,7 +34,7 @@ class ReportFixture : public ::testing::Test {
     }
     return program.output().text();
   }
-  /// Leaves x.core.
+  /// Records an inferior and leaves x.core.
   void record(const std::string& name, const std::vector<std::string>& arguments = {},
               const std::string& source = "cache") {
     std::vector<std::string> words{BT_SERVER, "record", "--source", source, "-o", "x.core", "--"};

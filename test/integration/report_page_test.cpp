@@ -1,4 +1,4 @@
-// The page of `backtrail report --html` in a browser: how it opens, and what keys and the mouse do.
+// The page of `backtrail report --html` in a browser: its first view, keys and mouse.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ class ReportPage : public test::ReportFixture {
   void SetUp() override {
     if (!has("chromium")) GTEST_SKIP() << "no chromium";
   }
-  /// What page_walk.html writes down, a fact a line, with `options` of the report.
+  /// Returns the output of page_walk.html, one fact a line.
   std::string walk(const std::string& name, const std::vector<std::string>& arguments = {},
                    const std::vector<std::string>& options = {"--html"}) {
     record(name, arguments);
@@ -36,7 +36,7 @@ class ReportPage : public test::ReportFixture {
   }
 };
 
-/// At the last calls before the crash.
+/// Checks that the page opens at the last calls before the crash.
 void expect_opening(const std::string& told) {
   EXPECT_THAT(told, ContainsRegex("cause: SIGSEGV: [^\n]* in number_of\\(Order const\\*\\) at "
                                   "orders.cpp:28\n"));
@@ -54,7 +54,7 @@ void expect_steps(const std::string& told) {
                                   "step \\}: orders.cpp:28 number_of[^\n]*; button true\n"
                                   "step &lt;: orders.cpp:35 sum[^\n]*; button true\n"
                                   "step &gt;: orders.cpp:27 number_of[^\n]*; button true\n"));
-  // Not into find(), and not into the C++ library's headers, which have source, too.
+  // Steps neither into find() nor into the C++ library's headers, which have source too.
   EXPECT_THAT(told, ContainsRegex("over \\{: orders.cpp:27 number_of[^\n]*\n"
                                   "over \\{: orders.cpp:35 sum[^\n]*\n"
                                   "over \\{: orders.cpp:34 sum[^\n]*\n"
@@ -66,7 +66,7 @@ void expect_steps(const std::string& told) {
 }
 
 void expect_parts(const std::string& told) {
-  EXPECT_THAT(told, HasSubstr("wrong link: The link names no place of this page: "
+  EXPECT_THAT(told, HasSubstr("wrong link: The link leads to no place in this page: "
                               "#thread=1&amp;before-end=0\nlink: true; goes back true\n"));
   EXPECT_THAT(told, HasSubstr("wheel: zooms true; stays true\nkey: zooms true; stays true\n"));
   EXPECT_THAT(told,
@@ -103,10 +103,10 @@ TEST_F(ReportPage, OfAProgramWithoutLinesOpensAtTheCrash) {
                             "opened: use, 0 branches before the end \\[1?0x[0-9a-f]+mov[^\n]*\n"
                             "crash marked: true\n"));
   EXPECT_THAT(told, ContainsRegex("view: 3 calls; end true; main on true; first row main\n"));
-  // Not to the C library's lines before main, where these are known.
-  EXPECT_THAT(
-      told, ContainsRegex("step \\[: No line with source is before this place: &lt; steps by call "
-                          "\\[1?0x[0-9a-f]+mov"));
+  // Does not step to the C library's lines before main if these are known.
+  EXPECT_THAT(told,
+              ContainsRegex("step \\[: There is no earlier line with source; &lt; steps by call "
+                            "\\[1?0x[0-9a-f]+mov"));
   EXPECT_THAT(told, ContainsRegex("step &lt;: order, 1 branch [^\n]*call[^\n]*; button true\n"
                                   "step &gt;: use, 0 branches [^\n]*; button true\n"));
   EXPECT_THAT(told, ContainsRegex("after the end: [^\n]*\\[1?0x[0-9a-f]+mov"));
@@ -117,7 +117,7 @@ TEST_F(ReportPage, OfASanitizersReportOpensAtItsCause) {
     GTEST_SKIP() << "the compiler has no such sanitizer";
   }
   const std::string told = walk("sanitized_address", {"use-after-free", "0"});
-  EXPECT_THAT(told, ContainsRegex("cause: ended after a sanitizer's report[^\n]* in main at "
+  EXPECT_THAT(told, ContainsRegex("cause: ended after a sanitizer report[^\n]* in main at "
                                   "sanitized.cpp:53\nopened: sanitized.cpp:53 main, [^\n]*"
                                   "sink = kept.number.;[^\n]*\ncrash marked: true\n"));
 }

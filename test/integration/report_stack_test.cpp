@@ -1,5 +1,5 @@
-// The stack in reports, where callers began long before the branches that a report looks at: the
-// same functions as gdb finds in the same file.
+// The stack in reports if callers began long before the branches that a report reads: the same
+// functions as in gdb on the same file.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -19,7 +19,7 @@ using ::testing::Not;
 
 using Names = std::vector<std::string>;
 
-/// What an expression's first group finds in each line, in order.
+/// Returns the expression's first group in each line, in order.
 Names found_in(const std::string& text, const std::regex& wanted) {
   Names out;
   std::istringstream lines{text};
@@ -35,8 +35,8 @@ class ReportStack : public test::ReportFixture {
   static bool exists(const std::string& program) {
     return std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/" + program);
   }
-  /// The calls of the thread that died which had not returned, innermost first; up to main, whose
-  /// callers have other names in other C libraries.
+  /// Returns the unfinished calls of the thread that died, innermost first, up to main: its callers
+  /// have other names in other C libraries.
   Names in_report() {
     std::string text = report();
     text = text.substr(0, text.find("\n  => SIG"));
@@ -48,7 +48,7 @@ class ReportStack : public test::ReportFixture {
     const std::string text =
         run({"gdb", "-nx", "-q", "-batch", std::string{BT_INFERIOR_DIR} + "/" + program, "x.core",
              "-ex", "bt"});
-    // What it prints first of all is the innermost frame alone.
+    // gdb first prints the innermost frame alone.
     Names names = found_in(text.substr(text.rfind("\n#0 ") + 1),
                            std::regex{"^#[0-9]+ +(?:0x[0-9a-f]+ in )?([^ ]+) \\("});
     return up_to_main(std::move(names));
@@ -56,7 +56,7 @@ class ReportStack : public test::ReportFixture {
   static Names up_to_main(Names names) {
     const auto main = std::find(names.begin(), names.end(), "main");
     if (main != names.end()) names.erase(main + 1, names.end());
-    // Nor is what runs a thread's own function.
+    // Drops the function that starts a thread.
     const auto starter = std::find(names.begin(), names.end(), "start_thread");
     names.erase(starter, names.end());
     return names;
@@ -75,7 +75,7 @@ TEST_P(ReportStackLikeGdb, HasTheSameFunctions) {
   const auto& [program, how] = GetParam();
   record(program, {how});
   const Names names = in_report();
-  EXPECT_THAT(report(), ContainsRegex("in the last [0-9,]+ of [0-9,]+ branches recorded"));
+  EXPECT_THAT(report(), ContainsRegex("in the last [0-9,]+ of [0-9,]+ recorded branches"));
   EXPECT_GE(names.size(), 3U);
   EXPECT_EQ(names, in_gdb(program));
 }
@@ -112,7 +112,7 @@ TEST_F(ReportStack, MarksWhatOnlyTheStackTells) {
                                             "  > +outer  stacks.c:[0-9]+  \\(from the stack\\)\n"
                                             "  > +inner  stacks.c:[0-9]+  \\(from the stack\\)\n"
                                             "  > +die  stacks.c:[0-9]+\n"),
-                              Not(HasSubstr("cannot be followed"))));
+                              Not(HasSubstr("cannot be unwound"))));
   EXPECT_THAT(report({"--json"}),
               AllOf(HasSubstr("\"stack_complete\":true"),
                     ContainsRegex("\"function\":\"outer\",\"file\":\"[^\"]*\",\"line\":[0-9]+,"
@@ -126,7 +126,7 @@ TEST_F(ReportStack, AllOfItIsThereWithoutATrace) {
       -1);
   if (!std::filesystem::exists(folder / "x.core")) GTEST_SKIP() << "gdb cannot write cores here";
   const std::string text = report();
-  EXPECT_THAT(text, AllOf(HasSubstr("the file holds no trace"),
+  EXPECT_THAT(text, AllOf(HasSubstr("the file contains no trace"),
                           ContainsRegex("  > +die  stacks.c:[0-9]+  \\(from the stack\\)\n")));
   EXPECT_EQ(in_report(), (Names{"die", "inner", "outer", "main"}));
 }
@@ -138,7 +138,7 @@ TEST_F(ReportStack, AJumpLeavesNoCaller) {
 
 TEST_F(ReportStack, FoldsDeepRecursion) {
   record("stacks_fast", {"deep"});
-  EXPECT_THAT(report(), ContainsRegex("  > +deep  stacks.c:[0-9]+  calls itself, 100,00[01] deep  "
+  EXPECT_THAT(report(), ContainsRegex("  > +deep  stacks.c:[0-9]+  recursive, 100,00[01] deep  "
                                       "\\(from the stack\\)\n  > +outer "));
   record("stacks_fast", {"circle"});
   EXPECT_THAT(report(), ContainsRegex("  > +ping .*\n  > +pong .*\n  > +\\.\\.\\. [0-9]+ more "
@@ -167,34 +167,35 @@ TEST_F(ReportStack, WhatADyingThreadsOthersAreIn) {
                                     "  > +wait_for_ever  stacks.c:[0-9]+"));
 }
 
-/// Where the stack was overwritten, the report says so and shows nothing that it got from there.
+/// Where the stack was overwritten, the report says so and shows nothing read from there.
 TEST_F(ReportStack, NothingIsTakenFromASmashedStack) {
   record("stacks_fast", {"smashed"});
-  EXPECT_THAT(report(), HasSubstr("the stack cannot be followed beyond smash: it would return to "
-                                  "0x4141414141414141, where nothing was called\n"));
+  EXPECT_THAT(report(), HasSubstr("the stack cannot be unwound beyond smash: its return address "
+                                  "0x4141414141414141 follows no call\n"));
   EXPECT_EQ(in_report(), (Names{"die", "inner", "outer", "smash"}));
   record("stacks_fast", {"smashed-zeros"});
-  EXPECT_THAT(report(), HasSubstr("the stack cannot be followed beyond smash_with_zeros: no return "
-                                  "address stands there\n"));
+  EXPECT_THAT(report(), HasSubstr("the stack cannot be unwound beyond smash_with_zeros: the return "
+                                  "address is 0 or unreadable\n"));
   record("stacks_fast", {"smashed-code"});
   EXPECT_THAT(report(),
-              ContainsRegex("beyond smash_with_code: it would return to 0x[0-9a-f]+, where noth"));
+              ContainsRegex("beyond smash_with_code: its return address 0x[0-9a-f]+ follows no"));
   EXPECT_EQ(in_report(), (Names{"die", "inner", "outer", "smash_with_code"}));
   record("stacks_fast", {"smashed-above"});
   EXPECT_THAT(in_report(), ::testing::Contains("smash"));
 }
 
-/// All of it was recorded: the calls are known, and the stack says something else.
+/// The whole run was recorded: the calls are known, and the stack contradicts them.
 TEST_F(ReportStack, TheCallsWinWhereTheStackContradicts) {
   record("stacks_fast", {"smashed", "3"});
-  EXPECT_THAT(report(), HasSubstr("the stack does not agree with the calls: smash was called from "
-                                  "main, and the stack has 0x4141414141414141 there"));
+  EXPECT_THAT(report(),
+              HasSubstr("the stack contradicts the trace: smash was called from main, but "
+                        "the stack has 0x4141414141414141 there"));
   EXPECT_EQ(in_report(), (Names{"die", "inner", "outer", "smash", "main"}));
 }
 
 TEST_F(ReportStack, SaysWhereThereIsNoUnwindInformation) {
   record("stacks_untold", {"chain"});
-  EXPECT_THAT(report(), ContainsRegex("the stack cannot be followed beyond [^\n]*: there is no "
+  EXPECT_THAT(report(), ContainsRegex("the stack cannot be unwound beyond [^\n]*: there is no "
                                       "unwind information for it\n"));
   EXPECT_EQ(in_report().size(), 1U);
 }
@@ -206,7 +207,7 @@ TEST_F(ReportStack, AStackMadeByHandEndsWhereItBegins) {
 
 TEST_F(ReportStack, Of32BitPrograms) {
   if (!exists("stacks32")) GTEST_SKIP() << "no 32-bit programs here";
-  // Stepped, few branches are all that there is time for; the report is told to look at few.
+  // Stepping has time for few branches; the report is told to read few.
   record("stacks32", {"handler", "14"}, "step");
   std::string text = report({"--branches", "100"});
   text = text.substr(0, text.find("\n  => SIG"));

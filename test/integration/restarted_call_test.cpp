@@ -1,4 +1,4 @@
-// Recording that begins while a system call waits, which a signal then interrupts.
+// Recording starts while the program waits in a system call, which a signal then interrupts.
 #include <algorithm>
 #include <csignal>
 #include <thread>
@@ -19,7 +19,7 @@ namespace {
 
 class RestartedCall : public testing::TestWithParam<SourceKind> {
  protected:
-  /// Stopped in read().
+  /// Launches the program and stops it in read().
   void SetUp() override {
     pid_ = driver_.launch("blocked");
     driver_.resume_all();
@@ -58,7 +58,7 @@ TEST_P(RestartedCall, IsWhereRecordingBegins) {
 
   thread().trace()->flush();
   EXPECT_EQ(judge.objections(), "");
-  // The signal came before the call was made again.
+  // The trace begins at the interrupted call; the handler runs before the call is restarted.
   const decoder::RecordRing& records = thread().trace()->bts()->records();
   EXPECT_EQ(records.at(records.begin()).to, behind - 2);
   const auto blocks = thread().trace()->bts()->read_all(spec.address);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The client's end of a connection, as simple as can be: bytes out, bytes in, with a deadline.
+/// A minimal client: sends and receives bytes, with a deadline.
 
 #include <chrono>
 #include <cstdint>
@@ -42,14 +42,14 @@ class RspClient {
 
   [[nodiscard]] bool connected() const { return socket_.valid(); }
   void close() { socket_.reset(); }
-  /// The other side sees a reset rather than an end.
+  /// Closes with a reset instead of an orderly end.
   void reset() {
     const linger now{1, 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
     socket_.reset();
   }
 
-  /// False when the server has closed.
+  /// Returns false if the server has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -60,7 +60,7 @@ class RspClient {
   }
   bool send_packet(std::string_view payload) { return send(server::rsp::frame_packet(payload)); }
 
-  /// Exactly `count` bytes; fewer if the server closes or nothing comes for 20 seconds.
+  /// Reads exactly `count` bytes; fewer if the server closes or sends nothing for 20 seconds.
   std::string read(std::size_t count) {
     std::string bytes;
     while (bytes.size() < count) {
@@ -74,7 +74,7 @@ class RspClient {
     }
     return bytes;
   }
-  /// What comes until the server closes.
+  /// Reads until the server closes.
   std::string read_to_end() { return read(std::size_t{1} << 30); }
 
  private:

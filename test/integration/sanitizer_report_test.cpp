@@ -1,5 +1,6 @@
-// A sanitizer's report is printed by the thread that made the error, in up to tens of millions of
-// branches: what it made before is in the file, and on the report's first screen, all the same.
+// The thread that made an error prints the sanitizer's report, in up to tens of millions of
+// branches. The branches before the error must still be in the file and on the report's first
+// screen.
 #include <filesystem>
 #include <fstream>
 
@@ -53,7 +54,7 @@ struct Case {
   std::string compiler;
   std::string flags;
   std::string how;
-  std::string function;  ///< Which makes the error, as a regular expression.
+  std::string function;  ///< Regular expression for the function that makes the error.
   std::string environment = "NOTHING=1";
 };
 std::ostream& operator<<(std::ostream& out, const Case& shown) {
@@ -63,7 +64,7 @@ std::ostream& operator<<(std::ostream& out, const Case& shown) {
 
 class SanitizerReport : public ReportFixture, public ::testing::WithParamInterface<Case> {
  protected:
-  /// False: the compiler or its library is not there, or the program does not run here.
+  /// Returns false if the compiler or its library is missing, or the program does not run here.
   bool build(const std::string& compiler, const std::string& flags) {
     std::ofstream{folder / "p.cpp"} << kProgram;
     run({"sh", "-c", compiler + " -g -O1 -pthread " + flags + " p.cpp -o p >compiler.log 2>&1"},
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SanitizerReportThatPasses : public SanitizerReport {};
 
-/// The program goes on, and is recorded as before; the cause is kept however long that takes.
+/// The program continues and stays recorded; the cause is kept however long it runs.
 TEST_P(SanitizerReportThatPasses, IsKeptWhateverComesAfterwards) {
   const Case& shown = GetParam();
   if (!build(shown.compiler, shown.flags))
@@ -123,7 +124,7 @@ TEST_P(SanitizerReportThatPasses, IsKeptWhateverComesAfterwards) {
   keep(shown, {"--on", "exit,sanitizer", "--ring", "1M"}, "3000000");
   const std::string text = report();
   EXPECT_THAT(first_screen(text), ContainsRegex(place(shown)));
-  EXPECT_THAT(text, ContainsRegex("at least [0-9,]+ older ones were not kept"));
+  EXPECT_THAT(text, ContainsRegex("at least [0-9,]+ older branches were not kept"));
   EXPECT_THAT(report({"--folded", "--branches", "100000000"}),
               AllOf(HasSubstr(";main"), HasSubstr("grow")));
 }

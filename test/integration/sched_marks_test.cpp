@@ -1,4 +1,4 @@
-// Context-switch records of the real kernel: no hardware is needed, but a permission.
+// Context-switch records of the real kernel. They need no hardware, only a permission.
 
 #include "ptrace/perf/sched_marks.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 using decoder::MarkKind;
 
-/// A child that waits for a byte and sends one back, until there is no more.
+/// A child that waits for a byte and sends one back, until its pipe closes.
 class Echo {
  public:
   Echo() {
@@ -72,7 +72,7 @@ TEST(SchedMarksHere, TellWhenAThreadGotAndLeftACpu) {
     last = mark.time_ns;
     arrivals += mark.kind == MarkKind::kArrives ? 1 : 0;
   }
-  // Arrivals and departures take turns.
+  // Arrivals and departures alternate.
   for (std::size_t i = 1; i < marks.size(); ++i)
     EXPECT_NE(marks[i].kind == MarkKind::kArrives, marks[i - 1].kind == MarkKind::kArrives);
   EXPECT_GT(arrivals, 0U);

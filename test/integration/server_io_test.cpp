@@ -1,4 +1,4 @@
-// The server loop over real sockets, with a target and a session that only play.
+// The server loop over real sockets, with a fake target and a fake session.
 
 #include <atomic>
 #include <csignal>
@@ -27,7 +27,7 @@ namespace {
 using test::RspClient;
 using testing::HasSubstr;
 
-/// A target whose pump() can be made to work until there is input, as software execution does.
+/// A target whose pump() can be set to work until there is input, like software execution.
 class PumpTarget final : public test::FakeTarget {
  public:
   void pump(int input_fd) override {
@@ -44,13 +44,13 @@ class PumpTarget final : public test::FakeTarget {
 
   std::atomic<int> pumps = 0;
   std::atomic<bool> works_until_input = false;
-  std::function<void()> on_event;  ///< In the loop's thread.
+  std::function<void()> on_event;  ///< Called in the loop's thread.
 
  private:
   tracee::UniqueFd event_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
 };
 
-/// Answers a few packets of its own.
+/// Answers a few packets.
 class PlayConversation final : public Conversation {
  public:
   PlayConversation(PumpTarget& target, PacketSink& sink) : target_{target}, sink_{sink} {}
@@ -65,7 +65,7 @@ class PlayConversation final : public Conversation {
       sink_.send_packet("one");
       sink_.send_packet("two");
     } else if (payload.substr(0, 4) == "big:") {
-      // Neither runs nor anything to escape, so that the size is the size on the wire.
+      // The text has neither runs nor bytes to escape, so its size is the size on the wire.
       std::string text;
       const int size = std::stoi(std::string{payload.substr(4)});
       while (text.size() < static_cast<std::size_t>(size)) text += "abcdefghij";
@@ -94,7 +94,7 @@ class PlayConversation final : public Conversation {
   SessionFate fate_ = SessionFate::kServe;
 };
 
-/// Runs a loop in a thread of its own.
+/// Runs a loop in a separate thread.
 class ServerIo : public testing::Test {
  protected:
   ServerIo() { target.add_process(100); }
@@ -113,7 +113,7 @@ class ServerIo : public testing::Test {
     loop_ = std::move(*opened);
     std::packaged_task<int()> task{[this] { return loop_->run(); }};
     result_ = task.get_future();
-    // The loop's own signals must not reach the test's thread.
+    // The loop's signals must not reach the test's thread.
     sigset_t set;
     ::sigemptyset(&set);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
@@ -121,7 +121,7 @@ class ServerIo : public testing::Test {
     thread_ = std::thread{std::move(task)};
   }
   void stop(int signal) { ::pthread_kill(thread_.native_handle(), signal); }
-  /// The exit status; -1 when the loop does not end.
+  /// Returns the exit status; -1 if the loop does not end.
   int status() {
     if (result_.wait_for(std::chrono::seconds{20}) != std::future_status::ready) return -1;
     ended_ = true;
@@ -174,9 +174,9 @@ TEST_F(ServerIo, AFirstPacketThatWasSentAgainHasOneAnswer) {
   client.send("+" + hello + hello + hello);
   const std::string answer = "+" + reply("got hello");
   EXPECT_EQ(client.read(answer.size()), answer);
-  client.send("+" + hello);  // now it is another question
+  client.send("+" + hello);  // now it is a new request
   EXPECT_EQ(client.read(answer.size()), answer);
-  // Later packets are what they are.
+  // Later packets are answered even if repeated.
   client.send("+" + rsp::frame_packet("QStartNoAckMode"));
   EXPECT_EQ(client.read(7), "+$OK#9a");
   client.send("+" + hello + hello);
@@ -273,7 +273,7 @@ TEST_F(ServerIo, LargeAnswersArriveWhileTheTargetWorks) {
 TEST_F(ServerIo, AClientThatDoesNotReadIsNotReadFrom) {
   serve(":0");
   RspClient client = connect_without_acks();
-  // More answers than the server is willing to hold; it takes the questions one by one.
+  // The answers exceed the server's limit; it takes the requests one by one.
   std::string questions;
   for (int i = 0; i < 80; ++i) questions += reply("big:1000000");
   client.send(questions);
@@ -423,10 +423,10 @@ TEST_F(ServerIo, UnknownHostsAndAddressesAreExplained) {
 
 TEST_F(ServerIo, DevicesThatAreNoneAreExplained) {
   EXPECT_THAT(open_failure(target, state, "/nonexistent/tty"), HasSubstr("No such file"));
-  EXPECT_THAT(open_failure(target, state, "/etc/passwd"), HasSubstr("no character device"));
+  EXPECT_THAT(open_failure(target, state, "/etc/passwd"), HasSubstr("not a character device"));
 }
 
-/// A path of its own below the temporary directory.
+/// A socket path in a new temporary directory.
 class UnixPath {
  public:
   UnixPath() {
@@ -460,13 +460,13 @@ TEST_F(ServerIo, UnixSocketsArePrivateAndRemoved) {
 TEST_F(ServerIo, OnlyAStaleSocketIsReplaced) {
   const UnixPath place;
   { std::ofstream{place.path()} << "precious"; }
-  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("is no socket"));
+  EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("is not a socket"));
   std::filesystem::remove(place.path());
 
   auto first = ServerLoop::open(parse_comm("unix:" + place.path()).value(), target, state, {}, {});
   ASSERT_TRUE(first);
   EXPECT_THAT(open_failure(target, state, "unix:" + place.path()), HasSubstr("listens there"));
-  // A server that was killed leaves its socket.
+  // A killed server leaves its socket file.
   std::filesystem::rename(place.path(), place.path() + ".kept");
   first->reset();
   std::filesystem::rename(place.path() + ".kept", place.path());

@@ -1,4 +1,4 @@
-// The program itself: its lines on stderr, its exit status, and what it leaves running.
+// The program itself: its lines on stderr, its exit status, and the processes it leaves.
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ using testing::StartsWith;
 
 constexpr std::chrono::seconds kPatience{30};
 
-/// The server as a child process, under gdbserver's name if not under its own.
+/// The server as a child process, under gdbserver's name by default.
 class Server {
  public:
   explicit Server(const std::vector<std::string>& arguments,
@@ -42,7 +42,7 @@ class Server {
                   .environment = test_environment(),
                   .working_directory = {}}} {}
 
-  /// Waits for the text, and returns what follows it on its line.
+  /// Waits for the text; returns the rest of its line.
   std::string line_after(std::string_view text) {
     const auto at = process_.output().find(text, 0, deadline_in(kPatience));
     if (!at) return "(none) " + process_.output().text();
@@ -55,13 +55,13 @@ class Server {
     return static_cast<std::uint16_t>(std::atoi(line_after("Listening on port ").c_str()));
   }
   pid_t program() { return std::atoi(line_after("pid = ").c_str()); }
-  /// The exit status; 1000 + a signal; -1 when it does not end.
+  /// Returns the exit status; 1000 + a signal; -1 if the server does not end.
   int status() {
     const auto raw = process_.wait(deadline_in(kPatience));
     if (!raw) return -1;
     return WIFEXITED(*raw) ? WEXITSTATUS(*raw) : 1000 + WTERMSIG(*raw);
   }
-  /// All that was printed, once it has ended.
+  /// Waits for the end; returns all output.
   std::string output() {
     status();
     return process_.output().text();
@@ -86,7 +86,7 @@ bool alive(pid_t pid) {
   return ::kill(pid, 0) == 0;
 }
 
-/// The process that traces `pid`; 0 = none.
+/// Returns the process that traces `pid`; 0 = none.
 pid_t tracer_of(pid_t pid) {
   std::ifstream status{"/proc/" + std::to_string(pid) + "/status"};
   for (std::string line; std::getline(status, line);) {
@@ -216,7 +216,7 @@ TEST(ServerProgram, ProgramsInheritNoneOfItsDescriptors) {
   }
 }
 
-/// What `backtrail tail` prints and how it ends, beside a server.
+/// Output and exit of `backtrail tail` beside a server.
 class TailedServer : public testing::Test {
  protected:
   static Subprocess tail(const std::string& path, const std::vector<std::string>& more = {}) {
@@ -239,7 +239,7 @@ TEST_F(TailedServer, HearsOfProgramsThatRunAndOfTheirEnds) {
     Server server{{"--tail", path_, "--source", source, ":0", spin()}, serve()};
     RspClient client = connect(server);
     const std::string pid = std::to_string(server.program());
-    // Recording begins and the program goes on; nobody asks for anything any more.
+    // Recording starts and the program continues; the client asks for nothing more.
     for (const std::string packet : {"Qbtrace:bts", "vCont;c"}) client.send_packet(packet);
     Subprocess late = tail(path_, {"--thread", pid});
     Subprocess whole = tail(path_);
@@ -262,7 +262,7 @@ TEST_F(TailedServer, HearsOfThreadsThatEndBeforeAnyStop) {
   RspClient client = connect(server);
   client.send_packet("Qbtrace:bts");
   Subprocess all = tail(path_);
-  // It listens as soon as it hears of a step.
+  // tail has connected once it prints a step.
   const auto deadline = deadline_in(kPatience);
   while (!all.output().find(" branch ", 0, deadline_in(std::chrono::milliseconds{20}))) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
@@ -322,7 +322,7 @@ TEST_F(TailedServer, LetsPeopleInWhileNothingHappens) {
   address.sun_family = AF_UNIX;
   path_.copy(address.sun_path, sizeof address.sun_path - 1);
   const tracee::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM, 0)};
-  // NOLINTNEXTLINE: the form in which sockets have their addresses.
+  // NOLINTNEXTLINE: the socket API takes addresses in this form.
   ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
             0);
   pollfd waited{socket.get(), POLLIN, 0};
@@ -336,7 +336,7 @@ TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
   Subprocess all = tail(path_);
   EXPECT_TRUE(all.output().find(" branch ", 0, deadline_in(kPatience)));
   ::kill(server.process().pid(), SIGKILL);
-  // It closes the connection before the socket that it listens at.
+  // The server closes the connection before its listening socket.
   EXPECT_TRUE(server.process().wait(deadline_in(kPatience)));
   EXPECT_EQ(status_of(all), 1);
   EXPECT_THAT(all.output().text(), HasSubstr("how much is missing is not known"));

@@ -1,4 +1,4 @@
-// Pieces in a file without a name.
+// Pieces of data in an unnamed file.
 #include "server/record/spool_file.hpp"
 
 #include <csignal>

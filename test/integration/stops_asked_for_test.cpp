@@ -1,4 +1,4 @@
-// Threads that are asked to stop while something else happens to them.
+// Requests to stop threads while other events happen to them.
 #include <chrono>
 
 #include <sys/eventfd.h>
@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 TEST(StopsAskedFor, LetTheNewbornGoOn) {
   EngineDriver driver{SourceKind::kCache};
-  // Readable: pump() comes back after each batch.
+  // Readable, so that pump() returns after each batch.
   const UniqueFd input{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
   driver.engine.set_non_stop(true);
   const pid_t pid = driver.launch("churn", {"30"});
@@ -29,7 +29,8 @@ TEST(StopsAskedFor, LetTheNewbornGoOn) {
       break;
     }
     if (turn % 8 != 0) continue;
-    // Each holds threads for a moment, which some are just born of. Fails once the process ends.
+    // Each call holds threads for a moment, some of them just created. Fails once the process has
+    // ended.
     if (driver.engine.enable_trace({pid, pid}, {TraceFormat::kBts, 1U << 16U})) {
       (void)driver.engine.disable_trace({pid, pid});
     }

@@ -11,7 +11,7 @@
 
 namespace backtrail::tracee {
 
-/// By nm(1); 0 and a test failure when there is no such symbol.
+/// Reads the symbol with nm(1). Returns 0 and fails the test if there is none.
 [[nodiscard]] inline TraceeAddr symbol_of(const std::string& program, const std::string& symbol) {
   const std::string command = "nm '" + std::string{BT_INFERIOR_DIR} + "/" + program + "'";
   FILE* pipe = ::popen(command.c_str(), "r");

@@ -48,10 +48,10 @@ TEST(LinkMapsOfAProcess, AreAbsentFromAStaticProgram) {
   EXPECT_TRUE(read_link_maps(reader_of(*memory), auxv.value(), 8).error().is(TraceErrc::kNotFound));
 }
 
-// A program stopped in its second thread, with the symbols a debugger would look up.
+// A program stopped in its second thread, and its symbols as a debugger would look them up.
 class ThreadDbTest : public testing::Test {
  protected:
-  // Finds each wanted symbol in the libraries' files, as gdb does.
+  // Finds each wanted symbol in the libraries' files, like gdb.
   std::map<std::string, TraceeAddr> symbols(const TracedProgram& program) {
     std::map<std::string, TraceeAddr> out;
     const LinkMapList list = link_maps_of(program, *memory_);
@@ -77,7 +77,7 @@ class ThreadDbTest : public testing::Test {
     ASSERT_TRUE(opened) << opened.error().message();
     db_ = std::move(*opened);
   }
-  // The library and the offset of `per_thread`: what gdb finds in the program's symbols.
+  // Uses the library and the offset of `per_thread`, which gdb finds in the program's symbols.
   void expect_thread_local(TracedProgram& program, const std::string& name) {
     const TraceeAddr link_map = *link_maps_of(program, *memory_).main;
     const auto own = read_elf_symbols(inferior_path(name));

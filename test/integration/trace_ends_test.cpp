@@ -1,4 +1,4 @@
-// The end of a recorded thread: what nobody will read is not decoded, who still listens gets all.
+// The end of a recorded thread: records without a reader are not decoded; listeners get all.
 
 #include <functional>
 #include <string>
@@ -13,10 +13,10 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::uint64_t kHistoryBytes = 64ULL << 10;
-/// Decoding a full log for a history of that size in vain takes some hundred thousand.
+/// Needlessly decoding a full log for a history of that size takes some hundred thousand reads.
 constexpr std::uint64_t kFewReads = 30'000;
 
-/// A program of several threads, all recorded, that has logged millions of branches.
+/// A program with several recorded threads that has logged millions of branches.
 class Ended : public testing::TestWithParam<TraceFormat> {
  protected:
   void SetUp() override {
@@ -33,7 +33,7 @@ class Ended : public testing::TestWithParam<TraceFormat> {
       ASSERT_TRUE(event);
       if (event->kind == StopKind::kThreadCreated) enable(event->thread);
       if (event->kind != StopKind::kSoftwareBreakpoint) continue;
-      // With this one the thread is stepped past every other breakpoint.
+      // If the breakpoint stayed, threads would be stepped past it again and again.
       const auto pc = driver_.engine.find(event->thread)->pc();
       ASSERT_TRUE(pc);
       if (*pc == done) break;
@@ -48,7 +48,7 @@ class Ended : public testing::TestWithParam<TraceFormat> {
   void expect_few_reads() const {
     EXPECT_LT(test::own_reads().value_or(0) - reads_before_, kFewReads);
   }
-  /// To the end of the process.
+  /// Runs to the end of the process.
   void run_out() {
     std::optional<StopEvent> event;
     do {
@@ -100,8 +100,8 @@ std::string name_of(const testing::TestParamInfo<TraceFormat>& tested) {
 INSTANTIATE_TEST_SUITE_P(Formats, Ended, testing::Values(TraceFormat::kPt, TraceFormat::kBts),
                          name_of);
 
-/// What a listener hears of the program's last branches. @param stops_before_end  It also stops
-/// when it is about to be gone, and everything is handed on then.
+/// Returns the records of the program's last branches that a listener gets. @param stops_before_end
+/// Stop the thread just before its end and hand on its records there.
 std::vector<decoder::Record> last_records(bool stops_before_end) {
   Collector collector;
   EngineDriver driver{SourceKind::kCache};
@@ -133,7 +133,8 @@ TEST(EndedThread, ListenersThatStayGetEverything) {
   EXPECT_EQ(last_records(false), whole);
 }
 
-/// A client that has listened through an exec, as long as the program makes some.
+/// The program executes itself three times. No consumer reads its records, so no exec may decode
+/// the log.
 TEST(EndedThread, AnExecIsNoReasonToDecodeEither) {
   const auto before = test::own_reads();
   if (!before) GTEST_SKIP() << "the kernel does not count reads (/proc/self/io)";

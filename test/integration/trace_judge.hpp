@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Holds a trace against the program's code: each record has to begin where control can get to from
-/// where the one before it ended, and a direct branch has to lead where it says.
+/// Checks a trace against the program's code: each record must begin where control can get to from
+/// the end of the previous one, and a direct branch must lead to its target.
 
 #include <array>
 #include <set>
@@ -17,7 +17,7 @@
 
 namespace backtrail::tracee {
 
-/// For code that does not change. Each pair of addresses is looked at once.
+/// For code that does not change. Checks each pair of addresses once.
 class TraceJudge {
  public:
   void look_at(Process& process, const decoder::Record& before, const decoder::Record& record) {
@@ -35,7 +35,7 @@ class TraceJudge {
       object("no branch leads from {:x} to {:x}", record.from, record.to);
     }
   }
-  /// Empty: nothing was wrong.
+  /// Returns the errors found; empty if there are none.
   [[nodiscard]] const std::string& objections() const { return objections_; }
   [[nodiscard]] std::size_t records() const { return records_; }
 
@@ -74,7 +74,7 @@ class TraceJudge {
   std::size_t records_ = 0;
 };
 
-/// One thread's records, shown to the judge.
+/// Passes one thread's records to the judge.
 class JudgedTrace : public decoder::TraceConsumer {
  public:
   JudgedTrace(Process& process, TraceJudge& judge) : process_{process}, judge_{judge} {}

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A launched program for tests: killed and reaped at the end of the test.
+/// A launched program for tests, killed and reaped at the end of the test.
 
 #include <string>
 
@@ -44,8 +44,8 @@ class TracedProgram {
   [[nodiscard]] pid_t pid() const { return process_.pid; }
   [[nodiscard]] const LaunchedProcess& process() const { return process_; }
 
-  /// Runs every thread until one stops with SIGTRAP; returns its tid, 0 when the program ended.
-  /// System calls and thread events are passed over.
+  /// Runs every thread until one stops with SIGTRAP. Returns its tid, or 0 if the program ended.
+  /// Skips system calls and thread events.
   pid_t run_to_trap() {
     EXPECT_TRUE(request::cont(pid()));
     while (true) {
@@ -63,7 +63,7 @@ class TracedProgram {
         (void)request::cont(tid, status.kind == WaitKind::kStopped ? status.signal : 0);
     }
   }
-  /// How it ended, after run_to_trap returned 0.
+  /// Returns how the program ended, after run_to_trap() returned 0.
   [[nodiscard]] const WaitStatus& end() const { return end_; }
 
  private:

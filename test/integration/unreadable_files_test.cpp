@@ -1,4 +1,4 @@
-// What every command says of a file that it was given and cannot read or write.
+// Every command's error for a file that it cannot read or write.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -22,14 +22,14 @@ class UnreadableFile : public test::ReportFixture {
   void make(const std::string& name, const std::string& content) {
     std::ofstream{folder / name, std::ios::binary} << content;
   }
-  /// The command, between what stands before it and the file.
+  /// Runs the command with the words of `prefix` before it, and checks its error.
   void expect_problem(const Words& prefix, const Words& command, const std::string& text) {
     Words words = prefix;
     words.emplace_back(BT_SERVER);
     words.insert(words.end(), command.begin(), command.end());
     EXPECT_EQ(run(words, 1), "backtrail: " + text + "\n");
   }
-  /// That of every command that reads a file.
+  /// Checks the error of every command that reads a file.
   void expect_unreadable(const std::string& file, const std::string& why,
                          const Words& prefix = {}) {
     for (const Words& command : std::vector<Words>{{"decode"},
@@ -66,7 +66,7 @@ TEST_F(UnreadableFile, MayBeEmpty) {
 TEST_F(UnreadableFile, MayBeAPipe) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const std::string command : {"info", "report", "replay", "pack"}) {
-    expect_problem({}, {command, "pipe"}, "cannot read 'pipe': that is no plain file");
+    expect_problem({}, {command, "pipe"}, "cannot read 'pipe': it is not a plain file");
   }
 }
 
@@ -75,7 +75,7 @@ TEST_F(UnreadableFile, MayBeSomebodyElses) {
   ASSERT_EQ(::chmod((folder / "locked").c_str(), 0), 0);
   Words as_nobody;
   if (::geteuid() == 0) {
-    // Root reads everything.
+    // Root reads every file.
     as_nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
     if (!has("setpriv")) GTEST_SKIP() << "root, and no setpriv";
     ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
@@ -121,7 +121,7 @@ TEST_F(UnreadableFile, MayBeAnOutput) {
   expect_problem({}, {"pack", "-o", "no/x", "x.core"}, missing);
   expect_problem({}, {"report", "-o", folder.path(), "x.core"},
                  "cannot write '" + folder.path() + "': Is a directory");
-  // The program runs all the same.
+  // The program still runs.
   const std::string why = "cannot make the folder 'file': a file has that name";
   const std::string warning = "backtrail: warning: no crash file can be kept: " + why;
   EXPECT_THAT(run({BT_SERVER, "record", "--on", "always", "-o", "file/x", "--", "/bin/true"}),

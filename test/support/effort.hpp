@@ -1,9 +1,9 @@
-/// How much a test does in this kind of build.
+/// The amount of work that a test does in this kind of build.
 #pragma once
 
 namespace backtrail::test {
 
-/// Whether AddressSanitizer watches: then a test takes some eight times as long.
+/// True with AddressSanitizer, under which tests take about eight times as long.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -16,8 +16,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// How many of `all` random cases this build tries. What differs between cases is tried by the
-/// builds that are quick; sanitizers look for faults that the code has in most of them.
+/// Returns how many of `all` random cases this build tries. Quick builds try all; sanitizers need
+/// fewer, because the faults that they find occur in most cases.
 constexpr unsigned cases(unsigned all) {
   return kSanitized ? all / 6 : all;
 }

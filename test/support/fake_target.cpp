@@ -16,7 +16,7 @@ using tracee::StopKind;
 constexpr std::uint64_t kMemory = 0x1000;
 constexpr std::size_t kMemoryBytes = 4096;
 
-/// A CPU with x87 and SSE only: the descriptions of tests do not depend on the machine.
+/// The layout of a CPU with x87 and SSE only, so that descriptions do not depend on the machine.
 arch::x86::XsaveLayout plain_layout() {
   arch::x86::XsaveLayout layout;
   layout.xcr0 = 3;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A target without processes: memory, registers and events are what the test says.
+/// A target without processes: the test sets memory, registers and events.
 
 #include <cstdint>
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace backtrail::test {
 
-/// Which optional abilities a FakeTarget has.
+/// The optional abilities of a FakeTarget.
 struct FakeAbilities {
   bool process_control = true;
   bool run_control = true;
@@ -43,8 +43,8 @@ struct FakeProcess {
   std::optional<server::LinkMapList> link_maps;
 };
 
-/// Every interface at once. What a session does is recorded; what it asks is answered from the
-/// public members. All-stop: a posted event stops everything, as the Target interface says.
+/// Implements every interface. Records what a session does, and answers its requests from the
+/// public members. All-stop: a posted event stops everything, as the Target interface requires.
 class FakeTarget : public server::Target,
                    public server::ProcessControl,
                    public server::RunControl,
@@ -56,21 +56,21 @@ class FakeTarget : public server::Target,
 
   explicit FakeTarget(FakeAbilities abilities = {});
 
-  /// A stopped process with one thread, at 0x1000 of 4 KiB of memory, each byte its offset's low 8
-  /// bits.
+  /// Adds a stopped process with one thread at 0x1000. 4 KiB of memory begin there; each byte is
+  /// its offset's low 8 bits.
   ThreadId add_process(pid_t pid);
   ThreadId add_thread(pid_t pid, pid_t tid);
   FakeThread& thread(ThreadId id) { return all.at(id.pid).threads.at(id.tid); }
 
-  /// Queues an event as the kernel would bring it.
+  /// Queues an event as if from the kernel.
   void post(tracee::StopEvent event);
 
   std::map<pid_t, FakeProcess> all;
   std::deque<tracee::StopEvent> events;
   bool non_stop = false;
-  bool recorded = false;  ///< Nothing of it can be changed.
+  bool recorded = false;  ///< A recording, of which nothing can be changed.
 
-  // What the session did.
+  // Actions of the session.
   std::vector<std::vector<server::ThreadResume>> resumes;
   int interrupts = 0;
   int stop_alls = 0;
@@ -90,20 +90,22 @@ class FakeTarget : public server::Target,
   std::vector<pid_t> killed;
   std::vector<std::map<std::string, TraceeAddr>> resolved;
 
-  // What the session is told.
+  // Results for the session.
   std::optional<Error> launch_error;
   std::optional<Error> attach_error;
   std::optional<Error> insert_error;
   std::optional<Error> enable_error;
   std::map<server::TraceRead, Result<server::TraceDocument>> traces;
   int trace_reads = 0;
-  std::vector<std::vector<std::string>> wanted;  ///< Answers of wanted_symbols, one a call.
+  /// Answers of wanted_symbols(), one for each call.
+  std::vector<std::vector<std::string>> wanted;
   std::optional<TraceeAddr> tls;
   std::string thread_db_search_path;
 
-  // The past of threads.
-  std::map<ThreadId, std::vector<bool>> known;  ///< Of threads in the past, by register number.
-  std::vector<std::uint8_t> past_memory;        ///< What they see at any address.
+  // Threads in the past.
+  /// Known registers of threads in the past, by number.
+  std::map<ThreadId, std::vector<bool>> known;
+  std::vector<std::uint8_t> past_memory;  ///< Memory that these threads see at any address.
   struct Back {
     ThreadId thread;
     tracee::ResumeKind how;

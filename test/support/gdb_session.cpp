@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kGdbserver = "gdbserver";
 
-/// Nothing that asks, pages, colours, or depends on the user.
+/// Settings without questions, paging, colours and user files.
 constexpr std::string_view kGdbSettings[] = {
     "set confirm off",
     "set pagination off",
@@ -68,7 +68,7 @@ fs::path make_folder() {
   return name;
 }
 
-/// The number behind `text` in `from`.
+/// Returns the digits after the last `text` in `from`; empty if there are none.
 std::string number_after(std::string_view from, std::string_view text) {
   const std::size_t at = from.rfind(text);
   if (at == std::string_view::npos) return {};
@@ -118,7 +118,7 @@ struct GdbSession::Impl {
     });
   }
 
-  /// Starts a server that listens, and returns where.
+  /// Starts a listening server and returns its address.
   std::string start_server() {
     std::vector<std::string> command = server_command(options.peer);
     command.insert(command.end(), options.server_options.begin(), options.server_options.end());
@@ -199,19 +199,19 @@ struct GdbSession::Impl {
   GdbOptions options;
   fs::path folder;
   Deadline deadline;
-  TextStream fifo;  ///< Output of a server behind a pipe, and of its program.
+  TextStream fifo;  ///< Output of a server connected by a pipe, and of its program.
   std::unique_ptr<Subprocess> gdb;
   std::unique_ptr<Subprocess> server;
   std::string transcript;
   std::string marker;
-  std::size_t command_begin = 0;  ///< Where the last command's reply begins.
-  std::size_t reply_begin = 0;    ///< Where the next one's will begin.
+  std::size_t command_begin = 0;  ///< Where the reply to the last command begins.
+  std::size_t reply_begin = 0;    ///< Where the next reply will begin.
   int commands_sent = 0;
   bool dead = false;
 };
 
 GdbSession::GdbSession(GdbOptions options) : impl_{std::make_unique<Impl>(std::move(options))} {
-  run("echo");  // What gdb says at its start is no reply.
+  run("echo");  // gdb's start-up output is no reply.
   const std::string& symbols = impl_->options.symbols.empty() && !impl_->options.program.empty()
                                    ? impl_->options.program.front()
                                    : impl_->options.symbols;

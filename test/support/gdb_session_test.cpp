@@ -1,4 +1,4 @@
-// The harness itself, against a server that is known to work.
+// Tests the harness itself against a server that is known to work.
 #include "test/support/gdb_session.hpp"
 
 #include <signal.h>

@@ -22,7 +22,7 @@ int read_code(std::uint8_t* buffer, std::size_t size, const pt_asid*, std::uint6
   return count == 0 ? -pte_nomap : static_cast<int>(count);
 }
 
-/// libipt's configuration wants writable bytes; it never writes to them when decoding.
+/// libipt's configuration asks for writable bytes, though decoding never writes to them.
 pt_config config_for(std::vector<std::uint8_t>& bytes) {
   pt_config config;
   pt_config_init(&config);
@@ -53,7 +53,7 @@ class Run {
     }
   }
 
-  /// The class of the instruction at the first PSB.
+  /// Returns the class of the instruction at the first PSB.
   std::string first_insn_class() {
     static constexpr std::array kNames{"error",    "other",     "call",     "return",
                                        "jump",     "cond_jump", "far_call", "far_return",
@@ -64,14 +64,14 @@ class Run {
       status = pt_insn_event(decoder_.get(), &event, sizeof(event));
     }
     pt_insn insn{};
-    // Fails for want of packets after a branch, with the instruction filled in.
+    // Fails because no packets follow a branch, but fills in the instruction.
     (void)pt_insn_next(decoder_.get(), &insn, sizeof(insn));
     const auto index = static_cast<std::size_t>(insn.iclass);
     return index < kNames.size() ? kNames.at(index) : "unknown";
   }
 
  private:
-  /// Handles the events at hand, then one instruction. A negative status ends the stretch.
+  /// Handles pending events and then one instruction. A negative status ends the stretch.
   int step(int status) {
     while ((status & pts_event_pending) != 0) {
       pt_event event{};
@@ -83,7 +83,7 @@ class Run {
     status = pt_insn_next(decoder_.get(), &insn, sizeof(insn));
     last_address_ = insn.ip;
     if (status >= 0) add(IptItem::Kind::kInsn, insn.ip, 0);
-    // A trace that ends well ends with tracing off, where there is no instruction to read.
+    // A complete trace ends with tracing off, where there is no instruction to read.
     if (status == -pte_eos && insn.size != 0) add(IptItem::Kind::kError, insn.ip, pte_eos);
     return status;
   }
@@ -106,7 +106,7 @@ class Run {
   std::uint64_t last_address_ = 0;
 };
 
-/// Code that consists of one instruction at address 0x1000.
+/// Code of a single instruction at address 0x1000.
 class OneInsn : public decoder::CodeReader {
  public:
   static constexpr TraceeAddr kAt{0x1000};

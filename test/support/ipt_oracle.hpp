@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Reads Intel PT with libipt, as gdb does: the judge of our encoder.
+/// Reads Intel PT with libipt, as gdb does, to check Backtrail's encoder.
 
 #include <cstdint>
 #include <iosfwd>
@@ -13,13 +13,13 @@
 
 namespace backtrail::test {
 
-/// What a PT stream says, item by item.
+/// An item of a decoded PT stream.
 struct IptItem {
   enum class Kind : std::uint8_t {
     kInsn,   ///< The instruction at `address` was executed.
-    kGap,    ///< Tracing stopped, and went on at `address`, another place.
-    kLost,   ///< Packets were lost; tracing went on at `address`.
-    kError,  ///< libipt could not go on at `address`; `error` is its code.
+    kGap,    ///< Tracing stopped and resumed at another place, `address`.
+    kLost,   ///< Packets were lost; tracing resumed at `address`.
+    kError,  ///< libipt failed at `address` with code `error`.
   };
   Kind kind = Kind::kInsn;
   std::uint64_t address = 0;
@@ -28,25 +28,25 @@ struct IptItem {
 };
 std::ostream& operator<<(std::ostream& out, const IptItem& item);
 
-/// Decodes a whole stream from its first PSB on. After an error decoding goes on at the next PSB.
-/// A stream that does not say where the trace ends is an error at its last instruction.
+/// Decodes a whole stream from its first PSB on. After an error, decoding resumes at the next PSB.
+/// If the stream does not state where the trace ends, the last item is an error.
 [[nodiscard]] std::vector<IptItem> decode_ipt(std::span<const std::uint8_t> packets,
                                               decoder::CodeReader& code);
 
-/// The addresses of the executed instructions among `items`.
+/// Returns the addresses of the executed instructions among `items`.
 [[nodiscard]] std::vector<std::uint64_t> executed(std::span<const IptItem> items);
 
-/// The names of the packets, a space between ("psb psbend mode pge tnt(101) tip pgd"), for
-/// failure messages and tests of form. PADs are left out.
+/// Returns the names of the packets, separated by spaces ("psb psbend mode pge tnt(101) tip pgd"),
+/// without PADs.
 [[nodiscard]] std::string packet_names(std::span<const std::uint8_t> packets);
 
-/// How many packets of each kind, by libipt's packet decoder from the first PSB on; after an error
-/// it goes on at the next PSB. Names as decoder::to_string(PtKind) has them.
+/// Counts packets by kind with libipt's packet decoder, from the first PSB on; after an error, from
+/// the next PSB. Names are those of decoder::to_string(PtKind).
 [[nodiscard]] std::map<std::string, std::uint64_t> packet_counts(
     std::span<const std::uint8_t> packets);
 
-/// libipt's view of one instruction's class, for comparing with arch::decode_insn: what its name
-/// is in intel-pt.h, without the prefix ("cond_jump"), or "error".
+/// Returns libipt's class of one instruction, for comparison with arch::decode_insn(): its name in
+/// intel-pt.h without the prefix ("cond_jump"), or "error".
 [[nodiscard]] std::string ipt_insn_class(arch::Isa isa, std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::test

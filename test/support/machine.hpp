@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What some tests need of the machine: hypervisors need not offer all that a CPU can.
+/// Abilities of the machine that some tests need; hypervisors may lack some of the CPU's.
 
 #include <cerrno>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace backtrail::test {
 
-/// Whether the kernel runs programs of that kind, by one that needs no arguments and ends by
-/// itself.
+/// Returns true if the kernel can run the program at `path`, which must need no arguments and end
+/// by itself.
 inline bool can_run(const std::string& path) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
@@ -31,7 +31,7 @@ inline bool can_run(const std::string& path) {
   return true;
 }
 
-/// Whether this program of test/inferiors can run here: all can but 32-bit ones.
+/// Returns true if this program of test/inferiors can run here; only 32-bit ones may fail to.
 inline bool can_run_inferior(const std::string& path) {
   return !path.ends_with("_i386") || can_run(path);
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// How many times this process has read a file: what work costs, whatever else the machine does.
+/// Counts this process's reads, to measure work independently of the machine's load.
 
 #include <cstdint>
 #include <fstream>
@@ -9,8 +9,8 @@
 
 namespace backtrail::test {
 
-/// System calls like read(2) and pread(2) until now; nullopt where the kernel does not count them.
-/// Asking costs a few.
+/// Returns the number of read system calls so far (read(2), pread(2), ...); nullopt if the kernel
+/// does not count them. The call itself adds a few.
 [[nodiscard]] inline std::optional<std::uint64_t> own_reads() {
   std::ifstream file{"/proc/self/io"};
   std::string name;

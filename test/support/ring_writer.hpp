@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Writes perf's records as the kernel does, for tests of what reads them.
+/// Writes perf's records as the kernel does, for tests of their readers.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace backtrail::test {
 
-/// A record: header and numbers of 64 bits.
+/// Makes a record of a header and 64-bit numbers.
 inline std::vector<std::uint8_t> perf_record(decoder::perf::RecordType type, std::uint16_t misc,
                                              std::span<const std::uint64_t> words) {
   std::vector<std::uint8_t> out(8 + words.size() * 8);
@@ -28,7 +28,7 @@ inline std::vector<std::uint8_t> perf_record(decoder::perf::RecordType type, std
   return perf_record(type, misc, std::span{words.begin(), words.size()});
 }
 
-/// Copies bytes into a ring at a position, in parts where it ends.
+/// Copies bytes into a ring at a position, in parts if they wrap around.
 inline void put_at(std::span<std::uint8_t> ring, std::uint64_t position,
                    std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {

@@ -30,7 +30,7 @@ std::vector<std::uint8_t> raw(const Pairs& pairs) {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     store_le(out.data() + i * kUnit, pairs[i].first);
     store_le(out.data() + i * kUnit + 8, pairs[i].second);
-    store_le(out.data() + i * kUnit + 16, ~std::uint64_t{0} - i);  // a third word without meaning
+    store_le(out.data() + i * kUnit + 16, ~std::uint64_t{0} - i);  // The third word has no meaning.
   }
   return out;
 }
@@ -93,7 +93,7 @@ void SimulatedEvent::output(std::vector<std::uint8_t> bytes) {
   if (!enabled || in_error) return;
   if (!reserve(bytes.size())) return;
   if (lost_pending_ != 0) {
-    std::vector<std::uint64_t> body{99, lost_pending_};  // somebody else's id
+    std::vector<std::uint64_t> body{99, lost_pending_};  // The id of another event.
     if (attr.sample_id_all != 0) body.push_back(1);
     const auto told = perf_record(RecordType::kLost, 0, body);
     bytes.insert(bytes.begin(), told.begin(), told.end());
@@ -253,7 +253,8 @@ Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writabl
   };
   SimulatedEvent& event = by_fd(fd);
   if (const int value = refuses(bytes); value != 0) return refuse(value);
-  if (event.attr.inherit != 0) return refuse(EINVAL);  // of any CPU
+  if (event.attr.inherit != 0)
+    return refuse(EINVAL);  // Inherited events of any CPU cannot be mapped.
   if (offset == 0) {
     if (bytes > largest_ring) return refuse(EPERM);
     event.memory.assign(bytes / 8, 0);
@@ -287,11 +288,11 @@ std::uint64_t SimulatedPerf::locked() const {
 
 void SimulatedPerf::unmap(std::uint8_t* memory, std::size_t bytes) {
   const auto found = mapped_.find(memory);
-  // A part of a mapping is refused.
+  // The kernel refuses to unmap a part.
   if (found != mapped_.end() && found->second == bytes) mapped_.erase(found);
 }
 
-/// The kernel's rules for events of any CPU.
+/// Applies the kernel's rules for sharing a ring between events of any CPU.
 bool SimulatedPerf::may_share(const SimulatedEvent& event, const SimulatedEvent& target) {
   const perf_event_attr& a = event.attr;
   const perf_event_attr& b = target.attr;
@@ -345,7 +346,7 @@ Result<short> SimulatedPerf::poll(int fd) {
   }
   if (event.memory.empty() || event.dead) return static_cast<short>(POLLHUP);
   if (event.in_error) return static_cast<short>(POLLERR);  // Linux 6.15
-  // Said once.
+  // POLLIN is reported once.
   std::uint64_t count = 0;
   (void)!::read(fd, &count, sizeof count);
   return std::exchange(event.readable, false) ? static_cast<short>(POLLIN) : short{0};

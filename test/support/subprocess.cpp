@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
   throw std::system_error{errno, std::generic_category(), what};
 }
 
-/// Milliseconds for poll(), at least 0 and never more than the caller's patience.
+/// Returns milliseconds for poll(): at least 0, and at most until the deadline.
 int poll_time(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -52,7 +52,7 @@ Pipe make_pipe() {
   return {ends[0], ends[1]};
 }
 
-/// Parent and state of every process, from /proc.
+/// Parent and state of a process, from /proc.
 struct ProcessState {
   pid_t parent = 0;
   char state = '?';
@@ -125,7 +125,7 @@ std::optional<std::size_t> TextStream::find(std::string_view needle, std::size_t
   while (true) {
     drain();
     if (const std::size_t at = text_.find(needle, searched); at != std::string::npos) return at;
-    // A needle may straddle what is here and what comes next.
+    // A needle may straddle old and new text.
     if (text_.size() > from + needle.size()) searched = text_.size() - needle.size();
     if (fd_ < 0 || std::chrono::steady_clock::now() >= deadline) return std::nullopt;
     pollfd wait{fd_, POLLIN, 0};
@@ -201,7 +201,7 @@ std::optional<int> Subprocess::wait(Deadline deadline) {
     if (got == pid_) {
       status_ = status;
     } else if (got < 0 && errno != EINTR) {
-      return std::nullopt;  // Somebody else reaped it.
+      return std::nullopt;  // The child was reaped elsewhere.
     } else if (std::chrono::steady_clock::now() >= deadline) {
       return std::nullopt;
     } else {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Child processes of tests: text in, text out, deadlines, and nothing left behind.
+/// Child processes of tests: text input and output, deadlines, and no leftovers.
 
 #include <sys/types.h>
 
@@ -18,26 +18,26 @@ using Deadline = std::chrono::steady_clock::time_point;
   return std::chrono::steady_clock::now() + time;
 }
 
-/// Text that arrives on a file descriptor, kept from the first byte on.
+/// Text from a file descriptor, kept from the first byte on.
 class TextStream {
  public:
   TextStream() = default;
-  /// Takes the descriptor, which must be readable; it becomes non-blocking.
+  /// Takes ownership of the descriptor, which must be readable, and makes it non-blocking.
   explicit TextStream(int fd);
   ~TextStream();
   TextStream(TextStream&& other) noexcept;
   TextStream& operator=(TextStream&& other) noexcept;
 
-  /// Everything so far.
+  /// Returns everything read so far.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool at_end() const { return fd_ < 0; }
   [[nodiscard]] int fd() const { return fd_; }
 
-  /// Reads on until `needle` stands in the text at or behind `from`; returns where. nullopt at the
-  /// deadline, or at the end of the stream.
+  /// Reads until `needle` is in the text at or after `from`. Returns its position; nullopt at the
+  /// deadline or the end of the stream.
   std::optional<std::size_t> find(std::string_view needle, std::size_t from, Deadline deadline);
 
-  /// Takes what is there, without waiting.
+  /// Reads what is available, without waiting.
   void drain();
 
  private:
@@ -45,18 +45,19 @@ class TextStream {
   int fd_ = -1;
 };
 
-/// How to start a child.
+/// Options for starting a child.
 struct SpawnOptions {
-  std::vector<std::string> arguments;    ///< arguments[0] is looked up in PATH.
-  std::vector<std::string> environment;  ///< "NAME=VALUE", the whole of it; see test_environment().
-  std::string working_directory;         ///< Empty: ours.
+  std::vector<std::string> arguments;  ///< arguments[0] is looked up in PATH.
+  /// The complete environment, "NAME=VALUE"; see test_environment().
+  std::vector<std::string> environment;
+  std::string working_directory;  ///< Empty for the current one.
 };
 
-/// A small fixed environment, the same wherever tests run.
+/// Returns a small fixed environment, equal wherever tests run.
 [[nodiscard]] std::vector<std::string> test_environment();
 
-/// A child with a pipe to its stdin and one from its stdout and stderr together. The destructor
-/// kills it with its process group.
+/// A child with a pipe to its stdin, and one from its stdout and stderr together. The destructor
+/// kills its process group.
 class Subprocess {
  public:
   explicit Subprocess(const SpawnOptions& options);
@@ -67,12 +68,13 @@ class Subprocess {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] TextStream& output() { return output_; }
 
-  /// Writes to the child's stdin; a child that is gone is no error.
+  /// Writes to the child's stdin. It is no error if the child has ended.
   void write(std::string_view text);
   void close_input();
   void signal(int number) const;
 
-  /// The wait status once the child has ended; nullopt at the deadline. Reads output meanwhile.
+  /// Waits for the child's end while reading its output. Returns the wait status; nullopt at the
+  /// deadline.
   std::optional<int> wait(Deadline deadline);
 
  private:
@@ -82,12 +84,13 @@ class Subprocess {
   std::optional<int> status_;
 };
 
-/// Makes this process adopt orphaned descendants, so that kill_descendants() finds all of them.
+/// Makes this process the parent of orphaned descendants, so that kill_descendants() finds all of
+/// them.
 void adopt_orphans();
-/// Kills and reaps every descendant of this process, traced ones too. Bounded in time.
+/// Kills and reaps every descendant of this process, including traced ones. Bounded in time.
 /// @return The number of processes that were still alive.
 int kill_descendants();
-/// Descendants of this process that are alive (not zombies).
+/// Returns the living descendants of this process, without zombies.
 [[nodiscard]] std::vector<pid_t> live_descendants();
 
 }  // namespace backtrail::test

@@ -11,7 +11,7 @@
 namespace backtrail::decoder::values {
 namespace {
 
-/// What an instruction reads of general registers, and how many bits of them.
+/// A general register that an instruction reads, with the bits that it reads.
 struct Read {
   Slot slot;
   std::uint64_t bits;

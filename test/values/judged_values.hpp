@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Compares every value that is claimed to be known with the truth, and counts how many are known.
+/// Compares every value that is claimed to be known with the truth, and counts the known ones.
 
 #include <array>
 #include <cstdint>
@@ -21,10 +21,10 @@ struct Yield {
 };
 
 struct Judgement {
-  std::vector<std::string> wrong;  ///< One line a wrong value, at most 20.
+  std::vector<std::string> wrong;  ///< A line for each wrong value, at most 20.
   std::uint64_t wrong_count = 0;
   std::uint64_t compared_bits = 0;
-  /// Within 100, 1,000, 10,000 and 100,000 steps of the end.
+  /// Distances from the end, in steps, for which yields are counted.
   static constexpr std::array<std::size_t, 4> kDistances{100, 1'000, 10'000, 100'000};
   std::array<Yield, 4> registers;
   std::array<Yield, 4> operands;
@@ -35,10 +35,10 @@ struct Judgement {
   [[nodiscard]] std::string text() const;
 };
 
-/// Prints the last steps of the run with the registers that they read and that are unknown.
+/// Prints the last steps of the run with the unknown registers that they read.
 void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps);
 
-/// Judges all positions of the run.
+/// Checks all positions of the run.
 Judgement judge(TruthRun& run, HistoryLimits limits);
 
 }  // namespace backtrail::decoder::values

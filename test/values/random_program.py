@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random programs of many kinds of instructions, judged by values_oracle.
+"""Checks recovered values in random programs of many kinds of instructions with values_oracle.
 
 usage: random_program.py ORACLE FOLDER FIRST_SEED COUNT
 
@@ -46,7 +46,7 @@ class Program:
         return "%" + self.pick(SIZES[size])
 
     def low(self, size):
-        """A register fit for an operand of that size, high bytes among them."""
+        """Returns a register for an operand of that size, which may be a high byte."""
         if size == "b" and self.r.random() < 0.2:
             return "%" + self.pick(HIGH)
         return self.reg(size)
@@ -58,7 +58,7 @@ class Program:
         return "$%d" % self.r.randint(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
     def mem(self):
-        """Memory of the program's own; some of its addresses depend on an index."""
+        """Returns an operand in the program's own memory, perhaps with an index."""
         kind = self.r.random()
         if kind < 0.4:
             return "%d(%%r15)" % self.r.randrange(0, 400, self.pick([1, 4, 8, 8]))
@@ -298,7 +298,7 @@ class Program:
         after = self.label()
         jump = self.pick(["j" + c for c in CONDITIONS] + ["jmp", "jrcxz"])
         if jump == "jrcxz":
-            # It reaches 127 bytes only.
+            # JRCXZ reaches only 127 bytes.
             self.put("jrcxz 1f\n    jmp 2f\n1:  jmp {0}\n2:", after)
         else:
             self.put("{0} {1}", jump, after)
@@ -335,8 +335,8 @@ class Program:
             self.put("lea {0}(%rip), %{1}\n    call *%{1}", function, self.pick(R64))
 
     def wild(self):
-        """Writes through a pointer that nothing of the end tells: a number from the clock picks
-        among addresses of the data and the stack."""
+        """Writes through a pointer that the end state does not reveal: a number from the clock
+        selects an address of the data or the stack."""
         self.put("rdtsc\n    and $24, %eax")
         where = self.pick(["lea -64(%rsp,%rax), %rdx", "lea 96(%r15,%rax), %rdx"])
         self.put(where + "\n    xor %eax, %eax")

@@ -45,7 +45,7 @@ TruthRun::TruthRun(const std::vector<std::string>& command, const TruthOptions& 
 TruthRun::~TruthRun() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
-  // A process that already exits waits for its tracer, whatever signal it gets.
+  // An exiting process waits for its tracer, whatever signal it gets.
   ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
   int status = 0;
   while (::waitpid(pid_, &status, __WALL) == pid_ && !WIFEXITED(status) && !WIFSIGNALED(status)) {
@@ -247,7 +247,7 @@ void TruthRun::run(const TruthOptions& options) {
     }
     if (stop == Stop::kLast) break;
     if (delivered != 0) {
-      // Nothing ran: the kernel entered the handler.
+      // No instruction ran: the kernel entered the handler.
       events_.push_back({steps_.size(), EventKind::kSignal, TraceeAddr{now.pc}});
       now = next;
       states_.back() = now;
@@ -258,7 +258,7 @@ void TruthRun::run(const TruthOptions& options) {
       continue;
     }
     if (stop == Stop::kSignal && next.pc == now.pc) {
-      // A fault, perhaps half-way: the instruction has not run.
+      // A fault, perhaps in the middle of the instruction, which has not completed.
       std::erase_if(samples_,
                     [this](const MemorySample& s) { return s.position == steps_.size(); });
       states_.back() = next;

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The truth about a run: a real program single-stepped to its end, with all registers and much of
-/// memory kept at each step.
+/// The truth about a run: a real program is single-stepped to its end, and all registers and much
+/// of memory are kept at each step.
 
 #include <array>
 #include <cstdint>
@@ -22,20 +22,20 @@ struct MemorySample {
   std::uint32_t position = 0;
   std::uint32_t size = 0;
   std::uint64_t address = 0;
-  std::size_t at = 0;       ///< Into TruthRun::bytes.
-  bool is_operand = false;  ///< Of the instruction at this position; else only a sample.
+  std::size_t at = 0;       ///< Index into TruthRun::bytes_.
+  bool is_operand = false;  ///< An operand of the instruction at this position; otherwise a sample.
 };
 
 struct TruthOptions {
-  /// How many steps at the end are kept.
+  /// Number of steps kept, counted from the end.
   std::size_t most_steps = 110'000;
-  /// Stops after that many steps; 0 = at the end of the program.
+  /// Stops after that number of steps; 0 for the end of the program.
   std::size_t stop_after = 0;
   /// Runs freely to the first SIGTRAP and begins there.
   bool from_trap = false;
 };
 
-/// A single-stepped program. It stands at its end, alive, as long as this lives.
+/// A single-stepped program. It stays alive at its end as long as this object.
 class TruthRun final : public CodeReader, public EndState {
  public:
   TruthRun(const std::vector<std::string>& command, const TruthOptions& options);
@@ -48,7 +48,7 @@ class TruthRun final : public CodeReader, public EndState {
 
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] Window window(std::size_t begin, std::size_t end) const;
-  /// The true value of a register before a step; position == steps().size() is the end.
+  /// Returns the true value of a register before a step; position steps().size() is the end.
   [[nodiscard]] std::uint64_t reg_at(std::size_t position, Slot slot) const;
   [[nodiscard]] const std::vector<MemorySample>& samples() const { return samples_; }
   [[nodiscard]] const std::uint8_t* bytes(const MemorySample& s) const { return &bytes_[s.at]; }
@@ -67,7 +67,7 @@ class TruthRun final : public CodeReader, public EndState {
   struct General {
     std::array<std::uint64_t, 16> regs;
     std::uint64_t pc, flags, fs_base, gs_base;
-    std::uint32_t vectors;  ///< Into vectors_.
+    std::uint32_t vectors;  ///< Index into vectors_.
   };
   using Vectors = std::array<std::uint64_t, x86::kVectorRegisters * x86::kLanes>;
   struct Mapping {

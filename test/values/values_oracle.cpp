@@ -1,5 +1,5 @@
 // values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] [-l LINKS] PROGRAM [ARGUMENT...]: single-steps a
-// program, recovers its past from the trace alone and compares. Exit status 1: a value was wrong.
+// program, recovers its past from the trace alone, and compares. Exit status 1: a value was wrong.
 
 #include <cstdlib>
 #include <string>

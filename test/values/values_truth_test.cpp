@@ -1,4 +1,4 @@
-// Whole runs of real programs: every value that is claimed to be known is true.
+// Tests whole runs of real programs: every value that is claimed to be known must be true.
 
 #include <string>
 #include <tuple>
@@ -25,7 +25,7 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
   TruthRun run{{program}, options};
   ASSERT_TRUE(run.ok()) << run.error();
   ASSERT_GT(run.steps().size(), 1000U);
-  // Windows of several lengths meet at other places, and know other things.
+  // Windows of different lengths meet at different places and know different values.
   for (const std::size_t window : {std::size_t{10'000}, std::size_t{700}}) {
     const Judgement judgement = judge(run, {window, 1000});
     EXPECT_TRUE(judgement.consistent);
@@ -55,7 +55,7 @@ TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {
     const Judgement judgement = judge(run, {});
     EXPECT_TRUE(judgement.consistent);
     EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
-    // A start of what may only rise.
+    // A lower bound that may only be raised.
     EXPECT_GT(judgement.registers[0].percent(), 50);
   }
 }

@@ -1,16 +1,16 @@
-// What a frame of the page's lanes costs, counted, and what it shows, against a slow way to find it.
+// Counts the cost of a frame of the page's lanes, and compares the frame with a slow rendering.
 'use strict';
 
 const WIDTH = 700, HEIGHT = 600, ROW = 17, NAMES = 50;
 
-// The same numbers each time.
+// A generator of equal numbers in every run.
 let state = 1;
 function random(below) {
   state = (Math.imul(state, 1103515245) + 12345) >>> 0;
   return (state >>> 8) % below;
 }
 
-// A thread of so many calls, most of them short and deep.
+// Makes a thread of `calls` calls, most of them short and deep.
 function makeThread(Thread, calls) {
   const thread = Object.assign(new Thread(), {n: calls, title: 'made', died: true, total: 0});
   for (const column of ['begin', 'end', 'name', 'site', 'parent', 'depth']) {
@@ -53,7 +53,7 @@ function makeLanes(model, thread) {
   });
 }
 
-// Every call of a row is looked at: which are in the strip, and where.
+// Renders rows by examining every call.
 function slowly(model, lanes, thread, first, rows) {
   const strip = new model.Strip();
   strip.begin(WIDTH, Math.ceil(HEIGHT / ROW) + 2, 1);
@@ -87,7 +87,7 @@ exports.check = (model) => {
         lanes.left = -thread.total * (1 - share);
         lanes.right = lanes.left + span;
         const drawn = lanes.frame();
-        // A name, a box and a mark for what is wide; all else is one drawing a row.
+        // A wide call draws a name, a box and a mark; all others are one drawing for each row.
         if (drawn > rows * (1 + 3 * (WIDTH / 30 + 2)) + 200) throw new Error('a frame draws ' + drawn);
         if (lanes.looked > 2 * rows * (WIDTH + 2)) throw new Error('a frame looks at ' + lanes.looked);
         const slow = slowly(model, lanes, thread, lanes.firstDepth(thread), lanes.lines.length);

@@ -1,10 +1,10 @@
-// Names of functions in less room.
+// Tests shortened function names.
 'use strict';
 
 const NAMES = [
   ['main', 'main'],
   ['work(char const*)', 'work(char const*)'],
-  // What fits stays.
+  // Names that fit stay unchanged.
   ['std::vector<int>::push_back(int const&)', 'std::vector<int>::push_back(int const&)'],
   ['std::map<std::string, std::vector<int> >::operator[](std::string const&)', 'std::map<std::string, std::vector<…> >::operator[](std::string const&)', 71],
   ['std::map<std::string, std::vector<int> >::operator[](std::string const&)', 'std::map<…>::operator[](std::string const&)'],
@@ -17,12 +17,12 @@ const NAMES = [
   ['bool operator<(item<std::string> const&, item<std::string> const&)', 'bool operator<(…)'],
   ['(anonymous namespace)::check(std::basic_string<char, std::char_traits<char> > const&)', '(anonymous namespace)::check(…)'],
   ['main::{lambda(std::unique_ptr<Order, std::default_delete<Order> >)#1}::operator()() const', 'main::{lambda(…)#1}::operator()() const'],
-  // Rust.
+  // Rust names.
   ['<alloc::vec::Vec<alloc::string::String> as core::ops::drop::Drop>::drop', '<alloc::vec::Vec<…> as core::ops::drop::Drop>::drop'],
   ['core::iter::map_fold::<i32, fn(i32) -> i32, alloc::vec::Vec<i32>>::{{closure}}', 'core::iter::map_fold::<…>::{{closure}}'],
-  // Brackets that are no template's.
+  // Brackets of no template.
   ['"</script><img src=y onerror=document.body.dataset.state>"', '"</script><img src=y onerror=document.body.dataset.state>"'],
-  // No brackets at all, or ones that do not match.
+  // No brackets, or unmatched ones.
   ['', ''], ['<'.repeat(60), '<'.repeat(60)], ['>'.repeat(60), '>'.repeat(60)],
   ['a'.repeat(200), 'a'.repeat(200)],
 ];

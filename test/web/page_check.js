@@ -1,6 +1,6 @@
-// Reads a page of `backtrail report --html` as a browser would and walks its trace.
-// usage: node page_check.js PAGE [TEXT...]     prints what it found, one fact a line, and functions
-// whose names hold the texts with what a search for them finds, back and forth
+// Reads a page of `backtrail report --html` as a browser would, and walks its trace.
+// usage: node page_check.js PAGE [TEXT...]     prints its findings, one fact for each line, and for
+// each TEXT the functions whose names contain it, with the search results in both directions
 'use strict';
 const fs = require('fs');
 const vm = require('vm');
@@ -22,7 +22,7 @@ if (/<img|onerror|javascript:/i.test(body.replace(/<noscript>[\s\S]*?<\/noscript
   throw new Error('hostile text in the body');
 }
 
-// Everything but the page's own start.
+// The scripts without the page's own start.
 const inner = code.replace(/^\s*'use strict';\s*\(\(\) => \{/, '').replace(/Page\.load\(\)\.then[\s\S]*$/, '');
 const stripContext = {
   createImageData: (width, height) => ({data: new Uint8ClampedArray(4 * width * height)}),
@@ -42,7 +42,7 @@ const {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, 
 require('./frame_check.js').check({Thread, Lanes, Strip, Colors, ShortNames});
 require('./names_check.js').check(shortName);
 
-// A step over calls from the deepest call looks one deeper.
+// A step over calls from the deepest call looks one level deeper.
 function checkDepths(thread) {
   const p = thread.end[thread.depth.indexOf(thread.deepest)];
   if (thread.callAt(p, thread.deepest + 1) !== thread.callAt(p)) {
@@ -50,7 +50,7 @@ function checkDepths(thread) {
   }
 }
 
-// The selected call comes into sight from wherever the lanes had been moved.
+// The selected call must become visible wherever the lanes are.
 function checkRevealing(threads, thread) {
   const call = thread.callAt(thread.total);
   const page = {threads, selected: {thread, call}};
@@ -66,7 +66,7 @@ function checkRevealing(threads, thread) {
   }
 }
 
-// Everything that a search finds from a place on, until it comes round.
+// Lists everything that a search finds from a place on, until it repeats.
 function checkSearch(page, threads, text) {
   const finder = new Search(page.code, meta.names, threads), thread = threads[0];
   finder.set(text);
@@ -89,7 +89,7 @@ function checkSearch(page, threads, text) {
     }
     order.push([...seen]);
   }
-  // From the end on, forth is the circle the other way round.
+  // From the end on, the forward results are the backward ones in reverse.
   const [back, forth] = order.map((found) => found.map(([one]) => one));
   if (threads.length === 1 && back.length && (new Set([...back, ...forth]).size !== back.length || forth.length !== back.length)) {
     throw new Error('back and forth find different ones: ' + back.join(' ') + ', ' + forth.join(' '));
@@ -122,7 +122,7 @@ function checkSearch(page, threads, text) {
       steps.push(walker.code.place(walker.lineAt(walker.cursor)));
     }
     console.log('steps ' + steps.join(' '));
-    // Each block belongs to one call, or to none.
+    // Each block belongs to at most one call.
     let counted = 0;
     for (let call = 0; call < thread.n; ++call) thread.own(call, () => ++counted);
     if (counted > thread.total) throw new Error('blocks counted twice');

@@ -66,7 +66,7 @@ std::optional<DsFormat> ds_format_from(std::string_view name) {
 std::optional<DsFormat> ds_format_of(unsigned family, unsigned model, bool long_mode) {
   if (family == 15) return long_mode ? DsFormat::kNetBurst64 : DsFormat::kNetBurst;
   if (family != 6) return std::nullopt;
-  // 9 is the first Pentium M, 13 and 14 (the first Core) are those with a usable store.
+  // Model 9 is the first Pentium M. Only models 13 and 14 (the first Core) have a usable store.
   if (model == 13 || model == 14) return DsFormat::kPentiumM;
   if (model < 15) return std::nullopt;
   return DsFormat::kCore2;

@@ -1,12 +1,13 @@
-// Inlined functions in a thread. A run of one is a stretch of a call's own code, what it calls left
-// out, that came from this function: from a place (block p, its k-th line) to a place.
+// Finds the runs of inlined functions in a thread. A run is a stretch of a call's own code, without
+// callees, that came from one inlined function. It leads from one place to another; a place is line
+// index k of block p.
 
 class InlinedRuns {
-  // Runs of the scopes for which `wanted` holds 1, in the order in which they begin, outer ones first.
+  // Finds the runs of the scopes with wanted[scope] = 1, ordered by begin, outer ones first.
   constructor(thread, code, wanted) {
     for (const column of ['p', 'k', 'endP', 'endK', 'scope']) this[column] = [];
     this.code = code;
-    // Of each scope the wanted ones that it is in, the outermost first.
+    // For each scope, the wanted scopes that contain it, outermost first.
     this.chains = [[]];
     for (let scope = 1; scope < code.scopeName.length; ++scope) {
       const around = this.chains[code.scopeAround[scope]];
@@ -22,7 +23,7 @@ class InlinedRuns {
     this.walk(thread);
   }
   get count() { return this.p.length; }
-  // The number of runs that begin before the place.
+  // Returns the number of runs that begin before the place.
   before(p, k) {
     let low = 0, high = this.count;
     while (low < high) {
@@ -32,7 +33,7 @@ class InlinedRuns {
     }
     return low;
   }
-  // A frame for each open call, as the runs that are open in it and the last place in its own code.
+  // Keeps a frame for each open call: its open runs, and the last place in its own code.
   walk(thread) {
     const frames = [{end: Infinity, runs: [], p: 0, k: 0}];
     let call = 0;
@@ -67,7 +68,7 @@ class InlinedRuns {
     frame.p = p;
     frame.k = Math.max(0, code.blockStart[block + 1] - code.blockStart[block] - 1);
   }
-  // Ends those that the frame has more, at its last place.
+  // Ends the frame's runs beyond the first `count`, at its last place.
   close(frame, count) {
     while (frame.runs.length > count) {
       const run = frame.runs.pop();

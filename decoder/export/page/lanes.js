@@ -1,6 +1,6 @@
-// The view of the lanes: what part of the trace is in sight, and what mouse and wheel do to it.
+// The view of the lanes: the visible part of the trace, and the actions of mouse and wheel.
 
-// The number of calls that the page opens with.
+// Number of calls that the page opens with.
 const OPENING_CALLS = 50;
 
 class Lanes extends Painter {
@@ -26,11 +26,11 @@ class Lanes extends Painter {
     this.pending = true;
     requestAnimationFrame(() => { this.pending = false; this.paint(); });
   }
-  // Branches of the longest thread that is shown.
+  // Returns the number of branches of the longest thread shown.
   longest() {
     return Math.max(1, ...this.page.threads.map((thread) => thread.total - this.beginOf(thread)));
   }
-  // Returns what is drawn at a place of the canvas: {thread, call, p, title}; null if nothing is.
+  // Returns the item at a place of the canvas, {thread, call, p, title}; null if there is none.
   find(x, y) {
     let top = AXIS - this.top;
     for (const thread of this.page.threads) {
@@ -48,7 +48,8 @@ class Lanes extends Painter {
     }
     return null;
   }
-  // Around x; without it, around the pointer where it is on the lanes, else the cursor, else the middle.
+  // Zooms around x. The default is the pointer if it is on the lanes, else the cursor, else the
+  // middle.
   zoom(factor, x) {
     const width = this.canvas.clientWidth, cursor = this.page.cursor;
     if (x === undefined && this.pointer !== null) x = this.pointer;
@@ -62,7 +63,7 @@ class Lanes extends Painter {
     const share = (at - this.left) / (this.right - this.left);
     this.left = at - span * share;
     this.right = this.left + span;
-    // A second key may come before the next frame.
+    // A second key may arrive before the next frame.
     this.scale = width / span;
     this.draw();
   }
@@ -73,7 +74,7 @@ class Lanes extends Painter {
     this.top = Math.max(0, Math.min(this.top + down, (this.bottom || 0) - 60));
     this.draw();
   }
-  // From a place to another, with a little room on both sides. Places count from the end.
+  // Shows the range between two places, with a small margin. Places count from the end.
   show(from, to) {
     const room = Math.max(0.4, (to - from) * 0.03);
     this.left = from - room;
@@ -85,7 +86,7 @@ class Lanes extends Painter {
     this.top = 0;
     this.show(-this.longest(), 0);
   }
-  // The last calls of a thread, to its end or to a place.
+  // Shows the last calls of a thread, up to its end or a given place.
   lastCalls(thread, end = thread.total) {
     let last = thread.n;
     while (last > 0 && thread.begin[last - 1] >= end) --last;
@@ -98,7 +99,7 @@ class Lanes extends Painter {
     document.getElementById('startup').setAttribute('aria-pressed', shown);
     this.draw();
   }
-  // Unfolds what hides a place, and moves only as far as is needed to have it in sight.
+  // Unfolds what hides a place, and scrolls only as far as needed to show it.
   reveal(p) {
     const {thread, call} = this.page.selected;
     thread.folded = false;
@@ -112,7 +113,7 @@ class Lanes extends Painter {
     this.revealRow();
     this.draw();
   }
-  // Brings the selected call into sight, or its thread's title.
+  // Scrolls to the selected call, or to its thread's title.
   revealRow() {
     const {thread, call} = this.page.selected;
     let y = AXIS;
@@ -123,7 +124,7 @@ class Lanes extends Painter {
     const title = y;
     if (call !== NONE) y += TITLE + (thread.depth[call] - this.firstDepth(thread)) * ROW;
     const lowest = Math.max(0, y + ROW - this.canvas.clientHeight);
-    // The title, too, where both fit.
+    // Shows the title too if both fit.
     const highest = lowest <= title - AXIS ? title - AXIS : y - AXIS;
     this.top = Math.max(lowest, Math.min(highest, this.top));
   }
@@ -131,7 +132,7 @@ class Lanes extends Painter {
     const canvas = this.canvas;
     canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
-      // Lines and pages of a wheel, as pixels.
+      // Converts lines and pages of a wheel to pixels.
       const unit = [1, 16, 400][event.deltaMode] || 1, across = event.deltaX * unit, down = event.deltaY * unit;
       if (event.shiftKey) this.pan(down || across, 0);
       else if (event.altKey) this.pan(0, down);
@@ -186,7 +187,7 @@ class Lanes extends Painter {
     if (lines.length) this.page.tip.show(event.clientX, event.clientY, lines, name !== lines[0] && name);
     else this.page.tip.hide();
   }
-  // Returns the lines of a tooltip, the first one its title; none where there is nothing to say.
+  // Returns the lines of a tooltip, with its title first; empty if there are none.
   wordsAt({thread, call, p, title}, x) {
     const near = (marks) => (marks || []).filter(([place]) => Math.abs(this.xOf(thread, place) - x) < 4);
     const lines = [];
@@ -195,7 +196,7 @@ class Lanes extends Painter {
     } else if (title) {
       lines.push(thread.title, this.page.endOf(thread), thread.folded ? 'Click: show its calls' : 'Click: hide its calls');
     } else if (p < this.beginOf(thread) && p >= 0) {
-      lines.push('Start-up', this.beginOf(thread).toLocaleString() + ' branches before the program\u2019s own code. m shows them.');
+      lines.push('Start-up', this.beginOf(thread).toLocaleString() + ' branches before the program\u2019s own code. Press m to show them.');
     }
     if (!thread.folded) {
       for (const [, ns, preempted, back] of near(thread.off).slice(0, 3)) {

@@ -1,11 +1,11 @@
-// A link to a place: the part of the page's address after #. Places count from the end, so that a
-// page with more of the same trace understands them, too.
+// A link to a place, in the fragment of the page's URL. Places count from the end, so that a page
+// with a longer part of the same trace understands it.
 
 function linkTo({thread, p, k}) {
   return '#thread=' + thread.tid + '&before-end=' + (thread.total - p) + (k >= 0 ? '&line=' + k : '');
 }
 
-// The place that a link names: {thread, p, k}. null: it names none of this page.
+// Returns the place of a link, {thread, p, k}; null if it is not in this page.
 function placeOf(link, threads, count) {
   const words = new Map(link.replace(/^#/, '').split('&').map((word) => word.split('=')));
   const number = (name) => /^\d{1,15}$/.test(words.get(name) || '') ? Number(words.get(name)) : null;
@@ -16,7 +16,7 @@ function placeOf(link, threads, count) {
   return {thread, p, k: line === null ? last : Math.min(line, last)};
 }
 
-// Copies a text. Where a page may not use the clipboard, false.
+// Copies text. Returns false if the page may not use the clipboard.
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

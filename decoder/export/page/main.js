@@ -1,4 +1,4 @@
-// The page: what is selected, search, buttons and keys.
+// The page: selection, search, buttons and keys.
 
 class Page extends Walker {
   static async load() {
@@ -26,7 +26,7 @@ class Page extends Walker {
     page.open();
     return page;
   }
-  // At the place that a link names, else at the crash.
+  // Opens at the place of the link, or else at the crash.
   open() {
     if (!this.threads.length) {
       this.say('No thread has a trace');
@@ -35,13 +35,13 @@ class Page extends Walker {
     this.toCrash();
     this.goToLink();
   }
-  // The thread that died, or whose failure ended the program.
+  // The thread that died or whose failure ended the program.
   culprit() { return this.threads[this.meta.open || 0]; }
-  // Where that was: the thread's end, or the call of what it failed by, {p, call}.
+  // The place of the crash, {p, call}: the thread's end, or the call by which it failed.
   crashPlace() { return this.crash || (this.crash = this.findCrash(this.culprit())); }
   findCrash(thread) {
     for (let call = thread.n - 1; this.meta.by && call >= 0; --call) {
-      // After a gap a call goes on that was made before it.
+      // After a gap, a call continues that was made before it.
       const begin = thread.how[call] & 7, made = begin !== BEGIN_UNSEEN && begin !== BEGIN_ON_STACK;
       if (!made || this.meta.names[thread.name[call]] !== this.meta.by || thread.begin[call] < 1) continue;
       const first = thread.madeAs(call);
@@ -61,7 +61,7 @@ class Page extends Walker {
     this.put(thread, p);
     this.arrive();
   }
-  // The red line: why the program ended, in which function, at which line.
+  // The red line: why the program ended, in which function, and at which line.
   showCause() {
     const box = document.getElementById('cause'), thread = this.culprit();
     box.append(element('b', this.meta.cause));
@@ -72,8 +72,8 @@ class Page extends Walker {
     box.lastChild.title = this.endOf(thread, true, p);
     if (!thread.died) document.getElementById('crash').textContent = this.meta.by ? 'The failure' : 'The end';
   }
-  // Where a thread was last, or in block `end`: "in f at a.c:12", "in memcpy, called by f at a.c:12",
-  // "in f (prog+0x12)".
+  // Describes where a thread was at its end, or in block `end`: "in f at a.c:12", "in memcpy,
+  // called by f at a.c:12", "in f (prog+0x12)".
   endOf(thread, full, end = thread.total) {
     const name = (number) => full ? this.meta.names[number] : this.short.get(number);
     const {code} = this, p = Math.min(end, this.lastBlock(thread));
@@ -81,7 +81,7 @@ class Page extends Walker {
     const call = thread.callAt(end), scope = k < 0 ? 0 : code.scopeAt(block, k);
     const line = k < 0 || p !== end ? 0 : this.lineAt({thread, p, k});
     if (call === NONE && !scope) {
-      return thread.place && end === thread.total ? 'at ' + thread.place : 'in code that no call is known of';
+      return thread.place && end === thread.total ? 'at ' + thread.place : 'in code without a known call';
     }
     let text = 'in ' + name(scope ? code.scopeName[scope] : thread.name[call]);
     if (line) text += ' at ' + code.place(line);
@@ -90,15 +90,15 @@ class Page extends Walker {
     if (from) return text + ', called by ' + name(thread.name[from.call]) + ' at ' + code.place(from.site);
     return line || !thread.place || end !== thread.total ? text : text + ' (' + thread.place + ')';
   }
-  // The program's own part of endOf(), for where there is little room.
+  // Returns the program's own part of endOf(), for narrow places.
   ownEnd(thread) {
     const k = this.count(thread, thread.total) - 1, line = k < 0 ? 0 : this.lineAt({thread, p: thread.total, k});
     const from = this.code.own[line] ? null : this.callerOf(thread, thread.callAt(thread.total));
     if (!from) return this.endOf(thread);
     return this.short.get(thread.name[from.call]) + ' at ' + this.code.place(from.site);
   }
-  // The innermost caller with source, one outside of the system's headers if there is one, and where
-  // it made its call. Not those before main.
+  // Returns the innermost caller with source, and its call site. Prefers callers outside of system
+  // headers, and ignores callers of main.
   callerOf(thread, call) {
     let found = null;
     for (let at = call; at !== NONE && thread.depth[at] > thread.floor; at = thread.parent[at]) {
@@ -112,7 +112,7 @@ class Page extends Walker {
     this.live.textContent = text;
     this.live.title = text;
   }
-  // Shows where the cursor is.
+  // Shows the place of the cursor.
   arrive(note = '') {
     const {thread, p} = this.cursor;
     this.choose(thread, thread.callAt(p));
@@ -131,7 +131,7 @@ class Page extends Walker {
     this.panel.show(thread, call);
     this.list.mark();
   }
-  // "f, inlined into main".
+  // Returns a name such as "f, inlined into main".
   functionAt({thread, p, k}) {
     const {code, short} = this, scope = code.scopeAt(thread.block(p), k);
     const call = thread.callAt(p);
@@ -142,7 +142,7 @@ class Page extends Walker {
     const text = thread.timeText(p);
     return text && ' and ' + text;
   }
-  // To where a call ended, seen from within.
+  // Selects a call and goes to its end, inside the call.
   select(thread, call) {
     this.put(thread, Math.max(1, Math.min(thread.end[call], thread.total)));
     this.selected = {thread, call};
@@ -156,7 +156,7 @@ class Page extends Walker {
     thread.folded = false;
     this.toEnd(thread);
   }
-  // To the thread after (1) or before (-1) the selected one in the list.
+  // Goes to the next (1) or previous (-1) thread in the list.
   otherThread(way) {
     const {threads} = this;
     if (!this.selected) return;
@@ -182,7 +182,7 @@ class Page extends Walker {
   goToLink() {
     const place = placeOf(location.hash, this.threads, (thread, p) => this.count(thread, p));
     if (!place) {
-      if (location.hash.startsWith('#thread=')) this.say('The link names no place of this page: ' + location.hash);
+      if (location.hash.startsWith('#thread=')) this.say('The link leads to no place in this page: ' + location.hash);
       return;
     }
     this.cursor = place;
@@ -200,22 +200,22 @@ class Page extends Walker {
     if (text) this.say(finder.summary());
     this.lanes.draw();
   }
-  // The next or previous call of a function that was searched for, or run where it is inlined.
+  // Goes to the next or previous search result: a call or an inlined run.
   next(way, only) {
     if ((!this.matches && only === undefined) || !this.selected) return;
     const {thread, call} = this.selected, {p, k} = this.cursor;
-    // After a step the search goes on from the new place.
+    // After a step, the search continues from the new place.
     const last = this.match && this.match.cursor === this.cursor ? this.match.found : null;
     const found = this.finder.step(way, last || {thread, call, p, k}, only);
     if (!found) {
-      this.say('No call of it');
+      this.say('No call found');
       return;
     }
     if (found.runs) this.selectRun(found); else this.select(found.thread, found.call);
     this.match = {found, cursor: this.cursor};
     this.lanes.reveal(this.cursor.p - found.thread.total);
   }
-  // To where an inlined run ended, as select() does for a call.
+  // Goes to the end of an inlined run, as select() does for a call.
   selectRun({thread, call, runs, run}) {
     this.selected = {thread, call};
     this.cursor = {thread, p: runs.endP[run], k: runs.endK[run]};
@@ -266,7 +266,7 @@ class Page extends Walker {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target.tagName === 'SELECT' || document.getElementById('dialog').open) return;
       const act = acts.get(event.key);
-      // Keys that scroll do so where there is something to scroll.
+      // Keys that scroll keep their meaning in an element that can be scrolled.
       if (!act || (event.key.startsWith('Arrow') && event.target.id === 'source')) return;
       event.preventDefault();
       act();
@@ -284,5 +284,5 @@ Page.load().then((page) => {
   window.page = page;
 }, (error) => {
   document.body.dataset.state = 'failed';
-  document.getElementById('live').textContent = 'This page cannot be shown here: ' + error.message;
+  document.getElementById('live').textContent = 'This browser cannot show the page: ' + error.message;
 });

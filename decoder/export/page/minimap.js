@@ -1,4 +1,4 @@
-// The whole of one thread, small: its calls as the lanes have them, and which part the lanes show.
+// A small picture of one whole thread, with the part that the lanes show.
 
 const MAP_ROWS = 20;
 
@@ -11,12 +11,12 @@ class MiniMap {
     this.listen();
   }
   thread() { return this.page.selected ? this.page.selected.thread : this.page.threads[0]; }
-  // The depths that are drawn: all of them, or some at equal distances.
+  // Returns the depths to draw: all of them, or some at equal distances.
   levels(thread, floor) {
     const all = thread.deepest + 1 - floor, rows = Math.max(1, Math.min(all, MAP_ROWS));
     return Array.from({length: rows}, (_, row) => floor + Math.floor(row * all / rows)).filter((depth) => depth <= thread.deepest);
   }
-  // Makes the picture again when another thread, size or theme is shown.
+  // Redraws the picture if thread, size or theme has changed.
   picture(thread, width, height, ratio) {
     const lanes = this.page.lanes, begin = lanes.beginOf(thread), floor = lanes.floorOf(thread);
     const key = [this.page.threads.indexOf(thread), width, height, ratio, begin, lanes.back].join();
@@ -63,7 +63,7 @@ class MiniMap {
     const x = (p) => (p - lanes.beginOf(thread)) / Math.max(1, thread.total - lanes.beginOf(thread)) * width;
     context.fillStyle = lanes.dimColor;
     for (const [place] of (thread.gaps || []).slice(-500)) {
-      // One at the end stands beside the crash's mark.
+      // A gap at the end is drawn beside the mark of the crash.
       context.fillRect(Math.min(x(place), width - 4), height - 4, 2, 4);
     }
     if (thread.died) {
@@ -84,7 +84,7 @@ class MiniMap {
       context.fillRect(Math.min(width - 2, x(cursor.p - 0.5)), 0, 2, height);
     }
   }
-  // Has the place under the pointer in the middle of the lanes.
+  // Centers the lanes on the place under the pointer.
   center(offset) {
     const thread = this.thread(), lanes = this.page.lanes;
     if (!thread) return;

@@ -3,9 +3,9 @@
 const NONE = 0xffffffff;
 const BEGIN_TAIL = 1, BEGIN_SIGNAL = 2, BEGIN_UNSEEN = 3, BEGIN_ON_STACK = 5;
 const END_TAIL = 1;
-const END_NAMES = ['returned', 'went on by a jump', 'left by an exception or longjmp',
-                   'its end was not recorded', 'had not returned',
-                   'left by a switch of stacks'];
+const END_NAMES = ['returned', 'ended by a tail call', 'left by an exception or longjmp',
+                   'end not recorded', 'had not returned',
+                   'suspended by a stack switch'];
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -86,8 +86,8 @@ class Code {
     code.findSource();
     return code;
   }
-  // Steps by line go to lines whose text is here; where the page has no text at all, to lines of what
-  // is no library of the system. `own` are those outside of the system's headers.
+  // Stepping by line stops at lines whose text is in the page. If the page has no text at all, it
+  // stops at lines outside of system libraries. `own` lines are outside of system headers.
   findSource() {
     const some = this.files.some((file) => file.text !== undefined);
     this.hasSource = Uint8Array.from(this.lineFile, (number) => {
@@ -96,7 +96,7 @@ class Code {
     });
     this.own = this.hasSource.map((has, line) => has && !this.files[this.lineFile[line]].path.startsWith('/usr/') ? 1 : 0);
   }
-  // Of each block its lines, and the scopes that begin in it, each at one of the lines.
+  // Reads the lines of each block, and the scopes that begin at one of the lines.
   loadBlocks(reader) {
     const blocks = reader.number();
     this.blockStart = new Uint32Array(blocks + 1);
@@ -115,7 +115,7 @@ class Code {
     this.scopes = Uint32Array.from(scopes);
     this.scopesLine = Uint32Array.from(lines);
   }
-  // Returns the function that is inlined at a line of a block, as a scope; 0 if none is.
+  // Returns the scope inlined at a line of a block; 0 if there is none.
   scopeAt(block, k) {
     let scope = 0;
     for (let i = this.scopesStart[block]; i < this.scopesStart[block + 1]; ++i) {
@@ -123,7 +123,7 @@ class Code {
     }
     return scope;
   }
-  // Instructions take room; they are unpacked when somebody wants to see them.
+  // Instructions are large, so they are unpacked on first use.
   async loadInstructions() {
     if (this.insns) return;
     const reader = new Reader(await unpack('insns'));
@@ -150,7 +150,7 @@ class Code {
     this.insnTexts = JSON.parse(document.getElementById('texts').textContent);
     this.insns = Uint32Array.from(ids);
   }
-  // The address and the text of each instruction of a block, by number.
+  // Returns the instruction numbers of a block.
   instructionsOf(block) { return this.insns.subarray(this.insnStart[block], this.insnStart[block + 1]); }
   place(line) {
     if (!line) return '';
@@ -194,17 +194,17 @@ class Thread {
     thread.findStart(meta.names);
     return thread;
   }
-  // Where the program's own code begins: `start` branches had run when main was called, or what the
-  // thread was made for; such calls have the depth `floor`. Both are 0 where neither is known.
+  // Finds where the program's own code begins: `start` branches had run when main, or the thread's
+  // function, was called; these calls have depth `floor`. Both are 0 if unknown.
   findStart(names) {
     this.start = this.floor = 0;
     let end = -1;
     for (let i = 0; i < this.n; ++i) {
       const name = names[this.name[i]];
       const within = name === 'start_thread' ? 1 : name === 'main' || name === 'main.main' ? 0 : -1;
-      // After an exec there is another main. A main that calls itself is one.
+      // After an exec there is another main. A main that calls itself counts once.
       if (within < 0 || this.begin[i] < end) continue;
-      // Nothing is known of what was before it where it ran when the trace began.
+      // If it was running when the trace began, nothing is known of the code before it.
       const begin = this.how[i] & 7, first = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK;
       this.start = first ? 0 : this.begin[i];
       this.floor = this.depth[i] + within;
@@ -227,11 +227,11 @@ class Thread {
       this.levelName[at] = this.name[i];
     }
   }
-  // Where in `level` the first call of this depth stands that ends after `position`.
+  // Returns the index in `level` of the first call at this depth that ends after `position`.
   firstAt(depth, position) {
     return this.firstBetween(this.levelStart[depth], this.levelStart[depth + 1], position);
   }
-  // The result of firstAt(), searched for from `low` on, near which it is expected.
+  // Returns firstAt(), searched from `low` on, near which the result is expected.
   nextAt(depth, position, low) {
     const end = this.levelStart[depth + 1];
     let high = low;
@@ -248,7 +248,7 @@ class Thread {
     }
     return low;
   }
-  // The call that was made, where this one took its place by a jump; else itself.
+  // Returns the call that this one replaced by tail calls, or else the call itself.
   madeAs(call) {
     const depth = this.depth[call];
     let at = this.firstAt(depth, this.end[call] - 1);
@@ -261,9 +261,10 @@ class Thread {
     }
     return call;
   }
-  // The line where a call was made.
+  // Returns the line of the call site.
   siteOf(call) { return this.site[this.madeAs(call)]; }
-  // The block of another call that ran last before block p (-1), or runs first after it (1). 0: none.
+  // Returns the block of another call that ran last before block p (-1) or first after it (1); 0 if
+  // there is none.
   otherCall(p, way) {
     const call = this.callAt(p), depth = call === NONE ? 0 : this.depth[call] + 1;
     let place = way < 0 ? (call === NONE ? 0 : this.begin[call]) : call === NONE ? Infinity : this.end[call] + 1;
@@ -274,12 +275,12 @@ class Thread {
     }
     return place > this.total ? 0 : place;
   }
-  // Whether it was entered by a signal (-1) or left by an exception (1), which is marked there.
+  // Returns -1 if a signal entered the call, 1 if an exception left it, and else 0.
   markOf(call) {
     if (this.how[call] >> 3 === 2) return 1;
     return (this.how[call] & 7) === BEGIN_SIGNAL ? -1 : 0;
   }
-  // The innermost call, at most `most` deep, that block p is of; NONE: no call is known there.
+  // Returns the innermost call of block p, at most `most` deep; NONE if none is known.
   callAt(p, most = this.deepest) {
     let found = NONE;
     for (let depth = 0; depth <= Math.min(most, this.deepest); ++depth) {
@@ -302,7 +303,7 @@ class Thread {
     }
     for (; p <= this.end[call] && p <= this.total; ++p) visit(p);
   }
-  // Before the end, at least and at most, in ns: when p branches had run. null: not known.
+  // Returns the time from position p to the end, [least, most] in ns; null if unknown.
   timeOf(p) {
     if (!this.pins || !this.pins.length) return null;
     const count = (test) => {
@@ -330,13 +331,13 @@ class Thread {
     const [least, most] = time.map(duration);
     return least === most ? least : least + ' to ' + most;
   }
-  // The last time off the CPU before block p.
+  // Returns the last off-CPU time before block p; null if there is none.
   offBefore(p) {
     let found = null;
     for (const off of this.off || []) if (off[0] + 1 < p) found = off;
     return found;
   }
-  // Returns the words for a gap between two blocks; '' if there is none.
+  // Returns the description of a gap between two blocks; '' if there is none.
   gapBetween(p, q) {
     const low = Math.min(p, q), high = Math.max(p, q);
     for (const [place, text] of this.gaps || []) if (place >= low && place < high) return text;

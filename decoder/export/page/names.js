@@ -1,12 +1,12 @@
-// Names of functions in less room: what stands in the brackets of templates and in lists of
-// parameters is left out, the innermost first, until a name fits.
+// Shortens function names: leaves out the contents of template brackets and parameter lists,
+// innermost first, until a name fits.
 
 const SHORT_NAME = 44;
 
-// Operators hold brackets that enclose nothing.
+// Operators contain brackets that enclose nothing.
 const OPERATOR = /^operator *(?:<=>|<<=|>>=|<<|>>|<=|>=|->\*|->|<|>|\(\)|\[\])/;
 
-// Leaves out what is nested more than `depth` deep in brackets of the kind `open` `close`.
+// Leaves out text that is nested more than `depth` deep in `open` `close` brackets.
 function fold(name, open, close, depth) {
   let out = '', nested = 0;
   for (let i = 0; i < name.length; ++i) {
@@ -28,20 +28,20 @@ function fold(name, open, close, depth) {
 }
 
 function shortName(name, most = SHORT_NAME) {
-  // Rust: <Type as Trait>::function. Without its first brackets nothing would be left of it.
+  // Rust: <Type as Trait>::function. The contents of its first brackets must stay.
   const first = name[0] === '<' ? 1 : 0;
   const steps = [(text) => fold(text, '<', '>', first + 1), (text) => fold(text, '<', '>', first),
                  (text) => fold(text, '(', ')', 0)];
   for (let i = 0; name.length > most && i < steps.length; ++i) {
     const folded = steps[i](name);
-    // A name that consists of brackets is not a template's.
+    // A name of which only brackets would remain is kept.
     if (/\w/.test(folded.replace(/operator/, ''))) name = folded;
   }
-  // Functions made from templates have their type of result in front.
+  // Names of template functions begin with their return type.
   return name.replace(/^(?!operator)[^ (]+ (?=[^ ]+<\u2026>\(\u2026\))/, '');
 }
 
-// The short names of all functions, each made when it is first wanted.
+// The short names of all functions, made on first use.
 class ShortNames {
   constructor(names) {
     this.names = names;

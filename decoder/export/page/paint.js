@@ -1,26 +1,27 @@
-// Draws the lanes on their canvas. Calls narrower than a pixel share one, so the cost of a frame
-// depends on the width of the screen and not on the length of the trace.
+// Draws the lanes. Calls narrower than a pixel share one, so the cost of a frame depends on the
+// width of the screen and not on the length of the trace.
 
 const ROW = 17, TITLE = 22, AXIS = 20, WAITS = 14, MOST_ROWS = 40;
 // Calls of at least this width show their name.
 const LABELLED = 30;
 
 class Painter {
-  // --- what a lane consists of ---
-  // The first depth that is shown, and the branches before the first that are: without start-up code.
+  // --- the layout of a lane ---
+  // The first depth shown, and the number of branches before the first one shown. Both leave out
+  // start-up code.
   floorOf(thread) { return this.startUp ? 0 : thread.floor || 0; }
   beginOf(thread) { return this.startUp ? 0 : thread.start || 0; }
   rows(thread) {
     if (thread.folded) return 0;
     return Math.max(1, Math.min(thread.deepest + 1 - this.floorOf(thread), MOST_ROWS));
   }
-  // Without the line of what it waited for, which not every thread has.
+  // Height without the row of waits, which not every thread has.
   barHeight(thread) { return TITLE + this.rows(thread) * ROW; }
   laneHeight(thread) {
     const waits = !thread.folded && thread.off && thread.off.length;
     return this.barHeight(thread) + (thread.folded ? 2 : 10) + (waits ? WAITS : 0);
   }
-  // The depth in the lane's first row: deep lanes follow the selected call.
+  // Returns the depth of the lane's first row. Deep lanes follow the selected call.
   firstDepth(thread) {
     const floor = this.floorOf(thread);
     if (thread.deepest - floor < MOST_ROWS) return floor;
@@ -29,7 +30,7 @@ class Painter {
         ? thread.depth[selected.call] : thread.deepest;
     return Math.max(floor, Math.min(thread.deepest + 1 - MOST_ROWS, depth - (MOST_ROWS >> 1)));
   }
-  // Visits the lanes that are in sight, each with its upper edge.
+  // Visits the visible lanes with their upper edges.
   eachLane(height, visit) {
     let y = AXIS - this.top;
     for (const thread of this.page.threads) {
@@ -94,7 +95,8 @@ class Painter {
     this.lines.forEach((top, row) => this.strip.draw(this.context, row, top, ROW - 1, width));
     for (const call of this.wide) this.paintCall(call);
   }
-  // Puts a row into the strip, except for calls that have room for a name: these are kept for later.
+  // Puts a row into the strip, except for calls wide enough for a name, which are collected for
+  // later.
   layRow(thread, depth, top, width) {
     const scale = this.scale, row = this.lines.push(top) - 1;
     if (depth > thread.deepest) return;
@@ -152,7 +154,7 @@ class Painter {
     context.fillStyle = this.textColor;
     context.fillText(label, Math.max(x, 0) + 4, top + ROW / 2);
   }
-  // As much of the function's short name as fits.
+  // Returns as much of the function's short name as fits.
   label(name, room) {
     const text = this.page.short.get(name);
     let size = this.labels.get(name);
@@ -179,7 +181,7 @@ class Painter {
       this.context.fillRect(x - 1, y + TITLE - 4, 2, this.barHeight(thread) - TITLE + 4);
     }
   }
-  // A line between lanes, and what lies before the first branch that is shown.
+  // Draws the line between lanes, and the area before the first branch shown.
   paintEdges(thread, y, width) {
     const context = this.context;
     context.fillStyle = this.edge;
@@ -211,7 +213,7 @@ class Painter {
     if (thread.note) words.push(thread.note);
     if (words.length && x < width) say(words.join('; '), this.dimColor);
   }
-  // Times off the CPU: they take no room, branches are what the lane is long by.
+  // Draws off-CPU times. They take no width, because lanes measure branches.
   paintOff(thread, y, width) {
     const context = this.context;
     context.fillStyle = this.dimColor;
@@ -231,7 +233,7 @@ class Painter {
       label = begin + wide + 6;
     }
   }
-  // Where branches are missing: a dashed line, once a few pixels.
+  // Draws gaps as dashed lines, at most one every few pixels.
   paintGaps(thread, y, width) {
     const context = this.context;
     let line = -Infinity;

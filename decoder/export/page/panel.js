@@ -1,7 +1,7 @@
-// The selected call in words: its callers, and its source with how often each line ran.
+// Describes the selected call: its callers, and its source with execution counts.
 
 const AROUND = 12, MOST_LINES = 3000, MOST_CALLERS = 100, KEPT_COUNTS = 64;
-// The value of Panel.shown when instructions are shown and no file.
+// Value of Panel.shown while instructions are shown instead of a file.
 const INSTRUCTIONS = -1;
 
 function element(tag, text, click) {
@@ -35,7 +35,7 @@ class Panel {
     }
     this.count(thread, call);
   }
-  // The function's short name; a click shows all of it.
+  // Returns a heading with the function's short name; a click shows the full name.
   heading(name) {
     const head = element('h2'), full = this.page.meta.names[name], short = this.page.short.get(name);
     if (short === full) {
@@ -52,7 +52,7 @@ class Panel {
     head.append(button);
     return head;
   }
-  // Each with the place of its call. Callers that a recursion made alike are one.
+  // Returns the callers with their call sites. Equal callers from a recursion are combined.
   callers(thread, call) {
     const {page} = this, list = element('ol');
     for (let at = call; thread.parent[at] !== NONE && list.children.length < MOST_CALLERS;) {
@@ -71,9 +71,9 @@ class Panel {
   }
   describe(thread, call) {
     const how = thread.how[call];
-    const begin = ['called', 'jumped to (tail call)', 'a signal handler',
-                   'running when the trace begins', 'going on, back on its stack',
-                   'running when the trace begins (from the stack)'][how & 7];
+    const begin = ['called', 'tail-called', 'a signal handler',
+                   'already running when the trace begins', 'resumed on its stack',
+                   'already running when the trace begins (from the stack)'][how & 7];
     const site = this.page.code.place(thread.site[call]);
     return begin + (site ? ' at ' + site : '') + ', ' + END_NAMES[how >> 3] + '; ' +
         counted(thread.end[call] - thread.begin[call], 'branch', 'branches') +
@@ -84,8 +84,8 @@ class Panel {
     const text = begin === BEGIN_UNSEEN || begin === BEGIN_ON_STACK ? '' : thread.timeText(thread.begin[call]);
     return text && '; it began ' + text + ' before the end';
   }
-  // The blocks of the call's own code, each with how often it ran; without a call, the present one.
-  // Stepping comes back to the same few calls.
+  // Returns the blocks of the call's own code with their execution counts; without a call, the
+  // current block. Results are cached, because stepping returns to the same few calls.
   blocksOf(thread, call) {
     if (call === NONE) return new Map([[thread.block(this.page.cursor.p), 1]]);
     const key = thread.title + ' ' + call;
@@ -101,7 +101,7 @@ class Panel {
     }
     return blocks;
   }
-  // How often each of what the blocks hold ran.
+  // Returns the execution counts of the lines or instructions in the blocks.
   timesOf(blocks, start, held) {
     const counts = new Map();
     for (const [block, times] of blocks) {
@@ -127,7 +127,7 @@ class Panel {
       this.file.append(option);
     }
     this.file.hidden = !order.length;
-    // Code without lines has its instructions to show.
+    // Code without lines shows its instructions.
     this.hasLines = order.length > 0;
     const shown = this.instructions || !this.hasLines;
     document.getElementById('assembly').setAttribute('aria-pressed', shown);
@@ -161,8 +161,8 @@ class Panel {
     }
     this.source.replaceChildren(table);
     if (!this.hasLines) {
-      this.source.prepend(element('p', order.length ? 'No lines are known of this code: its instructions.'
-                                                    : 'Nothing is known of this code.'));
+      this.source.prepend(element('p', order.length ? 'This code has no line information. Its instructions:'
+                                                    : 'There is no information on this code.'));
     }
     this.mark();
   }
@@ -202,8 +202,8 @@ class Panel {
     }
     this.source.replaceChildren(table);
     if (!lines) {
-      this.source.prepend(element('p', 'The text of this file is not in the page: which lines ran, and how often. ' +
-                                       'i shows instructions.'));
+      this.source.prepend(element('p', 'The page does not contain the text of this file. Lines that ran, with their counts: ' +
+                                       '(press i for instructions)'));
     }
     this.mark();
   }
@@ -215,7 +215,7 @@ class Panel {
     count.className = 'count';
     if (times) {
       const button = element('button', times.toLocaleString(), () => this.page.goToLine(file, number));
-      button.title = 'The run of this line before the present place';
+      button.title = 'Go to the previous run of this line';
       count.append(button);
     }
     const numberCell = element('td', String(number));
@@ -228,7 +228,7 @@ class Panel {
     const line = cursor ? this.page.lineAt(cursor) : 0;
     return line && code.lineFile[line] === file ? code.lineNumber[line] : 0;
   }
-  // Shows the line that the cursor stands on, or the instruction.
+  // Shows the line or instruction at the cursor.
   follow() {
     const line = this.page.lineAt(this.page.cursor);
     if (this.shown === INSTRUCTIONS || !line) {
@@ -240,7 +240,7 @@ class Panel {
         'tr[data-line="' + this.page.code.lineNumber[line] + '"]');
     if (this.shown !== file || !has) this.showFile(file); else this.mark();
   }
-  // The rows that the cursor stands on; the last one is its place.
+  // Returns the rows at the cursor; the last one is its exact place.
   currentRows() {
     const {cursor, code} = this.page;
     const find = (name, value) => this.source.querySelector('tr[data-' + name + '="' + value + '"]');

@@ -1,4 +1,4 @@
-// Finds functions by name, and their calls and inlined runs from a place in the trace on.
+// Finds functions by name, and their calls and inlined runs, from a place in the trace on.
 
 class Search {
   constructor(code, names, threads) {
@@ -7,7 +7,7 @@ class Search {
     for (let scope = 1; scope < code.scopeName.length; ++scope) this.inlined[code.scopeName[scope]] = 1;
     this.set('');
   }
-  // The functions whose names hold the text.
+  // Finds the functions whose names contain the text.
   set(text) {
     const wanted = text.toLowerCase();
     this.runs = new Map();
@@ -28,7 +28,7 @@ class Search {
         (count === 1 ? ' function' : ' functions') +
         (inlined && inlined < count ? ', ' + inlined + ' of them inlined' : '');
   }
-  // Of all that was found, or of one function only. null: it is nowhere inlined.
+  // Returns the inlined runs of all results, or of one function; null if it is nowhere inlined.
   runsOf(thread, only) {
     const key = this.threads.indexOf(thread) + ' ' + only;
     let runs = this.runs.get(key);
@@ -40,9 +40,10 @@ class Search {
     }
     return runs;
   }
-  // The next (1) or previous (-1) one of all, or of one function, as {thread, call} or
-  // {thread, call, runs, run}; threads follow each other in a circle. `from` is what a step found,
-  // or a place, {thread, call, p, k}: the call that it is in is passed over.
+  // Returns the next (1) or previous (-1) result of all functions, or of one, as {thread, call} or
+  // {thread, call, runs, run}; null if there is none. Continues in the next thread, and after the
+  // last one in the first. `from` is the result of a step, or a place {thread, call, p, k}, whose
+  // call is skipped.
   step(way, from, only) {
     if (!this.matches && only === undefined) return null;
     const first = this.threads.indexOf(from.thread);

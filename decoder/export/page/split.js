@@ -1,7 +1,7 @@
-// Bars between the parts of the page that can be dragged, or moved with the arrow keys.
+// A bar between two parts of the page that can be dragged or moved with the arrow keys.
 
 class Split {
-  // `part` is the element after the bar; it takes a share of the room of both.
+  // `part` is the element after the bar; its size is a share of both parts.
   constructor(bar, part, done) {
     Object.assign(this, {bar, part, done});
     bar.addEventListener('pointerdown', (event) => {
@@ -23,7 +23,7 @@ class Split {
     });
     this.set(0.4);
   }
-  // Narrow screens have the parts one above the other.
+  // Narrow screens stack the parts.
   upright() { return getComputedStyle(this.bar.parentElement).flexDirection === 'column'; }
   set(share) {
     this.share = Math.max(0.12, Math.min(0.85, share));

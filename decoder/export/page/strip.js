@@ -1,8 +1,8 @@
-// Calls that are too narrow for a name: a line of pixels for each row, in a canvas of its own, filled
-// as an array once a frame and drawn a row at a time, so that what a frame costs does not depend on
-// how many calls there are.
+// Draws calls that are too narrow for a name. Each row is a line of pixels in a separate canvas.
+// The lines are filled as an array once for each frame, and drawn row by row, so that the cost of a
+// frame does not depend on the number of calls.
 
-// Pixels as a canvas has them: 0xAABBGGRR.
+// Pixels in the format of a canvas: 0xAABBGGRR.
 function packed(red, green, blue) {
   return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
 }
@@ -33,7 +33,7 @@ class Colors {
     const table = this.table(dark, small);
     if (table[name] === 0) {
       const light = dark ? (small ? 0.4 : 0.3) : (small ? 0.7 : 0.82);
-      // The golden angle keeps neighbours apart.
+      // The golden angle makes the colors of adjacent numbers distinct.
       table[name] = packedHsl((name * 137.508) % 360, 0.45, light);
     }
     return table[name];
@@ -50,7 +50,7 @@ class Strip {
     this.context = this.canvas.getContext('2d');
     this.width = this.rows = 0;
   }
-  // Clears the strip. The screen has `ratio` pixels for each of the page's.
+  // Clears the strip. `ratio` is the number of screen pixels for each CSS pixel.
   begin(width, rows, ratio) {
     this.ratio = ratio;
     width = Math.ceil(width * ratio);
@@ -68,7 +68,7 @@ class Strip {
     if (this.ratio !== 1) this.span(row, x, x + 1, color);
     else if (x >= 0 && x < this.width) this.pixels[row * this.width + x] = color;
   }
-  // From x to x2, of the pixels at both ends a part.
+  // Fills from x to x2; the pixels at both ends get a share of the color.
   span(row, x, x2, color) {
     x = Math.max(0, x * this.ratio);
     x2 = Math.min(this.width, x2 * this.ratio);
@@ -82,7 +82,7 @@ class Strip {
     this.pixels.fill(color, begin + first + 1, begin + last);
     this.mix(row, last, color, x2 - last);
   }
-  // Over what is there, as much of the color as that part of the pixel is.
+  // Mixes a share of the color into a pixel.
   mix(row, x, color, part) {
     if (part <= 0 || x >= this.width) return;
     const at = row * this.width + x;

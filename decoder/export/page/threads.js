@@ -1,6 +1,6 @@
-// The list of threads: each goes to the thread's end, and folds or unfolds its lane.
+// The list of threads. An entry goes to its thread's end, and folds or unfolds its lane.
 
-// With more threads than this only the lane of the one that died is open at first.
+// With more threads than this, only the lane of the culprit is open at first.
 const OPEN_LANES = 3;
 
 class ThreadList {
@@ -17,7 +17,7 @@ class ThreadList {
     head.append(element('span', threads.length + ' threads'),
                 element('button', 'Open all', () => this.foldAll(false)),
                 element('button', 'Fold', () => this.foldAll(true)));
-    head.lastChild.title = 'Fold all lanes but that of the selected thread';
+    head.lastChild.title = 'Fold all lanes except that of the selected thread';
     this.box.append(head);
     for (const thread of threads) this.rows.push(this.row(thread));
     this.box.addEventListener('keydown', (event) => this.key(event));
@@ -45,7 +45,7 @@ class ThreadList {
     this.page.lanes.top = 0;
     this.page.lanes.draw();
   }
-  // Shows which is selected, and which are folded. Tab goes to the selected one only.
+  // Marks the selected thread and the folded ones. Tab reaches the selected one only.
   mark() {
     const selected = this.page.selected ? this.page.selected.thread : this.page.threads[0];
     for (const {thread, row, fold, go} of this.rows) {

@@ -1,4 +1,4 @@
-// Words beside the pointer. The panel and the list of threads say the same to those without one.
+// A tooltip at the pointer. The panel and the list of threads show the same without a pointer.
 
 class Tip {
   constructor() { this.box = document.getElementById('tip'); }

@@ -1,33 +1,35 @@
-// The cursor: a place in a thread, {thread, p, k}: the k-th line of block p. Where the block has no
-// line, k is -1. Steps move it: by line, over calls, by call.
+// The cursor, {thread, p, k}: line index k of block p; -1 if the block has no line. Steps move it
+// by line, over calls, or by call.
 
 class Walker {
-  // A page overrides these: it shows where the cursor is, after the words of `note`; it says words.
+  // The page overrides these: arrive() shows the place of the cursor after the text `note`; say()
+  // shows a text.
   arrive(note) {}
   say() {}
   lineAt({thread, p, k}) {
     if (k < 0 || k >= this.count(thread, p)) return 0;
     return this.code.entries[this.code.blockStart[thread.block(p)] + k];
   }
-  // How many lines block p has.
+  // Returns the number of lines of block p.
   count(thread, p) {
     const block = thread.block(p);
     return this.code.blockStart[block + 1] - this.code.blockStart[block];
   }
-  // The last line of block p.
+  // Puts the cursor on the last line of block p.
   put(thread, p) { this.cursor = {thread, p, k: this.count(thread, p) - 1}; }
-  // The last block that is known code. Where the end is none, the program jumped there.
+  // Returns the last block of known code. If the thread's last block is unknown, the program jumped
+  // to it.
   lastBlock(thread) {
     return thread.total > 1 && thread.block(thread.total) === 0 ? thread.total - 1 : thread.total;
   }
-  // Where the thread was last, with lines or without.
+  // Goes to where the thread was last, with or without lines.
   toEnd(thread) {
     this.put(thread, this.lastBlock(thread));
     this.arrive();
   }
   atEnd() { return this.cursor.p >= this.lastBlock(this.cursor.thread); }
-  // To the next (1) or previous (-1) line with source that is another one. Code without source is
-  // passed over. False: there is none, and the cursor has not moved.
+  // Moves to the next (1) or previous (-1) line with source that differs. Skips code without
+  // source. Returns false, and does not move, if there is none.
   move(way) {
     const {thread} = this.cursor, {code} = this;
     const from = this.lineAt(this.cursor);
@@ -52,7 +54,7 @@ class Walker {
     if (this.move(way)) this.moved(thread, p);
     else this.stay(way);
   }
-  // Steps that pass calls by: back to before they were made, or on to where they have returned.
+  // Steps over calls: back to before they were made, or forward to after they returned.
   stepOver(way) {
     if (!this.cursor) return;
     const begin = this.cursor, {thread} = begin;
@@ -64,7 +66,7 @@ class Walker {
         this.moved(thread, begin.p);
         return;
       }
-      // The block before the call, or after it; the next move looks at what stands in it.
+      // Continues in the block before the call or after it.
       const p = way < 0 ? thread.begin[inner] : thread.end[inner] + 1;
       if (p < 1) break;
       if (p > thread.total) {
@@ -77,7 +79,7 @@ class Walker {
     this.cursor = begin;
     this.stay(way);
   }
-  // To where another call ran, with lines or without.
+  // Goes to the next or previous call, with or without lines.
   stepCall(way) {
     if (!this.cursor) return;
     const {thread, p} = this.cursor, place = thread.otherCall(p, way);
@@ -92,23 +94,23 @@ class Walker {
   stay(way) {
     if (way > 0 && !this.atEnd()) {
       this.toEnd(this.cursor.thread);
-      this.say('The trace ends here: no line with source comes after');
+      this.say('The trace ends here: there are no more lines with source');
       return;
     }
-    this.say(way < 0 ? 'No line with source is before this place: < steps by call' : 'The trace ends here');
+    this.say(way < 0 ? 'There is no earlier line with source; < steps by call' : 'The trace ends here');
   }
-  // The cursor has left block `from`.
+  // Reports that the cursor has left block `from`.
   moved(thread, from) {
     const gap = thread.gapBetween(from, this.cursor.p);
     this.arrive(gap && 'Passed a gap: ' + gap + '. ');
   }
-  // To where the thread was off its CPU the last time.
+  // Goes to where the thread was last off its CPU.
   toWait() {
     if (!this.cursor) return;
     const {thread, p} = this.cursor;
     const off = thread.offBefore(p);
     if (!off) {
-      this.say(thread.off ? 'No wait is known before' : 'No times were recorded');
+      this.say(thread.off ? 'There is no earlier wait' : 'No times were recorded');
       return;
     }
     const [place, ns, preempted, back] = off;
@@ -117,7 +119,7 @@ class Walker {
     this.say((preempted ? 'Preempted for ' : 'Waited for ') + duration(ns) + ', until ' +
              duration(back) + ' before the end');
   }
-  // The last run of a line before the cursor; from the end again when there is none.
+  // Goes to the last run of a line before the cursor, or else to its last run in the trace.
   goToLine(file, number) {
     const {code} = this, line = code.lineIds.get(file * 16777216 + number);
     const {thread} = this.cursor || {thread: this.selected.thread};

@@ -136,11 +136,11 @@ std::string CacheSource::statistics() const {
     text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
                         code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
     if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
-      text += fmt::format("; {} quiet pages", quiet);
+      text += fmt::format("; {} write-protected pages", quiet);
     }
-    if (code.improved() != 0) text += fmt::format("; {} made better", code.improved());
-    if (code.renewed() != 0) text += fmt::format("; {} made again", code.renewed());
-    if (code.cleared() != 0) text += fmt::format("; all of it forgotten {} times", code.cleared());
+    if (code.improved() != 0) text += fmt::format("; {} retranslated by profile", code.improved());
+    if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
+    if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }
   for (std::size_t i = 0; i < special_.size(); ++i) {
     if (special_[i] == 0) continue;

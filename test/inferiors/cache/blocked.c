@@ -1,4 +1,4 @@
-// Waits in a read() that SIGUSR1 interrupts, which is made again behind the signal's handler.
+// Waits in a read() that SIGUSR1 interrupts and that is restarted after the signal's handler.
 #include <signal.h>
 #include <unistd.h>
 

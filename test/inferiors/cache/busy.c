@@ -1,5 +1,5 @@
-// Branches that nobody can foresee, tens of millions of them, the same in each run. Now and then
-// mark() is called, and done() at last.
+// Unpredictable branches, tens of millions of them, the same in each run. Calls mark() now and
+// then, and done() at the end.
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ static void* idle(void* argument) {
   return argument;
 }
 
-// Many threads at once, when all the work is done.
+// Starts many threads at once when all the work is done.
 static int crowd(void) {
   pthread_t ids[kIdle];
   pthread_barrier_init(&barrier, NULL, kIdle);
@@ -60,7 +60,7 @@ static int crowd(void) {
   return 0;
 }
 
-// What a full log is to a program that does not want its signal.
+// Refuses SIGSEGV, with which the recorder stops a thread at a full log.
 static void refuse_segv(const char* how) {
   if (strcmp(how, "ignored") == 0) signal(SIGSEGV, SIG_IGN);
   if (strcmp(how, "blocked") != 0) return;

@@ -1,5 +1,5 @@
-// A thread waits, in a system call or in a loop, in front of code that another one changes: by
-// mprotect() and stores, or through /proc/self/mem. Ends with 0 if it never ran the old code.
+// A thread waits, in a system call or in a loop, just before code that another thread changes: by
+// mprotect() and stores, or through /proc/self/mem. Exits with 0 if it never ran the old code.
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
-// Code that is changed without a store to it: through /proc/PID/mem by every call and every
-// descriptor, through the file beneath its mapping, by other processes. A line for each way, and
-// the exit status is the number of ways after which old code ran.
+// Changes code without a store to it: through /proc/PID/mem by every call and every descriptor,
+// through the file under its mapping, from other processes. Prints a line for each way; the exit
+// status is the number of ways after which old code ran.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ typedef int (*Function)(int);
 
 enum { kPage = 4096, kCode = 11 };
 
-// Returns twice its argument and VALUE.
+// Makes a function that returns twice its argument plus VALUE.
 static void make_code(unsigned char* at, int value) {
   static const unsigned char code[kCode] = {0x31, 0xc0, 0x8d, 0x04, 0x47, 0x05, 0, 0, 0, 0, 0xc3};
   memcpy(at, code, sizeof code);
@@ -46,8 +46,8 @@ static void run_often(unsigned char* code) {
   for (long i = 0; i < calls; ++i) (void)((Function)code)((int)(i & 7));
 }
 
-// `done`: what was to be written was; or 2: it is while it is run. Calls that some kernels refuse
-// leave what was there.
+// `done`: 1 if the write succeeded, 2 if it may happen while the code runs. If the kernel refused
+// it, the old code must still be there.
 static void look(const char* kind, const char* way, unsigned char* code, int done) {
   static int last;
   const int now = ((Function)code)(0);
@@ -363,7 +363,7 @@ static void by_each_copy(const char* kind, int fd, unsigned char* code) {
   look(kind, "ftruncate", code, put(fd, NULL));
 }
 
-// `kind`: a file of a file system, one of memory, or one that is opened for writing only later.
+// `kind`: a file of a file system, a memory file, or a file that is opened for writing later.
 static void through_file(int kind) {
   static const char* names[] = {"file", "memfd", "file opened later"};
   char path[] = "/tmp/code_doors_XXXXXX";

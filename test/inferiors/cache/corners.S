@@ -3,9 +3,9 @@
   .text
 _start:
   xor %eax, %eax
-  je 1f                       # taken, to behind itself
+  je 1f                       # taken, to the next instruction
 1:
-  call 2f                     # a call to behind itself
+  call 2f                     # a call to the next instruction
 2:
   pop %rbx
   mov $5, %ecx

@@ -1,4 +1,4 @@
-// Two stacks that hand control to each other, and back to main.
+// Two stacks that pass control to each other, and back to main.
 #include <stdio.h>
 #include <ucontext.h>
 

@@ -1,4 +1,4 @@
-// Many threads that are all there at once.
+// Many threads that exist at the same time.
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// A thread executes the program again, among others that branch all the time.
+// A thread executes the program again while other threads branch all the time.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Faults raised by instructions: their handlers see the instruction's own address and registers,
-// and go on behind it, out by siglongjmp, or on another stack.
+// Instructions that fault. The handlers see the instruction's own address and registers; they
+// continue after it, leave by siglongjmp, or run on another stack.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,8 +70,8 @@ static void on_other_stack(int number) {
 
 static greg_t stray_stack;
 
-/// The CPU refuses to go to what is no address: the branch is the culprit, and nothing is pushed or
-/// popped.
+/// The CPU faults at a branch to a non-canonical address: the pc is the branch's, and nothing has
+/// been pushed or popped.
 static void on_stray(int number, siginfo_t* info, void* raw) {
   ucontext_t* context = raw;
   greg_t* regs = context->uc_mcontext.gregs;
@@ -81,7 +81,7 @@ static void on_stray(int number, siginfo_t* info, void* raw) {
   expect(regs[REG_RCX] == 0xcccc && regs[REG_R10] == 0x1010 && regs[REG_R11] == 0x1111, __LINE__);
   const int returns = pc == at_return || pc == at_popping_return;
   expect(returns || pc == at_call || pc == at_jump || pc == at_memory_call, __LINE__);
-  if (wrong) _exit(1);  // there is no way on
+  if (wrong) _exit(1);  // execution cannot continue
   expect(regs[REG_RSP] == stray_stack - (returns ? 8 : 0), __LINE__);
   if (returns) regs[REG_RSP] += 8;
   regs[REG_RIP] += pc == at_popping_return ? 3 : pc == at_return ? 1 : 2;
@@ -93,7 +93,7 @@ static void stray(void) {
   seen = 0;
   static long old_stack;
   for (int round = 0; round < 40; ++round) {
-    // Where no CPU of today has an address, and where those with 57 bits have one.
+    // A non-canonical address on today's CPUs, and one that is canonical on CPUs with 57 bits.
     void* to = round % 2 ? (void*)0x1877665544332211 : (void*)0x4242000042424242;
     __asm__ volatile(
         "mov %%rsp, %1\n sub $256, %%rsp\n mov %%rsp, %0\n"
@@ -111,7 +111,7 @@ static void stray(void) {
   expect(seen == 200, __LINE__);
 }
 
-/// From the same place to good and bad addresses.
+/// Branches from one place to good and bad addresses.
 static void good(void) {}
 __attribute__((noinline)) static void wander(void (*to)(void)) {
   __asm__ volatile("call *%0" ::"r"(to) : "memory");
@@ -173,7 +173,7 @@ int main(void) {
   kill(getpid(), SIGUSR2);
   expect(seen == 17, __LINE__);
 
-  // A jump to nowhere faults there, not here.
+  // A jump to an unmapped address faults there, not at the jump.
   sigaction(SIGSEGV, &jump, NULL);
   if (sigsetjmp(back, 1) == 0) ((void (*)(void))16)();
   stray();

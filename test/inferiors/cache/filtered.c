@@ -1,6 +1,6 @@
-// Executes a program behind a filter, as containers do: "container" refuses what Docker's refuses
-// of what we would like to call; "kills" kills for a call that recording needs, and "reads" for
-// opening files to be written, too.
+// Executes a program under a seccomp filter, like a container. "container" refuses the calls that
+// Docker's filter refuses and a recorder would use; "kills" kills the program for a call that
+// recording needs; "reads" kills it for opening files for writing too.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>

@@ -1,8 +1,8 @@
-// Programs behind filters of their own. Each ends with 0 when all it saw was right.
+// Programs with seccomp filters of their own. Each exits with 0 if everything it saw was right.
 //   alone     a filter with every kind of answer, for itself
 //   family    the same, and for threads, children and a program that it executes
 //   everybody a filter for all threads, which are busy, that kills for tgkill
-//   masked    likewise, where SIGSEGV is blocked, and then ignored
+//   masked    a filter like that of everybody, with SIGSEGV blocked and then ignored
 //   place     a filter that kills for calls from anywhere but the program's own code
 //   fails     filters that the kernel refuses
 #include <errno.h>
@@ -50,7 +50,7 @@ static void on_sigsys(int signal, siginfo_t* info, void* context) {
   seen_number = info->si_syscall;
 }
 
-/// Makes a call and says where it was made.
+/// Makes a system call and stores the address after it in `place`.
 static long call_here(long number, long first, void** place) {
   long result = number;
   __asm__ volatile("lea 1f(%%rip), %1\n\tsyscall\n1:"
@@ -65,7 +65,7 @@ static void look(void) {
     CHECK(fib(12) == 144);
     void* place = NULL;
     CHECK(call_here(SYS_getppid, 0, &place) == -77);
-    // The argument decides.
+    // The filter decides by the argument.
     CHECK(call_here(SYS_dup, 1000, &place) == -EBADF);
     CHECK(call_here(SYS_dup, 1001, &place) == -78);
     seen_place = NULL;
@@ -76,7 +76,7 @@ static void look(void) {
   }
 }
 
-/// By the C library, which names the numbers of its calls where it makes them.
+/// Makes the call through the C library, which loads the call's number just before it.
 static void ask_for_name(int trapped) {
   enum { kNear = 64 };
   for (int round = 0; round < 3; ++round) {
@@ -134,7 +134,7 @@ static void family(char* self) {
     _exit(1);
   }
   wait_for(child);
-  // What it kills for kills.
+  // A call that the filter kills for ends the child.
   child = fork();
   if (child == 0) {
     (void)syscall(SYS_getpgrp);
@@ -147,7 +147,7 @@ static void family(char* self) {
 static volatile int end;
 static volatile unsigned long rounds[4];
 
-/// All but one wait now and then, too.
+/// Keeps a thread busy. All but one wait now and then, too.
 static void* be_busy(void* which) {
   while (!end) {
     (void)fib(10);
@@ -205,7 +205,7 @@ static void masked(void) {
   CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && !sigismember(&mask, SIGSEGV));
 }
 
-/// The C library is in it.
+/// The addresses include the statically linked C library.
 static void by_place(void) {
   extern char __executable_start[];
   extern char etext[];

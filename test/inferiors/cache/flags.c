@@ -1,4 +1,4 @@
-// Flags that are pushed and popped: nobody's trap flag gets among them.
+// Flags that are pushed and popped: no tracer's trap flag may appear in them.
 #include <pthread.h>
 #include <stdio.h>
 

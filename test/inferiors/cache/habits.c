@@ -1,6 +1,6 @@
-/* Branches that go one way most of the time, and later the other way; tail() does the same things
- * some more times. Whoever reads its log while it runs gets a turn now and then, also where one
- * CPU is all there is. */
+/* Branches that mostly go one way, and later the other way; tail() repeats the same work some more
+ * times. The program yields now and then, so that a reader of its log gets to run even on a
+ * single CPU. */
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
       if (i % 256 == 0) sched_yield();
     }
   }
-  raise(SIGWINCH); /* which a debugger hears of */
+  raise(SIGWINCH); /* reported to a debugger */
   tail();
   printf("%u\n", total);
   return 0;

@@ -1,5 +1,5 @@
-// A small compiler of functions that return a number: code is written, run, and written again. The
-// argument says what kind of memory it is in.
+// A small compiler of functions that return a number: it writes code, runs it and writes it again.
+// The argument names the kind of memory.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static void write_loop(uint8_t* at, int turns, int8_t addend) {
 static void rewrite(int rounds) {
   uint8_t* page = map(PROT_READ | PROT_WRITE | PROT_EXEC);
   for (int i = 0; i < rounds; ++i) {
-    uint8_t* at = page + 4090 + i % 7;  // also over the border of two pages
+    uint8_t* at = page + 4090 + i % 7;  // also across the border of two pages
     write_constant(at, i);
     expect(((function)at)() == i, __LINE__);
     if (i % 50 != 0) continue;
@@ -59,7 +59,7 @@ static void loop_long(void) {
   expect(((function)page)() == 9000000, __LINE__);
 }
 
-// Two mappings of one memory file: what is run is never written at its own address.
+// Two mappings of one memory file: code that runs is never written at its own address.
 static void two_mappings(int rounds) {
   const int file = memfd_create("code", 0);
   if (ftruncate(file, 4096) != 0) exit(2);
@@ -83,7 +83,7 @@ static void toggle(int rounds) {
   }
 }
 
-// The instruction that is written comes right behind the one that writes it.
+// The instruction to be written comes right after the one that writes it.
 static void change_itself(void) {
   uint8_t* page = map(PROT_READ | PROT_WRITE | PROT_EXEC);
   const uint8_t by_register[] = {0xc6, 0x07, 42, 0xb8, 7,
@@ -109,7 +109,7 @@ static void* run_published(void* unused) {
   return NULL;
 }
 
-// One thread changes a number in code that others are running.
+// One thread changes a number in code that others run.
 static void threads(int rounds) {
   shared_code = map(PROT_READ | PROT_WRITE | PROT_EXEC) + 3;  // the number is aligned
   write_constant(shared_code, 0);

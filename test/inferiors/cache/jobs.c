@@ -1,9 +1,9 @@
-// Job control: stopped and continued by itself and from outside, as often as that comes.
+// Job control: stops and continues, by the program itself and from outside, many times.
 //   itself   a child with a busy thread stops itself
-//   outside  a busy child is stopped, by each signal that stops
+//   outside  each stop signal stops a busy child
 //   thread   one of its threads is sent the signal
 //   handler  each SIGCONT is handled
-// Ends with 0 if everybody saw what happens without a tracer.
+// Exits with 0 if every process saw what it sees without a tracer.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ static pid_t begin(void (*run)(void)) {
   return child;
 }
 
-/// The state that others see.
+/// Returns the process state that others see.
 static char state_of(pid_t pid) {
   char path[64], text[256] = "";
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -162,7 +162,7 @@ static void handler(void) {
     await_stop(SIGSTOP);
     kill(child, SIGCONT);
     CHECK(read(news[0], &byte, 1) == 1);
-    // It runs; and no stop is needed for that one.
+    // The child runs, and its SIGCONT needs no stop before it.
     kill(child, SIGCONT);
     CHECK(read(news[0], &byte, 1) == 1);
   }

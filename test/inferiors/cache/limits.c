@@ -1,8 +1,8 @@
-/* Limits its address space, and looks whether that is what it gets. "set": both limits; "soft": one
- * of them; "thread", "fork", "exec", "vfork": who has it besides; "refused": what cannot be set;
- * "wait": sends itself a signal, and waits for another; "grow": takes what the limits that it has
- * leave it, by mmap(), brk() or the stack, and prints how much that is; "lock": locks all of it;
- * "pending": may have no signal pending that is known in full. */
+/* Limits its address space and checks the limit. "set": both limits; "soft": the soft one only;
+ * "thread", "fork", "exec", "vfork": the limit is shared or inherited; "refused": invalid values;
+ * "wait": sends itself a signal, and waits for another; "grow": takes all memory that its limits
+ * leave, by mmap(), brk() or the stack, and prints how much that is; "lock": locks all of its
+ * memory; "pending": may have no queued signals (RLIMIT_SIGPENDING 0). */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static int limit_is(rlim_t soft, rlim_t hard) {
   if (getrlimit(RLIMIT_AS, &asked[0]) != 0) return 0;
   if (syscall(SYS_getrlimit, RLIMIT_AS, &asked[1]) != 0) return 0;
   if (prlimit(getpid(), RLIMIT_AS, NULL, &asked[2]) != 0) return 0;
-  /* A number that is not seen in advance. */
+  /* A call number that is not known before it runs. */
   static volatile long number = SYS_prlimit64;
   if (syscall(number, 0, RLIMIT_AS, NULL, &asked[3]) != 0) return 0;
   for (int i = 0; i < 4; ++i) {
@@ -66,7 +66,7 @@ static int succeeds(pid_t child) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The old limit comes with the new one's setting. */
+/* One call sets the new limit and returns the old one. */
 static int exchanges(rlim_t soft) {
   struct rlimit old = {1, 1};
   const struct rlimit limit = {soft, kLimit};
@@ -77,7 +77,7 @@ static int exchanges(rlim_t soft) {
 static int is_refused(void) {
   const int wrong = setrlimit(RLIMIT_AS, (const struct rlimit*)8) != -1 || errno != EFAULT;
   const int turned = set(kLimit, kLimit / 2) || errno != EINVAL;
-  /* Only privileged processes raise hard limits. */
+  /* Only privileged processes may raise hard limits. */
   const int raised =
       setresuid(65534, 65534, 65534) == 0 && (set(kLimit, kLimit + 1) || errno != EPERM);
   return !wrong && !turned && !raised;
@@ -117,8 +117,8 @@ static int grow(void) {
   return 0;
 }
 
-/* Leaves 3 MiB of the limit to the stack, and uses 5. What the kernel counts has the recorder's in
- * it, which has to make room. */
+/* Leaves 3 MiB of the limit to the stack, and uses 5 MiB. The kernel's count includes the
+ * recorder's memory, so the recorder has to raise the limit. */
 static int grow_down(void) {
   long pages = 0;
   struct rlimit limit;
@@ -146,7 +146,7 @@ static void wait_for_end(void) {
   for (;;) pause();
 }
 
-/* In KiB. */
+/* Returns the locked memory in KiB. */
 static long locked(void) {
   char line[256];
   long found = -1;
@@ -158,9 +158,9 @@ static long locked(void) {
   return found;
 }
 
-/* As one who may not lock much. */
+/* Locks memory as a user with a small limit. */
 static int locks(void) {
-  if (locked() != 0) return 0; /* and has what reading it takes */
+  if (locked() != 0) return 0; /* reading it also maps what it needs */
   const struct rlimit limit = {8 * kMegabyte, 8 * kMegabyte};
   if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setresuid(65534, 65534, 65534) != 0) return 0;
   if (mlockall(MCL_CURRENT) != 0) return 0;
@@ -179,7 +179,7 @@ static int compare(const void* a, const void* b) {
   return strcmp(*(char* const*)a, *(char* const*)b);
 }
 
-/* Code that has not run before, after the signals of others are forgotten. */
+/* Runs code that has not run before, with no room for queued signals. */
 static int is_pending(void) {
   const struct rlimit limit = {0, 0};
   if (setrlimit(RLIMIT_SIGPENDING, &limit) != 0) return 0;

@@ -1,4 +1,4 @@
-// Signals that are blocked or ignored stay so, and their handlers stay, whoever watches.
+// Blocked and ignored signals stay so, and handlers stay installed, with and without a tracer.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Threads that compute, contend, come and go, load a library, map memory and end the program.
+// Threads that compute, contend, start and end, load a library, map memory and end the program.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
-// A library of which there are two, which differ in one byte of code.
+// A library built twice, with one byte of code different.
 
-// Of one instruction's operand, so that whoever changes it knows where it is.
+// Part of one instruction's operand: a program that patches the code finds it by this mark.
 enum { kMark = 0x5a5a5a00 };
 
 long value(long x) {
@@ -17,7 +17,7 @@ static long steps_of(long x) {
   return steps;
 }
 
-// Something to translate.
+// Code to translate.
 long work(long x) {
   long sum = 0;
   for (long i = 1; i < 30; ++i) {

@@ -1,4 +1,4 @@
-// A library that calls another one's function many times, as a plug-in's host does.
+// A library that calls another library's function many times, like a plug-in's host.
 
 long call_often(long (*function)(long), long times) {
   long result = 0;

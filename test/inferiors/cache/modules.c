@@ -1,10 +1,10 @@
-// Code that comes from files, at the same addresses, and is not always the same.
+// Code from files: at the same addresses in each run, but not always with the same bytes.
 //
 //   modules call CALLS MODULE       calls MODULE through CALLS, a million times
 //   modules patch MODULE VALUE      changes MODULE's code before it runs
 //   modules reload TIMES MODULE...  loads, uses and unloads each, again and again
 //
-// Ends with the low byte of what the value() of the last one adds.
+// Exits with the low byte of the sum that the last module's value() adds up.
 
 #include <dlfcn.h>
 #include <stdint.h>

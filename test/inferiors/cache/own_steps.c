@@ -1,4 +1,4 @@
-// The program sets the trap flag itself: it traps behind each of its instructions, as natively.
+// Sets its own trap flag: it must trap after each of its instructions, as natively.
 #include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>
@@ -20,7 +20,7 @@ static void on_trap(int number, siginfo_t* info, void* context) {
                    :                                                                    \
                    : "cc", "memory", "rax", "rcx", "rdi", "r11")
 
-/// By IRET instead of POPF.
+/// Sets the flag by IRET instead of POPF.
 static void step_from_iret(void) {
   __asm__ volatile(
       "sub $128, %%rsp\n\tmov %%rsp, %%rax\n\tmov %%ss, %%ecx\n\tpush %%rcx\n\tpush %%rax\n\t"
@@ -60,7 +60,7 @@ int main(void) {
     expect("plain", 7);
     STEPPED("mov $20, %%ecx\n\t1: loop 1b");
     expect("loop", 24);
-    STEPPED("mov $39, %%eax\n\tsyscall\n\tnop");  // nothing traps behind a system call
+    STEPPED("mov $39, %%eax\n\tsyscall\n\tnop");  // no trap follows a system call
     expect("system call", 5);
     STEPPED("mov $10, %%ecx\n\tlea bytes(%%rip), %%rdi\n\trep stosb");
     expect("string", 15);

@@ -1,5 +1,5 @@
-// Counters of CPUs, increased in restartable sequences (rseq) by threads that share one CPU. A
-// sequence takes long, so threads are preempted within it: whoever runs it without the kernel's
+// Per-CPU counters, increased in restartable sequences (rseq) by threads that share one CPU. A
+// sequence takes long, so threads are preempted within it: a recorder that skips the kernel's
 // restarts loses counts. The argument says how the descriptor gets to the kernel.
 #include <linux/rseq.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static struct rseq* area(void) {
   ".pushsection __rseq_cs, \"aw\"\n .balign 32\n 3: .long 0, 0\n .quad 1f, 2f-1f, 4f\n " \
   ".popsection\n"
 
-// Straight code, most of its time in one instruction.
+// Straight code that spends most of its time in one instruction.
 static int count_filling(struct rseq* rseq, char* buffer) {
   uint32_t cpu = rseq->cpu_id_start;
   long* slot = &counts[cpu];
@@ -50,7 +50,7 @@ again:
   return 0;
 }
 
-// A loop inside; the descriptor is made at run time and known by its address only.
+// Code with a loop; its descriptor is made at run time and known only by address.
 static int count_looping(struct rseq* rseq, struct rseq_cs* made) {
   uint32_t cpu = rseq->cpu_id_start;
   long* slot = &counts[cpu];

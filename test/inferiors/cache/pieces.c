@@ -1,4 +1,4 @@
-// Takes a page out of its code, and then branches a lot from one side of it to the other.
+// Unmaps a page of its code, then branches a lot from one side of the hole to the other.
 #include <sys/mman.h>
 
 enum { kFunctions = 64, kPage = 4096 };

@@ -1,6 +1,6 @@
-/* Asks wherever a program can ask where it lies, and compares. "again": in a new program;
- * "limited": in one that may not have much address space; "limits": limits its own; "vfork": in a
- * child that has the memory of this one until then. */
+/* Reads its own addresses from every source that the kernel offers, and compares them. "again":
+ * after another exec; "limited": with little address space; "limits": after limiting itself;
+ * "vfork": after an exec in a child that shared this process's memory. */
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -35,7 +35,7 @@ static int is_first(struct dl_phdr_info* info, size_t size, void* out) {
   return 1;
 }
 
-/* Numbers as in proc(5). */
+/* Field numbers of proc(5). */
 static int code_is_where_stat_says(void) {
   char text[1024] = "";
   FILE* file = fopen("/proc/self/stat", "r");
@@ -68,7 +68,7 @@ static int memory_can_be_had(void) {
   return 1;
 }
 
-/* Wherever the child's stack may lie, this one has memory that nobody writes. */
+/* Maps memory that nothing writes wherever the child's stack may lie. */
 enum { kPieceBytes = 256 << 20, kPieces = 70, kPageBytes = 4096 };
 
 static char* piece(int index) {

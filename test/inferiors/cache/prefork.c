@@ -1,5 +1,5 @@
-// Works, then has children that do the same at the same time, while a thread of its own goes on.
-// prefork CHILDREN: ends with 0 when all came to the same.
+// Works, then forks children that do the same work at the same time while a thread continues.
+// prefork CHILDREN: exits with 0 if all results are equal.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Code in memory that may be written at any time, run so often that it seems never to be written;
-// and then it is. The argument says how; a second one that the memory is a file's.
+// Code in writable memory that runs for long without a write and is then written. The first
+// argument says how; a second one maps the memory from a file.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static void write_constant(uint8_t* at, int value) {
 
 static void warm(const uint8_t* at, int value) {
   for (int i = 0; i < kOften; ++i) expect(call(at) == value, __LINE__);
-  raise(SIGUSR1);  // whoever watches may look now
+  raise(SIGUSR1);  // a tracer may look now
 }
 
 static void number(uint8_t* at, int value) {
@@ -82,7 +82,7 @@ static void string(void) {
   }
 }
 
-// An instruction that lies in two pages.
+// An instruction that spans two pages.
 static void border(void) {
   uint8_t* at = code + kPage - 3;
   write_constant(at, 4);
@@ -90,7 +90,7 @@ static void border(void) {
   warm(code + kPage + 64, 9);
   warm(at, 4);
   for (int i = 0; i < 10; ++i) {
-    number(at, 0x01010101 * i);  // one store to both
+    number(at, 0x01010101 * i);  // one store to both pages
     at[4] = 0x7f;                // its last byte alone
     expect(call(at) == (0x00010101 * i | 0x7f << 24), __LINE__);
   }
@@ -125,7 +125,7 @@ static void by_kernel(void) {
     warm(code, 100 + i);
   }
   expect(getrandom(code + 64, 16, 0) == 16, __LINE__);
-  // What fails goes on failing.
+  // A failing call must still fail.
   if (write(ends[1], image, 1) != 1) exit(2);
   void* volatile nowhere = (void*)8;
   errno = 0;
@@ -308,7 +308,7 @@ static void no_signal(int signal) {
   (void)signal;
 }
 
-// Not from the file's beginning.
+// Maps the file from an offset above 0.
 static void map_file(void) {
   const int file = memfd_create("code", 0);
   if (file < 0 || ftruncate(file, 40 * kPage) != 0) exit(2);

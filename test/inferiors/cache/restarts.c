@@ -1,4 +1,4 @@
-// Calls that signals interrupt: made again, or failing with EINTR, and the registers behind them.
+// Calls that signals interrupt: restarted or failing with EINTR, and the registers after them.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +23,9 @@ static void expect(int ok, int line) {
   }
 }
 
-// Each tick is twice as far away as the one before: with a fixed interval a tracer that takes
-// longer for a signal than the interval is would find the next one pending whenever a handler
-// returns, and the program would never go on.
+// Each tick is twice as far away as the one before. With a fixed interval, a tracer that takes
+// longer for a signal than the interval would find the next one pending whenever a handler returns,
+// and the program would make no progress.
 static void tick_in(long microseconds) {
   struct itimerval timer = {{0, 0}, {0, microseconds}};
   next_tick = microseconds;
@@ -48,7 +48,7 @@ static void handle(int flags) {
   sigaction(SIGALRM, &action, NULL);
 }
 
-// read() whose registers are looked at behind the call.
+// Makes a read() and checks the registers after the call.
 static long raw_read(int fd, char* to) {
   long result = 0, rcx = 0, behind = 0;
   __asm__ volatile(
@@ -56,7 +56,7 @@ static long raw_read(int fd, char* to) {
       : "=a"(result), "=&r"(rcx), "=&r"(behind)
       : "D"(fd), "S"(to)
       : "rcx", "rdx", "r10", "r11", "memory");
-  // Not so behind a call that was left through a signal's handler.
+  // After a call left through a signal's handler, rcx may be 2 lower.
   expect(rcx == behind || rcx == behind - 2, __LINE__);
   return result;
 }
@@ -82,7 +82,7 @@ int main(void) {
   expect(nanosleep(&second, &left) == -1 && errno == EINTR && left.tv_nsec > 0, __LINE__);
   sigset_t none;
   sigemptyset(&none);
-  // With the mask left alone, and with one for the time of the call.
+  // Once without a mask, and once with a mask for the time of the call.
   const int events = epoll_create1(0);
   struct epoll_event event;
   const sigset_t* masks[] = {NULL, &none};

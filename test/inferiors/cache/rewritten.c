@@ -1,5 +1,5 @@
-// Code that is written while the program runs: a page that is writable and executable, one that
-// changes between the two, and code that changes the instructions right behind it.
+// Writes code while running: to a writable and executable page, to a page that alternates between
+// the two, and to the instructions right after the store.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,14 +33,14 @@ static void many_writes(uint8_t* page, int rounds, int toggle) {
   }
 }
 
-// Adds up the numbers from 1 to 200 in a loop of its own.
+// Adds up the numbers from 1 to 200 in a loop written to `page`.
 static void loop_in(uint8_t* page) {
   const uint8_t code[] = {0x31, 0xc0, 0xb9, 200, 0, 0, 0, 0x01, 0xc8, 0xff, 0xc9, 0x75, 0xfa, 0xc3};
   memcpy(page, code, sizeof code);
   expect(((function)page)() == 20100, __LINE__);
 }
 
-// Writes the immediate of the instruction that follows, then runs it.
+// Writes the immediate of the instruction that follows, then runs that instruction.
 static void changes_itself(uint8_t* page) {
   // mov byte [rip+1], 42 (to the immediate); mov eax, 7; ret
   const uint8_t code[] = {0xc6, 0x05, 1, 0, 0, 0, 42, 0xb8, 7, 0, 0, 0, 0xc3};
@@ -68,7 +68,7 @@ int main(void) {
     write_constant(writer, i);
     expect(((function)runner)() == i, __LINE__);
   }
-  // Other code at an address that had some.
+  // Other code at an address that already had code.
   for (int i = 0; i < 3; ++i) {
     munmap(both, 4096);
     both = mmap(both, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,

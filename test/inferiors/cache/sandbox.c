@@ -1,4 +1,4 @@
-// A filter that allows few system calls and kills at any other.
+// Installs a filter that allows few system calls and kills for any other.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

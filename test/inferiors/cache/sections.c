@@ -1,4 +1,4 @@
-// A restartable sequence (rseq): counters of CPUs that are increased without a lock.
+// A restartable sequence (rseq): per-CPU counters that are increased without a lock.
 #include <linux/rseq.h>
 #include <sched.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 static long counts[256];
 
-// Returns 0 when the sequence was interrupted, or the thread's CPU is not known.
+// Returns 0 if the sequence was interrupted or the thread's CPU is unknown.
 static int count_here(struct rseq* area) {
   unsigned cpu = area->cpu_id_start;
   if ((int)area->cpu_id < 0 || cpu >= 256) return 0;
@@ -33,7 +33,7 @@ int main(void) {
   struct rseq* area = (struct rseq*)((char*)__builtin_thread_pointer() + __rseq_offset);
   long wanted = 2000, otherwise = 0;
   for (long i = 0; i < wanted; ++i) {
-    // As libraries do: another way where there are no sequences.
+    // Libraries do the same: they take another path if there are no sequences.
     if (!count_here(area)) ++otherwise;
   }
   long total = otherwise;

@@ -1,4 +1,4 @@
-// The gs segment is the program's own: its base is set, used and read back.
+// Uses the gs segment for itself: sets its base, reads through it, reads it back.
 #include <asm/prctl.h>
 #include <immintrin.h>
 #include <stdio.h>

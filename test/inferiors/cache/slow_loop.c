@@ -1,5 +1,5 @@
-/* Branches for ever, but so seldom that no log is ever full: each turn writes much memory by one
- * instruction. No system call either. */
+/* Branches for ever, but so rarely that no log fills up: each iteration writes much memory with one
+ * instruction. Makes no system call. */
 static char room[16 << 20];
 static volatile unsigned turns;
 

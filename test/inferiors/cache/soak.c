@@ -1,5 +1,5 @@
-// Threads that compute, sleep, get signals, fork, come and go, and look at everything they can see
-// of themselves, until somebody sets `finish`. Ends with 0 when all of it was always right.
+// Threads that compute, sleep, take signals, fork, start and end, and check everything they can see
+// of themselves, until a debugger sets `finish`. Exits with 0 if all of it was always right.
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void on_signal(int number) {
 }
 
 static void on_fault(int number) {
-  // A fault that was meant, or one that nobody should ever see.
+  // An intended fault, or one that the program must never see.
   if (jumps) siglongjmp(back, number);
   _exit(3);
 }
@@ -60,7 +60,7 @@ static void compute(long turn) {
   char text[64];
   snprintf(text, sizeof text, "%ld:%08lx", turn, (unsigned long)turn);
   expect(strtol(text, NULL, 10) == turn, __LINE__);
-  // Registers that a recorder may have its own use for, the flags, and what a call pushes.
+  // Registers that a recorder might use, the flags, and the return address that a call pushes.
   long r10 = turn, r11 = ~turn, flags, pushed, here;
   __asm__ volatile(
       "mov %[a], %%r10\n mov %[b], %%r11\n cmp %%r10, %%r10\n call 1f\n 1: pop %[pushed]\n"
@@ -109,7 +109,7 @@ static void map_and_unmap(long turn) {
 }
 
 static void fork_once(long turn) {
-  // A child that shares nothing but what it was born with.
+  // A child that shares nothing except what it inherited.
   pthread_mutex_lock(&lock);
   const pid_t child = fork();
   if (child == 0) _exit(hot(5) == 30 && first_descriptor > 2 ? (int)(turn & 0x3f) : 99);

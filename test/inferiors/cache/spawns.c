@@ -1,5 +1,5 @@
-// Children by fork, vfork and posix_spawn, then a new program from a thread, which ends all of it
-// from a thread.
+// Children by fork, vfork and posix_spawn, then exec from a thread, which replaces the whole
+// process.
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>

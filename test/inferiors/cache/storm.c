@@ -1,7 +1,7 @@
-// Signals that come fast, or often.
-//   timer KIND MICROSECONDS WORK   a timer of that period, while so much work is done
-//   fault COUNT / raise COUNT      so many faults that are handled, signals to itself
-// Ends with 0 when all of it is done and nothing was wrong.
+// Signals in quick succession, or in large numbers.
+//   timer KIND MICROSECONDS WORK   a timer of that period during WORK units of work
+//   fault COUNT / raise COUNT      COUNT handled faults, or COUNT signals to itself
+// Exits with 0 if all of it is done and nothing was wrong.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ extern char the_load[];
 static void on_fault(int number, siginfo_t* info, void* context) {
   ucontext_t* at = context;
   greg_t* regs = at->uc_mcontext.gregs;
-  // As an unwinder, or a garbage collector, looks at it.
+  // Check the frame like an unwinder or a garbage collector.
   if (number != SIGSEGV || info->si_addr != (void*)64 || regs[REG_RIP] != (greg_t)the_load ||
       regs[REG_R10] != 10 || regs[REG_R11] != 11 || regs[REG_RCX] != 64 ||
       (regs[REG_CSGSFS] & 0xffff) != 0x33 || regs[REG_CR2] != 64) {
@@ -74,14 +74,14 @@ int main(int argc, char** argv) {
     const long count = atol(argv[4]);
     set_timer(argv[2], atol(argv[3]));
     if (do_work(count) != count * (count - 1) / 2) ++wrong;
-    // The program's own signals are there when their call returns, whatever else comes.
+    // A signal raised by the program arrives before its call returns, whatever else comes.
     signal(SIGUSR1, on_timer);
     for (int i = 0; i < 5; ++i) {
       own = 0;
       raise(SIGUSR1);
       if (own != 1) ++wrong;
     }
-    // Nobody but the program blocks anything.
+    // The program has blocked no signal, so none is blocked.
     sigset_t mask, none;
     sigemptyset(&none);
     sigprocmask(SIG_BLOCK, NULL, &mask);

@@ -1,6 +1,6 @@
-// Calls more functions than a small look-up table has room for, each several times, in two threads.
-// Function I of kFunctions is at kPlace + 16 * I, and the first thread calls I * kStride modulo
-// kFunctions for I from 0 on.
+// Calls more functions than a small indirect-branch table has room for, each several times, in two
+// threads. Function I of kFunctions is at kPlace + 16 * I; the first thread calls I * kStride
+// modulo kFunctions for I from 0 on.
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Handlers that block every signal make calls that are stepped, in a program that handles SIGTRAP.
+// Handlers that block every signal make system calls, in a program that handles SIGTRAP.
 #include <signal.h>
 #include <stddef.h>
 

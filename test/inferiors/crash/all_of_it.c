@@ -1,4 +1,4 @@
-// Programs of millions of branches that end badly, each in its own way.
+// Programs of millions of branches that crash, each in its own way.
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

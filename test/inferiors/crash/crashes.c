@@ -1,4 +1,4 @@
-// Ends as its argument says.
+// Ends in the way that its argument names.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void reraise(int number) {
   signal(number, SIG_DFL);
   raise(number);
 }
-/// Calls in no order that repeats.
+/// Recursion in an order that does not repeat.
 static int __attribute__((noinline)) scribble(unsigned seed, int height) {
   if (height == 0) return 1;
   seed = seed * 1103515245 + 12345;
@@ -99,7 +99,7 @@ static void full_memory(size_t megabytes) {
   fault();
 }
 #ifdef __x86_64__
-/// Known values in registers of every kind; those that the CPU has.
+/// Loads known values into registers of every kind that the CPU has.
 static void vectors(void) {
   __asm__ volatile("fldpi; movq %0, %%xmm3; punpcklqdq %%xmm3, %%xmm3" ::"r"(0x7777777777777777));
   if (__builtin_cpu_supports("avx2")) {
@@ -126,7 +126,7 @@ static void many_mappings(long count) {
   fault();
 }
 
-/// One after the other, each by a signal.
+/// Forks children one after the other; a signal ends each.
 static void dying_children(long count) {
   for (long i = 0; i < count; ++i) {
     const pid_t child = fork();
@@ -134,7 +134,7 @@ static void dying_children(long count) {
     waitpid(child, NULL, 0);
   }
 }
-/// A child that sits still, of a parent that waits for it.
+/// Forks a child that sleeps and waits for it.
 static void hanging_child(void) {
   const pid_t child = fork();
   while (child == 0) pause();
@@ -147,7 +147,7 @@ static void say_and_leave(int number) {
   _exit(7);
 }
 
-/// Touches a gigabyte.
+/// Touches a gigabyte of memory.
 static void grow(void) {
   for (int i = 0; i < 1024; ++i) {
     volatile char* piece = malloc(1U << 20U);

@@ -1,4 +1,4 @@
-// GoogleTest's death tests, of the style that the command line says.
+// GoogleTest's death tests, in the style that the command line selects.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

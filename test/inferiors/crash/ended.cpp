@@ -1,4 +1,4 @@
-// Threads that have ended by the time the process does, one of which is the cause.
+// Threads that end before the process does; one of them is the cause of the failure.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ __attribute__((noinline)) static int use() {
   return *shared;
 }
 
-/// As test frameworks do whose tests run in threads: the test ends, the program goes on.
+/// Ends the thread but not the program, like test frameworks that run tests in threads.
 __attribute__((noinline)) static void check_failed(const char* what) {
   std::fprintf(stderr, "check failed: %s\n", what);
   ++failures;
@@ -42,7 +42,7 @@ static int run_pool(int count, int bad) {
       volatile int result = half(i == bad ? 3 : 4);
       (void)result;
     });
-    pool.back().join();  // One after the other: which one is the newest is certain.
+    pool.back().join();  // One after the other, so that the newest one is certain.
   }
   return failures;
 }

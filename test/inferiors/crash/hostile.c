@@ -1,4 +1,4 @@
-// Names that would be markup, if somebody took them for it.
+// Names that are HTML markup if a page does not escape them.
 int* volatile nowhere;
 volatile int sink;
 

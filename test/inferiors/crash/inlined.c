@@ -1,4 +1,4 @@
-// Functions that are inlined at several places, into each other too, and around a call.
+// Functions inlined at several places, into each other too, and around a call.
 #define INLINE inline __attribute__((always_inline))
 
 int* volatile nowhere;

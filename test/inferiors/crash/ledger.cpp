@@ -1,6 +1,6 @@
-// In a thread: orders are checked by virtual functions, exceptions pass through destructors and are
-// thrown again, some calls are tail calls; then a name that is too long smashes a pointer, to data
-// or to a function, which is followed a little later.
+// In a thread: virtual functions check orders, exceptions pass destructors and are rethrown, and
+// some calls are tail calls. Then a name that is too long smashes a pointer, to data or to a
+// function, which the program follows a little later.
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-// clang's code for an empty std::function calls it. gdb steps backwards over a function by its
-// symbol, and a stripped libc has none for its memset.
+// clang calls it for an empty std::function. gdb steps backwards over a function by its symbol, and
+// a stripped libc has none for its memset.
 extern "C" void* memset(void* to, int value, std::size_t size) {
   auto* bytes = static_cast<volatile char*>(to);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(value);
@@ -114,9 +114,9 @@ void run(const char* name) {
 }  // namespace ledger
 
 int main(int argc, char** argv) {
-  // What is looked up at its first use is looked up here.
+  // Bind symbols here that are bound at their first use.
   ledger::book(ledger::Limit{0}, 1);
-  // Over the pointer to data: an address where nothing is. Over the one to a function too.
+  // The name smashes the data pointer with an unmapped address, or the function pointer too.
   const bool calls = argc > 1 && std::strcmp(argv[1], "call") == 0;
   std::thread thread{ledger::run, calls ? "12345678abcdef\1\1ABCDEF" : "12345678abcdef"};
   thread.join();

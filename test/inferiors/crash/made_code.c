@@ -1,4 +1,4 @@
-// Makes functions as a JIT does, tells perf their names, and dies in one.
+// Makes functions like a JIT, reports their names to perf, and crashes in one.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* The first process of a namespace raises what would end any other, and goes on with a second
- * thread. Ends with 77 where namespaces may not be made. */
+/* The first process of a PID namespace raises a signal that would end any other process, and
+ * continues with a second thread. Exits with 77 if namespaces are forbidden. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Looks for an order that is not there, through templates, while other threads wait.
+// Looks for a missing order, through templates, while other threads wait.
 // usage: orders THREADS
 #include <condition_variable>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Recursion, then a loop over an array, then a null pointer: something to step back through.
+// Recursion, then a loop over an array, then a null pointer: a history to step back through.
 static int deeper(int left) {
   if (left == 0) return 0;
   return deeper(left - 1) + 1;

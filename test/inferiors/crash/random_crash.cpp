@@ -1,5 +1,5 @@
-// Sixteen threads come and go; one of them crashes at a moment that the first argument chooses,
-// while others are being made, run, or end. Without a second argument none does.
+// Sixteen threads start and end. One crashes at a moment that the first argument chooses, while
+// others are being created, run, or end. With no second argument none crashes.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

@@ -1,4 +1,4 @@
-// What a sanitizer finds, and what it does not; built with one of them.
+// Errors that a sanitizer finds, and code that it accepts; built with one sanitizer.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ int* volatile kept;
 volatile int sink;
 int shared;
 
-/// The order of the two is the same every time, and nothing but luck's.
+/// The two threads' order is the same in each run, but no synchronization guarantees it.
 static void race() {
   std::atomic<bool> first{false};
   std::thread one{[&] {
@@ -29,7 +29,7 @@ static void race() {
   one.join();
 }
 
-/// They wait for ever, each with the only pointer to a block on its stack: no leak.
+/// Threads that wait for ever, each with the only pointer to a block on its stack: no leak.
 static void hold(int threads) {
   std::atomic<int> holding{0};
   for (int i = 0; i < threads; ++i) {
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     other.join();
   }
 #ifdef CHECKS_LEAKS
-  // Before the one that is made of itself.
+  // Runs before the check that the sanitizer makes by itself.
   if (!std::strcmp(how, "checks")) {
     std::atexit([] { __lsan_do_recoverable_leak_check(); });
     std::atexit([] { __lsan_do_recoverable_leak_check(); });

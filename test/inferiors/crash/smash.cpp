@@ -1,5 +1,5 @@
-// In a thread: exceptions are thrown and caught, a buffer is overrun, and what lay behind it, a
-// pointer to a function, is followed.
+// In a thread: throws and catches exceptions, then overruns a buffer and follows the function
+// pointer that lies after it.
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -48,7 +48,7 @@ void work(const char* name) {
 }
 
 int main(int argc, char** argv) {
-  // 22 characters leave an address where nothing is mapped; more, what is no address for the CPU.
+  // 22 characters leave an unmapped address; more characters leave a non-canonical one.
   const char* name = argc > 1 ? argv[1] : "a customer of a very l";
   std::thread thread{work, name};
   thread.join();

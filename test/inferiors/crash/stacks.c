@@ -1,5 +1,5 @@
-// Dies with callers that began long before: each way of having them is an argument. What runs in
-// between makes more branches than a report looks at.
+// Crashes with callers that began long before; the argument selects how they are called. The code
+// between makes more branches than a report reads.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@ int* volatile nowhere;
 static int height = 32;
 static jmp_buf back;
 
-/// Calls in no order that repeats, hundreds of thousands of branches.
+/// Recursion in an order that does not repeat, hundreds of thousands of branches.
 APART static int scribble(unsigned seed, int left) {
   if (left == 0) return 1;
   seed = seed * 1103515245 + 12345;
@@ -45,7 +45,7 @@ APART static int jumped_to(int x) {
   return y;
 }
 APART static int jumps(int x) {
-  return jumped_to(x + 3);  // By a jump where this is optimised.
+  return jumped_to(x + 3);  // a jump if this is optimised
 }
 APART static int deep(int left) {
   const int y = left == 0 ? outer(1) : deep(left - 1);
@@ -63,7 +63,7 @@ APART static int pong(int left) {
   sink = y;
   return y + 2;
 }
-/// Of a size that is known when it runs, on a stack that is aligned by hand.
+/// Has a frame of run-time size on a stack that is aligned explicitly.
 APART static int roomy(int size) {
   volatile char aligned[128] __attribute__((aligned(64)));
   volatile char* room = __builtin_alloca((size_t)size * 16);
@@ -111,7 +111,7 @@ APART static void to_nowhere(void) {
   ((void (*)(void))(size_t)nowhere)();
   sink = 1;
 }
-/// Overwrites its return address, or its caller's and what is beyond it.
+/// Overwrites its return address, or its caller's and the words above it.
 APART static void smash(int skip) {
   volatile long* words = __builtin_frame_address(0);
   for (int i = 1 + skip; i < 40 + skip; ++i) words[i] = (long)0x4141414141414141LL;
@@ -124,7 +124,7 @@ APART static void smash_with_zeros(void) {
   outer(1);
   sink = 1;
 }
-/// Its return address is that of code, but of code that calls nothing there.
+/// Replaces its return address with that of code where no call precedes.
 APART static void smash_with_code(void) {
   volatile long* words = __builtin_frame_address(0);
   words[1] = (long)&deep;

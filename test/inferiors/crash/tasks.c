@@ -1,5 +1,5 @@
-// Tasks that take turns as goroutines do, with Go's names for it: mcall leaves a task's stack for
-// the scheduler's, gogo goes on with a task. At the end the first one crashes.
+// Tasks that take turns like goroutines, under Go's names: mcall leaves a task's stack for the
+// scheduler's, gogo resumes a task. At the end the first task crashes.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,7 +69,7 @@ static void other_worker(void) {
 }
 
 static void begins(struct task* task, uintptr_t* stack, void (*function)(void)) {
-  // As behind a call: aligned but for the return address, which nobody returns to.
+  // Aligned as after a call: the return address below is never used.
   uintptr_t* const return_address = stack + kStackWords - 1;
   task->sp = return_address - kSavedWords;
   task->pc = (void*)function;

@@ -1,4 +1,4 @@
-// Asks that no core be kept of it, and dies.
+// Makes itself undumpable, and crashes.
 
 #include <stddef.h>
 #include <sys/prctl.h>

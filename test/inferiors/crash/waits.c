@@ -1,4 +1,4 @@
-/* Works, waits, works, dies; with an argument, waits very often before. */
+/* Works, waits, works, crashes; with an argument, waits very often first. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static void* answer(void* unused) {
   return unused;
 }
 
-/* Each round is a wait of this thread and one of the other. */
+/* In each round this thread waits once, and the other one too. */
 static void wait_often(void) {
   pthread_t other;
   char byte = 0;

@@ -1,4 +1,4 @@
-// Calls of every everyday kind: recursion, pointers, structures, libc. Prints what it computed.
+// Everyday calls: recursion, pointers, structures, libc. Prints its results.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

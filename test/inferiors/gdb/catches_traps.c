@@ -1,4 +1,4 @@
-// Handles SIGTRAP and SIGUSR1, and has a second thread, which begins with every signal blocked.
+// Handles SIGTRAP and SIGUSR1, and has a second thread that starts with every signal blocked.
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>

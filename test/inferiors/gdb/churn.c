@@ -1,4 +1,4 @@
-// Threads that come and go: many short ones, a few at a time.
+// Threads that start and end: many short ones, a few at a time.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

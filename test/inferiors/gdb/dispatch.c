@@ -1,4 +1,4 @@
-// Twelve rounds of indirect calls, a switch and a sort with a callback: every way to leave a block.
+// Twelve rounds of indirect calls, a switch and a sort with a callback: every way to end a block.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-// hot_threads THREADS CALLS: each thread calls hot() as often as said (0: for ever), while the
-// first one raises SIGUSR1. At last calls_done() is called.
-// hot_threads sleep: the other thread sleeps in the system call at blocking_call until this one
-// has counted far enough.
+// hot_threads THREADS CALLS: each thread calls hot() CALLS times (0: for ever) while the first one
+// raises SIGUSR1. calls_done() is called at the end.
+// hot_threads sleep: the other thread sleeps in the system call at blocking_call until this one has
+// counted far enough.
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

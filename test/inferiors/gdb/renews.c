@@ -1,5 +1,5 @@
-// One thread calls here() and stays; when it is told to, another one becomes a new program, which
-// ends it.
+// One thread calls here() and stays there; on request another thread executes a new program, which
+// ends the first.
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Says "ready" and runs until `go_on` is set from outside; then prints and exits with 3. With an
-// argument, that many more threads run too.
+// Prints "ready" and runs until a debugger sets `go_on`; then prints and exits with 3. An argument
+// adds that many threads.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Four threads; each computes in work() with its own number, then all meet in a barrier.
+// Four threads: each computes in work() with its own number, then all meet at a barrier.
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// A C++ exception that passes frames with something to destroy.
+// A C++ exception that passes frames with destructors.
 #include <cstdio>
 #include <stdexcept>
 

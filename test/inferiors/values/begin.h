@@ -1,2 +1,2 @@
-/* Where the judged part of a program begins: a tracer runs to this trap. */
+/* Start of the judged part of a program: a tracer runs to this trap. */
 #define BEGIN() __asm__ volatile("int3")

@@ -36,14 +36,14 @@ static void in_guest(void) {
   }
 }
 
-/* Returns twice as far up as it was called: its own return address becomes its caller's. */
+/* Writes a word of a stack frame through a pointer. */
 __attribute__((noinline)) static void smash(uintptr_t* where, uintptr_t value) {
   *where = value;
 }
 
 __attribute__((noinline)) static int victim(int n) {
   uintptr_t* frame = __builtin_frame_address(0);
-  /* The caller's saved frame pointer is written through a pointer, with another value and back. */
+  /* Overwrites the caller's saved frame pointer through a pointer, then restores it. */
   uintptr_t old = frame[0];
   smash(frame, old ^ 16);
   sink += n;

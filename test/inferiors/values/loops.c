@@ -1,4 +1,4 @@
-/* Arithmetic that a compiler turns into vectors. */
+/* Arithmetic that a compiler vectorizes. */
 #include <stdint.h>
 #include <string.h>
 

@@ -21,7 +21,7 @@ int main(void) {
     total += page[3];
     munmap(page, 8192);
   }
-  /* mov $1, %eax; ret, which becomes mov $2, %eax; ret */
+  /* mov $1, %eax; ret; later changed to mov $2, %eax; ret */
   unsigned char code[] = {0xb8, 1, 0, 0, 0, 0xc3};
   unsigned char* made =
       mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

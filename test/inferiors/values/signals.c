@@ -1,4 +1,4 @@
-/* Handlers, on the stack and on a stack of their own, for faults and for signals from outside. */
+/* Signal handlers on the stack and on an alternate stack, for faults and for sent signals. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ static void count(int number) {
 static void skip(int number, siginfo_t* info, void* context) {
   (void)info;
   ucontext_t* registers = context;
-  /* The handler changes a register that the program goes on with. */
+  /* The handler changes a register that the program uses afterwards. */
   registers->uc_mcontext.gregs[REG_RBX] += 1;
   seen += number;
 }

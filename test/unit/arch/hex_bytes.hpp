@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Bytes written as text.
+/// Parses bytes from text.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace backtrail::arch {
 
-/// "66 0f 1f" -> bytes. Two digits each, spaces between.
+/// Converts "66 0f 1f" to bytes: two digits each, with spaces in between.
 inline std::vector<std::uint8_t> hex_bytes(std::string_view text) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i + 1 < text.size(); i += 3) {

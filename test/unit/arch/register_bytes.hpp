@@ -16,7 +16,8 @@ inline constexpr std::uint64_t kXcr0 = 0x2e7;
 inline constexpr std::size_t kXstateBvAt = 512;
 inline constexpr std::size_t kMxcsrAt = 24;
 
-/// Offsets of AMD CPUs, which differ from Intel's: CPUID leaf 0DH of a Zen 4 with protection keys.
+/// Returns the layout of AMD CPUs, which differs from Intel's: CPUID leaf 0DH of a Zen 4 with
+/// protection keys.
 inline XsaveLayout amd_layout(std::uint64_t xcr0 = kXcr0) {
   return make_xsave_layout(xcr0, [](unsigned component) -> XsaveSubleaf {
     switch (component) {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What our decoder of Intel PT and libipt make of the same packets, compared.
+/// Decodes packets with PtDecoder and with libipt, and compares the results.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Decoded {
   std::uint64_t helped = 0;
 };
 
-/// @param threads They divide the stretch at every PSB where that can be.
+/// @param threads  Number of threads, which divide the stretch at every suitable PSB.
 inline Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> packets,
                       bool libipt_alone, std::optional<decoder::CpuIdentity> cpu,
                       unsigned threads = 1, bool in_lanes = false) {
@@ -48,8 +48,8 @@ inline Decoded decode(decoder::CodeReader& code, std::span<const std::uint8_t> p
   return out;
 }
 
-/// Both say the same. At the end of a trace that was not switched off libipt leaves out what the
-/// last TNT packet says, and decoding that began at another PSB may leave out more.
+/// Checks that both results are equal. If tracing is on at the end, libipt leaves out what the last
+/// TNT packet states, and decoding from another PSB may leave out more.
 inline testing::AssertionResult same(const Decoded& ours, const Decoded& libipt,
                                      std::span<const std::uint8_t> packets) {
   const auto [a, b] = std::mismatch(ours.records.begin(), ours.records.end(),
@@ -68,7 +68,7 @@ inline testing::AssertionResult same(const Decoded& ours, const Decoded& libipt,
   return testing::AssertionSuccess();
 }
 
-/// libipt, ours by one thread, and by two with two pieces at once.
+/// Compares libipt with PtDecoder on one thread, and on two threads with two pieces in lanes.
 inline testing::AssertionResult agree(decoder::CodeReader& code,
                                       std::span<const std::uint8_t> packets,
                                       std::uint64_t* helped = nullptr,

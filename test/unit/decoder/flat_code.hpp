@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A few bytes of code at one address.
+/// A code reader for a few bytes at one address.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A program of a few bytes and functions with letters for names; records of what it does.
+/// A program of a few bytes whose functions have letters as names, and records of its behaviour.
 
 #include <algorithm>
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace backtrail::test {
 
-/// Functions of 0x100 bytes from 0x1000 on: a, b, c, ... In each the low byte of an address says
-/// what stands there: 0x1n a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system call. p is a
-/// stub; x, y and z switch stacks.
+/// Functions a, b, c, ... of 0x100 bytes each, from 0x1000 on. The low byte of an address
+/// determines the instruction: 0x1n is a call, 0x3n an indirect jump, 0x4n a return, 0x5n a system
+/// call. p is a stub; x, y and z switch stacks.
 class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -61,7 +61,7 @@ class LetterProgram final : public decoder::CodeReader, public decoder::CodeMap 
   }
 };
 
-/// The place `offset` of function `name`.
+/// Returns the address at `offset` in function `name`.
 inline TraceeAddr in(char name, std::uint64_t offset = 0) {
   return TraceeAddr{0x1000 + static_cast<std::uint64_t>(name - 'a') * 0x100 + offset};
 }

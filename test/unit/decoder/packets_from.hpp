@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Packets of a trace that begins at 0x1000, in 64-bit code.
+/// Makes packets of a trace that begins at 0x1000 in 64-bit code.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace backtrail::test {
 
-/// `write` is called with a decoder::PacketWriter behind the PSB.
+/// Calls `write` with a decoder::PacketWriter after the PSB.
 template <typename Write>
 std::vector<std::uint8_t> from_0x1000(Write write) {
   std::vector<std::uint8_t> packets;

@@ -29,10 +29,10 @@ void ToyMachine::signal() {
 
 void ToyMachine::gap(GapReason reason, bool from_known, TraceeAddr to) {
   records_.push_back(decoder::gap(reason, from_known ? pc_ : TraceeAddr{}, to));
-  // What ran since the last record leaves no trace when it is not known where that ended.
+  // If the end is unknown, instructions since the last record leave no trace.
   if (!from_known) history_.resize(block_begin_);
   const bool lost = reason == GapReason::kOverflow || !from_known || pc_ == to;
-  // Before the first instruction a stop is nothing to tell of.
+  // A stop before the first instruction is not reported.
   if (lost || !history_.empty()) {
     history_.push_back({lost ? IptItem::Kind::kLost : IptItem::Kind::kGap, to.value(), 0});
   }
@@ -43,7 +43,7 @@ void ToyMachine::go_back() {
   TraceeAddr to = random_function();
   const bool wild = habits_.wild_returns != 0 && pick(random_, habits_.wild_returns) == 0;
   if (!stack_.empty()) {
-    // A wild return is a longjmp, a switch of coroutines, or a jump by `push; ret`.
+    // A wild return is a longjmp, a coroutine switch, or a jump by `push; ret`.
     if (!wild || pick(random_, 2) == 0) {
       to = stack_.back();
       stack_.pop_back();

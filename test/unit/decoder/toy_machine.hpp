@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Runs a ToyProgram and tells what happened twice: as executed addresses and as branch records.
+/// Runs a ToyProgram, and reports its execution both as addresses and as branch records.
 
 #include <utility>
 #include <vector>
@@ -11,31 +11,31 @@
 
 namespace backtrail::test {
 
-/// How often unusual things happen: one step in so many; 0 = never.
+/// Frequencies of unusual events: one in that number of steps; 0 for never.
 struct ToyHabits {
   unsigned signals = 0;
   unsigned gaps = 0;
-  unsigned wild_returns = 8;  ///< Of returns: one in so many goes somewhere unexpected.
+  unsigned wild_returns = 8;  ///< One in that number of returns goes to an unexpected place.
 };
 
 class ToyMachine {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   ToyMachine(const ToyProgram& program, Random& random, ToyHabits habits);
 
   void step();
   void run(std::size_t steps) {
     while (steps-- != 0) step();
   }
-  /// A signal arrives before the instruction at pc.
+  /// Delivers a signal before the instruction at the pc.
   void signal();
-  /// Recording misses something; `from_known` says whether the record tells where it stopped.
+  /// Makes recording miss something. If `from_known`, the record states where recording stopped.
   void gap(decoder::GapReason reason, bool from_known, TraceeAddr to);
 
   [[nodiscard]] TraceeAddr pc() const { return pc_; }
-  /// All that happened, oldest first: instructions, and gaps as libipt reports them.
+  /// Returns everything that happened, oldest first: instructions, and gaps as libipt reports them.
   [[nodiscard]] const std::vector<IptItem>& history() const { return history_; }
-  /// The records since the last call.
+  /// Returns the records since the last call.
   std::vector<decoder::Record> take_records() { return std::exchange(records_, {}); }
 
  private:
@@ -57,7 +57,7 @@ class ToyMachine {
   std::vector<TraceeAddr> stack_;
   std::vector<TraceeAddr> interrupted_;
   std::vector<IptItem> history_;
-  std::size_t block_begin_ = 0;  // history's size at the last record
+  std::size_t block_begin_ = 0;  // Size of history_ at the last record.
   std::vector<decoder::Record> records_;
 };
 

@@ -12,7 +12,7 @@ constexpr std::size_t kFunctions = 9;
 constexpr std::size_t kModules = 3;
 constexpr std::uint64_t kFunctionSpace = 0x1000;
 
-/// Code addresses low, high, and (64-bit) negative.
+/// Returns a code address: low, high, or (in 64-bit programs) negative.
 TraceeAddr module_base(arch::Isa isa, std::size_t module) {
   constexpr std::array<std::uint64_t, kModules> kAmd64{0x401000, 0x7f12'3456'7000,
                                                        0xffff'ffff'ff60'0000};
@@ -22,11 +22,11 @@ TraceeAddr module_base(arch::Isa isa, std::size_t module) {
 
 }  // namespace
 
-/// A rel32 operand whose target is known later.
+/// A rel32 operand whose target is not known yet.
 struct ToyProgram::Fixup {
   TraceeAddr insn;
-  std::size_t function;   // whose block, or whose entry, is the target
-  std::size_t min_block;  // the target is this block or a later one; 0 with `entry`
+  std::size_t function;   // The function whose block or entry is the target.
+  std::size_t min_block;  // The target is this block or a later one; 0 with `entry`.
   bool entry;
 };
 
@@ -69,7 +69,7 @@ void ToyProgram::add_function(TraceeAddr base, std::size_t index, Random& random
     blocks_[base].push_back(here());
     const TraceeAddr begin = here();
     add_body(random);
-    // LOOP back to this block's begin: a short jump.
+    // LOOP jumps back to the start of this block with a short jump.
     if (pick(random, 6) == 0) {
       const auto back = static_cast<std::uint8_t>(begin - (here() + 2));
       emit(ToyKind::kConditional, {0xe2, back}, begin);
@@ -109,7 +109,7 @@ void ToyProgram::add_body(Random& random) {
         if (isa_ == arch::Isa::kAmd64) {
           emit(ToyKind::kSystemCall, {0x0f, 0x05});
         } else {
-          emit(ToyKind::kPlain, {0xf4});  // hlt, which only decoders see
+          emit(ToyKind::kPlain, {0xf4});  // hlt, which only decoders see.
         }
     }
   }
@@ -119,16 +119,16 @@ void ToyProgram::add_exit(bool last, std::size_t function, Random& random,
                           std::vector<Fixup>& fixups) {
   const std::size_t next_block = blocks_[base_].size();
   const TraceeAddr at = here();
-  const std::size_t callee = function + kModules;  // the next one of the same module
+  const std::size_t callee = function + kModules;  // The next function of the same module.
   switch (last ? 8 + pick(random, 3) : pick(random, 11)) {
     case 0:
     case 1:
-    case 2:  // backward and forward
+    case 2:  // Backward and forward.
       emit(ToyKind::kConditional,
            {0x0f, static_cast<std::uint8_t>(0x80 + pick(random, 16)), 0, 0, 0, 0});
       fixups.push_back({at, function, 0, false});
       break;
-    case 3:  // forward
+    case 3:  // Forward.
       emit(ToyKind::kJump, {0xe9, 0, 0, 0, 0});
       fixups.push_back({at, function, next_block, false});
       break;

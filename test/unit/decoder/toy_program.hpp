@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Random programs made of real machine code, whose every instruction the test knows by itself.
+/// Makes random programs of real machine code whose every instruction the test knows.
 
 #include <cstdint>
 #include <map>
@@ -14,14 +14,14 @@ namespace backtrail::test {
 
 using Random = std::mt19937;
 
-/// Uniform in [0, bound).
+/// Returns a uniformly distributed number in [0, bound).
 [[nodiscard]] inline std::uint32_t pick(Random& random, std::size_t bound) {
   return static_cast<std::uint32_t>(random() % bound);
 }
 
 enum class ToyKind : std::uint8_t {
   kPlain,
-  kPop,  ///< Takes the return address that a kNextCall pushed.
+  kPop,  ///< Pops the return address that a kNextCall pushed.
   kConditional,
   kJump,
   kIndirectJump,
@@ -30,7 +30,7 @@ enum class ToyKind : std::uint8_t {
   kIndirectCall,
   kReturn,
   kSystemCall,
-  kSigreturn,  ///< A system call that goes back to where a signal came.
+  kSigreturn,  ///< A system call that returns to where a signal arrived.
 };
 
 struct ToyInsn {
@@ -42,8 +42,8 @@ struct ToyInsn {
   [[nodiscard]] TraceeAddr behind() const { return at + length; }
 };
 
-/// Functions in modules far from each other. Direct jumps go forward and direct calls to later
-/// functions, so that every loop has a conditional or an indirect branch in it.
+/// A program of functions in modules far apart. Direct jumps go forward and direct calls go to
+/// later functions, so that every loop contains a conditional or indirect branch.
 class ToyProgram : public decoder::CodeReader {
  public:
   ToyProgram(arch::Isa isa, Random& random);
@@ -53,15 +53,15 @@ class ToyProgram : public decoder::CodeReader {
 
   [[nodiscard]] const ToyInsn& at(TraceeAddr address) const { return insns_.at(address); }
   [[nodiscard]] const std::vector<TraceeAddr>& functions() const { return functions_; }
-  /// Where basic blocks begin, in the function that `address` lies in.
+  /// Returns the starts of basic blocks in the function that contains `address`.
   [[nodiscard]] const std::vector<TraceeAddr>& blocks_near(TraceeAddr address) const;
-  /// Where signal handlers return to.
+  /// Returns the address that signal handlers return to.
   [[nodiscard]] TraceeAddr restorer() const { return restorer_; }
-  /// The addresses of a block's instructions, first to last inclusive; empty when `last` is not
-  /// among those that follow `first` in memory.
+  /// Returns the addresses of the instructions from `first` to `last`, both included; empty if
+  /// `last` does not follow `first` in memory.
   [[nodiscard]] std::vector<std::uint64_t> expand(TraceeAddr first, TraceeAddr last) const;
 
-  /// From now on code in [begin, end) cannot be read.
+  /// Makes code in [begin, end) unreadable from now on.
   void hide(TraceeAddr begin, TraceeAddr end) {
     hidden_begin_ = begin;
     hidden_end_ = end;
@@ -78,12 +78,12 @@ class ToyProgram : public decoder::CodeReader {
   void apply(const Fixup& fixup);
 
   arch::Isa isa_;
-  std::map<TraceeAddr, std::vector<std::uint8_t>> bytes_;  // by function
-  std::vector<std::uint8_t>* code_ = nullptr;              // of the function being made
+  std::map<TraceeAddr, std::vector<std::uint8_t>> bytes_;  // By function.
+  std::vector<std::uint8_t>* code_ = nullptr;              // The function being made.
   TraceeAddr base_;
   std::map<TraceeAddr, ToyInsn> insns_;
   std::vector<TraceeAddr> functions_;
-  std::map<TraceeAddr, std::vector<TraceeAddr>> blocks_;  // by function
+  std::map<TraceeAddr, std::vector<TraceeAddr>> blocks_;  // By function.
   TraceeAddr restorer_;
   TraceeAddr hidden_begin_;
   TraceeAddr hidden_end_;

@@ -1,4 +1,4 @@
-// Folded call trees: names are function ids as letters, levels are dashes.
+// Tests folded call trees. Names are function ids as letters; dashes are levels.
 #include "decoder/report/call_fold.hpp"
 
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Calls from "a b c" with dashes for depth: "a", "-b", "--c".
+/// Makes calls from names with dashes for depth: "a", "-b", "--c".
 std::vector<Call> calls(const std::vector<std::string>& lines) {
   std::vector<Call> out;
   std::vector<std::size_t> stack;
@@ -70,7 +70,7 @@ TEST(CallFold, TimesOffTheCpuStandInTheCallTheyHappenedIn) {
   auto tree = calls({"a", "-b", "--c", "-b", "--c", "-d"});
   const std::vector<std::uint64_t> ends{20, 4, 4, 6, 6, 10};
   for (std::size_t i = 0; i < ends.size(); ++i) tree[i].end_position = ends[i];
-  // In the first c, behind it in a, in d (which begins at 6), behind everything.
+  // In the first c; after it, in a; in d, which begins at 6; after everything.
   const std::vector<OffMark> offs{{.position = 3, .ns = 10},
                                   {.position = 4, .ns = 10},
                                   {.position = 7, .ns = 10},
@@ -113,13 +113,13 @@ TEST(CallFold, AFunctionThatCallsItself) {
 TEST(CallFold, FunctionsThatCallEachOther) {
   EXPECT_THAT(folded(calls({"m", "-a", "--b", "---a", "----b", "-----a", "------b", "-------c"})),
               ElementsAre("m", "-a", "--b", "---rounds of 2 x2", "----c"));
-  // What is left of a round stands within, and what its last call did.
+  // A partial round remains inside, with everything that its last call did.
   EXPECT_THAT(folded(calls({"a", "-b", "--c", "---a", "----b", "-----c", "------a", "-------b",
                             "--------c", "---------a", "----------d", "----------e"})),
               ElementsAre("a", "-b", "--c", "---rounds of 3 x2", "----a", "-----d", "-----e"));
-  // Twice is no circle yet.
+  // Two rounds are no circle yet.
   EXPECT_THAT(folded(calls({"a", "-b", "--a", "---b"})), ElementsAre("a", "-b", "--a", "---b"));
-  // Whole circles repeat as any call.
+  // Whole circles repeat as any call does.
   EXPECT_THAT(folded(calls({"m", "-a", "--b", "---a", "----b", "-----a", "------b", "-a", "--b",
                             "---a", "----b", "-----a", "------b"})),
               ElementsAre("m", "-a x2", "--b", "---rounds of 2 x2"));
@@ -134,17 +134,17 @@ TEST(CallFold, ACircleIsOfTheSameCallsOnly) {
   auto another_end = calls(lines);
   another_end[4].end = CallEnd::kUnwound;
   EXPECT_EQ(folded(another_end), whole);
-  // The outermost may have been called from anywhere.
+  // The outermost call may have another call site.
   auto from_elsewhere = calls(lines);
   from_elsewhere[1].site = TraceeAddr{77};
   EXPECT_EQ(folded(from_elsewhere).size(), 4U);
-  // One that does more than to call the next is shown.
+  // A call that does more than call the next one is shown.
   EXPECT_THAT(folded(calls({"a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"})),
               ElementsAre("a", "-b", "--a", "---c", "---b", "----a", "-----b", "------a"));
 }
 
 TEST(CallFold, RoundsWithOtherCallsBeside) {
-  // A parser: p looks at what comes, f calls itself through g.
+  // A parser: p peeks at the input, f calls itself through g.
   EXPECT_THAT(folded(calls({"m", "-f", "--p", "--g", "---p", "---f", "----p", "----g", "-----p",
                             "-----f", "------p", "------g", "-------p", "-------f", "--------q"})),
               ElementsAre("m", "-f", "--p", "--g", "---p", "---rounds of 2 x2 calls7", "----p",
@@ -152,13 +152,13 @@ TEST(CallFold, RoundsWithOtherCallsBeside) {
 }
 
 TEST(CallFold, RoundsWhoseCallsBesideDifferInNumber) {
-  // Sorting: p compares by c as often as there is something to compare, then both parts are sorted.
+  // Sorting: p calls c for each comparison, then both parts are sorted.
   const auto tree = calls({"m", "-s", "--p", "---c", "---c", "---c", "--s", "---p", "----c",
                            "----c", "---s", "----p", "-----c", "----s", "----s", "---s", "--s"});
   const std::vector<std::string> rows{
       "m", "-s", "--p", "---c x3", "--rounds of 1 x2 calls6", "---p", "----c", "---s x2", "--s"};
   EXPECT_EQ(folded(tree), rows);
-  // From another place, too; but not while they had not returned: that is the stack.
+  // The call site may differ, but only of calls that have returned: open ones are the stack.
   auto other_site = tree;
   other_site[10].site = TraceeAddr{77};
   EXPECT_EQ(folded(other_site), rows);
@@ -199,10 +199,10 @@ TEST(CallFold, DeepStacksTakeNoStackOfOurs) {
     return fold_calls(all, {}).size();
   };
   EXPECT_EQ(deep(kDeep), kDeep);
-  EXPECT_EQ(deep(9), kDeep);  // longer rounds than are looked for
+  EXPECT_EQ(deep(9), kDeep);  // Rounds longer than kMostPeriod.
   EXPECT_EQ(deep(1), 1U);
   EXPECT_EQ(deep(2), 3U);
-  EXPECT_EQ(deep(3), 6U);  // and two that are left of a round
+  EXPECT_EQ(deep(3), 6U);  // Includes two calls of a partial round.
 }
 
 }  // namespace

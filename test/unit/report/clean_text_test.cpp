@@ -1,4 +1,4 @@
-// Names that mean harm.
+// Tests hostile names.
 #include "decoder/report/clean_text.hpp"
 
 #include <gtest/gtest.h>

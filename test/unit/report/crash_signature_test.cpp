@@ -23,7 +23,7 @@ TEST(CrashSignature, LeavesOutWhatReportsAnError) {
   EXPECT_EQ(crash_signature(Frames{{"raise", "libc.so.6"}, {"abort", "libc.so.6"}, {"f", "p"}},
                             "SIGABRT"),
             "SIGABRT f");
-  // In a static program.
+  // A static program.
   EXPECT_EQ(crash_signature(Frames{{"__pthread_kill_implementation", "p"},
                                    {"raise", "p"},
                                    {"abort", "p"},

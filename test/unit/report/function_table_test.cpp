@@ -1,4 +1,4 @@
-// Which function an address belongs to, from the symbols that compilers and people write.
+// Tests function lookup with symbols as compilers and people write them.
 #include "decoder/symbols/function_table.hpp"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Demangle, NamesAreAsTheirSourceHasThem) {
   EXPECT_EQ(demangled("_ZN68_$LT$$RF$$u5b$T$u5d$$u20$as$u20$core..iter..traits..IntoIterator$GT$"
                       "9into_iter17h8803e5e9459df680E"),
             "<&[T] as core::iter::traits::IntoIterator>::into_iter");
-  // Another language's name may look alike: its hash is none.
+  // A name of another language may look similar, but its last part is no hash.
   EXPECT_EQ(demangled("_ZN1a17h8803e5e9459df68xEv"), "a::h8803e5e9459df68x()");
   EXPECT_EQ(demangled("_RNCNvCsjMaewn57Afh_1t4main0"), "t::main::{closure#0}");
   EXPECT_EQ(demangled("_RNvXCsjMaewn57Afh_1tNtB2_2SqNtB2_5Shape4area"),
@@ -95,10 +95,10 @@ TEST(Demangle, NamesAreAsTheirSourceHasThem) {
   EXPECT_LT(demangled(std::string(100000, 'x')).size(), kMaxNameBytes + 10);
 }
 
-/// Each tuple has the one before twice: 2^30 names in 300 bytes.
+/// Each tuple contains the previous one twice: 2^30 names in 300 bytes.
 TEST(Demangle, AShortSymbolOfALongNameIsCut) {
   std::string symbol = "_RINvC1a1bh";
-  std::size_t last = symbol.size() - 3;  // Backward references count from behind the prefix.
+  std::size_t last = symbol.size() - 3;  // Backward references count from after the prefix.
   const auto base62 = [](std::size_t value) {
     constexpr std::string_view kDigits =
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -1,4 +1,4 @@
-// Go's table of functions, on tables made here.
+// Tests Go's function table with tables made here.
 #include "decoder/symbols/go_functions.hpp"
 
 #include <string>
@@ -15,14 +15,14 @@ class GoTable {
  public:
   explicit GoTable(std::uint32_t magic, std::uint64_t text) : old_{magic == 0xfffffffa} {
     put<std::uint32_t>(magic);
-    put<std::uint32_t>(0x08010000);  // Two zeros, the unit of code addresses, pointers' bytes.
+    put<std::uint32_t>(0x08010000);  // Two zeros, the unit of code addresses, the size of pointers.
     const std::uint64_t header_words = old_ ? 7 : 8;
     const std::uint64_t names = 8 + header_words * 8;
     const std::string text_of_names{"main.main\0main.last\0", 20};
     const std::uint64_t functions = names + 24;
     const std::uint64_t facts = 5 * field();
-    put<std::uint64_t>(2);  // functions
-    put<std::uint64_t>(0);  // files
+    put<std::uint64_t>(2);  // Functions.
+    put<std::uint64_t>(0);  // Files.
     if (!old_) put<std::uint64_t>(text);
     put<std::uint64_t>(names);
     for (int i = 0; i < 3; ++i) put<std::uint64_t>(0);  // Tables that are not read.

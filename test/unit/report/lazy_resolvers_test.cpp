@@ -1,4 +1,4 @@
-// On the dynamic linker of this machine, without its debug file.
+// Tests with the dynamic linker of this machine, without its debug file.
 #include <string>
 #include <vector>
 
@@ -43,7 +43,7 @@ class LazyResolvers : public testing::TestWithParam<const char*> {
   Elf* elf_ = nullptr;
 };
 
-/// What tells a dynamic linker.
+/// Returns a symbol that only dynamic linkers have.
 CodeSymbol of_linkers() {
   return {.start = 1, .name = "__tls_get_addr"};
 }

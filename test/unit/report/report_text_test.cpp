@@ -1,4 +1,4 @@
-// Reports with names that mean harm, in every form.
+// Tests reports with hostile names in every format.
 #include "decoder/report/report_text.hpp"
 
 #include <gmock/gmock.h>
@@ -93,9 +93,8 @@ TEST(ReportText, TimesAreSaidInWords) {
   thread.rows.push_back(row);
   const std::string text = report_text(report);
   EXPECT_THAT(text,
-              HasSubstr("  its last 2.5 s, waited 1,200 times, 12 ms, had to leave the CPU to "
-                        "others 1 times, 340 us, and 3 moments off it, 999 ns; 4 marks were "
-                        "lost\n"));
+              HasSubstr("  last 2.5 s: waited 1,200 times (12 ms), preempted 1 time (340 us), "
+                        "briefly off the CPU 3 times (999 ns); 4 marks were lost\n"));
   EXPECT_THAT(text,
               HasSubstr("      ... waited for 12 ms, 2 times, until 3.0 us before the end\n"));
 }
@@ -121,7 +120,7 @@ TEST(ReportText, MarkdownStaysInItsFences) {
 TEST(ReportText, MarkdownKeepsItsBound) {
   constexpr std::size_t kMost = 20000;
   Report report = hostile(1000);
-  // Threads that do the same would be told of once.
+  // Threads in the same calls would be grouped.
   for (ReportThread& thread : report.threads) {
     thread.rows.front().line = thread.tid;
   }

@@ -1,5 +1,5 @@
-// What of a report is shown first. Rows are functions; dashes are levels, ">" had not returned, "$"
-// is from the stack, "." only shows what others lie within.
+// Tests which rows are shown first. Rows are functions with dashes for levels. ">": not returned;
+// "$": from the stack; ".": shown as a caller only.
 #include "decoder/report/shown_rows.hpp"
 
 #include <string>
@@ -60,7 +60,7 @@ TEST(ShownRows, AThreadBeginsAtItsFunction) {
       rows({">clone3", "->start_thread", "--__ctype_init", "--_setjmp", "-->work", "--->f"}));
   EXPECT_THAT(names(shown.rows), ElementsAre("work", "-f"));
   EXPECT_EQ(shown.start_up, 2U);
-  // It has returned, and a destructor of the thread's is what runs.
+  // The thread's function has returned, and a destructor runs.
   EXPECT_THAT(names(without_start_up(rows({">clone3", "->start_thread", "--_setjmp", "--work",
                                            "---f", "-->__call_tls_dtors", "--->g"}))
                         .rows),

@@ -1,4 +1,4 @@
-// Signals in words.
+// Tests descriptions of signals.
 #include "decoder/report/signal_text.hpp"
 
 #include <csignal>
@@ -33,14 +33,14 @@ TEST(SignalText, AddressesAreInTheSentence) {
   EXPECT_THAT(far.words, HasSubstr("0x123456789"));
   EXPECT_EQ(far.address, TraceeAddr{0x123456789});
   EXPECT_THAT(text(SIGSEGV, SEGV_MAPERR, 8).words, HasSubstr("null pointer"));
-  EXPECT_THAT(text(SIGSEGV, SEGV_MAPERR, 0x401000).words, HasSubstr("where execution went"));
-  EXPECT_THAT(text(SIGSEGV, SEGV_MAPERR, 0x6fffff8).words, HasSubstr("the stack is full"));
+  EXPECT_THAT(text(SIGSEGV, SEGV_MAPERR, 0x401000).words, HasSubstr("execution jumped there"));
+  EXPECT_THAT(text(SIGSEGV, SEGV_MAPERR, 0x6fffff8).words, HasSubstr("possible stack overflow"));
 }
 
 TEST(SignalText, WhatTheKernelDoesNotKnowIsNotSaid) {
   const SignalText refused = text(SIGSEGV, SI_KERNEL, 0);
   EXPECT_FALSE(refused.address);
-  EXPECT_THAT(refused.words, HasSubstr("does not say which address"));
+  EXPECT_THAT(refused.words, HasSubstr("the CPU reports no address"));
 }
 
 TEST(SignalText, WhoSentItIs) {

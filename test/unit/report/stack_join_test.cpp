@@ -1,4 +1,4 @@
-// Callers from the stack around the calls of a trace, on a program of a few bytes.
+// Tests adding callers from the stack to the calls of a trace, with a program of a few bytes.
 #include "decoder/report/stack_join.hpp"
 
 #include <string>
@@ -20,7 +20,7 @@ using test::ret;
 using test::start;
 using ::testing::ElementsAre;
 
-/// Its code as bytes that stand where they stand, however they are read.
+/// The program's code, repeated every 256 bytes.
 class Bytes final : public CodeReader {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -126,14 +126,14 @@ TEST(StackJoin, CallersEndWhereNothingWasCalled) {
 }
 
 TEST(StackJoin, HandlersInterruptTheirCallers) {
-  // The trace begins in a function that a handler has called, or in the handler itself.
+  // The trace begins in a function called by a handler, or in the handler itself.
   const std::vector<StackFrame> frames{
       at('d'), returns_to('c'), handler_returns_to('r'), {.pc = in('b', 0x30)}, returns_to('a')};
   EXPECT_THAT(join({start('d')}, {frames, StackEnd::kOutermost}).calls,
               ElementsAre("a*", "-b*", "--c!*", "---d"));
   EXPECT_THAT(join({start('c'), call('c', 'd')}, {frames, StackEnd::kOutermost}).calls,
               ElementsAre("a*", "-b*", "--c!", "---d"));
-  // It has seen the signal.
+  // The trace includes the signal.
   const Joined seen =
       join({start('b'), {in('b', 0x30), in('c'), RecordKind::kAsync}, call('c', 'd')},
            {frames, StackEnd::kOutermost});

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the words of a command line were taken for.
+/// Unpacks the result of parsing a command line.
 
 #include <variant>
 
@@ -10,7 +10,7 @@
 
 namespace backtrail::server {
 
-/// Fails the test when the command was refused.
+/// Returns the options; fails the test if the command was refused.
 inline ServeOptions accepted(const Command& command) {
   if (const auto* exit = std::get_if<PrintAndExit>(&command)) {
     ADD_FAILURE() << "refused: " << exit->text;
@@ -19,7 +19,7 @@ inline ServeOptions accepted(const Command& command) {
   return std::get<ServeOptions>(command);
 }
 
-/// Fails the test when the command was not refused.
+/// Returns the refusal; fails the test if the command was accepted.
 inline PrintAndExit refusal(const Command& command) {
   const auto* exit = std::get_if<PrintAndExit>(&command);
   if (exit == nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A session with a FakeTarget, and what it sent.
+/// A session on a FakeTarget, and the packets it sent.
 
 #include <string>
 #include <string_view>
@@ -29,11 +29,11 @@ class RecordingSink : public PacketSink {
 class SessionTest : public ::testing::Test {
  protected:
   explicit SessionTest(test::FakeAbilities abilities = {}) : target{abilities} {
-    // Notices on the terminal are not what these tests are about.
+    // Keep notices off the terminal.
     state.launch.stdio_is_protocol = true;
   }
 
-  /// The one packet that answers; "(none)" when there is none yet.
+  /// Sends a packet. Returns the one reply, or "(none)" if there is none yet.
   std::string ask(std::string_view packet) {
     sink.packets.clear();
     session.on_packet(packet);
@@ -42,7 +42,7 @@ class SessionTest : public ::testing::Test {
     return sink.packets.back();
   }
 
-  /// What an event makes the session send.
+  /// Posts an event. Returns the last packet that the session sends, or "(none)".
   std::string after(tracee::StopEvent event) {
     sink.packets.clear();
     target.post(std::move(event));
@@ -50,7 +50,7 @@ class SessionTest : public ::testing::Test {
     return sink.packets.empty() ? "(none)" : sink.packets.back();
   }
 
-  /// The opening of a gdb that can do everything.
+  /// Sends the qSupported of a gdb with all features.
   void offer_all() {
     ask("qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+;exec-events+;"
         "vContSupported+;QThreadEvents+;no-resumed+");

@@ -25,7 +25,7 @@ TEST(ChunkedArray, WhatIsAppendedIsInOnePiece) {
   std::iota(values.begin(), values.end(), 1);
   Numbers numbers;
   EXPECT_EQ(numbers.append(values), 0U);
-  // There is no room for it behind.
+  // The rest of the first chunk has no room for it.
   const std::size_t second = numbers.append(values);
   EXPECT_EQ(second, kChunk);
   const auto piece = numbers.piece(second, values.size());

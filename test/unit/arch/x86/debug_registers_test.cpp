@@ -13,7 +13,7 @@ std::uint64_t control_after(std::uint64_t length, DebugAccess access) {
   return registers.control();
 }
 
-// DR7 of SDM vol. 3, "Debug Control Register (DR7)": L0 is bit 0, R/W0 bits 16-17, LEN0 18-19.
+// DR7 (SDM vol. 3, "Debug Control Register (DR7)"): L0 is bit 0, R/W0 are bits 16-17, LEN0 18-19.
 TEST(DebugRegisters, EncodesAccessAndLength) {
   EXPECT_EQ(control_after(1, DebugAccess::kExecute), 0x00000001U);
   EXPECT_EQ(control_after(1, DebugAccess::kWrite), 0x00010001U);
@@ -52,9 +52,9 @@ TEST(DebugRegisters, SplitsLongRanges) {
   EXPECT_EQ(registers.control(), 0xbbbb0055U);
 }
 
-/// Every byte of a range is watched by exactly one slot, and no byte outside it by any.
+/// Exactly one slot must watch each byte of a range, and none a byte outside.
 TEST(DebugRegisters, CoversRangesExactly) {
-  constexpr std::array<std::uint64_t, 4> kBytes{1, 2, 8, 4};  // By LEN.
+  constexpr std::array<std::uint64_t, 4> kBytes{1, 2, 8, 4};  // Indexed by LEN.
   for (std::uint64_t start = 0x1000; start < 0x1010; ++start) {
     for (std::uint64_t length = 1; length <= 24; ++length) {
       DebugRegisters registers;
@@ -80,13 +80,13 @@ TEST(DebugRegisters, ChangesNothingWhenSlotsDoNotSuffice) {
   ASSERT_TRUE(registers.insert(kAddress, 4, DebugAccess::kWrite));
   ASSERT_TRUE(registers.insert(kAddress + 4, 4, DebugAccess::kWrite));
   const std::uint64_t control = registers.control();
-  // Needs four slots: the first is shared, one is missing.
+  // Needs four slots: the first one is shared, and one is missing.
   const Result<void> result = registers.insert(kAddress + 4, 15, DebugAccess::kWrite);
   ASSERT_FALSE(result);
   EXPECT_TRUE(result.error().is(TraceErrc::kBusy));
   EXPECT_EQ(registers.control(), control);
   EXPECT_EQ(registers.address(2), 0U);
-  // The shared slot was not counted twice either.
+  // The reference count of the shared slot is unchanged.
   ASSERT_TRUE(registers.remove(kAddress + 4, 4, DebugAccess::kWrite));
   EXPECT_EQ(registers.control(), 0x000d0001U);
 }

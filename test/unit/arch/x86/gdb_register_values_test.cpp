@@ -10,7 +10,7 @@
 namespace backtrail::arch::x86 {
 namespace {
 
-/// n, n+1, n+2 ...: tells each byte of a register from its neighbours.
+/// Returns n, n+1, n+2 ..., so that each byte of a register differs from its neighbours.
 Bytes counted(std::size_t count, unsigned first) {
   Bytes bytes(count);
   for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(first + i);
@@ -138,7 +138,7 @@ TEST_F(Values, OfTheX87StackAreTenBytesEach) {
 TEST_F(Values, OfX87ControlRegistersComeFromTheirFields) {
   put(raw_.xsave, 0, 0x027f, 2);
   put(raw_.xsave, 2, 0x3041, 2);
-  put(raw_.xsave, 6, 0xfdd9, 2);  // The upper five bits are not part of it.
+  put(raw_.xsave, 6, 0xfdd9, 2);  // The upper five bits are not part of fop.
   put(raw_.xsave, 8, 0x00007f1234567890, 8);
   put(raw_.xsave, 16, 0x00007ffcdef01234, 8);
   EXPECT_EQ(value_of("fctrl"), 0x27fU);
@@ -174,8 +174,8 @@ TEST_F(I386Values, HaveSelectorsOf16Bits) {
   EXPECT_EQ(copy_out(12, 4), hex_bytes("1b 00 cd ab"));
 }
 
-// Tags: 0 valid, 1 zero, 2 special, 3 empty. The abridged byte and the full word go by physical
-// register; st(i) is physical (top + i) mod 8.
+// Tags: 0 valid, 1 zero, 2 special, 3 empty. The abridged byte and the full word are indexed by
+// physical register; st(i) is physical (top + i) mod 8.
 TEST_F(Values, OfTheTagWordAreTakenFromTheRegisters) {
   const struct {
     const char* bytes;
@@ -205,7 +205,7 @@ TEST_F(Values, OfTheTagWordAreTakenFromTheRegisters) {
 
 TEST_F(Values, OfTheTagWordFollowTheStackTop) {
   put(raw_.xsave, 2, 6U << 11, 2);
-  put(raw_.xsave, 4, 0xc0, 1);                              // Physical 6 and 7: st0 and st1.
+  put(raw_.xsave, 4, 0xc0, 1);                              // Physical 6 and 7 are st0 and st1.
   copy_in(32, hex_bytes("00 00 00 00 00 00 00 80 ff 3f"));  // st0 = 1.0
   copy_in(48, Bytes(10));                                   // st1 = 0.0
   EXPECT_EQ(value_of("ftag"), 0x4fffU);
@@ -230,7 +230,7 @@ TEST_F(Values, OfSseRegistersLieInTheLegacyArea) {
 TEST_F(Values, OfMxcsrKeepToWhatTheCpuHas) {
   write("mxcsr", 0xffffffff);
   EXPECT_EQ(copy_out(kMxcsrAt, 4), hex_bytes("ff ff 00 00"));
-  put(raw_.xsave, kMxcsrAt + 4, 0, 4);  // No mask: an old CPU, without DAZ.
+  put(raw_.xsave, kMxcsrAt + 4, 0, 4);  // No mask, as on old CPUs without DAZ.
   write("mxcsr", 0xffffffff);
   EXPECT_EQ(copy_out(kMxcsrAt, 4), hex_bytes("bf ff 00 00"));
   EXPECT_EQ(copy_out(kMxcsrAt + 4, 4), Bytes(4));
@@ -301,7 +301,7 @@ TEST_F(Values, WrittenToAnUnusedComponentInitialiseTheRest) {
   EXPECT_EQ(xstate_bv(), 4U);
   EXPECT_EQ(value_of("ymm3h"), 1U);
   EXPECT_EQ(bytes_of("ymm4h"), Bytes(16));
-  EXPECT_EQ(value_of("mxcsr"), 0x1f80U);  // AVX in use makes the stored one count.
+  EXPECT_EQ(value_of("mxcsr"), 0x1f80U);  // The stored value is valid because AVX is in use.
   write("st1", counted(10, 1));
   EXPECT_EQ(xstate_bv(), 5U);
   EXPECT_EQ(value_of("fctrl"), 0x37fU);
@@ -345,7 +345,7 @@ TEST_F(Values, OfABareFxsaveImageNeedNoHeader) {
 }
 
 TEST_F(Values, WithoutRoomAreRefused) {
-  raw_.xsave.resize(832);  // AVX, no more.
+  raw_.xsave.resize(832);  // Room for AVX only.
   const Result<void> result = set_.write_one(number("k0"), Bytes(8, 1), raw_);
   ASSERT_FALSE(result);
   EXPECT_TRUE(result.error().is(TraceErrc::kInvalidArgument));

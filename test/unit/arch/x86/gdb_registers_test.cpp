@@ -42,7 +42,7 @@ void expect_registers(const GdbRegisterSet& set, std::span<const Expected> rows)
   }
 }
 
-// Numbers, sizes, types and groups as gdbserver 13.1 sends them.
+// Numbers, sizes, types and groups of gdbserver 13.1.
 TEST(GdbRegisterSet, NumbersAmd64RegistersAsGdbserverDoes) {
   const Expected rows[] = {
       {0, "rax", 64, "int64", ""},

@@ -1,4 +1,4 @@
-// Every instruction of a real library: our facts against Zydis's own classification.
+// Compares the facts of every instruction of a real library with Zydis's classification.
 
 #include <algorithm>
 #include <cstring>
@@ -63,10 +63,10 @@ InsnKind transfer_kind(const ZydisDecodedInstruction& insn, InsnKind direct, Ins
 
 InsnKind kind_by_zydis(const ZydisDecodedInstruction& insn) {
   switch (insn.mnemonic) {
-    case ZYDIS_MNEMONIC_XBEGIN:  // Not branches by the header's meaning.
+    case ZYDIS_MNEMONIC_XBEGIN:  // Not branches by the definition of InsnKind.
     case ZYDIS_MNEMONIC_XEND:
     case ZYDIS_MNEMONIC_XABORT:
-    case ZYDIS_MNEMONIC_JKZD:  // Xeon Phi's first generation only.
+    case ZYDIS_MNEMONIC_JKZD:  // Exists on the first generation of Xeon Phi only.
     case ZYDIS_MNEMONIC_JKNZD:
     case ZYDIS_MNEMONIC_BOUND:
       return InsnKind::kOther;
@@ -98,7 +98,7 @@ InsnKind kind_by_zydis(const ZydisDecodedInstruction& insn) {
   }
 }
 
-/// The target as Zydis computes it, of a direct branch.
+/// Returns the target of a direct branch as Zydis computes it.
 std::uint64_t target_by_zydis(const ZydisDecodedInstruction& insn, TraceeAddr pc, Isa isa) {
   if (insn.raw.imm[0].is_relative != ZYAN_TRUE) return 0;
   const std::uint64_t target =
@@ -108,7 +108,8 @@ std::uint64_t target_by_zydis(const ZydisDecodedInstruction& insn, TraceeAddr pc
 
 class LibraryCode : public ::testing::Test {
  protected:
-  /// Linear sweep; data between functions is read as instructions too, which only widens the test.
+  /// Decodes linearly. Data between functions is decoded as instructions too, which only widens the
+  /// test.
   static void compare(const char* path, Isa isa) {
     const std::optional<Code> code = text_of(path, isa);
     if (!code) GTEST_SKIP() << path << " is not here or has no .text";

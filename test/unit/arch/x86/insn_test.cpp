@@ -26,10 +26,10 @@ struct Row {
   std::uint64_t target = 0;
 };
 
-// Lengths and kinds are those of the opcode maps in SDM vol. 2; on which CPUs differ is tested
-// further down.
+// Lengths and kinds are those of the opcode maps in SDM vol. 2. Instructions on which CPUs differ
+// are tested below.
 constexpr Row kRows[] = {
-    // Fall through.
+    // Falls through.
     {k64, "90", 1, InsnKind::kOther},
     {k64, "48 89 e5", 3, InsnKind::kOther},
     {k64, "48 b8 88 77 66 55 44 33 22 11", 10, InsnKind::kOther},
@@ -76,7 +76,7 @@ constexpr Row kRows[] = {
     {k32, "f3 0f 1e fb", 4, InsnKind::kOther},           // endbr32
     {k32, "65 a1 14 00 00 00", 6, InsnKind::kOther},
     {k32, "66 b8 34 12", 4, InsnKind::kOther},
-    // Conditional.
+    // Conditional jumps.
     {k64, "74 10", 2, InsnKind::kConditionalJump, 0x401012},
     {k64, "75 fe", 2, InsnKind::kConditionalJump, 0x401000},
     {k64, "7f 80", 2, InsnKind::kConditionalJump, 0x400f82},
@@ -98,7 +98,7 @@ constexpr Row kRows[] = {
     {k32, "e3 10", 2, InsnKind::kConditionalJump, 0x401012},   // jecxz
     {k32, "66 74 10", 3, InsnKind::kConditionalJump, 0x1013},  // ip, not eip
     {k32, "66 0f 84 00 01", 5, InsnKind::kConditionalJump, 0x1105},
-    // Direct.
+    // Direct jumps and calls.
     {k64, "eb 10", 2, InsnKind::kJump, 0x401012},
     {k64, "eb fe", 2, InsnKind::kJump, 0x401000},
     {k64, "e9 00 01 00 00", 5, InsnKind::kJump, 0x401105},
@@ -117,7 +117,7 @@ constexpr Row kRows[] = {
     {k32, "66 e9 00 01", 4, InsnKind::kJump, 0x1104},
     {k32, "66 e8 00 f0", 4, InsnKind::kCall, 0x0004},  // modulo 2^16
     {k32, "66 f2 e8 00 01", 5, InsnKind::kCall, 0x1105},
-    // Indirect.
+    // Indirect jumps, calls and returns.
     {k64, "ff e0", 2, InsnKind::kIndirectJump},
     {k64, "41 ff e3", 3, InsnKind::kIndirectJump},
     {k64, "3e ff e0", 3, InsnKind::kIndirectJump},              // notrack
@@ -172,7 +172,7 @@ constexpr Row kRows[] = {
     {k32, "66 ea 00 10 33 00", 6, InsnKind::kFarTransfer},
     {k32, "9a 00 10 40 00 33 00", 7, InsnKind::kFarTransfer},
     {k32, "ff 28", 2, InsnKind::kFarTransfer},
-    // No instructions.
+    // Invalid instructions.
     {k64, "06", 0, InsnKind::kOther},  // push es: 32-bit only
     {k64, "ce", 0, InsnKind::kOther},
     {k64, "9a 00 10 40 00 33 00", 0, InsnKind::kOther},
@@ -248,7 +248,7 @@ struct SizedRow {
   std::uint64_t amd_target;
 };
 
-// In 64-bit mode; checked on a Zen 4 by executing them, and against Zydis for Intel.
+// In 64-bit mode. Checked on a Zen 4 by execution, and for Intel against Zydis.
 constexpr SizedRow kSizedRows[] = {
     {"66 e9 10 00 00 00", 6, 0x401016, 4, 0x1014},
     {"66 e8 10 00 00 00", 6, 0x401016, 4, 0x1014},
@@ -258,7 +258,7 @@ constexpr SizedRow kSizedRows[] = {
     {"66 e3 10", 3, 0x401013, 3, 0x1013},
     {"66 48 e9 10 00 00 00", 7, 0x401017, 7, 0x401017},
     {"66 48 eb 10", 4, 0x401014, 4, 0x401014},
-    {"48 66 e9 10 00 00 00", 7, 0x401017, 5, 0x1015},  // REX is void before a prefix
+    {"48 66 e9 10 00 00 00", 7, 0x401017, 5, 0x1015},  // REX before a legacy prefix has no effect.
 };
 
 TEST(DecodeInsn, SizesBranchesAsTheVendorDoes) {

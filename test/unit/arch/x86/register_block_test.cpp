@@ -38,7 +38,7 @@ TEST(RegisterBlock, WrittenBackUnchangedChangesNothing) {
   }
 }
 
-/// Sets what no CPU holds to what one would: such bits do not survive.
+/// Clears bits that no CPU keeps, because they do not survive.
 void make_plausible(const GdbRegisterSet& set, Bytes& block) {
   const auto fix = [&](const char* name, std::uint64_t mask) {
     const GdbRegister& r = set.registers()[*set.find(name)];
@@ -52,7 +52,7 @@ void make_plausible(const GdbRegisterSet& set, Bytes& block) {
     fix("fiseg", 0xffff);
     fix("foseg", 0xffff);
   }
-  // Every stack register is 1.0, so every tag is valid.
+  // Every stack register is 1.0, so that every tag is valid.
   for (unsigned i = 0; i < 8; ++i) {
     const GdbRegister& r = set.registers()[*set.find("st" + std::to_string(i))];
     const Bytes one = hex_bytes("00 00 00 00 00 00 00 80 ff 3f");
@@ -83,7 +83,7 @@ TEST(RegisterBlock, ShorterSetsTheRegistersItCovers) {
   const GdbRegisterSet set{Isa::kAmd64, intel_xsave_layout(kXcr0)};
   RawRegisters raw;
   raw.xsave.resize(2696);
-  const Bytes block(20, 0xff);  // rax, rbx and half of rcx.
+  const Bytes block(20, 0xff);  // Covers rax, rbx and half of rcx.
   set.from_gdb(block, raw);
   EXPECT_EQ(raw.user[UserReg::kRax], ~std::uint64_t{0});
   EXPECT_EQ(raw.user[UserReg::kRbx], ~std::uint64_t{0});
@@ -115,13 +115,13 @@ TEST(RegisterBlock, AgreesWithSingleReads) {
   }
 }
 
-/// gdb writes all registers when one changed: the tag word it sends is the one it read.
+/// gdb writes all registers when one has changed, with the tag word that it read.
 TEST(RegisterBlock, WithAChangedStackRegisterKeepsTheTags) {
   const GdbRegisterSet set{Isa::kAmd64, intel_xsave_layout(kXcr0)};
   RawRegisters raw;
   raw.xsave.resize(2696);
   put(raw.xsave, kXstateBvAt, 1, 8);
-  put(raw.xsave, 4, 1, 1);  // st0 in use, 0.0; top is 0.
+  put(raw.xsave, 4, 1, 1);  // st0 is in use and 0.0; top is 0.
   Bytes block = set.to_gdb(raw);
   const Bytes one = hex_bytes("00 00 00 00 00 00 00 80 ff 3f");
   const std::size_t at = set.registers()[*set.find("st0")].offset;

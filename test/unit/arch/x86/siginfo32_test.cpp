@@ -30,7 +30,7 @@ struct Case {
   Words i386;
 };
 
-// Offsets as the C library's headers have them, built for each of the two.
+// Offsets from the C library's headers, compiled for both widths.
 const Case all_cases[] = {
     {"kill",
      {{0, 15}, {4, 7}, {8, 0}, {16, 4242}, {20, 1000}},
@@ -100,7 +100,7 @@ TEST(Siginfo32, DropsTheUpperHalfOfPointers) {
   EXPECT_EQ(siginfo_to_i386(native), from_words({{0, 11}, {8, 1}, {12, 0x1234}}));
 }
 
-/// What a 32-bit debugger writes back unchanged must come back unchanged.
+/// A value that a 32-bit debugger writes back unchanged must not change.
 TEST(Siginfo32, RoundTripsForEverySignalAndCode) {
   SiginfoBytes i386{};
   for (std::uint32_t signal = 0; signal <= 65; ++signal) {

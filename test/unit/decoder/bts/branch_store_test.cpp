@@ -86,7 +86,7 @@ TEST(BranchStore, ConfigAllocatesAndConfiguresAndZeroFrees) {
   EXPECT_EQ(*store.size(), 0U);
   ASSERT_TRUE(store.config({}));
   EXPECT_EQ(code(store.size()), ENXIO);
-  store.consume(branches(1, 3));  // Nobody listens, nobody minds.
+  store.consume(branches(1, 3));  // Without a store, records are ignored.
 }
 
 TEST(BranchStore, StatusIsTheConfigurationInForce) {
@@ -129,7 +129,7 @@ TEST(BranchStore, HasNoLargestSizeButWhatTheMachineGives) {
   for (const std::uint64_t size : {24ULL, 1ULL << 20U, 1ULL << 30U})
     EXPECT_TRUE(store.config({.size_bytes = size})) << size;
   EXPECT_EQ(code(store.config({.size_bytes = ~std::uint64_t{0}})), ENOMEM);
-  EXPECT_EQ(store.status()->config.size_bytes, 1ULL << 30U);  // As before.
+  EXPECT_EQ(store.status()->config.size_bytes, 1ULL << 30U);  // The configuration is unchanged.
 }
 
 TEST(BranchStore, NotifiesAsItIsAskedTo) {
@@ -169,7 +169,7 @@ TEST(BranchStore, StopsAndNotifiesOnce) {
   EXPECT_EQ(signals, std::vector{29});
   EXPECT_TRUE(store.status()->stopped);
   EXPECT_EQ(store.status()->lost, 5U);
-  EXPECT_EQ(store.get(0)->from, 3U);  // the first ones are kept
+  EXPECT_EQ(store.get(0)->from, 3U);  // The oldest entries are kept.
   (void)store.drain();
   EXPECT_FALSE(store.status()->stopped);
   store.consume(branches(9, 4));
@@ -259,7 +259,7 @@ TEST(BranchStore, TellsHowALossIsBounded) {
 
 TEST(BranchStore, SaysWhatIsMissingOfAThread) {
   BranchStore store;
-  store.note_missing(7);  // Nothing is asked for.
+  store.note_missing(7);  // Ignored, because no store is configured.
   ASSERT_TRUE(store.config({.size_bytes = 240, .level = StoreLevel::kBoth}));
   store.note_missing(8);
   const auto entries = store.drain();

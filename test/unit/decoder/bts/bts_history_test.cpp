@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t kRecordBytes = sizeof(Record);
 
-/// 0x1000 to 0x103f: nops, two bytes each; unreadable behind.
+/// Code from 0x1000 to 0x103f: nops of two bytes each; unreadable after that.
 class BtsHistoryTest : public testing::Test {
  protected:
   static std::vector<std::uint8_t> nops() {
@@ -98,7 +98,7 @@ TEST_F(BtsHistoryTest, ASignalInCodeThatCannotBeFollowedIsAGap) {
   consume({async_transfer(0x1044_ta, 0x1020_ta)});
   EXPECT_THAT(history_.read_all(0x1020_ta),
               ElementsAre(Block{0x1020_ta, 0x1020_ta}, kGapBlock, Block{0x103c_ta, 0x103e_ta}));
-  consume({async_transfer(0x1021_ta, 0x1000_ta)});  // inside an instruction
+  consume({async_transfer(0x1021_ta, 0x1000_ta)});  // The middle of an instruction.
   EXPECT_THAT(history_.read_all(0x1000_ta),
               ElementsAre(Block{0x1000_ta, 0x1000_ta}, kGapBlock, Block{0x103c_ta, 0x103e_ta}));
 }

@@ -1,5 +1,5 @@
-// Random programs, executed by a machine of the test's own, and a reader that joins blocks as gdb
-// does: what it holds must be what ran.
+// Runs random programs on the test's own machine, and a reader that joins blocks as gdb does. The
+// reader must hold exactly what ran.
 
 #include <algorithm>
 
@@ -18,17 +18,17 @@ using decoder::InsnCache;
 using decoder::kGapBlock;
 
 constexpr unsigned kPrograms = cases(250);
-constexpr std::uint64_t kGap = 1;  // stands for a gap in a list of addresses
+constexpr std::uint64_t kGap = 1;  // Stands for a gap in a list of addresses.
 
 /// gdb's side of a BTS trace: a list of addresses that ends with the present pc.
 class Reader {
  public:
   explicit Reader(const ToyProgram& program) : program_{program} {}
 
-  /// What "record btrace" does: the present pc is the first entry.
+  /// Enables tracing as "record btrace" does: the present pc is the first entry.
   void enable(TraceeAddr pc) { held_ = {pc.value()}; }
 
-  /// A read as gdb makes it: delta, else new.
+  /// Reads as gdb does: a delta, or else new blocks.
   void read(BtsHistory& history, TraceeAddr pc) {
     if (const auto delta = history.read_delta(pc)) {
       ++deltas_;
@@ -49,7 +49,7 @@ class Reader {
     const TraceeAddr last{held_.back()};
     Block& oldest = delta.back();
     ASSERT_EQ(oldest.begin, TraceeAddr{});
-    if (oldest.end == last && delta.size() == 1) return;  // no progress
+    if (oldest.end == last && delta.size() == 1) return;  // No progress.
     ASSERT_GE(oldest.end, last);
     oldest.begin = last;
     held_.pop_back();
@@ -72,7 +72,8 @@ class Reader {
   unsigned deltas_ = 0;
 };
 
-/// What ran as the reader should see it: gaps in a row are one, and none is at the begin.
+/// Returns the addresses that the reader should hold: adjacent gaps are one, and none is at the
+/// beginning.
 std::vector<std::uint64_t> expected(const ToyMachine& machine) {
   std::vector<std::uint64_t> addresses;
   for (const IptItem& item : machine.history()) {
@@ -86,7 +87,7 @@ std::vector<std::uint64_t> expected(const ToyMachine& machine) {
   return addresses;
 }
 
-/// How many of the newest entries agree.
+/// Returns the number of newest entries that agree.
 std::size_t agreement(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
   const auto limit = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
   return static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rbegin() + limit, b.rbegin()).first -
@@ -118,7 +119,7 @@ TEST_P(BtsRandom, AReaderHoldsWhatRan) {
     for (int part = 0; part < 12; ++part) {
       machine.run(pick(random, 3) == 0 ? pick(random, 4) : pick(random, 200));
       history.consume(machine.take_records());
-      if (pick(random, 3) == 0) continue;  // a stop at which gdb reads nothing
+      if (pick(random, 3) == 0) continue;  // A stop at which gdb reads nothing.
       ASSERT_NO_FATAL_FAILURE(reader.read(history, machine.pc())) << "seed " << seed;
       const std::vector<std::uint64_t> all = expected(machine);
       const std::size_t agreed = agreement(all, reader.held());

@@ -12,7 +12,7 @@ using arch::x86::DsFormat;
 
 constexpr std::uint64_t kBase = 0x10000;
 
-/// A save area and its buffer of `slots` records, into which `written` branches went.
+/// Returns a save area and its buffer of `slots` records, to which `written` branches were written.
 std::vector<std::uint8_t> image_of(DsFormat format, std::uint64_t slots, std::uint64_t written,
                                    bool circular) {
   const auto& layout = arch::x86::ds_layout(format);
@@ -51,7 +51,7 @@ TEST(DsDump, ReadsEveryFillLevelOldestFirst) {
       EXPECT_EQ(dump->wrapped, written >= kSlots);
       for (std::uint64_t i = 0; i < dump->entries.size(); ++i)
         EXPECT_EQ(dump->entries[i].from, 0x1000 + written - dump->entries.size() + i);
-      // The buffer ends the image, so its address need not be told.
+      // The buffer ends the image, so its address is not needed.
       const auto guessed = read_ds_dump(image, {format, std::nullopt, false});
       ASSERT_TRUE(guessed);
       EXPECT_EQ(guessed->entries, dump->entries);
@@ -119,7 +119,7 @@ TEST(DsDump, CutShortItIsNoDumpUnlessItsAddressIsKnown) {
 TEST(DsDump, ABufferWithoutRecordsIsToldApartFromAnEmptyOne) {
   auto image = image_of(DsFormat::kCore2, 8, 0, false);
   EXPECT_TRUE(read_ds_dump(image, {DsFormat::kCore2, std::nullopt, true}));
-  // Text, say, and the index says that all of it was written.
+  // Text, with an index that claims that all of it was written.
   std::fill(image.end() - std::ptrdiff_t{8} * 24, image.end(), std::uint8_t{'a'});
   store_le(image.data() + 8, load_le<std::uint64_t>(image, 16));
   EXPECT_FALSE(read_ds_dump(image, {DsFormat::kCore2, std::nullopt, false}));

@@ -45,7 +45,7 @@ TEST(RecordRing, TakesNoMemoryForRoomThatIsNotUsed) {
   expect_numbered(ring);
 }
 
-/// Of this process, in memory.
+/// Returns the number of this process's resident pages.
 std::uint64_t resident_pages() {
   std::ifstream statm{"/proc/self/statm"};
   std::uint64_t size = 0;
@@ -58,7 +58,7 @@ TEST(RecordRing, TakesLittleMemoryForFewRecords) {
   const std::uint64_t before = resident_pages();
   std::vector<RecordRing> rings(2000, RecordRing{1U << 20U});
   for (RecordRing& ring : rings) ring.append(numbered(0, 10));
-  // What is reserved for each is 24 pages.
+  // Each ring reserves 24 pages.
   EXPECT_LT(resident_pages() - before, rings.size() * 6);
 }
 

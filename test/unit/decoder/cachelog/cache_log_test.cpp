@@ -23,11 +23,12 @@ class Collector : public TraceConsumer {
     pins.emplace_back(pin_id(mark), all.size() + static_cast<std::size_t>(mark.cpu));
   }
   std::vector<Record> all;
-  std::vector<std::pair<std::uint64_t, std::size_t>> pins;  ///< With the records before them.
+  /// Sentinel ids, each with the number of records before it.
+  std::vector<std::pair<std::uint64_t, std::size_t>> pins;
 };
 
-/// Block A at 0x100 jumps to 0x200 inside and leaves by a call (0) or a return (1); block B at
-/// 0x300 falls through (2).
+/// Superblock A at 0x100 has a jump to 0x200 inside, and exits by a call (exit id 0) and a return
+/// (1). Superblock B at 0x300 falls through (2).
 class CacheLogTest : public testing::Test {
  protected:
   CacheLogTest() {
@@ -54,7 +55,7 @@ TEST_F(CacheLogTest, AnExitStandsForAllBranchesOnItsWay) {
 }
 
 TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
-  // Of the call two branches, of what falls through none.
+  // The call stands for two branches, the fall-through for none.
   std::vector<std::uint32_t> numbers(400'000, 0);
   for (std::size_t i = 0; i < numbers.size(); i += 4) numbers[i] = 2;
   const std::uint64_t all = numbers.size() / 4 * 3 * 2;
@@ -77,7 +78,7 @@ TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
     ASSERT_EQ(expected.size(), all + 1);
     ASSERT_GT(newest.size(), kWanted);
     EXPECT_LT(newest.size(), 16'000U);
-    // A gap, and the records of the end.
+    // A gap and the newest records.
     EXPECT_EQ(dropped + newest.size() - 1, expected.size());
     EXPECT_EQ(newest.front().kind, RecordKind::kGap);
     EXPECT_TRUE(std::equal(newest.begin() + 1, newest.end(),
@@ -106,12 +107,12 @@ TEST_F(CacheLogTest, WhatItOwnsOutlivesTheMemoryThatItHeld) {
   CacheLog log{exits_, kAll * sizeof(std::uint32_t)};
   log.hold_numbers(*numbers);
   log.add_record(async_transfer(0x300_ta, 0x999_ta));
-  // Two branches each; the event counts as a number.
+  // Two branches for each entry; the event counts as an entry.
   EXPECT_EQ(log.own_newest(kKept), 2 * (kAll - kKept + 1));
   EXPECT_LE(log.bytes(), kKept * sizeof(std::uint32_t));
   numbers.reset();
   const std::vector<Record> newest = drained(log);
-  ASSERT_EQ(newest.size(), 1 + 2 * (kKept - 1) + 1);  // A gap in front.
+  ASSERT_EQ(newest.size(), 1 + 2 * (kKept - 1) + 1);  // A gap comes first.
   EXPECT_EQ(newest.front().kind, RecordKind::kGap);
   EXPECT_EQ(newest.back(), async_transfer(0x300_ta, 0x999_ta));
 }
@@ -120,8 +121,8 @@ TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
   using Pin = std::pair<std::uint64_t, std::size_t>;
   CacheLog log{exits_, 1};
   log.add_numbers(std::array<std::uint32_t, 1>{0});
-  log.add_record(pin_record(1, 0));  // here
-  log.add_record(pin_record(2, 1));  // behind the next number, a return that has not arrived
+  log.add_record(pin_record(1, 0));  // At this place.
+  log.add_record(pin_record(2, 1));  // After the next entry, a return whose target is unknown.
   log.add_record(pin_record(3, 9));
   log.add_record(async_transfer(0x300_ta, 0x999_ta));
   log.add_record(pin_record(4, 0));
@@ -158,7 +159,7 @@ TEST_F(CacheLogTest, ExitsMayLeadAnywhere) {
   const std::vector<Record> expected{branch(0x304_ta, 0x7fff'0000'0000_ta),
                                      branch(0x308_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
-  // There is no such thing in what is kept.
+  // Added exits cannot be saved then.
   EXPECT_FALSE(exits_->with_added([](auto&&...) {}));
 }
 

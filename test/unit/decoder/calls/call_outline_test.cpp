@@ -1,4 +1,4 @@
-// Calls told one after the other are the calls of the list.
+// Calls reported one by one must equal the calls of the list.
 #include "decoder/calls/call_outline.hpp"
 
 #include <random>
@@ -64,7 +64,7 @@ std::string listed(const std::vector<Record>& records) {
   return out;
 }
 
-/// What a program might do, and what none would.
+/// Makes records of likely and of impossible behaviour.
 class RandomRecords {
  public:
   explicit RandomRecords(unsigned seed) : random_{seed} {}
@@ -77,7 +77,7 @@ class RandomRecords {
 
  private:
   std::uint32_t below(std::uint32_t end) { return static_cast<std::uint32_t>(random_()) % end; }
-  /// Few, so that they meet again; the last one is a stub.
+  /// Few functions, so that they recur; the last one is a stub.
   char function() { return "abcdep"[below(6)]; }
   Record to(char function, const Record& record) {
     at_ = function;
@@ -124,7 +124,7 @@ TEST(CallOutline, CallsAreToldAsTheListHasThem) {
   }
 }
 
-/// The stub's function shows when what it called has come back, or has not.
+/// The stub's function shows when its callee has returned, or has not.
 TEST(CallOutline, AStubThatMadeCallsHasItsLastName) {
   for (const char back : {'p', 'a'}) {
     const std::vector<Record> records{

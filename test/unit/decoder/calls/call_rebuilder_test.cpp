@@ -1,4 +1,4 @@
-// Calls from branch records, on a program of a few bytes.
+// Tests rebuilding calls from branch records, with a program of a few bytes.
 #include "decoder/calls/call_rebuilder.hpp"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST(CallRebuilder, AReturnToALandingPadToo) {
               ElementsAre("?a.", "-(b^", "--(c^", "-(d."));
 }
 
-/// Function b switches stacks, as swapcontext does.
+/// Function b switches stacks as swapcontext does.
 TEST(CallRebuilder, AStackThatIsSwitchedBackToGoesOn) {
   EXPECT_THAT(calls({start('a'), call('a', 'b'), branch(in('b', 0x40), in('c')), call('c', 'd'),
                      call('d', 'b'), ret('b', 'a'), call('a', 'b'), ret('b', 'd'), ret('d', 'c')}),
@@ -106,7 +106,8 @@ TEST(CallRebuilder, TwoStacksTakeTurns) {
   EXPECT_EQ(calls(records).front(), "?a.");
 }
 
-/// Go's scheduler: `from` waits in b, which leaves its stack by x; y goes on with another one.
+/// Acts like Go's scheduler: `from` waits in b, whose callee x leaves the stack; y continues
+/// another one.
 void wait_in_b(std::vector<Record>& records, char from) {
   for (const auto& [caller, callee] : {std::pair{from, 'b'}, {'b', 'x'}, {'x', 's'}, {'s', 'y'}}) {
     records.push_back(call(caller, callee));
@@ -143,7 +144,7 @@ TEST(CallRebuilder, WhereAStackIsReturnedToTellsWhichOneGoesOn) {
 }
 
 TEST(CallRebuilder, StacksThatDifferFurtherOutAreToldApartThere) {
-  // a and c both wait in d, which waits in b.
+  // Both a and c wait in d, which waits in b.
   std::vector<Record> records{start('a')};
   for (const char who : {'a', 'c'}) {
     records.push_back(call(who, 'd'));
@@ -165,7 +166,7 @@ TEST(CallRebuilder, AStackThatIsNotKnownGrowsByItself) {
 }
 
 TEST(CallRebuilder, StacksThatAreSwappedDoNotCallEachOther) {
-  // All rest in b; c begins as the second one.
+  // All stacks rest in b; c begins as the second one.
   std::vector<Record> records{start('a'), call('a', 'b'), call('b', 'z'),
                               branch(in('z', 0x40), in('c'))};
   for (const char who : {'a', 'c', 'a'}) {

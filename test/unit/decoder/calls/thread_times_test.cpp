@@ -1,4 +1,4 @@
-// When a thread was where: packed, damaged, looked up.
+// Tests thread times: packing, damage, lookup.
 #include "decoder/corefile/thread_times.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(ThreadTimes, GiveBackWhatWentIn) {
   const auto times = decode_times(scan.times[0]);
   ASSERT_TRUE(times);
   ThreadTimes wanted = some_times();
-  wanted.pins[0].latest = 40;  // later it was there at most
+  wanted.pins[0].latest = 40;  // The next pin limits this one.
   EXPECT_EQ(*times, wanted);
 }
 

@@ -16,7 +16,7 @@ void put(ByteWriter& out, const T& object) {
   out.put({reinterpret_cast<const std::uint8_t*>(&object), sizeof object});
 }
 
-/// An ELF file of one segment of notes: another one, then the build-id.
+/// Returns an ELF file with one segment of two notes: another one, then the build id.
 std::vector<std::uint8_t> elf_file(std::uint64_t notes_bytes = 48) {
   Elf64_Ehdr header{};
   std::copy_n(ELFMAG, SELFMAG, header.e_ident);

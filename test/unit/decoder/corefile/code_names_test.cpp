@@ -1,4 +1,4 @@
-// What programs tell perf of the code they make: read, packed, damaged.
+// Tests names of generated code: reading, packing, damage.
 #include "decoder/corefile/code_names.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ TEST(PerfMap, WhatIsNoNameIsPassedOver) {
   EXPECT_THAT(parse_perf_map("\n\n \n1000\n1000 \n1000 10\n1000 10 \nx 10 f\n1000 x f\n1000 0 f\n"
                              "ffffffffffffffff 2 f\n11111111111111111 1 f\n"),
               IsEmpty());
-  // The last line was not written to its end, which nobody can know.
+  // The last line is incomplete, which cannot be detected.
   EXPECT_THAT(parse_perf_map("1000 10 f\n2000 10 g"), SizeIs(2));
 }
 
@@ -42,7 +42,7 @@ TEST(PerfMap, OfMemoryThatWasUsedAgainTheLastNameCountsAndSaysSo) {
 TEST(CodeNames, GiveBackWhatWentIn) {
   std::vector<CodeName> names;
   std::uint64_t at = 0x7f0000000000;
-  // More than fit into a block.
+  // More names than fit in a block.
   for (std::size_t i = 0; i < 3000; ++i) {
     names.push_back({at, 0x30, std::string(i % 1000 + 1, 'n')});
     at += 0x40;
@@ -87,7 +87,7 @@ TEST(CodeNames, DamageIsToldAndAddsNothing) {
   EXPECT_TRUE(refused({2, 16, 16, 1, 'f'}));
   EXPECT_TRUE(refused({1, 16, 16, 9, 'f'}));
   EXPECT_TRUE(refused({1, 16, 16, 1, 'f', 0}));
-  // The second one begins behind the end of memory.
+  // The second name begins beyond the end of memory.
   EXPECT_TRUE(refused({2, 16, 16, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 0}));
 }
 

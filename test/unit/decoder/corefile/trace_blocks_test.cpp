@@ -1,4 +1,4 @@
-// Records in compressed blocks, whole and damaged.
+// Tests records in compressed blocks, intact and damaged.
 #include "decoder/corefile/trace_blocks.hpp"
 
 #include <random>
@@ -100,7 +100,7 @@ TEST(TraceBlocks, DamageCostsOneBlock) {
       EXPECT_EQ(out, records);
       ++good;
     }
-    // A bit or two of a frame mean nothing.
+    // A few bits of a frame have no meaning.
     EXPECT_GE(good, 2U) << at;
   }
 }

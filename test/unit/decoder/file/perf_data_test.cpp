@@ -26,9 +26,9 @@ void append(std::vector<std::uint8_t>& out, const std::vector<std::uint8_t>& mor
   out.insert(out.end(), more.begin(), more.end());
 }
 
-/// Of the section that records are in, as the file's header has it.
+/// Returns the end of the data section according to the file's header.
 std::uint64_t data_end(std::span<const std::uint8_t> file) {
-  std::array<std::uint64_t, 2> section{};  // offset and size
+  std::array<std::uint64_t, 2> section{};  // Offset and size.
   std::memcpy(section.data(), file.data() + 40, sizeof section);
   return section[0] + section[1];
 }
@@ -122,7 +122,7 @@ TEST(PerfData, PipesAreReadToTheirEnd) {
   EXPECT_EQ(read->blocks[0].tid, 77U);
   EXPECT_EQ(read->blocks[1].offset, 48U);
   EXPECT_EQ(read->lost, 9U);
-  // The recorder died in the middle of the last block.
+  // The recorder died while it wrote the last block.
   const auto cut = read_perf_data(std::span{file}.first(file.size() - 10));
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->blocks[1].bytes.size(), 14U);
@@ -141,10 +141,10 @@ TEST(PerfData, SnapshotsThatOverlapAreTakenOnce) {
   ASSERT_EQ(read->blocks.size(), 3U);
   EXPECT_EQ(read->blocks[1].bytes.size(), 60U);
   EXPECT_EQ(read->blocks[1].repeated_bytes, 40U);
-  EXPECT_EQ(read->blocks[2].bytes.size(), 100U);  // another area
+  EXPECT_EQ(read->blocks[2].bytes.size(), 100U);  // Another area.
 }
 
-/// An AUXTRACE record that promises more than there is.
+/// Returns an AUXTRACE record that announces more bytes than it has.
 std::vector<std::uint8_t> promise(std::uint64_t size, std::uint64_t have) {
   auto out = auxtrace(have, 0, 0, 7);
   store_le(out.data() + 8, size);
@@ -179,7 +179,7 @@ TEST(PerfData, ShortHeadersEndWhatCanBeRead) {
     EXPECT_EQ(read->broken_at, at);
     EXPECT_EQ(read->blocks.size(), 1U);
   }
-  // A longer header than today's is walked over.
+  // A longer header than today's is skipped.
   auto file = pipe_file();
   append(file, test::perf_record(RecordType::kAuxtrace, 0, {8, 0, 0, 0, 2, 9, 9}));
   append(file, std::vector<std::uint8_t>(8, 3));
@@ -205,7 +205,7 @@ TEST(PerfData, ASnapshotWithinAnEarlierOneAddsNothing) {
   EXPECT_EQ(read->blocks[1].repeated_bytes, 40U);
   EXPECT_EQ(read->blocks[2].bytes.size(), 8U);
   EXPECT_EQ(read->blocks[3].bytes.size(), 16U);
-  // Of what is no snapshot, positions that come again are another recording's.
+  // Outside of snapshot mode, repeated positions belong to another recording.
   auto full = pipe_file();
   append(full, test::perf_record(RecordType::kAuxtraceInfo, 0, {2, 0, 0, 0, 0, 0, 0}));
   append(full, auxtrace(104, 0, 0, 1));

@@ -28,7 +28,7 @@ class TimelineOf : public testing::Test {
     timeline_.emplace(insns_, *records_, pc);
     return *timeline_;
   }
-  /// Every pc from the newest back to the oldest; 0 marks a gap that was crossed.
+  /// Returns every pc from the newest back to the oldest; 0 marks a gap.
   static std::vector<std::uint64_t> backwards(Timeline& timeline) {
     std::vector<std::uint64_t> out;
     for (PastPosition at = timeline.newest();;) {
@@ -99,7 +99,7 @@ TEST_F(TimelineOf, CrossingAGapIsSaid) {
 }
 
 TEST_F(TimelineOf, CodeThatCannotBeFollowedIsAGapInsideTheBlock) {
-  // From 1000 no straight line leads to 1021.
+  // No straight line leads from 1000 to 1021.
   Timeline& timeline =
       over({gap(GapReason::kStart, 0_ta, 0x1000_ta), branch(0x1021_ta, 0x1010_ta)}, 0x1011_ta);
   EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1010, 0, 0x1021, 0x1001, 0x1000}));

@@ -16,7 +16,7 @@ TEST(AuxCursor, TakesEachByteOnceAndOnlyBelowTheHead) {
   EXPECT_EQ(cursor.take(120), (std::vector<AuxPiece>{{0, 100, 0, true}}));
   EXPECT_EQ(cursor.tail(), 100U);
   EXPECT_EQ(cursor.take(150), (std::vector<AuxPiece>{{100, 50, 0, true}}));
-  cursor.add({100, 50, 0});  // told twice
+  cursor.add({100, 50, 0});  // Reported twice.
   EXPECT_TRUE(cursor.take(150).empty());
 }
 
@@ -71,7 +71,7 @@ TEST(AuxArea, PiecesWrapAtEveryOffset) {
 
 TEST(AuxArea, SnapshotKeepsTheGridAndTheOrder) {
   constexpr std::uint64_t kUnit = 24;
-  std::vector<std::uint8_t> area(100, 0);  // four records and four bytes that are none
+  std::vector<std::uint8_t> area(100, 0);  // Four records, and four bytes that hold none.
   std::fill_n(area.begin(), 48, std::uint8_t{1});
   EXPECT_FALSE(snapshot_wrapped(area, 48));
   EXPECT_EQ(copy_snapshot(area, 48, kUnit, false), std::vector<std::uint8_t>(48, 1));
@@ -80,7 +80,7 @@ TEST(AuxArea, SnapshotKeepsTheGridAndTheOrder) {
   std::vector<std::uint8_t> expected(48, 2);
   expected.insert(expected.end(), 48, 1);
   EXPECT_EQ(copy_snapshot(area, 48, kUnit, true), expected);
-  // A head within a record: that record is torn and left out.
+  // A head within a record: that record is torn, and is left out.
   EXPECT_EQ(copy_snapshot(area, 60, kUnit, false).size(), 48U);
   EXPECT_EQ(copy_snapshot(area, 1000, 1, true).size(), 100U);
 }

@@ -67,7 +67,7 @@ TEST(BranchAssembler, CopiesWholeRecordsBatchByBatch) {
   for (std::uint64_t i = 0; i < 10'000; ++i) {
     store_le(bytes.data() + i * 24, i + 1);
     store_le(bytes.data() + i * 24 + 8, i + 2);
-    store_le(bytes.data() + i * 24 + 16, ~std::uint64_t{0});  // flags that mean nothing
+    store_le(bytes.data() + i * 24 + 16, ~std::uint64_t{0});  // Flags without meaning.
   }
   f.assembler.raw_records(bytes);
   ASSERT_EQ(f.flushed().size(), 10'001U);
@@ -138,12 +138,12 @@ TEST(BranchAssembler, AnInterruptLeavesNothing) {
 TEST(BranchAssembler, ASignalIsAnAsynchronousTransferAndItsReturnABranch) {
   Fixture f;
   f.assembler.start(TraceeAddr{kCode});
-  f.assembler.pair(kCode + 3, kKernel);       // a fault
-  f.assembler.pair(kKernel + 50, 0x70'0000);  // its handler
-  f.assembler.pair(kCode + 21, kKernel);      // sigreturn
+  f.assembler.pair(kCode + 3, kKernel);       // A fault.
+  f.assembler.pair(kKernel + 50, 0x70'0000);  // The fault's handler.
+  f.assembler.pair(kCode + 21, kKernel);      // The handler's sigreturn.
   f.assembler.pair(kKernel + 50, kCode + 3);
-  f.assembler.pair(kCode + 1, kKernel);       // a system call
-  f.assembler.pair(kKernel + 50, 0x70'0000);  // interrupted by a signal
+  f.assembler.pair(kCode + 1, kKernel);       // A system call.
+  f.assembler.pair(kKernel + 50, 0x70'0000);  // A signal interrupts the system call.
   EXPECT_EQ(f.flushed(),
             (std::vector<Record>{start_at(kCode),
                                  async_transfer(TraceeAddr{kCode + 3}, TraceeAddr{0x70'0000}),
@@ -161,7 +161,7 @@ TEST(BranchAssembler, SoftwareInterruptsAreToldApart) {
 }
 
 TEST(BranchAssembler, KernelAddressesNeverComeOut) {
-  // Every order of the four kinds of pairs, with losses between.
+  // Tries every order of the four kinds of pairs, with losses in between.
   for (unsigned order = 0; order < 4096; ++order) {
     Fixture f;
     f.assembler.start(TraceeAddr{kCode});

@@ -52,7 +52,7 @@ TEST(DataRing, RecordsOfEverySizeWrapAtEveryOffset) {
 TEST(DataRing, ARecordBehindTheHeadIsNotTouched) {
   std::vector<std::uint8_t> ring(64);
   put_at(ring, 0, perf_record(RecordType::kSample, 0, {1, 2}));
-  // What stands behind the head is half a record.
+  // Half a record follows the head.
   put_at(ring, 24, std::vector<std::uint8_t>{9, 0, 0, 0});
   DataRing reader{ring};
   std::size_t seen = 0;
@@ -65,14 +65,14 @@ TEST(DataRing, NonsenseEndsTheWalk) {
   std::vector<std::uint8_t> ring(128);
   const auto never = [](const RecordView&) { FAIL(); };
   DataRing reader{ring};
-  EXPECT_TRUE(reader.visit(0, 64, never).broken);   // size 0
-  EXPECT_TRUE(reader.visit(0, 129, never).broken);  // lapped
-  EXPECT_TRUE(reader.visit(3, 67, never).broken);   // no position of a record
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);   // Size 0.
+  EXPECT_TRUE(reader.visit(0, 129, never).broken);  // The head is more than the size ahead.
+  EXPECT_TRUE(reader.visit(3, 67, never).broken);   // No position of a record.
   put_at(ring, 0, perf_record(RecordType::kSample, 0, {1, 2}));
   ring[6] = 20;
-  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // not whole words
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // No whole number of words.
   ring[6] = 72;
-  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // longer than what is there
+  EXPECT_TRUE(reader.visit(0, 64, never).broken);  // Longer than the available bytes.
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(PerfRecord, SwitchSaysWhichWayAndWhen) {
   EXPECT_EQ(out.sample.cpu, 3U);
   const auto in = parse(perf_record(RecordType::kSwitch, 0, {1, 2, 3}), layout);
   EXPECT_FALSE(std::get<SwitchRecord>(in.body).departs);
-  // Without sample_id_all there is no time, and nothing is made up.
+  // Without sample_id_all there is no time.
   EXPECT_EQ(parse(perf_record(RecordType::kSwitch, 0, {}), {}).sample.time, std::nullopt);
   const auto wide =
       parse(perf_record(RecordType::kSwitchCpuWide, kMiscSwitchOut, {1, 2, 77, 4}), layout);
@@ -75,7 +75,7 @@ TEST(PerfRecord, SampleFieldsComeInTheKernelsOrder) {
   const auto bytes = perf_record(RecordType::kSample, 1,
                                  {42, 0x1000, (6ULL << 32U) | 5, 99, 0x2000, 42, 43, 1, 1, 2, 0,
                                   0xa, 0xb, 2, 0xc, 0xd, 1U << 24U});
-  const auto out = parse(bytes, layout);  // refers to the bytes
+  const auto out = parse(bytes, layout);  // Refers to the bytes.
   const auto& sample = std::get<SampleRecord>(out.body);
   EXPECT_EQ(sample.ip, 0x1000U);
   EXPECT_EQ(sample.addr, 0x2000U);
@@ -95,7 +95,7 @@ TEST(PerfRecord, TooShortIsBrokenNotGuessed) {
   for (const RecordType type : types)
     EXPECT_TRUE(std::holds_alternative<BrokenRecord>(parse(perf_record(type, 0, {}), {}).body));
   const SampleLayout stack{kSampleBranchStack, false, 0};
-  // The count promises more entries than there are.
+  // The count announces more entries than there are.
   EXPECT_TRUE(std::holds_alternative<BrokenRecord>(
       parse(perf_record(RecordType::kSample, 0, {2, 1, 2, 3}), stack).body));
   EXPECT_TRUE(std::holds_alternative<BrokenRecord>(

@@ -33,7 +33,7 @@ TEST(BlockDigests, AreMadeOnce) {
   InsnCache insns{code};
   BlockDigests digests{insns};
   (void)digests.find(0x1000_ta, 0x1001_ta);
-  insns.invalidate_all();  // the digests are not told
+  insns.invalidate_all();  // Does not notify the digests.
   const int reads = code.reads();
   EXPECT_NE(digests.find(0x1000_ta, 0x1001_ta), nullptr);
   EXPECT_EQ(code.reads(), reads);
@@ -47,10 +47,10 @@ TEST(BlockDigests, AreNotMadeOfCodeThatCannotBeFollowed) {
   FlatCode code{0x1000_ta, {0x90, 0xeb, 0x00, 0x90, 0x90}};
   InsnCache insns{code};
   BlockDigests digests{insns};
-  EXPECT_EQ(digests.find(0x1000_ta, 0x1003_ta), nullptr);         // behind a jump
-  EXPECT_EQ(digests.find(0x1003_ta, 0x1005_ta), nullptr);         // unreadable
-  EXPECT_EQ(digests.find(0x1001_ta, 0x1000_ta), nullptr);         // backwards
-  EXPECT_EQ(digests.find(0x1000_ta, 0x1'0000'1001_ta), nullptr);  // far away
+  EXPECT_EQ(digests.find(0x1000_ta, 0x1003_ta), nullptr);         // After a jump.
+  EXPECT_EQ(digests.find(0x1003_ta, 0x1005_ta), nullptr);         // Unreadable.
+  EXPECT_EQ(digests.find(0x1001_ta, 0x1000_ta), nullptr);         // Backwards.
+  EXPECT_EQ(digests.find(0x1000_ta, 0x1'0000'1001_ta), nullptr);  // Far away.
   EXPECT_EQ(digests.size(), 0U);
 }
 

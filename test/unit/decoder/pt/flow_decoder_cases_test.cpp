@@ -1,4 +1,4 @@
-// What user programs do to Intel PT, case by case: our own decoder says what libipt says.
+// Checks, case by case, that FlowDecoder agrees with libipt on what user programs produce.
 
 #include <gtest/gtest.h>
 
@@ -55,13 +55,13 @@ TEST(FlowDecoderCases, ALoopWithoutPacketsEnds) {
 }
 
 TEST(FlowDecoderCases, SixtyFourReturnsAreCompressed) {
-  // 1000: call 1005; 1005 would be a call of the next instruction: call 1006; nop; jz 1000; ret
+  // 1000: call 1006 (1005 would be a call of the next instruction); nop; jz 1000; ret
   FlatCode code{0x1000_ta, {0xe8, 0x01, 0, 0, 0, 0x90, 0x74, 0xf8, 0xc3}};
   for (const unsigned depth : {3U, 63U, 64U, 65U, 66U, 200U}) {
     const Bytes packets = from_0x1000([&](PacketWriter& writer) {
       for (unsigned i = 1; i < depth; ++i) writer.taken();
       writer.not_taken(1);
-      // Each return comes back to 1005, which runs into the jump and the next return.
+      // Each return leads to 1005, which runs into the jump and the next return.
       for (unsigned i = 0; i < depth; ++i) {
         writer.taken();
         writer.not_taken(1);
@@ -110,7 +110,7 @@ TEST(FlowDecoderCases, PacketsOfOtherFeaturesAreLibiptsToRead) {
   }
 }
 
-/// Code that can be changed.
+/// Code that can change.
 class ChangingCode : public decoder::CodeReader {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }

@@ -1,4 +1,4 @@
-// Our own decoder of Intel PT says what libipt says, of whatever bytes.
+// Checks that PtDecoder agrees with libipt on arbitrary bytes.
 
 #include <bit>
 #include <functional>
@@ -25,7 +25,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr unsigned kPrograms = cases(60);
 
-/// A random program's run as packets, with a PSB now and then.
+/// The run of a random program as packets, with occasional PSBs.
 struct ToyRun {
   Random random;
   ToyProgram program;
@@ -65,7 +65,7 @@ TEST_P(FlowDecoder, AgreesWithLibiptWithoutItsHelp) {
   }
 }
 
-/// What `part` makes of a run's packets and each of many places in them.
+/// Checks agreement on what `part` makes of a run's packets at many places.
 template <typename Part>
 void agree_wherever(const Case& tested, std::uint32_t widest_step, Part part) {
   for (unsigned seed = 0; seed < kPrograms / 10; ++seed) {
@@ -86,7 +86,7 @@ TEST_P(FlowDecoder, AgreesWhereverTheTraceBegins) {
   agree_wherever(GetParam(), 9, [](auto packets, std::size_t at) { return packets.subspan(at); });
 }
 
-/// The stream's packets, one by one, through `change`, which writes what it wants instead.
+/// Passes the stream's packets one by one to `change`, which writes a replacement.
 Bytes rewritten(const Bytes& packets,
                 const std::function<void(const decoder::PtPacket&, std::span<const std::uint8_t>,
                                          Bytes&)>& change) {
@@ -101,7 +101,8 @@ Bytes rewritten(const Bytes& packets,
   return out;
 }
 
-/// As CPUs write: times between the packets, and bits of several TNT packets in a long one.
+/// Rewrites packets as CPUs write them: with timing packets, and bits of several TNT packets in a
+/// long one.
 Bytes as_hardware_writes(const Bytes& packets, Random& random) {
   static const std::vector<Bytes> asides{
       {0x00},
@@ -154,7 +155,7 @@ TEST_P(FlowDecoder, AgreesOnTimesAndLongPackets) {
   EXPECT_EQ(helped, 0U);
 }
 
-/// TNT bits of branches behind an indirect one, written before its TIP.
+/// TNT bits of branches after an indirect one may be written before its TIP.
 TEST_P(FlowDecoder, AgreesOnTipsThatComeLate) {
   std::size_t late = 0;
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
@@ -211,7 +212,7 @@ TEST_P(FlowDecoder, AgreesOnLosses) {
               break;
             case 2:
               break;
-            case 3:  // As some Atoms do it.
+            case 3:  // Some Atoms do this.
               writer.tip_pgd();
               writer.tip_pge(place());
               break;
@@ -229,7 +230,7 @@ TEST_P(FlowDecoder, AgreesOnLosses) {
   EXPECT_GT(losses, kPrograms / 2);
 }
 
-/// Bytes changed, left out, put in, swapped.
+/// Changes, removes, inserts and swaps bytes.
 Bytes damaged(Bytes packets, Random& random) {
   for (std::size_t n = 1 + pick(random, 3); n != 0; --n) {
     const auto at = packets.begin() + static_cast<std::ptrdiff_t>(pick(random, packets.size() - 8));
@@ -284,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"I386", {.signals = 60, .gaps = 50}, arch::Isa::kI386}),
     [](const auto& tested) { return std::string{tested.param.name}; });
 
-/// A long run with many PSBs: what several threads make of it is what one does, to the record.
+/// Decodes a long run with many PSBs: the records of several threads must equal those of one.
 TEST(FlowTeam, JoinsWhatItsThreadsFound) {
   for (unsigned seed = 0; seed < kPrograms / 6; ++seed) {
     Random random{seed};

@@ -1,4 +1,4 @@
-// Two pieces of a trace at once: what comes of them is what comes of one after the other.
+// Two pieces decoded in lanes must give the records of the pieces decoded one after the other.
 
 #include "decoder/pt/flow_lanes.hpp"
 
@@ -21,13 +21,13 @@ using decoder::Record;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// How the function is called, and left for its end.
+/// How the function is called and how its end is reached.
 enum class Through : std::uint8_t {
   kDirect,   ///< call 1000; jmp 1011
-  kPointer,  ///< call *rax, and three nops; jmp *rax
+  kPointer,  ///< call *rax and three nops; jmp *rax
 };
 
-/// A function of chances that may call itself, and somebody who calls it for ever:
+/// A function of random branches that may call itself, and a caller that calls it forever:
 ///
 ///     1000: jz 1005;  1002: mov;  1005: jnz 100c;  1007: call 1000;  100c: jnz 1000
 ///     100e: jmp 1011; 1010: nop;  1011: ret;  1012: call 1000;  1017: jmp 1012
@@ -47,7 +47,7 @@ FlatCode chances(Through through) {
 
 class ChanceRun {
  public:
-  /// @param calls Of ten times that it comes to the call, so many call.
+  /// @param calls  Number of calls in ten visits to the call instruction.
   ChanceRun(unsigned seed, unsigned calls, std::size_t length, Through through = Through::kDirect)
       : random_{seed}, code_{chances(through)}, call_bytes_{through == Through::kDirect ? 5U : 2U} {
     records_.push_back(decoder::gap(decoder::GapReason::kStart, {}, 0x1012_ta));

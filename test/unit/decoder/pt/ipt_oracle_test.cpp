@@ -1,4 +1,4 @@
-// The judge must be able to say no.
+// Tests that the oracle detects errors.
 #include "test/support/ipt_oracle.hpp"
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 using namespace literals;
 using decoder::PacketWriter;
 
-/// What libipt makes of packets behind a start at 0x1000.
+/// Returns libipt's result for packets after a start at 0x1000.
 std::vector<IptItem> said(FlatCode& code, const std::function<void(PacketWriter&)>& write) {
   return decode_ipt(from_0x1000(write), code);
 }

@@ -1,4 +1,4 @@
-// Records, encoded as Intel PT and decoded again, are the same records.
+// Records that are encoded as Intel PT and decoded again must stay equal.
 
 #include "decoder/pt/pt_decoder.hpp"
 
@@ -40,7 +40,7 @@ std::string text(const Record& record) {
                      static_cast<int>(record.kind), static_cast<int>(record.reason));
 }
 
-/// Equal, or where they differ.
+/// Returns success if both are equal; otherwise describes the first difference.
 testing::AssertionResult same(std::span<const Record> expected, std::span<const Record> actual) {
   const auto [e, a] = std::mismatch(expected.begin(), expected.end(), actual.begin(), actual.end());
   if (e == expected.end() && a == actual.end()) return testing::AssertionSuccess();
@@ -52,14 +52,14 @@ testing::AssertionResult same(std::span<const Record> expected, std::span<const 
   return failure << "; got " << (a == actual.end() ? "no more" : text(*a));
 }
 
-/// A random program's run, told as records and as packets.
+/// The run of a random program as records and packets.
 struct RandomRun {
   Random random;
   ToyProgram program;
   ToyMachine machine;
   InsnCache insns{program};
   PtEncoder encoder{insns};
-  std::vector<Record> records;  ///< As a decoder should tell them.
+  std::vector<Record> records;  ///< The records that a decoder should return.
   std::vector<std::uint8_t> packets;
 
   explicit RandomRun(unsigned seed, arch::Isa isa = arch::Isa::kAmd64, ToyHabits habits = kSignals)
@@ -80,7 +80,7 @@ struct RandomRun {
   }
 
  private:
-  /// A conditional jump to the next instruction looks the same, taken or not.
+  /// A conditional jump to the next instruction looks equal whether taken or not.
   bool to_the_next(const Record& record) {
     if (record.kind != decoder::RecordKind::kBranch) return false;
     const arch::InsnFacts& insn = insns.at(record.from);
@@ -178,7 +178,8 @@ TEST(PtRecordStream, AHoleIsALossOfUnknownSize) {
   run.go_on(300);
   run.packets.clear();
   run.encode_new();
-  stream.append(run.packets);  // In the middle of running code: nothing can be made of it.
+  stream.append(run.packets);  // Without a PSB, in the middle of running code, these packets cannot
+                               // be decoded.
   run.packets.clear();
   run.encoder.synchronize(run.packets);
   const std::size_t seen = run.records.size();
@@ -202,7 +203,7 @@ TEST(PtRecordStream, StretchesBetweenStopsJoin) {
     Sink sink;
     PtRecordStream stream{PtDecoder{run.insns}, sink};
     for (int part = 0; part < 6; ++part) {
-      // As hardware does: tracing is switched on where the thread goes on, and off where it stops.
+      // As in hardware, tracing is enabled where the thread continues and disabled where it stops.
       if (part != 0) {
         run.encoder.restart();
         run.packets.clear();
@@ -234,7 +235,7 @@ TEST(PtRecordStream, WhatNobodyListenedToIsNotHandedOnLater) {
   const std::vector<std::uint8_t> whole = run.finished();
   stream.append(std::span{whole}.subspan(given));
   stream.flush();
-  // What the packets until then did not decide comes with those that do.
+  // Branches that the earlier packets left undecided come with the packets that decide them.
   const std::size_t listened = run.records.size() - skipped;
   ASSERT_GE(sink.all.size(), listened);
   EXPECT_LT(sink.all.size(), listened + 8);
@@ -252,7 +253,7 @@ TEST(PtRecordStream, AnotherPcIsToldOnce) {
   const TraceeAddr to = run.program.functions().front();
   const Record moved = decoder::gap(GapReason::kPcChanged, from, to);
   stream.insert(moved);
-  // Tracing stopped before `from` and goes on at `to`.
+  // Tracing stopped before `from` and resumes at `to`.
   std::vector<std::uint8_t> more;
   PtEncoder second{run.insns};
   second.encode(std::array{decoder::gap(GapReason::kStart, {}, to)}, more);
@@ -311,7 +312,7 @@ TEST(PtDecoder, PacketsThatAreWrongLeaveAGap) {
     PtDecoder{run.insns}.decode(packets, decoded);
     ASSERT_FALSE(decoded.empty());
     ASSERT_EQ(decoded.front().reason, GapReason::kStart);
-    // However wrong, records join: each begins where the one before it ended or later.
+    // Even wrong records join: each begins at or after the end of the previous one.
     for (const Record& record : decoded) ASSERT_NE(record.to, TraceeAddr{}) << "seed " << seed;
   }
 }

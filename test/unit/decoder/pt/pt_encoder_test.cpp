@@ -14,7 +14,7 @@ using test::IptItem;
 using Bytes = std::vector<std::uint8_t>;
 using Addresses = std::vector<std::uint64_t>;
 
-/// An encoder on a few bytes of code at 0x1000, with libipt reading along.
+/// An encoder with a few bytes of code at 0x1000, checked by libipt.
 class PtEncoderTest : public testing::Test {
  protected:
   void use(Bytes bytes, arch::Isa isa = arch::Isa::kAmd64) {
@@ -32,14 +32,14 @@ class PtEncoderTest : public testing::Test {
   [[nodiscard]] std::vector<IptItem> items(TraceeAddr pc) {
     return test::decode_ipt(finished(pc), code_);
   }
-  /// What ran; fails the test when libipt tells of anything else.
+  /// Returns the addresses that ran; fails the test if libipt returns other items.
   [[nodiscard]] Addresses ran(TraceeAddr pc) {
     const std::vector<IptItem> all = items(pc);
     Addresses addresses = test::executed(all);
     EXPECT_EQ(addresses.size(), all.size()) << testing::PrintToString(all);
     return addresses;
   }
-  /// Packet names behind the start (psb psbend mode pge).
+  /// Returns the packet names after the start (psb psbend mode pge).
   [[nodiscard]] std::string names(TraceeAddr pc) const {
     const std::string all = test::packet_names(finished(pc));
     const std::string start = "psb psbend mode pge ";
@@ -136,7 +136,7 @@ TEST_F(PtEncoderTest, AReturnElsewhereIsTold) {
 }
 
 TEST_F(PtEncoderTest, ACallOfTheNextInstructionPredictsNoReturn) {
-  // 1000: call 1005; 1005: ret. The return goes to 1005 nevertheless.
+  // 1000: call 1005; 1005: ret. The return goes to 1005.
   use({0xe8, 0x00, 0x00, 0x00, 0x00, 0xc3});
   start(0x1000_ta);
   encode({branch(0x1000_ta, 0x1005_ta), branch(0x1005_ta, 0x1005_ta)});
@@ -154,7 +154,7 @@ TEST_F(PtEncoderTest, RemembersSixtyFourCalls) {
   encode(records);
   std::string expected;
   for (std::size_t i = 0; i < kDepth + 1; ++i) expected += "tip ";
-  // 64 predicted returns, then those whose calls are forgotten.
+  // 64 predicted returns, then those whose calls were dropped.
   for (int i = 0; i < 10; ++i) expected += "tnt(111111) ";
   expected += "tnt(1111) ";
   for (std::size_t i = 64; i < kDepth; ++i) expected += "tip ";
@@ -238,7 +238,7 @@ TEST_F(PtEncoderTest, AJumpToNowhereFaultsThere) {
 }
 
 TEST_F(PtEncoderTest, ABranchFromAPlainInstructionLeavesItUnexecuted) {
-  // As when a transaction aborts.
+  // Happens when a transaction aborts.
   use({0x90, 0x90, 0x90});
   start(0x1000_ta);
   encode({branch(0x1001_ta, 0x1000_ta)});
@@ -246,7 +246,7 @@ TEST_F(PtEncoderTest, ABranchFromAPlainInstructionLeavesItUnexecuted) {
 }
 
 TEST_F(PtEncoderTest, UndecodableCodeIsAGap) {
-  use({0x90, 0x06, 0xff, 0xff, 0x90, 0x90});  // 06 is no instruction in 64-bit code
+  use({0x90, 0x06, 0xff, 0xff, 0x90, 0x90});  // 06 is invalid in 64-bit code.
   start(0x1000_ta);
   encode({branch(0x1003_ta, 0x1004_ta)});
   EXPECT_EQ(items(0x1005_ta), (std::vector<IptItem>{insn(0x1000), gap_to(0x1004), insn(0x1004)}));
@@ -268,10 +268,10 @@ TEST_F(PtEncoderTest, UnreadableCodeIsAGapForEveryKindOfRecord) {
 TEST_F(PtEncoderTest, StopsWhereThePcCannotBeReached) {
   use({0x90, 0xeb, 0x00, 0x90});
   start(0x1000_ta);
-  EXPECT_EQ(items(0x1003_ta), std::vector<IptItem>{});       // behind a jump
-  EXPECT_EQ(items(0x0fff_ta), std::vector<IptItem>{});       // before the block
-  EXPECT_EQ(items(0x1002_ta), std::vector<IptItem>{});       // inside an instruction
-  EXPECT_EQ(items(0xffff'ffff_ta), std::vector<IptItem>{});  // far away
+  EXPECT_EQ(items(0x1003_ta), std::vector<IptItem>{});       // After a jump.
+  EXPECT_EQ(items(0x0fff_ta), std::vector<IptItem>{});       // Before the block.
+  EXPECT_EQ(items(0x1002_ta), std::vector<IptItem>{});       // Inside an instruction.
+  EXPECT_EQ(items(0xffff'ffff_ta), std::vector<IptItem>{});  // Far away.
 }
 
 TEST_F(PtEncoderTest, ADirectJumpElsewhereIsAGap) {
@@ -284,7 +284,7 @@ TEST_F(PtEncoderTest, ADirectJumpElsewhereIsAGap) {
 TEST_F(PtEncoderTest, CodeThatCannotHaveRunIsLeftOut) {
   use({0x90, 0xeb, 0x00, 0x90, 0x75, 0x00, 0x90});
   start(0x1000_ta);
-  encode({branch(0x1004_ta, 0x1006_ta)});  // behind a jump
+  encode({branch(0x1004_ta, 0x1006_ta)});  // After a jump.
   EXPECT_EQ(items(0x1007_ta), (std::vector<IptItem>{insn(0x1006)}));
 }
 
@@ -325,7 +325,7 @@ TEST_F(PtEncoderTest, AnExecStartsAnotherTrace) {
 }
 
 TEST_F(PtEncoderTest, ThirtyTwoBitCodeIsSaidToBe) {
-  use({0x40, 0x90}, arch::Isa::kI386);  // inc eax; nop: one instruction in 64-bit code
+  use({0x40, 0x90}, arch::Isa::kI386);  // inc eax; nop: a single instruction in 64-bit code.
   start(0x1000_ta);
   EXPECT_EQ(ran(0x1002_ta), (Addresses{0x1000, 0x1001}));
 }

@@ -53,7 +53,7 @@ TEST_F(PtHistoryTest, DropsTheOldestStretches) {
     const std::size_t bytes = history.read_all(0x1000_ta).size();
     EXPECT_LE(bytes, size);
     EXPECT_GE(bytes, size - size / 8);
-    // 3 bytes a jump, and a PSB now and then.
+    // 3 bytes for each jump, and occasional PSBs.
     EXPECT_GE(instructions(history, 0x1000_ta), size * 3 / 4 / 3);
     EXPECT_GT(history.overwritten_bytes(), 300'000 - size);
   }

@@ -80,12 +80,12 @@ TEST(PacketWriter, WritesPendingBranchesBeforeAnyOtherPacket) {
 
 TEST(PacketWriter, CompressesAddressesAgainstTheLastOne) {
   const Bytes out = written([](PacketWriter& w) {
-    w.fup(0x5555'5555'1234_ta);  // nothing to compress against
+    w.fup(0x5555'5555'1234_ta);  // There is no address to compress against.
     w.tip(0x5555'5555'9876_ta);
     w.tip(0x5555'5555'9876_ta);
     w.tip(0x5555'1111'9876_ta);
     w.tip_pge(0xffff'ffff'ff60'0000_ta);
-    w.tip(0x1234'5678'9abc'def0_ta);  // no canonical address
+    w.tip(0x1234'5678'9abc'def0_ta);  // The address is not canonical.
   });
   EXPECT_EQ(out, (Bytes{0x7d, 0x34, 0x12, 0x55, 0x55, 0x55, 0x55,  //
                         0x2d, 0x76, 0x98,                          //

@@ -1,5 +1,5 @@
-// Random programs, executed by a machine of the test's own, encoded, and decoded by libipt: what
-// libipt says must be what ran.
+// Runs random programs on the test's own machine, encodes them, and decodes them with libipt: the
+// result must be what ran.
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ void PrintTo(const Case& tested, std::ostream* out) {
 
 class PtRandom : public testing::TestWithParam<Case> {};
 
-/// Where two lists differ, with what is around it, for failure messages.
+/// Returns success if both are equal; otherwise describes the first difference with its
+/// surroundings.
 testing::AssertionResult same(std::span<const IptItem> expected, std::span<const IptItem> actual) {
   const auto [e, a] = std::mismatch(expected.begin(), expected.end(), actual.begin(), actual.end());
   if (e == expected.end() && a == actual.end()) return testing::AssertionSuccess();
@@ -124,7 +125,7 @@ TEST_P(PtRandom, HistoryKeepsTheNewestPart) {
   EXPECT_NE(overwritten_bytes, 0U);
 }
 
-/// No item is an error of libipt's.
+/// Checks that no item is an error.
 testing::AssertionResult decodes(std::span<const IptItem> items) {
   for (const IptItem& item : items) {
     if (item.kind == IptItem::Kind::kError) return testing::AssertionFailure() << item;
@@ -146,7 +147,7 @@ TEST(PtHostile, CodeThatCannotBeReadLeavesGapsOnly) {
     history.consume(machine.take_records());
     const std::vector<IptItem> items = decode_ipt(history.read_all(machine.pc()), program);
     ASSERT_TRUE(decodes(items)) << "seed " << seed;
-    // What is told is told in order.
+    // The decoded instructions are in order.
     auto from = machine.history().begin();
     for (const IptItem& item : items) {
       if (item.kind != IptItem::Kind::kInsn) continue;

@@ -40,7 +40,7 @@ TEST(PtScanner, KnowsEveryPacketByItsBytes) {
   EXPECT_EQ(scan({0x2d, 0x34, 0x12}), (PtPacket{PtKind::kTip, 3, 1, 0x1234}));
   EXPECT_EQ(scan({0x01}), (PtPacket{PtKind::kTipPgd, 1, 0, 0}));
   EXPECT_EQ(scan({0xdd, 1, 2, 3, 4, 5, 6, 7, 8}).size, 9);
-  EXPECT_EQ(scan({0x06}), (PtPacket{PtKind::kTnt8, 1, 0, 1}));     // one taken
+  EXPECT_EQ(scan({0x06}), (PtPacket{PtKind::kTnt8, 1, 0, 1}));     // One taken branch.
   EXPECT_EQ(scan({0xa4}), (PtPacket{PtKind::kTnt8, 1, 0, 0x12}));  // 010010
   EXPECT_EQ(scan({0x0b}), (PtPacket{PtKind::kCyc, 1, 0, 1}));
   EXPECT_EQ(scan({0x07, 0x02}), (PtPacket{PtKind::kCyc, 2, 0, 0x20}));
@@ -80,7 +80,7 @@ TEST(PtScanner, AddressesJoinTheLastOne) {
 }
 
 TEST(PtScanner, CountsWhatOurOwnEncoderWrites) {
-  std::vector<std::uint8_t> bytes{1, 2, 3};  // the middle of a packet
+  std::vector<std::uint8_t> bytes{1, 2, 3};  // The middle of a packet.
   PacketState state;
   {
     PacketWriter writer{state, bytes};
@@ -103,7 +103,7 @@ TEST(PtScanner, CountsWhatOurOwnEncoderWrites) {
 }
 
 TEST(PtScanner, AgreesWithLibiptOnRandomStreams) {
-  // How packets begin, and how many random bytes follow.
+  // Packet beginnings, with the number of random bytes that follow.
   const std::vector<std::pair<std::vector<std::uint8_t>, std::size_t>> packets{
       {{0x00}, 0},       {{0x06}, 0},       {{0xa4}, 0},
       {{0x01}, 0},       {{0x2d}, 2},       {{0x4d}, 4},
@@ -122,7 +122,7 @@ TEST(PtScanner, AgreesWithLibiptOnRandomStreams) {
     for (auto n = random() % 100; n != 0; --n) {
       const auto& [opcode, payload] = packets[random() % packets.size()];
       bytes.insert(bytes.end(), opcode.begin(), opcode.end());
-      // Long TNTs need a stop bit.
+      // A long TNT packet needs a stop bit.
       for (std::size_t i = 0; i < payload; ++i)
         bytes.push_back(static_cast<std::uint8_t>(random() % 127 + 1));
     }

@@ -33,7 +33,7 @@ TEST_F(BlockWalker, IsThereAtOnceWhenBeginIsTheEnd) {
   const Walk walk = walk_block(insns_, 0x1008_ta, 0x1008_ta);
   EXPECT_TRUE(walk.reached());
   EXPECT_EQ(walk.instructions, 0U);
-  // Also where there is no code at all.
+  // Holds without any code, too.
   EXPECT_TRUE(walk_block(insns_, 0x9000_ta, 0x9000_ta).reached());
 }
 
@@ -74,7 +74,7 @@ TEST(BlockWalkerBound, IsABlocksLength) {
 }
 
 TEST(BlockWalkerBound, MayBeReached) {
-  // Long instructions, for the test's speed: 15 bytes of prefixes and a nop.
+  // Long instructions make the test fast: 14 prefixes and a nop.
   std::vector<std::uint8_t> bytes;
   while (bytes.size() + 15 <= kMaxBlockBytes) {
     bytes.insert(bytes.end(), 14, 0x66);

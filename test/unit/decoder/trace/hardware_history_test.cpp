@@ -1,5 +1,5 @@
-// What keeps and joins the hardware's bytes: packets for a debugger, snapshots, branch stacks, and
-// records that do not join.
+// Tests the classes that keep and join the hardware's bytes: packets for a debugger, snapshots,
+// branch stacks, and records that do not join.
 
 #include <array>
 #include <numeric>
@@ -17,7 +17,7 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Everywhere the same: nop; jne back to it; at the 16th byte a jump to itself.
+/// Code repeated every 16 bytes: nop; jne back to it; at the end a jump to itself.
 class Loops : public CodeReader {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -32,7 +32,7 @@ class Loops : public CodeReader {
 
 constexpr TraceeAddr kLoop{0x1000};
 
-/// From a PSB on, `rounds` times around the loop; with or without its end.
+/// Returns packets of `rounds` iterations of the loop after a PSB, with or without an end.
 std::vector<std::uint8_t> stretch(int rounds, bool end) {
   std::vector<std::uint8_t> out;
   PacketState state;
@@ -53,7 +53,7 @@ std::vector<std::uint8_t> stretch(int rounds, bool end) {
 TEST(PtRawHistory, AHoleIsSeenByTheDecoder) {
   PtRawHistory history{1U << 16U};
   auto cut = stretch(6, false);
-  cut.insert(cut.end(), {0x6d, 0x11, 0x22});  // a packet that was cut off
+  cut.insert(cut.end(), {0x6d, 0x11, 0x22});  // An incomplete packet.
   history.append(cut);
   history.hole();
   history.append(stretch(3, true));
@@ -63,7 +63,7 @@ TEST(PtRawHistory, AHoleIsSeenByTheDecoder) {
   for (const auto& item : items) breaks += item.kind != test::IptItem::Kind::kInsn ? 1 : 0;
   EXPECT_GE(breaks, 1U);
   EXPECT_LE(breaks, 2U);
-  // libipt reads ahead and gives the last packet before the hole up too; what follows is whole.
+  // libipt reads ahead and also drops the last packet before the hole; what follows is complete.
   EXPECT_GE(test::executed(items).size(), 1 + 2U * 3);
 }
 
@@ -96,7 +96,8 @@ TEST(SnapshotReader, GivesWhatIsNewAtEveryPhase) {
           for (std::uint64_t b = 0; b < unit; ++b)
             area[written % grid * unit + b] = static_cast<std::uint8_t>(written % 250 + 1);
         const auto news = reader.look(area, written % grid * unit);
-        // Less than once round: everything that is new. Else what is still there, and it is said.
+        // If the writer went round less than once, everything new is returned. Otherwise the
+        // remaining bytes are, and a loss is reported.
         if (step < grid) {
           ASSERT_EQ(news.bytes.size(), step * unit) << unit << ' ' << step << ' ' << round;
           ASSERT_FALSE(news.lost);
@@ -135,7 +136,7 @@ TEST(ContinuityFilter, MarksWhereRecordsDoNotJoin) {
   ASSERT_EQ(sink.records.size(), 8U);
   EXPECT_EQ(sink.records[3], gap(GapReason::kUnseenAsync, kLoop, TraceeAddr{0x2001}));
   EXPECT_EQ(sink.records[6], gap(GapReason::kUnseenAsync, TraceeAddr{0x2000}, kLoop + 1));
-  // A jump that always jumps cannot be passed.
+  // An unconditional jump cannot fall through.
   filter.consume(std::vector{branch(kLoop + 17, kLoop)});
   EXPECT_EQ(filter.breaks(), 3U);
 }

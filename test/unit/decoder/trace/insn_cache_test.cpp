@@ -27,7 +27,8 @@ TEST(InsnCache, DoesNotRememberWhatCannotBeRead) {
 }
 
 TEST(InsnCache, ForgetsInstructionsThatReachIntoAChange) {
-  // The change is in the second instruction's last byte. With many instructions around, and few.
+  // The change is in the last byte of the second instruction, with many instructions around it or
+  // few.
   for (const std::size_t around : {0U, 1000U}) {
     std::vector<std::uint8_t> bytes{0x90, 0xb8, 0, 0, 0, 0, 0x90};
     bytes.insert(bytes.end(), around, 0x90);

@@ -1,4 +1,4 @@
-// The encoder's and libipt's idea of an instruction must agree, or packets go out of step.
+// The encoder and libipt must classify instructions alike, or packets lose their meaning.
 
 #include <algorithm>
 #include <string>
@@ -88,8 +88,8 @@ constexpr Sample kSamples[] = {
     {"jmp far [mem]", "ff 28"},
 };
 
-/// libipt's classes for our kinds: it tells far calls, jumps and returns apart, and direct from
-/// indirect only inside.
+/// Returns libipt's classes for a kind. libipt distinguishes far calls, jumps and returns, and
+/// separates direct from indirect only internally.
 std::vector<std::string> classes_of(InsnKind kind) {
   switch (kind) {
     case InsnKind::kOther:

@@ -1,4 +1,4 @@
-// What must stay unknown, one test a rule; on a few bytes of code each.
+// Tests what must stay unknown: one test for each rule, with a few bytes of code.
 
 #include <array>
 #include <map>
@@ -18,7 +18,7 @@ constexpr Slot kR8 = 8;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A stopped program: code at kCode, one data page, one stack page.
+/// A stopped program with code at kCode, one data page and one stack page.
 class Program : public CodeReader, public EndState {
  public:
   arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -39,7 +39,7 @@ class Program : public CodeReader, public EndState {
   Known granule(TraceeAddr address) override { return x86::known(memory[address.value()]); }
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
 
-  /// Appends an instruction that is executed next and falls through.
+  /// Appends an instruction that runs next and falls through.
   void run(const Bytes& bytes) {
     const TraceeAddr pc{kCode + code.size()};
     code.insert(code.end(), bytes.begin(), bytes.end());
@@ -154,7 +154,7 @@ TEST(ValuesRules, AComparedExchangeWritesOneOrTheOther) {
   p.regs[x86::kRbx] = x86::known(1);
   p.memory[kData] = 7;
   const SolvedWindow solved = p.solve();
-  // Memory was not exchanged: 7 is not what rbx held.
+  // Memory was not exchanged, so rbx did not hold 7.
   EXPECT_EQ(solved.memory(1, TraceeAddr{kData}), x86::known(7));
 }
 
@@ -306,7 +306,7 @@ TEST(ValuesRules, AStoreCannotHaveLeftBytesThatItDidNotWrite) {
   p.run({0x31, 0xd2});  // xor %edx, %edx
   p.regs[x86::kRsi] = x86::known(0x0102030405060708);
   p.memory[kData] = 0x1112131415161708;
-  // The lowest byte may come from the store; none of the others does.
+  // The lowest byte may come from the store; none of the others can.
   EXPECT_EQ(p.solve().reg(2, x86::kRcx), (Known{0x1112131415161700, ~std::uint64_t{0xff}}));
 }
 
@@ -320,7 +320,7 @@ TEST(ValuesRules, ContradictionsShowThatNothingIsUnderstood) {
   EXPECT_EQ(solved.reg(0, kR8).mask, 0U);
 }
 
-/// A call whose callee changes rbx, and returns to `next`.
+/// A call whose callee changes rbx and returns to `next`.
 struct WithCall : Program {
   WithCall(TraceeAddr next, FrameLinks links) {
     Program& p = *this;

@@ -49,7 +49,7 @@ TEST_F(AttachCheck, NamesProcessesThatCannotBeTraced) {
 
 TEST_F(AttachCheck, NamesForeignUsersUnlessCapable) {
   fake_.add_process(60, "root's", "TracerPid:\t0\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
-  EXPECT_THAT(obstacle(60), HasSubstr("belongs to user 0, we run as user 1000"));
+  EXPECT_THAT(obstacle(60), HasSubstr("belongs to user 0, this server runs as user 1000"));
   set_self("CapEff:\t0000000000080000\n");
   EXPECT_EQ(obstacle(60), "");
 }

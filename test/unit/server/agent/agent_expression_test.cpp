@@ -9,7 +9,7 @@
 namespace backtrail::server::agent {
 namespace {
 
-/// Registers and memory by number and address.
+/// Registers and memory from tables.
 class TableMachine : public AgentMachine {
  public:
   Result<std::uint64_t> read_register(std::size_t number) override {
@@ -34,7 +34,7 @@ class TableMachine : public AgentMachine {
 
 class AgentExpressionTest : public ::testing::Test {
  protected:
-  /// The value of bytecode in hex, blanks between for the reader.
+  /// Evaluates bytecode in hex; blanks are for the reader.
   Result<std::uint64_t> evaluate(std::string text) {
     std::erase(text, ' ');
     const auto bytes = rsp::from_hex(text);
@@ -76,7 +76,7 @@ TEST_F(AgentExpressionTest, Calculates) {
 }
 
 TEST_F(AgentExpressionTest, DividesSigned) {
-  // -7 / 2 and -7 % 2, as C has it.
+  // -7 / 2 and -7 % 2 in C.
   EXPECT_EQ(value("22 f9 16 08 22 02 05 27"), static_cast<std::uint64_t>(-3));
   EXPECT_EQ(value("22 f9 16 08 22 02 07 27"), static_cast<std::uint64_t>(-1));
 }
@@ -101,7 +101,7 @@ TEST_F(AgentExpressionTest, ShiftsByAnyCount) {
 TEST_F(AgentExpressionTest, Compares) {
   EXPECT_EQ(value("22 05 22 05 13 27"), 1U);
   EXPECT_EQ(value("22 05 22 06 13 27"), 0U);
-  // -1 < 1 signed, not unsigned.
+  // -1 < 1 holds signed, not unsigned.
   EXPECT_EQ(value("22 ff 16 08 22 01 14 27"), 1U);
   EXPECT_EQ(value("22 ff 16 08 22 01 15 27"), 0U);
 }
@@ -181,7 +181,8 @@ TEST_F(AgentExpressionTest, RefusesWhatItDoesNotSupport) {
 }
 
 TEST_F(AgentExpressionTest, Prints) {
-  // Arguments, the first on top, then channel and function: printf("%d %x\n", 5, 0x2a).
+  // The stack holds the arguments, the first on top, then channel and function: printf("%d %x
+  // ", 5, 0x2a).
   const std::string format = rsp::to_hex(std::string_view{"%d %x\n\0", 7});
   std::string text = "22 2a 22 05 22 00 22 00 34 02 0007" + format + "27";
   std::erase(text, ' ');

@@ -5,7 +5,7 @@
 namespace backtrail::server::agent {
 namespace {
 
-/// "hello" at 0x100, nothing elsewhere.
+/// Memory with "hello" at 0x100 and nothing elsewhere.
 class HelloMachine : public AgentMachine {
  public:
   Result<std::uint64_t> read_register(std::size_t /*number*/) override {

@@ -132,7 +132,7 @@ TEST(BacktrailArguments, HelpIsThatOfTheSubcommand) {
   EXPECT_THAT(refused({"replay", ":99999999", "f"}).text, HasSubstr("'backtrail replay --help'"));
   for (const char* command : {"replay", "info", "pack", "report"}) {
     EXPECT_EQ(refused({command}).text, fmt::format("backtrail: FILE is required\n'backtrail {} "
-                                                   "--help' shows how it is used.\n",
+                                                   "--help' lists the options.\n",
                                                    command));
   }
   EXPECT_THAT(refused({"record"}).text, HasSubstr("'backtrail record --help'"));

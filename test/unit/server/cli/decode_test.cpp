@@ -41,7 +41,7 @@ TEST(Decode, PrintsADebugStoreOldestFirst) {
   options.all = true;
   const auto all = decode_text(small_store(), options);
   ASSERT_TRUE(all);
-  EXPECT_THAT(*all, HasSubstr("3 records, oldest first, with those behind the next record\n"
+  EXPECT_THAT(*all, HasSubstr("3 records, oldest first, including those after the next record\n"
                               "branch  0x400030 -> 0x400040\nbranch  0x400010"));
 }
 

@@ -44,7 +44,7 @@ class TailTest : public testing::Test {
               0);
     return socket;
   }
-  /// Everything that lies ready; the server sends what waits in between.
+  /// Reads everything available; the server sends queued data in between.
   std::vector<TailReader::Item> read_all(const tracee::UniqueFd& socket, TailReader& reader) {
     std::vector<TailReader::Item> out;
     std::array<std::uint8_t, 1000> buffer{};
@@ -63,8 +63,9 @@ class TailTest : public testing::Test {
     return out;
   }
 
-  /// Lets the client that has connected listen, and sends more than memory holds for it, numbered
-  /// from 0 on. @return How many records.
+  /// Attaches the client that has connected and sends numbered records, more than the client's
+  /// memory buffer holds.
+  /// @return The number of records.
   std::uint64_t overrun(decoder::TraceHub& hub) {
     constexpr std::uint64_t kBatch = 4096;
     constexpr std::uint64_t kAll = 400 * kBatch;
@@ -74,8 +75,7 @@ class TailTest : public testing::Test {
     return kAll;
   }
 
-  /// Whether there is something to do, and goes on being when it has been done. The clock ticks
-  /// now and then.
+  /// Returns true if poll() never runs out of work. The server's clock ticks now and then.
   [[nodiscard]] bool busy() const {
     for (int i = 0; i < 1000; ++i) {
       if (!readable()) return false;
@@ -122,7 +122,7 @@ TEST_F(TailTest, ASlowClientLosesItsOwnRecordsAndKnowsHowMany) {
   const auto slow = connect();
   const std::uint64_t sent = overrun(hub);
   TailReader reader;
-  // It is told when it has caught up, though nothing follows.
+  // The client learns of its loss once it has caught up, although no record follows.
   const auto items = read_all(slow, reader);
   const std::uint64_t seen = items.size() - 1;
   ASSERT_LT(seen, sent);
@@ -139,7 +139,7 @@ TEST_F(TailTest, ALossStandsWhereItHappened) {
   decoder::TraceHub hub;
   const auto slow = connect();
   const std::uint64_t sent = overrun(hub);
-  // It takes a part, and more comes before it has all.
+  // The client reads a part, and more records arrive before it has all.
   std::vector<std::uint8_t> part(std::size_t{8} << 20U);
   TailReader reader;
   std::uint64_t next = 0;
@@ -184,7 +184,7 @@ TEST_F(TailTest, ASlowClientLosesNothingWithASpool) {
     ASSERT_EQ(item.lost, 0U);
   }
   EXPECT_EQ(seen, sent);
-  // And then it keeps up again.
+  // Afterwards the client keeps up again.
   hub.consume(branches(sent, 1));
   EXPECT_EQ(read_all(slow, reader).size(), 1U);
 }
@@ -266,11 +266,11 @@ TEST_F(TailTest, IsReadyWhenThereIsSomethingToDo) {
   EXPECT_TRUE(readable());
   decoder::TraceHub hub;
   overrun(hub);
-  EXPECT_FALSE(busy());  // It takes nothing.
+  EXPECT_FALSE(busy());  // The client reads nothing.
   std::vector<std::uint8_t> some(std::size_t{1} << 20U);
   ASSERT_GT(::recv(slow.get(), some.data(), some.size(), MSG_DONTWAIT), 0);
   EXPECT_TRUE(readable());
-  // Whoever has nothing to say any more may still listen.
+  // A client that has shut down its sending side may still read.
   ASSERT_EQ(::shutdown(slow.get(), SHUT_WR), 0);
   TailReader reader;
   while (::recv(slow.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) server_->poll();
@@ -306,7 +306,7 @@ TEST_F(TailTest, EndsAreTold) {
   auto items = read_all(client, reader);
   ASSERT_EQ(items.size(), 2U);
   EXPECT_EQ(tail_line(items[1]), "11 ended\n");
-  server_->tell_ends([](ThreadId id) { return id.tid == 10; }, everybody);  // Once.
+  server_->tell_ends([](ThreadId id) { return id.tid == 10; }, everybody);  // Only once.
   server_->tell_ends([](ThreadId) { return false; }, [](pid_t) { return false; });
   items = read_all(client, reader);
   ASSERT_EQ(items.size(), 2U);
@@ -355,13 +355,13 @@ TEST_F(TailTest, WhoTakesNothingIsNotWaitedFor) {
   TailReader reader;
   const auto items = reader.add(std::span{bytes}.first(got));
   ASSERT_FALSE(items.empty());
-  EXPECT_TRUE(items.back().record);  // It is not told that this was all.
+  EXPECT_TRUE(items.back().record);  // No final frame is sent.
 }
 
 TEST_F(TailTest, SaysWhyNobodyAnswers) {
-  EXPECT_EQ(explain_tail_path("/etc", ECONNREFUSED), "cannot connect to /etc: that is no socket");
+  EXPECT_EQ(explain_tail_path("/etc", ECONNREFUSED), "cannot connect to /etc: it is not a socket");
   EXPECT_EQ(explain_tail_path(path_, ECONNREFUSED),
-            "cannot connect to " + path_ + ": nobody listens there; has the server ended?");
+            "cannot connect to " + path_ + ": no server listens there; has it ended?");
   EXPECT_EQ(explain_tail_path("/nonexistent", ENOENT),
             "cannot connect to /nonexistent: No such file or directory");
 }
@@ -385,7 +385,7 @@ TEST(TailReader, TakesBytesOneByOneAndRefusesOthers) {
   EXPECT_TRUE(other.broken());
 }
 
-/// A branch, a loss in front of the next one, a gap, news of an end.
+/// Returns a branch, a branch after a loss, a gap, and the news of an end.
 std::vector<TailReader::Item> some_items() {
   const Record branch = decoder::branch(TraceeAddr{0x401136}, TraceeAddr{0x7f0000401150});
   const Record gap = decoder::gap(decoder::GapReason::kOverflow, {}, TraceeAddr{0x10});
@@ -426,7 +426,7 @@ TEST(TailWriter, WhatIsRawIsReadAgain) {
   EXPECT_EQ(decode_text(bytes, {}).value_or(""), text);
   const auto cut = tail_file_text(std::span{bytes}.first(bytes.size() - 1));
   ASSERT_TRUE(cut);
-  EXPECT_NE(cut->find("the file ends in the middle"), std::string::npos);
+  EXPECT_NE(cut->find("the file ends within a record"), std::string::npos);
   EXPECT_FALSE(tail_file_text({}));
 }
 

@@ -52,7 +52,7 @@ TEST_F(FeaturesTest, EveryOfferedReadIsServed) {
   target.add_process(1);
   target.thread({1, 1}).trace = tracee::TraceConfig{};
   const std::string offered = ask("qSupported");
-  // An offered object answered with '' makes gdb give the command up.
+  // gdb stops using an offered object that is answered with ''.
   for (const char* object : {"auxv", "exec-file", "features", "libraries-svr4", "osdata", "siginfo",
                              "threads", "btrace", "btrace-conf"}) {
     EXPECT_THAT(offered, HasSubstr(std::string{"qXfer:"} + object + ":read+"));

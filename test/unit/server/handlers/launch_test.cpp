@@ -15,7 +15,7 @@ class LaunchTest : public SessionTest {
  protected:
   LaunchTest() { offer_all(); }
 
-  /// vRun, without its notice on the terminal.
+  /// Sends vRun and captures its notice on the terminal.
   std::string run(const std::string& packet) {
     ::testing::internal::CaptureStderr();
     std::string reply = ask(packet);

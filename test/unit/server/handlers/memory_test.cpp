@@ -88,7 +88,7 @@ TEST_F(MemoryTest, ReadsTheSelectedProcess) {
   EXPECT_EQ(ask("m1000,1"), "00");
   ask("Hgp2.2");
   EXPECT_EQ(ask("m1000,1"), "aa");
-  // The thread may be gone as long as its process lives.
+  // The Hg thread may be gone while its process lives.
   target.add_thread(2, 3);
   target.all.at(2).threads.erase(2);
   EXPECT_EQ(ask("m1000,1"), "aa");
@@ -108,7 +108,7 @@ TEST_F(MemoryTest, FindsMatchesAcrossChunks) {
   std::copy(needle.begin(), needle.end(), large.begin() + 65536 - 3);
   target.all.at(1).memory[0x100000] = large;
   EXPECT_EQ(ask("qSearch:memory:100000;30d40;needle"), "1,10fffd");
-  // The last place the pattern fits in, and one too few.
+  // The last place where the pattern fits, and a range one byte shorter.
   std::copy(needle.begin(), needle.end(), target.all.at(1).memory[0x100000].end() - 6);
   EXPECT_EQ(ask("qSearch:memory:110000;20d40;needle"), "1,130d3a");
   EXPECT_EQ(ask("qSearch:memory:110000;20d3f;needle"), "0");

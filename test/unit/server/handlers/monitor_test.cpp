@@ -9,7 +9,7 @@ using ::testing::StartsWith;
 
 class MonitorTest : public SessionTest {
  protected:
-  /// What the user sees, and the last reply.
+  /// Returns the text that the user sees, and the last reply.
   std::string monitor(std::string_view command) {
     sink.packets.clear();
     session.on_packet("qRcmd," + hex(command));

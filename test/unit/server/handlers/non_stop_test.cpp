@@ -56,7 +56,7 @@ TEST_F(NonStopTest, HandsEventsOutOneByOne) {
   ask("vCont;c");
   happen(first, StopKind::kSignal);
   happen(second, StopKind::kStep);
-  // One notification until the client has taken note of it.
+  // Only one notification is sent until the client acknowledges it.
   ASSERT_THAT(sink.notifications, SizeIs(1));
   EXPECT_THAT(sink.notifications[0], StartsWith("Stop:T02"));
   EXPECT_THAT(ask("vStopped"), HasSubstr("thread:p1.2;"));
@@ -114,7 +114,7 @@ TEST_F(NonStopTest, OrdersStopsOfThreadsWhoseStopIsNotQueued) {
   happen(second, StopKind::kStopped);
   EXPECT_EQ(ask("vCont;t"), "OK");
   ASSERT_THAT(target.resumes, SizeIs(2));
-  // The target knows whether the client was told that this one has stopped; the other's is queued.
+  // The target decides about the first thread; the second one's stop is queued.
   ASSERT_THAT(target.resumes[1], SizeIs(1));
   EXPECT_EQ(target.resumes[1][0].thread, first);
   EXPECT_EQ(target.resumes[1][0].action.kind, tracee::ResumeKind::kStop);

@@ -1,4 +1,4 @@
-// bs and bc, and what registers and memory look like in the past.
+// bs and bc, and registers and memory in the past.
 #include "test/unit/server/session_fixture.hpp"
 
 namespace backtrail::server {
@@ -28,7 +28,7 @@ class PastTest : public SessionTest {
 TEST_F(PastTest, IsOffered) {
   const std::string features = ask("qSupported:multiprocess+");
   EXPECT_THAT(features, HasSubstr(";ReverseStep+;ReverseContinue+"));
-  // gdb evaluates conditions itself: it knows what to say of a value that is not available.
+  // gdb evaluates conditions itself: it can report a value that is not available.
   EXPECT_THAT(features, Not(HasSubstr("ConditionalBreakpoints")));
 }
 
@@ -91,7 +91,7 @@ TEST_F(PastTest, RegistersThatAreNotKnownHaveNoDigits) {
   EXPECT_EQ(then.find_first_not_of('x', (kRip + 1) * 16), std::string::npos);
   EXPECT_EQ(ask("p0"), std::string(16, 'x'));
   EXPECT_EQ(ask("p10"), now.substr(kRip * 16, 16));
-  // A stop reply leaves them out.
+  // A stop reply omits unknown registers.
   ask("bs");
   EXPECT_THAT(after(first, StopKind::kStep), ::testing::StartsWith("T0510:"));
 }
@@ -104,7 +104,7 @@ TEST_F(PastTest, MemoryIsWhatTheThreadSaw) {
   target.past_memory = {0xaa, 0xbb};
   EXPECT_EQ(ask("m1000,2"), "aabb");
   EXPECT_EQ(ask("m1000,3"), "E01");
-  // The other thread stands at its end.
+  // The other thread is at the end of its history.
   ask("Hgp1.2");
   EXPECT_EQ(ask("m1000,2"), "0001");
 }
@@ -113,7 +113,7 @@ TEST_F(PastTest, RecordBtraceBeginsAtTheEndOnly) {
   ask("qSupported:multiprocess+");
   ask("Hgp1.1");
   target.known[first] = {};
-  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread stands in its past"));
+  EXPECT_THAT(ask("Qbtrace:pt"), HasSubstr("E.This thread is in its past"));
   target.known.clear();
   EXPECT_EQ(ask("Qbtrace:pt"), "OK");
 }

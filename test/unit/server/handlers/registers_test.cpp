@@ -5,7 +5,7 @@ namespace {
 
 using arch::x86::UserReg;
 
-// 560 bytes: the amd64 layout without AVX, as gdbserver sends it to a client without XML, and the
+// 560 bytes: the amd64 layout without AVX that gdbserver sends to a client without XML, and the
 // segment bases.
 constexpr std::size_t kRip = 16 * 8;
 
@@ -63,7 +63,7 @@ TEST_F(RegistersTest, RefusesNonsense) {
 TEST_F(RegistersTest, OfARecordingSayThatTheyCannotBeChanged) {
   const std::string block = ask("g");
   target.recorded = true;
-  // Whatever gdb it is: all of them show it.
+  // Every gdb shows this text.
   EXPECT_EQ(ask("P0=0700000000000000"), "E.a recorded crash cannot be changed");
   EXPECT_EQ(ask("G" + block), "E.a recorded crash cannot be changed");
   EXPECT_EQ(ask("g"), block);

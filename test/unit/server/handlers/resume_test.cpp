@@ -58,7 +58,7 @@ TEST_F(ResumeTest, AnswersWithTheStop) {
   ask("vCont;c");
   EXPECT_EQ(after(stop(second, StopKind::kSignal, SIGUSR1)),
             "T1e06:0000000000000000;07:0000000000000000;10:0010000000000000;thread:p1.2;");
-  // In all-stop the event's thread is the selected one from now on.
+  // In all-stop the event's thread becomes the selected one.
   EXPECT_EQ(ask("qC"), "QCp1.2");
 }
 
@@ -148,7 +148,7 @@ TEST_F(ResumeTest, OneResumeIsAnsweredByOneEvent) {
   session.on_target_events();
   ASSERT_EQ(sink.packets.size(), 1U);
   EXPECT_THAT(sink.packets[0], HasSubstr("thread:p1.1;"));
-  // The other one is the answer to the next resume.
+  // The second event answers the next resume.
   EXPECT_THAT(ask("vCont;c"), HasSubstr("thread:p1.2;"));
 }
 

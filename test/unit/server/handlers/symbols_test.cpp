@@ -27,7 +27,7 @@ TEST_F(SymbolsTest, NothingWantedIsOk) {
 TEST_F(SymbolsTest, AsksOneByOne) {
   target.wanted = {{"nptl_version", "b", "c"}};
   EXPECT_EQ(ask("qSymbol::"), question("nptl_version"));
-  // Memory is served in between.
+  // gdb may read memory between questions.
   EXPECT_EQ(ask("m1000,1"), "00");
   EXPECT_EQ(ask(known("nptl_version", "7f00")), question("b"));
   EXPECT_EQ(ask(unknown("b")), question("c"));

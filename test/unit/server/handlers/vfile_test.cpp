@@ -69,7 +69,7 @@ TEST_F(VFileTest, TellsAboutFiles) {
   const std::string reply = ask("vFile:fstat:3");
   EXPECT_THAT(reply, StartsWith("F40;"));
   const auto bytes = rsp::from_hex("");
-  // st_mode: a regular file; st_size: 9, big-endian, at 28.
+  // st_mode says regular file; st_size is 9, big-endian, at offset 28.
   std::string raw;
   for (std::size_t i = 4; i < reply.size(); ++i) {
     raw += reply[i] == '}' ? static_cast<char>(reply[++i] ^ 0x20) : reply[i];

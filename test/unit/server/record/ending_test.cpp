@@ -1,4 +1,4 @@
-// Which ends keep a crash file, and what a file is called.
+// Which ends keep a crash file, and the file's name.
 #include "server/record/ending.hpp"
 
 #include <csignal>
@@ -54,7 +54,7 @@ TEST(KeepPolicy, TimeIsInSecondsOrMinutes) {
 TEST(CrashFileName, FillsInWhatIsKnown) {
   EXPECT_EQ(crash_file_name("a/%e.%p.%t", 12, "prog", 34), "a/prog.12.34");
   EXPECT_EQ(crash_file_name("%e%%%x%", 1, "a/b", 2), "a!b%%x%");
-  // What terminals obey, and what artifacts of CI systems may not be called.
+  // Control characters, and characters that artifacts of CI systems must not have.
   EXPECT_EQ(crash_file_name("%e", 1, "a\x1b[2J\n:<>|*?\"\\\x7f b", 2), "a![2J!!!!!!!!!! b");
 }
 
@@ -64,9 +64,10 @@ TEST(CrashFiles, AnEndThatCameTooSuddenlyIsTold) {
   CrashFileOptions options;
   options.pattern = "crash.core";
   CrashFiles files{recorder, options, "program"};
-  EXPECT_EQ(files.finish(killed),
-            "backtrail: no crash file: SIGKILL came just as the program was let go on, and nothing "
-            "of it was left to be read: run it again\n");
+  EXPECT_EQ(
+      files.finish(killed),
+      "backtrail: no crash file: SIGKILL came just as the program was resumed, and nothing of "
+      "it could be read: run it again\n");
   options.keep.signal = false;
   CrashFiles others{recorder, options, "program"};
   EXPECT_EQ(others.finish(killed), "");

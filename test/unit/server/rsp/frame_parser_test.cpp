@@ -134,7 +134,7 @@ TEST(FrameParser, ReadsBackWhateverTheWriterWrites) {
   std::mt19937 random{42};
   for (int round = 0; round < 500; ++round) {
     std::vector<std::uint8_t> bytes(random() % 700);
-    // Few different values, so that runs are common.
+    // With few different values, runs are common.
     const unsigned values = round % 2 == 0 ? 256 : 2;
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>('#' + random() % values);
     const std::vector<Seen> seen = parse(frame_packet(escape_binary(bytes)), 2000);
@@ -158,7 +158,7 @@ TEST(FrameParser, RandomBytesNeverStopIt) {
     }
     for (const Seen& seen : feed(parser, bytes)) ASSERT_LE(seen.payload.size(), 100U);
   }
-  // Whatever came before, the next packet is understood.
+  // After any bytes, the next packet is parsed correctly.
   const std::vector<Seen> seen = feed(parser, "$OK#9a");
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen.back(), packet("OK"));

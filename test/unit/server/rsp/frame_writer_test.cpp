@@ -21,7 +21,7 @@ TEST(FrameWriter, ShortRunsStay) {
 }
 
 TEST(FrameWriter, LongRunsAreCut) {
-  // 97 repeats at most ('~'), so 98 characters at a time, and 6 are left.
+  // A run has at most 97 repeats ('~'), which is 98 characters; 6 remain.
   EXPECT_EQ(encode_runs(std::string(300, 'x')), "x*~x*~x*~x*\"");
 }
 

@@ -48,7 +48,7 @@ TEST_F(StatusTest, ANewConnectionHearsOfTheThreadThatWasToldLast) {
   const ThreadId parent = target.add_process(1);
   const ThreadId child = target.add_process(2);
   offer_all();
-  // The parent's fork was told to the first client; it must not be told again.
+  // The parent's fork was reported to the first client; it must not be reported again.
   target.thread(parent).last_stop = {
       .thread = parent, .kind = StopKind::kFork, .signal = 0, .child = child};
   ask("vCont;c");

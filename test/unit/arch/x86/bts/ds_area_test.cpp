@@ -52,7 +52,7 @@ TEST(DsArea, HasTheEnableBitsOfTheManual) {
   EXPECT_EQ(pentium_m.trace, 1U << 6U);
   EXPECT_EQ(pentium_m.store, 1U << 7U);
   EXPECT_EQ(pentium_m.interrupt, 1U << 8U);
-  EXPECT_EQ(pentium_m.not_in_kernel, 0U);  // no DS_CPL
+  EXPECT_EQ(pentium_m.not_in_kernel, 0U);  // The CPU has no DS_CPL.
   const DebugCtlBits& core2 = ds_layout(DsFormat::kCore2).debugctl;
   EXPECT_EQ(core2.not_in_kernel, 1U << 9U);
   EXPECT_EQ(core2.not_in_user, 1U << 10U);
@@ -85,9 +85,10 @@ TEST(DsArea, ReadsItsNineFieldsInOrder) {
 
     for (std::size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(parse_ds_area(std::span{bytes}.first(size), format));
-    bytes[width] = static_cast<std::uint8_t>(bytes[width] + 1);  // the index, not on a record
+    bytes[width] =
+        static_cast<std::uint8_t>(bytes[width] + 1);  // The index is not at a record boundary.
     EXPECT_FALSE(parse_ds_area(bytes, format));
-    bytes[width + 1] = 0x30;  // beyond the maximum
+    bytes[width + 1] = 0x30;  // The index is beyond the maximum.
     EXPECT_FALSE(parse_ds_area(bytes, format));
   }
 }
@@ -134,7 +135,7 @@ TEST(DsArea, BothWidthsGiveOneForm) {
 }
 
 TEST(DsArea, AnEscapeRecordHoldsAQualifierAndATime) {
-  // From is 0; then 8 bits of qualifier below 56 of time.
+  // `from` is 0; then 8 bits of qualifier below 56 bits of time.
   const BtsEntry departs{BtsQualifier::kTaskDeparts, 0, 0, std::nullopt, 0x12'3456'789a'bcde};
   std::array<std::uint8_t, 24> bytes{};
   bytes.fill(0xaa);

@@ -19,7 +19,7 @@ constexpr std::size_t kRsp = 4;
 constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kFrameBytes = 256;
 
-/// A conditional branch to behind itself is none to anybody.
+/// A conditional jump to the next instruction counts as no branch.
 bool is_taken(const SourceInsn& insn, TraceeAddr next) {
   switch (insn.kind) {
     case InsnClass::kConditionalJump:
@@ -37,7 +37,7 @@ bool is_taken(const SourceInsn& insn, TraceeAddr next) {
   }
 }
 
-/// What a superblock follows without a trace of it.
+/// Returns true for an instruction that leaves no translated code.
 bool vanishes_in_translation(const SourceInsn& insn) {
   const bool conditional =
       insn.kind == InsnClass::kConditionalJump || insn.kind == InsnClass::kJumpIfRcxZero;
@@ -53,14 +53,14 @@ SourceInsn decode_at(const CodeSource& source, TraceeAddr pc) {
 }  // namespace
 
 ComparedStops::ComparedStops(SteppedProgram program) : program_{std::move(program)} {
-  // A stop in front of the jump that is at the end belongs to it.
+  // Includes stops before the final jump.
   const Stepped stepped{
       {{program_.begin, program_.end + 1}},
       [this](TraceeAddr pc, const MachineState& state) { add_native(pc, state); }};
   static_cast<void>(TranslatedRun::run_natively(program_.begin, program_.before));
 }
 
-/// But for the word below the stack, which calls write before they are made.
+/// Hashes memory without the word below the stack, which the translation of a call writes early.
 std::uint64_t ComparedStops::hash_memory(std::uint64_t sp) const {
   constexpr std::uint64_t kPrime = 0x100'0000'01b3;
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -114,7 +114,7 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
     taken_before_ = native_[at_].taken;
   }
   const std::uint64_t offset = pc - block.address;
-  if (offset >= block.code.size()) return;  // on its way out
+  if (offset >= block.code.size()) return;  // Execution is leaving the superblock.
   ++stops_;
   const PcRow& row = block.row_at(static_cast<std::uint32_t>(offset));
   const ProgramState program = state_in_superblock(
@@ -125,7 +125,7 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   }
   stop.memory = hash_memory(stop.state.general[kRsp]);
   const bool committed = (program.flags & kCommitted) != 0;
-  // In front of a landing pad's end, the log is that of the superblock before it.
+  // Until the end of an indirect-branch entry, the log is still that of the previous superblock.
   const bool landing = committed && offset < block.body;
   const bool logged = committed && !landing;
   stop.taken = taken_before_ + row.passed;

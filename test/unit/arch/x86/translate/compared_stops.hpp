@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// Wherever translated code is stopped, the program is in one of the states that it has natively.
+/// Checks that wherever translated code is stopped, the program's state is one of its native
+/// states.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// Code in this process with a jump to bt_test_leave at its end, and the memory that it uses.
+/// Code in this process, which ends with a jump to bt_test_leave, and the memory that it uses.
 struct SteppedProgram {
   CodeSource source;
   TraceeAddr begin;
@@ -24,15 +25,15 @@ struct SteppedProgram {
 
 class ComparedStops {
  public:
-  /// Runs it natively, in steps.
+  /// Single-steps the program natively.
   explicit ComparedStops(SteppedProgram program);
-  /// Runs it translated, in steps; everything but `source` is as it was before. What differs
-  /// first, or nothing.
+  /// Single-steps the translated program. Everything but `source` must be as it was before. Returns
+  /// the first difference; empty if there is none.
   [[nodiscard]] std::string differences(TranslatedRun& run, const CodeSource& source,
                                         const TranslatedRun::Shape& shape);
-  /// Places in translated code that were compared.
+  /// Returns the number of places in translated code that were compared.
   [[nodiscard]] std::uint64_t stops() const { return stops_; }
-  /// It came to the program's end; otherwise some of it was left to the CPU.
+  /// Returns true if the program reached its end; otherwise some of it was untranslatable.
   [[nodiscard]] bool ended() const { return ended_; }
 
  private:
@@ -40,26 +41,26 @@ class ComparedStops {
     TraceeAddr pc;
     MachineState state;
     std::uint64_t memory = 0;
-    std::uint64_t taken = 0;  ///< Branches before it.
-    bool vanishes = false;    ///< Nothing stands for the instruction in translated code.
+    std::uint64_t taken = 0;  ///< Branches taken before it.
+    bool vanishes = false;    ///< The instruction has no translated code.
   };
 
   [[nodiscard]] std::uint64_t hash_memory(std::uint64_t sp) const;
   void add_native(TraceeAddr pc, const MachineState& state);
   void compare(const TranslatedRun& run, TraceeAddr pc, const MachineState& state);
-  /// From where it was up to here; nothing: it is not on its way.
+  /// Returns the index of a matching native stop from the current one on; nullopt if there is none.
   [[nodiscard]] std::optional<std::size_t> find(const Stop& stop) const;
   [[nodiscard]] std::string describe(const TranslatedRun& run, TraceeAddr pc,
                                      const Stop& stop) const;
 
   SteppedProgram program_;
   std::vector<Stop> native_;
-  std::size_t at_ = 0;  ///< Where the program is, of native_.
+  std::size_t at_ = 0;  ///< Index of the program's current stop in native_.
   bool begun_ = false;
   std::uint64_t stops_ = 0;
   bool ended_ = false;
   std::string difference_;
-  std::uint64_t taken_before_ = 0;  ///< Branches before the superblock's head.
+  std::uint64_t taken_before_ = 0;  ///< Branches taken before the start pc of the superblock.
   std::size_t superblock_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A thread that asks for a translation, with a tracer at its side that answers, refuses, is slow,
-// or looks away: the thread goes where it is told with everything as it was.
+// Tests the dispatch stub: a thread asks a tracer for a translation, and the tracer answers,
+// refuses, is slow, or does not look. The thread must go where it is told with an unchanged state.
 
 #include <array>
 #include <atomic>
@@ -19,7 +19,7 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-/// Room for a signal's frame below the middle.
+/// Includes room for a signal frame below the middle.
 constexpr std::size_t kStackBytes = 16 * kPageBytes;
 constexpr std::size_t kRcx = 1;
 constexpr std::size_t kRsp = 4;
@@ -36,9 +36,9 @@ class MissRoutineTest : public testing::Test {
                    std::bit_cast<std::uintptr_t>(&bt_test_leave));
     for (std::size_t i = 0; i < before_.general.size(); ++i) before_.general.at(i) = 0x1111 * i;
     before_.general[kRsp] = stack_.address().value() + kStackBytes / 2;
-    before_.flags = 0xad7;  // all of them set
-    // Nobody has these ids: instead of stopping, it goes back to where it asks.
-    // Its trap leads to where it asks again, as nobody is there who would stop it.
+    before_.flags = 0xad7;  // All flags are set.
+    // No tracer handles the stub's stop (a trap or a system call) here, so the stub continues and
+    // asks again.
     static const bool handled = std::signal(SIGTRAP, [](int) {}) != SIG_ERR;
     EXPECT_TRUE(handled);
     slot(Slot::kMaskAt) = std::bit_cast<std::uintptr_t>(&slot(Slot::kMask));
@@ -54,7 +54,7 @@ class MissRoutineTest : public testing::Test {
   static void wait_for(Request state) {
     while (shared(Slot::kRequest) != static_cast<std::uint64_t>(state)) std::this_thread::yield();
   }
-  /// Once the routine runs, and long enough for it to ask.
+  /// Waits until the stub runs, and long enough for it to ask.
   static void expect_no_request() {
     while (shared(Slot::kLog) == 0) std::this_thread::yield();
     for (int i = 0; i < 100'000; ++i) {
@@ -81,7 +81,7 @@ class MissRoutineTest : public testing::Test {
     other.join();
   }
 
-  /// What the program's state is, wherever the routine is stopped.
+  /// Checks the program's state at any stop within the stub.
   void expect_state(TraceeAddr pc, const MachineState& stopped, const MachineState& program,
                     std::optional<TraceeAddr> target) const {
     const auto offset = static_cast<std::uint32_t>(pc - code_.address());
@@ -91,7 +91,7 @@ class MissRoutineTest : public testing::Test {
     EXPECT_EQ(found.log.value(), before_.general[kR11]);
     EXPECT_EQ(found.flags, kCommitted);
     EXPECT_TRUE(found.pc == TraceeAddr{} || (target && found.pc == *target));
-    // Until it is where the log's reader looks.
+    // Holds until the target is in the slot that the log's reader uses.
     EXPECT_TRUE(!target || found.pc == *target || slot(Slot::kTarget) == target->value());
     for (std::size_t i = 0; i < kGeneral.size(); ++i) {
       EXPECT_EQ(found.regs[kGeneral.at(i)], program.general.at(i)) << i;
@@ -133,7 +133,7 @@ TEST_F(MissRoutineTest, StopsWhenItIsRefused) {
   run_beside([this] {
     take_next();
     shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
-    // It has asked again: so it was behind the system call that would have stopped it.
+    // The stub has asked again, so it had passed the system call that would have stopped it.
     take_next();
     answer();
   });
@@ -151,7 +151,7 @@ TEST_F(MissRoutineTest, TakesBackWhatNobodyLooksAt) {
 TEST_F(MissRoutineTest, StopsWhenAnAnswerTakesLong) {
   run_beside([this] {
     take_next();
-    // Asked anew, although it was taken.
+    // The stub asks again although the request was taken.
     wait_for(Request::kAsked);
     take_next();
     answer();

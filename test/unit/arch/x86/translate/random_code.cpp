@@ -37,7 +37,7 @@ void RandomCode::put_operand(unsigned field, bool memory, unsigned rm, unsigned 
   if (!memory) {
     put({0xc0 | reg_bits | (rm & 7)});
   } else if (!in_function_ && below(2) == 0) {
-    // Around rsp, the red zone included.
+    // An address around rsp, including the red zone.
     put({0x40 | reg_bits | kSib, 0x24, below(240) + 136});
     code_.back() = static_cast<std::uint8_t>(static_cast<int>(below(15)) * 16 - 120);
   } else {
@@ -67,7 +67,7 @@ void RandomCode::emit(const Form& form) {
     }
   }
   if (form.prefix != 0) put({form.prefix});
-  // Of the low bytes some need a prefix to be themselves; without it they are ah to bh.
+  // Some low byte registers need a REX prefix; without it they are ah to bh.
   const bool low_byte = !form.sized && form.prefix == 0;
   if (needs_rex || (low_byte && (rcx_counts_ || below(2) == 0))) put({0x40 | rex});
   if (form.escape != 0) put({form.escape});
@@ -140,7 +140,7 @@ void RandomCode::two_byte() {
 }
 
 void RandomCode::old_bytes() {
-  // cmc, clc, stc, lahf, cwde, cdq: sahf, too, where rax does not matter more.
+  // cmc, clc, stc, lahf, cwde, cdq, and sahf.
   put({pick({0xf5, 0xf8, 0xf9, 0x9f, 0x98, 0x99, 0x9e})});
 }
 
@@ -228,7 +228,7 @@ void RandomCode::loop() {
   if (how == 0) {
     put({0xff, 0xc9, kEscape, 0x85});  // dec ecx; jne
   } else {
-    // loop, or loope and loopne, which may end sooner; by a short jump and a near one.
+    // loop, loope or loopne, which may end earlier; by a short jump and a near one.
     put({how == 1 ? 0xe2U : pick({0xe0, 0xe1}), 2, 0xeb, 5, 0xe9});
   }
   put32(static_cast<std::uint32_t>(begin - (code_.size() + 4)));
@@ -240,12 +240,12 @@ void RandomCode::call() {
   const bool pops = below(3) == 0;
   skip({0xe9}, [&] {
     function = code_.size();
-    // Its way back is on the stack.
+    // The return address is on the stack.
     const bool outer = std::exchange(in_function_, true);
     straight(below(4));
     in_function_ = outer;
     if (below(4) == 0) {
-      // lea rsp, [rsp+8]; push what came from there: still a return to the call.
+      // Pops and pushes the return address, which still returns to the call.
       put({0x41, 0x5a, 0x41, 0x52});  // pop r10; push r10
     }
     if (pops) {

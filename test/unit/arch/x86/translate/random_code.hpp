@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Small programs of random instructions that always come to their end.
+/// Makes small programs of random instructions that always reach their end.
 
 #include <array>
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// getpid, getuid, getgid, geteuid, which take no arguments, and access, which mostly fails with
-/// EFAULT.
+/// getpid, getuid, getgid and geteuid, which take no arguments, and access, which usually fails
+/// with EFAULT.
 inline constexpr std::array<std::uint8_t, 5> kHarmlessCalls{39, 102, 104, 107, 21};
 
-/// Position-independent code that uses all general registers but rsp for what it likes, 256 bytes
-/// at a fixed distance from its beginning, and the stack from 128 bytes below rsp to 128 above.
+/// Makes position-independent code. It uses all general registers except rsp freely, 256 bytes at a
+/// fixed distance from its beginning, and the stack from 128 bytes below rsp to 128 above.
 class RandomCode {
  public:
   static constexpr std::int32_t kDataOffset = 0x8000;
   static constexpr std::int32_t kDataBytes = 256;
 
-  /// `makes_calls`: some pieces are system calls of kHarmlessCalls.
+  /// If `makes_calls`, some pieces are system calls from kHarmlessCalls.
   explicit RandomCode(unsigned seed, bool makes_calls = false)
       : random_{seed}, makes_calls_{makes_calls} {}
   std::vector<std::uint8_t> make(unsigned pieces);
@@ -35,7 +35,8 @@ class RandomCode {
   }
   void put(Bytes bytes);
   void put32(std::uint32_t value);
-  /// Any but rsp, and but rcx where that counts; those more often that translated code needs.
+  /// Returns a register other than rsp, and other than rcx while it counts. Prefers registers that
+  /// translated code needs.
   unsigned reg();
   void piece();
   void straight(unsigned count);
@@ -56,21 +57,21 @@ class RandomCode {
   void jump_through_register();
   void system_call();
 
-  /// Prefix, opcode, operands, immediate. `wide` chooses among operand sizes.
+  /// Prefix, opcode, operands and immediate of an instruction. `wide` chooses among operand sizes.
   struct Form {
-    unsigned prefix = 0;  ///< 0: none.
-    unsigned escape = 0;  ///< 0x0f, or none.
+    unsigned prefix = 0;  ///< 0 for none.
+    unsigned escape = 0;  ///< 0x0f, or 0 for none.
     unsigned opcode = 0;
-    int field = -1;          ///< Of the ModRM byte; -1: a register.
-    unsigned immediate = 0;  ///< Bytes.
-    bool sized = true;       ///< 16, 32 and 64 bits all make sense.
+    int field = -1;          ///< Reg field of the ModRM byte; -1 for a register.
+    unsigned immediate = 0;  ///< Size in bytes.
+    bool sized = true;       ///< Operands of 16, 32 and 64 bits are valid.
     bool memory = true;
     bool destination_is_field = false;
   };
   void emit(const Form& form);
   void put_operand(unsigned field, bool memory, unsigned rm, unsigned immediate);
 
-  /// Emits something with a jump over it in front, whose displacement is filled in.
+  /// Emits a jump over `body`, and then the body.
   template <typename Body>
   void skip(Bytes jump, Body body);
 

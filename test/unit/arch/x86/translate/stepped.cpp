@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::array<std::uint8_t, 2> kSystemCall{0x0f, 0x05};
 constexpr std::uint8_t kInt3 = 0xcc;
-/// What the CPU leaves set between the turns of a string instruction.
+/// The CPU leaves RF set between iterations of a string instruction.
 constexpr std::uint64_t kResumeFlag = 0x10000;
-/// In the order of encodings.
+/// In encoding order.
 constexpr std::array<int, 16> kGeneral{REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                        REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                        REG_R12, REG_R13, REG_R14, REG_R15};
@@ -29,7 +29,7 @@ struct Stepping {
   std::vector<std::uint8_t> alternate_stack;
   stack_t stack_before{};
   struct sigaction action_before {};
-  /// Where an int3 stands behind a system call, and what stood there.
+  /// Place and original byte of an int3 after a system call.
   std::optional<std::pair<std::uint8_t*, std::uint8_t>> behind_call;
 };
 
@@ -57,8 +57,8 @@ bool is_in(const std::vector<Branch>& ranges, TraceeAddr pc) {
   return false;
 }
 
-/// The CPU steps over SYSCALL and the instruction behind it at once: SYSCALL hides the flag, and
-/// SYSRET counts as the instruction that brings it back.
+/// Prepares a stop after SYSCALL. The CPU steps over SYSCALL and the next instruction at once:
+/// SYSCALL clears the trap flag, and SYSRET counts as the instruction that restores it.
 void step_over_call(std::uint8_t* call) {
   std::uint8_t* behind = call + kSystemCall.size();
   stepping()->behind_call.emplace(behind, std::exchange(*behind, kInt3));
@@ -95,7 +95,7 @@ Stepped::Stepped(std::vector<Branch> ranges, OnStop on_stop) {
   Stepping& now = stepping().emplace();
   now.ranges = std::move(ranges);
   now.on_stop = std::move(on_stop);
-  // The stack of what is stepped is its own, with the red zone.
+  // The stepped code's own stack, with the red zone, must stay untouched.
   now.alternate_stack.resize(kAlternateStackBytes);
   const stack_t stack{
       .ss_sp = now.alternate_stack.data(), .ss_flags = 0, .ss_size = now.alternate_stack.size()};

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Stops in front of every instruction of code that lies in this process, by the trap flag.
+/// Stops before every instruction of code in this process, by means of the trap flag.
 
 #include <cstdint>
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// As long as it lives, bt_test_enter() goes to code that is stepped until bt_test_leave(), and
-/// `on_stop` is called in front of each instruction that lies in one of the ranges. One at a time.
+/// While it exists, bt_test_enter() single-steps the code up to bt_test_leave(), and calls
+/// `on_stop` before each instruction in one of the ranges. Only one may exist at a time.
 class Stepped {
  public:
   using OnStop = std::function<void(TraceeAddr pc, const MachineState& state)>;
@@ -24,7 +24,7 @@ class Stepped {
   [[nodiscard]] static bool active();
 };
 
-/// The trap flag, in the flags.
+/// The trap flag, a bit of the flags register.
 inline constexpr std::uint64_t kTrapFlag = 0x100;
 
 }  // namespace backtrail::arch::x86::translate

@@ -1,4 +1,4 @@
-// System calls that translated code makes itself, or does not: run here, where it can be seen.
+// Tests which system calls translated code makes itself, by running it in this process.
 
 #include <algorithm>
 #include <array>
@@ -21,8 +21,8 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
-/// getpid() takes no notice of its arguments, whatever the check is told that they mean. Behind a
-/// mov to r10, so that its slot is behind: mov r10, r8 / mov eax, 39 / syscall.
+/// getpid() ignores its arguments, so any check may treat them as it likes. A mov to r10 precedes
+/// it, so that the slot of r10 is outdated: mov r10, r8 / mov eax, 39 / syscall.
 constexpr std::array<std::uint8_t, 10> kCall{0x4d, 0x89, 0xc2, 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRdx = 2;
@@ -51,7 +51,7 @@ class TranslatedCalls : public testing::Test {
     }
     std::fill_n(part.begin(), sizeof(PolicyRange), std::uint8_t{0});
   }
-  /// Whether the call was made; then everything is as the CPU alone leaves it.
+  /// Returns true if the call was made, and checks that the result equals a native one.
   bool makes(CallCheck check, std::uint64_t rdi, std::uint64_t rsi, std::uint64_t r10 = 0,
              std::uint64_t rdx = 0x2222) {
     InlineSystemCalls calls{};
@@ -65,7 +65,7 @@ class TranslatedCalls : public testing::Test {
     before.general[kRsi] = rsi;
     before.general[kR8] = r10;
     before.general[kR9] = sixth_;
-    before.flags = 0xad7;  // all of them set
+    before.flags = 0xad7;  // All flags are set.
     const TraceeAddr end = program_.address() + kCall.size();
     const CodeSource source{.read = [&](TraceeAddr at, std::span<std::uint8_t> out) -> std::size_t {
                               const std::uint64_t offset = at - program_.address();
@@ -146,7 +146,7 @@ TEST_F(TranslatedCalls, SeeTheirNumberWhenTheyAreMade) {
     return makes(futex, 0, second);
   };
   EXPECT_TRUE(makes_number(SYS_getpid));
-  EXPECT_TRUE(makes_number(SYS_getpid + (1ULL << 32)));  // the kernel looks at 32 bits
+  EXPECT_TRUE(makes_number(SYS_getpid + (1ULL << 32)));  // The kernel uses 32 bits.
   EXPECT_TRUE(makes_number(511));
   for (unsigned bit = 9; bit < 32; ++bit) {
     EXPECT_FALSE(makes_number(SYS_getpid + (1ULL << bit))) << bit;
@@ -207,7 +207,7 @@ TEST_F(TranslatedCalls, AskForLimitsButDoNotSetThem) {
 }
 
 TEST_F(TranslatedCalls, DoNotAskForTheLimitOfAddressSpace) {
-  for (const std::uint64_t high : {0ULL, 1ULL << 32}) {  // the kernel looks at 32 bits
+  for (const std::uint64_t high : {0ULL, 1ULL << 32}) {  // The kernel uses 32 bits.
     EXPECT_TRUE(makes(CallCheck::kLimit, RLIMIT_STACK + high, 0x5000));
     EXPECT_FALSE(makes(CallCheck::kLimit, RLIMIT_AS + high, 0x5000));
     EXPECT_FALSE(makes(CallCheck::kLimits, 0, RLIMIT_AS + high, 0x5000, 0));
@@ -215,7 +215,7 @@ TEST_F(TranslatedCalls, DoNotAskForTheLimitOfAddressSpace) {
 }
 
 TEST_F(TranslatedCalls, WaitButDoNotChangeTheSignalMask) {
-  // The program has its fourth argument from r8, which so is the fifth, too.
+  // The program copies its fourth argument from r8, so it equals the fifth.
   for (const CallCheck check : {CallCheck::kNullFourth, CallCheck::kNullFifth}) {
     EXPECT_TRUE(makes(check, 1, 2, 0));
     EXPECT_FALSE(makes(check, 0, 0, 0x6000));
@@ -231,7 +231,7 @@ TEST_F(TranslatedCalls, WaitWhileTheRangesChange) {
   set_ranges({{TraceeAddr{1}, TraceeAddr{kEnd}}});
   EXPECT_FALSE(makes(CallCheck::kRange, 0x1000, 0x1000));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x7fff'ffff'e000, 0x1000));
-  // As write_policy() leaves the first one.
+  // The first range is empty, as write_policy() writes it.
   set_ranges({{TraceeAddr{1}, TraceeAddr{0}}, {TraceeAddr{0x5000}, TraceeAddr{0x6000}}});
   EXPECT_TRUE(makes(CallCheck::kRange, 0x1000, 0x1000));
   EXPECT_FALSE(makes(CallCheck::kRange, 0x5000, 0x1000));
@@ -258,7 +258,7 @@ TEST_F(TranslatedCalls, KeepTrackOfSigsegvInTheSignalMask) {
     EXPECT_FALSE(blocked_after(before, SIG_SETMASK, &without));
     EXPECT_EQ(blocked_after(before, SIG_SETMASK, nullptr), before != 0);
   }
-  // What fails is left.
+  // A call that would fail is left to the recorder.
   const auto set = std::bit_cast<std::uintptr_t>(&with);
   EXPECT_FALSE(makes(CallCheck::kSignalMask, 3, set, sizeof with));
   EXPECT_FALSE(makes(CallCheck::kSignalMask, SIG_BLOCK, set, 4));

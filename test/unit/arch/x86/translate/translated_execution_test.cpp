@@ -1,6 +1,5 @@
-// Translated code against the same code: what it leaves in registers, flags, vectors, the stack
-// with its red zone, and memory. BACKTRAIL_CODE_SEED names the first of the programs, for a
-// repetition.
+// Compares translated code with native code: registers, flags, vectors, the stack with its red
+// zone, and memory. BACKTRAIL_CODE_SEED sets the seed of the first program, to repeat a run.
 
 #include <algorithm>
 #include <bit>
@@ -33,7 +32,7 @@ constexpr std::uint64_t kFixedFlags = 0x202;
 
 struct Place {
   const char* name;
-  bool low;  ///< Near the translations: their RIP-relative operands reach.
+  bool low;  ///< Near the translations, so that RIP-relative operands reach.
   TranslatedRun::Shape shape;
 };
 
@@ -41,7 +40,7 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << place.name;
 }
 
-/// What is looked at before each is made differs.
+/// The checks before these calls differ.
 const InlineSystemCalls& harmless_calls() {
   static const InlineSystemCalls calls = [] {
     InlineSystemCalls out{};
@@ -74,7 +73,7 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
     before_.general[kRsp] = stack_.address().value() + kStackBytes / 2;
     before_.flags = (random_() & kFlags) | kFixedFlags;
   }
-  /// Often one of those where flags change.
+  /// Often returns a value at which flags change.
   std::uint64_t random_value() {
     constexpr std::array<std::uint64_t, 6> kSpecial{
         0, 1, ~std::uint64_t{0}, 0x8000'0000, 0x7fff'ffff, 0x8000'0000'0000'0000};
@@ -95,7 +94,7 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
     out.insert(out.end(), stack_.bytes().begin(), stack_.bytes().end());
     return out;
   }
-  /// The same translated with some of the branches followed that the last run has taken.
+  /// Returns a source that follows some of the branches taken in the last run.
   [[nodiscard]] CodeSource source_that_follows(std::map<TraceeAddr, TraceeAddr> taken) {
     std::erase_if(taken, [this](const auto&) { return random_() % 4 == 0; });
     CodeSource follows = source();
@@ -117,11 +116,12 @@ class TranslatedExecution : public testing::TestWithParam<Place> {
             .stop_before = [this](TraceeAddr at) { return at == end(); },
             .joined_at = [](TraceeAddr at) { return joins_at(at); }};
   }
-  /// For want of what else is translated.
+  /// Stands for places where other superblocks begin.
   static bool joins_at(TraceeAddr at) {
     return GetParam().shape.saves_memory && at.value() % 16 == 0;
   }
-  /// How many of ten programs come to their end; others make calls that are left to the CPU.
+  /// Returns the least number of programs out of ten that must reach their end; others make calls
+  /// that are untranslatable.
   static unsigned most() { return GetParam().shape.system_calls == nullptr ? 9 : 5; }
   [[nodiscard]] TraceeAddr end() const { return program_.address() + code_.size(); }
 

@@ -19,7 +19,7 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::size_t kCodeBytes = 1UL << 20;
-/// The far jump that stands for the miss routine.
+/// Size of the far jump that stands for the dispatch stub.
 constexpr std::size_t kMissBytes = 64;
 constexpr std::size_t kLogEntries = 4096;
 constexpr int kMostSuperblocks = 2000;
@@ -33,8 +33,8 @@ static_assert(offsetof(ThreadPage, state.flags) == 0x380);
 static_assert(offsetof(ThreadPage, host_stack) == 0x388);
 static_assert(offsetof(ThreadPage, target) == 0x390);
 
-// Everything that the program may use is moved to and from the page by instructions that change no
-// flag and need no register.
+// Instructions that change no flags and need no register move the program's whole state to and from
+// the page.
 asm(R"(
   .text
   .globl bt_test_enter
@@ -188,7 +188,7 @@ TranslatedRun::TranslatedRun()
 }
 
 void TranslatedRun::expect_left(Special why, const Shape& shape) {
-  // Data out of reach, and no register to reach it by; or a call that was not made.
+  // Data is out of reach without a free register, or a call was not made.
   EXPECT_TRUE(why == Special::kRegisters || shape.system_calls != nullptr) << to_string(why);
 }
 
@@ -279,14 +279,14 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     const TraceeAddr target{thread.state.general[kR10]};
     thread.state.general[kR10] = slot(Slot::kR10);
     thread.state.general[kR11] = slot(Slot::kR11);
-    // Nothing is linked: every superblock is left once, for here.
+    // Superblocks are not linked, so each is left once, to this loop.
     if (logged != 1 || log_[0] >= exits_.size()) {
       ADD_FAILURE() << logged << " entries in the log, " << log_[0];
       break;
     }
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
-    // Behind a call that has failed the program goes on.
+    // The program continues after a failed call.
     if (exit.kind == ExitKind::kSpecial && exit.special != Special::kFailedCall) {
       expect_left(exit.special, shape);
       return std::nullopt;

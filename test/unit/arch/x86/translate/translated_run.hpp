@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Runs code in this process from a state to a state: as it is, or translated.
+/// Runs code in this process from one state to another, natively or translated.
 
 #include <array>
 #include <bit>
@@ -17,7 +17,7 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// What instructions can see and change, memory aside. In the order of encodings.
+/// Everything that instructions can read and change except memory. In encoding order.
 struct MachineState {
   std::array<std::uint64_t, 16> general{};
   std::array<std::array<std::uint64_t, 2>, 16> vectors{};
@@ -30,10 +30,10 @@ inline constexpr std::array<UserReg, 16> kGeneral{
     UserReg::kRax, UserReg::kRcx, UserReg::kRdx, UserReg::kRbx, UserReg::kRsp, UserReg::kRbp,
     UserReg::kRsi, UserReg::kRdi, UserReg::kR8,  UserReg::kR9,  UserReg::kR10, UserReg::kR11,
     UserReg::kR12, UserReg::kR13, UserReg::kR14, UserReg::kR15};
-/// Those alone, as a tracer has them.
+/// Returns the general registers in a tracer's form.
 [[nodiscard]] UserRegs user_regs(const MachineState& state);
 
-/// One thread's page, as layout.hpp has it, with the state of the program behind the slots.
+/// A thread's page as in layout.hpp, with the program's state after the slots.
 struct alignas(16) ThreadPage {
   std::array<std::uint64_t, 64> slots{};
   MachineState state;
@@ -41,16 +41,16 @@ struct alignas(16) ThreadPage {
   std::uint64_t target = 0;
 };
 
-/// Goes to the page's target with the page's state; gs points to the page. Comes back when control
-/// reaches bt_test_leave, with the state as it is then.
+/// Goes to the page's target with the page's state; gs must point to the page. Returns with the new
+/// state when control reaches bt_test_leave.
 extern "C" void bt_test_enter();
 extern "C" void bt_test_leave();
 
-/// A jump to anywhere, flags and registers untouched.
+/// A jump to any address that changes no flags and registers.
 inline constexpr std::size_t kFarJumpBytes = 14;
 void write_far_jump(std::span<std::uint8_t> out, std::uint64_t target);
 
-/// Pages of this process, below 2 GiB or wherever; given back at the end.
+/// Pages of this process, below 2 GiB if `low`. Unmapped by the destructor.
 class Pages {
  public:
   Pages(std::size_t bytes, bool low);
@@ -64,37 +64,37 @@ class Pages {
   std::span<std::uint8_t> bytes_;
 };
 
-/// Executes code that lies in this process from `begin` to `end`, translated.
+/// Runs translations of code in this process from `begin` to `end`.
 class TranslatedRun {
  public:
   TranslatedRun();
-  /// Options as a recorder would give them, but for the sizes of superblocks.
+  /// Options as a recorder sets them, except for the size of superblocks.
   struct Shape {
     bool checked = false;
     std::uint32_t max_instructions = 96;
     const InlineSystemCalls* system_calls = nullptr;
-    /// Superblocks that indirect transfers lead to are entered by their landing pads.
+    /// Indirect branches enter superblocks through their indirect-branch entries.
     bool lands = false;
     PadTest pad_test = PadTest::kLoop;
     TableIndex table_index = TableIndex::kLow16;
     bool saves_memory = false;
   };
-  /// The state at `end`; nothing when some of it is left to the CPU. `code` is what the translator
-  /// sees of the program.
+  /// Returns the state at `end`; nullopt if some of the code was untranslatable. `code` is the
+  /// translator's view of the program.
   std::optional<MachineState> run(const CodeSource& code, TraceeAddr begin, TraceeAddr end,
                                   const MachineState& state, Shape shape);
-  /// The same by the CPU alone; a jump to bt_test_leave has to be at the end.
+  /// Runs the code natively. It must end with a jump to bt_test_leave.
   static MachineState run_natively(TraceeAddr begin, const MachineState& state);
   [[nodiscard]] std::size_t superblocks() const { return superblocks_; }
-  /// Where the branches that left superblocks went, in the last run.
+  /// Targets of the branches that left superblocks in the last run.
   [[nodiscard]] const std::map<TraceeAddr, TraceeAddr>& taken() const { return taken_; }
-  /// What system calls are looked up in.
+  /// The tables by which system calls are checked.
   [[nodiscard]] std::span<std::uint8_t> policy() const {
     return table_.bytes().subspan(kEntryTableBytes);
   }
   [[nodiscard]] static std::uint64_t& slot(Slot which);
 
-  /// Of the superblock that runs, or ran last: for who looks at each of its instructions.
+  /// The superblock that runs or ran last, for callers that examine each of its instructions.
   [[nodiscard]] const Superblock& current() const { return current_; }
   [[nodiscard]] Branch code_range() const {
     return {code_.address(), code_.address() + code_.bytes().size()};
@@ -103,16 +103,16 @@ class TranslatedRun {
     return TraceeAddr{std::bit_cast<std::uintptr_t>(log_.data())};
   }
   [[nodiscard]] const Exit& exit_logged() const { return exits_.at(log_[0]); }
-  /// Where a transfer goes that finds the landing pad of another place.
+  /// Target of a transfer that reaches an indirect-branch entry of another place.
   [[nodiscard]] std::optional<TraceeAddr> wrong_target() const { return wrong_target_; }
 
  private:
-  /// Enters a landing pad with the target of another: everything is left as it is.
+  /// Enters an indirect-branch entry with the target of another one; nothing may change.
   void expect_conflict(TraceeAddr entry, TraceeAddr head);
-  /// Enters a checked superblock whose code has changed since: it leaves everything as it is.
+  /// Enters a checked superblock whose code has changed; nothing may change.
   void expect_stale(TraceeAddr entry);
   static void expect_left(Special why, const Shape& shape);
-  /// `lands`: it is entered by its landing pad.
+  /// `lands`: its indirect-branch entry is used.
   std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
                                          bool lands);
 

@@ -23,7 +23,7 @@ constexpr TraceeAddr kCode{0x5000'0000};
 constexpr TraceeAddr kTable{0x7000'0000};
 constexpr TraceeAddr kMiss{0x4fff'0000};
 
-/// Bytes at an address.
+/// A program of bytes at an address.
 class Program {
  public:
   Program(std::uint64_t base, std::vector<std::uint8_t> bytes)
@@ -59,7 +59,8 @@ class Program {
   std::optional<TraceeAddr> stop_;
 };
 
-/// The translated code decodes from front to back, up to the constants behind it.
+/// Returns the number of bytes that decode as instructions from the beginning, up to the constants
+/// after the code.
 std::size_t decodable_bytes(const std::vector<std::uint8_t>& code) {
   std::size_t at = 0;
   while (at < code.size()) {
@@ -159,7 +160,7 @@ TEST(Translator, EndsWhereItFallsThroughToAnotherSuperblock) {
   const auto result = translate(source, program.base(), Program::options());
   const auto& block = std::get<Superblock>(result);
   ASSERT_EQ(block.exits.size(), 1U);
-  // Not where it jumps to, but behind that.
+  // The superblock ends after the jump's target, not at it.
   EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
   EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
   EXPECT_EQ(block.branches.size(), 1U);
@@ -205,10 +206,10 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kSpecial);
   calls[39] = CallCheck::kAlways;
   const Superblock block = program.translated(&calls);
-  // Code behind it may change while it waits.
+  // Code after the call may change while it waits.
   EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
   EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1007});
-  // Right behind the call the program's rcx is its pc, and its r11 is in r11.
+  // Directly after the call the program's rcx is its pc, and its r11 is in r11.
   const auto behind = std::find_if(block.rows.begin(), block.rows.end(),
                                    [](const PcRow& row) { return (row.flags & kRcxIsPc) != 0; });
   ASSERT_NE(behind, block.rows.end());
@@ -237,7 +238,7 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
     EXPECT_EQ(block.exits[2].to, TraceeAddr{0x1007});
     EXPECT_EQ(block.exits[2].executed, 2U);
     EXPECT_EQ(decodable_bytes(block.code), block.code.size());
-    // Its rcx is out of the way meanwhile.
+    // The program's rcx is saved in a slot meanwhile.
     EXPECT_TRUE(std::any_of(block.rows.begin(), block.rows.end(), [](const PcRow& row) {
       return row.pc == TraceeAddr{0x1005} && (row.flags & kRcxInSlot) != 0;
     }));
@@ -252,7 +253,7 @@ TEST(Translator, SmallLoopsTurnWithinTheirSuperblock) {
   for (const Branch& branch : block.branches) {
     EXPECT_EQ(branch, Branch(TraceeAddr{0x1002}, TraceeAddr{0x1000}));
   }
-  // The return, every copy's end, and the last one's way back.
+  // The return, the end of every copy, and the last copy's jump back.
   ASSERT_EQ(block.exits.size(), block.branches.size() + 2);
   for (std::size_t i = 0; i < block.branches.size(); ++i) {
     const Exit& exit = block.exits[i + 1];
@@ -274,7 +275,7 @@ TEST(Translator, GoesOnBehindACallThatReturns) {
   EXPECT_EQ(block.branches[0], Branch(TraceeAddr{0x1000}, TraceeAddr{0x1007}));
   EXPECT_EQ(block.branches[1], Branch(TraceeAddr{0x1007}, TraceeAddr{0x1005}));
   ASSERT_EQ(block.exits.size(), 2U);
-  // The return at its end, and the one inside for when it goes elsewhere.
+  // The return at the end, and the inner one for when it goes elsewhere.
   EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1006});
   EXPECT_EQ(block.exits[0].passed, 2U);
   EXPECT_EQ(block.exits[0].executed, 4U);
@@ -313,7 +314,7 @@ TEST(Translator, ReachesFarDataThroughAScratchRegister) {
   EXPECT_EQ(decodable_bytes(block.code), block.code.size());
 }
 
-/// Executable segments of a 64-bit ELF file, as programs.
+/// Returns the executable segments of a 64-bit ELF file as programs.
 std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
   const auto raw = file_bytes(path).value_or(std::vector<std::uint8_t>{});
   std::vector<Program> programs;
@@ -331,7 +332,7 @@ std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
   return programs;
 }
 
-/// Every exit is numbered in order, every row is in order, every byte decodes.
+/// Checks that exits are numbered in order, pc map entries are sorted, and every byte decodes.
 void check_block(const Superblock& block) {
   ASSERT_FALSE(block.exits.empty()) << block.head.value();
   for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].number, i);
@@ -390,21 +391,22 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       const auto result = translate(program.source(), TraceeAddr{head}, options);
       const auto& block = std::get<Superblock>(result);
       EXPECT_EQ(decodable_bytes(block.code), block.code.size());
-      // A jump to whoever is next, whose rel32 ends where the pad begins.
+      // A jump to the next entry in the chain; its rel32 ends where this entry begins.
       EXPECT_EQ(block.code[0], 0xe9);
       std::uint32_t distance = 0;
       std::memcpy(&distance, &block.code[1], sizeof distance);
       EXPECT_EQ(options.address + kPadOffset + distance, *options.conflict + (1ULL << 32U));
-      // The pad's first instruction is longer than what closes it, which leads to that jump.
+      // The entry's first instruction is longer than the bytes that disable the entry, which jump
+      // to the chain.
       const std::span<const std::uint8_t> pad = std::span{block.code}.subspan(kPadOffset);
       const SourceInsn first = decode_source(options.address + kPadOffset, pad.first(15));
       EXPECT_GE(first.length, kDeadPad.size());
       const SourceInsn closed = decode_source(options.address + kPadOffset, kDeadPad);
       EXPECT_EQ(closed.kind, InsnClass::kJump);
       EXPECT_EQ(closed.target, options.address);
-      // Until the body nothing of the superblock has happened, and the target is what counts.
+      // Up to the superblock's code nothing has run, and the target is in r10.
       EXPECT_GT(block.body, kPadOffset);
-      // What is closed can be opened again.
+      // A disabled entry can be enabled again.
       const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
       EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.body)));
       for (const PcRow& row : block.rows) {
@@ -425,7 +427,7 @@ TEST(Translator, WhoIsStoppedInACheckIsAtTheHead) {
     if (lands) options.conflict = kMiss;
     const auto result = translate(program.source(), TraceeAddr{0x1000}, options);
     const auto& block = std::get<Superblock>(result);
-    // r10 and rcx are the check's from there on, and nothing has been run.
+    // From there on r10 and rcx belong to the check, and nothing has run.
     const PcRow& check = block.row_at(block.body);
     EXPECT_EQ(check.pc, TraceeAddr{0x1000});
     EXPECT_EQ(check.flags & (kTargetInR10 | kCommitted | kR10Live), 0);
@@ -469,7 +471,7 @@ TEST(Translator, FollowsABranchThatIsLikely) {
   EXPECT_EQ(block.branches[0], Branch(TraceeAddr{0x1002}, TraceeAddr{0x1006}));
   EXPECT_EQ(block.branches[1], Branch(TraceeAddr{0x1006}, TraceeAddr{0x1008}));
   ASSERT_EQ(block.exits.size(), 3U);
-  EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1009});  // the return at the end
+  EXPECT_EQ(block.exits[0].from, TraceeAddr{0x1009});  // The return at the end.
   EXPECT_EQ(block.exits[1].kind, ExitKind::kContinue);
   EXPECT_EQ(block.exits[1].to, TraceeAddr{0x1004});
   EXPECT_EQ(block.exits[1].passed, 0U);
