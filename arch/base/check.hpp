@@ -5,11 +5,7 @@
 
 namespace backtrail {
 
-/// A hook that is called once before a failed check aborts, to remove breakpoints and release
-/// threads. Best effort.
-using EmergencyHook = void (*)() noexcept;
-void set_emergency_hook(EmergencyHook hook) noexcept;
-
+/// Prints the condition and its place to stderr, and aborts.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
 
 }  // namespace backtrail
