@@ -67,9 +67,12 @@ values::Window StepIndex::window(std::size_t begin, std::size_t end) {
   for (std::size_t i = 0; i < out.steps.size(); ++i) {
     out.steps[i].next = i + 1 < out.steps.size() ? out.steps[i + 1].pc : out.end_pc;
   }
-  // What came between two instructions says nothing of where the first one went by itself.
+  // What came between two instructions says nothing of where the first one went by itself; the
+  // first of several events does: a second signal interrupts the handler of the first.
+  std::size_t last = 0;
   for (const values::Event& event : out.events) {
-    if (event.before == 0 || event.before > out.steps.size()) continue;
+    if (event.before == last || event.before > out.steps.size()) continue;
+    last = event.before;
     out.steps[event.before - 1].next =
         event.kind == EventKind::kSignal ? event.interrupted : TraceeAddr{};
   }

@@ -9,7 +9,16 @@
 namespace backtrail::decoder {
 namespace {
 
-/// Returns an auxv entry; 0 if there is none.
+bool has_code(const CoreFile& core, const LoadedModule& module) {
+  for (const LoadedModule::Piece& piece : module.pieces) {
+    const CoreSegment* segment = core.segment_at(piece.start);
+    if (segment != nullptr && (segment->flags & PF_X) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::uint64_t auxv_value(const CoreFile& core, std::uint64_t wanted) {
   const std::size_t width = core.isa() == arch::Isa::kAmd64 ? 8 : 4;
   const std::span<const std::uint8_t> auxv = core.auxv();
@@ -21,16 +30,6 @@ std::uint64_t auxv_value(const CoreFile& core, std::uint64_t wanted) {
   }
   return 0;
 }
-
-bool has_code(const CoreFile& core, const LoadedModule& module) {
-  for (const LoadedModule::Piece& piece : module.pieces) {
-    const CoreSegment* segment = core.segment_at(piece.start);
-    if (segment != nullptr && (segment->flags & PF_X) != 0) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::vector<LoadedModule> core_modules(const CoreFile& core, const FindFile& find) {
   std::map<std::string, LoadedModule> by_path;

@@ -2,18 +2,58 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <elf.h>
+
+#include "decoder/symbols/core_modules.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
 constexpr std::size_t kFirstPageBytes = 4096;
 
+struct LoadSegment {
+  std::uint64_t address = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t flags = 0;
+};
+
+std::uint64_t page_of(std::uint64_t address) {
+  return address / kFirstPageBytes * kFirstPageBytes;
+}
+
+TraceeAddr vdso_of(const decoder::CoreFile& core) {
+  return TraceeAddr{decoder::auxv_value(core, AT_SYSINFO_EHDR)};
+}
+
+template <typename Header, typename Program>
+std::vector<LoadSegment> load_segments_as(std::span<const std::uint8_t> file) {
+  std::vector<LoadSegment> out;
+  Header header;
+  if (file.size() < sizeof(header)) return out;
+  std::memcpy(&header, file.data(), sizeof(header));
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Program program;
+    const std::uint64_t at = header.e_phoff + i * sizeof(program);
+    if (at > file.size() || file.size() - at < sizeof(program)) break;
+    std::memcpy(&program, file.data() + at, sizeof(program));
+    if (program.p_type != PT_LOAD) continue;
+    out.push_back({program.p_vaddr, program.p_memsz, program.p_flags});
+  }
+  return out;
+}
+
+std::vector<LoadSegment> load_segments(std::span<const std::uint8_t> file) {
+  const bool narrow = file.size() > EI_CLASS && file[EI_CLASS] == ELFCLASS32;
+  return narrow ? load_segments_as<Elf32_Ehdr, Elf32_Phdr>(file)
+                : load_segments_as<Elf64_Ehdr, Elf64_Phdr>(file);
+}
+
 }  // namespace
 
 CoreMemory::CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots)
-    : core_{core}, roots_{std::move(roots)} {
+    : core_{core}, vdso_{vdso_of(core)}, roots_{std::move(roots)} {
   roots_.emplace_back();
 }
 
@@ -37,22 +77,75 @@ std::size_t CoreMemory::read_constant(TraceeAddr address, std::span<std::uint8_t
     const decoder::CoreSegment* segment = core_.segment_at(at);
     if (segment == nullptr || (segment->flags & PF_W) != 0) break;
     const std::uint64_t left = segment->memory_bytes - (at - segment->start);
-    const auto wanted = out.subspan(done, std::min<std::uint64_t>(out.size() - done, left));
-    const std::size_t in_core = core_.read(at, wanted);
-    const bool code = (segment->flags & PF_X) != 0;
-    const std::size_t in_file = in_core != 0 && code ? 0 : read_file(at, wanted);
-    std::size_t got = in_core != 0 && code ? in_core : in_file;
-    if (in_core != 0 && !code) {
-      // What the program wrote before it gave up the permission (RELRO) differs from the file.
-      std::vector<std::uint8_t> kept(std::min(in_core, in_file));
-      kept.resize(core_.read(at, kept));
-      const auto differs = std::ranges::mismatch(kept, wanted.first(kept.size())).in1;
-      got = static_cast<std::size_t>(differs - kept.begin());
-    }
+    const std::size_t got = read_constant(
+        *segment, at, out.subspan(done, std::min<std::uint64_t>(out.size() - done, left)));
     if (got == 0) break;
     done += got;
   }
   return done;
+}
+
+/// `wanted` lies in `segment`, which the program may not write.
+std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
+                                      std::span<std::uint8_t> wanted) {
+  const std::size_t in_core = core_.read(at, wanted);
+  const bool code = (segment.flags & PF_X) != 0;
+  const decoder::CoreMapping* mapping = core_.mapping_at(at);
+  // Code without a file is the kernel's own, or was written before it was made executable.
+  if (mapping == nullptr) return code && segment.start == vdso_ ? in_core : 0;
+  if (!is_elf(mapping->path)) return 0;
+  // Without a copy in the core, the file's bytes are those of memory only if nothing wrote there.
+  if (in_core == 0) return is_writable_data(*mapping, at) ? 0 : read_file(at, wanted);
+  std::vector<std::uint8_t> kept(wanted.begin(),
+                                 wanted.begin() + static_cast<std::ptrdiff_t>(in_core));
+  const std::size_t in_file = read_file(at, wanted);
+  if (in_file == 0) {
+    std::ranges::copy(kept, wanted.begin());
+    return code ? in_core : 0;
+  }
+  kept.resize(std::min(in_core, in_file));
+  // What the program wrote before it gave up the permission (RELRO) differs from the file.
+  const auto differs = std::ranges::mismatch(kept, wanted.first(kept.size())).in1;
+  return static_cast<std::size_t>(differs - kept.begin());
+}
+
+bool CoreMemory::has_elf_header(TraceeAddr start) {
+  std::array<std::uint8_t, SELFMAG> magic{};
+  return read(start, magic) == magic.size() && std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
+}
+
+bool CoreMemory::is_elf(const std::string& path) {
+  const auto [place, is_new] = elf_.try_emplace(path, false);
+  if (!is_new) return place->second;
+  bool has_header = false;
+  for (const decoder::CoreMapping& mapping : core_.mappings()) {
+    if (mapping.path != path || mapping.file_offset != 0) continue;
+    const decoder::CoreSegment* segment = core_.segment_at(mapping.start);
+    // Who makes a library maps it shared, and writes its header.
+    if (segment == nullptr || (segment->flags & PF_W) != 0) return false;
+    has_header = has_header || has_elf_header(mapping.start);
+  }
+  place->second = has_header;
+  return has_header;
+}
+
+/// Whether the file's own headers let the program write at `at` before it gave that up (RELRO).
+bool CoreMemory::is_writable_data(const decoder::CoreMapping& mapping, TraceeAddr at) {
+  const Image& found = image(mapping.path);
+  if (!found.file) return true;
+  // A page of the file may be mapped twice, as read-only data and as data that is written at first.
+  const auto& mappings = core_.mappings();
+  auto first = std::ranges::find(mappings, mapping.start, &decoder::CoreMapping::start);
+  while (first->file_offset != 0) {
+    if (first == mappings.begin() || (--first)->path != mapping.path) return true;
+  }
+  const auto segments = load_segments(found.file->bytes());
+  if (segments.empty()) return true;
+  const std::uint64_t address = at - first->start + page_of(segments.front().address);
+  return std::ranges::any_of(segments, [address](const LoadSegment& load) {
+    return (load.flags & PF_W) != 0 && address >= page_of(load.address) &&
+           address < load.address + load.memory_bytes;
+  });
 }
 
 std::size_t CoreMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {

@@ -10,6 +10,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -22,9 +23,10 @@ namespace {
 
 constexpr std::chrono::seconds kChildLimit{5};
 
-/// Of a vfork's two sides. A kernel that cannot tell has it as every libc uses it.
-bool shares_memory(pid_t one, pid_t other) {
-  return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) <= 0;
+/// @param otherwise  The answer where the kernel cannot tell.
+bool shares_memory(pid_t one, pid_t other, bool otherwise) {
+  const auto order = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
+  return order < 0 ? otherwise : order == 0;
 }
 
 /// Signals that only the one who made the thread was to be kept from.
@@ -309,12 +311,14 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
   }
   if (vfork) {
     parent.control().vfork_parent = true;
-    // What translated code needs lies in memory that the two share.
-    if (shares_memory(parent.id().pid, child_pid)) {
+    // What translated code needs lies in memory that the two share, as every libc has it.
+    if (shares_memory(parent.id().pid, child_pid, true)) {
       cache::share_space(parent.process(), **child);
     }
-  } else if (const auto& space = parent.process().cache_space) {
-    space->keep_for_child();
+  } else {
+    const auto& writers = parent.process().code_writers;
+    if (writers && shares_memory(parent.id().pid, child_pid, false)) writers->note_shared_memory();
+    if (const auto& space = parent.process().cache_space) space->keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {
     record_from_start(**child);

@@ -21,6 +21,7 @@
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -316,6 +317,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
   if (!kept.is_program) cause.about["run"] = command_;
+  if (process.code_writers && process.code_writers->foreign_writes_possible()) {
+    cause.about["foreign-writes"] = "possible";
+  }
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
   if (!caught.empty()) cause.about["caught"] = caught;
   tracee::CoreOptions core = options_.core;

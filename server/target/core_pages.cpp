@@ -28,21 +28,23 @@ bool CorePages::is_constant(TraceeAddr address) const {
 /// Others may write to a file that is mapped shared. Data of ELF files is mapped privately.
 bool CorePages::is_shared_file(TraceeAddr address) const {
   const CoreMapping* mapping = core_.mapping_at(address);
-  if (mapping == nullptr) return false;
-  return std::ranges::none_of(core_.mappings(), [&](const CoreMapping& other) {
-    if (other.path != mapping->path || other.file_offset != 0) return false;
-    std::array<std::uint8_t, SELFMAG> magic{};
-    return memory_.read(other.start, magic) == magic.size() &&
-           std::ranges::equal(magic, std::string_view{ELFMAG}, {}, {},
-                              [](char c) { return static_cast<std::uint8_t>(c); });
-  });
+  return mapping != nullptr && !memory_.is_elf(mapping->path);
+}
+
+/// Code that the program made itself cannot change while nobody may write it; the solver sees when
+/// permissions changed.
+bool CorePages::is_private_code(const CoreSegment& segment, TraceeAddr address) const {
+  std::array<std::uint8_t, 1> byte{};
+  return (segment.flags & PF_X) != 0 && !is_shared_file(address) &&
+         memory_.read(address, byte) == byte.size();
 }
 
 PageKind CorePages::kind(TraceeAddr address) const {
   const CoreSegment* segment = core_.segment_at(address);
   if (segment == nullptr) return PageKind::kUnknown;
   if ((segment->flags & PF_W) == 0) {
-    return is_constant(address) ? PageKind::kConstant : PageKind::kUnknown;
+    return is_constant(address) || is_private_code(*segment, address) ? PageKind::kConstant
+                                                                      : PageKind::kUnknown;
   }
   const bool is_thread_area = std::ranges::find(thread_areas_, segment) != thread_areas_.end();
   if (!alone_ || is_thread_area || is_shared_file(address)) return PageKind::kUnknown;

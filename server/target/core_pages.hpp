@@ -24,6 +24,7 @@ class CorePages {
  private:
   [[nodiscard]] bool is_constant(TraceeAddr address) const;
   [[nodiscard]] bool is_shared_file(TraceeAddr address) const;
+  [[nodiscard]] bool is_private_code(const decoder::CoreSegment& segment, TraceeAddr address) const;
 
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;

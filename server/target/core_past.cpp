@@ -26,6 +26,7 @@ bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archi
            mapping.path.find("/[aio]") != std::string::npos;
   });
   if (asynchronous) return false;
+  if (core.about().contains("foreign-writes")) return false;
   const auto threads = core.about().find("threads");
   return threads != core.about().end() && threads->second == "1" && core.threads().size() == 1 &&
          archive.threads().size() <= 1;
@@ -199,6 +200,7 @@ void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
   bool crossed_gap = false;
   StopEvent event{.thread = thread, .kind = back ? StopKind::kHistoryBegin : StopKind::kHistoryEnd};
   std::optional<PastWatches::Change> change;
+  std::optional<TraceeAddr> unseen;
   for (PastWatches::State now = state(); !change;) {
     const auto move = back ? past.timeline.back(place) : past.timeline.forward(place);
     if (!move) break;
@@ -206,6 +208,7 @@ void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
     crossed_gap = crossed_gap || move->crossed_gap;
     PastWatches::State next = state();
     change = watches_.change(now, next);
+    if (!unseen) unseen = watches_.unknown(now, next);
     now = std::move(next);
     if (!change && stops_.contains(place.pc)) {
       event.kind = breakpoint_kind(place.pc);
@@ -223,6 +226,12 @@ void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
                    "What is at {} may have been written here: its value is not known on "
                    "one side of this place.\n",
                    change->address);
+  } else if (!change && unseen) {
+    message_ = message_.value_or("") +
+               fmt::format(
+                   "What is at {} is not known on a part of the way: it may have been written "
+                   "there.\n",
+                   *unseen);
   }
   event_ = event;
 }

@@ -32,7 +32,10 @@ PageKind CoreValues::End::page(TraceeAddr address) {
 
 Known CoreValues::End::granule(TraceeAddr address) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
-  const std::size_t got = memory_.read(address, bytes);
+  // A file tells what its mapping held at first, not what the program wrote there since.
+  const bool constant = pages_.kind(address) == PageKind::kConstant;
+  const std::size_t got =
+      constant ? memory_.read(address, bytes) : memory_.read_kept(address, bytes);
   const unsigned bits = kByteBits * static_cast<unsigned>(got);
   return {load_le<std::uint64_t>(bytes, 0), arch::x86::values::low_bits(bits)};
 }

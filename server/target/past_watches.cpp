@@ -33,4 +33,11 @@ std::optional<PastWatches::Change> PastWatches::change(const State& one, const S
   return std::nullopt;
 }
 
+std::optional<TraceeAddr> PastWatches::unknown(const State& one, const State& other) const {
+  for (std::size_t i = 0; i < watches_.size(); ++i) {
+    if (!one[i] && !other[i]) return watches_[i].address;
+  }
+  return std::nullopt;
+}
+
 }  // namespace backtrail::server

@@ -31,6 +31,8 @@ class PastWatches {
   };
   /// The first watch whose data differ between two neighbouring places.
   [[nodiscard]] std::optional<Change> change(const State& one, const State& other) const;
+  /// The first watch whose data are known at neither of two neighbouring places.
+  [[nodiscard]] std::optional<TraceeAddr> unknown(const State& one, const State& other) const;
 
  private:
   struct Watch {

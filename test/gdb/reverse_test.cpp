@@ -13,22 +13,27 @@ namespace backtrail::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 class Reverse : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { record("past"); }
+
+  void record(const std::string& program, std::vector<std::string> arguments = {}) {
     const std::string backtrail = server_command(Peer::kUnderTest)[0];
     const std::string core = folder / "crash.core";
-    SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior("past")},
+    SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior(program)},
                          .environment = test_environment(),
                          .working_directory = folder.path()};
+    options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     Subprocess recorded{options};
     ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
     GdbOptions gdb_options;
-    gdb_options.symbols = inferior("past");
+    gdb_options.symbols = inferior(program);
     gdb_options.connect = false;
     gdb = std::make_unique<GdbSession>(std::move(gdb_options));
     gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
@@ -94,6 +99,16 @@ TEST_F(Reverse, StopsWhereWatchedDataWasWritten) {
   }
 }
 
+/// Between the place where the data became unknown and the beginning.
+TEST_F(Reverse, SaysWhereWritesCannotBeSeen) {
+  gdb->run("watch total");
+  std::string said;
+  for (int i = 0; i < 4; ++i) said = gdb->run("reverse-continue");
+  EXPECT_THAT(said, HasSubstr("may have been written here"));
+  EXPECT_THAT(gdb->run("reverse-continue"), AllOf(HasSubstr("not known on a part of the way"),
+                                                  HasSubstr("No more reverse-execution history")));
+}
+
 /// A read leaves no trace in memory, so it cannot be found again.
 TEST_F(Reverse, WatchesNoReads) {
   gdb->run("awatch total");
@@ -118,6 +133,37 @@ TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   gdb->run("record goto end");
   gdb->run("record stop");
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
+}
+
+/// What the memory held when the program was at mark(): then, or not known.
+class ReverseForeignWrites : public Reverse {
+ protected:
+  void SetUp() override {}
+  void expect_at_mark(const std::string& how, const std::string& expression,
+                      const std::string& then) {
+    record("foreign_writes", {how});
+    EXPECT_EQ(gdb->value(expression), "77");
+    gdb->run("break mark");
+    EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1, mark"));
+    EXPECT_THAT(gdb->run("output " + expression),
+                AnyOf(Eq(then), HasSubstr("annot access memory")));
+  }
+};
+
+TEST_F(ReverseForeignWrites, OfAProcessThatSharesTheMemoryAreNotTakenBack) {
+  expect_at_mark("clone", "written", "1");
+}
+
+TEST_F(ReverseForeignWrites, ThroughAFileThatIsTheMemoryAreNotTakenBack) {
+  expect_at_mark("procmem", "written", "1");
+}
+
+TEST_F(ReverseForeignWrites, ThroughAnotherMappingAreNotTakenBack) {
+  expect_at_mark("made", "alias[4]+0", "1");
+}
+
+TEST_F(ReverseForeignWrites, MemoryThatBecameCodeIsNotTakenToBeALibrarys) {
+  expect_at_mark("code", "page[4]+0", "1");
 }
 
 }  // namespace

@@ -154,9 +154,12 @@ ModelBuilder::Address ModelBuilder::address(const ZydisDecodedOperand& operand) 
   const auto& mem = operand.mem;
   const std::int64_t offset = mem.disp.has_displacement ? mem.disp.value : 0;
   if (mem.base == ZYDIS_REGISTER_RIP) {
-    return {
+    Address at{
         constant(decoded_.pc.value() + decoded_.insn.length + static_cast<std::uint64_t>(offset)),
         0};
+    if (mem.segment == ZYDIS_REGISTER_FS) at.base = sum(at.base, slot(kFsBaseSlot));
+    if (mem.segment == ZYDIS_REGISTER_GS) at.base = sum(at.base, slot(kGsBaseSlot));
+    return at;
   }
   if (mem.base == ZYDIS_REGISTER_EIP) return {temp(), 0};
   Ref total;

@@ -1,7 +1,8 @@
 #pragma once
 /// @file
-/// Who may change code without a store that translated code makes: files that are a process's
-/// memory (/proc/PID/mem), and files that lie beneath code.
+/// Who may change code, or other memory, without a store that translated code makes: files that are
+/// a process's memory (/proc/PID/mem), files that lie beneath code, and processes that share
+/// memory.
 
 #include <cstdint>
 #include <ctime>
@@ -36,6 +37,13 @@ class CodeWriters {
   /// Whether a process of the tree may have the memory of one of them open for writing. From then
   /// on it stays so: every write to a file is looked at.
   [[nodiscard]] bool watches_writes() const { return watches_writes_; }
+  /// A process of the tree has used the memory of another, for longer than until it executed a
+  /// program.
+  void note_shared_memory() { memory_was_shared_ = true; }
+  /// Whether memory of the tree may have been written without a store of the threads it belongs to.
+  [[nodiscard]] bool foreign_writes_possible() const {
+    return watches_writes_ || memory_was_shared_;
+  }
   /// [begin, end) was written in the memory of the process that has a thread of that id; nullopt:
   /// it may be any of them.
   void note_written(std::optional<pid_t> id, TraceeAddr begin, TraceeAddr end);
@@ -75,6 +83,7 @@ class CodeWriters {
   std::deque<File> opened_;     ///< For writing, lately; beneath nobody's code by then.
   std::time_t begin_ = std::time(nullptr);
   bool watches_writes_ = false;
+  bool memory_was_shared_ = false;
 };
 
 /// The id, as we see it, of the thread or process that a thread names so in a system call; 0: none

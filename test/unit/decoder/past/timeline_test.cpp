@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/past/step_index.hpp"
 #include "test/unit/decoder/flat_code.hpp"
 
 namespace backtrail::decoder {
@@ -138,6 +139,22 @@ TEST_F(TimelineOf, ASearchThatFindsNothingEndsAtTheOldestInstruction) {
   EXPECT_FALSE(search.found);
   EXPECT_EQ(search.at.pc, 0x1000_ta);
   EXPECT_EQ(search.at.block, 0U);
+}
+
+/// The second signal comes before the first one's handler has executed anything.
+TEST_F(TimelineOf, TheFirstOfTwoSignalsTellsWhereControlWas) {
+  constexpr TraceeAddr kInterrupted = 0x1002_ta;
+  Timeline& timeline =
+      over({gap(GapReason::kStart, 0_ta, 0x1000_ta), async_transfer(kInterrupted, 0x1010_ta),
+            async_transfer(0x1010_ta, 0x1020_ta)},
+           0x1021_ta);
+  StepIndex index{timeline, *records_, 100};
+  ASSERT_EQ(index.steps(), 3U);
+  const values::Window window = index.window(0, 3);
+  ASSERT_EQ(window.events.size(), 2U);
+  EXPECT_EQ(window.events[0].before, 2U);
+  EXPECT_EQ(window.events[1].before, 2U);
+  EXPECT_EQ(window.steps[1].next, kInterrupted);
 }
 
 }  // namespace

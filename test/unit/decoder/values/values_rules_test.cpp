@@ -220,6 +220,29 @@ TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {
   EXPECT_EQ(solved.reg(1, x86::kRdi).mask, 0U);
 }
 
+TEST(ValuesRules, AHandlersReturnMayHaveChangedMemory) {
+  Program p;
+  p.run({0xb8, 0x0f, 0x00, 0x00, 0x00});  // mov $15, %eax
+  p.run(system_call);                     // rt_sigreturn
+  p.run({0x90});
+  p.window.steps[1].next = p.window.end_pc;
+  p.window.steps.pop_back();
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.begin(), 0U);
+  EXPECT_TRUE(solved.memory(2, TraceeAddr{kData}).all());
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}).mask, 0U);
+}
+
+TEST(ValuesRules, ASegmentsBaseCountsBesideThePc) {
+  Program p;
+  p.run({0x64, 0x48, 0x8b, 0x0d, 0x00, 0x00, 0x00, 0x00});  // mov %fs:0(%rip), %rcx
+  p.run({0x48, 0x31, 0xc9});                                // xor %rcx, %rcx
+  p.regs[x86::kFsBaseSlot] = x86::known(kData - p.window.steps[1].pc.value());
+  p.memory[kData] = 7;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(1, x86::kRcx), x86::known(7));
+}
+
 TEST(ValuesRules, MemoryThatOthersChangeIsNeverKnown) {
   Program p;
   p.data_kind = PageKind::kUnknown;

@@ -1,0 +1,62 @@
+// Memory that changes without a store to its address, between mark() and the crash: by "clone"
+// another process that shares it, "procmem" a file that is the memory, "made" another mapping of a
+// library that is being made; and "code", memory that was written before it was made executable and
+// looks like a library.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { kStackWords = 8192, kPageBytes = 4096 };
+
+static volatile long written = 1;
+static volatile char *page, *made, *alias;
+static int go[2], done[2], memory;
+static long stack[kStackWords];
+
+void mark(void) {
+  __asm__ volatile("" ::: "memory");
+}
+
+static int child(void* unused) {
+  char byte;
+  (void)unused;
+  if (read(go[0], &byte, 1) != 1) return 1;
+  written = 77;
+  return write(done[1], "", 1) != 1;
+}
+
+int main(int argc, char** argv) {
+  const char* how = argc > 1 ? argv[1] : "";
+  char byte;
+  long value = 77;
+  if (pipe(go) != 0 || pipe(done) != 0) return 1;
+  memory = open("/proc/self/mem", strcmp(how, "procmem") == 0 ? O_RDWR : O_RDONLY);
+  page = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy((void*)page, "\177ELF\1", 5);
+  if (strcmp(how, "clone") == 0 &&
+      clone(child, stack + kStackWords, CLONE_VM | CLONE_FILES | SIGCHLD, NULL) < 0) {
+    return 1;
+  }
+  const int file = memfd_create("library", 0);
+  if (ftruncate(file, kPageBytes) != 0 || pwrite(file, "\177ELF\1", 5, 0) != 5) return 1;
+  made = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  alias = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (alias[4] != made[4]) return 1;
+  mark();
+  if (strcmp(how, "clone") == 0) {
+    if (write(go[1], "", 1) != 1 || read(done[0], &byte, 1) != 1) return 1;
+  } else if (strcmp(how, "procmem") == 0) {
+    if (lseek(memory, (off_t)&written, SEEK_SET) < 0) return 1;
+    if (write(memory, &value, sizeof value) != sizeof value) return 1;
+  } else if (strcmp(how, "made") == 0) {
+    made[4] = 77;
+  } else {
+    page[4] = 77;
+    if (mprotect((void*)page, kPageBytes, PROT_READ | PROT_EXEC) != 0) return 1;
+  }
+  *(volatile int*)NULL = 1;
+  return 0;
+}
