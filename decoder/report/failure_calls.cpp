@@ -128,6 +128,8 @@ FailureCall find_failure(std::span<const Call> calls, Symbols& symbols, FailureS
     within[i] = std::max(above, own);
     if (own < least || own <= above || own < out.sign) continue;
     if (only_open && call.end != CallEnd::kOpen) continue;
+    // Behind a gap the failure before it goes on, as a rule; that one's caller is known.
+    if (call.begin == CallBegin::kUnseen && own == out.sign) continue;
     // A jump from another such call goes on with that one's failure.
     if (call.begin == CallBegin::kTailCalled && out.index != kNoCall && out.sign == own &&
         calls[out.index].end == CallEnd::kTailCalled &&

@@ -31,7 +31,8 @@ struct FailureCall {
   FailureSign sign = FailureSign::kNone;
 };
 /// The newest of the calls with the strongest sign, `least` or stronger; index kNoCall if there is
-/// none. Calls that another such call made do not count.
+/// none. Calls that another such call made do not count, nor do those whose beginning is missing
+/// where there is an older one of the same sign.
 /// @param calls      Callers first.
 /// @param only_open  Only calls that had not returned, nor been left, at the end.
 [[nodiscard]] FailureCall find_failure(std::span<const Call> calls, Symbols& symbols,

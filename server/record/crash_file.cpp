@@ -231,6 +231,11 @@ void CrashFiles::on_thread_end(tracee::Thread& thread) {
   if (options_.spool == nullptr) ended_.add(thread);
 }
 
+void CrashFiles::on_panic(tracee::Thread& thread) {
+  reports_.keep(thread);
+  ended_.note_failure(thread);
+}
+
 void CrashFiles::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
   ended_.forget(pid);
   reports_.forget(pid);

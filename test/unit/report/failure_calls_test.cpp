@@ -75,6 +75,18 @@ class FailureCalls : public testing::Test {
   std::vector<Call> calls;
 };
 
+/// What a panic prints is left out of the trace: behind the gap is a function of the panic's own.
+TEST_F(FailureCalls, WhatIsOpenBehindAGapIsTheFailureBeforeIt) {
+  const std::size_t main = add("main", kNoCall, 1, 20, CallEnd::kGap);
+  const std::size_t panic = add("core::panicking::panic", main, 2, 20, CallEnd::kGap);
+  const std::size_t hook = add("std::panicking::rust_panic_with_hook", kNoCall, 21, 90);
+  calls[hook].begin = CallBegin::kUnseen;
+  calls[hook].site = {};
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kName, false).index, panic);
+  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(hook));
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kName, false).index, 0U);
+}
+
 TEST_F(FailureCalls, TheNewestOfTheStrongestCounts) {
   const std::size_t main = add("main", kNoCall, 1, 100, CallEnd::kOpen);
   add("core::panicking::panic", main, 2, 10, CallEnd::kUnwound);
