@@ -61,6 +61,8 @@ class CrashFiles final : public RecordObserver {
     std::string what;
     std::string size;
     Ending ending;
+    /// Kept before the program itself became another one, which cannot hand on how that ended.
+    bool before_exec = false;
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();

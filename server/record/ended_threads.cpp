@@ -45,7 +45,8 @@ void EndedThreads::bound() {
   }
   while (threads_.size() > kMost) (void)(drop_oldest(false, true) || drop_oldest(true, true));
   for (const bool failed : {false, true}) {
-    while (bytes_of(failed) > most_bytes_ && drop_oldest(failed, false)) {
+    shorten_oldest(failed);
+    while (exceeds(failed) && drop_oldest(failed, false)) {
     }
   }
 }
@@ -55,6 +56,13 @@ void EndedThreads::shorten(Ended& ended, std::uint64_t bytes) {
   discount(ended);
   ended.bytes = ended.trace->bytes();
   count(ended);
+}
+
+void EndedThreads::shorten_oldest(bool failed) {
+  for (Ended& ended : threads_) {
+    if (!exceeds(failed)) return;
+    if (ended.failed == failed) shorten(ended, failed ? kFailedBytes : kShortBytes);
+  }
 }
 
 bool EndedThreads::drop_oldest(bool failed, bool even_last) {

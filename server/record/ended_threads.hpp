@@ -27,6 +27,8 @@ class EndedThreads {
   static constexpr std::size_t kLong = 64;
   /// What the others keep of their logs at most.
   static constexpr std::uint64_t kShortBytes = 64ULL << 10U;
+  /// What those that failed keep at least, as a log; 65,000 branches before the failure.
+  static constexpr std::uint64_t kFailedBytes = 256ULL << 10U;
 
   /// @param most_bytes  Of the histories of threads that failed, together, and of the others'
   ///                    together. One thread keeps at most a quarter of it as a log.
@@ -56,9 +58,12 @@ class EndedThreads {
  private:
   void shorten(Ended& ended, std::uint64_t bytes);
   void bound();
+  /// Until the bound is kept, the oldest first. Of those that failed, or of the others.
+  void shorten_oldest(bool failed);
   /// The oldest of those that failed, or of the others. False: there is none, or only the newest
   /// is left and is to stay.
   bool drop_oldest(bool failed, bool even_last);
+  [[nodiscard]] bool exceeds(bool failed) const { return bytes_of(failed) > most_bytes_; }
   [[nodiscard]] std::uint64_t bytes_of(bool failed) const { return bytes_[failed ? 1 : 0]; }
   void count(const Ended& ended) { bytes_[ended.failed ? 1 : 0] += ended.bytes; }
   void discount(const Ended& ended) { bytes_[ended.failed ? 1 : 0] -= ended.bytes; }
