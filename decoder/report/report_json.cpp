@@ -161,10 +161,8 @@ json::object interrupted_json(const ReportInterrupted& interrupted) {
   json::object out;
   out["at"] = place_json(interrupted.place, interrupted.instruction);
   out["returned"] = interrupted.returned;
-  if (!interrupted.by.empty()) {
-    out["by"] = text(interrupted.by);
-    out["by_name"] = interrupted.by_name;
-  }
+  if (!interrupted.by.empty()) out["by"] = text(interrupted.by);
+  if (interrupted.by_name) out["by_name"] = true;
   if (!interrupted.callers.empty()) out["callers"] = frames_json(interrupted.callers);
   out["earlier_rows"] = interrupted.earlier_rows;
   out["calls"] = rows_json(interrupted.rows);

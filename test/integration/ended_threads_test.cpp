@@ -154,7 +154,7 @@ TEST_F(EndedThreads, OfManyThatPanickedWhatLedToItIsKept) {
   std::ofstream{folder / "p.cpp"} << kManyPanics;
   run({"g++", "-g", "-O1", "-pthread", "p.cpp", "-o", "p"});
   run({BT_SERVER, "record", "--on", "exit", "--ring", "16M", "-o", "x.core", "--", "./p"}, 3);
-  const std::string text = report();
+  const std::string text = report({"--all-threads"});
   const std::regex told{"\n  after rust_begin_unwind, called at culprit\\(\\) p.cpp:5 "};
   EXPECT_EQ(std::distance(std::sregex_iterator{text.begin(), text.end(), told}, {}), 8) << text;
 }
