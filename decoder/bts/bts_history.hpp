@@ -59,6 +59,9 @@ class BtsHistory : public TraceConsumer {
   [[nodiscard]] const RecordRing& records() const { return ring_; }
   /// Drops all records. Deltas fail until the next full read.
   void clear();
+  /// Drops all but the newest `count` records, which do not count as overwritten. For histories
+  /// that are only read by records().
+  void keep_newest(std::uint64_t count) { ring_.keep_newest(count); }
   /// Reports that recording began earlier than where the thread is now, which the reader assumes.
   /// Deltas fail until the next full read.
   void note_earlier_start() { earlier_start_ = true; }

@@ -44,6 +44,16 @@ void RecordRing::clear() {
   base_ = begin_ = end_;
 }
 
+void RecordRing::keep_newest(std::uint64_t count) {
+  if (count >= size()) return;
+  std::vector<Record> kept;
+  kept.reserve(count);
+  for (std::uint64_t number = end_ - count; number < end_; ++number) kept.push_back(at(number));
+  chunks_.clear();
+  base_ = begin_ = end_ = end_ - count;
+  append(kept);
+}
+
 const Record& RecordRing::at(std::uint64_t number) const {
   BT_CHECK(number >= begin_ && number < end_);
   const std::uint64_t slot = (number - base_) % capacity_;

@@ -24,6 +24,8 @@ class RecordRing {
   void append(std::span<const Record> records);
   /// Drops all records; numbers continue.
   void clear();
+  /// Forgets all but the newest `count`; numbers stay. The memory of the others is given back.
+  void keep_newest(std::uint64_t count);
 
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return end_; }

@@ -16,7 +16,9 @@ constexpr std::array kSure{
     std::string_view{"core::panicking::"}, std::string_view{"std::panicking::begin_panic"},
     std::string_view{"std::panicking::rust_panic"}, std::string_view{"rust_panic"},
     std::string_view{"rust_begin_unwind"}, std::string_view{"core::result::unwrap_failed"},
-    std::string_view{"core::option::expect_failed"},
+    std::string_view{"core::option::expect_failed"}, std::string_view{"std::process::abort"},
+    std::string_view{"alloc::alloc::handle_alloc_error"},
+    std::string_view{"alloc::raw_vec::capacity_overflow"},
     std::string_view{"core::option::unwrap_failed"}, std::string_view{"core::slice::index::slice_"},
     // C and C++
     std::string_view{"__assert_fail"}, std::string_view{"__assert_perror_fail"},
@@ -24,7 +26,18 @@ constexpr std::array kSure{
     std::string_view{"__fortify_fail"}, std::string_view{"__chk_fail"},
     std::string_view{"std::terminate"}, std::string_view{"__cxxabiv1::__terminate"},
     std::string_view{"__cxa_pure_virtual"}, std::string_view{"std::__glibcxx_assert_fail"},
+    std::string_view{"malloc_printerr"}, std::string_view{"__libc_fatal"},
+    std::string_view{"__libc_message"}, std::string_view{"qt_assert"},
+    std::string_view{"g_assertion_message"}, std::string_view{"google::LogMessageFatal"},
+    // frameworks of tests
     std::string_view{"testing::internal::AssertHelper::"},
+    std::string_view{"Catch::RunContext::populateReaction"},
+    std::string_view{"doctest::detail::throwException"},
+    std::string_view{"doctest::detail::addFailedAssert"},
+    std::string_view{"doctest::detail::(anonymous namespace)::addFailedAssert"},
+    std::string_view{"doctest::(anonymous namespace)::addFailedAssert"},
+    std::string_view{"QTestResult::addFailure"}, std::string_view{"CppUnit::Asserter::fail"},
+    std::string_view{"_ck_assert_failed"}, std::string_view{"UnityFail"},
     // Go
     std::string_view{"runtime.gopanic"}, std::string_view{"runtime.throw"},
     std::string_view{"runtime.fatal"},
@@ -45,6 +58,12 @@ constexpr std::array kLeave{std::string_view{"__cxa_throw"},
                             std::string_view{"pthread_exit"},
                             std::string_view{"__pthread_exit"}};
 
+/// Those of kLeave by which an exception begins. What they call because nobody catches it is the
+/// exception's failure.
+constexpr std::array kThrow{std::string_view{"__cxa_throw"}, std::string_view{"__cxa_rethrow"},
+                            std::string_view{"std::__throw_"},
+                            std::string_view{"std::rethrow_exception"}};
+
 /// What their own functions' names, and names of functions that they stand in for, begin with.
 constexpr std::array kRuntime{
     std::string_view{"__asan"},          std::string_view{"__ubsan"},
@@ -59,11 +78,27 @@ bool begins_with_one(std::string_view name, const std::array<std::string_view, k
                      [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-/// The function's own name: without namespaces, arguments and template arguments.
+/// The function's own name: without namespaces, arguments, template arguments and what it returns.
 std::string_view last_part(std::string_view name) {
-  name = name.substr(0, name.find_first_of("(<"));
-  const std::size_t colon = name.rfind(':');
-  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+  constexpr std::string_view kUnnamed{"(anonymous namespace)"};
+  std::size_t begin = 0;
+  std::size_t end = name.size();
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (depth == 0 && name.substr(i).starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+      continue;
+    }
+    if (depth == 0 && i == begin && name.substr(i).starts_with("operator")) return {};
+    if (depth == 0 && c == '(') end = std::min(end, i);
+    if (c == '<' || c == '(') ++depth;
+    if ((c == '>' || c == ')') && depth != 0) --depth;
+    if (end != name.size()) break;
+    if (depth == 0 && (c == ':' || c == ' ')) begin = i + 1;
+  }
+  name = name.substr(begin, end - begin);
+  return name.substr(0, name.find('<'));
 }
 
 bool has_a_word(std::string_view name) {
@@ -85,6 +120,9 @@ class Signs {
       known->second = failure_sign(symbols_.function_name(call.function.id));
     }
     return known->second;
+  }
+  bool is_throw(const Call& call) {
+    return begins_with_one(symbols_.function_name(call.function.id), kThrow);
   }
 
  private:
@@ -121,13 +159,18 @@ FailureCall find_failure(std::span<const Call> calls, Symbols& symbols, FailureS
   FailureCall out;
   // Made by such a call, at whatever depth, or in the place of one by a jump.
   std::vector<FailureSign> within(calls.size(), FailureSign::kNone);
+  std::vector<std::size_t> throws(calls.size(), kNoCall);  // The outermost that each is within.
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
     const FailureSign above = call.parent == kNoCall ? FailureSign::kNone : within[call.parent];
     const FailureSign own = signs.of(call);
     within[i] = std::max(above, own);
+    throws[i] = call.parent == kNoCall ? kNoCall : throws[call.parent];
+    if (throws[i] == kNoCall && own == FailureSign::kLeave && signs.is_throw(call)) throws[i] = i;
     if (own < least || own <= above || own < out.sign) continue;
     if (only_open && call.end != CallEnd::kOpen) continue;
+    // Behind a gap the failure before it goes on, as a rule; that one's caller is known.
+    if (call.begin == CallBegin::kUnseen && own == out.sign) continue;
     // A jump from another such call goes on with that one's failure.
     if (call.begin == CallBegin::kTailCalled && out.index != kNoCall && out.sign == own &&
         calls[out.index].end == CallEnd::kTailCalled &&
@@ -136,6 +179,8 @@ FailureCall find_failure(std::span<const Call> calls, Symbols& symbols, FailureS
     }
     out = {i, own};
   }
+  // An exception that nobody catches ends the program: who threw it is the cause.
+  if (out.index != kNoCall && throws[out.index] != kNoCall) out.index = throws[out.index];
   return out;
 }
 
@@ -165,17 +210,26 @@ class BranchSigns {
 }  // namespace
 
 std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
-                                    std::uint64_t most, Symbols& symbols) {
+                                    std::uint64_t most, FailureSign least, Symbols& symbols) {
   BranchSigns signs{symbols};
   std::uint64_t records = 0;
-  std::uint64_t oldest = 0;  // Records up to it, and it.
+  std::array<std::uint64_t, 1U + static_cast<unsigned>(FailureSign::kReport)> oldest{};
+  std::array<std::uint64_t, oldest.size()> newest{};  // Both: records up to it, and it.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;
-      if (oldest == 0 && signs.of(record.to) == FailureSign::kSure) oldest = records;
+      const auto sign = static_cast<unsigned>(signs.of(record.to));
+      if (oldest[sign] == 0) oldest[sign] = records;
+      newest[sign] = records;
     }
   });
-  return oldest == 0 ? 0 : records - oldest + 1;
+  // What only may be a failure is done often in good order; then the newest is told of.
+  constexpr auto kSureSign = static_cast<unsigned>(FailureSign::kSure);
+  std::uint64_t found = oldest[kSureSign];
+  for (auto sign = kSureSign; sign-- > static_cast<unsigned>(least) && found == 0;) {
+    found = newest[sign];
+  }
+  return found == 0 ? 0 : records - found + 1;
 }
 
 unsigned failure_weight(const TraceArchive& archive, std::uint32_t tid, std::uint64_t most,

@@ -31,16 +31,20 @@ struct FailureCall {
   FailureSign sign = FailureSign::kNone;
 };
 /// The newest of the calls with the strongest sign, `least` or stronger; index kNoCall if there is
-/// none. Calls that another such call made do not count.
+/// none. Calls that another such call made do not count, nor do those whose beginning is missing
+/// where there is an older one of the same sign. Of what an exception calls that nobody catches it
+/// is the call that threw.
 /// @param calls      Callers first.
 /// @param only_open  Only calls that had not returned, nor been left, at the end.
 [[nodiscard]] FailureCall find_failure(std::span<const Call> calls, Symbols& symbols,
                                        FailureSign least, bool only_open);
 
 /// How many records of the last `most`, or a few more, there are from the oldest branch to a
-/// function of sign kSure on; 0: there is none.
+/// function of sign kSure on, or else from the newest one to the strongest that is `least` or
+/// stronger; 0: there is none.
 [[nodiscard]] std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t tid,
-                                                  std::uint64_t most, Symbols& symbols);
+                                                  std::uint64_t most, FailureSign least,
+                                                  Symbols& symbols);
 
 /// How strongly what the last `most` records, or a few more, led to tells of a failure; 0: not at
 /// all. More signs of different kinds weigh more: a thread that failed and left is worse than those

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "decoder/report/failure_calls.hpp"
-
 namespace backtrail::decoder {
 
 std::uint64_t FailureScan::take(std::uint32_t tid) {
@@ -13,9 +11,9 @@ std::uint64_t FailureScan::take(std::uint32_t tid) {
   return most;
 }
 
-std::uint64_t FailureScan::records_since(std::uint32_t tid) {
+std::uint64_t FailureScan::records_since(std::uint32_t tid, FailureSign least) {
   const std::uint64_t most = take(tid);
-  return most == 0 ? 0 : records_since_failure(archive_, tid, most, symbols_);
+  return most == 0 ? 0 : records_since_failure(archive_, tid, most, least, symbols_);
 }
 
 unsigned FailureScan::weight(std::uint32_t tid) {

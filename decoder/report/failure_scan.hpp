@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "decoder/corefile/trace_archive.hpp"
+#include "decoder/report/failure_calls.hpp"
 #include "decoder/symbols/symbols.hpp"
 
 namespace backtrail::decoder {
@@ -17,7 +18,7 @@ class FailureScan {
 
   /// records_since_failure() and failure_weight() of one thread; both return 0 once the bound is
   /// reached.
-  std::uint64_t records_since(std::uint32_t tid);
+  std::uint64_t records_since(std::uint32_t tid, FailureSign least);
   unsigned weight(std::uint32_t tid);
 
  private:

@@ -49,10 +49,10 @@ FailureSign InterruptionFinder::find(const ThreadCalls& traced, const RowSource&
   const FailureCall failure = failure_of(traced, out);
   std::size_t call = kNoCall;
   if (out.died || out.is_first) call = last_handler(traced.calls, out.place.address);
-  // A sign weaker than kLeave selects the thread to look at, not the place.
-  if (call == kNoCall && failure.sign >= FailureSign::kLeave) call = failure.index;
+  if (call == kNoCall) call = failure.index;
   if (call == kNoCall) return failure.sign;
   add_interrupted(traced, call, out);
+  out.interrupted->by_name = failure.index == call && failure.sign == FailureSign::kName;
   // There is nothing to show before a call that comes from the stack.
   if (stack.count != 0 && call >= stack.first && call <= stack.first + stack.count) {
     return failure.sign;

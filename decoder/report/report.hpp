@@ -63,6 +63,8 @@ struct ReportRow {
 /// end or had just returned, or by its own failure (a panic, a sanitizer's report, an exception).
 struct ReportInterrupted {
   bool returned = false;
+  /// Only the name of `by` says that it is a failure; it may have been called in good order.
+  bool by_name = false;
   std::string by;     ///< The function called because of the failure; empty for a handler.
   ReportPlace place;  ///< The place that the handler interrupted, or the call site of `by`.
   std::vector<ReportFrame> callers;  ///< Callers of `place`, innermost first; empty for a handler.

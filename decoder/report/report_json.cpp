@@ -162,6 +162,7 @@ json::object interrupted_json(const ReportInterrupted& interrupted) {
   out["at"] = place_json(interrupted.place, interrupted.instruction);
   out["returned"] = interrupted.returned;
   if (!interrupted.by.empty()) out["by"] = text(interrupted.by);
+  if (interrupted.by_name) out["by_name"] = true;
   if (!interrupted.callers.empty()) out["callers"] = frames_json(interrupted.callers);
   out["earlier_rows"] = interrupted.earlier_rows;
   out["calls"] = rows_json(interrupted.rows);

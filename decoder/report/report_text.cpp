@@ -209,7 +209,9 @@ std::string thread_line(const ReportThread& thread) {
   std::string out = thread_title(thread);
   if (thread.ended) {
     if (thread.interrupted && !thread.interrupted->by.empty()) {
-      out += ", after " + printable(thread.interrupted->by);
+      out += thread.interrupted->by_name ? ", whose last call with the name of a failure was "
+                                         : ", after ";
+      out += printable(thread.interrupted->by);
     }
     return out + "\n";
   }
@@ -231,8 +233,10 @@ std::string thread_line(const ReportThread& thread) {
 
 /// Returns "after CALL, called at PLACE", with the callers of that place.
 std::string failure_text(const ReportInterrupted& failure) {
-  std::string out = fmt::format("  after {}, called at {}\n", printable(failure.by),
-                                place_text(failure.place, failure.instruction));
+  std::string out =
+      fmt::format("  {} {}, called at {}\n",
+                  failure.by_name ? "last call with the name of a failure:" : "after",
+                  printable(failure.by), place_text(failure.place, failure.instruction));
   std::string callers;
   for (const ReportFrame& frame : failure.callers) {
     callers += (callers.empty() ? "" : ", ") + printable(frame.function);

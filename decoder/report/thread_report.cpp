@@ -96,7 +96,8 @@ std::uint64_t ThreadReporter::first_look(const ReportThread& thread) {
   // The calls before a sanitizer's report are examined separately.
   if (is_reported(end_, thread)) return kFirstLook;
   if (may_have_failed(end_, thread)) {
-    return std::min(scan_.records_since(thread.tid), kLongestLook) + kFirstLook;
+    const FailureSign least = thread.ended ? FailureSign::kName : FailureSign::kSure;
+    return std::min(scan_.records_since(thread.tid, least), kLongestLook) + kFirstLook;
   }
   if (!thread.died) return kFirstLook;
   // A handler may have raised the fatal signal long after it began, or may have returned to the

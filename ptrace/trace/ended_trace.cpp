@@ -21,12 +21,8 @@ std::uint64_t EndedTrace::bytes() const {
 
 void EndedTrace::shorten(std::uint64_t bytes) {
   if (this->bytes() <= bytes) return;
-  const decoder::RecordRing& ring = history_->records();
   // Records are six times as large as the log that they come from.
-  if (ring.size() * sizeof(decoder::Record) > bytes * 6) {
-    lost_ += ring.size();
-    history_->clear();
-  }
+  history_->keep_newest(bytes * 6 / sizeof(decoder::Record));
   if (log_) lost_ += log_->own_newest(bytes / sizeof(std::uint32_t));
 }
 
@@ -41,10 +37,6 @@ const decoder::RecordRing& EndedTrace::records() {
   log_->drain(*history_);
   log_.reset();
   return history_->records();
-}
-
-std::uint64_t EndedTrace::lost() const {
-  return lost_ + history_->records().overwritten();
 }
 
 }  // namespace backtrail::tracee

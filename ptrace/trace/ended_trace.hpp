@@ -27,12 +27,14 @@ class EndedTrace {
 
   /// Memory that it takes, about.
   [[nodiscard]] std::uint64_t bytes() const;
-  /// Keeps so much of it, about, the newest. What is decoded already is kept whole or not at all.
+  /// Keeps about so much of the log, and six times as much of what is decoded already: the newest
+  /// of either.
   void shorten(std::uint64_t bytes);
   /// Decodes the log. The records are valid until the trace is gone.
   const decoder::RecordRing& records();
-  /// Branches that were not kept, at least; those before records() only after it.
-  [[nodiscard]] std::uint64_t lost() const;
+  /// Branches that were not kept, at least, and that records() does not number; those of the log
+  /// only after it.
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
  private:
   std::unique_ptr<decoder::BtsHistory> history_;

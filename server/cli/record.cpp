@@ -99,7 +99,7 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
                           .pack = options.pack,
                           .core = options.core,
                           .spool = spool ? &*spool : nullptr,
-                          .ended_bytes = options.recorder.ring_bytes},
+                          .ended_bytes = recorder_options.ring_bytes},
                          command_of(options.launch)};
   if (!options.crash_file.empty()) recorder.add(crash_files);
   BT_TRY(const tracee::StopEvent end, recorder.run(options.launch));

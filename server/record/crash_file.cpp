@@ -65,7 +65,7 @@ void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeepe
     tracee::CoreTrace trace = core_trace({.tid = thread->tid,
                                           .name = thread->name,
                                           .ring = &ring,
-                                          .lost = thread->trace->lost() - ring.overwritten(),
+                                          .lost = thread->trace->lost(),
                                           .reports = reports});
     if (trace.held == 0) continue;
     std::erase_if(out, [&](const auto& other) { return other.tid == trace.tid; });
@@ -232,6 +232,11 @@ void CrashFiles::on_thread_end(tracee::Thread& thread) {
   if (options_.spool == nullptr) ended_.add(thread);
 }
 
+void CrashFiles::on_panic(tracee::Thread& thread) {
+  reports_.keep(thread);
+  ended_.note_failure(thread);
+}
+
 void CrashFiles::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
   ended_.forget(pid);
   reports_.forget(pid);
@@ -240,6 +245,8 @@ void CrashFiles::on_end(pid_t pid, const tracee::StopEvent& /*end*/) {
 void CrashFiles::on_exec(pid_t pid) {
   ended_.forget(pid);
   reports_.forget(pid);
+  if (pid != recorder_.program()) return;
+  for (Kept& kept : kept_) kept.before_exec = true;
 }
 
 bool CrashFiles::wants(pid_t pid, const Ending& ending) {
@@ -408,7 +415,8 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
 /// The place in kept_ of the file that tells why the program failed, as far as that can be known:
 /// tests that expect deaths leave files, too. A program that a signal ended tells it itself. One
 /// that exits often hands on how a child ended (shells, runners of tests): its status, or 128 and
-/// a signal. Without such a child it is the program's own file, or else the youngest.
+/// a signal; not that of a child from before its own exec (scripts that find an interpreter).
+/// Without such a child it is the program's own file, or else the youngest.
 std::size_t CrashFiles::guilty(const tracee::StopEvent& end) const {
   const auto last_that = [this](auto is) {
     const auto found = std::find_if(kept_.rbegin(), kept_.rend(), is);
@@ -421,7 +429,7 @@ std::size_t CrashFiles::guilty(const tracee::StopEvent& end) const {
       const Ending& ending = kept.ending;
       const int status =
           ending.reason == EndReason::kSignal ? kBySignal + ending.signal : ending.exit_code;
-      return !kept.is_program && status == end.exit_code;
+      return !kept.is_program && !kept.before_exec && status == end.exit_code;
     });
   }
   if (found == 0) found = last_that([](const Kept& kept) { return kept.is_program; });

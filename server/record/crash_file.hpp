@@ -44,7 +44,7 @@ class CrashFiles final : public RecordObserver {
   void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) override;
   void on_thread_end(tracee::Thread& thread) override;
   void on_report(tracee::Thread& thread, bool may_end) override { reports_.note(thread, may_end); }
-  void on_panic(tracee::Thread& thread) override { reports_.keep(thread); }
+  void on_panic(tracee::Thread& thread) override;
   void on_exec(pid_t pid) override;
   void on_end(pid_t pid, const tracee::StopEvent& end) override;
   void on_checked(pid_t pid, const Ending& ending) override;
@@ -61,6 +61,8 @@ class CrashFiles final : public RecordObserver {
     std::string what;
     std::string size;
     Ending ending;
+    /// Kept before the program itself became another one, which cannot hand on how that ended.
+    bool before_exec = false;
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);
   void make_room();

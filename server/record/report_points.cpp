@@ -59,10 +59,8 @@ bool is_report_point(std::string_view name) {
 std::vector<TraceeAddr> find_panic_points(const std::string& file, const std::string& path,
                                           std::span<const tracee::MapEntry> maps) {
   std::vector<TraceeAddr> points;
-  const auto wanted = [](std::string_view name) {
-    // rust_begin_unwind, _RNv...7___rustc17rust_begin_unwind
-    return name.ends_with("rust_begin_unwind");
-  };
+  // rust_begin_unwind, _RNv...7___rustc17rust_begin_unwind
+  const auto wanted = [](std::string_view name) { return name.ends_with(kPanicFunction); };
   visit_functions(file, path, maps, wanted,
                   [&](std::string_view /*name*/, TraceeAddr at) { points.push_back(at); });
   return points;

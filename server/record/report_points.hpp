@@ -30,6 +30,9 @@ struct ReportPoint {
                                                           const std::string& path,
                                                           std::span<const tracee::MapEntry> maps);
 
+/// How the name ends of the function that find_panic_points() looks for.
+inline constexpr std::string_view kPanicFunction = "rust_begin_unwind";
+
 /// Where a program in Rust panics: a function that is called once for each panic, before its
 /// message and a backtrace are printed. As find_report_points() otherwise; none for other programs.
 [[nodiscard]] std::vector<TraceeAddr> find_panic_points(const std::string& file,

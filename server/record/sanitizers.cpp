@@ -40,8 +40,10 @@ bool read_at(std::span<const std::uint8_t> bytes, std::uint64_t offset, T& out) 
   return true;
 }
 
-/// The names that dynamic linking sees: in the strings that are loaded.
-bool file_names_a_sanitizer(const std::string& path) {
+/// Whether one of the file's tables of names is what is wanted: of those that are loaded, which
+/// dynamic linking sees, or of the others, which debuggers see.
+bool has_names(const std::string& path, bool loaded,
+               const std::function<bool(std::string_view)>& wanted) {
   const auto file = tracee::MappedFile::open(path);
   if (!file) return false;
   const auto bytes = file->bytes();
@@ -50,40 +52,27 @@ bool file_names_a_sanitizer(const std::string& path) {
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section{};
     if (!read_at(bytes, header.e_shoff + i * sizeof section, section)) return false;
-    if (section.sh_type != SHT_STRTAB || (section.sh_flags & SHF_ALLOC) == 0) continue;
+    if (section.sh_type != SHT_STRTAB || ((section.sh_flags & SHF_ALLOC) != 0) != loaded) continue;
     if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
       continue;
     }
     const auto names = bytes.subspan(section.sh_offset, section.sh_size);
-    if (names_a_sanitizer({reinterpret_cast<const char*>(names.data()), names.size()})) return true;
+    if (wanted({reinterpret_cast<const char*>(names.data()), names.size()})) return true;
   }
   return false;
 }
 
-/// The compiler's name is in a section that is not loaded.
-bool is_made_by_rustc(const std::string& path) {
-  const auto file = tracee::MappedFile::open(path);
-  if (!file) return false;
-  const auto bytes = file->bytes();
-  Elf64_Ehdr header{};
-  if (!read_at(bytes, 0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
-  Elf64_Shdr names{};
-  if (!read_at(bytes, header.e_shoff + header.e_shstrndx * sizeof names, names)) return false;
-  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
-    Elf64_Shdr section{};
-    std::array<char, 9> name{};
-    if (!read_at(bytes, header.e_shoff + i * sizeof section, section)) return false;
-    if (!read_at(bytes, names.sh_offset + section.sh_name, name)) continue;
-    if (std::string_view{name.data(), name.size()} != std::string_view{".comment\0", name.size()})
-      continue;
-    if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
-      return false;
-    }
-    const auto text = bytes.subspan(section.sh_offset, section.sh_size);
-    return std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}.find(
-               "rustc version") != std::string_view::npos;
-  }
-  return false;
+bool file_names_a_sanitizer(const std::string& path) {
+  return has_names(path, true, names_a_sanitizer);
+}
+
+/// Compilers before 1.74 leave no other word of themselves in a file.
+bool file_names_panics(const std::string& path) {
+  return has_names(path, false, [](std::string_view names) {
+    // Of a large program they are a hundred megabytes.
+    return ::memmem(names.data(), names.size(), kPanicFunction.data(), kPanicFunction.size()) !=
+           nullptr;
+  });
 }
 
 /// Loaded before the program's own libraries.
@@ -164,7 +153,7 @@ void Sanitizers::on_exec(pid_t pid) {
   processes_.erase(pid);
   const std::string exe = tracee::ProcFs{}.path(pid, "exe");
   const bool sanitized = file_names_a_sanitizer(exe) || preloads_a_sanitizer(pid);
-  if (!sanitized && !is_made_by_rustc(exe)) return;
+  if (!sanitized && !file_names_panics(exe)) return;
   Found& found = processes_[pid];
   found.sanitized = sanitized;
   const auto auxv = tracee::ProcFs{}.auxv(pid);

@@ -222,6 +222,17 @@ TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
                                   "[^\n]*\n$")));
 }
 
+/// Scripts that find an interpreter try this and that before they become it.
+TEST(EndingsKept, AChildFromBeforeAnExecIsNotTheCause) {
+  const TemporaryFolder folder;
+  const Ran ran = record(with({"--on", "exit", "-o", folder / "core", "--"},
+                              shell("/bin/sh -c 'exit 1'; exec false")));
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(own_lines(ran.output),
+              ContainsRegex("\nbacktrail: look at this first: exit status 1 in false [^\n]*/core "
+                            "\\([^\n]*\n$"));
+}
+
 /// A shell exits with its child's status. Deaths before and after that one do not matter to it.
 TEST(EndingsKept, TheChildWhoseEndIsHandedOnHasThePlainName) {
   const TemporaryFolder folder;

@@ -23,10 +23,15 @@ TEST(FailureSign, IsAsStrongAsTheNameIsClear) {
        {"__cxa_throw", "pthread_exit", "std::__throw_out_of_range(char const*)"}) {
     EXPECT_EQ(failure_sign(name), FailureSign::kLeave) << name;
   }
-  for (const char* name : {"check_failed(char const*)", "my::Panic<int>::raise_panic(int)"}) {
+  for (const char* name :
+       {"check_failed(char const*)", "my::Panic<int>::raise_panic(int)",
+        "(anonymous namespace)::check_failed(int)", "void my::Tests<int, 3>::fail<int>(int)",
+        "<my::Check as core::ops::FnOnce<()>>::assert_it", "std::pair<int, int> my::fatal<2>()"}) {
     EXPECT_EQ(failure_sign(name), FailureSign::kName) << name;
   }
-  for (const char* name : {"main", "std::panicking::try", "fail::run(int)", "sort(assertion)"}) {
+  for (const char* name : {"main", "std::panicking::try", "fail::run(int)", "sort(assertion)",
+                           "void my::run<my::Failure>(int)", "(anonymous namespace)::run(fail)",
+                           "my::Failures::operator<(my::Failures const&)"}) {
     EXPECT_EQ(failure_sign(name), FailureSign::kNone) << name;
   }
 }
@@ -74,6 +79,30 @@ class FailureCalls : public testing::Test {
   Names names;
   std::vector<Call> calls;
 };
+
+/// What a panic prints is left out of the trace: behind the gap is a function of the panic's own.
+TEST_F(FailureCalls, WhatIsOpenBehindAGapIsTheFailureBeforeIt) {
+  const std::size_t main = add("main", kNoCall, 1, 20, CallEnd::kGap);
+  const std::size_t panic = add("core::panicking::panic", main, 2, 20, CallEnd::kGap);
+  const std::size_t hook = add("std::panicking::rust_panic_with_hook", kNoCall, 21, 90);
+  calls[hook].begin = CallBegin::kUnseen;
+  calls[hook].site = {};
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kName, false).index, panic);
+  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(hook));
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kName, false).index, 0U);
+}
+
+/// A noexcept function that is left, or a thread whose exception nobody catches.
+TEST_F(FailureCalls, WhoThrewWhatNobodyCatchesIsTheCause) {
+  const std::size_t main = add("main", kNoCall, 1, 20, CallEnd::kOpen);
+  const std::size_t helper =
+      add("std::__throw_out_of_range(char const*)", main, 2, 20, CallEnd::kOpen);
+  const std::size_t thrown = add("__cxa_throw", helper, 3, 20, CallEnd::kOpen);
+  const std::size_t end = add("std::terminate()", thrown, 4, 20, CallEnd::kOpen);
+  add("abort", end, 5, 20, CallEnd::kOpen);
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kLeave, true).index, helper);
+  EXPECT_EQ(find_failure(calls, names, FailureSign::kLeave, true).sign, FailureSign::kSure);
+}
 
 TEST_F(FailureCalls, TheNewestOfTheStrongestCounts) {
   const std::size_t main = add("main", kNoCall, 1, 100, CallEnd::kOpen);

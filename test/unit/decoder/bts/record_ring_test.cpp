@@ -81,5 +81,20 @@ TEST(RecordRing, NumbersGoOnAfterItWasCleared) {
   EXPECT_EQ(ring.overwritten(), 50U);
 }
 
+TEST(RecordRing, KeepsFewerWithTheirNumbers) {
+  RecordRing ring{10'000};
+  ring.append(numbered(0, 13'000));
+  ring.keep_newest(20'000);
+  EXPECT_EQ(ring.size(), 10'000U);
+  ring.keep_newest(5000);
+  EXPECT_EQ(ring.begin(), 8000U);
+  EXPECT_EQ(ring.end(), 13'000U);
+  EXPECT_EQ(ring.overwritten(), 3000U);
+  expect_numbered(ring);
+  ring.append(numbered(13'000, 19'000));
+  EXPECT_EQ(ring.begin(), 9000U);
+  expect_numbered(ring);
+}
+
 }  // namespace
 }  // namespace backtrail::decoder
