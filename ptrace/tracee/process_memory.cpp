@@ -111,6 +111,7 @@ Result<void> ProcessMemory::poke(TraceeAddr address, std::span<const std::uint8_
     const std::size_t count = std::min(kWordBytes - skip, data.size() - done);
     const TraceeAddr word_address{at - skip};
     auto word = request::peek_data(tid_, word_address);
+    if (!word && choose_live_thread()) word = request::peek_data(tid_, word_address);
     if (word) {
       auto bytes = std::bit_cast<std::array<std::uint8_t, kWordBytes>>(*word);
       std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(done), count, bytes.begin() + skip);
