@@ -31,6 +31,8 @@ bool sleeps(const Thread& thread) {
 bool Engine::wait_for_step_over(Thread& thread) {
   ThreadControl& control = thread.control();
   if (!control.step_over_at || control.stepping_over) return false;
+  // Others have stopped the process: the breakpoint is where it was when it goes on.
+  if (thread.status().is_group_stop()) return false;
   const auto pc = thread.pc();
   if (!pc || *pc != *control.step_over_at || !thread.process().breakpoints().contains(*pc)) {
     control.step_over_at.reset();

@@ -14,9 +14,13 @@ std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
   constexpr std::array<std::uint8_t, 2> kIntN{0xcd, 0x03};
   const TraceeAddr address = pc - 1;
   if (process.breakpoints().contains(address)) return address;
+  std::array<std::uint8_t, 1> last{};
+  if (process.read_memory(address, last) != last.size()) return std::nullopt;
+  if (last[0] == kInt3 || last[0] == kInt1) return std::nullopt;
+  // There may be nothing in front of it.
   std::array<std::uint8_t, 2> bytes{};
-  if (process.read_memory(pc - bytes.size(), bytes) != bytes.size()) return std::nullopt;
-  if (bytes == kIntN || bytes[1] == kInt3 || bytes[1] == kInt1) return std::nullopt;
+  const bool both = process.read_memory(pc - bytes.size(), bytes) == bytes.size();
+  if (both && bytes == kIntN) return std::nullopt;
   return address;
 }
 

@@ -40,18 +40,17 @@ Result<void> ProcessMemory::reopen(pid_t tid) {
   if (!fd) log::ptrace().debug("tid={} op=open_mem errno={}", tid_, errno);
   mem_ = std::move(fd);
   gone_ = false;
-  file_reads_ = false;
   return {};
 }
 
 std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   if (gone_) return 0;
+  errno = 0;
   const std::size_t done = mem_ ? read_file(address, out) : 0;
-  // Of what the file does not have, process_vm_readv has nothing either, but it would wait for
-  // pages that the program puts there itself when they are wanted (userfaultfd(2)): perhaps by a
-  // thread that waits for us. The file has nothing at all where it cannot be read, or is an old
-  // program's memory.
-  if (done != 0 || gone_ || file_reads_) return done;
+  // process_vm_readv has nothing of what the file refuses, but it waits for pages that the program
+  // puts there itself when they are wanted (userfaultfd(2)): perhaps by a thread that waits for the
+  // tracer. The file may be an old program's memory, or not readable at all.
+  if (done != 0 || gone_ || errno == EIO) return done;
   return read_vm(address, out);
 }
 
@@ -75,10 +74,9 @@ std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t>
     // fs/proc/base.c); unmapped memory is an error.
     if (got == 0) {
       gone_ = !ProcFs{}.live_task(pid_);
-      file_reads_ = false;
+      errno = 0;
     }
     if (got <= 0) break;
-    file_reads_ = true;
     done += static_cast<std::size_t>(got);
   }
   return done;
@@ -113,6 +111,7 @@ Result<void> ProcessMemory::poke(TraceeAddr address, std::span<const std::uint8_
     const std::size_t count = std::min(kWordBytes - skip, data.size() - done);
     const TraceeAddr word_address{at - skip};
     auto word = request::peek_data(tid_, word_address);
+    if (!word && choose_live_thread()) word = request::peek_data(tid_, word_address);
     if (word) {
       auto bytes = std::bit_cast<std::array<std::uint8_t, kWordBytes>>(*word);
       std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(done), count, bytes.begin() + skip);

@@ -10,10 +10,10 @@
 namespace backtrail::tracee {
 
 /// One address space, reached through one of its threads. Reads /proc/TID/mem (which ignores page
-/// protection and waits for nobody) and falls back to process_vm_readv; writes through
-/// /proc/TID/mem and falls back to PTRACE_POKEDATA. Reads need no stopped thread. The descriptor
-/// belongs to the address space, so it goes on working when the thread it was opened by has ended.
-/// Once all have ended reads give nothing, without a system call.
+/// protection, and waits for nobody) or else process_vm_readv; writes through the file, or else
+/// PTRACE_POKEDATA. Reads need no stopped thread. The descriptor belongs to the address space, so
+/// that it goes on working when the thread it was opened by has ended. Once all have ended reads
+/// give nothing, without a system call.
 class ProcessMemory final : public TraceeMemory {
  public:
   /// Error kTraceeGone. A refused /proc/TID/mem is no error; then only the other ways are left.
@@ -39,8 +39,6 @@ class ProcessMemory final : public TraceeMemory {
   UniqueFd mem_;
   /// Nobody has this address space any more, so that no way to read it needs to be tried.
   bool gone_ = false;
-  /// The file has given something: what it does not give cannot be read.
-  bool file_reads_ = false;
 };
 
 }  // namespace backtrail::tracee

@@ -1,10 +1,14 @@
 // Threads hit a breakpoint whose condition is false, again and again: no other thread waits long,
 // and no hit is lost or evaluated twice.
 
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <poll.h>
 
 #include <gtest/gtest.h>
 
@@ -50,6 +54,24 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
     EXPECT_TRUE(driver.engine.resume(orders));
     last = driver.await();
     return last;
+  }
+
+  /// Lets it run until that is so; false: it never is.
+  bool pump_until(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+    while (std::chrono::steady_clock::now() < deadline) {
+      driver.engine.pump(-1);
+      EXPECT_FALSE(driver.engine.take_event());
+      if (done()) return true;
+      pollfd request{driver.engine.event_fd(), POLLIN, 0};
+      ::poll(&request, 1, 10);
+    }
+    return false;
+  }
+  [[nodiscard]] int all_hits() const {
+    int sum = 0;
+    for (const auto& [id, count] : hits) sum += count;
+    return sum;
   }
 
   EngineDriver driver;
@@ -144,6 +166,31 @@ TEST_P(FalseConditions, ARemovedBreakpointIsNoTrapOfTheProgram) {
   }
   ASSERT_TRUE(driver.engine.detach(pid));
   EXPECT_EQ(::kill(pid, SIGKILL), 0) << "it has died of being let go";
+}
+
+/// Whoever stops the process finds it stopped until SIGCONT.
+TEST_P(FalseConditions, DoNotKeepAStoppedProcessGoing) {
+  if (GetParam() != Recorded::kNot) GTEST_SKIP() << "takes minutes on a busy machine";
+  constexpr std::size_t kThreads = 3;
+  constexpr int kQuiet = 20;
+  launch({std::to_string(kThreads), "0"});
+  driver.engine.pass_signals = {SIGUSR1, SIGSTOP, SIGCONT};
+  insert("hot");
+  driver.resume_all();
+  for (int i = 0; i < 3; ++i) {
+    hits.clear();
+    ASSERT_TRUE(pump_until([&] { return hits.size() == kThreads; }));
+    ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+    int before = 0;
+    int quiet = 0;
+    EXPECT_TRUE(pump_until([&] {
+      quiet = all_hits() == before ? quiet + 1 : 0;
+      before = all_hits();
+      return quiet == kQuiet;
+    }));
+    ASSERT_EQ(::kill(pid, SIGCONT), 0);
+    EXPECT_TRUE(pump_until([&] { return all_hits() > before; }));
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<Recorded>& tested) {

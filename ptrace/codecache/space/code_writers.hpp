@@ -59,7 +59,7 @@ class CodeWriters {
     pid_t pid = 0;
     const std::vector<MapEntry>& maps;               ///< All of them.
     std::optional<std::vector<OpenFile>> open = {};  ///< For writing, once that has been asked.
-    /// What other processes may write, once that has been asked.
+    /// Files that other processes may write, once that has been asked.
     std::optional<std::vector<File>> elsewhere = {};
   };
   /// Whether the file of a private mapping may change while it is mapped.

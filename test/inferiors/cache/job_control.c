@@ -110,11 +110,6 @@ static void nap(void) {
   nanosleep(&time, NULL);
 }
 
-// A tracer's stop is a stop ('t'), too.
-static void await_state(pid_t pid, const char* states) {
-  while (strchr(states, state_of(pid)) == NULL) nap();
-}
-
 static void stop_and_go_on(pid_t child, int signal) {
   kill(child, signal);
   await_any(child);
@@ -142,9 +137,9 @@ static void be_vfork_parent(void) {
   }
   int status = 0;
   NEED(waitpid(child, &status, WUNTRACED) == child);
+  hear(to_child[0]);
   printf("child of vfork: %x\n", status);
   fflush(stdout);
-  hear(to_child[0]);
   exit(3);
 }
 
@@ -155,11 +150,14 @@ static void by_vfork(void) {
     if (child == 0) be_vfork_parent();
     pid_t grandchild = 0;
     NEED(read(to_parent[0], &grandchild, sizeof grandchild) == sizeof grandchild);
-    await_state(grandchild, "Tt");
     await_nothing(child);
     if (i % 2 == 1) kill(child, SIGSTOP);
     if (i == 3) kill(child, SIGCONT);
-    kill(grandchild, SIGCONT);
+    // Whether it has stopped by now, only its parent could know, which waits for it.
+    while (strchr("Z?", state_of(grandchild)) == NULL) {
+      kill(grandchild, SIGCONT);
+      nap();
+    }
     if (i % 2 == 1 && i != 3) {
       await_any(child);
       await_nothing(child);
@@ -274,13 +272,14 @@ static void by_orphan(void) {
       setsid();
       const pid_t job = fork();
       if (job == 0) be_job(i % 2 == 0);
+      int status = 0;
+      NEED(waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status));
       NEED(write(to_parent[1], &job, sizeof job) == sizeof job);
       hear(to_child[0]);
       _exit(1);
     }
     pid_t job = 0;
     NEED(read(to_parent[0], &job, sizeof job) == sizeof job);
-    await_state(job, "Tt");
     tell(to_child[1], 'x');
     await(shell, WEXITED);
     // Without handlers SIGHUP ends it.
