@@ -62,9 +62,9 @@ bool capstone_is_wrong_about(const Opcode& opcode) {
       return opcode.byte == 0xc2 || (opcode.byte == 0x68 && opcode.operand_size) ||
              opcode.byte == 0x8c || opcode.byte == 0x8e;
     case OpcodeMap::kSecondary:
-      // UD0 and UD1 lack their ModRM byte. Prefixes are ignored if they select no instruction (66
-      // 0F 53 becomes 0F 53, where the CPU raises #UD), and in some orders even if they do: EXTRQ
-      // and INSERTQ lose their two immediates.
+      // Capstone omits the ModRM byte of UD0 and UD1. It ignores prefixes that select no
+      // instruction (66 0F 53 becomes 0F 53, where the CPU raises #UD), and in some orders even
+      // those that do: EXTRQ and INSERTQ lose their two immediates.
       return opcode.byte == 0xff || opcode.byte == 0xb9 || has_selecting_prefix(opcode);
     case OpcodeMap::kTertiary:
       return has_selecting_prefix(opcode);

@@ -42,7 +42,7 @@ InsnFacts decode(Isa isa, NearBranchRule rule, TraceeAddr pc, std::span<const st
   if (!opcode) return {};
   InsnFacts facts = classify(*opcode, opcode->modrm);
 
-  // The disassemblers disagree on the size of these, because each follows one vendor.
+  // Disassemblers disagree on the size of direct branches, because each follows one vendor.
   const std::optional<DirectBranch> branch = direct_branch(isa, rule, *opcode);
   if (branch && !opcode->lock) {
     if (branch->length > bytes.size()) return {};

@@ -108,7 +108,7 @@ bool FlowGraph::end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts) {
       return true;
     case arch::InsnKind::kReturn:
       if (leg.calls != 0) break;
-      leg.next = {&idle_leg(), &idle_leg()};  // Not without the call stack.
+      leg.next = {&idle_leg(), &idle_leg()};  // The target is on the call stack.
       leg.end = LegEnd::kReturn;
       return true;
     case arch::InsnKind::kSystemCall:
