@@ -99,7 +99,7 @@ TEST_F(Reverse, StopsWhereWatchedDataWasWritten) {
   }
 }
 
-/// Between the place where the data became unknown and the beginning.
+/// Going back from where the data became unknown to the beginning of the history.
 TEST_F(Reverse, SaysWhereWritesCannotBeSeen) {
   gdb->run("watch total");
   std::string said;
@@ -135,7 +135,7 @@ TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
 }
 
-/// What the memory held when the program was at mark(): then, or not known.
+/// The value at mark() is shown as it was then, or as unknown.
 class ReverseForeignWrites : public Reverse {
  protected:
   void SetUp() override {}

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
                                          "child", "thread", "signals", "mappings", "reopened"),
                          [](const auto& test) { return std::string{test.param}; });
 
-/// A file's page is quiet each time when nobody has the file open any more.
+/// A file's page is write-protected again each time its last open descriptor is closed.
 TEST(QuietCode, IsQuietAgainWheneverItsFileIsLetGo) {
   std::vector<std::size_t> quiet;
   const Outcome outcome = run_recorded({.program = "quiet",

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(All, JobControl,
                                          "masks", "ends"),
                          [](const auto& test) { return std::string{test.param}; });
 
-/// The two that take few instructions.
+/// Only the cases with few instructions, because each is stepped.
 TEST(JobControlStepped, TellsParentsTheSame) {
   for (const char* how : {"masks", "ends"}) {
     const Words words = program("job_control", {how});

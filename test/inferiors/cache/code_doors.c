@@ -198,7 +198,7 @@ static void by_each_process(const char* kind, int fd, unsigned char* code) {
   look(kind, "a child's process_vm_writev", code, ended_well(child));
 }
 
-// A ring of one request. -1: the kernel lets nobody have one.
+// An io_uring with one entry. open_ring() returns -1 if the kernel refuses to make one.
 struct ring {
   int fd;
   struct io_uring_params facts;
@@ -240,7 +240,7 @@ static int put_by_ring(struct ring* ring, int fd, unsigned long at) {
   return result == kCode;
 }
 
-// The ring is there before or after the descriptor.
+// Makes the ring after the descriptor, and before it.
 static void through_ring(void) {
   struct ring ring;
   for (int first = 0; first < 2; ++first) {
@@ -289,7 +289,7 @@ static void* answer_fault(void* argument) {
   return NULL;
 }
 
-// Missing pages are put there before they are run, or by another thread when they are.
+// Fills missing pages before they run; then a second thread fills them while the first waits.
 static void through_user_faults(void) {
   for (int waits = 0; waits < 2; ++waits) {
     struct user_faults faults = {.code = page(PROT_READ | PROT_EXEC)};
@@ -354,7 +354,7 @@ static void by_each_copy(const char* kind, int fd, unsigned char* code) {
   look(kind, "io_uring", code, open_ring(&ring) == 0 && put_by_ring(&ring, fd, 0));
   close(ring.fd);
   run_often(code);
-  // A hole, and a file that ends and is longer again: what is written there then is new.
+  // Punches a hole, then truncates the file and extends it again: new writes make new pages.
   const int hole = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage);
   look(kind, "a hole", code, hole == 0 ? put(fd, NULL) : 0);
   run_often(code);
@@ -395,7 +395,7 @@ static void through_file(int kind) {
   if (kind != 1) unlink(path);
 }
 
-// Shared memory of System V, which a child writes.
+// A child writes to System V shared memory.
 static void through_segment(void) {
   const int id = shmget(IPC_PRIVATE, kPage, 0600);
   unsigned char* data = shmat(id, NULL, 0);
@@ -416,7 +416,8 @@ static void through_segment(void) {
   look("segment", "a child's store", code, ended_well(child));
 }
 
-// This program, executed again: runs what a file has, tells so, and again when it is told to.
+// Main loop of this program executed again: runs the file's code, reports its result, and repeats
+// on request.
 static int run_mapped(const char* path, int in, int out) {
   const int file = open(path, O_RDONLY);
   unsigned char* code = mmap(NULL, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
@@ -436,7 +437,7 @@ static int next_answer(int in, int out) {
   return read(out, &now, sizeof now) == sizeof now ? now : -1;
 }
 
-// `kind`: who writes has the file open, or mapped only; or it has no name.
+// `kind`: the writer has the file open, only has it mapped, or the file has no name.
 static void through_another(const char* self, int kind) {
   static const char* names[] = {"another's file", "another's shared mapping", "another's memfd"};
   char path[64] = "/tmp/code_doors_XXXXXX";

@@ -1,12 +1,12 @@
-// Job control as a parent sees it: what waitid() tells of a child, and SIGCHLD, as lines. Whoever
-// runs this with and without a tracer compares them.
+// Job control from a parent's view: prints waitid()'s results for a child, and SIGCHLD. A test
+// compares the output with and without a tracer.
 //   vfork    child and parent are stopped between vfork and exec
 //   exec     stopped before, during and after many execs
 //   threads  stopped while threads are born and end, one of which executes another program
 //   orphan   a stopped job loses its shell
-//   terminal background jobs read and write, a key stops the one in front
+//   terminal background jobs read and write, a key stops the foreground job
 //   calls    stopped in system calls that wait
-//   masks    SIGCONT and SIGTSTP that are blocked, ignored and waited for
+//   masks    SIGCONT and SIGTSTP blocked, ignored and waited for
 //   ends     stopped jobs are ended
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,7 +67,7 @@ static char hear(int fd) {
   return got == 1 ? what : '-';
 }
 
-// One change of the child's state, and that there is no other.
+// Prints one change of the child's state; "none" if there is none.
 static int await(pid_t child, int which) {
   siginfo_t info = {0};
   if (waitid(P_PID, (id_t)child, &info, which) != 0) {
@@ -252,7 +252,7 @@ static void be_job(int handles) {
   if (handles) handle(SIGHUP);
   if (handles) handle(SIGCONT);
   raise(SIGTSTP);
-  // Nobody is left who could continue it: such stops do nothing, but SIGSTOP's does.
+  // In an orphaned process group, only SIGSTOP stops; the other stop signals have no effect.
   raise(SIGTSTP);
   raise(SIGTTIN);
   raise(SIGTTOU);
@@ -282,7 +282,7 @@ static void by_orphan(void) {
     NEED(read(to_parent[0], &job, sizeof job) == sizeof job);
     tell(to_child[1], 'x');
     await(shell, WEXITED);
-    // Without handlers SIGHUP ends it.
+    // Without a handler, SIGHUP ends the job.
     if (i % 2 == 1) {
       await(job, WEXITED);
       continue;
@@ -468,7 +468,7 @@ static void by_calls(void) {
     }
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/syscall", child);
-    // select() is pselect6(), for one.
+    // The kernel may show select() as pselect6().
     for (;;) {
       char text[64] = "";
       const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -504,7 +504,7 @@ static void be_masked(void) {
   raise(SIGTSTP);
   hear(to_child[0]);
   tell(to_parent[1], 's');
-  // SIGCONT takes stops that wait with it, and a stop takes SIGCONT.
+  // SIGCONT discards pending stop signals, and a stop signal discards a pending SIGCONT.
   sigprocmask(SIG_BLOCK, &set, NULL);
   raise(SIGTSTP);
   raise(SIGCONT);
@@ -531,12 +531,12 @@ static void by_masks(void) {
   const pid_t child = fork();
   if (child == 0) be_masked();
   say_heard();
-  kill(child, SIGTSTP);  // waited for
+  kill(child, SIGTSTP);  // received by sigwait()
   say_heard();
   await_nothing(child);
   kill(child, SIGSTOP);
   await_any(child);
-  kill(child, SIGCONT);  // goes on, and is waited for
+  kill(child, SIGCONT);  // continues the child, and is received by sigwait()
   await_any(child);
   say_heard();
   kill(child, SIGCONT);
@@ -578,7 +578,7 @@ static void by_ends(void) {
     await_any(child);
     kill(child, ends[i]);
     if (i > 0) {
-      await_nothing(child);  // it waits for SIGCONT
+      await_nothing(child);  // the child waits for SIGCONT
       kill(child, SIGCONT);
     }
     await(child, WEXITED);

@@ -266,7 +266,7 @@ static int is_gone(void) {
 
 enum { kStays, kByDescriptor, kByPath, kAsItIsOpened, kAsItIsOpenedToRead, kHows };
 
-// A private mapping keeps copies of what it has written, until somebody makes the file shorter.
+// Opens and writes the file. A private mapping keeps the pages it has written until a truncation.
 static void open_again(const char* path, int how) {
   if (how == kByPath) truncate(path, 0);
   const int flags = how == kAsItIsOpened         ? O_RDWR | O_TRUNC

@@ -1,7 +1,7 @@
-// Memory that changes without a store to its address, between mark() and the crash: by "clone"
-// another process that shares it, "procmem" a file that is the memory, "made" another mapping of a
-// library that is being made; and "code", memory that was written before it was made executable and
-// looks like a library.
+// Memory that changes between mark() and the crash. Three ways have no store to its address:
+// "clone", another process that shares the memory; "procmem", a write to /proc/self/mem; "made",
+// another mapping of a library file being written. "code": a store to memory that is then made
+// executable and looks like a library.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
