@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include "arch/base/bytes.hpp"
 #include "decoder/corefile/bytes.hpp"
 
 namespace backtrail::decoder {
@@ -242,6 +243,18 @@ std::map<std::string, std::string> parse_about(std::string_view text) {
     facts.emplace(line.substr(0, equals), unescape(line.substr(equals + 1)));
   }
   return facts;
+}
+
+std::uint64_t CoreFile::auxv_value(std::uint64_t wanted) const {
+  const std::size_t width = isa() == arch::Isa::kAmd64 ? 8 : 4;
+  const std::span<const std::uint8_t> entries = auxv_;
+  const auto word = [&](std::size_t at) {
+    return width == 8 ? load_le<std::uint64_t>(entries, at) : load_le<std::uint32_t>(entries, at);
+  };
+  for (std::size_t at = 0; at + 2 * width <= entries.size(); at += 2 * width) {
+    if (word(at) == wanted) return word(at + width);
+  }
+  return 0;
 }
 
 }  // namespace backtrail::decoder

@@ -61,6 +61,9 @@ class CoreFile {
   /// Returns the threads, at least one. The thread that died is first.
   [[nodiscard]] const std::vector<CoreThread>& threads() const { return threads_; }
   [[nodiscard]] const std::vector<std::uint8_t>& auxv() const { return auxv_; }
+  /// Returns the value of an entry of the auxiliary vector (AT_ENTRY and others); 0 if there is
+  /// none.
+  [[nodiscard]] std::uint64_t auxv_value(std::uint64_t wanted) const;
   [[nodiscard]] const std::vector<CoreMapping>& mappings() const { return mappings_; }
   /// Sorted by address.
   [[nodiscard]] const std::vector<CoreSegment>& segments() const { return segments_; }

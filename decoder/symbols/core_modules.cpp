@@ -4,8 +4,6 @@
 
 #include <elf.h>
 
-#include "arch/base/bytes.hpp"
-
 namespace backtrail::decoder {
 namespace {
 
@@ -18,18 +16,6 @@ bool has_code(const CoreFile& core, const LoadedModule& module) {
 }
 
 }  // namespace
-
-std::uint64_t auxv_value(const CoreFile& core, std::uint64_t wanted) {
-  const std::size_t width = core.isa() == arch::Isa::kAmd64 ? 8 : 4;
-  const std::span<const std::uint8_t> auxv = core.auxv();
-  const auto word = [&](std::size_t at) {
-    return width == 8 ? load_le<std::uint64_t>(auxv, at) : load_le<std::uint32_t>(auxv, at);
-  };
-  for (std::size_t at = 0; at + 2 * width <= auxv.size(); at += 2 * width) {
-    if (word(at) == wanted) return word(at + width);
-  }
-  return 0;
-}
 
 std::vector<LoadedModule> core_modules(const CoreFile& core, const FindFile& find) {
   std::map<std::string, LoadedModule> by_path;
@@ -44,7 +30,7 @@ std::vector<LoadedModule> core_modules(const CoreFile& core, const FindFile& fin
     module.found = find(path).value_or("");
     out.push_back(std::move(module));
   }
-  const TraceeAddr vdso{auxv_value(core, AT_SYSINFO_EHDR)};
+  const TraceeAddr vdso{core.auxv_value(AT_SYSINFO_EHDR)};
   constexpr std::size_t kMostVdsoBytes = 1U << 20U;
   const CoreSegment* segment = vdso == TraceeAddr{} ? nullptr : core.segment_at(vdso);
   if (segment != nullptr && segment->start == vdso && !segment->bytes.empty() &&

@@ -15,9 +15,6 @@ namespace backtrail::decoder {
 /// Returns the local path of a file of the process; nullopt if it is not here.
 using FindFile = std::function<std::optional<std::string>(const std::string& path)>;
 
-/// An entry of the auxiliary vector (AT_ENTRY and others); 0: none.
-[[nodiscard]] std::uint64_t auxv_value(const CoreFile& core, std::uint64_t wanted);
-
 [[nodiscard]] std::vector<LoadedModule> core_modules(const CoreFile& core, const FindFile& find);
 
 }  // namespace backtrail::decoder

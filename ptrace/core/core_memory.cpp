@@ -6,8 +6,6 @@
 
 #include <elf.h>
 
-#include "decoder/symbols/core_modules.hpp"
-
 namespace backtrail::tracee {
 namespace {
 
@@ -24,7 +22,7 @@ std::uint64_t page_of(std::uint64_t address) {
 }
 
 TraceeAddr vdso_of(const decoder::CoreFile& core) {
-  return TraceeAddr{decoder::auxv_value(core, AT_SYSINFO_EHDR)};
+  return TraceeAddr{core.auxv_value(AT_SYSINFO_EHDR)};
 }
 
 template <typename Header, typename Program>
