@@ -88,6 +88,7 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 }
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
+  stop_cpu_.go_back();
   const ThreadId id = thread.id();
   // The client cannot ask for its history any more; decoding it would need the code that is gone.
   if (thread.trace()) thread.trace()->end();
@@ -139,6 +140,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   const StopVerdict verdict =
       thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
   if (verdict == StopVerdict::kTraceRequest) {
+    stop_cpu_.go_back();
     handle_trace_request(thread);
     return;
   }
@@ -160,6 +162,8 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
       handle_syscall(thread);
       return;
     case WaitKind::kEvent:
+      // Threads and processes are born and end.
+      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.go_back();
       break;
     default:
       return;
@@ -432,6 +436,7 @@ void Engine::handle_signal(Thread& thread, int signal) {
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {
+  if (follows_signals_) stop_cpu_.note_signal(thread.tid());
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
   const bool stepping = control.action.kind != ResumeKind::kContinue;

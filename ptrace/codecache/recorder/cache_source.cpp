@@ -359,6 +359,7 @@ void CacheSource::ran_unseen() {
 }
 
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
+  (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // it is gone
   if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
