@@ -125,7 +125,9 @@ void Recorder::handle_signal(const StopEvent& event) {
   if (ends && wanted(event.thread.pid, ending)) {
     engine_.end_after(event.thread, event.signal, [&] { show(event.thread, ending); });
   } else {
-    if (!ends && (is_fault(event.thread, event.signal) || event.signal == SIGABRT)) {
+    // Only observers ask for it, and programs that live on their faults have thousands a second.
+    if (!ends && !observers_.empty() &&
+        (is_fault(event.thread, event.signal) || event.signal == SIGABRT)) {
       note_caught(event);
     }
     go_on(event.thread, event.signal);
