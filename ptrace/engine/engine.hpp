@@ -148,6 +148,7 @@ class Engine {
   void handle_trace_request(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
+  [[nodiscard]] bool is_passed(Thread& thread, int signal) const;
   void pass_or_post(Thread& thread, int signal);
   void handle_trap(Thread& thread);
   void handle_breakpoint_insn(Thread& thread);

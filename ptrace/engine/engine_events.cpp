@@ -84,6 +84,10 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     handle_end(thread, status);
   } else if (status.stopped()) {
     handle_stop(thread, status);
+    // Others may write there from now on.
+    if (const auto now = by_tid_.find(tid); now != by_tid_.end()) {
+      now->second->process().forget_insn_bytes();
+    }
   }
 }
 
@@ -155,7 +159,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   switch (status.kind) {
     case WaitKind::kStopped:
-      if (is_gone(thread)) return (void)thread.run(RunRequest::kContinue, 0);
+      if (!is_passed(thread, status.signal) && is_gone(thread)) {
+        return (void)thread.run(RunRequest::kContinue, 0);
+      }
       handle_signal(thread, status.signal);
       return;
     case WaitKind::kSyscall:
@@ -433,6 +439,12 @@ void Engine::handle_signal(Thread& thread, int signal) {
     return;
   }
   pass_or_post(thread, signal);
+}
+
+/// Nobody is told; traps aside, which mean more than their number says.
+bool Engine::is_passed(Thread& thread, int signal) const {
+  return signal != SIGTRAP && pass_signals.contains(signal) &&
+         thread.control().action.kind == ResumeKind::kContinue;
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {

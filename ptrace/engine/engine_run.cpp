@@ -182,6 +182,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
       if (const auto pc = thread->pc()) control.no_progress_at = *pc;
     }
     set_going(*thread);
+    thread->process().forget_insn_bytes();
   }
   return {};
 }
@@ -443,9 +444,9 @@ bool Engine::wait_in_turn() {
 
 void Engine::pump(int input_fd) {
   child_signal_.drain();
-  stop_cpu_.look();
   const auto until = Clock::now() + kWaitSlice;
   for (;;) {
+    stop_cpu_.look();
     read_buffers();
     int handled = 0;
     while (handled < kPumpBatch && (wait_one() || serve_asking() || wait_in_turn())) ++handled;

@@ -376,7 +376,14 @@ void Recorder::handle(const StopEvent& event) {
   go_on(event.thread);
 }
 
+/// Only observers want to hear of signals.
+void Recorder::pass_signals_unseen() {
+  if (!observers_.empty()) return;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) engine_.pass_signals.insert(signal);
+}
+
 Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
+  pass_signals_unseen();
   engine_.reported.exits = !observers_.empty();
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};

@@ -63,6 +63,12 @@ bool is_plain(Thread& thread) {
           thread.trap_cause() == TrapCause::kStep);
 }
 
+bool stands_at_handler(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  return status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+         thread.trap_cause() == TrapCause::kHandlerEntry;
+}
+
 }  // namespace
 
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
@@ -194,7 +200,8 @@ bool CacheSource::enter(Thread& thread) {
     call_out();
     return false;
   }
-  look_for_sections(thread);
+  // The kernel has cleared the name of a sequence where it laid down a handler's frame.
+  if (!stands_at_handler(thread)) look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto body = space_->code().body(before->pc());
   if (const auto* special = std::get_if<Special>(&body)) {
@@ -262,11 +269,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
-  if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
-      bytes[1] != 0x05) {
-    return;
-  }
+  if (!cache::is_syscall(process_.insn_bytes(regs->pc()))) return;
   const auto effect = cache::effect_of(*regs);
   if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);

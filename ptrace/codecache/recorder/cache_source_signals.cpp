@@ -58,9 +58,8 @@ bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   if (!at_insn_ || process_.address_limit.counts_ours()) return false;
   const auto pc = thread.pc();
   if (!pc) return false;
-  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
-  const bool is_known = process_.read_code(*pc, bytes) == bytes.size();
-  if (!is_known || (bytes[0] == 0x0f && bytes[1] == 0x05)) return false;
+  const auto bytes = process_.insn_bytes(*pc);
+  if (bytes.size() < arch::x86::kSyscallInsnBytes || cache::is_syscall(bytes)) return false;
   const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
   switch (info.si_signo) {
     case SIGSEGV:
