@@ -211,7 +211,7 @@ bool CacheSource::enter(Thread& thread) {
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
-  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
+  note_slice();
   arch::x86::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
@@ -399,7 +399,7 @@ std::optional<TraceeAddr> CacheSource::fault_at(Thread& thread) const {
   if (!info) return std::nullopt;
   if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)};
   // A signal that was sent and is blocked can only be here because the fault was merged into it.
-  return segv_blocked() ? std::optional{memory_->log_end()} : std::nullopt;
+  return segv_blocked(thread) ? std::optional{memory_->log_end()} : std::nullopt;
 }
 
 bool CacheSource::is_guard_fault(Thread& thread) const {
@@ -408,8 +408,10 @@ bool CacheSource::is_guard_fault(Thread& thread) const {
          fault_at(thread) == memory_->log_end();
 }
 
-bool CacheSource::segv_blocked() const {
-  return memory_->read(Slot::kSegvBlocked) != 0;
+bool CacheSource::segv_blocked(Thread& thread) const {
+  const auto pc = thread.pc();
+  const bool returns = pc && space_->code().is_behind_handler(*pc);
+  return memory_->read(returns ? Slot::kReturnSegv : Slot::kSegvBlocked) != 0;
 }
 
 bool CacheSource::take_trap(Thread& thread) {
@@ -430,7 +432,7 @@ bool CacheSource::take_fault(Thread& thread) {
   auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   // A signal that is forced is unblocked.
-  if (segv_blocked()) *mask |= kSegvBit;
+  if (segv_blocked(thread)) *mask |= kSegvBit;
   if (!space_->repair_segv(thread, slot_, *mask)) return false;
   if (info && info->si_code <= 0) {
     (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
