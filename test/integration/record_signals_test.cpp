@@ -40,6 +40,13 @@ TEST_P(RecordSource, ShowsHandlersTheirFramesAsTheyAre) {
   expect_right(program("storm", {"raise", "200"}));
 }
 
+TEST_P(RecordSource, LetsHandlersReturnAnyhow) {
+  const bool steps = std::string{GetParam()} == "step";
+  for (const char* how : {"alone", "beside", "timers"}) {
+    expect_right(program("handlers", {how, steps ? "1" : "100"}));
+  }
+}
+
 /// Amid signals the recorder shares the CPU of the thread that gets them; whatever begins then must
 /// not inherit that.
 TEST(RecordSignals, NarrowsItsCpusForNobodyElse) {
