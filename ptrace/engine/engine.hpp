@@ -72,8 +72,8 @@ class Engine {
   /// The calling thread may be moved to the CPU of a thread that stops for signals all the time
   /// (StopCpu). For who creates nothing outside the calls that stop or launch something.
   void set_follows_signals(bool on) { follows_signals_ = on; }
-  /// It is on that CPU now, and the two run in turns: pump() gives its own turn away before it
-  /// returns with nothing, so that whoever calls it again at once waits for nothing in vain.
+  /// True while it is on that CPU, and the two run in turns: pump() gives its own turn away before
+  /// it returns with nothing, so that whoever calls it again at once waits for nothing in vain.
   [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.narrowed(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// The client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal mask.

@@ -53,7 +53,7 @@ void StopCpu::follow(pid_t tid) {
   if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return go_back();
   if (narrowed_ && stat->processor == cpu_) return;
   if (!narrowed_ && ::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
-  // Who is confined to some CPUs stays there.
+  // A thread that is confined to some CPUs stays there.
   if (CPU_COUNT(&original_) < 2 ||
       !CPU_ISSET(static_cast<std::size_t>(stat->processor), &original_)) {
     return go_back();

@@ -39,7 +39,7 @@ class StopCpu {
   void follow(pid_t tid);
 
   pid_t tid_ = 0;
-  std::size_t signals_ = 0;  ///< Of the thread, since `since_`.
+  std::size_t signals_ = 0;  ///< Signals of the thread since `since_`.
   Clock::time_point since_;
   Clock::time_point last_;
   bool narrowed_ = false;

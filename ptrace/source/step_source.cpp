@@ -235,10 +235,11 @@ void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   // An interrupted system call was either done (EINTR) or will be made again: the frame says where
   // the handler returns to.
   const TraceeAddr next = *pc_ + insn_.length;
-  auto saved = thread.trap_flag().handler_frame();
-  if (!saved) saved = saved_pc(thread, process_, *pc_, next);
-  const TraceeAddr from = saved ? saved->pc : *pc_;
-  push(decoder::async_transfer(from, handler));
+  std::optional<TraceeAddr> from = thread.trap_flag().handler_returns_to();
+  if (!from) {
+    if (const auto saved = saved_pc(thread, process_, *pc_, next)) from = saved->pc;
+  }
+  push(decoder::async_transfer(from.value_or(*pc_), handler));
   pc_ = handler;
 }
 

@@ -65,9 +65,8 @@ class Process final : public decoder::CodeReader {
   [[nodiscard]] arch::Isa isa() const override { return isa_; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
 
-  /// Of the instruction that a stopped thread stands in front of; fewer where there are no more.
-  /// Asked for again before anything has happened, it costs nothing: the engine forgets it when a
-  /// stop has been handled.
+  /// Bytes of the instruction at which a thread is stopped; fewer where memory ends. A second call
+  /// for the same stop reads no memory: the engine forgets them when the stop has been handled.
   std::span<const std::uint8_t> insn_bytes(TraceeAddr pc);
   void forget_insn_bytes() { glimpse_.reset(); }
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t kI386RtEip = 16 + 128 + 20 + 14 * 4;
 /// Of x86-64 next to it, of i386 behind cs.
 constexpr std::uint64_t kFlagsBehindPc = 8;
 
-/// The pc there and the flags behind it, which both lie within any frame: one request for the two.
+/// Reads pc and flags, which both lie within any frame, by one request.
 template <typename Word>
 std::optional<SavedPc> read_saved(Process& process, TraceeAddr at) {
   std::array<std::uint8_t, kFlagsBehindPc + 2> bytes{};

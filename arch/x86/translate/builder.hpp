@@ -83,7 +83,7 @@ class Builder {
   /// The target, which is in r10, is expected to be `to`; else the superblock is left.
   void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
   void emit_pad();
-  /// Of the target in r10, to rcx.
+  /// Puts the index of the target, which is in r10, into rcx.
   void index_table();
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
   enum class CallMade : std::uint8_t { kNot, kComesBack, kDoesNot };

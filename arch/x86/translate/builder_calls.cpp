@@ -272,7 +272,7 @@ void Builder::return_from_handler(const SourceInsn& insn) {
   emit_.store(Slot::kReturnR11, Gpr::kRcx);
   emit_.move(Gpr::kRcx, options_.returned.value());
   emit_.store(frame_slot(FrameField::kRip), Gpr::kRcx);
-  // The entry counts when the call has moved the log pointer behind it.
+  // The entry counts from the call on, which advances the log pointer.
   Exit exit{.kind = ExitKind::kIndirect, .from = insn.pc};
   number(exit);
   emit_.log_store(exit.number);

@@ -37,9 +37,9 @@ enum class Slot : std::uint32_t {
   kReturnStops = 168,   ///< Not zero: the tracer wants to see handlers return.
   kFrameAt = 176,       ///< Address of kFrame.
   kLanding = 184,       ///< Where a thread goes on that returns from a handler.
-  kReturnR10 = 192,     ///< The program's registers behind that.
+  kReturnR10 = 192,     ///< The program's registers after that return.
   kReturnR11 = 200,
-  kReturnSegv = 208,  ///< What kSegvBlocked is behind it.
+  kReturnSegv = 208,  ///< The value of kSegvBlocked after it.
   kFrame = 1024,      ///< kFrameBytes: a copy of a signal's frame, for the kernel alone.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
@@ -56,7 +56,7 @@ enum class FrameField : std::uint32_t {
   kMask = 296,  ///< The last thing that the kernel reads of it, other than what it points to.
 };
 inline constexpr std::size_t kFrameBytes = 304;
-/// Of the copy.
+/// A field of the copy.
 [[nodiscard]] constexpr Slot frame_slot(FrameField field) {
   return static_cast<Slot>(static_cast<std::uint32_t>(Slot::kFrame) +
                            static_cast<std::uint32_t>(field));

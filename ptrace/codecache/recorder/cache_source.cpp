@@ -269,7 +269,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  if (!cache::is_syscall(process_.insn_bytes(regs->pc()))) return;
+  if (!arch::x86::is_syscall(process_.insn_bytes(regs->pc()))) return;
   const auto effect = cache::effect_of(*regs);
   if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);

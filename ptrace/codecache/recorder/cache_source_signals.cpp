@@ -54,7 +54,7 @@ bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   const auto pc = thread.pc();
   if (!pc) return false;
   const auto bytes = process_.insn_bytes(*pc);
-  if (bytes.size() < arch::x86::kSyscallInsnBytes || cache::is_syscall(bytes)) return false;
+  if (bytes.size() < arch::x86::kSyscallInsnBytes || arch::x86::is_syscall(bytes)) return false;
   const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
   switch (info.si_signo) {
     case SIGSEGV:
@@ -74,7 +74,7 @@ void CacheSource::note_slice() {
   memory_->write(Slot::kReturnStops, stops ? 1 : 0);
 }
 
-/// The thread stands in front of rt_sigreturn, in its native state. The kernel is given a copy of
+/// The thread stands before rt_sigreturn, in its native state. The kernel is given a copy of
 /// the frame that lets it go on in translated code: one stop less than a step over the call. False:
 /// it has to be stepped.
 bool CacheSource::return_from_handler(Thread& thread) {

@@ -16,7 +16,7 @@ namespace {
 using arch::x86::UserReg;
 
 bool stands_at_system_call(Process& process, TraceeAddr pc) {
-  return cache::is_syscall(process.insn_bytes(pc));
+  return arch::x86::is_syscall(process.insn_bytes(pc));
 }
 
 bool is_our_child(pid_t pid) {

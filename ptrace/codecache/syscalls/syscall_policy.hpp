@@ -14,11 +14,6 @@
 
 namespace backtrail::tracee::cache {
 
-/// The instruction that begins with these bytes.
-[[nodiscard]] constexpr bool is_syscall(std::span<const std::uint8_t> insn) {
-  return insn.size() >= arch::x86::kSyscallInsnBytes && insn[0] == 0x0f && insn[1] == 0x05;
-}
-
 /// Calls that are made from translated code, unseen: they change neither executable memory nor
 /// threads, processes, signal masks and handlers that matter to us, and end behind themselves.
 [[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();

@@ -86,7 +86,8 @@ void on_trap(int /*signal*/, siginfo_t* /*info*/, void* at) {
   auto* insn = std::bit_cast<std::uint8_t*>(static_cast<std::uintptr_t>(rip));
   if (std::memcmp(insn, kSystemCall.data(), kSystemCall.size()) != 0) return;
   if (context.uc_mcontext.gregs[REG_RAX] == SYS_rt_sigreturn) {
-    // It comes back elsewhere, with the flags of the frame; one instruction later there.
+    // The call comes back elsewhere, with the flags of the frame; the first instruction there is
+    // not seen.
     auto* frame = std::bit_cast<ucontext_t*>(context.uc_mcontext.gregs[REG_RSP]);
     frame->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
   } else {

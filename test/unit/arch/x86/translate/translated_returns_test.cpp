@@ -90,7 +90,7 @@ class TranslatedReturns : public testing::Test {
     return run_.run(source, program_.address(), end(), before_, {.system_calls = &calls_});
   }
 
-  /// What the program's state is in front of the call, at any instruction that stands for it.
+  /// Expects the state before the call, at any instruction that stands for it.
   void expect_not_returned(const ProgramState& found) const {
     const std::uint64_t offset = found.pc - program_.address();
     ASSERT_LE(offset, kCallOffset);
@@ -110,7 +110,7 @@ class TranslatedReturns : public testing::Test {
       EXPECT_EQ(found.regs[kGeneral.at(i)], after_.at(i)) << i;
     }
   }
-  /// Runs it in steps, and looks at each. How many were in front of the call and behind it.
+  /// Runs it in steps, and checks each. Returns the numbers of steps before and after the call.
   std::pair<int, int> run_in_steps() {
     std::pair<int, int> stops;
     const Branch returned = run_.returned_range();
