@@ -50,9 +50,9 @@ std::size_t Process::read_code(TraceeAddr address, std::span<std::uint8_t> out) 
 
 std::span<const std::uint8_t> Process::insn_bytes(TraceeAddr pc) {
   if (!glimpse_ || glimpse_->at != pc) {
-    glimpse_.emplace();
-    glimpse_->at = pc;
-    glimpse_->available = read_code(pc, glimpse_->bytes);
+    Glimpse fresh{.at = pc, .bytes = {}, .available = 0};
+    fresh.available = read_code(pc, fresh.bytes);
+    glimpse_ = fresh;
   }
   return std::span{glimpse_->bytes}.first(glimpse_->available);
 }

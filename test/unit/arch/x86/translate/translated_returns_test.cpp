@@ -24,7 +24,6 @@ constexpr std::array<std::uint8_t, 13> kReturn{0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc
 constexpr std::uint64_t kCallOffset = 11;
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRax = 0;
-constexpr std::size_t kRcx = 1;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kR8 = 8;
 constexpr std::size_t kR9 = 9;
