@@ -106,6 +106,7 @@ std::vector<Process*> Engine::processes() const {
 }
 
 Result<pid_t> Engine::launch(const LaunchSpec& spec) {
+  stop_cpu_.go_back();
   BT_TRY(const LaunchedProcess launched, launch_process(spec));
   auto process = Process::open(launched.pid, launched.pid, false, cache::process_observer());
   if (!process) {

@@ -21,6 +21,7 @@
 
 #include "arch/base/result.hpp"
 #include "ptrace/engine/spare_cpu.hpp"
+#include "ptrace/engine/stop_cpu.hpp"
 #include "ptrace/engine/wake_ups.hpp"
 #include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/wait_status.hpp"
@@ -68,6 +69,12 @@ class Engine {
 
   // Running and stopping.
   void set_non_stop(bool on) { non_stop_ = on; }
+  /// The calling thread may be moved to the CPU of a thread that stops for signals all the time
+  /// (StopCpu). For who creates nothing outside the calls that stop or launch something.
+  void set_follows_signals(bool on) { follows_signals_ = on; }
+  /// True while it is on that CPU, and the two run in turns: pump() gives its own turn away before
+  /// it returns with nothing, so that whoever calls it again at once waits for nothing in vain.
+  [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.narrowed(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// The client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal mask.
   void interrupt();
@@ -141,6 +148,7 @@ class Engine {
   void handle_trace_request(Thread& thread);
   void handle_syscall(Thread& thread);
   void handle_signal(Thread& thread, int signal);
+  [[nodiscard]] bool is_passed(Thread& thread, int signal) const;
   void pass_or_post(Thread& thread, int signal);
   void handle_trap(Thread& thread);
   void handle_breakpoint_insn(Thread& thread);
@@ -173,6 +181,9 @@ class Engine {
   /// true once one has.
   bool serve_asking();
   void ask_each(int handled);
+  /// Lets the thread run with which the calling thread shares its CPU; true when something has
+  /// stopped then.
+  bool wait_in_turn();
   Thread* oldest_pending();
   void drop_pending(Thread& thread);
   std::optional<StopEvent> take_thread_event();
@@ -218,6 +229,7 @@ class Engine {
   std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events, some that had one.
   std::set<pid_t> let_go_;
   SpareCpu spare_cpu_;
+  StopCpu stop_cpu_;
   /// Threads whose stop gave way to a signal that an instruction had raised, and since when.
   std::map<pid_t, Clock::time_point> faults_awaited_;
   /// Threads at breakpoints whose conditions are false, in the order in which they got there.
@@ -230,6 +242,7 @@ class Engine {
   std::uint64_t next_order_ = 1;
   std::size_t handled_since_asked_ = 0;  ///< Stops, since ask_each() asked.
   bool non_stop_ = false;
+  bool follows_signals_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
 };
 

@@ -84,10 +84,15 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     handle_end(thread, status);
   } else if (status.stopped()) {
     handle_stop(thread, status);
+    // Others may write there from now on.
+    if (const auto now = by_tid_.find(tid); now != by_tid_.end()) {
+      now->second->process().forget_insn_bytes();
+    }
   }
 }
 
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
+  stop_cpu_.go_back();
   const ThreadId id = thread.id();
   // The client cannot ask for its history any more; decoding it would need the code that is gone.
   if (thread.trace()) thread.trace()->end();
@@ -139,6 +144,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   const StopVerdict verdict =
       thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
   if (verdict == StopVerdict::kTraceRequest) {
+    stop_cpu_.go_back();
     handle_trace_request(thread);
     return;
   }
@@ -153,13 +159,17 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
   switch (status.kind) {
     case WaitKind::kStopped:
-      if (is_gone(thread)) return (void)thread.run(RunRequest::kContinue, 0);
+      if (!is_passed(thread, status.signal) && is_gone(thread)) {
+        return (void)thread.run(RunRequest::kContinue, 0);
+      }
       handle_signal(thread, status.signal);
       return;
     case WaitKind::kSyscall:
       handle_syscall(thread);
       return;
     case WaitKind::kEvent:
+      // Threads and processes are born and end.
+      if (status.event != PTRACE_EVENT_STOP) stop_cpu_.go_back();
       break;
     default:
       return;
@@ -431,7 +441,14 @@ void Engine::handle_signal(Thread& thread, int signal) {
   pass_or_post(thread, signal);
 }
 
+/// Nobody is told; traps aside, which mean more than their number says.
+bool Engine::is_passed(Thread& thread, int signal) const {
+  return signal != SIGTRAP && pass_signals.contains(signal) &&
+         thread.control().action.kind == ResumeKind::kContinue;
+}
+
 void Engine::pass_or_post(Thread& thread, int signal) {
+  if (follows_signals_) stop_cpu_.note_signal(thread.tid());
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
   const bool stepping = control.action.kind != ResumeKind::kContinue;

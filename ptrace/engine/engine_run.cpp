@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -181,6 +182,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
       if (const auto pc = thread->pc()) control.no_progress_at = *pc;
     }
     set_going(*thread);
+    thread->process().forget_insn_bytes();
   }
   return {};
 }
@@ -286,6 +288,7 @@ bool Engine::wait_until(const std::function<bool()>& done, std::chrono::millisec
 }
 
 void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
+  stop_cpu_.go_back();
   const auto still_runs = [&](const Thread& thread) {
     const ThreadControl& control = thread.control();
     return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
@@ -397,7 +400,9 @@ void Engine::drop_pending(Thread& thread) {
 bool Engine::serve_asking() {
   if (asking_.empty()) return false;
   // Who looks all the time needs a CPU that nobody else does, least of all the thread.
-  const auto until = Clock::now() + (spare_cpu_.is_there() ? kServeFor : Clock::duration{});
+  const auto until =
+      Clock::now() +
+      (!stop_cpu_.narrowed() && spare_cpu_.is_there() ? kServeFor : Clock::duration{});
   do {
     for (const pid_t tid : asking_) {
       const auto found = by_tid_.find(tid);
@@ -431,13 +436,20 @@ void Engine::ask_each(int handled) {
   for (const pid_t tid : running) wait_one(tid);
 }
 
+bool Engine::wait_in_turn() {
+  if (!stop_cpu_.narrowed() || !ended_.empty() || oldest_pending() != nullptr) return false;
+  ::sched_yield();
+  return wait_one();
+}
+
 void Engine::pump(int input_fd) {
   child_signal_.drain();
   const auto until = Clock::now() + kWaitSlice;
   for (;;) {
+    stop_cpu_.look();
     read_buffers();
     int handled = 0;
-    while (handled < kPumpBatch && (wait_one() || serve_asking())) ++handled;
+    while (handled < kPumpBatch && (wait_one() || serve_asking() || wait_in_turn())) ++handled;
     if (handled == kPumpBatch) {
       ask_each(handled);
       ChildSignal::again();  // there may be more
@@ -449,7 +461,7 @@ void Engine::pump(int input_fd) {
       continue;
     }
     const bool may_wait = executes_in_software() || !faults_awaited_.empty();
-    if (!may_wait || input_waits(input_fd)) return;
+    if (!may_wait) return;
     if (child_signal_.wait(input_fd, wait_slice()) == ChildSignal::Woken::kInput) return;
   }
 }

@@ -1,5 +1,6 @@
 #include "ptrace/os/child_signal.hpp"
 
+#include <array>
 #include <csignal>
 #include <system_error>
 
@@ -21,8 +22,10 @@ ChildSignal::ChildSignal() {
 }
 
 void ChildSignal::drain() {
-  signalfd_siginfo info;
-  while (::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+  // One that the kernel sent and one of again() can wait; a read that is not full has them all.
+  std::array<signalfd_siginfo, 4> waiting;  // NOLINT: filled by the kernel
+  while (::read(fd_.get(), waiting.data(), sizeof waiting) ==
+         static_cast<ssize_t>(sizeof waiting)) {
   }
 }
 
@@ -34,11 +37,9 @@ ChildSignal::Woken ChildSignal::wait(int input_fd, std::chrono::milliseconds tim
   pollfd fds[2] = {{fd_.get(), POLLIN, 0}, {input_fd, POLLIN, 0}};
   const int ready = ::poll(fds, input_fd >= 0 ? 2 : 1, static_cast<int>(timeout.count()));
   if (ready <= 0) return Woken::kTimeout;
-  if (fds[0].revents != 0) {
-    drain();
-    return Woken::kChild;
-  }
-  return Woken::kInput;
+  if (fds[1].revents != 0) return Woken::kInput;
+  drain();
+  return Woken::kChild;
 }
 
 }  // namespace backtrail::tracee

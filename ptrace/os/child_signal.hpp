@@ -21,7 +21,8 @@ class ChildSignal {
   static void again();
 
   enum class Woken : unsigned char { kChild, kInput, kTimeout };
-  /// Waits until a child has news or `input_fd` (-1: none) is readable or closed.
+  /// Waits until a child has news or `input_fd` (-1: none) is readable or closed. Input comes
+  /// first, and what the child has to say stays readable then.
   Woken wait(int input_fd, std::chrono::milliseconds timeout);
 
  private:

@@ -33,6 +33,8 @@ class SignalSlice {
   /// which is another if a slice begins. Nobody but the kernel may be shown it.
   [[nodiscard]] std::uint64_t note_return(std::uint64_t mask, Clock::time_point now = Clock::now());
   [[nodiscard]] bool active() const { return held_ != 0; }
+  /// Whoever returns from a handler next has to be noted.
+  [[nodiscard]] bool awaits_return() const { return delivered_ || active(); }
   /// The slice that has begun is this thread's, which is stopped: it is not over before the thread
   /// has run for a while, however busy the machine is.
   void measure(pid_t tid);

@@ -58,8 +58,10 @@ void StepSource::start_at(TraceeAddr pc) {
 }
 
 const arch::InsnFacts& StepSource::fetch() {
+  const auto there = process_.insn_bytes(*pc_);
+  const std::size_t available = there.size();
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
-  const std::size_t available = process_.read_code(*pc_, bytes);
+  std::copy(there.begin(), there.end(), bytes.begin());
   Seen& seen = seen_[*pc_];
   const bool first_time = seen.available == 0;
   const std::size_t known = std::max<std::size_t>(seen.facts.length, 1);
@@ -233,9 +235,11 @@ void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   // An interrupted system call was either done (EINTR) or will be made again: the frame says where
   // the handler returns to.
   const TraceeAddr next = *pc_ + insn_.length;
-  const auto saved = saved_pc(thread, process_, *pc_, next);
-  const TraceeAddr from = saved ? saved->pc : *pc_;
-  push(decoder::async_transfer(from, handler));
+  std::optional<TraceeAddr> from = thread.trap_flag().handler_returns_to();
+  if (!from) {
+    if (const auto saved = saved_pc(thread, process_, *pc_, next)) from = saved->pc;
+  }
+  push(decoder::async_transfer(from.value_or(*pc_), handler));
   pc_ = handler;
 }
 

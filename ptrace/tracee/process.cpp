@@ -48,6 +48,15 @@ std::size_t Process::read_code(TraceeAddr address, std::span<std::uint8_t> out) 
   return breakpoints_.read(address, out);
 }
 
+std::span<const std::uint8_t> Process::insn_bytes(TraceeAddr pc) {
+  if (!glimpse_ || glimpse_->at != pc) {
+    Glimpse fresh{.at = pc, .bytes = {}, .available = 0};
+    fresh.available = read_code(pc, fresh.bytes);
+    glimpse_ = fresh;
+  }
+  return std::span{glimpse_->bytes}.first(glimpse_->available);
+}
+
 std::size_t Process::read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
   return breakpoints_.read(address, out);
 }
@@ -63,6 +72,7 @@ Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint
 }
 
 Result<void> Process::write_data(TraceeAddr address, std::span<const std::uint8_t> data) {
+  forget_insn_bytes();
   return breakpoints_.write(address, data);
 }
 

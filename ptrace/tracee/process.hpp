@@ -2,6 +2,7 @@
 /// @file
 /// One traced process: its threads, its memory, what the debugger planted in it.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,11 @@ class Process final : public decoder::CodeReader {
   // CodeReader. Breakpoints do not show.
   [[nodiscard]] arch::Isa isa() const override { return isa_; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
+
+  /// Bytes of the instruction at which a thread is stopped; fewer where memory ends. A second call
+  /// for the same stop reads no memory: the engine forgets them when the stop has been handled.
+  std::span<const std::uint8_t> insn_bytes(TraceeAddr pc);
+  void forget_insn_bytes() { glimpse_.reset(); }
 
   std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out);
   /// Sources are told about code that changes.
@@ -137,6 +143,12 @@ class Process final : public decoder::CodeReader {
   arch::Isa isa_ = arch::Isa::kAmd64;
   ProcessMemory memory_;
   BreakpointTable breakpoints_;
+  struct Glimpse {
+    TraceeAddr at;
+    std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+    std::size_t available = 0;
+  };
+  std::optional<Glimpse> glimpse_;
   decoder::InsnCache insns_;
   arch::x86::DebugRegisters debug_;
   std::uint64_t debug_generation_ = 0;

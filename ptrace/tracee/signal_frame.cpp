@@ -21,13 +21,14 @@ constexpr std::uint64_t kI386RtEip = 16 + 128 + 20 + 14 * 4;
 /// Of x86-64 next to it, of i386 behind cs.
 constexpr std::uint64_t kFlagsBehindPc = 8;
 
+/// Reads pc and flags, which both lie within any frame, by one request.
 template <typename Word>
-std::optional<TraceeAddr> read_word(Process& process, TraceeAddr address) {
-  std::array<std::uint8_t, sizeof(Word)> bytes{};
-  if (process.read_memory(address, bytes) != bytes.size()) return std::nullopt;
+std::optional<SavedPc> read_saved(Process& process, TraceeAddr at) {
+  std::array<std::uint8_t, kFlagsBehindPc + 2> bytes{};
+  if (process.read_memory(at, bytes) != bytes.size()) return std::nullopt;
   Word word = 0;
-  std::memcpy(&word, bytes.data(), bytes.size());
-  return TraceeAddr{word};
+  std::memcpy(&word, bytes.data(), sizeof word);
+  return SavedPc{.pc = TraceeAddr{word}, .at = at, .flags = bytes[kFlagsBehindPc + 1]};
 }
 
 }  // namespace
@@ -36,29 +37,26 @@ std::optional<SavedPc> saved_pc(Thread& thread, Process& process, TraceeAddr fir
                                 TraceeAddr second) {
   const auto regs = thread.user_regs();
   if (!regs) return std::nullopt;
-  const auto look_at = [&](std::optional<TraceeAddr> pc, TraceeAddr at) -> std::optional<SavedPc> {
-    if (!pc || (*pc != first && *pc != second)) return std::nullopt;
-    return SavedPc{*pc, at};
+  const auto only_if_expected = [&](std::optional<SavedPc> saved) {
+    if (saved && saved->pc != first && saved->pc != second) saved.reset();
+    return saved;
   };
   if (process.isa() == arch::Isa::kAmd64) {
-    const TraceeAddr at = regs->sp() + kAmd64Rip;
-    return look_at(read_word<std::uint64_t>(process, at), at);
+    return only_if_expected(read_saved<std::uint64_t>(process, regs->sp() + kAmd64Rip));
   }
   for (const std::uint64_t offset : {kI386RtEip, kI386Eip}) {
-    const TraceeAddr at = regs->sp() + offset;
-    if (auto found = look_at(read_word<std::uint32_t>(process, at), at)) return found;
+    if (auto found = only_if_expected(read_saved<std::uint32_t>(process, regs->sp() + offset))) {
+      return found;
+    }
   }
   return std::nullopt;
 }
 
 void set_saved_trap_flag(Process& process, const SavedPc& saved, bool set) {
   constexpr std::uint8_t kTrapFlag = 0x01;  // of the second byte
-  std::array<std::uint8_t, 1> byte{};
-  const TraceeAddr at = saved.at + kFlagsBehindPc + 1;
-  if (process.read_memory(at, byte) != byte.size()) return;
-  const std::uint8_t before = byte[0];
-  byte[0] = static_cast<std::uint8_t>(set ? before | kTrapFlag : before & ~kTrapFlag);
-  if (byte[0] != before) (void)process.write_data(at, byte);
+  const std::array<std::uint8_t, 1> byte{
+      static_cast<std::uint8_t>(set ? saved.flags | kTrapFlag : saved.flags & ~kTrapFlag)};
+  if (byte[0] != saved.flags) (void)process.write_data(saved.at + kFlagsBehindPc + 1, byte);
 }
 
 }  // namespace backtrail::tracee

@@ -2,6 +2,7 @@
 /// @file
 /// The frame the kernel lays down when it delivers a signal.
 
+#include <cstdint>
 #include <optional>
 
 #include "arch/base/address.hpp"
@@ -14,7 +15,8 @@ class Thread;
 /// Where the handler that a thread has just entered will return to.
 struct SavedPc {
   TraceeAddr pc;
-  TraceeAddr at;  ///< It lies there, and eight bytes behind it the flags.
+  TraceeAddr at;           ///< Its address; the flags lie eight bytes further on.
+  std::uint8_t flags = 0;  ///< The second byte of the flags.
 };
 
 /// Nothing when the frame of the handler that `thread` has just entered says something else than

@@ -52,6 +52,7 @@ void Thread::rename(pid_t tid) {
 }
 
 void Thread::note_stop(const WaitStatus& status) {
+  process_.forget_insn_bytes();
   state_ = State::kStopped;
   status_ = status;
   regs_.reset();
@@ -236,6 +237,7 @@ Result<void> Thread::run(RunRequest what, int signal) {
       break;
   }
   // A thread that is gone is as good as running: its exit status is on its way.
+  process_.forget_insn_bytes();
   state_ = State::kRunning;
   last_run_ = what;
   trap_flag_.running();

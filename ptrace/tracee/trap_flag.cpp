@@ -72,6 +72,7 @@ void TrapFlag::running() {
   if (!announced_) stepping_.reset();
   announced_ = false;
   settled_ = false;
+  returns_to_.reset();
 }
 
 bool TrapFlag::after_stop(Thread& thread) {
@@ -96,7 +97,10 @@ bool TrapFlag::after_stop(Thread& thread) {
 void TrapFlag::enter_handler(Thread& thread) {
   // What the instruction would have popped does not matter: it has not been executed.
   const auto saved = saved_pc(thread, thread.process(), *stepping_, *stepping_ + kSyscallBytes);
-  if (saved) set_saved_trap_flag(thread.process(), *saved, set_);
+  if (saved) {
+    returns_to_ = saved->pc;
+    set_saved_trap_flag(thread.process(), *saved, set_);
+  }
   set_ = false;  // until the handler returns
   own_trap_ = false;
 }

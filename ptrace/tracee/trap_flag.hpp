@@ -32,6 +32,8 @@ class TrapFlag {
   bool after_stop(Thread& thread);
   /// It is known better.
   void set_own_trap(bool own) { own_trap_ = own; }
+  /// Where the handler returns to that the thread has entered, if after_stop() knows it.
+  [[nodiscard]] std::optional<TraceeAddr> handler_returns_to() const { return returns_to_; }
   /// The program has set it.
   [[nodiscard]] bool is_set() const { return set_; }
 
@@ -44,6 +46,7 @@ class TrapFlag {
   bool announced_ = false;              ///< The next time it is set going it is.
   bool call_ = false;                   ///< SYSCALL masks the flag while it is made.
   std::optional<bool> popped_;          ///< What the instruction is about to set it to.
+  std::optional<TraceeAddr> returns_to_;
   bool settled_ = true;
   bool own_trap_ = false;
 };

@@ -121,6 +121,7 @@ class Recorder {
  private:
   void begin_thread(tracee::ThreadId id);
   void handle(const tracee::StopEvent& event);
+  void pass_signals_unseen();
   void handle_signal(const tracee::StopEvent& event);
   void handle_exiting(const tracee::StopEvent& event);
   void handle_breakpoint(const tracee::StopEvent& event);

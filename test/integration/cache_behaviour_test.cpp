@@ -1,5 +1,6 @@
 // The recorder must be invisible to the debugger and to the program while code runs from the cache.
 
+#include <csignal>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "symbols.hpp"
 #include "test/support/effort.hpp"
 #include "test/support/machine.hpp"
+#include "trace_judge.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -26,9 +28,9 @@ TEST_P(CachePrograms, FindEverythingAsItMustBeWhenInterruptedOften) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hard, CachePrograms,
-                         testing::Values("coroutines", "faults", "filters", "flags", "masks",
-                                         "mixed_threads", "own_steps", "restarts", "rewritten",
-                                         "sandbox", "sections", "segments", "spawns",
+                         testing::Values("coroutines", "faults", "filters", "flags", "handlers",
+                                         "masks", "mixed_threads", "own_steps", "restarts",
+                                         "rewritten", "sandbox", "sections", "segments", "spawns",
                                          "trap_handlers"),
                          [](const auto& test) { return std::string{test.param}; });
 
@@ -91,6 +93,27 @@ TEST(CacheSource, StepsOverNothingButTheWayIntoAHandler) {
     EXPECT_LT(std::stoi(outcome.statistics.substr(number)), kSignals * 5 / 4)
         << what << " " << outcome.statistics;
   }
+}
+
+TEST(CacheSource, LosesNoBranchWhereATimerInterruptsHandlers) {
+  EngineDriver driver{SourceKind::kCache};
+  const pid_t pid = driver.launch("handlers", {"timers", "30"});
+  const ThreadId id{pid, pid};
+  ASSERT_TRUE(driver.engine.enable_trace(id, {TraceFormat::kBts, 1U << 20U}));
+  Thread& thread = *driver.engine.find(id);
+  TraceJudge judge;
+  JudgedTrace judged{thread.process(), judge};
+  thread.trace()->hub().add(judged, thread.pc().value_or(TraceeAddr{}));
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) driver.engine.pass_signals.insert(signal);
+  ASSERT_TRUE(driver.engine.insert(
+      pid, {.kind = BreakpointKind::kSoftware, .address = symbol_of("handlers", "exit")}));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  thread.trace()->flush();
+  EXPECT_EQ(judge.objections(), "");
+  EXPECT_GT(judge.records(), 1000U);
+  EXPECT_TRUE(driver.engine.kill(pid));
 }
 
 TEST(CacheSource, HasRoomForEveryThreadOfACrowd) {

@@ -81,6 +81,7 @@ std::vector<ProgramCase> other_programs() {
           {"signals_static"},
           {"coroutines"},
           {"faults"},
+          {"handlers"},
           {"masks"},
           {"rewritten"},
           {"segments"},
@@ -129,8 +130,9 @@ TEST_P(CacheUnderStops, RecordsTheSameWhenInterruptedAnywhere) {
 INSTANTIATE_TEST_SUITE_P(Programs, CacheUnderStops,
                          testing::Values(ProgramCase{"plain_static"}, ProgramCase{"calls_static"},
                                          ProgramCase{"calls"}, ProgramCase{"signals"},
-                                         ProgramCase{"faults"}, ProgramCase{"branches"},
-                                         ProgramCase{"corners"}, ProgramCase{"coroutines"}),
+                                         ProgramCase{"faults"}, ProgramCase{"handlers"},
+                                         ProgramCase{"branches"}, ProgramCase{"corners"},
+                                         ProgramCase{"coroutines"}),
                          name_of);
 
 /// Runs a program from its first instruction to its end, with one store for each configuration.

@@ -40,6 +40,25 @@ TEST_P(RecordSource, ShowsHandlersTheirFramesAsTheyAre) {
   expect_right(program("storm", {"raise", "200"}));
 }
 
+TEST_P(RecordSource, LetsHandlersReturnAnyhow) {
+  const bool steps = std::string{GetParam()} == "step";
+  for (const char* how : {"alone", "beside", "timers"}) {
+    expect_right(program("handlers", {how, steps ? "1" : "100"}));
+  }
+}
+
+/// Amid signals the recorder shares the CPU of the thread that gets them; whatever begins then must
+/// not inherit that.
+TEST(RecordSignals, NarrowsItsCpusForNobodyElse) {
+  const Words words = shell(
+      "cpus() { grep Cpus_allowed_list /proc/$PPID/status /proc/self/status; }\n"
+      "before=$(cpus | sed 's/.*://'); trap : USR1; i=0\n"
+      "while [ $i -lt 1000 ]; do kill -USR1 $$; i=$((i + 1)); done\n"
+      "after=$(cpus | sed 's/.*://'); echo \"$before, $after\"; [ \"$before\" = \"$after\" ]");
+  const Ran ran = record(with({"--"}, words));
+  EXPECT_EQ(ran.status, 0) << ran.output;
+}
+
 TEST(RecordNothing, LosesNoStopOfOthers) {
   for (const char* how : {"itself", "outside", "thread", "handler"}) {
     const Ran ran = record(with({"--source", "none", "--"}, program("jobs", {how})));

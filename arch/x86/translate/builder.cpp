@@ -116,6 +116,7 @@ bool Builder::step(const SourceInsn& insn) {
   pc_ = insn.next();
   if (insn.uses_rcx) open_rcx(insn.pc);
   bool goes_on = true;
+  auto made = CallMade::kNot;
   const auto leave_to_cpu = [&](Special why) {
     left_for_ = why;
     if (block_.instructions != 0) {
@@ -158,7 +159,8 @@ bool Builder::step(const SourceInsn& insn) {
       break;
     case InsnClass::kSystemCall:
       block_.calls = true;
-      if (!system_call(insn)) return leave_to_cpu(Special::kSystemCall);
+      made = system_call(insn);
+      if (made == CallMade::kNot) return leave_to_cpu(Special::kSystemCall);
       break;
   }
   if (insn.sets_eax_to) {
@@ -169,7 +171,8 @@ bool Builder::step(const SourceInsn& insn) {
   if (insn.kind == InsnClass::kLoadAddress && insn.destination == 0) eax_.reset();
   ++block_.instructions;
   note_range(insn);
-  if (insn.kind == InsnClass::kSystemCall) {
+  if (made == CallMade::kDoesNot) return false;
+  if (made == CallMade::kComesBack) {
     // The call may wait for long, and the code behind it may be another by then: exits lead to what
     // there is.
     emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);

@@ -83,10 +83,15 @@ class Builder {
   /// The target, which is in r10, is expected to be `to`; else the superblock is left.
   void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
   void emit_pad();
+  /// Puts the index of the target, which is in r10, into rcx.
+  void index_table();
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
-  bool system_call(const SourceInsn& insn);
+  enum class CallMade : std::uint8_t { kNot, kComesBack, kDoesNot };
+  CallMade system_call(const SourceInsn& insn);
   void check_number(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left);
   void check_futex(std::vector<std::uint32_t>& made);
+  void return_from_handler(const SourceInsn& insn);
+  void copy_frame();
   void check_call(const SourceInsn& insn, CallCheck check);
   void check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
                    std::vector<std::uint32_t>& left);
@@ -104,6 +109,7 @@ class Builder {
   void emit_side_exits();
   void emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags = 0);
   void log(Exit& exit);
+  void number(Exit& exit) const;
   void note_range(const SourceInsn& insn);
 
   const CodeSource& source_;

@@ -24,17 +24,22 @@ constexpr std::uint32_t kTraceMe = 0;
 constexpr std::uint32_t kTraceAttach = 16;
 constexpr std::uint32_t kTraceSeize = 0x4206;
 constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
+constexpr std::uint8_t kCodeSegment64 = 0x33;
 
 /// In place of a number that is not known before the call is made.
 constexpr std::uint32_t kNumberInSlot = ~0U;
 
 }  // namespace
 
-bool Builder::system_call(const SourceInsn& insn) {
+Builder::CallMade Builder::system_call(const SourceInsn& insn) {
   const InlineSystemCalls* calls = options_.inline_system_calls;
-  if (calls == nullptr || (eax_ && *eax_ >= calls->size())) return false;
+  if (calls == nullptr || (eax_ && *eax_ >= calls->size())) return CallMade::kNot;
   const CallCheck check = eax_ ? (*calls)[*eax_] : CallCheck::kAnyNumber;
-  if (check == CallCheck::kNever) return false;
+  if (check == CallCheck::kNever) return CallMade::kNot;
+  if (check == CallCheck::kReturn) {
+    return_from_handler(insn);
+    return CallMade::kDoesNot;
+  }
   open_r10(insn.pc);
   if (check != CallCheck::kAlways) check_call(insn, check);
   save_log(insn.pc);
@@ -59,7 +64,7 @@ bool Builder::system_call(const SourceInsn& insn) {
   side_exits_.back().failed_call = eax_.value_or(kNumberInSlot);
   emit_.bind8(done);
   emit_.move(Gpr::kRcx, insn.next().value());
-  return true;
+  return CallMade::kComesBack;
 }
 
 void Builder::emit_failed_call(const SideExit& side) {
@@ -218,6 +223,71 @@ void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
   emit_.bytes({kJumpIfRcxZero, static_cast<std::uint8_t>(next - (emit_.offset() + 2))});
 }
 
+void Builder::copy_frame() {
+  constexpr std::uint8_t kWord = sizeof(std::uint64_t);
+  emit_.move(Gpr::kR10, kFrameBytes - kWord);
+  const std::uint32_t next = emit_.offset();
+  // Faults where the call would fail.
+  emit_.load_r11_at_rsp_r10();
+  emit_.store_r11_at_r10(Slot::kFrame);
+  emit_.move_to_rcx(Gpr::kR10);
+  const std::uint32_t done = emit_.jump_if_rcx_zero();
+  emit_.advance_r10(static_cast<std::uint8_t>(0 - kWord));
+  emit_.jump_back(next);
+  emit_.bind8(done);
+}
+
+/// The kernel is given a copy of the frame that leads to where translated code goes on. The program
+/// has not returned before the call is made: what it will have then waits in slots of its own.
+void Builder::return_from_handler(const SourceInsn& insn) {
+  std::vector<std::uint32_t> left;
+  close_r10(insn.pc);
+  close_r11(insn.pc);
+  put_rcx_away(insn.pc);
+  emit_.load(Gpr::kRcx, Slot::kReturnStops);
+  unless_rcx_zero_to(left);
+  save_log(insn.pc);
+  mark(insn.pc);
+  copy_frame();
+  emit_.load(Gpr::kR11, Slot::kLog);
+  log_in_slot_ = false;
+  mark(insn.pc);
+  emit_.load_rcx_word(frame_slot(FrameField::kCs));
+  emit_.subtract_from_rcx(kCodeSegment64);
+  unless_rcx_zero_to(left);
+  emit_.load_rcx_second_byte(frame_slot(FrameField::kFlags));
+  look_up(Policy::kTrapFlag);
+  unless_rcx_zero_to(left);
+  emit_.load_rcx_second_byte(frame_slot(FrameField::kMask));
+  look_up(Policy::kSegvBit);
+  emit_.store(Slot::kReturnSegv, Gpr::kRcx);
+  emit_.load(Gpr::kR10, frame_slot(FrameField::kRip));
+  index_table();
+  emit_.load_rcx_from_table(options_.table);
+  emit_.store(Slot::kLanding, Gpr::kRcx);
+  emit_.load(Gpr::kRcx, frame_slot(FrameField::kR10));
+  emit_.store(Slot::kReturnR10, Gpr::kRcx);
+  emit_.store(frame_slot(FrameField::kR10), Gpr::kR10);
+  emit_.load(Gpr::kRcx, frame_slot(FrameField::kR11));
+  emit_.store(Slot::kReturnR11, Gpr::kRcx);
+  emit_.move(Gpr::kRcx, options_.returned.value());
+  emit_.store(frame_slot(FrameField::kRip), Gpr::kRcx);
+  // The entry counts from the call on, which advances the log pointer.
+  Exit exit{.kind = ExitKind::kIndirect, .from = insn.pc};
+  number(exit);
+  emit_.log_store(exit.number);
+  block_.exits.push_back(exit);
+  emit_.next_entry_to_rcx();
+  emit_.store(frame_slot(FrameField::kR11), Gpr::kRcx);
+  emit_.move_rsp_to_r10();
+  emit_.load(Gpr::kRsp, Slot::kFrameAt);
+  mark(insn.pc, kTargetInR10);
+  emit_.bytes(insn.view());
+  mark(insn.pc, kTargetInR10);
+  for (const std::uint32_t place : left) emit_.bind(place);
+  emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
+}
+
 void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   std::vector<std::uint32_t> made;  // jumps to where the call is made; falling through leaves
   std::vector<std::uint32_t> left;
@@ -315,6 +385,7 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
       break;
     case CallCheck::kNever:
     case CallCheck::kAlways:
+    case CallCheck::kReturn:
       break;
   }
   r10_live_ = false;

@@ -17,13 +17,17 @@ void Builder::add_side_exit(const SourceInsn& insn, std::uint8_t more_flags) {
        .r11_dirty = r11_dirty_});
 }
 
-void Builder::log(Exit& exit) {
+void Builder::number(Exit& exit) const {
   exit.number = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
   if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
   if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
     const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));
   }
+}
+
+void Builder::log(Exit& exit) {
+  number(exit);
   emit_.log_store(exit.number);
   emit_.log_advance();
 }

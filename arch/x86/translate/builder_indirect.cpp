@@ -96,16 +96,20 @@ void Builder::follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stac
   pc_ = to;
 }
 
-void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed) {
-  close_r11(from, 0, stack_add);
-  put_rcx_away(from, stack_add);
-  mark(from, 0, stack_add);
+void Builder::index_table() {
   if (options_.table_index == TableIndex::kMasked) {
     emit_.table_index(options_.table + kEntryTableBytes +
                       static_cast<std::uint32_t>(Policy::kIndexMask));
   } else {
     emit_.table_index();
   }
+}
+
+void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed) {
+  close_r11(from, 0, stack_add);
+  put_rcx_away(from, stack_add);
+  mark(from, 0, stack_add);
+  index_table();
   Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
   log(exit);
   mark(from, kCommitted | kTargetInR10);

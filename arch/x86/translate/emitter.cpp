@@ -141,6 +141,33 @@ void Emitter::load_rcx_second_byte(Slot slot) {
   word32(static_cast<std::uint32_t>(slot) + 1);
 }
 
+void Emitter::load_rcx_word(Slot slot) {
+  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(slot));
+}
+
+void Emitter::load_rcx_from_table(TraceeAddr table) {
+  bytes({0x48, 0x8b, 0x0c, 0xcd});
+  word32(static_cast<std::uint32_t>(table.value()));
+}
+
+void Emitter::load_r11_at_rsp_r10() {
+  bytes({0x4e, 0x8b, 0x1c, 0x14});
+}
+
+void Emitter::store_r11_at_r10(Slot slot) {
+  bytes({0x65, 0x4d, 0x89, 0x9a});
+  word32(static_cast<std::uint32_t>(slot));
+}
+
+void Emitter::move_rsp_to_r10() {
+  bytes({0x49, 0x89, 0xe2});
+}
+
+void Emitter::next_entry_to_rcx() {
+  bytes({0x49, 0x8d, 0x4b, kLogEntryBytes});
+}
+
 void Emitter::load_rcx_second_word(Slot slot) {
   bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
   word32(static_cast<std::uint32_t>(slot) + 2);

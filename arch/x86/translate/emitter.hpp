@@ -79,6 +79,15 @@ class Emitter {
   /// mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
   void load_rcx_at_rsi();
   void load_rcx_second_byte(Slot slot);
+  /// movzx ecx, word gs:[slot] / mov rcx, [rcx*8+table]
+  void load_rcx_word(Slot slot);
+  void load_rcx_from_table(TraceeAddr table);
+  /// mov r11, [rsp+r10] / mov gs:[slot+r10], r11
+  void load_r11_at_rsp_r10();
+  void store_r11_at_r10(Slot slot);
+  /// mov r10, rsp / lea rcx, [r11+4]
+  void move_rsp_to_r10();
+  void next_entry_to_rcx();
   /// movzx ecx, word gs:[slot+2] / mov ecx, eax / lea ecx, [rax-value] / lea rcx, [rsi-value]
   void load_rcx_second_word(Slot slot);
   void move_eax_to_rcx();

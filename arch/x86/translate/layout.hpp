@@ -34,8 +34,33 @@ enum class Slot : std::uint32_t {
   kMaskAt = 144,        ///< Address of the next slot.
   kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
   kHolds = 160,         ///< Not zero: signals are blocked that the program does not block.
+  kReturnStops = 168,   ///< Not zero: the tracer wants to see handlers return.
+  kFrameAt = 176,       ///< Address of kFrame.
+  kLanding = 184,       ///< Where a thread goes on that returns from a handler.
+  kReturnR10 = 192,     ///< The program's registers after that return.
+  kReturnR11 = 200,
+  kReturnSegv = 208,  ///< The value of kSegvBlocked after it.
+  kFrame = 1024,      ///< kFrameBytes: a copy of a signal's frame, for the kernel alone.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
+
+/// Offsets in struct ucontext, which rsp points to at rt_sigreturn (asm/ucontext.h,
+/// asm/sigcontext.h).
+enum class FrameField : std::uint32_t {
+  kR10 = 56,
+  kR11 = 64,
+  kRcx = 152,
+  kRip = 168,
+  kFlags = 176,
+  kCs = 184,
+  kMask = 296,  ///< The last thing that the kernel reads of it, other than what it points to.
+};
+inline constexpr std::size_t kFrameBytes = 304;
+/// A field of the copy.
+[[nodiscard]] constexpr Slot frame_slot(FrameField field) {
+  return static_cast<Slot>(static_cast<std::uint32_t>(Slot::kFrame) +
+                           static_cast<std::uint32_t>(field));
+}
 
 /// A thread without a translation to go to asks for one, without stopping.
 enum class Request : std::uint64_t {
@@ -65,7 +90,8 @@ enum class Policy : std::uint32_t {
   kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: it may be made.
   kWatchedFiles = 1808,  ///< By the low byte of a descriptor; zero: writes to it are made.
   kOpenFlags2 = 2064,    ///< By their second byte; zero, as the other: the call is made.
-  kRanges = 2320,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kTrapFlag = 2320,      ///< By the second byte of flags.
+  kRanges = 2576,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
 /// Executable memory. The negated addresses are what translated code adds arguments to.
 struct PolicyRange {

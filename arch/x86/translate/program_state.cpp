@@ -6,7 +6,14 @@ ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped, cons
   const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
   ProgramState out{.regs = stopped, .pc = row.pc, .log = {}, .flags = row.flags};
   out.log = TraceeAddr{has(kLogInSlot) ? read(Slot::kLog) : stopped[UserReg::kR11]};
-  if (has(kTargetInR10)) out.pc = TraceeAddr{stopped[UserReg::kR10]};
+  if (has(kTargetInR10)) {
+    const std::uint64_t r10 = stopped[UserReg::kR10];
+    if (has(kCommitted)) {
+      out.pc = TraceeAddr{r10};
+    } else {
+      out.regs[UserReg::kRsp] = r10;
+    }
+  }
   if (!has(kR10Live)) out.regs[UserReg::kR10] = read(Slot::kR10);
   if (!has(kR11Live)) out.regs[UserReg::kR11] = read(Slot::kR11);
   if (has(kRcxInSlot)) out.regs[UserReg::kRcx] = read(Slot::kRcx);
@@ -32,6 +39,17 @@ ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped
   }
   out.regs[UserReg::kR10] = read(Slot::kR10);
   out.regs[UserReg::kR11] = read(Slot::kR11);
+  return out;
+}
+
+ProgramState state_behind_handler(const UserRegs& stopped, const ReadSlot& read) {
+  ProgramState out{.regs = stopped,
+                   .pc = TraceeAddr{stopped[UserReg::kR10]},
+                   .log = TraceeAddr{stopped[UserReg::kR11]},
+                   .flags = kCommitted};
+  out.regs[UserReg::kR10] = read(Slot::kReturnR10);
+  out.regs[UserReg::kR11] = read(Slot::kReturnR11);
+  out.regs[UserReg::kRcx] = read(frame_slot(FrameField::kRcx));
   return out;
 }
 

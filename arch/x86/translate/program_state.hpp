@@ -32,4 +32,7 @@ using ReadSlot = std::function<std::uint64_t(Slot)>;
 [[nodiscard]] ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped,
                                          const ReadSlot& read);
 
+/// State from MissRoutine::returned_at on: the program goes to pc.
+[[nodiscard]] ProgramState state_behind_handler(const UserRegs& stopped, const ReadSlot& read);
+
 }  // namespace backtrail::arch::x86::translate

@@ -180,6 +180,17 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   emit.jump_back(routine.saved_at);
   emit.bind(ask);
   emit_request(emit, stop);
+  routine.returned_at = emit.offset();
+  mark(kCommitted | kTargetInR10);
+  const auto copy = [&](Slot to, Slot from) {
+    emit.load(Gpr::kRcx, from);
+    emit.store(to, Gpr::kRcx);
+  };
+  copy(Slot::kSegvBlocked, Slot::kReturnSegv);
+  copy(Slot::kR10, Slot::kReturnR10);
+  copy(Slot::kR11, Slot::kReturnR11);
+  copy(Slot::kRcx, frame_slot(FrameField::kRcx));
+  emit.jump_through(Slot::kLanding);
   routine.code = emit.take();
   return routine;
 }

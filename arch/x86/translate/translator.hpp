@@ -61,7 +61,8 @@ enum class CallCheck : std::uint8_t {
   kOpenAt,      ///< As openat(), likewise: they are its third argument.
   kWrite,       ///< As write(): when Policy::kWatchedFiles does not name its first argument.
   kTrace,       ///< As ptrace(), but for PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
-  kAnyNumber,   ///< What Policy::kNumbers says of it: its number is not known before.
+  kReturn,     ///< As rt_sigreturn(), unless Slot::kReturnStops: to 64-bit code that is not traced.
+  kAnyNumber,  ///< What Policy::kNumbers says of it: its number is not known before.
 };
 /// What locks and condition variables of libraries ask for: FUTEX_WAIT, FUTEX_WAKE and
 /// FUTEX_WAIT_BITSET, private to the process, the last one also by FUTEX_CLOCK_REALTIME.
@@ -95,6 +96,7 @@ struct TranslateOptions {
   TraceeAddr address;            ///< Where the code will be.
   TraceeAddr table;              ///< The look-up table and what is behind it; below kTableLimit.
   TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
+  TraceeAddr returned = {};      ///< MissRoutine::returned_at.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
   /// Where a landing pad goes on to if the target is another. Nothing: there is none, and the
   /// program's rcx is in its register.
@@ -130,6 +132,9 @@ struct MissRoutine {
   std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.
   std::uint32_t stopped_at = 0;  ///< Just behind the INT3.
   std::uint32_t faults_at = 0;   ///< Or there, with SIGSEGV, where Slot::kStopsByFault says so.
+  /// From here on it is another routine: a thread that returns from a handler comes by, with the
+  /// target in r10, and goes to Slot::kLanding as to a landing pad.
+  std::uint32_t returned_at = 0;
 
   /// What is where at an offset; its pc means nothing.
   [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;

@@ -63,6 +63,12 @@ bool is_plain(Thread& thread) {
           thread.trap_cause() == TrapCause::kStep);
 }
 
+bool stands_at_handler(Thread& thread) {
+  const WaitStatus& status = thread.status();
+  return status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
+         thread.trap_cause() == TrapCause::kHandlerEntry;
+}
+
 }  // namespace
 
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
@@ -194,7 +200,8 @@ bool CacheSource::enter(Thread& thread) {
     call_out();
     return false;
   }
-  look_for_sections(thread);
+  // The kernel has cleared the name of a sequence where it laid down a handler's frame.
+  if (!stands_at_handler(thread)) look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto body = space_->code().body(before->pc());
   if (const auto* special = std::get_if<Special>(&body)) {
@@ -204,7 +211,7 @@ bool CacheSource::enter(Thread& thread) {
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
-  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
+  note_slice();
   arch::x86::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
@@ -262,11 +269,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
-  if (process_.read_code(regs->pc(), bytes) != bytes.size() || bytes[0] != 0x0f ||
-      bytes[1] != 0x05) {
-    return;
-  }
+  if (!arch::x86::is_syscall(process_.insn_bytes(regs->pc()))) return;
   const auto effect = cache::effect_of(*regs);
   if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
@@ -359,6 +362,7 @@ void CacheSource::ran_unseen() {
 }
 
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
+  (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // it is gone
   if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
@@ -395,7 +399,7 @@ std::optional<TraceeAddr> CacheSource::fault_at(Thread& thread) const {
   if (!info) return std::nullopt;
   if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)};
   // A signal that was sent and is blocked can only be here because the fault was merged into it.
-  return segv_blocked() ? std::optional{memory_->log_end()} : std::nullopt;
+  return segv_blocked(thread) ? std::optional{memory_->log_end()} : std::nullopt;
 }
 
 bool CacheSource::is_guard_fault(Thread& thread) const {
@@ -404,8 +408,10 @@ bool CacheSource::is_guard_fault(Thread& thread) const {
          fault_at(thread) == memory_->log_end();
 }
 
-bool CacheSource::segv_blocked() const {
-  return memory_->read(Slot::kSegvBlocked) != 0;
+bool CacheSource::segv_blocked(Thread& thread) const {
+  const auto pc = thread.pc();
+  const bool returns = pc && space_->code().is_behind_handler(*pc);
+  return memory_->read(returns ? Slot::kReturnSegv : Slot::kSegvBlocked) != 0;
 }
 
 bool CacheSource::take_trap(Thread& thread) {
@@ -426,7 +432,7 @@ bool CacheSource::take_fault(Thread& thread) {
   auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   // A signal that is forced is unblocked.
-  if (segv_blocked()) *mask |= kSegvBit;
+  if (segv_blocked(thread)) *mask |= kSegvBit;
   if (!space_->repair_segv(thread, slot_, *mask)) return false;
   if (info && info->si_code <= 0) {
     (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);

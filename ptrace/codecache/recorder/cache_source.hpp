@@ -160,6 +160,8 @@ class CacheSource final : public StepSource {
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
   bool return_from_handler(Thread& thread);
+  /// For translated code: what it must not do by itself.
+  void note_slice();
   bool has_returned(Thread& thread, TraceeAddr pc);
   void note_returned();
 
@@ -180,7 +182,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] std::optional<TraceeAddr> fault_at(Thread& thread) const;
   /// It was translated code's own: mask and action become what they were.
   bool take_fault(Thread& thread);
-  [[nodiscard]] bool segv_blocked() const;
+  [[nodiscard]] bool segv_blocked(Thread& thread) const;
   /// The thread stands behind the miss routine's trap, which was for us alone.
   bool take_trap(Thread& thread);
   /// Native registers again; the log is taken over.
@@ -237,9 +239,8 @@ class CacheSource final : public StepSource {
   struct HandlerReturn {
     TraceeAddr at;  ///< Of the system call.
     TraceeAddr to;
-    TraceeAddr frame_at;                    ///< What was changed of its frame begins there.
-    std::array<std::uint64_t, 30> words{};  ///< And was this.
-    std::uint64_t held = 0;                 ///< By the slice, before.
+    TraceeAddr stack;        ///< The program's stack pointer.
+    std::uint64_t held = 0;  ///< By the slice, before.
   };
   std::optional<HandlerReturn> returning_;    ///< The thread may not have made the call yet.
   bool at_insn_ = false;                      ///< leave() found it in front of an instruction.

@@ -21,6 +21,8 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::x86::UserReg;
+using arch::x86::translate::FrameField;
+using arch::x86::translate::kFrameBytes;
 using arch::x86::translate::Slot;
 using arch::x86::translate::Special;
 
@@ -30,23 +32,16 @@ constexpr std::uint64_t kTrapFlag = 0x100;
 /// More than a superblock that checks itself reads of the program's code.
 constexpr std::uint64_t kMostCodeRead = 256;
 
-// Offsets in struct ucontext, which rsp points to at rt_sigreturn (asm/sigcontext.h).
-constexpr std::size_t kFrameR11 = 64;
-constexpr std::size_t kFrameRip = 168;
-constexpr std::size_t kFrameFlags = 176;
-constexpr std::size_t kFrameCs = 184;
-constexpr std::size_t kFrameMask = 296;
-constexpr std::size_t kFrameR10 = 56;
-using Frame = std::array<std::uint8_t, kFrameMask + sizeof(std::uint64_t)>;
+using Frame = std::span<std::uint8_t, kFrameBytes>;
 
-std::uint64_t word_of(const Frame& frame, std::size_t offset) {
+std::uint64_t word_of(Frame frame, FrameField field) {
   std::uint64_t word = 0;
-  std::memcpy(&word, frame.data() + offset, sizeof word);
+  std::memcpy(&word, frame.data() + static_cast<std::size_t>(field), sizeof word);
   return word;
 }
 
-void set_word(Frame& frame, std::size_t offset, std::uint64_t word) {
-  std::memcpy(frame.data() + offset, &word, sizeof word);
+void set_word(Frame frame, FrameField field, std::uint64_t word) {
+  std::memcpy(frame.data() + static_cast<std::size_t>(field), &word, sizeof word);
 }
 
 }  // namespace
@@ -58,9 +53,8 @@ bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   if (!at_insn_ || process_.address_limit.counts_ours()) return false;
   const auto pc = thread.pc();
   if (!pc) return false;
-  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
-  const bool is_known = process_.read_code(*pc, bytes) == bytes.size();
-  if (!is_known || (bytes[0] == 0x0f && bytes[1] == 0x05)) return false;
+  const auto bytes = process_.insn_bytes(*pc);
+  if (bytes.size() < arch::x86::kSyscallInsnBytes || arch::x86::is_syscall(bytes)) return false;
   const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
   switch (info.si_signo) {
     case SIGSEGV:
@@ -74,9 +68,15 @@ bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   }
 }
 
-/// The thread stands in front of rt_sigreturn, in its native state. Its frame is changed so that
-/// the kernel lets it go on in translated code: one stop less than a step over the call. False: it
-/// has to be stepped.
+void CacheSource::note_slice() {
+  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
+  const bool stops = slice().awaits_return() || process_.address_limit.counts_ours();
+  memory_->write(Slot::kReturnStops, stops ? 1 : 0);
+}
+
+/// The thread stands before rt_sigreturn, in its native state. The kernel is given a copy of
+/// the frame that lets it go on in translated code: one stop less than a step over the call. False:
+/// it has to be stepped.
 bool CacheSource::return_from_handler(Thread& thread) {
   const auto regs = thread.user_regs();
   const SourceResume how = last_resume();
@@ -86,37 +86,29 @@ bool CacheSource::return_from_handler(Thread& thread) {
       !everybody_recorded()) {
     return false;
   }
-  Frame frame{};
-  const TraceeAddr frame_at = regs->sp();
-  if (process_.read_memory(frame_at, frame) != frame.size() ||
-      (word_of(frame, kFrameCs) & 0xffff) != kCodeSegment64 ||
-      (word_of(frame, kFrameFlags) & kTrapFlag) != 0) {
+  const Frame frame{memory_->scratch(static_cast<std::uint64_t>(Slot::kFrame)), kFrameBytes};
+  if (process_.read_memory(regs->sp(), frame) != frame.size() ||
+      (word_of(frame, FrameField::kCs) & 0xffff) != kCodeSegment64 ||
+      (word_of(frame, FrameField::kFlags) & kTrapFlag) != 0) {
     return false;
   }
-  const TraceeAddr to{word_of(frame, kFrameRip)};
+  const TraceeAddr to{word_of(frame, FrameField::kRip)};
   const auto body = space_->code().body(to);
   if (std::holds_alternative<Special>(body)) return false;
-  HandlerReturn made{
-      .at = regs->pc(), .to = to, .frame_at = frame_at + kFrameR11, .words = {}, .held = 0};
-  constexpr std::size_t kBytes = kFrameMask + sizeof(std::uint64_t) - kFrameR11;
-  static_assert(sizeof made.words == kBytes);
-  std::memcpy(made.words.data(), frame.data() + kFrameR11, kBytes);
-  const std::uint64_t mask = word_of(frame, kFrameMask);
-  memory_->write(Slot::kR10, word_of(frame, kFrameR10));
-  memory_->write(Slot::kR11, word_of(frame, kFrameR11));
+  const HandlerReturn made{.at = regs->pc(), .to = to, .stack = regs->sp(), .held = slice().held()};
+  const std::uint64_t mask = word_of(frame, FrameField::kMask);
+  memory_->write(Slot::kR10, word_of(frame, FrameField::kR10));
+  memory_->write(Slot::kR11, word_of(frame, FrameField::kR11));
   memory_->write(Slot::kSegvBlocked, mask & kSegvBit);
-  made.held = slice().held();
-  set_word(frame, kFrameMask, slice().note_return(mask));
+  set_word(frame, FrameField::kMask, slice().note_return(mask));
   if (slice().active()) slice().measure(thread.tid());
-  memory_->write(Slot::kHolds, slice().active() ? 1 : 0);
-  set_word(frame, kFrameR11, memory_->log_begin().value());
-  set_word(frame, kFrameRip, std::get<TraceeAddr>(body).value());
+  note_slice();
+  set_word(frame, FrameField::kR11, memory_->log_begin().value());
+  set_word(frame, FrameField::kRip, std::get<TraceeAddr>(body).value());
   arch::x86::UserRegs changed = *regs;
+  changed[UserReg::kRsp] = memory_->read(Slot::kFrameAt);
   changed[UserReg::kGsBase] = memory_->page().value();
-  if (!process_.write_data(made.frame_at, std::span{frame}.subspan(kFrameR11)) ||
-      !thread.set_user_regs(changed)) {
-    return false;
-  }
+  if (!thread.set_user_regs(changed)) return false;
   returning_ = made;
   counted_at_ = TraceeAddr{};
   set_inside(true);
@@ -131,17 +123,16 @@ void CacheSource::note_returned() {
 }
 
 /// The thread, which was to return from a handler, has stopped. False: it has not returned; it is
-/// in its native state again, and so is the frame.
+/// in its native state again.
 bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
   if (space_->memory().has_code(pc)) {
     note_returned();
     return true;
   }
   const HandlerReturn made = *std::exchange(returning_, std::nullopt);
-  const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof made.words>>(made.words);
-  (void)process_.write_data(made.frame_at, bytes);
   slice().forget(~made.held);
   if (auto regs = thread.user_regs()) {
+    (*regs)[UserReg::kRsp] = made.stack.value();
     (*regs)[UserReg::kGsBase] = 0;
     (void)thread.set_user_regs(*regs);
   }

@@ -16,8 +16,7 @@ namespace {
 using arch::x86::UserReg;
 
 bool stands_at_system_call(Process& process, TraceeAddr pc) {
-  std::array<std::uint8_t, arch::x86::kSyscallInsnBytes> bytes{};
-  return process.read_code(pc, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
+  return arch::x86::is_syscall(process.insn_bytes(pc));
 }
 
 bool is_our_child(pid_t pid) {

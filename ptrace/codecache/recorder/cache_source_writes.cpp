@@ -53,7 +53,8 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
   const auto info = request::read_siginfo(thread.tid());
   auto mask = request::read_signal_mask(thread.tid());
   if (!info || !mask) return std::nullopt;
-  const bool blocked = in_cache_ ? segv_blocked() : (mask_before_.value_or(*mask) & kSegvBit) != 0;
+  const bool blocked =
+      in_cache_ ? segv_blocked(thread) : (mask_before_.value_or(*mask) & kSegvBit) != 0;
   // One that was sent and is blocked can only be here because a fault was merged into it, and that
   // may have been anywhere.
   const bool merged = info->si_code <= 0;

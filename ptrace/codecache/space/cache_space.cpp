@@ -226,6 +226,8 @@ void CacheSpace::note_way_to_stop(std::size_t slot) {
   memory.write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
   memory.write(translate::Slot::kMaskAt,
                memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kMask));
+  memory.write(translate::Slot::kFrameAt,
+               memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kFrame));
 }
 
 Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {

@@ -303,6 +303,7 @@ const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
     made[SYS_openat] = CallCheck::kOpenAt;
     made[SYS_rt_sigaction] = CallCheck::kAction;
     made[SYS_rt_sigprocmask] = CallCheck::kSignalMask;
+    made[SYS_rt_sigreturn] = CallCheck::kReturn;
     for (const auto number : {SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo,
                               SYS_rt_tgsigqueueinfo, SYS_rt_sigpending}) {
       made.at(static_cast<std::size_t>(number)) = CallCheck::kSignals;
@@ -328,12 +329,14 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   const auto segv = part(Policy::kSegvBit, 256);
   const auto open = part(Policy::kOpenFlags, 256);
   const auto truncate = part(Policy::kOpenFlags2, 256);
+  const auto traced = part(Policy::kTrapFlag, 256);
   for (std::size_t i = 0; i < protections.size(); ++i) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
     open[i] = may_open_existing_to_write(i) ? 1 : 0;
     truncate[i] = may_truncate(i) ? 1 : 0;
+    traced[i] = static_cast<std::uint8_t>(i & 1U);
   }
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }

@@ -103,6 +103,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Us
   translate::TranslateOptions options{.address = memory_.code() + *offset,
                                       .table = memory_.table(),
                                       .miss = miss(),
+                                      .returned = memory_.code() + miss_.returned_at,
                                       .first_exit = exits_->next_number(),
                                       .inline_system_calls = &inline_calls_,
                                       .checked = making_checked_,
@@ -514,6 +515,7 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (!memory_.has_code(address)) return std::nullopt;
   const std::uint64_t offset = address - memory_.code();
   if (offset < miss_.code.size()) {
+    if (is_behind_handler(address)) return CodePlace{.kind = CodePlace::Kind::kReturned};
     return CodePlace{.kind = CodePlace::Kind::kMiss,
                      .row = miss_.row_at(static_cast<std::uint32_t>(offset)),
                      .registers_saved = offset >= miss_.saved_at};

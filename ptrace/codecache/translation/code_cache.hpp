@@ -32,7 +32,7 @@ class KeptIndex;
 
 /// What a place in translated code is.
 struct CodePlace {
-  enum class Kind : std::uint8_t { kBlock, kMiss };
+  enum class Kind : std::uint8_t { kBlock, kMiss, kReturned };
   Kind kind = Kind::kBlock;
   translate::PcRow row{};
   decoder::BlockView logged{};   ///< kBlock only.
@@ -110,6 +110,11 @@ class CodeCache {
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
   /// Or at that instruction.
   [[nodiscard]] TraceeAddr miss_fault() const { return memory_.code() + miss_.faults_at; }
+  /// Between rt_sigreturn and the code that it has returned to.
+  [[nodiscard]] bool is_behind_handler(TraceeAddr address) const {
+    const std::uint64_t offset = address - memory_.code();
+    return offset >= miss_.returned_at && offset < miss_.code.size();
+  }
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
   /// What the exit was made for.
   [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRsp = 4;
 constexpr std::uint64_t kRedZoneBytes = 128;
-constexpr std::uint64_t kFrameBytes = 256;
+constexpr std::uint64_t kStackBytes = 256;
 
 /// A conditional jump to the next instruction counts as no branch.
 bool is_taken(const SourceInsn& insn, TraceeAddr next) {
@@ -73,9 +73,9 @@ std::uint64_t ComparedStops::hash_memory(std::uint64_t sp) const {
   };
   add(program_.data);
   const std::uint64_t at = sp - std::bit_cast<std::uintptr_t>(program_.stack.data());
-  if (at < kRedZoneBytes || at + kFrameBytes > program_.stack.size()) return hash;
+  if (at < kRedZoneBytes || at + kStackBytes > program_.stack.size()) return hash;
   add(program_.stack.subspan(at - kRedZoneBytes, kRedZoneBytes - sizeof(std::uint64_t)));
-  add(program_.stack.subspan(at, kFrameBytes));
+  add(program_.stack.subspan(at, kStackBytes));
   return hash;
 }
 

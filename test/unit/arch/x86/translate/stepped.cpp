@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 namespace backtrail::arch::x86::translate {
@@ -83,7 +84,13 @@ void on_trap(int /*signal*/, siginfo_t* /*info*/, void* at) {
   if (!is_in(now.ranges, pc)) return;
   now.on_stop(pc, state_of(context));
   auto* insn = std::bit_cast<std::uint8_t*>(static_cast<std::uintptr_t>(rip));
-  if (std::memcmp(insn, kSystemCall.data(), kSystemCall.size()) == 0) {
+  if (std::memcmp(insn, kSystemCall.data(), kSystemCall.size()) != 0) return;
+  if (context.uc_mcontext.gregs[REG_RAX] == SYS_rt_sigreturn) {
+    // The call comes back elsewhere, with the flags of the frame; the first instruction there is
+    // not seen.
+    auto* frame = std::bit_cast<ucontext_t*>(context.uc_mcontext.gregs[REG_RSP]);
+    frame->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
+  } else {
     step_over_call(insn);
     flags &= ~static_cast<greg_t>(kTrapFlag);
   }

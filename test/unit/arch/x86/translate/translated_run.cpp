@@ -1,5 +1,6 @@
 #include "test/unit/arch/x86/translate/translated_run.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -19,8 +20,10 @@ namespace backtrail::arch::x86::translate {
 namespace {
 
 constexpr std::size_t kCodeBytes = 1UL << 20;
-/// Size of the far jump that stands for the dispatch stub.
-constexpr std::size_t kMissBytes = 64;
+/// Where the far jump ends that stands for the dispatch stub, and where the way of handlers does
+/// that return.
+constexpr std::size_t kReturnedAt = 16;
+constexpr std::size_t kMissBytes = 128;
 constexpr std::size_t kLogEntries = 4096;
 constexpr int kMostSuperblocks = 2000;
 constexpr std::size_t kRcx = 1;
@@ -32,6 +35,7 @@ static_assert(offsetof(ThreadPage, state.vectors) == 0x280);
 static_assert(offsetof(ThreadPage, state.flags) == 0x380);
 static_assert(offsetof(ThreadPage, host_stack) == 0x388);
 static_assert(offsetof(ThreadPage, target) == 0x390);
+static_assert(offsetof(ThreadPage, frame) == static_cast<std::size_t>(Slot::kFrame));
 
 // Instructions that change no flags and need no register move the program's whole state to and from
 // the page.
@@ -152,7 +156,14 @@ UserRegs user_regs(const MachineState& state) {
 }
 
 std::uint64_t& TranslatedRun::slot(Slot which) {
-  return page().slots[static_cast<std::uint32_t>(which) / sizeof(std::uint64_t)];
+  constexpr auto kFrame = static_cast<std::uint32_t>(Slot::kFrame);
+  const auto offset = static_cast<std::uint32_t>(which);
+  if (offset >= kFrame) return page().frame.at((offset - kFrame) / sizeof(std::uint64_t));
+  return page().slots.at(offset / sizeof(std::uint64_t));
+}
+
+Branch TranslatedRun::returned_range() const {
+  return {code_.address() + kReturnedAt, code_.address() + kMissBytes};
 }
 
 void write_far_jump(std::span<std::uint8_t> out, std::uint64_t target) {
@@ -179,6 +190,11 @@ TraceeAddr Pages::address() const {
 TranslatedRun::TranslatedRun()
     : code_{kCodeBytes, true}, table_{kEntryTableBytes + kPolicyBytes, true}, log_(kLogEntries) {
   write_far_jump(code_.bytes(), std::bit_cast<std::uintptr_t>(&bt_test_leave));
+  const MissRoutine routine = make_miss_routine(code_.address());
+  const auto returned = std::span{routine.code}.subspan(routine.returned_at);
+  if (kReturnedAt + returned.size() > kMissBytes) throw std::runtime_error{"too much code"};
+  std::copy(returned.begin(), returned.end(), code_.bytes().begin() + kReturnedAt);
+  slot(Slot::kFrameAt) = std::bit_cast<std::uintptr_t>(&page().frame);
   const std::uint64_t miss = code_.address().value();
   for (std::size_t i = 0; i < kTableEntries; ++i) {
     std::memcpy(table_.bytes().data() + i * sizeof miss, &miss, sizeof miss);
@@ -197,6 +213,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   if (lands) used_ += kPadAlignment - kPadOffset;
   const TraceeAddr at = code_.address() + used_;
   TranslateOptions options{.address = at, .table = table_.address(), .miss = code_.address()};
+  options.returned = returned_range().first;
   options.first_exit = static_cast<std::uint32_t>(exits_.size());
   options.checked = shape.checked;
   options.saves_memory = shape.saves_memory;

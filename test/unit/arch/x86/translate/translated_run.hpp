@@ -39,6 +39,9 @@ struct alignas(16) ThreadPage {
   MachineState state;
   std::uint64_t host_stack = 0;
   std::uint64_t target = 0;
+  std::array<std::uint64_t, 13> unused{};
+  std::array<std::uint64_t, kFrameBytes / sizeof(std::uint64_t)>
+      frame{};  ///< From Slot::kFrame on.
 };
 
 /// Goes to the page's target with the page's state; gs must point to the page. Returns with the new
@@ -93,6 +96,8 @@ class TranslatedRun {
     return table_.bytes().subspan(kEntryTableBytes);
   }
   [[nodiscard]] static std::uint64_t& slot(Slot which);
+  /// Where a thread goes that returns from a handler.
+  [[nodiscard]] Branch returned_range() const;
 
   /// The superblock that runs or ran last, for callers that examine each of its instructions.
   [[nodiscard]] const Superblock& current() const { return current_; }

@@ -1,0 +1,78 @@
+#include "ptrace/engine/stop_cpu.hpp"
+
+#include "ptrace/os/procfs.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// Signals between two looks at the thread's CPU: /proc/TID/stat costs about as much as a stop.
+constexpr std::size_t kBatch = 64;
+/// A batch takes no longer where signals are fast: 2000 of them a second.
+constexpr std::chrono::milliseconds kBatchLimit{32};
+/// Without a signal the storm is over.
+constexpr std::chrono::milliseconds kQuiet{5};
+
+cpu_set_t only(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  return set;
+}
+
+}  // namespace
+
+void StopCpu::note_signal(pid_t tid) {
+  const auto now = Clock::now();
+  if (tid != tid_ || now - last_ > kQuiet) {
+    go_back();
+    begin(tid, now);
+  }
+  last_ = now;
+  if (++signals_ < kBatch) return;
+  const bool fast = now - since_ <= kBatchLimit;
+  if (fast) {
+    follow(tid);
+  } else {
+    go_back();
+  }
+  begin(tid, now);
+}
+
+void StopCpu::begin(pid_t tid, Clock::time_point now) {
+  tid_ = tid;
+  signals_ = 0;
+  since_ = now;
+}
+
+void StopCpu::look() {
+  if (narrowed_ && Clock::now() - last_ > kQuiet) go_back();
+}
+
+void StopCpu::follow(pid_t tid) {
+  const auto stat = ProcFs{}.stat(tid);
+  if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return go_back();
+  if (narrowed_ && stat->processor == cpu_) return;
+  if (!narrowed_ && ::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
+  // A thread that is confined to some CPUs stays there.
+  if (CPU_COUNT(&original_) < 2 ||
+      !CPU_ISSET(static_cast<std::size_t>(stat->processor), &original_)) {
+    return go_back();
+  }
+  const cpu_set_t set = only(stat->processor);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) return go_back();
+  narrowed_ = true;
+  cpu_ = stat->processor;
+}
+
+void StopCpu::go_back() {
+  tid_ = 0;
+  if (!narrowed_) return;
+  narrowed_ = false;
+  // Somebody else may have given other CPUs meanwhile: those stay.
+  cpu_set_t present;
+  const cpu_set_t set = only(cpu_);
+  if (::sched_getaffinity(0, sizeof present, &present) == 0 && !CPU_EQUAL(&present, &set)) return;
+  (void)::sched_setaffinity(0, sizeof original_, &original_);
+}
+
+}  // namespace backtrail::tracee
