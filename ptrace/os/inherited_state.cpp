@@ -39,7 +39,7 @@ InheritedSignals note_signals() {
   return out;
 }
 
-// Initialised before main(), when nothing of ours has changed anything yet.
+// Initialised before main(), before the server changes any of this.
 const InheritedSignals signals_at_start = note_signals();
 const std::vector<int> descriptors_at_start = open_descriptors();
 
