@@ -8,7 +8,8 @@
 namespace backtrail::tracee {
 
 std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
-  // The ways to raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT n").
+  // These instructions raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT
+  // n").
   constexpr std::uint8_t kInt3 = 0xcc;
   constexpr std::uint8_t kInt1 = 0xf1;
   constexpr std::array<std::uint8_t, 2> kIntN{0xcd, 0x03};
