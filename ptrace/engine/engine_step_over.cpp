@@ -32,7 +32,7 @@ bool sleeps(const Thread& thread) {
 bool Engine::wait_for_step_over(Thread& thread) {
   ThreadControl& control = thread.control();
   if (!control.step_over_at || control.stepping_over) return false;
-  // Others have stopped the process: the breakpoint is where it was when it goes on.
+  // The process is in a group stop: the breakpoint stays until it continues.
   if (thread.status().is_group_stop()) return false;
   const auto pc = thread.pc();
   if (!pc || *pc != *control.step_over_at || !thread.process().breakpoints().contains(*pc)) {

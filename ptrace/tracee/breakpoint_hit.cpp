@@ -18,7 +18,7 @@ std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
   std::array<std::uint8_t, 1> last{};
   if (process.read_memory(address, last) != last.size()) return std::nullopt;
   if (last[0] == kInt3 || last[0] == kInt1) return std::nullopt;
-  // There may be nothing in front of it.
+  // The byte before it may be unreadable.
   std::array<std::uint8_t, 2> bytes{};
   const bool both = process.read_memory(pc - bytes.size(), bytes) == bytes.size();
   if (both && bytes == kIntN) return std::nullopt;

@@ -60,7 +60,8 @@ struct ThreadControl {
   bool group_stop_due = false;  ///< Left a group stop because of a fault, and must return to it
                                 ///< afterwards.
   int resume_signal = 0;        ///< Signal to deliver at the next internal resume.
-  /// A step that ends at this pc has executed nothing: it began inside a system call.
+  /// A step that ends at this pc has executed no instruction, because it began inside a system
+  /// call.
   std::optional<TraceeAddr> no_progress_at;
   std::multiset<int> own_signals;  ///< Signals sent by the server on the client's order; to be
                                    ///< delivered unreported.

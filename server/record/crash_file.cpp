@@ -417,11 +417,11 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
       "could be read: run it again\n";
 }
 
-/// The place in kept_ of the file that tells why the program failed, as far as that can be known:
-/// tests that expect deaths leave files, too. A program that a signal ended tells it itself. One
-/// that exits often hands on how a child ended (shells, runners of tests): its status, or 128 and
-/// a signal; not that of a child from before its own exec (scripts that find an interpreter).
-/// Without such a child it is the program's own file, or else the youngest.
+/// Returns the index in kept_ of the file that most likely tells why the program failed; tests that
+/// expect deaths leave files, too. If a signal ended the program, its own file tells. A program
+/// that exits often passes on how a child ended (shells, test runners): its status, or 128 plus a
+/// signal. A child from before the program's own exec (scripts that find an interpreter) does not
+/// count. Without such a child it is the program's own file, or else the youngest.
 std::size_t CrashFiles::guilty(const tracee::StopEvent& end) const {
   const auto last_that = [this](auto is) {
     const auto found = std::find_if(kept_.rbegin(), kept_.rend(), is);

@@ -22,8 +22,8 @@ class LeakWatch {
   explicit LeakWatch(Told told) : told_{std::move(told)} {}
 
   /// Call when the thread is about to make the system call that starts the task; it must be stopped
-  /// and the only one still traced. On return it has made the call, or failed to, and can be let
-  /// go. If anything unexpected happens, Told is not called.
+  /// and the only one still traced. On return it has made the call, or failed to, and can be
+  /// detached. If anything unexpected happens, Told is not called.
   void begin(tracee::Thread& thread);
   /// Handles a stop of a task that the engine does not know. Returns true if it is one of these; it
   /// then continues.

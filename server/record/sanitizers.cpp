@@ -40,8 +40,8 @@ bool read_at(std::span<const std::uint8_t> bytes, std::uint64_t offset, T& out) 
   return true;
 }
 
-/// Whether one of the file's tables of names is what is wanted: of those that are loaded, which
-/// dynamic linking sees, or of the others, which debuggers see.
+/// Returns true if `wanted` holds for one of the file's string tables: one that is loaded, which
+/// dynamic linking uses, or one that is not, which debuggers use.
 bool has_names(const std::string& path, bool loaded,
                const std::function<bool(std::string_view)>& wanted) {
   const auto file = tracee::MappedFile::open(path);
@@ -66,10 +66,10 @@ bool file_names_a_sanitizer(const std::string& path) {
   return has_names(path, true, names_a_sanitizer);
 }
 
-/// Compilers before 1.74 leave no other word of themselves in a file.
+/// Compilers before 1.74 leave no other sign of themselves in a file.
 bool file_names_panics(const std::string& path) {
   return has_names(path, false, [](std::string_view names) {
-    // Of a large program they are a hundred megabytes.
+    // memmem, because a large program has a hundred megabytes of names.
     return ::memmem(names.data(), names.size(), kPanicFunction.data(), kPanicFunction.size()) !=
            nullptr;
   });
