@@ -45,8 +45,7 @@ class SignalSlice {
   void end(Thread& thread);
   /// Returns the signals that are blocked but not by the thread itself.
   [[nodiscard]] std::uint64_t held() const { return held_; }
-  /// Stops holding these signals, because they are pending no more or the thread blocks them
-  /// itself.
+  /// Call when these signals are not blocked any more, or the thread itself blocks them now.
   void forget(std::uint64_t signals = ~std::uint64_t{0}) { held_ &= ~signals; }
 
  private:

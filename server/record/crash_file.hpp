@@ -62,7 +62,8 @@ class CrashFiles final : public RecordObserver {
     std::string what;
     std::string size;
     Ending ending;
-    /// Kept before the program itself became another one, which cannot hand on how that ended.
+    /// Written before the program itself executed another program, which cannot pass on this
+    /// ending.
     bool before_exec = false;
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);

@@ -17,7 +17,7 @@ struct ProgramState {
   UserRegs regs;  ///< Its rip is still the address at which the thread was stopped.
   TraceeAddr pc;  ///< 0 if only the log can tell.
   TraceeAddr log;
-  std::uint8_t flags = 0;  ///< StateFlags; only kCommitted still matters.
+  std::uint8_t flags = 0;  ///< StateFlag bits; only kCommitted still matters.
 };
 
 /// Reads a slot of the thread page.

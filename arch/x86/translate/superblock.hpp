@@ -29,7 +29,7 @@ struct PcRow {
   TraceeAddr pc{};             ///< The instruction that the program executes next.
   std::int32_t stack_add = 0;  ///< To be added to rsp for the program's value.
   std::uint16_t passed = 0;    ///< Branches taken since the start of the superblock.
-  std::uint8_t flags = 0;      ///< StateFlags.
+  std::uint8_t flags = 0;      ///< StateFlag bits.
 };
 
 enum class ExitKind : std::uint8_t {
