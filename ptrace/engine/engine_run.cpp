@@ -135,7 +135,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
   ThreadControl& control = thread.control();
   if (action.kind == ResumeKind::kStop) {
     if (control.pending || control.stop_known) return;
-    if (!control.resumed) {  // stopped all along, which the client does not know
+    if (!control.resumed) {  // it was stopped all along, unknown to the client
       control.resumed = true;
       post(thread, {.kind = StopKind::kStopped});
       return;
@@ -149,7 +149,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
     }
     return;
   }
-  if (control.resumed) return;  // it runs already, or its event is on its way
+  if (control.resumed) return;  // it runs already, or its event is pending
   drop_stale_event(thread, action);
   control.resumed = true;
   control.stop_known = false;
@@ -169,7 +169,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
   std::vector<Thread*> started;
   for (const auto& [id, action] : orders) {
     Thread* thread = find(id);
-    if (thread == nullptr) continue;  // it ended; the client will learn
+    if (thread == nullptr) continue;  // it has ended, which is reported
     const bool before = thread->control().resumed;
     resume_order(*thread, action);
     if (!before && thread->control().resumed) started.push_back(thread);
@@ -501,7 +501,7 @@ std::optional<StopEvent> Engine::take_event() {
     resumed_one_ended_ = false;
     for (const auto& [tid, thread] : by_tid_) {
       thread->control().resumed = false;
-      thread->control().client_stop = false;  // a Ctrl-C that something else overtook
+      thread->control().client_stop = false;  // another event came before the Ctrl-C
     }
   }
   return event;

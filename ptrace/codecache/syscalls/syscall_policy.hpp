@@ -69,10 +69,10 @@ struct LimitCall {
 
 /// How a call accesses memory that the program may write but the recorder has write-protected.
 enum class WriteEffect : unsigned char {
-  kArguments,  ///< The kernel writes where its arguments point to, if anywhere.
-  kBuffers,    ///< Where what they point to says.
+  kArguments,  ///< The kernel writes only where arguments point.
+  kBuffers,    ///< The kernel writes where structures that arguments point to say.
   kClone,      ///< Another thread or process gets the memory, or a copy.
-  kAnyTime,    ///< Others write it from now on, or the program may not any more.
+  kAnyTime,    ///< Others may write it from now on, or it may not become writable again.
 };
 [[nodiscard]] WriteEffect write_effect_of(const arch::x86::UserRegs& regs);
 
