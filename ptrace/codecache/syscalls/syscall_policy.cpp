@@ -222,8 +222,7 @@ MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
   return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
 }
 
-/// Judges by the low byte of open()'s flags. A file that the call creates (O_EXCL) is not mapped as
-/// code yet.
+/// Judges by the low byte of open()'s flags. A file that the call creates (O_EXCL) is no code yet.
 bool may_open_existing_to_write(std::uint64_t flags) {
   constexpr std::uint64_t kMakesIt = O_CREAT | O_EXCL;
   return (flags & O_ACCMODE) != O_RDONLY && (flags & kMakesIt) != kMakesIt;
