@@ -12,8 +12,8 @@ ArchiveRecords::ArchiveRecords(const TraceArchive::Thread& thread) : thread_{thr
   misses_end_ = newest.first + newest.records < thread.end;
 }
 
-/// Numbers in the file count lost records too; the block before ends where this one begins, or
-/// something is missing between them.
+/// Numbers in the file count lost records, too: if the previous block does not end where this one
+/// begins, records between them are missing.
 bool ArchiveRecords::follows_a_loss(std::size_t block) const {
   if (block == 0) return true;
   const TraceBlock& before = thread_.blocks[block - 1];

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The records of one thread of a crash file, unpacked as they are asked for.
+/// The records of one thread of a crash file, unpacked on demand.
 
 #include <array>
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace backtrail::decoder {
 
-/// Keeps a few unpacked blocks, so that a trace of any length needs little memory.
+/// Keeps a few unpacked blocks, so that even a long trace needs little memory.
 class ArchiveRecords final : public RecordSequence {
  public:
-  /// @param thread  Borrowed; its blocks are in order.
+  /// @param thread Borrowed; its blocks must be in order.
   explicit ArchiveRecords(const TraceArchive::Thread& thread);
 
   [[nodiscard]] std::uint64_t begin() const override { return 0; }
@@ -33,8 +33,8 @@ class ArchiveRecords final : public RecordSequence {
   [[nodiscard]] bool follows_a_loss(std::size_t block) const;
 
   const TraceArchive::Thread& thread_;
-  bool misses_end_ = false;            ///< A gap follows the newest record that is there.
-  std::vector<std::uint64_t> starts_;  ///< Number of each block's first record, and the end.
+  bool misses_end_ = false;            ///< A gap follows the newest record in the file.
+  std::vector<std::uint64_t> starts_;  ///< Number of each block's first record, then the end.
   std::array<Unpacked, 4> cache_;
   std::size_t latest_ = 0;  ///< Index in `cache_` of the block used last.
   std::uint64_t clock_ = 0;

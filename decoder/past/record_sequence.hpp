@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Records by number, wherever they are kept.
+/// Interface to numbered records, independent of where they are stored.
 
 #include <cstdint>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace backtrail::decoder {
 
-/// Records of one thread, oldest first. Numbers stay valid as long as the sequence lives.
+/// Records of one thread, oldest first. Numbers stay valid while the sequence exists.
 class RecordSequence {
  public:
   virtual ~RecordSequence() = default;
@@ -18,8 +18,8 @@ class RecordSequence {
   [[nodiscard]] virtual std::uint64_t begin() const = 0;
   /// One more than the number of the newest record; begin() if there is none.
   [[nodiscard]] virtual std::uint64_t end() const = 0;
-  /// The record `number`, begin() <= number < end(). A record that cannot be read is a gap of
-  /// reason kOverflow.
+  /// Returns the record `number`, begin() <= number < end(). An unreadable record is returned as a
+  /// gap of reason kOverflow.
   virtual Record at(std::uint64_t number) = 0;
 };
 

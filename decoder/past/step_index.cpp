@@ -25,7 +25,7 @@ std::optional<std::size_t> StepIndex::number(const PastPosition& place) const {
   return first_of(place.block) + place.instruction;
 }
 
-/// The pc of the instruction `step`, or the thread's own.
+/// Returns the pc of the instruction `step`, or the thread's own.
 TraceeAddr StepIndex::pc_of(std::size_t step) {
   if (step == steps_) return timeline_.newest().pc;
   const auto at = std::ranges::lower_bound(from_end_, steps_ - step);
@@ -39,7 +39,7 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
   const Record begins = records_.at(block);
   const Timeline::Block& here = timeline_.block(block);
   const auto event = [&](std::size_t step, EventKind kind, TraceeAddr interrupted) {
-    // What came before the first step belongs to the window before.
+    // An event before the first step belongs to the previous window.
     if (step > begin && step <= end) out.events.push_back({step - begin, kind, interrupted});
   };
   if (begins.kind == RecordKind::kAsync) event(first, EventKind::kSignal, begins.from);
@@ -51,7 +51,8 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
     if (step < begin || step >= end) continue;
     out.steps.push_back({here.pcs[i], last ? TraceeAddr{} : here.pcs[i + 1]});
   }
-  // The hole is before the thread's own place, or nothing of the block is known.
+  // The missing instructions are just before the thread's own place, or nothing of the block is
+  // known.
   if (!here.complete && (block == newest_ || here.pcs.empty())) {
     event(first + here.pcs.size(), EventKind::kGap, TraceeAddr{});
   }
@@ -63,12 +64,12 @@ values::Window StepIndex::window(std::size_t begin, std::size_t end) {
   const auto at = std::ranges::lower_bound(from_end_, steps_ - begin);
   std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
   for (; block <= newest_ && first_of(block) <= end; ++block) add_block(block, begin, end, out);
-  // Where control went from the last instruction of each block is known once the next one is.
+  // The address after the last instruction of a block is known only once the next block is.
   for (std::size_t i = 0; i < out.steps.size(); ++i) {
     out.steps[i].next = i + 1 < out.steps.size() ? out.steps[i + 1].pc : out.end_pc;
   }
-  // What came between two instructions says nothing of where the first one went by itself; the
-  // first of several events does: a second signal interrupts the handler of the first.
+  // An event between two instructions hides where the first one went by itself, except the first of
+  // several events: a second signal interrupts the first one's handler.
   std::size_t last = 0;
   for (const values::Event& event : out.events) {
     if (event.before == last || event.before > out.steps.size()) continue;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The newest instructions of a timeline by number, for what works on windows of them.
+/// Numbers the newest instructions of a timeline, for code that works on windows of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,15 @@ namespace backtrail::decoder {
 
 class StepIndex {
  public:
-  /// Numbers the last instructions of `timeline` (borrowed), at most `most`; oldest first.
+  /// Numbers the last instructions of `timeline` (borrowed), `most` at most; the oldest gets 0.
   StepIndex(Timeline& timeline, RecordSequence& records, std::size_t most);
 
-  /// How many there are.
+  /// Returns how many instructions are numbered.
   [[nodiscard]] std::size_t steps() const { return steps_; }
-  /// The number of the instruction at `place`; steps() at the newest place. nullopt: too far back.
+  /// Returns the number of the instruction at `place`; steps() for the newest place. nullopt if it
+  /// is too far back.
   [[nodiscard]] std::optional<std::size_t> number(const PastPosition& place) const;
-  /// The steps [begin, end), and what happened between them. Step `end` - 1 is followed by the
+  /// Returns the steps [begin, end) and the events between them. Step `end` - 1 is followed by
   /// instruction `end`, or by the thread's own pc.
   [[nodiscard]] values::Window window(std::size_t begin, std::size_t end);
 
@@ -34,7 +35,7 @@ class StepIndex {
   RecordSequence& records_;
   std::uint64_t newest_;  ///< Number of the newest block.
   std::size_t steps_ = 0;
-  /// For each block, newest first, how many steps there are from its first one to the end.
+  /// For each block, newest first: the number of steps from its first one to the end.
   std::vector<std::size_t> from_end_;
 };
 

@@ -28,7 +28,8 @@ Timeline::Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc)
   newest_.instruction = count_of(block(newest_.block).pcs);
 }
 
-/// How the block ends. The newest one ends in front of the thread's pc, as before a gap.
+/// Returns the record that ends the block. The newest block ends before the thread's pc, as before
+/// a gap.
 Record Timeline::end_of(std::uint64_t number) {
   if (number + 1 < records_.end()) return records_.at(number + 1);
   return gap(GapReason::kNone, pc_, pc_);
@@ -45,8 +46,8 @@ Timeline::Block Timeline::walk(std::uint64_t number) {
   out.after_gap = is_gap(begins);
   out.begins_history = number == records_.begin() || begins_history(begins);
   const bool branch = ends.kind == RecordKind::kBranch;
-  // A gap of which it is not known where it began says nothing of what ran before it. The source
-  // that has no record of a signal's delivery names the block's beginning instead.
+  // If a gap's beginning is unknown, so is the code before it. A source without records of signal
+  // delivery names the block's beginning instead.
   const bool unknown_end = is_gap(ends) && ends.from.value() == 0;
   if (begins.to.value() == 0 || unknown_end) {
     if (branch) out.pcs.push_back(ends.from);
@@ -80,7 +81,7 @@ std::optional<Timeline::Move> Timeline::back(const PastPosition& from) {
     move.to.instruction = count_of(before.pcs);
   }
   const Block& here = block(move.to.block);
-  // The instruction that ends a block with a hole follows the hole.
+  // The instruction that ends an incomplete block follows its missing instructions.
   if (!here.complete && move.to.instruction == count_of(here.pcs)) move.crossed_gap = true;
   --move.to.instruction;
   move.to.pc = here.pcs[move.to.instruction];
@@ -93,8 +94,8 @@ std::optional<Timeline::Move> Timeline::forward(const PastPosition& from) {
   ++move.to.instruction;
   while (true) {
     const Block& here = block(move.to.block);
-    // The last instruction of a block with a hole follows the hole; in the newest block that is
-    // the one that has not been executed.
+    // The last instruction of an incomplete block follows the missing ones; in the newest block
+    // that is the one not executed yet.
     const bool newest = move.to.block == newest_.block;
     const std::uint32_t count = count_of(here.pcs);
     const bool last = move.to.instruction + 1 == (newest ? newest_.instruction + 1 : count);
@@ -113,7 +114,8 @@ std::optional<Timeline::Move> Timeline::forward(const PastPosition& from) {
   }
 }
 
-/// Whether the block's addresses include a stop; a cheap answer that may be wrong in one direction.
+/// Returns true if the block's addresses may include a stop. Cheap; may be wrongly true, never
+/// wrongly false.
 bool Timeline::may_hold(const Record& begins, const Record& ends,
                         const std::set<TraceeAddr>& stops) const {
   if (ends.kind == RecordKind::kBranch && stops.contains(ends.from)) return true;
@@ -121,7 +123,7 @@ bool Timeline::may_hold(const Record& begins, const Record& ends,
   return first != stops.end() && *first <= ends.from;
 }
 
-/// The first position after an empty block.
+/// Returns the first position after an empty block.
 PastPosition Timeline::first_after(std::uint64_t number) {
   while (++number <= newest_.block) {
     const Block& here = block(number);
@@ -133,7 +135,7 @@ PastPosition Timeline::first_after(std::uint64_t number) {
 Timeline::Search Timeline::search_back(const PastPosition& from,
                                        const std::set<TraceeAddr>& stops) {
   Search search{from};
-  // The block that the search begins in, up to the place it begins at.
+  // Search the first block only up to the position from which the search begins.
   std::uint32_t below = from.instruction;
   for (std::uint64_t number = from.block;;) {
     const Record begins = number < records_.end() ? records_.at(number) : Record{};
@@ -179,7 +181,7 @@ Timeline::Search Timeline::search_forward(const PastPosition& from,
     }
     next = 0;
   }
-  // The thread's own place is a stop like any other, but reaching it ends the history anyway.
+  // The thread's own place may be a stop, but reaching it ends the history anyway.
   return search;
 }
 

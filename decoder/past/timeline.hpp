@@ -1,12 +1,13 @@
 #pragma once
 /// @file
-/// The instructions that one thread executed, as positions to move between.
+/// The instructions that one thread executed, as positions that can be moved between.
 ///
-/// Two neighbouring records enclose a block of straight-line code. The newest block ends where the
-/// thread stands. A position names an instruction that the thread was about to execute:
+/// Two consecutive records enclose a block of straight-line code. The newest block ends at the
+/// thread's pc. A position names an instruction that the thread was about to execute:
 ///
-///   record n      ... -> A          block n:  A  A+2  A+5(jump)      positions (n, 0) (n, 1) (n,
-///   2) record n + 1  A+5 -> B          block n+1: B ...                  positions (n + 1, 0) ...
+///   records                   blocks                          positions
+///   record n      ... -> A    block n:    A  A+2  A+5 (jump)  (n, 0) (n, 1) (n, 2)
+///   record n + 1  A+5 -> B    block n+1:  B  ...              (n + 1, 0) ...
 ///
 /// The position after the last executed instruction of the newest block is newest(): the thread's
 /// own pc, whose instruction has not been executed.
@@ -23,8 +24,8 @@
 namespace backtrail::decoder {
 
 struct PastPosition {
-  std::uint64_t block = 0;        ///< Number of the record that the block begins with.
-  std::uint32_t instruction = 0;  ///< Executed instructions of the block before this one.
+  std::uint64_t block = 0;        ///< Number of the record with which the block begins.
+  std::uint32_t instruction = 0;  ///< Number of executed instructions in the block before this one.
   TraceeAddr pc;
 
   friend std::strong_ordering operator<=>(const PastPosition& a, const PastPosition& b) {
@@ -38,41 +39,42 @@ struct PastPosition {
 
 class Timeline {
  public:
-  /// All are borrowed. @param pc  Where the thread stands now.
-  /// The history begins after the newest exec: addresses before it mean another program's code.
+  /// Borrows its arguments. @param pc The thread's pc now. The history begins after the newest
+  /// exec, because older addresses refer to another program's code.
   Timeline(InsnCache& insns, RecordSequence& records, TraceeAddr pc);
 
   [[nodiscard]] const PastPosition& newest() const { return newest_; }
 
-  /// Where a move led, and whether instructions on the way are missing from the trace.
+  /// The result of a move, and whether the trace lacks instructions in between.
   struct Move {
     PastPosition to;
     bool crossed_gap = false;
   };
-  /// The position of the instruction executed before. nullopt: the history begins here.
+  /// Returns the position of the instruction executed before. nullopt: the history begins here.
   std::optional<Move> back(const PastPosition& from);
-  /// The position after the instruction at `from`. nullopt: `from` is the newest.
+  /// Returns the position after the instruction at `from`. nullopt: `from` is the newest.
   std::optional<Move> forward(const PastPosition& from);
 
   struct Search {
-    PastPosition at;     ///< Where the search stopped.
-    bool found = false;  ///< At one of the addresses; else at the end of the history.
+    PastPosition at;     ///< Position at which the search stopped.
+    bool found = false;  ///< True if its pc is one of the addresses; false at the end of the
+                         ///< history.
     bool crossed_gap = false;
   };
-  /// The nearest earlier position whose pc is one of `stops`, else the oldest position.
+  /// Finds the nearest earlier position whose pc is in `stops`, or else the oldest position.
   Search search_back(const PastPosition& from, const std::set<TraceeAddr>& stops);
-  /// The nearest later position whose pc is one of `stops`, else newest().
+  /// Finds the nearest later position whose pc is in `stops`, or else newest().
   Search search_forward(const PastPosition& from, const std::set<TraceeAddr>& stops);
 
   /// The executed instructions of one block.
   struct Block {
-    std::vector<TraceeAddr> pcs;  ///< In order; the record's branch is the last one.
-    bool after_gap = false;       ///< Something is missing before the block.
-    bool begins_history = false;  ///< Nothing before the block can be shown.
-    bool complete = true;         ///< False: code on the way could not be followed, and
-                                  ///< instructions are missing before the last one.
+    std::vector<TraceeAddr> pcs;  ///< In order; the branch of the next record comes last.
+    bool after_gap = false;       ///< Instructions are missing before the block.
+    bool begins_history = false;  ///< No instruction before the block can be shown.
+    bool complete = true;  ///< False: some code could not be followed, and instructions are missing
+                           ///< before the last one.
   };
-  /// @param number  Of a record. The reference is valid until the next call of any method.
+  /// @param number Number of a record. The reference is valid until the next call of any method.
   const Block& block(std::uint64_t number);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Stores whose address is not known yet. Nothing may be concluded about memory across them.
+/// Stores whose address is not known yet. No conclusion about memory may cross them.
 
 #include <bit>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace backtrail::decoder::values {
 
-/// A set of access indices with quick search for neighbours.
+/// A set of access indices with fast search for neighbours.
 class IndexSet {
  public:
   explicit IndexSet(std::size_t limit) : words_((limit + 63) / 64 + 1) {}
@@ -20,9 +20,9 @@ class IndexSet {
   [[nodiscard]] bool contains(std::uint32_t i) const {
     return (words_[i / 64] >> (i % 64) & 1) != 0;
   }
-  /// The least member >= i, or kNone.
+  /// Returns the least member >= i, or kNone.
   [[nodiscard]] std::uint32_t next(std::uint32_t i) const;
-  /// The greatest member < i, or kNone.
+  /// Returns the greatest member < i, or kNone.
   [[nodiscard]] std::uint32_t previous(std::uint32_t i) const;
 
  private:
@@ -34,20 +34,20 @@ class Barriers {
   explicit Barriers(std::size_t accesses) : full_(accesses), bounded_(accesses) {}
   static constexpr std::uint32_t kNone = IndexSet::kNone;
 
-  /// A store to anywhere.
+  /// Adds a store to an unknown address.
   void add(std::uint32_t access) { full_.insert(access); }
-  /// A store to somewhere in [low, high], both included.
+  /// Bounds a store to addresses in [low, high], both included.
   void bound(std::uint32_t access, std::uint64_t low, std::uint64_t high);
   void remove(std::uint32_t access);
   [[nodiscard]] bool contains(std::uint32_t access) const {
     return full_.contains(access) || bounded_.contains(access);
   }
-  /// True if the bounds of a barrier are no wider than these.
+  /// Returns true if the barrier's bounds are no wider than these.
   [[nodiscard]] bool within(std::uint32_t access, std::uint64_t low, std::uint64_t high) const;
 
-  /// The first barrier >= `access` that may touch the 8 bytes at `granule`, or kNone.
+  /// Returns the first barrier >= `access` that may touch the 8 bytes at `granule`, or kNone.
   [[nodiscard]] std::uint32_t next(std::uint32_t access, std::uint64_t granule) const;
-  /// The last barrier < `access` that may touch them, or kNone.
+  /// Returns the last barrier < `access` that may touch them, or kNone.
   [[nodiscard]] std::uint32_t previous(std::uint32_t access, std::uint64_t granule) const;
   [[nodiscard]] const IndexSet& full() const { return full_; }
 
@@ -55,7 +55,7 @@ class Barriers {
   struct Bounds {
     std::uint64_t low, high;
   };
-  /// How many bounded barriers a search looks at before it takes the next one to touch.
+  /// Number of bounded barriers that a search examines before it assumes that the next one touches.
   static constexpr unsigned kPatience = 400;
   [[nodiscard]] bool touches(std::uint32_t access, std::uint64_t granule) const;
 

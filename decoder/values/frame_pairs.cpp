@@ -14,7 +14,7 @@ bool is_slot(Ref ref, Slot slot) {
   return ref.kind == Ref::Kind::kSlot && ref.index == slot;
 }
 
-/// The stack pointer is left alone, or made of itself or of the frame pointer.
+/// Returns true if the stack pointer is unchanged, or is computed from itself or the frame pointer.
 bool moves_stack_regularly(const InsnModel& model) {
   const auto found = std::find_if(model.definitions.begin(), model.definitions.end(),
                                   [](const auto& d) { return d.slot == x86::kRsp; });

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Calls and the returns that belong to them.
+/// Pairs calls with their returns.
 
 #include <cstdint>
 #include <vector>
@@ -16,10 +16,11 @@ struct FramePair {
   std::size_t ret = 0;
 };
 
-/// The exact pairs of the steps from `begin` on: the return goes behind the call, every call in
-/// between has returned likewise, no signal came, and the stack pointer was only moved as frames
-/// are made and dropped. A return that goes elsewhere (longjmp, exceptions, a smashed address), or
-/// a stack pointer from elsewhere (coroutines), ends all pairs that are open.
+/// Returns the exact pairs of the steps from `begin` on: the return goes to the instruction after
+/// the call, every call in between has returned in this way, no signal came, and the stack pointer
+/// was moved only as frames are made and dropped. A return to another address (longjmp, exceptions,
+/// an overwritten return address) or a stack pointer from elsewhere (coroutines) ends all open
+/// pairs.
 [[nodiscard]] std::vector<FramePair> frame_pairs(const Window& window, std::size_t begin,
                                                  ModelCache& models);
 

@@ -10,17 +10,17 @@
 
 namespace backtrail::decoder::values {
 
-/// Models each instruction once. The owner says when code has changed.
+/// Models each instruction once. Call clear() when code has changed.
 class ModelCache {
  public:
   /// `code` is borrowed and must outlive the cache.
   ModelCache(CodeReader& code, std::uint32_t xsave_bytes)
       : code_{code}, xsave_bytes_{xsave_bytes} {}
 
-  /// The model of the instruction at `pc`; length 0 where there is none.
+  /// Returns the model of the instruction at `pc`; its length is 0 if there is none.
   const arch::x86::values::InsnModel& at(TraceeAddr pc);
-  /// What the instruction at `pc` may have done when it was interrupted half-way; nullptr if it
-  /// cannot be.
+  /// Returns a model of an interrupted instruction at `pc`; null if it cannot be interrupted half
+  /// done.
   const arch::x86::values::InsnModel* interrupted(TraceeAddr pc);
   void clear();
 

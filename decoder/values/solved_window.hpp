@@ -1,12 +1,11 @@
 #pragma once
 /// @file
-/// One window of a trace with all values that follow from it and from the state at its end.
+/// One window of a trace, with all values that follow from it and from the state at its end.
 ///
-/// The rule is strict: a bit is known only if it follows. Everything starts unknown; relations only
-/// add bits; and each assumption that the solution rests on (what a system call did, that code is
-/// today what it was then) is checked afterwards. If one does not hold, the window is solved again
-/// with less. Facts that contradict each other show that something was not understood: then nothing
-/// at all is known.
+/// The rule is strict: a bit is known only if it follows. Everything starts unknown, and relations
+/// only add bits. Each assumption of the solution (the effects of a system call, unchanged code) is
+/// checked afterwards; if one does not hold, the window is solved again with less. Facts that
+/// contradict each other show that something was misunderstood; nothing is known then.
 
 #include <memory>
 #include <optional>
@@ -21,18 +20,19 @@ class SolvedWindow {
   /// `models` and `end` are borrowed; `end` must outlive this.
   SolvedWindow(Window window, ModelCache& models, EndState& end);
 
-  /// The earliest position of which anything may be known; positions count the steps of the window.
+  /// Returns the earliest position of which anything may be known. Positions count the steps of the
+  /// window.
   [[nodiscard]] std::size_t begin() const { return begin_; }
   [[nodiscard]] std::size_t end() const { return window_.steps.size(); }
-  /// False if facts contradicted each other; everything is then unknown.
+  /// Returns false if facts contradicted each other; everything is then unknown.
   [[nodiscard]] bool consistent() const { return consistent_; }
   [[nodiscard]] const Window& window() const { return window_; }
 
-  /// A register before step `position`.
+  /// Returns a register before step `position`.
   [[nodiscard]] Known reg(std::size_t position, Slot slot) const;
-  /// The 8 bytes at `granule`, a multiple of 8, before step `position`.
+  /// Returns the 8 bytes at `granule`, a multiple of 8, before step `position`.
   [[nodiscard]] Known memory(std::size_t position, TraceeAddr granule) const;
-  /// Whether the mapping at an address may have been another one before the window.
+  /// Returns true if the mapping at an address may have been different before the window.
   [[nodiscard]] bool remaps(TraceeAddr address) const;
 
   [[nodiscard]] const ValueGraph& graph() const { return *graph_; }

@@ -12,11 +12,11 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kNoArgument = -1;
 
-/// A buffer that the kernel may write: an argument, and how long it is at most.
+/// A buffer that the kernel may write: an argument and its maximum length.
 struct Buffer {
   int argument = kNoArgument;  ///< 1 for rdi ... 6 for r9.
   std::uint32_t bytes = 0;
-  int count = kNoArgument;  ///< The argument that tells how many units of `bytes`.
+  int count = kNoArgument;  ///< The argument that gives the number of units of `bytes` bytes.
 };
 
 struct Row {
@@ -24,8 +24,8 @@ struct Row {
   std::array<Buffer, 2> buffers{};
 };
 
-/// Calls that write at most these buffers and change no mapping. All others may change anything,
-/// but for the few that have their own rules below. Numbers: asm/unistd_64.h.
+/// Calls that write at most these buffers and change no mapping. All other calls may change
+/// anything, except for a few with rules of their own below. Numbers: asm/unistd_64.h.
 constexpr Row kRows[] = {
     {0, {{{2, 1, 3}, {}}}},     // read
     {1},                        // write
@@ -127,7 +127,7 @@ std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const
   switch (number) {
     case 9:  // mmap
       if (!in[2].all() || !out.all()) return std::nullopt;
-      // A failed mmap with MAP_FIXED may have unmapped what was there.
+      // A failed mmap with MAP_FIXED may have unmapped the old mapping.
       if (out.value >= kLowestError) {
         if (!in[1].all()) return std::nullopt;
         effects.mapping = whole_pages(in[1].value, in[2].value);
@@ -164,7 +164,7 @@ std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const
   return effects;
 }
 
-/// futex: operations that only wait and wake write nothing.
+/// Returns true for futex operations that only wait or wake, which write no memory.
 bool only_waits(const Known& operation) {
   constexpr std::uint64_t kCommand = 0x7f;
   if ((operation.mask & kCommand) != kCommand) return false;
@@ -182,12 +182,13 @@ bool only_waits(const Known& operation) {
 }  // namespace
 
 std::optional<CallEffects> call_effects(const std::array<Known, 7>& in, const Known& out) {
-  // The kernel looks at the low 32 bits of the number.
+  // The kernel uses the low 32 bits of the number.
   if (!in[0].all(32)) return std::nullopt;
   const std::uint64_t number = in[0].value & 0xffffffff;
   constexpr std::uint64_t kSigreturn = 15;
   constexpr std::uint64_t kFutex = 202;
-  // A recorder may have changed the frame that it returns from: a store to anywhere.
+  // A recorder may have changed the frame that the call returns from: a store to an unknown
+  // address.
   if (number == kSigreturn) return CallEffects{};
   if (number == kFutex) {
     CallEffects effects;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Which memory and mappings a system call of x86-64 Linux may change.
+/// Tells which memory and mappings a system call of x86-64 Linux may change.
 
 #include <array>
 #include <cstdint>
@@ -17,17 +17,17 @@ struct MemoryRange {
 };
 
 struct CallEffects {
-  /// At most three ranges that the kernel may write; nullopt: not known yet, or anywhere.
+  /// At most three ranges that the kernel may write; nullopt: unknown so far, or any memory.
   std::optional<std::vector<MemoryRange>> writes;
-  /// A range whose mapping or permissions may differ before and after.
+  /// A range whose mapping or permissions may change.
   std::optional<MemoryRange> mapping;
-  /// The heap's mapping may differ (brk).
+  /// The heap's mapping may change (brk).
   bool heap = false;
 };
 
-/// @param in   Number and six arguments, as far as known.
-/// @param out  The result, as far as known.
-/// @return nullopt: not known yet, or a call that may change any mapping.
+/// @param in Number and six arguments, as far as known.
+/// @param out The result, as far as known.
+/// @return nullopt if unknown so far, or if the call may change any mapping.
 [[nodiscard]] std::optional<CallEffects> call_effects(
     const std::array<arch::x86::values::Known, 7>& in, const arch::x86::values::Known& out);
 

@@ -12,7 +12,7 @@ using x86::Special;
 
 namespace {
 
-/// What the kernel sets on entry to a signal handler. Vector registers are reset.
+/// Registers that the kernel sets on entry to a signal handler. Vector registers are reset.
 constexpr std::array kHandlerSlots{x86::kRax, x86::kRdx, x86::kRsp,
                                    x86::kRsi, x86::kRdi, x86::kFlagsSlot};
 
@@ -154,7 +154,7 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
   }
   std::array<std::pair<Slot, Var>, x86::kSlotCount> defined;
   std::size_t count = 0;
-  // Registers are all read before one is written.
+  // All registers are read before any is written.
   for (const InsnModel::Definition& definition : model.definitions) {
     if (count == defined.size()) break;
     defined[count++] = {definition.slot, var_of(definition.ref, model, next)};
@@ -191,7 +191,7 @@ void ValueGraph::add_system_call() {
 void ValueGraph::add_step(const Step& step, const InsnModel& model) {
   if (model.special == Special::kSystemCall) {
     add_system_call();
-    // Only rt_sigreturn goes elsewhere; a call that a signal interrupted may begin again.
+    // Only rt_sigreturn goes elsewhere; a call interrupted by a signal may be repeated.
     if (step.next != step.pc && step.next != step.pc + model.length) {
       calls.back().returns_behind = false;
       for (Slot slot = 0; slot < x86::kSlotCount; ++slot) define(slot, fresh());

@@ -26,7 +26,7 @@ struct Node {
   std::array<Var, x86::kMaxRefs> vars{};
 };
 
-/// A memory access of the trace. Their order is the order in which they happened.
+/// A memory access of the trace. Accesses are in the order of execution.
 struct Access {
   x86::AccessKind kind = x86::AccessKind::kLoad;
   std::uint8_t size = 0;
@@ -36,18 +36,18 @@ struct Access {
   std::int64_t offset = 0;
 };
 
-/// A system call. Its accesses are three unknown stores from `first_access` on.
+/// A system call. Its accesses are three unknown stores, from `first_access` on.
 struct SystemCall {
   std::uint32_t step = 0;
   std::uint32_t first_access = 0;
   std::array<Var, 7> in{};  ///< The number (rax), then rdi, rsi, rdx, r10, r8, r9.
   Var result = kNoVar;
-  bool returns_behind = true;  ///< Else it is rt_sigreturn, and sets every register.
+  bool returns_behind = true;  ///< False for rt_sigreturn, which sets every register.
 };
 inline constexpr unsigned kCallAccesses = 3;
 
-/// The frame of a signal: an unknown store from the stack pointer in the handler up to the one
-/// before.
+/// The frame of a signal: an unknown store to the stack between the handler's stack pointer and the
+/// one before.
 struct SignalFrame {
   std::uint32_t access = 0;
   Var rsp_before = kNoVar;
@@ -57,15 +57,15 @@ struct SignalFrame {
 class ValueGraph {
  public:
   /// Builds the graph of the steps [begin, end of window). Steps whose code is not constant, and
-  /// all that has no model, break it: nothing flows across them.
+  /// instructions without a model, break it: no value crosses them.
   ValueGraph(const Window& window, std::size_t begin, ModelCache& models, EndState& end);
 
   /// Index of the first step that the graph covers: `begin`, or after the last break.
   [[nodiscard]] std::size_t begin() const { return begin_; }
   [[nodiscard]] std::size_t end() const { return end_; }
-  /// The variable of a register before step `position`, begin() <= position <= end().
+  /// Returns the variable of a register before step `position`, begin() <= position <= end().
   [[nodiscard]] Var reg(std::size_t position, Slot slot) const;
-  /// The first access of step `position` or later.
+  /// Returns the first access of step `position` or later.
   [[nodiscard]] std::uint32_t first_access(std::size_t position) const {
     return first_access_[position - begin_];
   }
@@ -75,7 +75,7 @@ class ValueGraph {
   std::vector<Access> accesses;
   std::vector<SystemCall> calls;
   std::vector<SignalFrame> frames;
-  /// False if a fact of the trace contradicts another.
+  /// False if facts of the trace contradict each other.
   bool consistent = true;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace backtrail::decoder::values {
 
-/// The state where a window begins, as the end of the one before it.
+/// The state at the beginning of a window, as the end of the previous one.
 class ValueHistory::Boundary final : public EndState {
  public:
   Boundary(const SolvedWindow& later, EndState& after) : later_{later}, after_{after} {}
@@ -49,7 +49,7 @@ bool ValueHistory::solve_next() {
   if (horizon_ != 0 || (!windows_.empty() && end == 0)) return false;
   std::size_t begin = end > limits_.window_steps ? end - limits_.window_steps : 0;
   auto solved = solve(begin, end);
-  // The first steps may need what was just before them: the number of a system call, say.
+  // The first steps may need values from just before them, such as the number of a system call.
   constexpr std::size_t kNearBegin = 100;
   constexpr std::array<std::size_t, 3> kMoreSteps{200, 333, 1000};
   for (const std::size_t more : kMoreSteps) {

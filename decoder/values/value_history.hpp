@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Past values of a whole trace, recovered window by window from its end, as far back as is asked.
+/// Past values of a whole trace, recovered window by window from its end, as far back as needed.
 
 #include <functional>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace backtrail::decoder::values {
 
-/// How much is solved at a time, and how much is kept.
+/// Limits on how much is solved at once and kept.
 struct HistoryLimits {
   std::size_t window_steps = 10'000;
   std::size_t most_windows = 100;
@@ -20,7 +20,7 @@ struct HistoryLimits {
 
 class ValueHistory {
  public:
-  /// Gives the steps [begin, end) of the trace, and their events with `before` counted from
+  /// Returns the steps [begin, end) of the trace and their events, with `before` counted from
   /// `begin`.
   using Fetch = std::function<Window(std::size_t begin, std::size_t end)>;
 
@@ -31,15 +31,15 @@ class ValueHistory {
   ValueHistory(const ValueHistory&) = delete;
   ValueHistory& operator=(const ValueHistory&) = delete;
 
-  /// A register before step `position`; position == steps is the end.
+  /// Returns a register before step `position`; position == steps is the end.
   [[nodiscard]] Known reg(std::size_t position, Slot slot);
-  /// `out.size()` bytes from `address` on, before step `position`.
-  /// @param known  Set to 0xff where the byte is known, else 0; as long as `out`.
+  /// Reads `out.size()` bytes from `address` on, before step `position`.
+  /// @param known Set to 0xff for each known byte, else 0; as long as `out`.
   void memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,
               std::span<std::uint8_t> known);
-  /// Positions before this one are not known, whatever is asked; 0 while that is not known.
+  /// Positions before this one are never known; 0 until such a limit is found.
   [[nodiscard]] std::size_t horizon() const { return horizon_; }
-  /// False once a window held contradictions: a sign of something that was not understood.
+  /// Returns false once a window contained contradictions: a sign that something was misunderstood.
   [[nodiscard]] bool consistent() const { return consistent_; }
   /// The number of windows that were solved.
   [[nodiscard]] std::size_t windows() const { return windows_.size(); }
@@ -52,7 +52,7 @@ class ValueHistory {
     std::unique_ptr<SolvedWindow> solved;
     std::unique_ptr<Boundary> boundary;  ///< The state at `begin`.
   };
-  /// The window of a position; nullptr beyond the horizon.
+  /// Returns the window of a position; null beyond the horizon.
   Piece* at(std::size_t position);
   [[nodiscard]] std::unique_ptr<SolvedWindow> solve(std::size_t begin, std::size_t end);
   bool solve_next();
@@ -63,7 +63,7 @@ class ValueHistory {
   EndState& end_;
   std::uint32_t xsave_bytes_;
   HistoryLimits limits_;
-  std::vector<Piece> windows_;  ///< The last first.
+  std::vector<Piece> windows_;  ///< The last one first.
   std::size_t horizon_ = 0;
   bool consistent_ = true;
 };

@@ -45,7 +45,7 @@ void ValueSolver::index_uses() {
       use(frame.rsp_after, item++);
     }
   };
-  // What is fully known never changes, and constants have very many uses.
+  // A fully known variable never changes, and constants have very many uses.
   const auto counts = [this](Var var) { return !graph_.known[var].all(); };
   first_use_.assign(graph_.known.size() + 1, 0);
   each_use([&](Var var, std::uint32_t) {
@@ -167,7 +167,7 @@ void ValueSolver::place(std::uint32_t access, std::uint64_t address) {
   if (place_[access] == Place::kListed) spread(access);
 }
 
-/// The known bits of its address bound where a store can go.
+/// Bounds the addresses of a store by the known bits of its base.
 void ValueSolver::narrow(std::uint32_t access) {
   const Access& a = graph_.accesses[access];
   const Known& base = graph_.known[a.base];
@@ -190,7 +190,7 @@ void ValueSolver::handle_range(std::uint32_t access) {
   settle_range(access, base.value + static_cast<std::uint64_t>(a.offset), length.value);
 }
 
-/// An unknown store turns out to be one to [begin, begin + bytes).
+/// Turns an unknown store into one to [begin, begin + bytes).
 void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes) {
   if (place_[access] != Place::kOpen) return;
   if (bytes != 0 && begin + bytes - 1 < begin) return;
@@ -229,16 +229,16 @@ void ValueSolver::handle_call(std::size_t index) {
   }
 }
 
-/// The value of a store to anywhere is known: bytes that hold something else afterwards are none of
-/// its.
+/// Call when the value of a store to an unknown address becomes known: it cannot have written bytes
+/// that hold something else afterwards.
 void ValueSolver::make_refutable(std::uint32_t access) {
   hard_.erase(access);
   wake_around(access);
 }
 
-/// A barrier is gone or lets more through: accesses on both of its sides may now see each other.
+/// Call when a barrier is gone or blocks less: accesses on its two sides may now affect each other.
 void ValueSolver::wake_around(std::uint32_t access) {
-  // Beyond that many accesses little is found for what it costs.
+  // Beyond this many accesses little is found for the effort.
   constexpr std::uint32_t kReach = 4000;
   const std::uint32_t previous = hard_.previous(access);
   const std::uint32_t next = hard_.next(access + 1);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Spreads what is known over a graph until nothing changes.
+/// Propagates known bits through a graph until nothing changes.
 
 #include <cstdint>
 #include <deque>
@@ -23,27 +23,29 @@ struct MappingChange {
 
 class ValueSolver {
  public:
-  /// `changes` are the mapping changes that are known beforehand.
+  /// `changes` are the mapping changes known beforehand.
   ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes);
 
   void solve();
 
-  /// After solve(): false if facts contradict each other. Nothing of the graph may then be shown.
+  /// After solve(): returns false if facts contradict each other. No value of the graph may be used
+  /// then.
   [[nodiscard]] bool consistent() const { return graph_.consistent; }
-  /// What is known of the 8 bytes at `granule` before step `position`.
+  /// Returns the known bits of the 8 bytes at `granule` before step `position`.
   [[nodiscard]] Known memory(std::size_t position, std::uint64_t granule);
-  /// The address of an access; nullopt while not known.
+  /// Returns the address of an access; nullopt while unknown.
   [[nodiscard]] std::optional<std::uint64_t> address(std::uint32_t access) const;
 
-  /// Why the solution does not hold for what lies before a step.
+  /// Why the solution is invalid before a step.
   struct Flaw {
     std::uint32_t step = 0;
-    /// What a new solution must know beforehand; nullopt: it must not reach beyond `step`.
+    /// A mapping change that a new solution must know beforehand; nullopt: it must not reach before
+    /// `step`.
     std::optional<MappingChange> change;
   };
-  /// The latest assumption about system calls that did not prove right; nullopt if all did.
+  /// Returns the latest assumption about system calls that proved wrong; nullopt if none did.
   [[nodiscard]] std::optional<Flaw> flaw(const Window& window);
-  /// After flaw() found none: all mapping changes of the window.
+  /// Returns all mapping changes of the window. Call after flaw() has found none.
   [[nodiscard]] const std::vector<MappingChange>& mapping_changes() const { return changes_; }
 
  private:
@@ -84,7 +86,7 @@ class ValueSolver {
   EndState& end_;
   std::vector<MappingChange> changes_;
   Barriers barriers_;
-  IndexSet hard_;  ///< Barriers to anywhere whose value is not known either.
+  IndexSet hard_;  ///< Barriers to unknown addresses whose value is unknown, too.
   MemoryLists lists_;
   std::vector<std::uint64_t> address_;  ///< By access.
   std::vector<Place> place_;            ///< By access.
@@ -95,7 +97,7 @@ class ValueSolver {
   std::uint32_t first_access_item_ = 0;
   std::uint32_t first_call_item_ = 0;
   std::uint32_t first_frame_item_ = 0;
-  std::vector<std::uint32_t> first_use_;  ///< By variable, into uses_.
+  std::vector<std::uint32_t> first_use_;  ///< Index into uses_, by variable.
   std::vector<std::uint32_t> uses_;
   std::vector<bool> queued_;
   std::deque<std::uint32_t> queue_;

@@ -1,4 +1,4 @@
-// What accesses to the same bytes tell each other.
+// Exchanges bits between accesses to the same bytes.
 #include <algorithm>
 
 #include "decoder/values/value_solver.hpp"
@@ -16,7 +16,7 @@ Known ValueSolver::final_content(std::uint64_t granule) {
   return found->second;
 }
 
-/// What the access says of the granule's bits.
+/// Returns the bits of the granule that the access knows.
 Known ValueSolver::content(std::uint32_t access, std::uint64_t granule) const {
   const Access& a = graph_.accesses[access];
   const Known& value = graph_.known[a.value];
@@ -52,8 +52,8 @@ void ValueSolver::spread(std::uint32_t access) {
   }
 }
 
-/// Of the bytes that are known to be `what` before access `to`, the bits of those that no barrier
-/// from `from` on can have written: all its bytes are known, and none is the one that is there.
+/// Takes bytes known to be `what` before access `to`. Returns the bits of those that no barrier
+/// from `from` on can have written: its bytes are all known, and none equals the byte of `what`.
 std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
                                      const Known& what) const {
   constexpr unsigned kPatience = 64;
@@ -68,7 +68,7 @@ std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::
     if (a.kind != AccessKind::kStore || ++seen > kPatience) return 0;
     const Known& value = graph_.known[a.value];
     if (!value.all(8U * a.size)) return 0;
-    // With the low bits of its address known, each of its bytes fits one place only.
+    // If the low bits of its address are known, each of its bytes fits only one place.
     const Known& base = graph_.known[a.base];
     const std::uint64_t place = base.value + static_cast<std::uint64_t>(a.offset);
     for (unsigned byte = 0; byte < a.size; ++byte) {
@@ -82,7 +82,7 @@ std::uint64_t ValueSolver::survivors(std::uint32_t from, std::uint32_t to, std::
   return alive;
 }
 
-/// Bytes keep what the access left in them until the next store or barrier.
+/// Forward: bytes keep the contents that the access left until the next store or barrier.
 void ValueSolver::spread_forwards(std::uint32_t access, std::uint64_t granule) {
   const auto& list = lists_.find(granule)->accesses;
   std::uint64_t alive = covered_bits(granule, address_[access], graph_.accesses[access].size);
@@ -103,7 +103,7 @@ void ValueSolver::spread_forwards(std::uint32_t access, std::uint64_t granule) {
   take(access, granule, last, alive);
 }
 
-/// Bytes held before a load what the last store or load before it says.
+/// Backward: before a load, bytes had the contents known from the last store or load before it.
 void ValueSolver::spread_backwards(std::uint32_t access, std::uint64_t granule) {
   const auto& list = lists_.find(granule)->accesses;
   std::uint64_t alive = covered_bits(granule, address_[access], graph_.accesses[access].size);

@@ -1,7 +1,6 @@
 #pragma once
 /// @file
-/// What the recovery of past values starts from: the executed instructions and the state at their
-/// end.
+/// Input for the recovery of past values: the executed instructions and the state at their end.
 
 #include <cstdint>
 #include <optional>
@@ -21,59 +20,60 @@ using x86::Slot;
 /// One executed instruction. A string instruction with a repeat prefix is one step.
 struct Step {
   TraceeAddr pc;
-  TraceeAddr next;  ///< Where control went; 0 = not known.
+  TraceeAddr next;  ///< Address at which control continued; 0 = unknown.
 };
 
 enum class EventKind : std::uint8_t {
   kSignal,  ///< A signal was delivered: the kernel wrote a frame and entered the handler.
-  kGap,     ///< Something ran that the trace does not show.
+  kGap,     ///< Instructions ran that the trace lacks.
 };
 
-/// Something that happened between two steps.
+/// An event between two steps.
 struct Event {
   std::size_t before = 0;  ///< Index of the step that it precedes.
   EventKind kind = EventKind::kGap;
-  TraceeAddr interrupted;  ///< Of a signal: the instruction that would have been next.
+  TraceeAddr interrupted;  ///< For a signal: the instruction that would have been next.
 };
 
-/// What is taken to hold over a call and the return that belongs to it.
+/// Assumptions about a call and its return.
 enum class FrameLinks : std::uint8_t {
-  kNone,  ///< Nothing: only what follows from the instructions.
-  /// The calling convention: rsp, rbx, rbp and r12 to r15 are what they were. Knows more, and is
-  /// wrong where a function breaks the convention or something overwrote a saved register.
+  kNone,  ///< No assumptions: only facts that follow from the instructions.
+  /// The calling convention: rsp, rbx, rbp and r12 to r15 are preserved. Yields more values, but
+  /// wrong ones if a function breaks the convention or something overwrote a saved register.
   kConvention,
 };
 
 struct Window {
   std::vector<Step> steps;
   std::vector<Event> events;  ///< Ordered by `before`.
-  TraceeAddr end_pc;          ///< The instruction at the end, which has not run.
-  /// An upper bound of the size of the XSAVE area, in bytes.
+  TraceeAddr end_pc;          ///< The next instruction at the end, which has not run.
+  /// Upper bound of the size of the XSAVE area, in bytes.
   std::uint32_t xsave_bytes = 16384;
   FrameLinks links = FrameLinks::kNone;
 };
 
 enum class PageKind : std::uint8_t {
-  /// May change without a store of the trace, or is not known: shared mappings, vvar, the rseq
-  /// area's page if its place is not known, writable memory while other threads ran; not mapped.
+  /// May change without a store of the trace, or is unknown: shared mappings, vvar, the rseq area's
+  /// page if its address is unknown, writable memory while other threads ran, unmapped memory.
   kUnknown,
   kConstant,  ///< Private and not writable.
-  kPrivate,   ///< Writable by this thread's stores and its system calls alone.
+  kPrivate,   ///< Written only by this thread's stores and system calls.
 };
 
-/// The state at the end of a window. Pages are judged as they are at the end; what system calls of
-/// the window did to mappings is worked out from the trace.
+/// The state at the end of a window. Pages are classified as at the end; changes of mappings by
+/// system calls in the window are derived from the trace.
 class EndState {
  public:
   virtual ~EndState() = default;
   [[nodiscard]] virtual Known reg(Slot slot) = 0;
   [[nodiscard]] virtual PageKind page(TraceeAddr address) = 0;
-  /// The 8 bytes at `address`, a multiple of 8, least significant first; unreadable and changeable
-  /// ones (the rseq area) unknown.
+  /// Returns the 8 bytes at `address`, a multiple of 8, least significant first; bytes that are
+  /// unreadable or may change (the rseq area) are unknown.
   [[nodiscard]] virtual Known granule(TraceeAddr address) = 0;
-  /// False for bytes that change without a store of the trace though their page is kPrivate.
+  /// Returns false for bytes that may change without a store of the trace although their page is
+  /// kPrivate.
   [[nodiscard]] virtual bool stable(TraceeAddr granule) { return granule.value() % 8 == 0; }
-  /// First and one-past-last address of the heap that brk makes; nullopt if not known.
+  /// Returns the first and one-past-last address of the heap made by brk; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() = 0;
 };
 

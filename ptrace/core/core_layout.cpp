@@ -35,7 +35,7 @@ void put(ByteWriter& out, const T& object) {
   out.put({reinterpret_cast<const std::uint8_t*>(&object), sizeof object});
 }
 
-/// More segments than e_phnum can say.
+/// Returns true if e_phnum cannot hold the number of segments.
 bool needs_section(std::size_t segments) {
   return segments >= PN_XNUM;
 }

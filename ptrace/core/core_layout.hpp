@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The place of everything in a core file.
+/// Layout of a core file: which part lies where.
 
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace backtrail::tracee {
 
-/// Headers of a core: one PT_NOTE, one segment of traces, the memory.
+/// Headers of a core: one PT_NOTE, one segment of traces, and the memory segments.
 struct CoreLayout {
   arch::Isa isa = arch::Isa::kAmd64;
   std::uint64_t notes_offset = 0;
@@ -25,9 +25,9 @@ struct CoreLayout {
     std::uint64_t file_bytes = 0;
     std::uint32_t flags = 0;
   };
-  std::vector<Load> loads;  ///< By address.
+  std::vector<Load> loads;  ///< Memory segments, by address.
 
-  /// Bytes that the headers of so many segments take, from the begin of the file.
+  /// Returns the size in bytes of the headers for `loads` memory segments. They begin the file.
   [[nodiscard]] static std::uint64_t header_bytes(arch::Isa isa, std::size_t loads);
   [[nodiscard]] std::vector<std::uint8_t> headers() const;
 };

@@ -83,16 +83,16 @@ std::size_t CoreMemory::read_constant(TraceeAddr address, std::span<std::uint8_t
   return done;
 }
 
-/// `wanted` lies in `segment`, which the program may not write.
+/// Reads constant bytes. `wanted` lies in `segment`, which the program may not write.
 std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
                                       std::span<std::uint8_t> wanted) {
   const std::size_t in_core = core_.read(at, wanted);
   const bool code = (segment.flags & PF_X) != 0;
   const decoder::CoreMapping* mapping = core_.mapping_at(at);
-  // Code without a file is the kernel's own, or was written before it was made executable.
+  // Code without a file is the kernel's, or was written before it was made executable.
   if (mapping == nullptr) return code && segment.start == vdso_ ? in_core : 0;
   if (!is_elf(mapping->path)) return 0;
-  // Without a copy in the core, the file's bytes are those of memory only if nothing wrote there.
+  // If the core has no copy, memory equals the file only if nothing was written there.
   if (in_core == 0) return is_writable_data(*mapping, at) ? 0 : read_file(at, wanted);
   std::vector<std::uint8_t> kept(wanted.begin(),
                                  wanted.begin() + static_cast<std::ptrdiff_t>(in_core));
@@ -102,7 +102,7 @@ std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, Trace
     return code ? in_core : 0;
   }
   kept.resize(std::min(in_core, in_file));
-  // What the program wrote before it gave up the permission (RELRO) differs from the file.
+  // Bytes that the program wrote before it gave up the permission (RELRO) differ from the file.
   const auto differs = std::ranges::mismatch(kept, wanted.first(kept.size())).in1;
   return static_cast<std::size_t>(differs - kept.begin());
 }
@@ -119,7 +119,7 @@ bool CoreMemory::is_elf(const std::string& path) {
   for (const decoder::CoreMapping& mapping : core_.mappings()) {
     if (mapping.path != path || mapping.file_offset != 0) continue;
     const decoder::CoreSegment* segment = core_.segment_at(mapping.start);
-    // Who makes a library maps it shared, and writes its header.
+    // A process that makes a library maps it shared and writes its header.
     if (segment == nullptr || (segment->flags & PF_W) != 0) return false;
     has_header = has_header || has_elf_header(mapping.start);
   }
@@ -127,11 +127,13 @@ bool CoreMemory::is_elf(const std::string& path) {
   return has_header;
 }
 
-/// Whether the file's own headers let the program write at `at` before it gave that up (RELRO).
+/// Returns true if the file's headers allow writes at `at` at first (RELRO removes the permission
+/// later).
 bool CoreMemory::is_writable_data(const decoder::CoreMapping& mapping, TraceeAddr at) {
   const Image& found = image(mapping.path);
   if (!found.file) return true;
-  // A page of the file may be mapped twice, as read-only data and as data that is written at first.
+  // A page of the file may be mapped twice: as read-only data, and as data that is writable at
+  // first.
   const auto& mappings = core_.mappings();
   auto first = std::ranges::find(mappings, mapping.start, &decoder::CoreMapping::start);
   while (first->file_offset != 0) {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A dead program's memory: what the core holds, and the files it had mapped for the rest.
+/// A dead program's memory: the core's contents and, for the rest, the files that were mapped.
 
 #include <cstdint>
 #include <map>
@@ -15,11 +15,11 @@
 
 namespace backtrail::tracee {
 
-/// Never invents bytes: what is neither in the core nor in the file that was mapped is unreadable.
-/// A file whose first page is not the one in the core has been replaced since, and is not used.
+/// Never invents bytes: memory that is neither in the core nor in a mapped file is unreadable. A
+/// file whose first page differs from the one in the core has been replaced and is not used.
 class CoreMemory final : public decoder::CodeReader {
  public:
-  /// `core` is borrowed. Files are looked for below each of `roots`, then at their own place.
+  /// `core` is borrowed. Files are looked for under each of `roots`, then at their own path.
   explicit CoreMemory(const decoder::CoreFile& core, std::vector<std::string> roots = {});
   ~CoreMemory() override;
 
@@ -29,28 +29,28 @@ class CoreMemory final : public decoder::CodeReader {
   }
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
 
-  /// As read(), but only what is in the core itself.
+  /// Like read(), but only from the core itself.
   std::size_t read_kept(TraceeAddr address, std::span<std::uint8_t> out) const {
     return core_.read(address, out);
   }
 
-  /// As read(), but only what cannot have been anything else while its mapping was there: pages
-  /// of programs and libraries that the program may not write, as far as they hold the file's own
+  /// Like read(), but only bytes that cannot have been different while their mapping existed: pages
+  /// of programs and libraries that the program may not write, as far as they equal the file's
   /// bytes, and the vdso. Other files may change while they are mapped; code without a file was
   /// written by the program.
   std::size_t read_constant(TraceeAddr address, std::span<std::uint8_t> out);
 
-  /// Whether a mapped file is a program or a library. False if that is not known.
+  /// Returns true if a mapped file is a program or a library. False if unknown.
   [[nodiscard]] bool is_elf(const std::string& path);
 
-  /// Where a mapped file is found, and is the one that was mapped.
+  /// Returns the path at which a mapped file is found unchanged; nullopt if it is not.
   [[nodiscard]] std::optional<std::string> find_file(const std::string& path);
-  /// Sentences about files that could not be used, in the order they were wanted.
+  /// Returns sentences about files that could not be used, in the order in which they were needed.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
  private:
   struct Image {
-    std::string path;  ///< Where it was found; empty: nowhere.
+    std::string path;  ///< Path at which it was found; empty if it was not.
     std::optional<MappedFile> file;
   };
   Image& image(const std::string& path);

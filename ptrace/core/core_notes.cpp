@@ -46,7 +46,7 @@ void set(std::span<std::uint8_t> bytes, std::size_t offset, Number value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// pid, ppid, pgrp and sid, as both kinds of note have them.
+/// Writes pid, ppid, pgrp and sid, in the order both kinds of note use.
 void set_ids(std::span<std::uint8_t> bytes, std::size_t offset, pid_t id, const ProcStat& stat) {
   for (const pid_t value : {id, stat.ppid, stat.pgrp, stat.session}) {
     set(bytes, offset, value);
@@ -58,7 +58,7 @@ std::vector<std::uint8_t> prstatus(const CoreNotes& notes, const CoreThreadState
   const decoder::PrstatusLayout& layout = decoder::prstatus_layout(notes.isa);
   std::vector<std::uint8_t> bytes(layout.bytes);
   set(bytes, 0, std::int32_t{notes.signal});
-  // Every thread's: gdb takes the last one's.
+  // Set for every thread, because gdb takes the last one's.
   set(bytes, decoder::kCursigOffset, static_cast<std::int16_t>(notes.signal));
   set_ids(bytes, layout.pid, thread.tid, notes.stat);
   std::size_t at = layout.registers;
@@ -125,7 +125,7 @@ std::vector<std::uint8_t> file_note(Isa isa, std::span<const MapEntry> files) {
   return {out.bytes().begin(), out.bytes().end()};
 }
 
-/// The form of FSAVE, from an FXSAVE image.
+/// Converts an FXSAVE image to the layout of FSAVE.
 std::vector<std::uint8_t> i387_note(std::span<const std::uint8_t> image) {
   const arch::x86::XsaveLayout layout;
   const arch::x86::XsaveReader reader{layout, image.first(arch::x86::kFxsaveBytes)};
@@ -185,7 +185,7 @@ std::vector<std::uint8_t> index_note(std::span<const decoder::TraceIndexEntry> t
 }  // namespace
 
 std::vector<std::uint8_t> CoreNotes::build() const {
-  // More than a thread's notes have as a rule.
+  // More bytes than the notes of a thread usually take.
   constexpr std::size_t kEach = 4096;
   ByteWriter out;
   out.buffer().reserve(threads.size() * kEach);

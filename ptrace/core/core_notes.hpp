@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The notes of a core, in the kernel's order, and ours behind them.
+/// The notes of a core: the kernel's, in the kernel's order, then Backtrail's.
 
 #include <csignal>
 #include <cstdint>
@@ -29,25 +29,25 @@ struct CoreThreadState {
   std::uint64_t blocked_signals = 0;
 };
 
-/// A block of a trace (decoder/corefile/trace_blocks.hpp), as it goes into the file.
+/// A block of a trace (decoder/corefile/trace_blocks.hpp) in file form.
 struct CoreTraceBlock {
   std::vector<std::uint8_t> bytes;
   std::uint64_t first = 0;    ///< Number of its oldest record in the thread's trace.
   std::uint64_t records = 0;  ///< At least one.
-  std::uint64_t others = 0;   ///< Of these, how many are no branches.
+  std::uint64_t others = 0;   ///< Number of its records that are not branches.
 };
 
-/// The records of one thread, compressed when they are asked for.
+/// The records of one thread, compressed on demand.
 struct CoreTrace {
   std::uint32_t tid = 0;
   std::string name;
-  std::uint64_t end = 0;  ///< The number that the next record would have; the first one has 0.
-  /// How many of all of them are no branches, if that is known.
+  std::uint64_t end = 0;  ///< Number that the next record would get; the first record has 0.
+  /// Number of all those records that are not branches, if known.
   std::optional<std::uint64_t> others;
-  std::uint64_t held = 0;           ///< Records that newest() has at first.
-  std::uint64_t unnumbered = 0;     ///< Still older branches, which have no numbers.
+  std::uint64_t held = 0;           ///< Records that newest() can return in all.
+  std::uint64_t unnumbered = 0;     ///< Older branches that have no numbers.
   std::vector<std::uint8_t> extra;  ///< Blocks of other kinds: times and names.
-  /// Fills in the newest block that was not asked for yet; false: there are no more.
+  /// Fills in the newest block not returned yet; returns false if none is left.
   std::function<bool(CoreTraceBlock&)> newest;
 };
 
@@ -57,14 +57,15 @@ struct CoreNotes {
   ProcStat stat;
   ProcStatus status;
   std::string arguments;
-  std::vector<CoreThreadState> threads;  ///< The one that died first.
+  std::vector<CoreThreadState> threads;  ///< The thread that died comes first.
   std::vector<std::uint8_t> auxv;
   std::vector<MapEntry> files;  ///< File mappings.
   std::map<std::string, std::string> about;
 
-  /// The PT_NOTE segment but for its end.
+  /// Returns the PT_NOTE segment without its last part, the index.
   [[nodiscard]] std::vector<std::uint8_t> build() const;
-  /// Its end; the size does not depend on what the traces' places are.
+  /// Returns the index that ends the segment. Its size depends on the number of traces only, so
+  /// that it can be overwritten later.
   [[nodiscard]] static std::vector<std::uint8_t> build_index(
       std::span<const decoder::TraceIndexEntry> traces, std::uint64_t trace_offset,
       std::uint64_t trace_bytes);

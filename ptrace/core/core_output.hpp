@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A file that is there whole or not at all.
+/// An output file that appears whole or not at all.
 
 #include <cstdint>
 #include <functional>
@@ -15,27 +15,30 @@ namespace backtrail::tracee {
 
 class CoreOutput {
  public:
-  /// Opens a new file beside `path`. Plain errno.
+  /// Opens a temporary file beside `path`. Errors: kUnsupported if `path` exists and is not a plain
+  /// file; else the errno.
   static Result<CoreOutput> create(const std::string& path, std::uint64_t max_bytes);
-  /// Removes what was not committed.
+  /// Removes the file unless it was committed.
   ~CoreOutput();
   CoreOutput(CoreOutput&& other) noexcept;
   CoreOutput& operator=(CoreOutput&& other) = delete;
 
-  /// Called when the disk is full: frees some of it, or returns false. Empty: nobody can.
+  /// Sets the function that is called when the disk is full. It frees space and returns true, or
+  /// returns false. Empty if space cannot be freed.
   void set_make_room(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
-  /// Error ENOSPC also when the bytes allowed are used up. As many bytes as fit are written then.
+  /// Writes bytes; as many as fit if not all do. Errors: ENOSPC also if `max_bytes` is reached.
   Result<void> write(std::uint64_t offset, std::span<const std::uint8_t> bytes);
-  /// Over bytes that were written before: takes no new space.
+  /// Overwrites bytes written before; takes no new space.
   Result<void> overwrite(std::uint64_t offset, std::span<const std::uint8_t> bytes);
-  /// Takes back everything behind `length`; of what remains `written` bytes were written.
+  /// Cuts the file to `length` bytes. `written` is how many of those were written, holes not
+  /// counted.
   Result<void> cut(std::uint64_t length, std::uint64_t written);
-  /// The file's length, holes counted, is at least that.
+  /// Makes the file, including holes, at least `bytes` long.
   Result<void> extend(std::uint64_t bytes);
-  /// Gives the file its name.
+  /// Renames the file to its final path.
   Result<void> commit();
 
-  /// No file may be longer (RLIMIT_FSIZE).
+  /// Returns the largest size that a file may have (RLIMIT_FSIZE).
   [[nodiscard]] static std::uint64_t longest();
   [[nodiscard]] std::uint64_t length() const { return length_; }
   [[nodiscard]] std::uint64_t written() const { return written_; }
@@ -44,7 +47,7 @@ class CoreOutput {
   CoreOutput(std::string path, std::string temporary, UniqueFd fd, std::uint64_t max_bytes);
 
   std::string path_;
-  std::string temporary_;  ///< Empty once the file has its name.
+  std::string temporary_;  ///< Empty once the file has its final name.
   UniqueFd fd_;
   std::uint64_t max_bytes_;
   std::uint64_t written_ = 0;
@@ -52,7 +55,7 @@ class CoreOutput {
   std::function<bool()> make_room_;
 };
 
-/// The error says that there is no room for more.
+/// Returns true if the error means that no more bytes can be written.
 [[nodiscard]] bool is_out_of_space(const Error& error);
 
 }  // namespace backtrail::tracee

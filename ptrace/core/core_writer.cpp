@@ -35,7 +35,7 @@ bool all_zero(std::span<const std::uint8_t> bytes) {
   return bytes.front() == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
-/// Threads in the core's order; those that are gone meanwhile are left out.
+/// Returns the threads in the core's order. Threads that are gone by now are left out.
 Result<std::vector<CoreThreadState>> collect_threads(Process& process, const CoreCause& cause) {
   std::vector<CoreThreadState> out;
   for (const auto& thread : process.threads()) {
@@ -70,10 +70,10 @@ class CoreWriter {
                          const CoreOptions& options, MappingsInAdvance mappings);
 
  private:
-  /// A part of a segment.
+  /// Where a part of a segment goes.
   struct Place {
     std::size_t segment = 0;
-    std::uint64_t offset = 0;  ///< In the file.
+    std::uint64_t offset = 0;  ///< Offset in the file.
   };
   Result<void> gather(const CoreCause& cause, bool full, MappingsInAdvance mappings);
   void save_stacks();
@@ -81,7 +81,8 @@ class CoreWriter {
   void place_memory();
   Result<void> write_memory();
   Result<void> end_memory(const std::optional<Place>& full_disk, bool is_limit);
-  /// Gives up old traces where stacks and what debuggers ask for first do not fit beside them.
+  /// Writes memory. If stacks and small segments do not fit, drops old trace blocks and writes
+  /// again.
   Result<void> write_memory_beside(TraceSegment& traces);
   [[nodiscard]] std::vector<MemoryPart> cut_memory(std::vector<Place>& places) const;
   std::uint64_t fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out);
@@ -95,9 +96,9 @@ class CoreWriter {
   CoreNotes notes_;
   CoreLayout layout_;
   std::vector<MemorySegment> memory_;
-  std::vector<std::size_t> order_;    ///< Of writing: indices into memory_.
-  std::set<std::size_t> needed_;      ///< Segments that debuggers cannot do without.
-  std::uint64_t needed_missing_ = 0;  ///< Room that those of them need which did not fit.
+  std::vector<std::size_t> order_;    ///< Order of writing: indices into memory_.
+  std::set<std::size_t> needed_;      ///< Segments that debuggers need most.
+  std::uint64_t needed_missing_ = 0;  ///< Bytes of them that did not fit.
   std::map<std::uint64_t, std::vector<std::uint8_t>> saved_;  ///< Pages read early, by address.
   CoreResult result_;
 };
@@ -109,7 +110,7 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdv
   notes_.about = cause.about;
   if (!mappings.valid()) mappings = read_mappings_in_advance(process_);
   BT_TRY(notes_.threads, collect_threads(process_, cause));
-  // The leader may be a zombie while other threads die: then theirs say the same.
+  // If the leader is a zombie, read from a thread that still has its memory; both say the same.
   const pid_t task = notes_.threads.front().tid;
   BT_TRY(notes_.stat, proc.stat(process_.pid()));
   BT_TRY(notes_.status, proc.status(task));
@@ -124,7 +125,8 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdv
   return {};
 }
 
-/// A process that is out of memory loses it while we read: the innermost frames come first.
+/// Saves stacks early, innermost frames first: a process killed for lack of memory loses its pages
+/// while they are being read.
 void CoreWriter::save_stacks() {
   constexpr std::uint64_t kRedZone = 128;
   constexpr std::size_t kEach = 16 * kPageBytes;
@@ -155,8 +157,8 @@ std::size_t CoreWriter::read(std::uint64_t address, std::span<std::uint8_t> out)
   return size;
 }
 
-/// Stacks first; then what is small, where linkers and libraries keep what debuggers ask for first:
-/// debuggers need it more than the oldest branches.
+/// Orders segments: stacks, then small ones, then the rest. The small ones hold the data of linkers
+/// and libraries that debuggers read first, and matter more than the oldest branches.
 void CoreWriter::order_memory(std::uint64_t most) {
   constexpr std::uint64_t kSmallest = 64ULL << 10U;
   constexpr std::uint64_t kSmall = 1ULL << 20U;
@@ -219,7 +221,7 @@ Result<void> CoreWriter::write_pages(std::span<const std::uint8_t> bytes, std::u
   return {};
 }
 
-/// In the order of writing.
+/// Returns the parts to copy, in the order of writing.
 std::vector<MemoryPart> CoreWriter::cut_memory(std::vector<Place>& places) const {
   std::vector<MemoryPart> out;
   for (const std::size_t i : order_) {
@@ -236,7 +238,8 @@ std::vector<MemoryPart> CoreWriter::cut_memory(std::vector<Place>& places) const
   return out;
 }
 
-/// @return How many bytes could not be read. They are zero, and so will be holes.
+/// @return Number of bytes that could not be read. They are set to zero, and zero pages become
+/// holes.
 std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
   std::uint64_t unreadable = 0;
   std::size_t got = read_parts(notes_.threads.front().tid, parts, out);
@@ -260,8 +263,8 @@ std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std:
   return unreadable;
 }
 
-/// Of the segment only so much is in the file.
-/// @return Bytes of contents that are not.
+/// Reduces a segment's contents in the file to `saved` bytes.
+/// @return Number of bytes left out.
 std::uint64_t CoreWriter::leave_out(std::size_t index, std::uint64_t saved) {
   CoreLayout::Load& load = layout_.loads[index];
   std::uint64_t missing = 0;
@@ -288,7 +291,7 @@ Result<void> CoreWriter::write_memory() {
     for (std::size_t i = 0; i < batch->count; ++i) {
       const std::size_t bytes = ahead.part(batch->first + i).bytes;
       const Place& place = places[batch->first + i];
-      // Others' traces are worth less than stacks, and more than heaps.
+      // Traces of other processes may be deleted for stacks, but not for heaps.
       if (!is_needed(place.segment)) out_.set_make_room({});
       const auto written = write_pages(rest.first(bytes), place.offset);
       if (!written && is_out_of_space(written.error())) {
@@ -303,7 +306,7 @@ Result<void> CoreWriter::write_memory() {
   return end_memory(full_disk, is_limit);
 }
 
-/// What did not fit is not promised: from `full_disk` on, or behind the longest that a file may be.
+/// Shortens the segments that did not fit: those from `full_disk` on, or beyond RLIMIT_FSIZE.
 Result<void> CoreWriter::end_memory(const std::optional<Place>& full_disk, bool is_limit) {
   std::uint64_t end = layout_.trace_offset + layout_.trace_bytes;
   bool left_out = false;
@@ -316,7 +319,7 @@ Result<void> CoreWriter::end_memory(const std::optional<Place>& full_disk, bool 
       saved = full_disk->offset - load.offset;
       left_out = true;
     }
-    // Pages of zeros are not written, and count.
+    // Zero pages are not written, but count towards a file's size.
     const std::uint64_t room = out_.longest() - std::min(out_.longest(), load.offset);
     saved = std::min(saved, room / kPageBytes * kPageBytes);
     if (saved < wanted) {
@@ -354,7 +357,8 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
   const std::uint64_t index_offset = layout_.notes_offset + notes.size();
   layout_.notes_bytes = notes.size() + unplaced.size();
   layout_.trace_offset = page_up(layout_.notes_offset + layout_.notes_bytes);
-  // Room that the headers will need: a full disk shows now, when nothing can be saved anyway.
+  // Reserves room for the headers, so that a disk too full for them fails here, before any other
+  // work.
   const std::vector<std::uint8_t> room(layout_.notes_offset);
   BT_CHECKED(out_.write(0, room));
   BT_CHECKED(out_.write(layout_.notes_offset, notes));
@@ -379,8 +383,9 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
 
 }  // namespace
 
-/// Of thousands of mappings that takes the kernel as long as their threads' registers. Later where
-/// no thread can be made: a program that ran out of them leaves none to us.
+/// For thousands of mappings this takes the kernel as long as reading the registers of all threads,
+/// so both run at the same time. Runs deferred if no thread can be created, as after a program that
+/// used them all up.
 MappingsInAdvance read_mappings_in_advance(Process& process) {
   const Thread* any = process.any_stopped();
   return std::async(std::launch::async | std::launch::deferred, read_mappings,

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A file's bytes, mapped.
+/// A file's contents as mapped memory.
 
 #include <cstdint>
 #include <span>
@@ -10,10 +10,11 @@
 
 namespace backtrail::tracee {
 
-/// Read-only and private: what somebody writes to the file meanwhile may show or not.
+/// A read-only private mapping. Writes to the file meanwhile may or may not show.
 class MappedFile {
  public:
-  /// Plain errno; kUnsupported: no plain file. An empty file has no bytes.
+  /// Maps a file. Errors: the errno; kUnsupported if it is not a plain file. An empty file yields
+  /// an empty span.
   static Result<MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::string_view kDeleted = " (deleted)";
-/// The code cache's memory, see ptrace/codecache/memory/cache_memory.cpp.
+/// Name of the code cache's memory; see ptrace/codecache/memory/cache_memory.cpp.
 constexpr std::string_view kOwnMemory = "/memfd:backtrail";
 
 bool takes_kilobytes(std::string_view line, std::string_view key, std::uint64_t& out) {
@@ -44,7 +44,7 @@ void take_detail(std::string_view line, MemoryMapping& mapping) {
   }
 }
 
-/// Nobody will find this file again.
+/// Returns true if debuggers will not find this file later.
 bool file_is_gone(const MemoryMapping& mapping) {
   const MapEntry& map = mapping.map;
   return mapping.out_of_reach || map.path.ends_with(kDeleted) || map.path.starts_with("/memfd:") ||
@@ -58,12 +58,12 @@ MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
     return MappingPart::kNone;
   }
   if (map.shared) {
-    // A hole of a shared mapping would be allocated by reading it.
+    // Reading a hole of a shared mapping would allocate it.
     return file_is_gone(mapping) || full ? MappingPart::kPopulated : MappingPart::kNone;
   }
   if (full || mapping.anonymous_bytes + mapping.swapped_bytes != 0) return MappingPart::kWhole;
-  // Of data that nobody will find again what the program has looked at: ThreadSanitizer marks all
-  // read-only memory by mappings of such a file, half a megabyte each, a thousand of them.
+  // If the file of data is gone, only pages in memory are written. ThreadSanitizer covers all
+  // read-only memory with mappings of such a file: a thousand, half a megabyte each.
   if (file_is_gone(mapping)) {
     if (map.execute) return MappingPart::kWhole;
     return mapping.resident_bytes == 0 ? MappingPart::kNone : MappingPart::kPopulated;
@@ -71,7 +71,7 @@ MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
   return map.offset == 0 && map.read ? MappingPart::kFirstPage : MappingPart::kNone;
 }
 
-/// We see no such file, or another one.
+/// Returns true if the server finds no file at this path, or finds another file.
 bool is_out_of_reach(const MapEntry& map) {
   struct stat facts {};
   return map.inode != 0 && map.path.starts_with('/') &&
@@ -86,7 +86,7 @@ std::vector<MemoryMapping> parse_smaps(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    // Details begin with a capital letter, mappings with an address.
+    // Lines of details begin with a capital letter, lines of mappings with an address.
     if (!line.empty() && line.front() >= 'A' && line.front() <= 'Z') {
       if (!out.empty()) take_detail(line, out.back());
     } else if (auto entry = parse_maps_line(line)) {
@@ -152,7 +152,7 @@ Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& ma
   std::vector<MemorySegment> out;
   for (MemoryMapping& mapping : parse_smaps(mappings.text)) {
     if (mapping.map.path.starts_with(kOwnMemory) || mapping.map.path == "[vsyscall]") continue;
-    // Without details every mapping may have contents, and every file may be changed.
+    // Without details, assume that every mapping has contents and every writable one was changed.
     mapping.out_of_reach = foreign && is_out_of_reach(mapping.map);
     if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;
     if (!details && mapping.map.write) mapping.anonymous_bytes = mapping.resident_bytes;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Which memory of a process goes into a core, by the rules the kernel has for its own cores.
+/// Decides which memory of a process goes into a core, by the kernel's rules for its own cores.
 
 #include <cstdint>
 #include <optional>
@@ -16,43 +16,44 @@
 
 namespace backtrail::tracee {
 
-/// What /proc/PID/smaps says of one mapping.
+/// One mapping as described by /proc/PID/smaps.
 struct MemoryMapping {
   MapEntry map;
   std::uint64_t resident_bytes = 0;
   std::uint64_t swapped_bytes = 0;
-  std::uint64_t anonymous_bytes = 0;  ///< Written pages of a private mapping.
+  std::uint64_t anonymous_bytes = 0;  ///< Pages of a private mapping that were written.
   bool dont_dump = false;             ///< MADV_DONTDUMP ("dd"), or device memory ("io").
-  bool out_of_reach = false;          ///< Its file has that name in another mount namespace only.
+  bool out_of_reach = false;          ///< The path means this file only in another mount namespace.
 };
-/// Lines it does not understand are passed over. Also takes the text of /proc/PID/maps.
+/// Parses /proc/PID/smaps or /proc/PID/maps. Lines of unknown form are ignored.
 [[nodiscard]] std::vector<MemoryMapping> parse_smaps(std::string_view text);
 
 enum class MappingPart : std::uint8_t {
-  kNone,       ///< Listed; its contents are not in the core.
-  kFirstPage,  ///< An ELF file's, for its build-id.
-  kPopulated,  ///< Pages that have contents; the others are zero.
-  kWhole,      ///< Also pages that were never touched: a file is behind them.
+  kNone,       ///< Listed in the core, without contents.
+  kFirstPage,  ///< First page of an ELF file, for its build id.
+  kPopulated,  ///< Pages with contents; the others are zero.
+  kWhole,      ///< All pages, even untouched ones, because a file backs them.
 };
-/// @param full  Unchanged pages of files too.
+/// @param full Include unchanged pages of files.
 [[nodiscard]] MappingPart part_in_core(const MemoryMapping& mapping, bool full);
 
-/// A segment of the core to be.
+/// A planned segment of the core.
 struct MemorySegment {
   MapEntry map;
-  std::uint64_t file_bytes = 0;      ///< From the segment's begin on, in the file (holes count).
-  std::vector<AddressRange> ranges;  ///< What of it is to be copied.
+  std::uint64_t file_bytes = 0;      ///< Size in the file from the segment's start, holes included.
+  std::vector<AddressRange> ranges;  ///< Memory to copy.
 };
-/// Vast mappings in pieces: what lies between their contents is listed, but not in the file, for
-/// file systems hold some terabytes in one (ext4 16), and shadows of sanitizers are larger.
+/// Splits very large mappings. Space between their contents becomes segments without bytes in the
+/// file, because file systems limit a file to some terabytes (ext4: 16) and shadow memory of
+/// sanitizers is larger.
 [[nodiscard]] std::vector<MemorySegment> split_vast(MemorySegment segment);
-/// What /proc says of a process's mappings.
+/// Text of a process's mappings, as read from /proc.
 struct MappingsText {
   std::string text;
-  bool details = false;  ///< As smaps has them.
+  bool details = false;  ///< The text is that of smaps.
 };
 [[nodiscard]] Result<MappingsText> read_mappings(pid_t pid);
-/// Every mapping of the process, by address. Mappings that the recorder itself made are left out.
+/// Returns a plan for every mapping of the process, by address. Omits the recorder's own mappings.
 Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full);
 
 }  // namespace backtrail::tracee

@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// Which pages of a process have contents, asked without touching them.
+/// Finds which pages of a process have contents, without touching them.
 ///
-/// A read of a page that was never touched is not free: in a shared mapping it allocates the page.
+/// Reading a page that was never touched has a price: in a shared mapping it allocates the page.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace backtrail::tracee {
 
-/// Half open, in bytes.
+/// A half-open range, in bytes.
 struct AddressRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -24,8 +24,9 @@ class PageScan {
  public:
   explicit PageScan(pid_t pid);
 
-  /// Ranges of [begin, end) whose pages are in memory or swapped out, ascending, merged. All of it
-  /// where the kernel does not say. `most_pages`: how many there can be (a bound for early ends).
+  /// Returns the ranges within `range` whose pages are in memory or swapped out, ascending and
+  /// merged; all of `range` if the kernel does not tell. `most_pages` bounds the number of such
+  /// pages and lets the search end early.
   [[nodiscard]] std::vector<AddressRange> populated(AddressRange range, std::uint64_t most_pages);
 
  private:

@@ -26,7 +26,7 @@ std::string read_perf_map(pid_t pid, const ProcFs& proc) {
   if (!process) return {};
   const pid_t own = process->own_id != 0 ? process->own_id : pid;
   const std::string path = proc.path(pid, fmt::format("root/tmp/perf-{}.map", own));
-  // A pipe would keep us waiting.
+  // O_NONBLOCK, because opening a pipe would block.
   const UniqueFd file{
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
   struct stat status {};
@@ -43,7 +43,7 @@ std::string read_perf_map(pid_t pid, const ProcFs& proc) {
     got += static_cast<std::size_t>(count);
   }
   text.resize(got);
-  // It begins in the middle of a line.
+  // The text begins in the middle of a line.
   if (skipped != 0) text.erase(0, text.find('\n'));
   return text;
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where a program that makes code tells its names.
+/// Reads the symbol file of a program that generates code.
 
 #include <string>
 
@@ -10,11 +10,12 @@
 
 namespace backtrail::tracee {
 
-/// What is read at most: the end of the file, which names the youngest code.
+/// At most this many bytes are read: the end of the file, which names the youngest code.
 inline constexpr std::size_t kMostPerfMapBytes = 64U << 20U;
 
-/// The process's own /tmp/perf-PID.map, by the root and the id that it knows. Empty: there is none,
-/// or somebody else has put it there (anybody may), or it is no file.
+/// Returns the contents of the process's own /tmp/perf-PID.map, under the root and the pid that the
+/// process sees. Empty if there is none, if it is not a plain file, or if it belongs to another
+/// user (any user may create such a file).
 [[nodiscard]] std::string read_perf_map(pid_t pid, const ProcFs& proc = ProcFs{});
 
 }  // namespace backtrail::tracee

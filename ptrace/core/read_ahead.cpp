@@ -37,7 +37,7 @@ ReadAhead::Batch ReadAhead::read(std::size_t first, std::span<const MemoryPart> 
 }
 
 const ReadAhead::Batch* ReadAhead::next() {
-  // Less is read sooner than a thread is made for it.
+  // Fewer bytes are read faster than a thread starts.
   constexpr std::size_t kWorthAThread = std::size_t{256} << 10U;
   spare_ = std::exchange(current_.bytes, {});
   if (coming_.valid()) {
@@ -51,7 +51,7 @@ const ReadAhead::Batch* ReadAhead::next() {
   const std::size_t first = taken_;
   const auto parts = take_parts();
   if (parts.empty()) return &current_;
-  // Later where no thread can be made.
+  // Runs deferred if no thread can be created.
   const auto when = bytes_of(parts) < kWorthAThread ? std::launch::deferred
                                                     : std::launch::async | std::launch::deferred;
   coming_ = std::async(when, [this, first, parts, memory = std::move(spare_)]() mutable {

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A stopped process's memory, read while somebody writes what was read before.
+/// Reads a stopped process's memory while the caller writes the previous batch.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,28 +15,29 @@ namespace backtrail::tracee {
 
 class ReadAhead {
  public:
-  /// No part may be larger.
+  /// Size of a batch in bytes. A part may not be larger.
   static constexpr std::size_t kBatchBytes = std::size_t{1} << 20U;
 
-  /// Parts, one behind the other. What could not be read is zero.
+  /// Consecutive parts. Unreadable bytes are zero.
   struct Batch {
     std::size_t first = 0;  ///< Index of the first part.
     std::size_t count = 0;
     std::vector<std::uint8_t> bytes;
     std::uint64_t unreadable_bytes = 0;
   };
-  /// Reads parts, one behind the other, and returns how many bytes could not be read. Called from
-  /// another thread, but never twice at a time.
+  /// Reads the given parts one after the other and returns how many bytes could not be read. Called
+  /// from another thread, but never twice at a time.
   using Fill = std::function<std::uint64_t(std::span<const MemoryPart>, std::span<std::uint8_t>)>;
 
   ReadAhead(std::vector<MemoryPart> parts, Fill fill);
 
-  /// In the parts' order; good until the next call. Null: that was all.
+  /// Returns the next batch in the parts' order, valid until the next call; null after the last
+  /// one.
   [[nodiscard]] const Batch* next();
   [[nodiscard]] const MemoryPart& part(std::size_t index) const { return parts_[index]; }
 
  private:
-  /// Parts that are next, as many as fit.
+  /// Returns the next parts, as many as fit in a batch.
   [[nodiscard]] std::span<const MemoryPart> take_parts();
   [[nodiscard]] Batch read(std::size_t first, std::span<const MemoryPart> parts,
                            std::vector<std::uint8_t> memory) const;
@@ -46,7 +47,8 @@ class ReadAhead {
   std::size_t taken_ = 0;
   Batch current_;
   std::vector<std::uint8_t> spare_;
-  std::future<Batch> coming_;  ///< Last: its end waits for who uses the others.
+  std::future<Batch> coming_;  ///< Declared last: its destructor waits for the thread that uses the
+                               ///< other members.
 };
 
 }  // namespace backtrail::tracee

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Writes the traces' segment of a core file: the newest blocks of every thread first, so that a
-/// disk that is full, a limit, or a file that is cut off costs the oldest.
+/// Writes the segment of traces in a core file. The newest blocks of every thread come first, so
+/// that a full disk, a limit or a truncated file loses the oldest records.
 
 #include <cstdint>
 #include <span>
@@ -16,23 +16,23 @@ namespace backtrail::tracee {
 
 class TraceSegment {
  public:
-  /// All are borrowed. The segment begins at `offset` of the file.
+  /// Borrows its arguments. The segment begins at `offset` in the file.
   TraceSegment(CoreOutput& output, std::span<const CoreTrace> traces, std::uint64_t offset);
 
-  /// Writes what there is room for. Errors: of the file, a full disk aside.
+  /// Writes as many blocks as fit. Errors: those of the file except a full disk.
   Result<void> write();
-  /// Leaves out the oldest blocks, of at least so many bytes together, but not more than half of
-  /// the segment. Returns how many bytes shorter the segment is: call cut() then.
+  /// Drops the oldest blocks: at least `bytes` bytes if possible, but at most half of the segment.
+  /// Returns how many bytes shorter the segment became; the caller must then cut the output.
   std::uint64_t give_up(std::uint64_t bytes);
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// What is in the file, for the index.
+  /// Returns the index of the traces that are in the file.
   [[nodiscard]] std::vector<decoder::TraceIndexEntry> index() const;
-  /// Branches of all threads that are older than what is in the file.
+  /// Returns how many branches of all threads are older than the ones in the file.
   [[nodiscard]] std::uint64_t older_branches() const;
-  /// Records that the traces had and there was no room for.
+  /// Returns how many records of the traces did not fit.
   [[nodiscard]] std::uint64_t records_without_room() const;
-  /// An index of traces of which nothing has been written yet: of the size of the final one.
+  /// Returns an index of traces without records. It has the size of the final index.
   [[nodiscard]] static std::vector<decoder::TraceIndexEntry> empty_index(
       std::span<const CoreTrace> traces);
 
@@ -41,11 +41,11 @@ class TraceSegment {
     std::size_t trace = 0;
     std::uint64_t bytes = 0;
     std::uint64_t first = 0;
-    std::uint64_t records = 0;  ///< 0: a block of another kind.
+    std::uint64_t records = 0;  ///< 0 for a block of another kind.
     std::uint64_t others = 0;
   };
   Result<void> write_all();
-  /// Of each thread in `open` its next block; threads that have no more leave the list.
+  /// Writes the next block of each thread in `open`, and removes threads that have no more.
   Result<void> write_round(std::vector<std::size_t>& open);
   Result<void> put(std::span<const std::uint8_t> block, const Written& what);
   Result<void> put_away();
@@ -53,10 +53,11 @@ class TraceSegment {
   CoreOutput& output_;
   std::span<const CoreTrace> traces_;
   std::uint64_t offset_;
-  std::uint64_t bytes_ = 0;            ///< Of whole blocks in the file.
-  std::vector<std::uint8_t> waiting_;  ///< Blocks of a thousand threads are written together.
+  std::uint64_t bytes_ = 0;            ///< Bytes of whole blocks in the file.
+  std::vector<std::uint8_t> waiting_;  ///< Blocks collected for one write, because there may be a
+                                       ///< thousand threads.
   std::vector<Written> waiting_blocks_;
-  std::vector<Written> written_;  ///< In the file's order.
+  std::vector<Written> written_;  ///< Blocks in the file, in order.
 };
 
 }  // namespace backtrail::tracee

@@ -19,7 +19,7 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::seconds kStopLimit{5};
-/// The kernel may be writing a core of its own for longer.
+/// Bounded, because the kernel may take longer to write a core of its own.
 constexpr std::chrono::seconds kEndLimit{1};
 constexpr unsigned long kAttachOptions =
     kDefaultPtraceOptions & ~static_cast<unsigned long>(PTRACE_O_EXITKILL);
@@ -28,7 +28,7 @@ std::uint64_t as_detail(pid_t id) {
   return static_cast<std::uint64_t>(id);
 }
 
-/// Signals that a detaching debugger does not pass on unless told so: they were the debugger's own.
+/// Signals that a detaching debugger does not pass on unless told to, because they were its own.
 bool is_debugger_signal(int signal) {
   return signal == SIGTRAP || signal == SIGINT;
 }
@@ -57,7 +57,7 @@ Engine::~Engine() {
     }
     forget_process(pid);
   }
-  // Otherwise the end of a session's leader would hang up on the program that was let go.
+  // Otherwise the end of a session's leader would send SIGHUP to the program that was let go.
   take_terminal_back();
 }
 
@@ -83,7 +83,7 @@ void Engine::forget_process(pid_t pid) {
   for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   processes_.erase(found);
-  // One that was let go may read from it still.
+  // A process that was let go may still read from the terminal.
   if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
 }
 
@@ -131,7 +131,7 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
 
 Result<void> Engine::seize_tasks(Process& process) {
   const ProcFs proc;
-  // Threads may come while we look; the clones of seized threads are seized by the kernel.
+  // Threads may be created meanwhile; the kernel seizes clones of seized threads.
   for (bool found_new = true; found_new;) {
     found_new = false;
     BT_TRY(const std::vector<pid_t> tasks, proc.tasks(process.pid()));
@@ -141,7 +141,8 @@ Result<void> Engine::seize_tasks(Process& process) {
       if (!seized && seized.error().is(std::errc::operation_not_permitted)) {
         const auto status = proc.status(tid);
         if (!status || status->state == 'Z' || status->state == 'X') continue;  // it is ending
-        if (status->tracer_pid != 0 && tid != process.pid()) continue;          // a clone of ours
+        if (status->tracer_pid != 0 && tid != process.pid())
+          continue;  // a clone of a seized thread
       }
       if (!seized && seized.error().is(TraceErrc::kTraceeGone)) continue;
       BT_CHECKED(seized);
@@ -160,7 +161,7 @@ Result<pid_t> Engine::attach(pid_t pid) {
   BT_TRY(const ProcStatus status, proc.status(pid));
   if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
   BT_TRY(const pid_t first, proc.live_task(pid));
-  // Before anything is built on it: may we at all?
+  // First make sure that attaching is permitted.
   BT_CHECKED(request::seize(first, kAttachOptions));
   auto opened = Process::open(pid, first, true, cache::process_observer());
   if (!opened) {
@@ -275,7 +276,7 @@ void Engine::end_after(ThreadId id, int signal, const std::function<void()>& act
   stop_threads([=](const Thread& t) { return t.id().pid == id.pid; });
   action();
   if (find(id) == nullptr) return let_go_on(id.pid);
-  // That each of them goes on first, and stops once more on its way out, would be in vain.
+  // Without this, each of them would resume first and stop once more at its end, for nothing.
   report_exits_of_others(id, false);
   const std::pair<ThreadId, ResumeAction> order{id, {.signal = signal}};
   (void)resume(std::span{&order, 1});
@@ -290,7 +291,7 @@ void Engine::end_after(ThreadId id, int signal, const std::function<void()>& act
   };
   (void)wait_until(is_told, kEndLimit);
   if (ends()) return;
-  // The first process of a namespace ignores signals that would end others.
+  // The first process of a pid namespace ignores signals that would end others.
   report_exits_of_others(id, reported.exits);
   let_go_on(id.pid);
 }

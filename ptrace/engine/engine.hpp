@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// All traced processes: the only place that waits for them, and the rules by which they stop and
-/// go on.
+/// All traced processes. The engine is the only code that waits for them, and has the rules by
+/// which they stop and run on.
 ///
-/// Entry type: Engine. It knows nothing of packets. Everything is called from one thread, the one
-/// that traces (ptrace(2) wants it so).
+/// Entry type: Engine. It does not know packets. All calls must come from one thread, the tracing
+/// thread, as ptrace(2) requires.
 
 #include <chrono>
 #include <cstdint>
@@ -34,35 +34,37 @@
 
 namespace backtrail::tracee {
 
-/// Which of the events that not every client understands are reported.
+/// Events that are reported only to clients that understand them.
 struct ReportedEvents {
   bool fork = false;
   bool vfork = false;
   bool exec = false;
   bool threads = false;
-  bool exits = false;    ///< kExiting; asked for before launch(), of it and its children.
-  bool tracing = false;  ///< kTraceRequest; likewise, under the source `cache`.
+  bool exits = false;  ///< kExiting; must be set before launch(), for the program and its children.
+  bool tracing = false;  ///< kTraceRequest; must be set before launch(), and needs the source
+                         ///< `cache`.
 };
 
 class Engine {
  public:
   explicit Engine(SourceKind source);
-  /// Kills what was launched, lets go of what was attached.
+  /// Kills launched processes and detaches from attached ones.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Processes. Errors of launch_process(); of ptrace(PTRACE_SEIZE).
+  // Processes. Errors: those of launch_process() and of ptrace(PTRACE_SEIZE).
   Result<pid_t> launch(const LaunchSpec& spec);
-  /// Error kBusy when it is traced by us already.
+  /// Error kBusy if the server traces the process already.
   Result<pid_t> attach(pid_t pid);
   Result<void> detach(pid_t pid);
-  /// detach() of a process that was launched; its end is reported all the same. When `last` runs
-  /// again no thread of the process is traced any more.
-  /// @param before_last  Called when all others are let go, and `last` is as it will go on.
+  /// Detaches from a launched process, whose end is reported nevertheless. By the time `last` runs
+  /// again no thread of the process is traced.
+  /// @param before_last Called when all other threads have been let go and `last` has the state it
+  /// will run on with.
   Result<void> let_go(ThreadId last, const std::function<void()>& before_last = {});
   Result<void> kill(pid_t pid);
-  /// Processes the client knows of.
+  /// Returns the processes that the client knows.
   [[nodiscard]] std::vector<Process*> processes() const;
   [[nodiscard]] Process* find(pid_t pid) const;
   [[nodiscard]] Thread* find(ThreadId id) const;
@@ -76,39 +78,42 @@ class Engine {
   /// it returns with nothing, so that whoever calls it again at once waits for nothing in vain.
   [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.narrowed(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
-  /// The client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal mask.
+  /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
+  /// mask.
   void interrupt();
   /// Stops everything without an event.
   void stop_all();
-  /// Does something while no thread of the process runs; those that ran go on afterwards.
+  /// Calls `action` while no thread of the process runs; threads that ran are resumed afterwards.
   void while_stopped(pid_t pid, const std::function<void()>& action);
-  /// The same, where the thread, which has stopped, is to go on with a signal that will end its
-  /// process: the others are left as they are, and the kernel ends them so. Should it not come to
-  /// that they go on a little later.
+  /// Calls `action` while no thread of the process runs, then resumes the stopped thread with a
+  /// signal that will end the process. The other threads stay stopped until the kernel ends them.
+  /// If the process does not end, they are resumed a little later.
   void end_after(ThreadId id, int signal, const std::function<void()>& action);
-  /// Handles what has happened, without waiting; while threads are executed in software it goes on
-  /// until there is an event or `input_fd` is readable.
+  /// Handles what has happened, without waiting. While threads are executed in software it
+  /// continues until there is an event or `input_fd` is readable.
   void pump(int input_fd);
-  /// The oldest event of a thread the client has resumed. All-stop: everything is stopped then.
+  /// Returns the oldest event of a thread that the client resumed. In all-stop, everything is
+  /// stopped then.
   std::optional<StopEvent> take_event();
   [[nodiscard]] bool running() const;
   [[nodiscard]] bool is_running(ThreadId id) const;
-  /// Becomes readable when pump() has something to do.
+  /// Descriptor that becomes readable when pump() has work to do.
   [[nodiscard]] int event_fd() const { return wake_ups_.fd(); }
 
-  // What is reported. Linux signal numbers.
+  // Reported events and signals. Signals are Linux numbers.
   std::set<int> pass_signals;
   std::optional<std::set<int>> program_signals;
   ReportedEvents reported;
-  /// Asked first about stops of tasks that are not the engine's, or not any more; true: seen to.
+  /// Called first for stops of tasks that the engine does not know or has forgotten; returns true
+  /// if it handled the stop.
   std::function<bool(pid_t, const WaitStatus&)> on_stranger;
-  /// Called for a thread that is recorded, though the client has not asked for it yet, from now on.
+  /// Called for a thread that is recorded from now on although the client has not asked for it.
   std::function<void(Thread&)> on_recorded_unasked;
-  /// What is launched or attached to from now on is recorded at once, so that a client who asks
-  /// later gets what was before. Format kBts; of which form it will be the client decides.
+  /// If set, processes launched or attached to from now on are recorded at once, so that a client
+  /// that asks later also gets the past. Format kBts; the client chooses the final form.
   std::optional<TraceConfig> from_start;
-  /// `reported.threads`, also of what has happened and nobody was told yet: a client that stops
-  /// listening has seen who is there by itself.
+  /// Sets `reported.threads`. Switching it off also drops thread events that were not handed out
+  /// yet: a client that stops listening lists the threads itself.
   void report_threads(bool on);
 
   // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
@@ -118,13 +123,13 @@ class Engine {
   // Branch tracing.
   Result<void> enable_trace(ThreadId id, const TraceConfig& config);
   Result<void> disable_trace(ThreadId id);
-  /// Listeners of the thread's trace want every record from now on (BranchSource::stream). Errors
-  /// kNotEnabled, kNotFound, and the source's.
+  /// Keeps every record for the consumers of the thread's trace from now on (BranchSource::stream).
+  /// Errors kNotEnabled, kNotFound, and the source's.
   Result<void> stream_trace(ThreadId id);
-  /// Listeners of the thread's trace hear when it gets and leaves a CPU. Errors kNotEnabled,
+  /// Tells the consumers of the thread's trace when it gets and leaves a CPU. Errors kNotEnabled,
   /// kNotFound, and the kernel's.
   Result<void> mark_switches(ThreadId id);
-  /// The store of the thread's trace hears of the kernel's branches from now on. Errors
+  /// Passes the kernel's branches to the store of the thread's trace from now on. Errors
   /// kNotEnabled, kNotFound, and the source's.
   Result<void> see_kernel(ThreadId id);
   [[nodiscard]] SourceKind source() const { return source_; }
@@ -133,7 +138,7 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
 
-  // engine_events.cpp: what a wait status means.
+  // engine_events.cpp: interprets wait statuses.
   bool wait_one(pid_t tid = -1);
   void handle(pid_t tid, const WaitStatus& status);
   void handle_end(Thread& thread, const WaitStatus& status);
@@ -160,7 +165,7 @@ class Engine {
   Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
   void release_child(Process& child);
 
-  // engine_run.cpp: setting threads going and stopping them.
+  // engine_run.cpp: resumes and stops threads.
   void go(Thread& thread);
   void set_going(Thread& thread);
   void resume_order(Thread& thread, const ResumeAction& action);
@@ -177,8 +182,8 @@ class Engine {
   [[nodiscard]] std::chrono::milliseconds wait_slice() const;
   void note_due(Thread& thread);
   [[nodiscard]] bool executes_in_software() const;
-  /// For as long as that is likely to be of use, looks whether threads ask for something, or stop;
-  /// true once one has.
+  /// Looks for requests and stops of threads for as long as that is likely to pay. Returns true as
+  /// soon as there was one.
   bool serve_asking();
   void ask_each(int handled);
   /// Lets the thread run with which the calling thread shares its CPU; true when something has
@@ -188,7 +193,7 @@ class Engine {
   void drop_pending(Thread& thread);
   std::optional<StopEvent> take_thread_event();
 
-  // engine_step_over.cpp: past breakpoints whose conditions are false.
+  // engine_step_over.cpp: steps over breakpoints whose conditions are false.
   bool wait_for_step_over(Thread& thread);
   bool do_step_overs();
   std::vector<ThreadId> take_queued(pid_t pid);
@@ -203,10 +208,10 @@ class Engine {
   void record_from_birth(Thread& thread);
   void record_from_start(Process& process);
   void record_beside(Process& process);
-  /// If the last thread that was asked for has ended.
+  /// Ends the traces of the other threads if the last thread that the client asked for has ended.
   void end_trace_beside(Thread& thread);
   Result<void> hand_over_trace(ThreadId id, const TraceConfig& config);
-  /// Acts on each of them, those that ran being stopped for as long.
+  /// Calls `action` for each thread; those that run are stopped meanwhile.
   void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
 
   // engine.cpp
@@ -224,23 +229,26 @@ class Engine {
   WakeUps wake_ups_{child_signal_.fd()};
   std::map<pid_t, std::unique_ptr<Process>> processes_;
   std::unordered_map<pid_t, Thread*> by_tid_;
-  std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops seen before their clone event.
-  std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes.
-  std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events, some that had one.
+  std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops that came before the clone
+                                                     ///< event of their thread.
+  std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes and threads.
+  std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
+                                           ///< entries.
   std::set<pid_t> let_go_;
   SpareCpu spare_cpu_;
   StopCpu stop_cpu_;
   /// Threads whose stop gave way to a signal that an instruction had raised, and since when.
   std::map<pid_t, Clock::time_point> faults_awaited_;
-  /// Threads at breakpoints whose conditions are false, in the order in which they got there.
+  /// Threads at breakpoints whose conditions are false, in order of arrival.
   std::deque<ThreadId> step_overs_;
-  std::set<pid_t> due_;     ///< Threads that may have to stop at a time their source knows.
-  std::set<pid_t> asking_;  ///< Threads that may ask for something without stopping.
+  std::set<pid_t> due_;  ///< Threads that may have to be stopped at a time that their source knows.
+  std::set<pid_t> asking_;  ///< Threads that may post requests without stopping.
   std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
-  /// Who gets the terminal back when there is nobody left to debug.
+  /// Process group that gets the terminal back when no process is left to debug.
   std::optional<pid_t> terminal_owner_;
   std::uint64_t next_order_ = 1;
-  std::size_t handled_since_asked_ = 0;  ///< Stops, since ask_each() asked.
+  std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
+                                         ///< thread.
   bool non_stop_ = false;
   bool follows_signals_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.

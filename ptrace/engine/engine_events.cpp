@@ -1,4 +1,4 @@
-// What the kernel's wait statuses mean.
+// Interprets the kernel's wait statuses.
 
 #include <csignal>
 
@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::chrono::seconds kChildLimit{5};
 
-/// @param otherwise  The answer where the kernel cannot tell.
+/// @param otherwise The answer if the kernel cannot tell.
 bool shares_memory(pid_t one, pid_t other, bool otherwise) {
   const auto order = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
   return order < 0 ? otherwise : order == 0;
 }
 
-/// Signals that only the one who made the thread was to be kept from.
+/// Unblocks signals that were held only from the thread that created this one.
 void unblock(const Thread& thread, std::uint64_t signals) {
   if (signals == 0) return;
   const auto mask = request::read_signal_mask(thread.tid());
@@ -44,7 +44,8 @@ StopEvent end_of(ThreadId id, const WaitStatus& status) {
           .exit_code = status.exit_code};
 }
 
-/// Killed since it stopped, by an exec for one: what it stopped for has no consequence.
+/// Returns true if the thread was killed since it stopped, for example by an exec; its stop then
+/// has no consequence.
 bool is_gone(const Thread& thread) {
   const auto pc = request::peek_user_reg(thread.tid(), arch::x86::UserReg::kRip);
   return !pc && pc.error().is(TraceErrc::kTraceeGone);
@@ -64,10 +65,10 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
   const auto found = by_tid_.find(tid);
   if (found == by_tid_.end()) {
     if (status.stopped() && on_stranger && on_stranger(tid, status)) return;
-    // A new child's first stop may overtake its parent's event. Ends of threads that went with an
-    // exec need nobody.
+    // The first stop of a new child may arrive before its parent's event. Ends of threads that were
+    // destroyed by an exec are ignored.
     if (status.is_event(PTRACE_EVENT_EXIT)) {
-      // Its parent was killed before it could tell of it.
+      // The parent was killed before its event.
       unclaimed_.erase(tid);
       (void)request::cont(tid);
       return;
@@ -94,18 +95,18 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
 void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   stop_cpu_.go_back();
   const ThreadId id = thread.id();
-  // The client cannot ask for its history any more; decoding it would need the code that is gone.
+  // The client cannot ask for this history any more, and decoding it would need code that is gone.
   if (thread.trace()) thread.trace()->end();
   StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
-    // The client is not told of the end of a child it never knew.
+    // The end of a child that the client does not know is not reported.
     if (!thread.process().hidden) ended_.emplace_back(next_order_++, event);
     forget_process(id.pid);
     return;
   }
   const bool report = reported.threads && thread.control().resumed;
   if (thread.control().resumed) resumed_one_ended_ = true;
-  // A Ctrl-C is for the program: another thread answers it.
+  // A Ctrl-C is meant for the program, so another thread answers it.
   const bool asked_to_stop =
       thread.control().client_stop && thread.control().client_stop_signal != 0;
   forget_thread(thread);
@@ -149,7 +150,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     return;
   }
   if (verdict == StopVerdict::kResumed) {
-    // Its own stop may have swallowed the one that was asked for.
+    // The source's stop may have swallowed the requested one.
     ThreadControl& control = thread.control();
     const bool stops_again = std::exchange(control.group_stop_due, false);
     if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
@@ -202,9 +203,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
   }
 }
 
-/// A stop has come before a signal that an instruction has raised, and that may be for the source
-/// alone: nobody is shown a thread between the two. Set going, it executes nothing before it stops
-/// with that signal.
+/// Postpones a stop that arrived before a signal that an instruction has raised, because that
+/// signal may be meant for the source alone and the state in between must not be shown. When
+/// resumed, the thread executes nothing before it stops with that signal.
 void Engine::let_fault_come(Thread& thread) {
   const bool stays = thread.status().is_group_stop();
   if (stays && !thread.stop_wanted() && thread.stay_stopped()) return;
@@ -214,8 +215,8 @@ void Engine::let_fault_come(Thread& thread) {
 }
 
 void Engine::handle_event_stop(Thread& thread) {
-  // Stopped with its process; or asked to stop; or the late answer to a request that another stop
-  // has made needless.
+  // The thread stopped with its process, was asked to stop, or answers a request late that another
+  // stop has made obsolete.
   go(thread);
 }
 
@@ -271,7 +272,7 @@ void Engine::handle_clone(Thread& parent) {
 }
 
 Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
-  // Its first stop comes at once; it cannot run before.
+  // The child's first stop comes at once; it cannot run before.
   if (unclaimed_.erase(child_pid) == 0) {
     int raw = 0;
     const auto deadline = Clock::now() + kChildLimit;
@@ -321,7 +322,8 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
   }
   if (vfork) {
     parent.control().vfork_parent = true;
-    // What translated code needs lies in memory that the two share, as every libc has it.
+    // The thread parts and translations lie in memory that both processes share. If the kernel
+    // cannot tell, assume sharing, as every libc uses vfork.
     if (shares_memory(parent.id().pid, child_pid, true)) {
       cache::share_space(parent.process(), **child);
     }
@@ -337,7 +339,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     return;
   }
   if (vfork) {
-    // The memory is shared: lifted here is lifted there.
+    // The memory is shared, so breakpoints lifted here are lifted there.
     (void)parent.process().breakpoints().lift_all();
     parent.process().lifted_for_vfork = true;
   }
@@ -362,7 +364,7 @@ void Engine::handle_vfork_done(Thread& thread) {
 void Engine::handle_exec(Thread& thread) {
   const pid_t pid = thread.id().pid;
   Thread* survivor = &thread;
-  // A thread other than the leader that execs takes the leader's id over (ptrace(2), "execve(2)
+  // If a thread other than the leader execs, it takes over the leader's id (ptrace(2), "execve(2)
   // under ptrace").
   if (const auto former = request::event_message(pid)) {
     const auto found = by_tid_.find(static_cast<pid_t>(*former));
@@ -387,7 +389,7 @@ void Engine::handle_exec(Thread& thread) {
   survivor->control().vfork_parent = false;
   survivor->control().stepping_over = false;
   survivor->control().step_over_at.reset();
-  survivor->control().queued = false;  // under the id that it had
+  survivor->control().queued = false;  // queued under its former id
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
     return;
@@ -467,7 +469,7 @@ void Engine::handle_trap(Thread& thread) {
     case TrapCause::kBreakpointInsn:
       handle_breakpoint_insn(thread);
       return;
-    case TrapCause::kHardware:  // of a register that has been given back meanwhile
+    case TrapCause::kHardware:  // of a debug register that was released meanwhile
     case TrapCause::kStep:
     case TrapCause::kHandlerEntry:
       handle_step_done(thread);
@@ -525,7 +527,8 @@ void Engine::handle_step_done(Thread& thread) {
   const auto pc = thread.pc();
   if (!pc) return;
   if (control.no_progress_at == *pc) {
-    // The rest of a system call (fork, exec) that a stop had cut in two; nothing has run yet.
+    // This step completed a system call (fork, exec) that a stop had interrupted; no instruction
+    // has run yet.
     control.no_progress_at.reset();
     go(thread);
     return;

@@ -1,4 +1,4 @@
-// Setting threads going, and stopping them.
+// Resumes and stops threads.
 
 #include <algorithm>
 #include <csignal>
@@ -20,11 +20,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
 constexpr std::chrono::milliseconds kWaitSlice{20};
-/// While a thread has to stop soon.
+/// Wait slice while a thread must be stopped soon.
 constexpr std::chrono::milliseconds kShortSlice{1};
-/// Stops handled before the client is listened to again.
+/// Number of stops handled before the client's input is checked again.
 constexpr int kPumpBatch = 256;
-/// After a thread was served. To stop and to be woken takes both sides about as long.
+/// How long to look for further requests after a thread was served. A stop and a wake-up take both
+/// sides about as long.
 constexpr std::chrono::microseconds kServeFor{50};
 
 bool input_waits(int fd) {
@@ -33,7 +34,7 @@ bool input_waits(int fd) {
   return ::poll(&request, 1, 0) > 0;
 }
 
-/// Of an instruction, or of data.
+/// Returns true if a debug register, for execution or data, has this address.
 bool has_debug_register(const Process& process, TraceeAddr address) {
   const arch::x86::DebugRegisters& registers = process.debug_registers();
   for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
@@ -43,7 +44,8 @@ bool has_debug_register(const Process& process, TraceeAddr address) {
   return false;
 }
 
-/// A stop inside a system call, whose rest a single step completes without running an instruction.
+/// Returns true for a stop inside a system call; a single step completes the call without executing
+/// an instruction.
 bool inside_syscall(const WaitStatus& status) {
   return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP;
 }
@@ -69,7 +71,7 @@ void Engine::go(Thread& thread) {
 
 void Engine::set_going(Thread& thread) {
   if (thread.status().is_event(PTRACE_EVENT_EXIT)) {
-    // It executes nothing any more.
+    // The thread will execute nothing any more.
     (void)thread.run(RunRequest::kContinue, 0);
     return;
   }
@@ -83,7 +85,8 @@ void Engine::set_going(Thread& thread) {
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
   const bool syscalls = thread.process().catch_syscalls.has_value();
-  // Whoever stopped the process expects it to stay so until SIGCONT, whatever we had to do with it.
+  // The sender of the stop signal expects the process to stay stopped until SIGCONT, whatever the
+  // server did meanwhile.
   const bool stays = thread.status().is_group_stop() && !step;
   if (stays && thread.stay_stopped()) return;
   const bool stops_again = std::exchange(control.group_stop_due, false) || stays;
@@ -133,7 +136,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
   ThreadControl& control = thread.control();
   if (action.kind == ResumeKind::kStop) {
     if (control.pending || control.stop_known) return;
-    if (!control.resumed) {  // stopped all along, which the client does not know
+    if (!control.resumed) {  // it was stopped all along, unknown to the client
       control.resumed = true;
       post(thread, {.kind = StopKind::kStopped});
       return;
@@ -147,7 +150,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
     }
     return;
   }
-  if (control.resumed) return;  // it runs already, or its event is on its way
+  if (control.resumed) return;  // it runs already, or its event is pending
   drop_stale_event(thread, action);
   control.resumed = true;
   control.stop_known = false;
@@ -167,12 +170,12 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
   std::vector<Thread*> started;
   for (const auto& [id, action] : orders) {
     Thread* thread = find(id);
-    if (thread == nullptr) continue;  // it ended; the client will learn
+    if (thread == nullptr) continue;  // it has ended, which is reported
     const bool before = thread->control().resumed;
     resume_order(*thread, action);
     if (!before && thread->control().resumed) started.push_back(thread);
   }
-  // All-stop: an event that waits comes first, and then nobody runs.
+  // In all-stop, a waiting event comes first, and then no thread runs.
   if (!non_stop_ && oldest_pending() != nullptr) return {};
   for (Thread* thread : started) {
     if (!thread->stopped() || thread->control().pending) continue;
@@ -188,7 +191,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
 }
 
 void Engine::interrupt() {
-  // Leaders stay to the end, as a rule; of several processes the first.
+  // Prefer leaders, which usually live longest; among several processes, the first.
   const auto comes_first = [](const Thread& a, const Thread& b) {
     const auto rank = [](const ThreadId& id) {
       return std::tuple{id.pid, id.tid != id.pid, id.tid};
@@ -224,13 +227,14 @@ void Engine::bury_zombie_leaders() {
     Thread* leader = process->find(pid);
     if (leader == nullptr || leader->stopped() || process->threads().size() < 2) continue;
     const auto stat = proc.stat(pid);
-    // It has ended, but the kernel keeps its exit status until the last thread has.
+    // The leader has ended, but the kernel keeps its exit status until the last thread has ended.
     if (stat && stat->zombie()) leader->control().zombie = true;
   }
 }
 
-/// A program that begins to ignore a signal discards those that wait (signal(7)), and so does
-/// putting back what a single step has undone: then the stop that gave way has to come again.
+/// Repeats stops that were postponed for a signal that does not come. A program that begins to
+/// ignore a signal discards pending ones (signal(7)), and so does restoring the action that a
+/// single step reset.
 void Engine::ask_again() {
   stop_who_is_due();
   if (faults_awaited_.empty()) return;
@@ -275,7 +279,7 @@ bool Engine::wait_until(const std::function<bool()>& done, std::chrono::millisec
     ask_again();
     const bool is_done = done();
     if (is_done || Clock::now() >= deadline) {
-      // What has happened beside is for pump().
+      // Other events are left to pump().
       if (woken) ChildSignal::again();
       return is_done;
     }
@@ -297,10 +301,12 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
   for (const auto& [tid, thread] : by_tid_) {
     if (which(*thread)) ask_to_stop(*thread);
   }
-  // Not all of them after each stop, nor by the kernel, which looks for any that has news: of a
-  // thousand threads that would be a million looks.
+  // Waits for each thread by its id, and only for those still running. Looking at all threads after
+  // each stop, here or in the kernel's search for any with news, would mean a million looks for a
+  // thousand threads.
   std::vector<pid_t> awaited;
-  // Those born meanwhile; those that stopped, and that what another stop led to let go on.
+  // For threads created meanwhile, and those that stopped and were resumed because of another
+  // event.
   const auto ask_who_was_not = [&](Thread& thread) {
     if (!thread.control().stop_wanted && !thread.control().starting) ask_to_stop(thread);
   };
@@ -346,7 +352,7 @@ void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
   let_go_on(pid);
 }
 
-/// Those of its threads that are stopped, though nobody wants it.
+/// Resumes the process's threads that are stopped for no reason of the client.
 void Engine::let_go_on(pid_t pid) {
   const Process* process = find(pid);
   if (process == nullptr) return;
@@ -423,8 +429,8 @@ bool Engine::serve_asking() {
   return false;
 }
 
-/// The kernel tells of threads in an order of its own, so that a few that always have news hide the
-/// others' from wait_one(). As often as is cheap each is asked for itself.
+/// The kernel reports threads in its own order, so a few threads that always have news hide the
+/// others from wait_one(). As often as is cheap, each thread is asked for separately.
 void Engine::ask_each(int handled) {
   handled_since_asked_ += static_cast<std::size_t>(handled);
   if (handled_since_asked_ < by_tid_.size()) return;
@@ -501,13 +507,13 @@ std::optional<StopEvent> Engine::take_event() {
   } else {
     event = take_thread_event();
   }
-  // Who had something to say was ended by another thread's exec: nothing has happened.
+  // The thread with the event was ended by another thread's exec, so there is no event.
   if (!non_stop_ && !event) let_all_go_on();
   if (!non_stop_ && event) {
     resumed_one_ended_ = false;
     for (const auto& [tid, thread] : by_tid_) {
       thread->control().resumed = false;
-      thread->control().client_stop = false;  // a Ctrl-C that something else overtook
+      thread->control().client_stop = false;  // another event came before the Ctrl-C
     }
   }
   return event;

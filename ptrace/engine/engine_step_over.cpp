@@ -1,8 +1,8 @@
-// Past breakpoints whose conditions are false.
+// Steps over breakpoints whose conditions are false.
 //
-// The instruction runs with the breakpoint lifted, while no other thread of the process does. A
-// thread that gets there waits for its turn, and all that have got there are stepped over in one
-// round, so that everything else that has happened meanwhile is seen between two rounds.
+// The instruction runs with the breakpoint lifted, while no other thread of the process runs.
+// Threads that reach such a breakpoint wait, and all of them are stepped over in one round, so that
+// other events are handled between two rounds.
 
 #include <algorithm>
 #include <utility>
@@ -15,10 +15,11 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::milliseconds kStepOverLimit{1'000};
-/// After so long a look whether the thread sleeps in a system call.
+/// Time after which to check whether the thread sleeps in a system call.
 constexpr std::chrono::milliseconds kMaySleep{5};
 
-/// The instruction is a system call that blocks. The thread is past the breakpoint then.
+/// Returns true if the instruction is a system call that blocks. The thread is then past the
+/// breakpoint.
 bool sleeps(const Thread& thread) {
   const auto stat = ProcFs{}.stat(thread.tid());
   return stat && (stat->state == 'S' || stat->state == 'D');
@@ -26,12 +27,12 @@ bool sleeps(const Thread& thread) {
 
 }  // namespace
 
-/// The thread, which is to be set going, stands at a breakpoint that it has to be stepped over:
-/// then it is queued, if it is not yet.
+/// Call before resuming a thread. If it stands at a breakpoint that it must be stepped over, queues
+/// it unless it is queued already, and returns true.
 bool Engine::wait_for_step_over(Thread& thread) {
   ThreadControl& control = thread.control();
   if (!control.step_over_at || control.stepping_over) return false;
-  // Others have stopped the process: the breakpoint is where it was when it goes on.
+  // The process is in a group stop: the breakpoint stays until it continues.
   if (thread.status().is_group_stop()) return false;
   const auto pc = thread.pc();
   if (!pc || *pc != *control.step_over_at || !thread.process().breakpoints().contains(*pc)) {
@@ -43,7 +44,7 @@ bool Engine::wait_for_step_over(Thread& thread) {
   return true;
 }
 
-/// Those of the process that are in the queue and may run.
+/// Returns the queued threads of the process that may run.
 std::vector<ThreadId> Engine::take_queued(pid_t pid) {
   std::vector<ThreadId> out;
   std::erase_if(step_overs_, [&](const ThreadId& id) {
@@ -58,12 +59,12 @@ std::vector<ThreadId> Engine::take_queued(pid_t pid) {
   return out;
 }
 
-/// One round. Returns false if nobody waits.
+/// Makes one round. Returns false if no thread waits.
 bool Engine::do_step_overs() {
   if (step_overs_.empty()) return false;
   const pid_t pid = step_overs_.front().pid;
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
-  // The client of an all-stop session is told first; who waits goes on with the others then.
+  // In all-stop the client is told first; waiting threads are resumed with the others then.
   if (!non_stop_ && (!ended_.empty() || oldest_pending() != nullptr)) return true;
   for (const ThreadId& id : take_queued(pid)) {
     if (Thread* thread = find(id)) step_over_one(*thread);
@@ -72,7 +73,7 @@ bool Engine::do_step_overs() {
   return true;
 }
 
-/// No other thread of the process runs.
+/// Requires that no other thread of the process runs.
 void Engine::step_over_one(Thread& thread) {
   const ThreadId id = thread.id();
   ThreadControl& control = thread.control();

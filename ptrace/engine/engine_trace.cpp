@@ -1,4 +1,4 @@
-// Which threads are recorded.
+// Decides which threads are recorded.
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ bool runs_from_cache(Thread& thread) {
   return thread.trace() && thread.trace()->source().kind() == SourceKind::kCache;
 }
 
-/// The trace of a thread of the process of which that is true.
+/// Returns the trace of a thread of the process for which `is_one` holds; null if there is none.
 ThreadTrace* trace_of(Process& process, const std::function<bool(const ThreadTrace&)>& is_one) {
   for (const auto& thread : process.threads()) {
     if (thread->trace() && is_one(*thread->trace())) return thread->trace().get();
@@ -34,7 +34,7 @@ ThreadTrace* wanted_trace_of(Process& process) {
   return trace_of(process, &ThreadTrace::wanted);
 }
 
-/// The same, of one whose code runs from a cache.
+/// Returns a wanted trace of the source `cache`; null if there is none.
 ThreadTrace* cache_trace_of(Process& process) {
   return trace_of(process, [](const ThreadTrace& trace) {
     return trace.wanted() && trace.source().kind() == SourceKind::kCache;
@@ -70,7 +70,7 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
   for (const ThreadId& id : ids) {
     if (Thread* thread = find(id)) action(*thread);
   }
-  // Who was born of one of them meanwhile is held as it is, or will be.
+  // Threads created by one of them meanwhile are stopped already or will be.
   for (const auto& [tid, thread] : by_tid_) {
     if (known.contains(tid)) continue;
     ran.push_back(thread->id());
@@ -89,7 +89,7 @@ void Engine::watch_buffer(Thread& thread) {
   if (fd >= 0) wake_ups_.watch(thread.tid(), fd);
 }
 
-/// Of threads that run; those that stop are read then.
+/// Reads the buffers of running threads. Those of stopped threads are read at the stop.
 void Engine::read_buffers() {
   for (const pid_t tid : wake_ups_.take()) {
     const auto found = by_tid_.find(tid);
@@ -114,7 +114,7 @@ Result<void> Engine::change_trace(ThreadId id,
     if (!stopped.trace() || !stopped.stopped()) return;
     stopped.trace()->source().flush();
     done = change(*stopped.trace());
-    // It may have another descriptor now.
+    // The trace may have another descriptor now.
     watch_buffer(stopped);
   });
   return done;
@@ -186,7 +186,7 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
     }
     if (thread->trace()->suits(config)) return hand_over_trace(id, config);
   }
-  // A running thread is stopped for a moment, so that it goes on under the source.
+  // A running thread is stopped briefly, so that it continues under the source.
   Result<void> done;
   each_stopped({id}, [&](Thread& stopped) {
     if (stopped.trace() && stopped.stopped()) stopped.trace()->source().detach(stopped);
@@ -232,7 +232,7 @@ Result<void> Engine::disable_trace(ThreadId id) {
     over.clear();
     for (const auto& each : thread->process().threads()) over.push_back(each->id());
   } else if (runs_from_cache(*thread)) {
-    return {};  // As long as another thread is recorded this one stays with it.
+    return {};  // the thread stays with its source as long as another one is recorded
   }
   each_stopped(over, [](Thread& stopped) {
     if (!stopped.trace()) return;

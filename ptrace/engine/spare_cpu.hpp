@@ -1,15 +1,16 @@
 #pragma once
 /// @file
-/// Whether there is a CPU that nobody else wants.
+/// Detects whether there is a CPU that no other thread wants.
 
 #include <chrono>
 
 namespace backtrail::tracee {
 
-/// Who is preempted shares the CPU with others. Asked often, it looks seldom.
+/// A thread that is preempted shares its CPU. is_there() may be called often; it measures rarely.
 class SpareCpu {
  public:
-  /// False for a while after this thread was preempted, and always where it has one CPU alone.
+  /// Returns false for a while after this thread was preempted, and always if the thread may use
+  /// only one CPU.
   [[nodiscard]] bool is_there();
 
  private:

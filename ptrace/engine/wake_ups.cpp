@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::uint64_t kChild = 0;
 constexpr std::uint64_t kTimer = ~std::uint64_t{0};
-/// A perf event says once that there is something to read, to whoever asks; an answer may get lost
-/// between the two who poll here and above. What a slow program wrote is seen in time, too.
+/// Interval of the timer. A perf event reports only once that there is something to read; the
+/// report may get lost between this poll and the one on fd(). Records of a slow program are seen in
+/// time this way, too.
 constexpr long kLookAgainNs = 20'000'000;
 
 void add(int epoll, int fd, std::uint64_t name) {
@@ -49,7 +50,7 @@ void WakeUps::watch(pid_t tid, int fd) {
   if (watched_.size() == 1) set_timer();
 }
 
-/// Its descriptor would be ready for ever.
+/// Stops watching a descriptor that would be ready for ever.
 void WakeUps::end(pid_t tid) {
   const auto found = watched_.find(tid);
   if (found != watched_.end()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second, nullptr);

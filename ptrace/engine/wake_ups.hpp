@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What the tracing thread sleeps on: children, and the kernel's buffers of threads of which
-/// somebody wants every record.
+/// What the tracing thread sleeps on: child processes, and the kernel buffers of threads whose
+/// every record is kept.
 
 #include <map>
 #include <vector>
@@ -17,13 +17,13 @@ class WakeUps {
   /// `child_fd` is borrowed. Throws std::system_error.
   explicit WakeUps(int child_fd);
 
-  /// Readable when a child has news, or a buffer wants to be read.
+  /// Descriptor that becomes readable when a child changes state or a buffer should be read.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  /// From now on the thread's buffer counts, until forget(), or until the kernel says that nothing
-  /// will come any more. Watched buffers are also to be read every now and then.
+  /// Watches the thread's buffer until forget(), or until the kernel reports that no more records
+  /// will come. Watched buffers must also be read every now and then, which a timer ensures.
   void watch(pid_t tid, int fd);
   void forget(pid_t tid);
-  /// Threads whose buffers are to be read now. Costs nothing while none is watched.
+  /// Returns the threads whose buffers should be read now. Costs nothing while none is watched.
   std::vector<pid_t> take();
 
  private:

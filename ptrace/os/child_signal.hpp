@@ -8,21 +8,21 @@
 
 namespace backtrail::tracee {
 
-/// Blocks SIGCHLD in the calling thread and makes it readable. One per process is enough; launched
-/// programs do not inherit the mask (the launch code restores the one the server was started with).
+/// Blocks SIGCHLD in the calling thread and delivers it through a descriptor. One per process is
+/// enough. Launched programs do not inherit the mask: restore_inherited_signals() restores the one
+/// that the server was started with.
 class ChildSignal {
  public:
   ChildSignal();
 
-  /// Becomes readable when a traced thread has something to say.
+  /// Descriptor that becomes readable when a child changes state.
   [[nodiscard]] int fd() const { return fd_.get(); }
   void drain();
-  /// Makes it readable again, for whoever drained it has not looked at all that happened.
+  /// Makes the descriptor readable again. Call after drain() if some events have not been handled.
   static void again();
 
   enum class Woken : unsigned char { kChild, kInput, kTimeout };
-  /// Waits until a child has news or `input_fd` (-1: none) is readable or closed. Input comes
-  /// first, and what the child has to say stays readable then.
+  /// Waits until a child changes state, or `input_fd` (-1: none) is readable or closed.
   Woken wait(int input_fd, std::chrono::milliseconds timeout);
 
  private:

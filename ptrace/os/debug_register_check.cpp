@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kDebugControl = 7;
 constexpr unsigned kMostSeconds = 10;
 
-/// Where the child comes to after its stop.
+/// The child calls this after its stop; the breakpoint is here.
 [[gnu::noinline, gnu::used]] void watched_place() {
   asm volatile("");
 }
@@ -26,13 +26,13 @@ constexpr unsigned kMostSeconds = 10;
 [[noreturn]] void be_tried() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(1);
-  ::alarm(kMostSeconds);  // nobody waits for it longer
+  ::alarm(kMostSeconds);  // bounds the test
   ::kill(::getpid(), SIGSTOP);
   watched_place();
   ::_exit(0);
 }
 
-/// Its next stop, or its end.
+/// Waits for the child's next stop or its end.
 bool wait_for(pid_t child, int& status) {
   pid_t got = 0;
   do {
@@ -41,7 +41,8 @@ bool wait_for(pid_t child, int& status) {
   return got == child;
 }
 
-/// The stopped child runs into its breakpoint. True when it does, or when that cannot be tried.
+/// Resumes the stopped child towards the breakpoint. Returns true if it stops there, or if the test
+/// cannot be made.
 bool traps(pid_t child) {
   arch::x86::DebugRegisters wanted;
   const TraceeAddr place{reinterpret_cast<std::uintptr_t>(&watched_place)};  // NOLINT

@@ -18,7 +18,7 @@ constexpr std::uint64_t kStep = 16ULL << 20U;
 Result<DiskQueue> DiskQueue::create(const std::string& folder, std::uint64_t most_bytes) {
   UniqueFd file{::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)};
   if (!file && (errno == EOPNOTSUPP || errno == EISDIR)) {
-    // A file system without nameless files.
+    // The file system does not support O_TMPFILE.
     std::string name = folder + "/backtrail-XXXXXX";
     file.reset(::mkostemp(name.data(), O_CLOEXEC));
     if (file) ::unlink(name.c_str());
@@ -60,7 +60,7 @@ Result<std::size_t> DiskQueue::pop(std::span<std::uint8_t> out) {
 
 void DiskQueue::give_back() {
   if (begin_ == end_) {
-    // Where it fails the file only stays larger than it need be.
+    // If this fails, the file only stays larger than necessary.
     if (end_ != 0 && ::ftruncate(file_.get(), 0) == 0) begin_ = end_ = given_back_ = 0;
     return;
   }

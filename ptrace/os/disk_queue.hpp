@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Bytes that wait on disk, first in, first out.
+/// A first-in, first-out queue of bytes on disk.
 
 #include <cstdint>
 #include <span>
@@ -12,17 +12,18 @@
 
 namespace backtrail::tracee {
 
-/// A file without a name: nothing is left behind, however the process ends. What was taken out is
-/// given back to the file system.
+/// The file has no name, so no file remains, however the process ends. Space of bytes that
+/// were taken out is returned to the file system.
 class DiskQueue {
  public:
-  /// In a folder with room. `most_bytes` is how much may wait at a time. The errno of open(2).
+  /// Creates a queue in a folder. At most `most_bytes` bytes can wait. Errors: the errno of
+  /// open(2).
   static Result<DiskQueue> create(const std::string& folder, std::uint64_t most_bytes);
 
-  /// Appends all of it, or nothing. Errors: ENOSPC beyond `most_bytes` or on a full disk; the errno
-  /// of write(2).
+  /// Appends all bytes or none. Errors: ENOSPC beyond `most_bytes` or on a full disk; the errno of
+  /// write(2).
   Result<void> push(std::span<const std::uint8_t> bytes);
-  /// Moves up to out.size() bytes to `out`, and returns how many. The errno of read(2).
+  /// Moves up to out.size() bytes to `out` and returns how many. Errors: the errno of read(2).
   Result<std::size_t> pop(std::span<std::uint8_t> out);
   [[nodiscard]] std::uint64_t waiting() const { return end_ - begin_; }
 

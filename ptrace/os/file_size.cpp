@@ -12,7 +12,7 @@ Result<void> set_memory_file_size(int fd, std::uint64_t bytes) {
   if (::getrlimit(RLIMIT_FSIZE, &before) != 0) return fail_errno("getrlimit");
   const bool limited = before.rlim_cur < bytes;
   if (limited) {
-    // The soft limit alone, or, for a privileged process, both.
+    // Raise the soft limit alone or, in a privileged process, both.
     const rlimit lifted{before.rlim_max, before.rlim_max};
     const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
     const bool done = (before.rlim_max >= bytes && ::setrlimit(RLIMIT_FSIZE, &lifted) == 0) ||

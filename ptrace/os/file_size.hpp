@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Files that are memory.
+/// Sets the size of memory files.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace backtrail::tracee {
 
-/// As ftruncate(2), whatever size this process may give to files (RLIMIT_FSIZE), as far as it may
-/// set that itself. SIGXFSZ is not raised. Errors: errnos of the calls.
+/// Like ftruncate(2), but lifts RLIMIT_FSIZE meanwhile if this process may. Never raises SIGXFSZ.
+/// Errors: EFBIG if the limit cannot be lifted; else the errno.
 [[nodiscard]] Result<void> set_memory_file_size(int fd, std::uint64_t bytes);
 
 }  // namespace backtrail::tracee

@@ -39,7 +39,7 @@ InheritedSignals note_signals() {
   return out;
 }
 
-// Initialised before main(), when nothing of ours has changed anything yet.
+// Initialised before main(), before the server changes any of this.
 const InheritedSignals signals_at_start = note_signals();
 const std::vector<int> descriptors_at_start = open_descriptors();
 
@@ -53,7 +53,8 @@ void restore_inherited_signals() noexcept {
   for (std::size_t i = 1; i < signals_at_start.ignored.size(); ++i) {
     struct sigaction action {};
     action.sa_handler = signals_at_start.ignored[i] ? SIG_IGN : SIG_DFL;
-    ::sigaction(static_cast<int>(i), &action, nullptr);  // Fails for KILL, STOP and libc's own.
+    ::sigaction(static_cast<int>(i), &action,
+                nullptr);  // fails for SIGKILL, SIGSTOP and libc's own
   }
   ::sigprocmask(SIG_SETMASK, &signals_at_start.mask, nullptr);
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What this process got from its parent, noted before main() ran: programs it starts are to find
-/// the same, whatever the server has changed since.
+/// State that this process inherited from its parent, saved before main() runs. Programs that the
+/// server starts get this state, whatever the server has changed since.
 
 #include <array>
 
@@ -18,8 +18,8 @@ struct InheritedSignals {
 /// Makes the calling process's signal mask and dispositions the inherited ones. Async-signal-safe.
 void restore_inherited_signals() noexcept;
 
-/// Marks every descriptor above 2 that this process opened itself close-on-exec, so that no socket
-/// of ours lives on in a program we start. Inherited ones are passed on.
+/// Sets close-on-exec on every descriptor above 2 that this process opened itself, so that launched
+/// programs do not inherit the server's sockets. Inherited descriptors are passed on.
 void keep_own_descriptors_private();
 
 }  // namespace backtrail::tracee

@@ -23,13 +23,14 @@ bool is_in_proc(const std::string& link) {
   return ::statfs(link.c_str(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
 }
 
-/// Whether both are the same mounted /proc, so that its numbers mean the same to us.
+/// Returns true if the file belongs to the server's own /proc, whose pids mean the same to the
+/// server.
 bool is_our_proc(const struct stat& file) {
   struct stat ours {};
   return ::stat("/proc", &ours) == 0 && ours.st_dev == file.st_dev;
 }
 
-/// The number in ".../NUMBER/mem".
+/// Returns the number in ".../NUMBER/mem".
 std::optional<pid_t> id_in(std::string_view path) {
   path.remove_suffix(std::string_view{"/mem"}.size());
   const std::size_t slash = path.rfind('/');

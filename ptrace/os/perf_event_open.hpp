@@ -10,7 +10,7 @@
 
 namespace backtrail::tracee {
 
-/// Opens an event on a thread (0 = the calling one) on any CPU, close-on-exec. The plain errno.
+/// Opens an event on a thread (0 = the calling one) on any CPU, close-on-exec. Errors: the errno.
 Result<UniqueFd> perf_event_open(const perf_event_attr& attributes, pid_t tid);
 
 }  // namespace backtrail::tracee

@@ -7,7 +7,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// More than anybody nests. ".." of the uppermost directory is itself.
+/// More levels than occur. ".." of the topmost directory is itself.
 constexpr int kLevels = 64;
 
 }  // namespace

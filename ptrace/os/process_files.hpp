@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Files of another process, which may have a root and a mount namespace of its own.
+/// Files of another process, which may have its own root and mount namespace.
 
 #include <optional>
 #include <string>
@@ -11,21 +11,22 @@
 
 namespace backtrail::tracee {
 
-/// Whether the process is in our mount namespace. Its root may be another one all the same. Errors:
-/// the kernel's.
+/// Returns true if the process is in the server's mount namespace. Its root may differ even then.
+/// Errors: the errno.
 [[nodiscard]] Result<bool> shares_our_mounts(pid_t pid);
 
-/// "/proc/PID/root/../..": the uppermost directory of the mount namespace of a process. It is above
-/// the process's own root after chroot(2), and it is our own root where the namespace is ours.
+/// Returns "/proc/PID/root/../..": the topmost directory of the process's mount namespace. It lies
+/// above the process's own root after chroot(2), and is the server's root if the namespace is the
+/// server's.
 [[nodiscard]] std::string uppermost_folder(pid_t pid);
 
-/// A path of ours that leads to a file that the process has mapped.
-/// @param path    As /proc/PID/maps has it: seen from our root, or from the uppermost directory of
-///                the process's mount namespace where that is another one.
-/// @param inode   Of the mapping; a file with another one is not taken.
-/// @param device  Of the mapping. It may differ from the file's (btrfs, overlayfs), so it decides
-///                only about a file of that name of our own.
-/// @return nullopt if the file has been replaced or deleted, or cannot be reached.
+/// Returns a path by which the server can open a file that the process has mapped.
+/// @param path    As in /proc/PID/maps: seen from the server's root or, if the process has another
+///                mount namespace, from the topmost directory of that namespace.
+/// @param inode   Inode of the mapping; a file with another one is rejected.
+/// @param device  Device of the mapping. It may differ from the file's (btrfs, overlayfs), so it is
+///                compared only for a file at that path in the server's own namespace.
+/// @return nullopt if the file was replaced or deleted, or cannot be reached.
 [[nodiscard]] std::optional<std::string> find_mapped_file(pid_t pid, const std::string& path,
                                                           ino_t inode, dev_t device);
 

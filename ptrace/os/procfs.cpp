@@ -18,14 +18,14 @@ namespace {
 
 constexpr const char* kReadOperation = "read a file in /proc";
 
-// A process that ended between two looks is not an errno to the callers.
+// Returns errno as an error; kTraceeGone if the process has ended.
 Error process_error(const char* operation, pid_t id) {
   const auto detail = static_cast<std::uint64_t>(id);
   return errno == ENOENT || errno == ESRCH ? make_error(TraceErrc::kTraceeGone, operation, detail)
                                            : errno_error(operation, detail);
 }
 
-// Files in /proc have no size; some are made anew at each read, so large pieces are best.
+// Files in /proc have no size, and some are generated anew at each read, so read in large pieces.
 bool read_file(const std::string& path, std::string& out) {
   const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!fd) return false;
@@ -53,7 +53,8 @@ std::optional<pid_t> to_id(std::string_view text) {
   return id;
 }
 
-// The numeric entries of a folder, ascending. False with errno when it cannot be opened.
+// Lists the numeric entries of a folder, ascending. Returns false and sets errno if it cannot be
+// opened.
 bool list_ids(const std::string& path, std::vector<pid_t>& out) {
   DIR* folder = ::opendir(path.c_str());
   if (folder == nullptr) return false;
@@ -112,7 +113,7 @@ Result<pid_t> ProcFs::live_task(pid_t pid) const {
     const auto facts = stat(id);
     return facts && !facts->zombie();
   };
-  // The leader stays, as a rule; others may be gone the next moment.
+  // The leader usually lives on; other threads may vanish at any moment.
   if (lives(pid)) return pid;
   BT_TRY(const std::vector<pid_t> ids, tasks(pid));
   for (const pid_t id : ids)

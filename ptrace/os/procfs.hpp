@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What /proc says about processes. Every function copes with processes that vanish meanwhile:
-/// ENOENT and ESRCH below a process's folder become TraceErrc::kTraceeGone.
+/// Reads /proc. Every function copes with processes that vanish meanwhile: ENOENT and ESRCH under a
+/// process's folder become TraceErrc::kTraceeGone.
 
 #include <cstdint>
 #include <optional>
@@ -46,15 +46,16 @@ struct ProcStatus {
   uid_t saved_uid = 0;
   gid_t real_gid = 0;
   gid_t effective_gid = 0;
-  int namespace_depth = 1;  ///< Number of pid namespaces it is visible in from here (NSpid).
-  pid_t own_id = 0;         ///< As it knows itself: its id in the innermost of them.
+  int namespace_depth = 1;  ///< Number of pid namespaces that show it, from the server's inwards
+                            ///< (NSpid).
+  pid_t own_id = 0;         ///< Its own pid: that of the innermost namespace.
   std::uint64_t signals_blocked = 0;  ///< Bit n-1 = signal n.
   std::uint64_t signals_ignored = 0;
   std::uint64_t signals_caught = 0;
   std::uint64_t effective_capabilities = 0;
   bool no_new_privileges = false;
   int seccomp = 0;                     ///< 0 none, 1 strict, 2 filter.
-  std::optional<int> seccomp_filters;  ///< How many; nothing before Linux 5.9.
+  std::optional<int> seccomp_filters;  ///< Number of filters; nullopt before Linux 5.9.
 };
 
 /// A line of /proc/PID/maps.
@@ -69,18 +70,20 @@ struct MapEntry {
   std::uint32_t device_major = 0;
   std::uint32_t device_minor = 0;
   std::uint64_t inode = 0;
-  std::string path;  ///< May be "[stack]" and the like, end in " (deleted)", or be empty.
+  std::string path;  ///< May be "[stack]" or similar, end in " (deleted)", or be empty.
 };
 
-/// Pure parsers. nullopt when the text has not the documented form.
+/// Pure parsers. They return nullopt if the text does not have the documented form.
 [[nodiscard]] std::optional<ProcStat> parse_stat(std::string_view text);
 [[nodiscard]] std::optional<ProcStatus> parse_status(std::string_view text);
 [[nodiscard]] std::optional<MapEntry> parse_maps_line(std::string_view line);
-/// Skips lines it does not understand.
+/// Skips lines of unknown form.
 [[nodiscard]] std::vector<MapEntry> parse_maps(std::string_view text);
-/// From the first 20 bytes of an ELF file. nullopt: not ELF, or not of this CPU family.
+/// Returns the ISA given by the first 20 bytes of an ELF file; nullopt if it is not ELF or for
+/// another CPU family.
 [[nodiscard]] std::optional<arch::Isa> elf_isa(std::string_view header);
-/// From a user code segment selector: 0x23 is 32-bit code, 0x33 is 64-bit code.
+/// Returns the ISA of a user code segment selector: 0x23 is 32-bit code, 0x33 is 64-bit code;
+/// nullopt for others.
 [[nodiscard]] std::optional<arch::Isa> isa_from_code_segment(std::uint64_t cs);
 
 /// A mounted procfs, or a folder that looks like one.
@@ -92,31 +95,32 @@ class ProcFs {
   /// "ROOT/PID/name"; works for thread ids too.
   [[nodiscard]] std::string path(pid_t id, std::string_view name) const;
 
-  /// A whole small file below the root ("sys/kernel/yama/ptrace_scope"). The plain errno.
+  /// Reads a whole small file below the root ("sys/kernel/yama/ptrace_scope"). Errors: the errno.
   Result<std::string> read(std::string_view name) const;
-  /// A whole file below a process's or thread's folder.
+  /// Reads a whole file below a process's or thread's folder.
   Result<std::string> read(pid_t id, std::string_view name) const;
 
   Result<ProcStat> stat(pid_t id) const;
   Result<ProcStatus> status(pid_t id) const;
-  /// Thread ids of a process, ascending (the leader first as long as numbers do not wrap).
+  /// Returns the thread ids of a process, ascending; the leader comes first unless ids have
+  /// wrapped.
   Result<std::vector<pid_t>> tasks(pid_t pid) const;
-  /// Some thread of the process that is not a zombie. Error kTraceeGone.
+  /// Returns a thread of the process that is not a zombie. Error kTraceeGone.
   Result<pid_t> live_task(pid_t pid) const;
-  /// Direct children of all its threads.
+  /// Returns the direct children of all its threads.
   Result<std::vector<pid_t>> children(pid_t pid) const;
-  /// Every process id.
+  /// Returns every process id.
   Result<std::vector<pid_t>> processes() const;
 
   Result<std::string> comm(pid_t id) const;
-  /// Target of the exe link, " (deleted)" included when the file is.
+  /// Returns the target of the exe link, with " (deleted)" if the file was deleted.
   Result<std::string> exe(pid_t id) const;
   Result<std::string> working_directory(pid_t id) const;
-  /// argv; empty for kernel threads and zombies.
+  /// Returns argv; empty for kernel threads and zombies.
   Result<std::vector<std::string>> command_line(pid_t id) const;
   Result<std::vector<std::uint8_t>> auxv(pid_t id) const;
   Result<std::vector<MapEntry>> maps(pid_t id) const;
-  /// By the ELF header of the executable. Error kUnsupported for a foreign executable.
+  /// Returns the ISA from the executable's ELF header. Error kUnsupported for a foreign executable.
   Result<arch::Isa> isa(pid_t id) const;
 
  private:

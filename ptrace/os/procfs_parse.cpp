@@ -1,4 +1,4 @@
-// The pure half of procfs.hpp: texts of /proc as values.
+// The parsers of procfs.hpp: pure functions from the text of /proc to values.
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace backtrail::tracee {
 namespace {
 
-// Takes the text up to the next blank, and the blanks after it.
+// Takes the text up to the next blank and skips the blanks after it.
 std::string_view take_word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find_first_of(" \t\n"), rest.size());
   const std::string_view word = rest.substr(0, end);
@@ -37,7 +37,7 @@ bool skip_words(std::string_view& rest, int count) {
   return true;
 }
 
-// "a-b" as two hexadecimal numbers, "a:b" likewise.
+// Parses "a-b" or "a:b", by the separator, as two hexadecimal numbers.
 template <typename Number>
 bool to_pair(std::string_view text, char separator, Number& first, Number& second) {
   const std::size_t at = text.find(separator);
@@ -149,10 +149,10 @@ std::optional<MapEntry> parse_maps_line(std::string_view line) {
   if (!take_number(rest, out.offset, 16)) return std::nullopt;
   if (!to_pair(take_word(rest), ':', out.device_major, out.device_minor)) return std::nullopt;
   if (!take_number(rest, out.inode)) return std::nullopt;
-  // The rest of the line, blanks inside included.
+  // The path is the rest of the line, including blanks.
   while (rest.ends_with('\n')) rest.remove_suffix(1);
   out.path = rest;
-  // The kernel writes a newline in a name so, and nothing else.
+  // The newline is the only character of a name that the kernel escapes.
   constexpr std::string_view kNewline = "\\012";
   for (std::size_t at = 0; (at = out.path.find(kNewline, at)) != std::string::npos; ++at) {
     out.path.replace(at, kNewline.size(), "\n");

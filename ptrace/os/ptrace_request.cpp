@@ -51,7 +51,7 @@ static_assert(kOffset<UserReg::kFs> == offsetof(user_regs_struct, fs));
 static_assert(kOffset<UserReg::kGs> == offsetof(user_regs_struct, gs));
 static_assert(offsetof(user, regs) == 0, "PTRACE_PEEKUSER takes register offsets as they are");
 
-// ptrace's third and fourth arguments are pointers by declaration and numbers by use.
+// The declaration has pointers for ptrace's third and fourth arguments; many requests use numbers.
 void* number_argument(std::uint64_t value) {
   return std::bit_cast<void*>(value);
 }
@@ -68,7 +68,7 @@ Result<void> request(__ptrace_request what, const char* operation, pid_t tid, vo
   return {};
 }
 
-/// A stop, or an end, that nobody has waited for yet.
+/// Returns true if a stop or the end of the thread waits to be collected.
 bool has_news(pid_t tid) {
   siginfo_t info{};
   const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
@@ -76,7 +76,8 @@ bool has_news(pid_t tid) {
   return done == 0 && info.si_pid == tid;
 }
 
-/// SIGKILL takes a thread out of any stop to the one at its end, which it must not leave unseen.
+/// Resumes, unless SIGKILL has already moved the thread from its stop to the one at its end: that
+/// stop must not be passed over.
 Result<void> resume(__ptrace_request what, const char* operation, pid_t tid, int signal) {
   if (has_news(tid)) return {};
   return request(what, operation, tid, nullptr,
@@ -97,7 +98,7 @@ std::uint64_t debug_register_offset(unsigned number) {
 }
 
 Result<std::vector<std::uint8_t>> read_register_note(pid_t tid, std::uint32_t note) {
-  // Twice the largest state known (AMX); the kernel cuts at what there is.
+  // Twice the largest known state (AMX); the kernel writes only as much as there is.
   std::array<std::uint8_t, 24 * 1024> buffer;  // NOLINT: filled by the kernel
   iovec vector{buffer.data(), buffer.size()};
   BT_CHECKED(
@@ -177,7 +178,7 @@ Result<std::vector<std::uint8_t>> read_xstate(pid_t tid) {
 Result<void> write_xstate(pid_t tid, std::span<const std::uint8_t> bytes) {
   std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
   iovec vector{copy.data(), copy.size()};
-  // An FXSAVE area alone is what read_xstate gives without XSAVE.
+  // Without XSAVE, read_xstate() returns just an FXSAVE area.
   const std::uint32_t note = copy.size() > sizeof(user_fpregs_struct) ? NT_X86_XSTATE : NT_PRFPREG;
   return request(PTRACE_SETREGSET, "ptrace(PTRACE_SETREGSET)", tid, number_argument(note), &vector);
 }

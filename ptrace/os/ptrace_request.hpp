@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// ptrace(2), one typed function a request. The only place that calls ::ptrace.
+/// ptrace(2), one typed function per request. The only code that calls ::ptrace.
 ///
-/// All requests must come from the thread that attached. Unless said otherwise the tracee has to be
-/// in a ptrace stop. ESRCH (the tracee is gone, or, indistinguishably, not stopped) becomes
-/// TraceErrc::kTraceeGone; other errors carry the errno. Error::detail is the tid.
+/// All requests must come from the thread that attached. Unless stated otherwise, the tracee must
+/// be in a ptrace stop. ESRCH becomes TraceErrc::kTraceeGone; it means that the tracee is gone or,
+/// indistinguishably, not stopped. Other errors carry the errno. Error::detail is the tid.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,17 +25,16 @@ Result<void> set_options(pid_t tid, unsigned long options);
 /// Stops a running seized thread (PTRACE_EVENT_STOP follows). The thread need not be stopped.
 Result<void> interrupt(pid_t tid);
 
-/// Resumes, delivering `signal` (0 = none). A signal has an effect after a signal stop only. A
-/// thread that was killed in its stop, and has a new one for that or is gone, is left to be waited
-/// for.
+/// Resumes and delivers `signal` (0 = none); a signal takes effect only after a signal stop. Does
+/// nothing if a new stop or the end of the thread waits to be collected, as after SIGKILL.
 Result<void> cont(pid_t tid, int signal = 0);
-/// One instruction.
+/// Executes one instruction.
 Result<void> step(pid_t tid, int signal = 0);
-/// Up to the next entry to or return from a system call.
+/// Runs to the next entry to or return from a system call.
 Result<void> cont_syscall(pid_t tid, int signal = 0);
-/// Leaves a group stop in force, yet notices SIGCONT and PTRACE_INTERRUPT.
+/// Keeps a group stop in force but still reports SIGCONT and PTRACE_INTERRUPT.
 Result<void> listen(pid_t tid);
-/// Lets go, delivering `signal`.
+/// Detaches and delivers `signal`.
 Result<void> detach(pid_t tid, int signal = 0);
 
 /// General registers (PTRACE_GETREGS, PTRACE_SETREGS). Threads of 32-bit processes appear in the
@@ -43,32 +42,32 @@ Result<void> detach(pid_t tid, int signal = 0);
 Result<arch::x86::UserRegs> read_user_regs(pid_t tid);
 Result<void> write_user_regs(pid_t tid, const arch::x86::UserRegs& regs);
 
-/// One register (PTRACE_PEEKUSER); about as cheap as a ptrace call gets.
+/// Reads one register (PTRACE_PEEKUSER), one of the cheapest ptrace requests.
 Result<std::uint64_t> peek_user_reg(pid_t tid, arch::x86::UserReg reg);
 Result<void> poke_user_reg(pid_t tid, arch::x86::UserReg reg, std::uint64_t value);
-/// The program counter alone.
+/// Reads the program counter only.
 Result<TraceeAddr> peek_pc(pid_t tid);
 
-/// The XSAVE area (NT_X86_XSTATE), or the 512-byte FXSAVE area on CPUs without XSAVE.
+/// Reads the XSAVE area (NT_X86_XSTATE), or the 512-byte FXSAVE area on CPUs without XSAVE.
 Result<std::vector<std::uint8_t>> read_xstate(pid_t tid);
-/// `bytes` in the form read_xstate gave.
+/// Writes the state; `bytes` has the form that read_xstate() returns.
 Result<void> write_xstate(pid_t tid, std::span<const std::uint8_t> bytes);
 
-/// Both of the above.
+/// Reads the general registers and the vector state.
 Result<arch::x86::RawRegisters> read_registers(pid_t tid);
-/// Leaves the vector state alone when `regs.xsave` is empty.
+/// Writes both; leaves the vector state unchanged if `regs.xsave` is empty.
 Result<void> write_registers(pid_t tid, const arch::x86::RawRegisters& regs);
 
 /// DR0-DR3, DR6, DR7 by `number` (0-7). Error kInvalidArgument for other numbers.
 Result<std::uint64_t> read_debug_register(pid_t tid, unsigned number);
-/// Further error: EINVAL for an address outside user space, ENOSPC when no slot is free.
+/// Further errors: EINVAL for an address outside user space, ENOSPC if no slot is free.
 Result<void> write_debug_register(pid_t tid, unsigned number, std::uint64_t value);
 
 /// The siginfo of a signal stop, in the 64-bit layout. EINVAL in stops without a signal.
 Result<siginfo_t> read_siginfo(pid_t tid);
 Result<void> write_siginfo(pid_t tid, const siginfo_t& info);
 
-/// The oldest signals that wait for this thread alone, at most 32, in the order they came
+/// Returns the signals pending for this thread alone, at most 32, oldest first
 /// (PTRACE_PEEKSIGINFO).
 Result<std::vector<siginfo_t>> pending_signals(pid_t tid);
 
@@ -76,7 +75,7 @@ Result<std::vector<siginfo_t>> pending_signals(pid_t tid);
 Result<std::uint64_t> read_signal_mask(pid_t tid);
 Result<void> write_signal_mask(pid_t tid, std::uint64_t mask);
 
-/// PTRACE_GETEVENTMSG: new tid, former tid or exit status, as the event has it.
+/// PTRACE_GETEVENTMSG: a new tid, a former tid or an exit status, depending on the event.
 Result<unsigned long> event_message(pid_t tid);
 
 enum class SyscallPhase : std::uint8_t { kNone, kEntry, kExit, kSeccomp };
@@ -85,20 +84,20 @@ struct SyscallInfo {
   SyscallPhase phase = SyscallPhase::kNone;
   std::uint32_t audit_arch = 0;  ///< AUDIT_ARCH_X86_64 or AUDIT_ARCH_I386.
   std::uint64_t pc = 0;
-  std::uint64_t number = 0;         ///< kEntry and kSeccomp.
-  std::uint64_t arguments[6] = {};  ///< Likewise.
-  std::int64_t return_value = 0;    ///< kExit.
-  bool is_error = false;            ///< kExit.
+  std::uint64_t number = 0;         ///< In kEntry and kSeccomp.
+  std::uint64_t arguments[6] = {};  ///< In kEntry and kSeccomp.
+  std::int64_t return_value = 0;    ///< In kExit.
+  bool is_error = false;            ///< In kExit.
 };
 /// PTRACE_GET_SYSCALL_INFO (Linux 5.3). Error kUnsupported on older kernels.
 Result<SyscallInfo> syscall_info(pid_t tid);
 
-/// One word of memory, whatever the page's protection. Used where /proc/TID/mem is of no avail.
+/// Reads one word of memory whatever the page's protection. For use where /proc/TID/mem fails.
 Result<std::uint64_t> peek_data(pid_t tid, TraceeAddr address);
 Result<void> poke_data(pid_t tid, TraceeAddr address, std::uint64_t word);
 
-/// Where the thread's area for restartable sequences is (PTRACE_GET_RSEQ_CONFIGURATION,
-/// Linux 5.13); 0: it has none. Error on older kernels.
+/// Returns the address of the thread's struct rseq (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); 0
+/// if it has none. Fails on older kernels.
 Result<TraceeAddr> rseq_area(pid_t tid);
 
 /// Base of a 32-bit TLS segment by GDT index (PTRACE_GET_THREAD_AREA).

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Many places of a process's memory at a time.
+/// Reads many parts of a process's memory with few calls.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ struct MemoryPart {
   std::size_t bytes = 0;
 };
 
-/// Reads the parts, one behind the other, into `out`, which has room for all.
-/// @return How many bytes could be read in a row, from the first part on.
+/// Reads the parts one after the other into `out`, which has room for all.
+/// @return Number of bytes read without a failure, counted from the first part.
 [[nodiscard]] std::size_t read_parts(pid_t tid, std::span<const MemoryPart> parts,
                                      std::span<std::uint8_t> out);
 

@@ -10,7 +10,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// In /proc/PID/limits.
+/// Returns the name of the limit in /proc/PID/limits.
 constexpr std::string_view name_of(LimitedResource resource) {
   switch (resource) {
     case LimitedResource::kAddressSpace:

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Limits of other processes.
+/// Resource limits of other processes.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,8 @@ namespace backtrail::tracee {
 
 enum class LimitedResource : std::uint8_t { kAddressSpace, kData, kLockedMemory };
 
-/// Nothing: the process is gone. Who may not ask for it (prlimit(2)) may read it.
+/// Returns nullopt if the process is gone. Reads /proc, because prlimit(2) requires more
+/// privileges.
 [[nodiscard]] std::optional<rlimit> limit_of(pid_t pid, LimitedResource resource);
 
 }  // namespace backtrail::tracee

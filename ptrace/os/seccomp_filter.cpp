@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kKill = SECCOMP_RET_KILL_THREAD;
 constexpr std::uint32_t kShiftMask = 31;
 
-/// Reads a 32-bit word of what is known of the call; nothing: it is not known.
+/// Reads a 32-bit word of seccomp_data; nullopt if its value is not known.
 using ReadWord = std::optional<std::uint32_t> (*)(const seccomp_data& call, std::uint32_t offset);
 
 std::optional<std::uint32_t> any_word(const seccomp_data& call, std::uint32_t offset) {
@@ -38,15 +38,15 @@ std::optional<std::uint32_t> word_of_number_or_second(const seccomp_data& call,
   return known ? any_word(call, offset) : word_of_number(call, offset);
 }
 
-/// The kernel's machine for them (Documentation/networking/filter.rst), as far as seccomp allows
-/// (kernel/seccomp.c, seccomp_check_filter()).
+/// The kernel's BPF machine (Documentation/networking/filter.rst), with the instructions that
+/// seccomp accepts (kernel/seccomp.c, seccomp_check_filter()).
 class Machine {
  public:
   Machine(const seccomp_data& call, ReadWord read) : call_{call}, read_{read} {}
 
-  /// What the program returns; nothing: it depends on what is not known.
+  /// Returns the program's verdict; nullopt if it depends on an unknown word.
   std::optional<std::uint32_t> run(const std::vector<sock_filter>& program) {
-    // Jumps lead forwards only.
+    // All jumps go forward.
     for (std::size_t at = 0; at < program.size(); ++at) {
       const sock_filter& insn = program[at];
       switch (BPF_CLASS(insn.code)) {
@@ -117,7 +117,7 @@ class Machine {
     }
   }
 
-  /// False: a division by zero.
+  /// Returns false on a division by zero.
   bool compute(const sock_filter& insn) {
     const std::uint32_t other = operand(insn);
     switch (BPF_OP(insn.code)) {

@@ -20,7 +20,7 @@ void UniqueFd::reset(int fd) noexcept {
   const int old = std::exchange(fd_, fd);
   if (old < 0) return;
   const int saved_errno = errno;
-  // Not repeated on EINTR: Linux has freed the number by then.
+  // Not repeated on EINTR: Linux has closed the descriptor by then.
   ::close(old);
   errno = saved_errno;
 }

@@ -19,9 +19,9 @@ class UniqueFd {
   [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
   explicit operator bool() const noexcept { return valid(); }
 
-  /// Gives the descriptor up to the caller, who has to close it.
+  /// Hands the descriptor over to the caller, who must close it.
   [[nodiscard]] int release() noexcept;
-  /// Closes what is owned, then owns `fd`. errno is kept.
+  /// Closes the owned descriptor, then owns `fd`. Preserves errno.
   void reset(int fd = -1) noexcept;
 
  private:

@@ -96,8 +96,7 @@ std::string WaitStatus::describe() const {
 }
 
 std::string signal_name(int signal) {
-  // The C library keeps some of the first real-time signals for itself; the names follow the
-  // kernel's numbers.
+  // Names follow the kernel's numbers; the C library reserves some of the first real-time signals.
   constexpr int kFirstRealtime = 32;
   constexpr int kLastRealtime = 64;
   if (signal >= kFirstRealtime && signal <= kLastRealtime) return fmt::format("SIG{}", signal);

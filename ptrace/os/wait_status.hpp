@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What waitpid said, decoded once.
+/// A decoded wait status.
 
 #include <cstdint>
 #include <string>
@@ -8,15 +8,15 @@
 namespace backtrail::tracee {
 
 enum class WaitKind : std::uint8_t {
-  kExited,     ///< `exit_code`.
-  kSignalled,  ///< `signal` ended it; `core_dumped`.
+  kExited,     ///< Ended with `exit_code`.
+  kSignalled,  ///< Killed by `signal`; see `core_dumped`.
   kStopped,    ///< `signal` is about to be delivered.
-  kEvent,      ///< `event` is a PTRACE_EVENT_*; `signal` is of use with PTRACE_EVENT_STOP.
+  kEvent,      ///< `event` is a PTRACE_EVENT_*; `signal` is meaningful for PTRACE_EVENT_STOP.
   kSyscall,    ///< Entry to or return from a system call (needs PTRACE_O_TRACESYSGOOD).
   kContinued,  ///< WCONTINUED only.
 };
 
-/// A wait status as one typed value.
+/// A wait status in typed form.
 /// Source: ptrace(2), "Stopped states"; <sys/wait.h>.
 struct WaitStatus {
   WaitKind kind = WaitKind::kExited;
@@ -28,11 +28,11 @@ struct WaitStatus {
 
   [[nodiscard]] static WaitStatus decode(int raw_status) noexcept;
 
-  /// The thread or process has ended.
+  /// Returns true if the thread or process has ended.
   [[nodiscard]] bool ended() const noexcept {
     return kind == WaitKind::kExited || kind == WaitKind::kSignalled;
   }
-  /// A ptrace stop of any sort.
+  /// Returns true for a ptrace stop of any kind.
   [[nodiscard]] bool stopped() const noexcept {
     return kind == WaitKind::kStopped || kind == WaitKind::kEvent || kind == WaitKind::kSyscall;
   }
@@ -41,10 +41,10 @@ struct WaitStatus {
   }
   /// PTRACE_EVENT_STOP of a job-control stop: PTRACE_LISTEN keeps it stopped.
   [[nodiscard]] bool is_group_stop() const noexcept;
-  /// PTRACE_EVENT_STOP that PTRACE_INTERRUPT or the start of an auto-attached thread made.
+  /// PTRACE_EVENT_STOP caused by PTRACE_INTERRUPT or by the start of an auto-attached thread.
   [[nodiscard]] bool is_interrupt_stop() const noexcept;
 
-  /// "exited 3", "stopped SIGSEGV", "event exec", ... for logs.
+  /// Returns text for logs: "exited 3", "stopped SIGSEGV", "event exec", ...
   [[nodiscard]] std::string describe() const;
 };
 

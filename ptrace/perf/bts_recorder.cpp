@@ -17,15 +17,15 @@ using decoder::MarkKind;
 using decoder::TraceMark;
 namespace perf = decoder::perf;
 
-/// One emptying of the kernel's buffer is all or nothing: a ring in which nothing is overwritten
-/// must have room for a whole one.
+/// The kernel writes its whole buffer to the ring or drops all of it, so a ring that is never
+/// overwritten must have room for one whole buffer.
 constexpr std::uint64_t kLeastRingBytes = 32UL * 4096;
-/// The ring beside an AUX area holds its records only.
+/// Size of the ring beside an AUX area. It holds only records about the area.
 constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
-/// What the kernel writes at once at most, with times: all that the CPU's buffer holds, and before
-/// it that something was lost.
+/// Largest amount that the kernel writes at once, with times: the CPU's full buffer, preceded by a
+/// LOST record.
 constexpr std::uint64_t kLargestBatchBytes = 2730UL * 32 + 40;
-/// A sample of IP and ADDR, or a LOST record without a trailer.
+/// Size of a sample with IP and ADDR, or of a LOST record without a trailer.
 constexpr std::uint64_t kHistoryRecordBytes = 24;
 
 perf_event_attr attributes_for(const RecorderOptions& options) {
@@ -33,7 +33,7 @@ perf_event_attr attributes_for(const RecorderOptions& options) {
   out.disabled = 1;
   out.exclude_kernel = options.kernel ? 0 : 1;
   out.exclude_hv = 1;
-  // Two users of one unit take turns silently; a pinned event fails visibly.
+  // Two users of one unit would silently take turns; a pinned event fails visibly.
   out.pinned = 1;
   out.watermark = 1;
   if (options.marks && options.mode == BufferMode::kStream) {
@@ -53,7 +53,7 @@ perf_event_attr aux_attributes(const RecorderOptions& options, std::uint32_t typ
   return out;
 }
 
-/// Which refusal tells the user more.
+/// Returns how much a refusal tells the user: the higher, the more.
 int weight(const Error& error) {
   switch (error.code.value()) {
     case EBUSY:
@@ -69,7 +69,8 @@ int weight(const Error& error) {
   }
 }
 
-/// By the data ring, or by the area of the intel_bts unit, whose number that is.
+/// Opens an event with a data ring, or with the AUX area of the intel_bts unit if its PMU type is
+/// given in `area_unit`.
 Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOptions& options,
                              std::optional<std::uint32_t> area_unit) {
   if (area_unit) {
@@ -119,13 +120,13 @@ BtsRecorder::BtsRecorder(PerfEvent event, pid_t tid, const RecorderOptions& opti
                          decoder::InsnCache& insns, decoder::TraceConsumer& sink)
     : tid_{tid},
       filter_{insns, sink},
-      // The kernel's part is in AUX bytes only; the ring leaves it out without a trace.
+      // Only AUX records contain the kernel's branches; the data ring omits them without a sign.
       assembler_{&insns, by_aux ? sink : static_cast<decoder::TraceConsumer&>(filter_)} {
   if (by_aux) aux_.emplace(0);
   use(std::move(event), options);
 }
 
-/// Everything that counts from the event's beginning begins anew.
+/// Takes over a new event and resets all state that counts from an event's beginning.
 void BtsRecorder::use(PerfEvent event, const RecorderOptions& options) {
   options_ = options;
   event_.emplace(std::move(event));
@@ -183,7 +184,7 @@ Result<void> BtsRecorder::start(TraceeAddr pc) {
 }
 
 void BtsRecorder::take_pair(std::uint64_t from, std::uint64_t to) {
-  // A plain sampler knows no target.
+  // A plain sampler reports no target.
   if (to == 0 && from != 0) not_bts_ = true;
   if (not_bts_) return;
   ++pairs_;
@@ -198,8 +199,8 @@ void BtsRecorder::take_switch(const perf::ParsedRecord& record, bool departs, bo
                        .time_ns = record.sample.time.value_or(0),
                        .cpu = static_cast<std::int32_t>(record.sample.cpu.value_or(~0U)),
                        .at = {}};
-  // The kernel notes the departure first and empties the CPU's buffer then: what follows up to the
-  // next arrival came before it.
+  // The kernel notes the departure first and empties the CPU's buffer afterwards, so records up to
+  // the next arrival happened before the departure.
   if (departs) {
     departure_ = mark;
   } else {
@@ -243,14 +244,15 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
   }
 }
 
-/// So many batches have been lost until here.
+/// Adds a gap so that `batches` lost batches have been reported in all.
 void BtsRecorder::note_lost(std::uint64_t batches) {
   if (batches <= lost_told_) return;
   assembler_.lost({batches - lost_told_, LossBound::kBatches});
   lost_told_ = batches;
 }
 
-/// What was lost behind the newest record. The kernel would say so in front of the next one.
+/// Reports losses after the newest record. The kernel itself reports them only before the next
+/// record.
 void BtsRecorder::tell_lost_at_the_end() {
   if (aux_) return;
   if (event_->counts_lost()) {
@@ -264,34 +266,34 @@ void BtsRecorder::tell_lost_at_the_end() {
 void BtsRecorder::drain_ring() {
   const std::uint64_t head = event_->data_head();
   if (aux_ && ring_->had_no_room(tail_, head, perf::kLargestAuxRecordBytes)) aux_->ring_lost();
-  // Silence proves nothing of a ring that cannot hold a whole batch.
+  // In a ring that cannot hold a whole batch, the absence of LOST records proves nothing.
   if (head != tail_ || going_)
     crowded_ = (crowded_ && head == tail_) || ring_->had_no_room(tail_, head, kLargestBatchBytes);
   const auto walk =
       ring_->visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
-  // What of the area is not described then is a gap where it stands.
+  // Any part of the area left without a record then becomes a gap in its place.
   if (walk.broken) aux_ ? aux_->ring_lost() : assembler_.lost({});
   if (head != tail_) supposed_ = false;
   tail_ = head;
   event_->set_data_tail(tail_);
 }
 
-/// The ring goes forward: backwards the kernel puts each batch before the last one, but its records
-/// upwards, and nothing says where a batch ends.
+/// The ring is written forward. A backward ring would hold the batches newest first but the records
+/// of each batch oldest first, without marking where a batch ends.
 void BtsRecorder::drain_history(bool stopped) {
   const bool paused = event_->pause_output(true).has_value();
   const std::uint64_t head = event_->data_head();
   const std::uint64_t fresh = head - history_head_;
   std::vector<std::uint8_t> bytes(std::min(fresh, ring_->size()));
   ring_->copy(head - bytes.size(), bytes);
-  // Who runs may be writing a batch of which nobody was told.
+  // A running thread may be writing a batch that the head does not include yet.
   const std::uint64_t writing = event_->data_head() - head + (stopped ? 0 : kLargestBatchBytes);
   if (paused && !event_->pause_output(false)) paused_ = restart_ = true;
   const std::uint64_t room = ring_->size() - std::min(ring_->size(), writing);
-  if (fresh > room && !stopped) return;  // It waits for a stop.
+  if (fresh > room && !stopped) return;  // The records wait for a stop.
   std::uint64_t kept = fresh;
   if (fresh > room) {
-    // Counted from the newest, for the oldest one may be torn: all are of one size.
+    // Counted from the newest record, because the oldest may be torn: all have one size.
     kept = room / kHistoryRecordBytes * kHistoryRecordBytes;
     assembler_.lost({(fresh - kept) / kHistoryRecordBytes, LossBound::kExact});
   }
@@ -306,8 +308,9 @@ void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
   std::uint64_t size = piece.size;
   if (size != 0) news_ = true;
   if (!piece.described && size != 0) {
-    // Somewhere in these bytes is what a lost record told of, and perhaps padding. Records sit on a
-    // grid that begins anew with the area. The record may have said that the event is disabled.
+    // These bytes lack the records that describe them: they contain a loss and perhaps padding. BTS
+    // records are aligned to their size from the start of the area. The missing record may have
+    // reported that the event was disabled.
     assembler_.lost({});
     restart_ = true;
     const std::uint64_t in_area = offset % event_->aux().size();
@@ -326,12 +329,12 @@ void BtsRecorder::take_piece(const perf::AuxPiece& piece) {
 }
 
 void BtsRecorder::drain_aux() {
-  // Before the ring: then every record of bytes below this head is in the ring.
+  // Read before the ring, so that the ring has the record of every byte below this head.
   const std::uint64_t head = event_->aux_head();
   const std::uint64_t unread = head - aux_->tail();
   drain_ring();
   for (const auto& piece : aux_->take(head)) take_piece(piece);
-  // No room for one more record: the CPU stopped storing, and nobody says so.
+  // Without room for one more record the CPU has stopped storing, and no record says so.
   if (unread + perf::kBtsRecordBytes > event_->aux().size() && !restart_) {
     assembler_.lost({});
     restart_ = true;
@@ -340,7 +343,7 @@ void BtsRecorder::drain_aux() {
 }
 
 void BtsRecorder::drain_snapshot(bool stopped) {
-  // What the hardware is writing is torn, and waits.
+  // Bytes that the hardware is still writing are torn; leave them for a later drain.
   if (!event_->disable() && !stopped) return;
   drain_ring();
   const auto news = snapshot_.look(event_->aux(), event_->aux_head());
@@ -352,15 +355,15 @@ void BtsRecorder::drain_snapshot(bool stopped) {
 
 void BtsRecorder::check_times(bool stopped) {
   const auto now = event_->times();
-  // Then nobody knows what it missed.
+  // On failure it is unknown what the event missed.
   if (!now) return assembler_.lost({});
   if (now->in_error || now->unseen_since(times_)) assembler_.lost({});
   if (now->in_error) {
     restart_ = true;
     return;
   }
-  // The thread ran and the event did not: the kernel disabled it without a word because there was
-  // no room. A thread that was only set going may be waiting for a CPU.
+  // The thread ran but the event's time did not advance: the kernel silently disabled the event for
+  // lack of room. A thread that was only resumed may still be waiting for a CPU.
   if (stopped && aux_ && ran_ && !news_ && !restart_ && !off_ && now->enabled == times_.enabled) {
     assembler_.lost({});
     restart_ = true;
@@ -380,15 +383,15 @@ Result<void> BtsRecorder::turn_on() {
 
 void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   if (ended_) {
-    // The thread lives on without its event.
+    // The thread runs on without its event.
     if (!pc || !std::exchange(going_, false)) return;
     assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
     return assembler_.flush(pc);
   }
-  // Before whatever comes now.
+  // This gap precedes everything that this drain reads.
   if (off_ && going_) assembler_.lost({0, LossBound::kExact, decoder::GapReason::kNotRecorded});
   news_ = false;
-  // Asked first: what comes between the question and the reading is read.
+  // Asked before reading, so that records that arrive in between are still read.
   const bool dead = event_->dead();
   const bool stopped = pc.has_value() || dead;
   if (!aux_) {
@@ -411,7 +414,7 @@ void BtsRecorder::drain(std::optional<TraceeAddr> pc) {
   if (pc) going_ = false;
 }
 
-/// Branches join but for signals. Samples here and there do not.
+/// Consecutive branches join, except at signals; sparse samples do not.
 void BtsRecorder::judge() {
   constexpr std::uint64_t kEnough = 64;
   if (!aux_ && pairs_ >= kEnough && filter_.breaks() > pairs_ - pairs_ / 4) not_bts_ = true;

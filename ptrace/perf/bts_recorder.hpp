@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// BTS of one thread by perf: by the data ring (every plain user may) or by the intel_bts unit's
-/// AUX area (root, or CAP_PERFMON).
+/// Records BTS of one thread through perf: by the data ring (open to every user) or by the AUX area
+/// of the intel_bts unit (root or CAP_PERFMON).
 
 #include <cstdint>
 #include <memory>
@@ -19,23 +19,24 @@ namespace backtrail::tracee {
 
 struct RecorderOptions {
   BufferMode mode = BufferMode::kHistory;
-  std::uint64_t size_bytes = 0;  ///< Of raw records; what is granted may be less.
-  /// Also tell when the thread gets and leaves a CPU (costs 8 bytes a record in the ring). Not of a
-  /// history: whose records differ in size has no known begin when it was overwritten.
+  std::uint64_t size_bytes = 0;  ///< Size of the buffer for raw records; the kernel may grant less.
+  /// Records, too, when the thread gets and leaves a CPU (costs 8 bytes per record in the ring).
+  /// Ignored in kHistory mode: once a ring with records of different sizes has been overwritten,
+  /// the start of its oldest record is unknown.
   bool marks = false;
-  /// The kernel's branches too. Only the intel_bts unit records those.
+  /// Records the kernel's branches, too. Only the intel_bts unit can.
   bool kernel = false;
 };
 
-/// What asks the kernel for BTS by the data ring.
+/// Returns the attributes of an event that records BTS in the data ring.
 [[nodiscard]] perf_event_attr bts_ring_attributes(const RecorderOptions& options);
 
 class BtsRecorder {
  public:
-  /// Opens on a thread, disabled. `cpu_has_bts`: an Intel CPU whose flags say bts and dtes64; other
-  /// drivers take the same request for a plain counter, so the kernel's yes alone proves nothing.
-  /// `insns` and `sink` are borrowed. Errors: kTraceeGone, kUnsupported, or the more telling errno
-  /// of the two ways.
+  /// Opens a disabled event on a thread. `cpu_has_bts`: an Intel CPU whose flags include bts and
+  /// dtes64. On other CPUs the kernel may open the same event as a plain counter, so a successful
+  /// open proves nothing. `insns` and `sink` are borrowed. Errors: kTraceeGone, kUnsupported, or
+  /// the errno of whichever of the two ways tells the user more.
   static Result<std::unique_ptr<BtsRecorder>> open(PerfKernel& kernel, pid_t tid, bool cpu_has_bts,
                                                    const RecorderOptions& options,
                                                    decoder::InsnCache& insns,
@@ -44,31 +45,33 @@ class BtsRecorder {
   BtsRecorder& operator=(const BtsRecorder&) = delete;
   ~BtsRecorder() = default;
 
-  /// Recording begins at `pc`.
+  /// Begins recording; the thread is stopped at `pc`.
   Result<void> start(TraceeAddr pc);
-  /// Hands on what there is. `pc` when the thread is stopped *and* a ptrace request on it has
-  /// succeeded since: only then it is off its CPU and the kernel has emptied the CPU's buffer.
+  /// Hands on all records that have arrived. Pass `pc` only if the thread is stopped and a ptrace
+  /// request on it has succeeded since: only then is it off its CPU, and the kernel has emptied the
+  /// CPU's buffer.
   void drain(std::optional<TraceeAddr> pc = std::nullopt);
-  /// From now on nothing is overwritten (BufferMode::kStream), and the buffer has that size at
-  /// least, if it can be had. The thread is stopped and was drained. Where that cannot be had it
-  /// goes on as it was; the error says why.
+  /// Switches to BufferMode::kStream, in which nothing is overwritten, with a buffer of at least
+  /// `size_bytes` if the kernel grants it. Requires a stopped and drained thread. On error,
+  /// recording continues as before.
   Result<void> stream(std::uint64_t size_bytes = 0);
-  /// From now on `whole` (borrowed) gets the kernel's branches, too, and all in their order. The
-  /// thread is stopped and was drained. Errors: EOPNOTSUPP where the kernel cannot, EACCES where we
-  /// may not; it goes on as it was then.
+  /// Records the kernel's branches, too, from now on; `whole` (borrowed) gets user and kernel
+  /// branches in order. Requires a stopped and drained thread. Errors: EOPNOTSUPP if the kernel
+  /// cannot, EACCES if the server lacks permission; recording then continues as before.
   Result<void> see_kernel(decoder::TraceConsumer& whole);
-  /// How much of the buffers waits to be read, if nothing may be overwritten.
+  /// Returns how much of the buffers waits to be read, in percent; 0 if the oldest records are
+  /// overwritten.
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
-  /// The thread is about to run: from now on the event must get on too.
+  /// Call when the thread is about to run: the event's time must then advance too.
   void resumed() { ran_ = going_ = true; }
-  /// A gap of the debugger's making, between two drains.
+  /// Inserts a gap that the debugger caused, between two drains.
   void insert(const decoder::Record& record) { assembler_.insert(record); }
-  /// The kernel gave the event up: the thread ended, or a set-id exec took its events away.
+  /// Returns true if the kernel has ended the event: the thread ended, or a set-id exec removed it.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// What was opened turned out to be no BTS.
+  /// Returns true if the event turned out not to be BTS.
   [[nodiscard]] bool not_bts() const { return not_bts_; }
   [[nodiscard]] bool uses_aux() const { return aux_.has_value(); }
-  /// While it has not ended.
+  /// Returns the event. Must not be called after it has ended.
   [[nodiscard]] const PerfEvent& event() const { return *event_; }
   [[nodiscard]] std::string statistics() const;
 
@@ -106,19 +109,19 @@ class BtsRecorder {
   decoder::perf::SnapshotReader snapshot_{24};
   std::optional<decoder::TraceMark> departure_;
   EventTimes times_;
-  std::uint64_t lost_seen_ = 0;  ///< What LOST records said.
-  std::uint64_t lost_told_ = 0;  ///< Has become gaps: by LOST records, or by the event's count.
-  bool crowded_ = false;         ///< A batch may have been lost, and no record has come since.
-  bool supposed_ = false;        ///< That was told, and no record has come since.
-  bool going_ = false;           ///< The thread was set going since its last stop.
-  bool ran_ = false;             ///< And the event has not got on since.
-  bool news_ = false;            ///< This drain brought bytes.
+  std::uint64_t lost_seen_ = 0;  ///< Lost batches that LOST records reported.
+  std::uint64_t lost_told_ = 0;  ///< Lost batches already reported as gaps.
+  bool crowded_ = false;         ///< A batch may have been lost; no record has come since.
+  bool supposed_ = false;        ///< A gap was added for that; no record has come since.
+  bool going_ = false;           ///< The thread was resumed since its last stop.
+  bool ran_ = false;             ///< The thread ran; the event's time has not advanced since.
+  bool news_ = false;            ///< The current drain has found bytes.
   bool restart_ = false;         ///< The kernel disabled the event.
-  bool paused_ = false;          ///< It could not be told to write on.
-  bool off_ = false;             ///< It could not be enabled: nothing is recorded.
+  bool paused_ = false;          ///< Output is paused; resuming it failed.
+  bool off_ = false;             ///< Enabling the event failed; nothing is recorded.
   bool ended_ = false;
   bool not_bts_ = false;
-  std::uint64_t pairs_ = 0;  ///< Of the data ring.
+  std::uint64_t pairs_ = 0;  ///< Pairs taken from the data ring.
 };
 
 }  // namespace backtrail::tracee

@@ -5,7 +5,7 @@
 #include "ptrace/perf/bts_recorder.hpp"
 #include "ptrace/perf/perf_event.hpp"
 
-// Its jump has an address that can be named.
+// The loop is in assembly so that its jump has a symbol.
 asm(R"(
     .pushsection .text
     .type bt_known_loop, @function
@@ -30,7 +30,7 @@ namespace perf = decoder::perf;
 
 constexpr std::uint64_t kTurns = 1000;
 constexpr std::uint64_t kRingBytes = 32UL * 4096;
-/// The kernel's name for the thread that asks.
+/// The pid by which perf_event_open(2) means the calling thread.
 constexpr pid_t kThisThread = 0;
 
 TraceeAddr address_of(void (*function)()) {
@@ -51,7 +51,7 @@ BtsTrial try_bts(PerfKernel& kernel) {
       PerfEvent::open_mapped(kernel, attributes, kThisThread, {BufferMode::kStream, kRingBytes, 0});
   if (!event || !event->enable()) return BtsTrial::kRefused;
   bt_known_loop(kTurns + 1);
-  // The kernel empties the CPU's buffer when it takes the event off.
+  // The kernel empties the CPU's buffer when it disables the event.
   (void)event->disable();
   const KnownLoop loop = known_loop();
   std::uint64_t seen = 0;

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Whether the kernel's yes to a branch event with a period of 1 means BTS: other drivers take it
-/// for a plain sampler.
+/// Tests whether a branch event with a period of 1 records BTS when the kernel opens it. Drivers of
+/// other CPUs open it as a plain sampler.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace backtrail::tracee {
 
-/// A loop of this program: one conditional jump, taken so many times.
+/// A loop in this program: one conditional jump, taken `turns` times.
 struct KnownLoop {
   TraceeAddr from;
   TraceeAddr to;
@@ -19,12 +19,12 @@ struct KnownLoop {
 [[nodiscard]] KnownLoop known_loop();
 
 enum class BtsTrial : std::uint8_t {
-  kBts,      ///< Every turn of the loop was recorded.
-  kSampler,  ///< Some were, or none: whatever it is, it is no branch trace.
-  kRefused,  ///< The event did not open: nothing is known.
+  kBts,      ///< Every iteration of the loop was recorded.
+  kSampler,  ///< Only some iterations or none were recorded: not a branch trace.
+  kRefused,  ///< The event could not be opened or enabled, so nothing is known.
 };
 
-/// Runs the loop on this thread under such an event and looks at what comes.
+/// Runs the loop on this thread under such an event and counts its recorded iterations.
 [[nodiscard]] BtsTrial try_bts(PerfKernel& kernel);
 
 }  // namespace backtrail::tracee

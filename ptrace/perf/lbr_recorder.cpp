@@ -18,7 +18,8 @@ struct Attempt {
   std::uint64_t period;
 };
 
-/// The first ones let stacks of 32 and 16 entries overlap; AMD's oldest wants more than 16.
+/// Tried in order. The first periods let stacks of 32 and 16 entries overlap; AMD's oldest unit
+/// requires a period above 16.
 constexpr std::array<Attempt, 5> kAttempts{{
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 15},
     {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 17},
@@ -82,7 +83,7 @@ void LbrRecorder::take_record(const perf::RecordView& view) {
   }
 }
 
-/// Whether the event ran all the time that it was wanted.
+/// Returns whether the event ran whenever it was enabled.
 bool LbrRecorder::saw_all() {
   const auto now = event_.times();
   const bool all = now && !now->unseen_since(times_);
@@ -92,13 +93,13 @@ bool LbrRecorder::saw_all() {
 
 void LbrRecorder::drain(std::optional<TraceeAddr> pc) {
   if (ended_) {
-    // The thread lives on without its event, or has died.
+    // The thread runs on without its event, or has died.
     if (!pc || !std::exchange(ran_, false)) return;
     assembler_.lost({0, decoder::LossBound::kExact, decoder::GapReason::kNotRecorded});
     return assembler_.flush(pc);
   }
   ended_ = event_.dead();
-  // Any two stacks may have something unseen between them then, and look as if they joined.
+  // If not, something unseen may lie between any two stacks, even if they look as if they joined.
   apart_ = !saw_all();
   const std::uint64_t head = event_.data_head();
   const auto walk =

@@ -1,7 +1,8 @@
 #pragma once
 /// @file
-/// Branch stacks of one thread by perf: Intel's LBR, AMD's BRS and LbrExtV2, Arm's BRBE. The last
-/// branches before each sample; what ran between samples that do not overlap is a gap.
+/// Records branch stacks of one thread through perf: Intel's LBR, AMD's BRS and LbrExtV2, Arm's
+/// BRBE. Each sample holds the last branches before it; branches between samples that do not
+/// overlap become a gap.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,8 @@ namespace backtrail::tracee {
 
 class LbrRecorder {
  public:
-  /// Opens on a thread, disabled; one sample in `period` branches, more as the kernel wants it.
+  /// Opens a disabled event on a thread. It takes one sample every 15 to 1000 branches, whichever
+  /// period the kernel accepts first.
   static Result<std::unique_ptr<LbrRecorder>> open(PerfKernel& kernel, pid_t tid,
                                                    std::uint64_t ring_bytes,
                                                    decoder::InsnCache& insns,
@@ -27,11 +29,11 @@ class LbrRecorder {
   ~LbrRecorder() = default;
 
   Result<void> start(TraceeAddr pc);
-  /// As BtsRecorder's. The stack itself is lost at a stop; the newest sample is up to a period old,
-  /// so the trace ends in a gap.
+  /// Hands on what has arrived; `pc` as in BtsRecorder::drain(). The CPU's stack is lost at a stop
+  /// and the newest sample is up to one period old, so the trace ends in a gap.
   void drain(std::optional<TraceeAddr> pc = std::nullopt);
   void resumed() { ran_ = true; }
-  /// A gap of the debugger's making, between two drains.
+  /// Inserts a gap that the debugger caused, between two drains.
   void insert(const decoder::Record& record) { assembler_.insert(record); }
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_.percent_full(); }
@@ -52,8 +54,8 @@ class LbrRecorder {
   std::uint64_t tail_ = 0;
   std::uint64_t samples_ = 0;
   EventTimes times_;
-  bool apart_ = false;  ///< In this drain: stacks join none.
-  bool ran_ = false;    ///< The thread was set going since the last drain.
+  bool apart_ = false;  ///< Within the current drain, no two stacks may be joined.
+  bool ran_ = false;    ///< The thread was resumed since the last drain.
   bool ended_ = false;
 };
 

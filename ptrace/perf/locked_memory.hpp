@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What perf's buffers may lock, and how threads share it.
+/// Limits how much memory perf's buffers lock, and divides it among threads.
 ///
 /// Source: kernel/events/core.c, perf_mmap(); perf_event_open(2), perf_event_mlock_kb.
 
@@ -10,15 +10,15 @@
 
 namespace backtrail::tracee {
 
-/// How much memory all perf buffers of this user may lock: perf_event_mlock_kb for each CPU, and
-/// RLIMIT_MEMLOCK. Nothing where there is no limit: CAP_IPC_LOCK, or perf_event_paranoid is -1.
-/// The user's other programs have used some of it perhaps; the kernel tells nobody.
+/// Returns how many bytes all perf buffers of this user may lock: perf_event_mlock_kb for each CPU
+/// plus RLIMIT_MEMLOCK. nullopt if there is no limit: CAP_IPC_LOCK, or perf_event_paranoid is -1.
+/// The user's other programs may have used part of it; the kernel does not tell how much.
 /// @param proc The mount point of procfs.
 [[nodiscard]] std::optional<std::uint64_t> locked_memory_limit(const std::string& proc = "/proc");
 
-/// The most that one thread's buffer may take when there are `threads` of them now. Half of the
-/// limit is left to those that come later, who find less and less: a buffer in use cannot shrink.
-/// At least a page. `limit` as locked_memory_limit() has it.
+/// Returns the largest size in bytes for one thread's buffer when `threads` threads exist: at least
+/// one page. Half of the limit stays free for later threads, whose shares shrink, because a buffer
+/// in use cannot be made smaller. `limit` is the result of locked_memory_limit().
 [[nodiscard]] std::uint64_t locked_memory_share(std::optional<std::uint64_t> limit,
                                                 std::uint64_t threads);
 

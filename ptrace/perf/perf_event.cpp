@@ -20,9 +20,9 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kFormatLost = 1U << 4U;
 constexpr std::uint64_t kFormat = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 
-/// Where the config of a generic event names its unit. Source: <linux/perf_event.h>.
+/// Shift of the unit's PMU type in the config of a generic event. Source: <linux/perf_event.h>.
 constexpr unsigned kUnitShift = 32;
-/// Nanoseconds.
+/// Tolerance between times that were not read at one moment, in nanoseconds.
 constexpr std::uint64_t kSlack = 100'000;
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
@@ -30,18 +30,19 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
          kPageBytes;
 }
 
-/// So much waits before we are woken; the rest is for what comes meanwhile.
+/// Returns the number of waiting bytes that wakes the server: a quarter, so that the rest has room
+/// for records that arrive meanwhile.
 std::uint32_t watermark(std::uint64_t bytes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 30U;
   return static_cast<std::uint32_t>(std::min(whole_pages(bytes) / 4, kMost));
 }
 
-/// A smaller buffer may be granted.
+/// Returns true if the kernel may grant a smaller buffer.
 bool may_shrink(const Error& error) {
   return error.code.value() == EPERM || error.code.value() == ENOMEM;
 }
 
-/// Maps so many whole pages, or half of them, down to one.
+/// Maps the wanted bytes in whole pages, halving them until granted, down to one page.
 template <typename Map>
 Result<void> halved_until_granted(std::uint64_t wanted_bytes, const Map& map) {
   for (std::uint64_t bytes = whole_pages(wanted_bytes);; bytes /= 2) {
@@ -50,7 +51,8 @@ Result<void> halved_until_granted(std::uint64_t wanted_bytes, const Map& map) {
   }
 }
 
-/// Nothing that we ask for lies behind the attribute's first `size` bytes.
+/// Returns true if the attribute is zero after its first `size` bytes, so that cutting it there
+/// loses nothing.
 bool fits(const perf_event_attr& attributes, std::size_t size) {
   std::array<unsigned char, sizeof(perf_event_attr)> bytes{};
   std::memcpy(bytes.data(), &attributes, sizeof attributes);
@@ -144,7 +146,7 @@ Result<PerfEvent> PerfEvent::open_mapped(PerfKernel& kernel, const perf_event_at
     BT_TRY(PerfEvent event, open_on_all_cores(kernel, attributes, tid));
     BT_CHECKED(event.map(asked));
     event.share_ring();
-    // What was granted may be less than what it was to wake us at.
+    // The kernel may have granted a buffer smaller than the watermark allows for.
     const bool smaller = event.data_.size() < whole_pages(asked.data_bytes) ||
                          (asked.aux_bytes != 0 && event.aux_.size() < whole_pages(asked.aux_bytes));
     if (request.mode == BufferMode::kHistory || !smaller || again) return event;
@@ -153,7 +155,7 @@ Result<PerfEvent> PerfEvent::open_mapped(PerfKernel& kernel, const perf_event_at
   }
 }
 
-/// Where the ring cannot be shared, that kind of core is not seen: the times tell.
+/// If a ring cannot be shared, its kind of core goes unseen; the times show that.
 void PerfEvent::share_ring() {
   const auto refused = [this](int twin) {
     if (kernel_->control(twin, PERF_EVENT_IOC_SET_OUTPUT, static_cast<unsigned>(fd_))) return false;
@@ -209,15 +211,15 @@ Result<void> PerfEvent::map_aux(std::uint64_t bytes, bool writable) {
 Result<void> PerfEvent::map(const BufferRequest& request) {
   mode_ = request.mode;
   const bool stream = mode_ == BufferMode::kStream;
-  // With an AUX area the ring holds only its records, and its header says where the area is: that
-  // must be writable in either mode.
+  // With an AUX area the ring holds only AUX records, and the ring's header page must be writable
+  // in either mode, because it tells the kernel where the area lies.
   const bool writable = stream || request.aux_bytes != 0;
   return halved_until_granted(request.data_bytes, [&](std::uint64_t ring_bytes) -> Result<void> {
     BT_CHECKED(map_data(ring_bytes, writable));
     if (request.aux_bytes == 0) return {};
     auto mapped = halved_until_granted(
         request.aux_bytes, [&](std::uint64_t area_bytes) { return map_aux(area_bytes, stream); });
-    // A ring that left nothing to the area is too large.
+    // A ring that left no memory for the area is too large.
     if (!mapped) unmap_data();
     return mapped;
   });
@@ -228,7 +230,7 @@ void PerfEvent::set_data_tail(std::uint64_t tail) {
 }
 
 void PerfEvent::set_aux_tail(std::uint64_t tail) {
-  // A tail beyond the head makes the kernel give the event up.
+  // A tail beyond the head makes the kernel end the event.
   BT_CHECK(static_cast<std::int64_t>(aux_head() - tail) >= 0);
   kernel_->store(page_->aux_tail, tail);
 }
@@ -276,7 +278,7 @@ Result<EventTimes> PerfEvent::times() const {
     out.in_error = out.in_error || other.in_error;
     if (out.lost && other.lost) *out.lost += *other.lost;
   }
-  // Of several events, of which one runs at a time, the times are not read at one moment.
+  // The times of several events, of which one runs at a time, are not read at one moment.
   if (!twins_.empty() && all_cores_) out.slack = kSlack;
   return out;
 }
@@ -284,7 +286,7 @@ Result<EventTimes> PerfEvent::times() const {
 Result<EventTimes> PerfEvent::times_of(int fd) const {
   std::array<std::uint64_t, 4> words{};
   BT_TRY(const std::size_t count, kernel_->read(fd, std::span{words}.first(counts_lost_ ? 4 : 3)));
-  // All or nothing, of an event that is alive.
+  // A read of a live event returns everything; an event in error returns 0 bytes.
   if (count != 0 && count < 3) return fail(errno_error(EIO, "read of a perf event"));
   EventTimes out;
   out.in_error = count == 0;
@@ -295,7 +297,7 @@ Result<EventTimes> PerfEvent::times_of(int fd) const {
 }
 
 bool PerfEvent::dead() const {
-  // Who is interrupted was told nothing.
+  // An interrupted poll says nothing.
   constexpr int kAttempts = 16;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto events = kernel_->poll(fd_);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One perf event of one thread, with its memory: what can be negotiated is negotiated here.
+/// One perf event of one thread, and its buffers. Negotiates with the kernel where it can.
 
 #include <cstdint>
 #include <optional>
@@ -14,47 +14,49 @@
 
 namespace backtrail::tracee {
 
-/// The event, by its raw number, that AMD's branch sampling of Zen 3 takes alone: retired taken
-/// branches (arch/x86/events/amd/brs.c).
+/// Raw number of the only event that AMD's branch sampling on Zen 3 accepts: retired taken branches
+/// (arch/x86/events/amd/brs.c).
 inline constexpr std::uint64_t kAmdTakenBranches = 0xc4;
 
-/// How records are kept when nobody reads them.
+/// Determines what happens to records that are not read in time.
 enum class BufferMode : std::uint8_t {
-  kStream,   ///< Nothing is overwritten: what does not fit is lost, and told.
-  kHistory,  ///< The oldest are overwritten.
+  kStream,   ///< No record is overwritten; records that do not fit are lost and counted.
+  kHistory,  ///< The oldest records are overwritten.
 };
 
 struct BufferRequest {
   BufferMode mode = BufferMode::kHistory;
-  std::uint64_t data_bytes = 0;  ///< Of the data ring, rounded up to pages, a power of two of them.
-  std::uint64_t aux_bytes = 0;   ///< Of the AUX area; 0 = none.
+  std::uint64_t data_bytes = 0;  ///< Size of the data ring; rounded up to a power of two of pages.
+  std::uint64_t aux_bytes = 0;   ///< Size of the AUX area; 0 = none.
 };
 
-/// How long an event was wanted and how long it ran.
+/// Times of an event, in nanoseconds: how long it was enabled and how long it counted.
 struct EventTimes {
   std::uint64_t enabled = 0;
   std::uint64_t running = 0;
-  std::optional<std::uint64_t> lost;  ///< Records, ever; not told by kernels before 6.0.
-  bool in_error = false;              ///< A pinned event that found its unit taken.
-  std::uint64_t slack = 0;            ///< Differences up to this say nothing.
+  std::optional<std::uint64_t> lost;  ///< Lost records so far; nullopt on kernels before 6.0.
+  bool in_error = false;              ///< A pinned event could not get its unit.
+  std::uint64_t slack = 0;  ///< Tolerance in nanoseconds: smaller differences mean nothing.
 
-  /// Something ran unseen between the two readings.
+  /// Returns true if the event did not count for some of the time since `before`.
   [[nodiscard]] bool unseen_since(const EventTimes& before) const;
 };
 
-/// The CPU's own units for branch events, where it has several (cpu_core and cpu_atom of hybrid
-/// CPUs): an event of one sees nothing on the other's cores. Empty where there is one.
+/// Returns the PMU types of the CPU's units for branch events if it has several (cpu_core and
+/// cpu_atom of hybrid CPUs). An event of one unit sees nothing on the cores of another. Empty if
+/// there is only one.
 [[nodiscard]] std::vector<std::uint32_t> core_units(PerfKernel& kernel);
 
 class PerfEvent {
  public:
-  /// open() and map(). A branch event gets one event for each kind of core, all of which write into
-  /// one ring. In kStream mode the descriptor becomes readable when a quarter of the ring or of the
-  /// area waits to be read.
+  /// Opens and maps an event: open() and map(). A branch event becomes one event for each kind of
+  /// core; all of them write to one ring. In kStream mode the descriptor becomes readable when a
+  /// quarter of the ring or of the area waits to be read.
   static Result<PerfEvent> open_mapped(PerfKernel& kernel, const perf_event_attr& wanted, pid_t tid,
                                        const BufferRequest& request);
-  /// Opens and retries as the kernel's answers allow: interrupted, a smaller attribute (E2BIG),
-  /// without the count of lost records (EINVAL), once more when the unit is busy (EBUSY).
+  /// Opens an event, and retries as the kernel's errors allow: after an interruption (EINTR), with
+  /// a smaller attribute (E2BIG), without the count of lost records (EINVAL), and once if the unit
+  /// is busy (EBUSY).
   static Result<PerfEvent> open(PerfKernel& kernel, const perf_event_attr& wanted, pid_t tid);
   PerfEvent(PerfEvent&& other) noexcept;
   PerfEvent& operator=(PerfEvent&&) = delete;
@@ -62,10 +64,10 @@ class PerfEvent {
   PerfEvent& operator=(const PerfEvent&) = delete;
   ~PerfEvent();
 
-  /// Maps the ring and the area. Each is halved until the kernel grants it (EPERM: the locked
-  /// memory of all of the user's processes; ENOMEM: no contiguous memory), down to a page, and the
-  /// ring once more where it left nothing to the area; what was granted is in data() and aux(). The
-  /// last errno when not even that is to be had.
+  /// Maps the ring and the area. Each is halved until the kernel grants it (EPERM: limit on locked
+  /// memory of all the user's processes; ENOMEM: no contiguous memory), down to one page. If the
+  /// ring leaves nothing for the area, the ring is halved too. data() and aux() show the granted
+  /// sizes. Errors: the last errno if not even a page is granted.
   Result<void> map(const BufferRequest& request);
 
   [[nodiscard]] PerfKernel& kernel() const { return *kernel_; }
@@ -73,15 +75,15 @@ class PerfEvent {
   [[nodiscard]] BufferMode mode() const { return mode_; }
   [[nodiscard]] std::span<const std::uint8_t> data() const { return data_; }
   [[nodiscard]] std::span<const std::uint8_t> aux() const { return aux_; }
-  /// How much of what the kernel may write waits to be read: of the ring or of the area, whichever
-  /// is fuller. 0 where the oldest are overwritten.
+  /// Returns how full the ring or the area is, in percent; the fuller one counts. 0 in kHistory
+  /// mode.
   [[nodiscard]] unsigned percent_full() const;
-  /// The kernel tells how many records were lost.
+  /// Returns true if the kernel counts lost records.
   [[nodiscard]] bool counts_lost() const { return counts_lost_; }
 
   [[nodiscard]] std::uint64_t data_head() const { return kernel_->load(page_->data_head); }
   [[nodiscard]] std::uint64_t aux_head() const { return kernel_->load(page_->aux_head); }
-  // Only in kStream mode: the other one is mapped read-only.
+  // Call the next two in kStream mode only: in kHistory mode the pages are mapped read-only.
   void set_data_tail(std::uint64_t tail);
   void set_aux_tail(std::uint64_t tail);
 
@@ -89,7 +91,7 @@ class PerfEvent {
   Result<void> disable();
   Result<void> pause_output(bool on);
   [[nodiscard]] Result<EventTimes> times() const;
-  /// Nothing will come any more: the thread ended, or exec took its events away.
+  /// Returns true if no record can come any more: the thread ended, or an exec removed the event.
   [[nodiscard]] bool dead() const;
 
  private:
@@ -107,8 +109,8 @@ class PerfEvent {
   PerfKernel* kernel_;
   int fd_;
   bool counts_lost_;
-  bool all_cores_ = true;   ///< There is an event for each kind of core.
-  std::vector<int> twins_;  ///< The events of other kinds of cores.
+  bool all_cores_ = true;   ///< An event was opened for each kind of core.
+  std::vector<int> twins_;  ///< Descriptors of the events for other kinds of cores.
   BufferMode mode_ = BufferMode::kHistory;
   perf_event_mmap_page* page_ = nullptr;
   std::span<std::uint8_t> mapping_;
@@ -116,15 +118,16 @@ class PerfEvent {
   std::span<const std::uint8_t> data_;
 };
 
-/// An event instead of another one.
+/// The result of reopen().
 template <typename Options>
 struct Reopened {
-  std::optional<PerfEvent> event;  ///< Nothing if neither can be had any more.
+  std::optional<PerfEvent> event;  ///< nullopt if neither event can be opened.
   Options options;
-  Result<void> said;  ///< Why it is not the one that was wanted.
+  Result<void> said;  ///< Error that kept the wanted event from being opened, if any.
 };
-/// Closes `old` and opens one with `wanted`, or else one as `before` again. A unit may have one
-/// user only, so there are never two. `open` takes options and returns a Result<PerfEvent>.
+/// Closes `old` and opens an event with `wanted`, or one with `before` if that fails. Two events
+/// never exist at once, because a unit may allow only one user. `open` takes options and returns a
+/// Result<PerfEvent>.
 template <typename Options, typename Open>
 Reopened<Options> reopen(std::optional<PerfEvent>& old, const Options& before,
                          const Options& wanted, const Open& open) {
@@ -141,7 +144,7 @@ Reopened<Options> reopen(std::optional<PerfEvent>& old, const Options& before,
   return out;
 }
 
-/// Why the kernel refused to open an event, and who could change that: one line.
+/// Returns one line for the user: why the kernel refused to open an event, and how to change that.
 [[nodiscard]] std::string explain_perf_error(const Error& error);
 
 }  // namespace backtrail::tracee

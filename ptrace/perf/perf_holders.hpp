@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Who else has perf events open: the candidates when a unit is busy.
+/// Lists other processes with open perf events: the candidates when a unit is busy.
 
 #include <string>
 #include <vector>
@@ -14,9 +14,11 @@ struct PerfHolder {
   std::string name;
 };
 
-/// Processes below `proc` with a perf event open, ours left out. Others may be hidden from us.
+/// Returns the processes under `proc` that have a perf event open, except this one. Processes of
+/// other users may be invisible.
 [[nodiscard]] std::vector<PerfHolder> perf_holders(const std::string& proc = "/proc");
-/// "; open perf events: perf (123), gdb (456)", or who could have them that we cannot see.
+/// Returns "; open perf events: perf (123), gdb (456)", or says which invisible users there may be
+/// if none is found.
 [[nodiscard]] std::string perf_holders_text();
 
 }  // namespace backtrail::tracee

@@ -13,8 +13,8 @@ namespace {
 namespace perf = decoder::perf;
 
 constexpr std::uint64_t kAuxRingBytes = 4UL * 4096;
-/// Bits of the intel_pt unit's config, in the order in which they are given up when the kernel does
-/// not take them. Both only say what is so without them.
+/// Configs of the intel_pt unit, tried in order until the kernel accepts one. The two bits only
+/// state the defaults explicitly.
 constexpr std::array<std::uint64_t, 2> kConfigs{(1U << 0U) | (1U << 13U), 0};
 
 Result<PerfEvent> open_event(PerfKernel& kernel, pid_t tid, const RecorderOptions& options) {
@@ -112,8 +112,8 @@ bool PtRecorder::drain_stream() {
   drain_ring();
   bool restart = false;
   for (const perf::AuxPiece& piece : aux_.take(head)) {
-    // Bytes without a record may have been truncated before; packets say nothing of that. The event
-    // may be disabled.
+    // Bytes without an AUX record may follow a truncation that no packet shows, and the event may
+    // be disabled.
     if (!piece.described) hole_ = restart = true;
     if (std::exchange(hole_, false)) lose();
     packets_.append(perf::copy_piece(event_->aux(), piece.offset, piece.size));
@@ -126,12 +126,12 @@ bool PtRecorder::drain_stream() {
 }
 
 bool PtRecorder::drain_snapshot(bool stopped) {
-  // What the hardware is writing is torn, and waits.
+  // Bytes that the hardware is still writing are torn; leave them for a later drain.
   if (!event_->disable() && !stopped) return false;
   drain_ring();
   const auto news = snapshot_.look(event_->aux(), event_->aux_head());
   if (news.lost) {
-    // Its begin is the middle of a packet; the bytes before it do not join.
+    // The new bytes begin in the middle of a packet, and the bytes before them do not join.
     packets_.clear();
     hole_ = false;
   }
@@ -143,11 +143,11 @@ bool PtRecorder::drain_snapshot(bool stopped) {
 
 void PtRecorder::drain(bool stopped) {
   if (ended_) {
-    // The thread lives on without its event.
+    // The thread runs on without its event.
     if (stopped && std::exchange(going_, false)) lose();
     return;
   }
-  // Before whatever comes now.
+  // This gap precedes everything that this drain reads.
   if (off_ && going_) hole_ = true;
   const bool dead = event_->dead();
   const std::uint64_t before = bytes_;
@@ -155,18 +155,18 @@ void PtRecorder::drain(bool stopped) {
       event_->mode() == BufferMode::kStream ? drain_stream() : drain_snapshot(stopped || dead);
   if (const auto now = event_->times()) {
     const bool unseen = now->unseen_since(times_);
-    // A thread that was only set going may be waiting for a CPU.
+    // A thread that was only resumed may still be waiting for a CPU.
     const bool silent = stopped && ran_ && bytes_ == before && now->enabled == times_.enabled;
     if (unseen || now->in_error || (silent && !restart && !off_)) hole_ = true;
     restart = restart || silent || now->in_error;
     if (now->enabled != times_.enabled) ran_ = false;
     if (!now->in_error) times_ = *now;
   } else {
-    hole_ = true;  // nobody knows what it missed
+    hole_ = true;  // on failure it is unknown what the event missed
   }
   if (stopped || bytes_ != before) ran_ = false;
   if (stopped) going_ = false;
-  // Told at once: the program may be looked at now.
+  // Reported at once, because the program may be inspected now.
   if (std::exchange(hole_, false)) lose();
   ended_ = dead;
   if ((restart || off_) && !ended_) (void)turn_on();

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Intel PT of one thread by perf: raw bytes for a debugger that decodes them.
+/// Records Intel PT of one thread through perf, as raw packets.
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +18,8 @@ namespace backtrail::tracee {
 
 class PtRecorder {
  public:
-  /// Opens on a thread, disabled, with no more packets than control flow needs. Errors:
-  /// kTraceeGone, kUnsupported when the kernel has no intel_pt, the errno.
+  /// Opens a disabled event on a thread, with the fewest packets that control flow needs. Errors:
+  /// kTraceeGone, kUnsupported if the kernel has no intel_pt, or the errno.
   static Result<std::unique_ptr<PtRecorder>> open(PerfKernel& kernel, pid_t tid,
                                                   const RecorderOptions& options,
                                                   decoder::PtPacketConsumer& packets);
@@ -28,14 +28,15 @@ class PtRecorder {
   ~PtRecorder() = default;
 
   Result<void> start() { return turn_on(); }
-  /// As BtsRecorder's.
+  /// Same contract as BtsRecorder::stream().
   Result<void> stream(std::uint64_t size_bytes = 0);
   [[nodiscard]] unsigned percent_full() const { return ended_ ? 0 : event_->percent_full(); }
   void resumed() { ran_ = going_ = true; }
-  /// As BtsRecorder's, `stopped` as there a pc.
+  /// Hands on the packets that have arrived. Pass `stopped` under the conditions under which
+  /// BtsRecorder::drain() takes a pc.
   void drain(bool stopped = true);
   [[nodiscard]] bool ended() const { return ended_; }
-  /// While it has not ended.
+  /// Returns the event. Must not be called after it has ended.
   [[nodiscard]] const PerfEvent& event() const { return *event_; }
   [[nodiscard]] std::string statistics() const;
 
@@ -60,10 +61,10 @@ class PtRecorder {
   std::uint64_t bytes_ = 0;
   std::uint64_t holes_ = 0;
   EventTimes times_;
-  bool going_ = false;  ///< The thread was set going since its last stop.
-  bool ran_ = false;    ///< And the event has not got on since.
+  bool going_ = false;  ///< The thread was resumed since its last stop.
+  bool ran_ = false;    ///< The thread ran; the event's time has not advanced since.
   bool hole_ = false;
-  bool off_ = false;  ///< The kernel could not be told to record.
+  bool off_ = false;  ///< Enabling the event failed.
   bool ended_ = false;
 };
 

@@ -20,7 +20,7 @@ perf_event_attr attributes() {
   out.sample_id_all = 1;
   out.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   out.use_clockid = 1;
-  out.clockid = CLOCK_MONOTONIC;  // the one that branch events can have too
+  out.clockid = CLOCK_MONOTONIC;  // branch events can use this clock too
   out.watermark = 1;
   return out;
 }
@@ -61,7 +61,7 @@ std::vector<decoder::TraceMark> SchedMarks::take() {
 }
 
 std::uint64_t SchedMarks::lost() const {
-  // The kernel counts at once, and writes it in front of the next record only.
+  // The kernel counts a loss at once, but writes its record only before the next record.
   const auto times = event_.times();
   return std::max(lost_, times ? times->lost.value_or(0) : 0);
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// When a thread was on a CPU, from the kernel's context-switch records. Needs no hardware.
+/// Records when a thread was on a CPU, from the kernel's context-switch records. Needs no hardware.
 
 #include <memory>
 #include <vector>
@@ -13,19 +13,20 @@ namespace backtrail::tracee {
 
 class SchedMarks {
  public:
-  /// Opens on a thread and begins. Errors: EACCES where kernel.perf_event_paranoid is 3 (Debian) or
-  /// 4 (Ubuntu) and we are not root; others of PerfEvent.
+  /// Opens and enables an event on a thread. Errors: EACCES if kernel.perf_event_paranoid is 3
+  /// (Debian) or 4 (Ubuntu) and the server is not root; others as PerfEvent::open().
   static Result<std::unique_ptr<SchedMarks>> open(PerfKernel& kernel, pid_t tid,
                                                   std::uint64_t ring_bytes = 16UL * 4096);
   SchedMarks(const SchedMarks&) = delete;
   SchedMarks& operator=(const SchedMarks&) = delete;
   ~SchedMarks() = default;
 
-  /// What came since the last call, oldest first. Two marks of one way in a row say that some are
-  /// missing; lost() counts them. A stop by the debugger is a departure like any other.
+  /// Returns the marks since the last call, oldest first. Two marks in a row in one direction mean
+  /// that marks are missing; lost() counts them. A stop by the debugger is a departure like any
+  /// other.
   [[nodiscard]] std::vector<decoder::TraceMark> take();
   [[nodiscard]] std::uint64_t lost() const;
-  /// Readable when many wait.
+  /// Descriptor that becomes readable when many marks wait.
   [[nodiscard]] int fd() const { return event_.fd(); }
 
  private:
@@ -34,7 +35,7 @@ class SchedMarks {
   PerfEvent event_;
   decoder::perf::DataRing ring_;
   std::uint64_t tail_ = 0;
-  std::uint64_t lost_ = 0;  ///< What records said.
+  std::uint64_t lost_ = 0;  ///< Losses that records reported.
 };
 
 }  // namespace backtrail::tracee

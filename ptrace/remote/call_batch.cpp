@@ -15,7 +15,7 @@ constexpr std::array kArguments{Gpr::kRdi, Gpr::kRsi, Gpr::kRdx, Gpr::kR10, Gpr:
 }  // namespace
 
 CallBatch::CallBatch(TraceeAddr at) : begin_{at}, emit_{at} {
-  // The ids survive the calls.
+  // The calls preserve r14 and r15, which hold the ids.
   system_call(SYS_getpid);
   emit_.bytes({0x49, 0x89, 0xc6});  // mov r14, rax
   system_call(SYS_gettid);

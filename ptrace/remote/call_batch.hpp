@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// System calls that a thread makes for us one after another, with a single stop at their end.
+/// System calls that a thread of the program makes for the server one after another, with a single
+/// stop at the end.
 
 #include <cstdint>
 #include <initializer_list>
@@ -12,17 +13,17 @@
 
 namespace backtrail::tracee {
 
-/// Code that makes the calls. It ends by an INT3; r12 is 0 then if every call returned what was
-/// expected.
+/// Builds code that makes the calls. It ends with an INT3; r12 is then 0 if every call returned the
+/// expected value.
 class CallBatch {
  public:
-  /// The code will lie at `at`.
+  /// `at` is the address at which the code will lie.
   explicit CallBatch(TraceeAddr at);
 
-  /// A result other than `expected` ends the batch.
+  /// Adds a call. A result other than `expected` ends the batch.
   void call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments,
             std::uint64_t expected = 0);
-  /// Stores the process's and the thread's id, as they see them, each in four bytes.
+  /// Stores the process id and the thread id, as the program sees them, as four bytes each.
   void store_ids(TraceeAddr process, TraceeAddr thread);
 
   struct Call {
@@ -36,9 +37,9 @@ class CallBatch {
   struct Code {
     std::vector<std::uint8_t> bytes;
     TraceeAddr begin;
-    TraceeAddr end;           ///< Where the thread is when it stops.
-    std::vector<Call> calls;  ///< But for the ids.
-    std::optional<Ids> ids;   ///< Where they are stored.
+    TraceeAddr end;           ///< pc at the stop that ends the batch.
+    std::vector<Call> calls;  ///< The calls, except the two that get the ids.
+    std::optional<Ids> ids;   ///< Addresses at which the ids are stored.
   };
   [[nodiscard]] Code finish();
 

@@ -38,12 +38,12 @@ constexpr std::chrono::microseconds kNap{50};
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 constexpr std::uint64_t kContinueBit = 1ULL << (SIGCONT - 1);
 constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
-/// Results from here on are negated errnos (include/linux/err.h: MAX_ERRNO).
+/// Results from this value on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;
-/// What ptrace(2) says of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD.
+/// si_code of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD (ptrace(2)).
 constexpr int kSyscallStop = SIGTRAP | 0x80;
-/// What waitid(2) says of PTRACE_EVENT_EXIT.
+/// si_status of PTRACE_EVENT_EXIT (waitid(2)).
 constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
@@ -55,15 +55,16 @@ std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
 }
 
-/// Its siginfo, and that a signal can be delivered from it, are lost when the thread goes on. Of a
-/// trap, too: from the end of a call a signal would only be sent, and reported once more.
+/// Returns true for a stop whose siginfo, and from which the delivery of a signal, would be lost
+/// when the thread runs on. Traps count too: from the end of a call a signal could only be sent,
+/// and would be reported once more.
 bool is_signal_stop(Thread& thread) {
   if (!thread.at_signal_delivery()) return false;
   return thread.status().signal != SIGTRAP || thread.trap_cause() != TrapCause::kHandlerEntry;
 }
 
-/// Fork, clone and exec are reported in the middle of the call. It has to end before others begin:
-/// its result would be taken for theirs.
+/// Ends the call in whose middle fork, clone or exec was reported, because its result would be
+/// taken for that of the next call.
 Result<void> end_call(Thread& thread) {
   const WaitStatus& status = thread.status();
   if (status.kind != WaitKind::kEvent || status.event == PTRACE_EVENT_STOP) return {};
@@ -84,7 +85,7 @@ bool has_syscall_at(Process& process, TraceeAddr at) {
   return process.read_code(at, bytes) == bytes.size() && bytes[0] == 0x0f && bytes[1] == 0x05;
 }
 
-/// Every program that this kernel runs has the same vdso, at an address of its own.
+/// Returns the address of the vdso. Its contents are the same in every program under this kernel.
 std::optional<TraceeAddr> vdso_of(Process& process) {
   constexpr std::uint64_t kVdso = 33;  // AT_SYSINFO_EHDR
   const auto auxv = ProcFs{}.auxv(process.pid());
@@ -122,7 +123,7 @@ Result<WaitStatus> next_stop(pid_t tid) {
     if (now < begin + kSoon) {
       std::this_thread::yield();
     } else {
-      // On a busy machine who yields comes last every time.
+      // On a busy machine a yielding thread would come last every time.
       std::this_thread::sleep_for(kNap);
     }
   }
@@ -141,7 +142,7 @@ std::uint64_t signal_set(pid_t tid, std::string_view name) {
 }
 
 Result<TraceeAddr> find_syscall_insn(Process& process) {
-  static std::uint64_t last_in_vdso = 0;  // only the tracing thread comes here
+  static std::uint64_t last_in_vdso = 0;  // used by the tracing thread only
   const auto vdso = vdso_of(process);
   if (vdso && last_in_vdso != 0 && has_syscall_at(process, *vdso + last_in_vdso)) {
     return *vdso + last_in_vdso;
@@ -199,31 +200,30 @@ RemoteCalls::~RemoteCalls() {
   (void)request::write_signal_mask(thread_->tid(), mask_);
   if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
   if (restored && !signal_ && thread_->syscall_will_restart()) {
-    // The kernel makes an interrupted call again on its way out of a stop like the one we found,
-    // but not out of the end of our calls.
+    // The kernel repeats an interrupted call when the thread leaves a stop like the original one,
+    // but not when it leaves the end of a remote call.
     (void)request::interrupt(thread_->tid());
     (void)request::cont(thread_->tid());
     (void)next_stop(thread_->tid());
   }
   send_again();
-  // The stop that the engine waits for was taken by us: it has to come again.
+  // The stop that the engine waits for was consumed here, so cause it again.
   if (interrupted_) (void)request::interrupt(thread_->tid());
 }
 
-/// Signals of others that came meanwhile and could not be kept pending.
+/// Sends again the signals that arrived meanwhile and could not be kept pending.
 void RemoteCalls::send_again() {
   const pid_t tid = thread_->tid();
   if (trap_again_) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
   if (!stop_again_) return;
-  // A SIGCONT that came later has made the stop void.
+  // A SIGCONT that arrived later has cancelled the stop.
   const std::uint64_t waiting = signal_set(tid, "SigPnd") | signal_set(tid, "ShdPnd");
   if ((waiting & kContinueBit) == 0) {
     (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
   }
 }
 
-/// The thread has stopped for something that is not the end of what it does for us. True: it can be
-/// set going again.
+/// Notes a stop other than the end of a remote call. Returns true if the thread can be resumed.
 bool RemoteCalls::note_other_stop(const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_STOP)) {
     interrupted_ = true;
@@ -239,9 +239,9 @@ Result<void> RemoteCalls::unblock_trap() {
   return request::write_signal_mask(thread_->tid(), kEveryMaskableSignal & ~kTrapBit);
 }
 
-/// Which signal is delivered where a thread stops for one is the tracer's choice. SIGSTOP, which
-/// nobody can block either, would not do: it makes the kernel forget a SIGCONT that waits. An
-/// interrupted system call goes on from there as it would have.
+/// Sends SIGTRAP to get a stop for a signal; the tracer then chooses which signal is delivered from
+/// it. SIGSTOP, which cannot be blocked either, would make the kernel discard a pending SIGCONT. An
+/// interrupted system call continues from this stop as it would have from the original one.
 Result<void> RemoteCalls::stop_for_signal_again() {
   const pid_t tid = thread_->tid();
   BT_CHECKED(request::write_user_regs(tid, saved_));
@@ -263,7 +263,7 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
     BT_CHECKED(request::cont_syscall(thread_->tid()));
     BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
     if (status.kind == WaitKind::kSyscall) return {};
-    // SIGSTOP and SIGKILL alone cannot be masked.
+    // Only SIGSTOP and SIGKILL cannot be masked.
     if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
       (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), status.signal);
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
@@ -278,7 +278,7 @@ Result<void> RemoteCalls::let_pass(const seccomp_data& call) const {
 }
 
 Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
-  // All of them or none.
+  // Make all calls or none.
   for (const auto& each : code.calls) BT_CHECKED(let_pass(each.call));
   for (const auto& [wanted, expected] : code.calls) {
     BT_TRY(const std::uint64_t value, make(wanted));
@@ -302,7 +302,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   regs[UserReg::kRip] = code.begin.value();
   regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   BT_CHECKED(request::write_user_regs(tid, regs));
-  // Of a trap that is ignored the kernel resets the action.
+  // The kernel resets the action of an ignored trap.
   TrapGuard::learn_ignored(*thread_);
   TrapGuard::note_forced(*thread_, false);
   BT_CHECKED(unblock_trap());
@@ -318,7 +318,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
     }
   }
   BT_TRY(const siginfo_t info, request::read_siginfo(tid));
-  trap_again_ |= info.si_code <= 0;  // which the trap was merged into
+  trap_again_ |= info.si_code <= 0;  // sent by a process; the trap was merged into it
   BT_CHECKED(request::write_signal_mask(tid, kEveryMaskableSignal));
   if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
   return {};

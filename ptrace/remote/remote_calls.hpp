@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// System calls made by a stopped thread on our behalf.
+/// Remote system calls: made by a stopped thread of the program for the server.
 
 #include <array>
 #include <csignal>
@@ -19,15 +19,15 @@ namespace backtrail::tracee {
 class Process;
 class Thread;
 
-/// Borrows a stopped thread for system calls; gives its registers and signal mask back when it
-/// ends. Signals that come meanwhile stay pending. Nothing is written to the program's memory: the
-/// calls are made from a SYSCALL instruction that it has anyway.
+/// Borrows a stopped thread for system calls, and restores its registers and signal mask when done.
+/// Signals that arrive meanwhile stay pending. The calls use a SYSCALL instruction that the program
+/// contains, so nothing is written to its memory.
 class RemoteCalls {
  public:
-  /// The thread must be in a stop outside system calls, which may be a signal's delivery, and is
-  /// back there afterwards; or in that of a fork, clone or exec, which is done then. Errors:
-  /// kTraceeGone, kUnsupported (no SYSCALL instruction was found), kBusy (of other stops inside a
-  /// call), those of ptrace.
+  /// Requires a stop outside of system calls, which may be a signal's delivery; the thread is in
+  /// that stop again afterwards. A stop of a fork, clone or exec is allowed, too; the call is
+  /// complete afterwards. Errors: kTraceeGone, kUnsupported (no SYSCALL instruction found), kBusy
+  /// (any other stop inside a call), those of ptrace.
   static Result<RemoteCalls> begin(Thread& thread);
   RemoteCalls(RemoteCalls&& other) noexcept;
   RemoteCalls& operator=(RemoteCalls&&) = delete;
@@ -35,18 +35,18 @@ class RemoteCalls {
   RemoteCalls& operator=(const RemoteCalls&) = delete;
   ~RemoteCalls();
 
-  /// The value the call returned. Errors: the errno it failed with; kTraceeGone; kUnsupported (the
-  /// program's own seccomp filters do not let it pass: it was not made).
+  /// Makes a call and returns its result. Errors: the call's errno; kTraceeGone; kUnsupported (the
+  /// program's own seccomp filters forbid the call, so it was not made).
   Result<std::uint64_t> call(std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
-  /// Runs a CallBatch's code, which lies in the program, from its beginning to its end; behind
-  /// filters of the program's own it makes its calls one by one.
-  /// Errors: kUnsupported (a call failed, or was not made, as for call()), kBusy, kTraceeGone.
+  /// Runs a CallBatch's code, which lies in the program's memory. If the program has installed
+  /// seccomp filters, makes the calls one by one instead. Errors: kUnsupported (a call failed, or
+  /// was not made, as for call()), kBusy, kTraceeGone.
   Result<void> run(const CallBatch::Code& code);
 
  private:
   RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
               std::uint64_t mask);
-  /// Whether the program's own filters do.
+  /// Fails if the program's own seccomp filters forbid the call.
   [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
   Result<std::uint64_t> make(const seccomp_data& call);
   Result<void> make_each(const CallBatch::Code& code);
@@ -60,20 +60,21 @@ class RemoteCalls {
   TraceeAddr syscall_at_;
   arch::x86::UserRegs saved_;
   std::uint64_t mask_;
-  std::optional<siginfo_t> signal_;  ///< Was about to be delivered.
+  std::optional<siginfo_t> signal_;  ///< Signal that was about to be delivered.
   bool interrupted_ = false;
-  bool stop_again_ = false;  ///< Somebody's SIGSTOP came meanwhile.
-  bool trap_again_ = false;  ///< Somebody's SIGTRAP, likewise.
+  bool stop_again_ = false;  ///< A SIGSTOP arrived meanwhile and must be sent again.
+  bool trap_again_ = false;  ///< A SIGTRAP arrived meanwhile and must be sent again.
 };
 
-/// The next stop of a thread that has just been resumed and stops soon. Ends of threads are left
-/// for the engine to see. Errors: kTraceeGone, kBusy (it does not stop).
+/// Waits for the next stop of a thread that was just resumed and stops soon. Leaves the end of a
+/// thread for the engine to collect. Errors: kTraceeGone, kBusy (it does not stop).
 Result<WaitStatus> next_stop(pid_t tid);
 
-/// One of the sets in /proc/TID/status, by its name there; empty for a thread that is gone.
+/// Returns a signal set from /proc/TID/status, by its name there; empty if the thread is gone.
 std::uint64_t signal_set(pid_t tid, std::string_view name);
 
-/// Where the process has a SYSCALL instruction in executable memory. Error kUnsupported.
+/// Returns the address of a SYSCALL instruction in the process's executable memory. Error
+/// kUnsupported.
 Result<TraceeAddr> find_syscall_insn(Process& process);
 
 }  // namespace backtrail::tracee

@@ -23,10 +23,10 @@ using arch::x86::UserReg;
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kSigsetBytes = 8;
-/// Of uc_sigmask in struct ucontext, which rsp points to at rt_sigreturn.
+/// Offset of uc_sigmask in struct ucontext, to which rsp points at rt_sigreturn.
 constexpr std::uint64_t kFrameMaskOffset = 296;
 
-/// The call's action lies in the thread's own stack meanwhile, below the red zone.
+/// Space for a call's struct sigaction: in the thread's own stack, below the red zone.
 class StackSlot {
  public:
   explicit StackSlot(Thread& thread) : process_{thread.process()} {
@@ -57,10 +57,10 @@ std::optional<T> read_value(Process& process, TraceeAddr at) {
   return std::bit_cast<T>(bytes);
 }
 
-/// A stop from which the thread can make system calls for us.
+/// Returns true if the thread can make system calls for the server from this stop.
 bool can_call(Thread& thread) {
   const WaitStatus& status = thread.status();
-  // Another stop in between would make a stop of others that SIGCONT has ended meanwhile a new one.
+  // Exclude SIGSTOP: if another thread's SIGCONT has ended it, a further stop would begin it anew.
   const bool stops = status.kind == WaitKind::kStopped && status.signal == SIGSTOP;
   return (status.kind == WaitKind::kStopped || status.is_interrupt_stop()) && !stops &&
          !thread.syscall_will_restart();
@@ -87,7 +87,7 @@ bool has_action(const TrapAction& known) {
   return known.action ? known.action->handler != 0 : known.ignored.value_or(false);
 }
 
-/// Calls after which the action is looked at by the program, or by a child.
+/// Returns true for calls that let the program, or a child, see the action.
 bool shows_action(const arch::x86::UserRegs& regs) {
   switch (regs[UserReg::kRax]) {
     case SYS_rt_sigaction:
@@ -157,7 +157,7 @@ void TrapGuard::before_step(Thread& thread, bool syscall) {
 }
 
 void TrapGuard::correct_old_action(Thread& thread) const {
-  // Another thread's step may have come in between.
+  // Another thread's step may have reset the action in between.
   const TrapAction& known = thread.process().trap_action;
   if (!old_action_at_) return;
   std::uint64_t handler = 0;
@@ -186,8 +186,8 @@ void TrapGuard::settle(Thread& thread, bool executed) {
   if (!std::exchange(armed_, false)) return;
   if (has_action(known)) known.damaged = true;
   if (((executed ? wanted_ : before_) & kTrapBit) != 0) {
-    // Within a call that has a mask of its own the kernel shows the one that comes back, unharmed;
-    // writing it would end the other one too early.
+    // Inside a call with a signal mask of its own, the kernel shows the mask that comes back, which
+    // is intact; writing it would end the call's own mask too early.
     const auto now = request::read_signal_mask(thread.tid());
     if (now && (*now & kTrapBit) == 0) {
       (void)request::write_signal_mask(thread.tid(), *now | kTrapBit);
@@ -226,7 +226,7 @@ void TrapGuard::repair_from_any_stop(Thread& thread) {
   auto remote = RemoteCalls::begin(thread);
   if (!remote) return;
   if (!known.action) {
-    // Ignored all along, and never looked at: its flags are as they were.
+    // The signal was ignored all along and never looked at, so its flags are unchanged.
     if (!remote->call(SYS_rt_sigaction, {SIGTRAP, 0, slot.at().value(), kSigsetBytes})) return;
     known.action = read_value<KernelSigaction>(thread.process(), slot.at());
     if (!known.action) return;

@@ -1,9 +1,9 @@
 #pragma once
 /// @file
-/// Keeps single steps from changing what a program does with SIGTRAP.
+/// Keeps single steps from changing the program's mask and action for SIGTRAP.
 ///
-/// The kernel forces the trap that ends a step: where the program blocks or ignores SIGTRAP it
-/// unblocks the signal and resets its action (force_sig_info_to_task() in kernel/signal.c).
+/// The kernel forces the trap that ends a step: if the program blocks or ignores SIGTRAP, the
+/// kernel unblocks the signal and resets its action (force_sig_info_to_task() in kernel/signal.c).
 
 #include <cstdint>
 #include <optional>
@@ -16,29 +16,31 @@ namespace backtrail::tracee {
 
 class Thread;
 
-/// One thread's steps. The mask is put back at once, the action before anybody can notice.
+/// The steps of one thread. The mask is restored at once, the action before the program can notice.
 class TrapGuard {
  public:
-  /// The thread is about to be stepped from a stop. `syscall`: over a SYSCALL instruction.
+  /// Call before a step from a stop. `syscall`: the step is over a SYSCALL instruction.
   void before_step(Thread& thread, bool syscall);
-  /// The step has ended in its trap.
+  /// Call when the step has ended with its trap.
   void after_step(Thread& thread) { settle(thread, true); }
-  /// Something else was reported first; the trap may be there all the same. `moved`: the
+  /// Call if another event was reported first; the trap may have been forced even so. `moved`: the
   /// instruction was executed.
   void after_other_stop(Thread& thread, bool moved) { settle(thread, moved); }
-  /// It has ended before its instruction, in a signal's handler.
+  /// Call if the step ended at a signal handler, before its instruction.
   void disarm() { armed_ = false; }
-  /// The step has ended in a SIGTRAP that is no trap. True when that signal was pending, blocked,
-  /// and the trap was merged into it: it is pending again, and the step has ended.
+  /// Call if the step ended with a SIGTRAP that is not a trap. Returns true if that signal was
+  /// pending and blocked, and the trap was merged into it: the step has ended, and the signal has
+  /// been sent again.
   bool swallowed_by_pending(Thread& thread);
-  /// An instruction of ours is about to trap, or has; `blocked`: although the thread blocks the
-  /// signal. The action is put back later.
+  /// Call when an instruction of the recorder is about to trap, or has. `blocked`: the thread
+  /// blocks the signal. The action is restored later.
   static void note_forced(Thread& thread, bool blocked);
-  /// Whether the program ignores the signal is known from now on.
+  /// Finds out whether the program ignores the signal, if that is not known yet.
   static void learn_ignored(Thread& thread);
-  /// Puts the action back. The thread is in a stop from which it can make system calls.
+  /// Restores the action. Requires a stop from which the thread can make system calls.
   static void repair(Thread& thread);
-  /// Dearer, when there may be no other occasion.
+  /// Restores the action from any stop, at a higher cost. For use when there may be no later
+  /// chance.
   static void repair_from_any_stop(Thread& thread);
 
  private:
@@ -47,10 +49,10 @@ class TrapGuard {
   void correct_old_action(Thread& thread) const;
 
   bool armed_ = false;
-  std::uint64_t before_ = 0;  ///< Signal mask.
+  std::uint64_t before_ = 0;  ///< Signal mask before the step.
   std::uint64_t wanted_ = 0;
   std::optional<KernelSigaction> new_action_;
-  /// Where the program wants to see what the action was.
+  /// Address at which rt_sigaction stores the old action for the program.
   std::optional<TraceeAddr> old_action_at_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What every branch source is: the part that turns one thread's execution into branch records.
+/// Interface of branch sources. A branch source turns one thread's execution into branch records.
 
 #include <cerrno>
 #include <chrono>
@@ -23,106 +23,109 @@ namespace backtrail::tracee {
 
 class Thread;
 
-/// How the engine wants a recorded thread to go on.
+/// How the engine wants a recorded thread to run on.
 struct SourceResume {
   bool step = false;      ///< Stop after one instruction.
-  bool syscalls = false;  ///< Stop at entry and exit of system calls (PTRACE_SYSCALL).
-  int signal = 0;         ///< To deliver (Linux number); only from a signal-delivery stop.
+  bool syscalls = false;  ///< Stop at entry to and exit from system calls (PTRACE_SYSCALL).
+  int signal = 0;         ///< Signal to deliver (Linux number); only from a signal-delivery stop.
 };
 
 enum class StopVerdict : std::uint8_t {
   kReport,   ///< The engine handles the stop as if the thread ran natively.
-  kResumed,  ///< It was the source's own; the thread is running again.
-  /// The thread is about to ask for a process to be traced by another than us
-  /// (trace_request()), and has native registers.
+  kResumed,  ///< The stop was the source's own; the thread is running again.
+  /// The thread has native registers and is about to request that another process trace a process
+  /// that the server traces; see trace_request().
   kTraceRequest,
 };
 
-/// Records one thread. Created when the thread is stopped, or running natively until its next stop.
+/// Records one thread. Created while the thread is stopped, or while it runs natively towards its
+/// next stop.
 ///
-/// The engine lets the source set the thread going and shows it every stop first, so a source may
-/// single-step, translate, or just let the hardware record. All calls come from the tracer thread;
-/// the thread is in a ptrace stop unless said otherwise.
+/// The engine lets the source resume the thread and shows it every stop first. A source may
+/// therefore single-step, translate, or let the hardware record. All calls come from the tracing
+/// thread; the thread is in a ptrace stop unless stated otherwise.
 class BranchSource {
  public:
   virtual ~BranchSource() = default;
   [[nodiscard]] virtual SourceKind kind() const = 0;
 
-  /// Sets the thread going. Errors: kTraceeGone.
+  /// Resumes the thread. Errors: kTraceeGone.
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;
-  /// A stop of the thread. On kReport its registers are native ones.
+  /// Handles a stop of the thread. On kReport its registers are native.
   virtual StopVerdict on_stop(Thread& thread, const WaitStatus& status) = 0;
-  /// After kTraceRequest: a thread of the process that is to be traced; our id of it.
+  /// After kTraceRequest: returns a thread, by the server's id, of the process to be traced.
   [[nodiscard]] virtual pid_t trace_request() const { return 0; }
-  /// The thread, which runs, may ask for something without stopping: until let_wait(), serve() is
-  /// to be called as often as can be.
+  /// Returns true if the running thread may post requests without stopping. Until let_wait(),
+  /// serve() should then be called as often as possible.
   [[nodiscard]] virtual bool may_ask() const { return false; }
-  /// Answers the thread, which runs; false when it has not asked.
+  /// Answers a request of the running thread; returns false if there is none.
   virtual bool serve(Thread& thread) {
     (void)thread;
     return false;
   }
   virtual void let_wait() {}
-  /// The thread, which runs, has to stop then, even if nothing happens; nothing: no need.
+  /// Returns when the running thread must be stopped even if nothing happens; nullopt if it need
+  /// not be.
   [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> stop_due() const {
     return std::nullopt;
   }
-  /// Signals that the thread does not block and the kernel believes it does: a thread or process
-  /// that it makes has to be told.
+  /// Returns the signals that are blocked in the kernel but not by the thread itself. Threads and
+  /// processes that it creates inherit that mask and must be corrected.
   [[nodiscard]] virtual std::uint64_t held_signals() const { return 0; }
-  /// The debugger moved the pc.
+  /// Tells the source that the debugger moved the pc.
   virtual void on_pc_written(TraceeAddr from, TraceeAddr to) = 0;
-  /// Code of the program in [begin, end) was written by the debugger.
+  /// Tells the source that the debugger wrote program code in [begin, end).
   virtual void on_code_written(TraceeAddr begin, TraceeAddr end) = 0;
-  /// The debugger wants execution to stop at `address`. Threads may run.
+  /// Tells the source that the debugger set a breakpoint at `address`. Threads may run.
   virtual void on_breakpoint(TraceeAddr address) { (void)address; }
-  /// The consumers hear of the place in the stream that is `ahead` numbers of a log, or records,
-  /// behind what has been taken until now, when it has been handed on
-  /// (decoder/trace/stream_pin.hpp). Nothing happens where the stream is not made here. The thread
-  /// may run.
+  /// Places a pin in the record stream (decoder/trace/stream_pin.hpp), `ahead` log entries or
+  /// records after the ones taken so far. Consumers hear of it when everything before it has been
+  /// handed on. No effect if the source does not make the stream itself. The thread may run.
   virtual void pin(std::uint64_t id, std::uint32_t ahead) { (void)id, (void)ahead; }
-  /// Hands every record until now to the consumers. The thread may run.
+  /// Hands all records so far to the consumers. The thread may run.
   virtual void flush() = 0;
-  /// Only the newest so many branches are wanted of what has not been handed on yet. Returns how
-  /// many older ones the next flush() leaves out.
+  /// Keeps only the newest `branches` branches of those not handed on yet. Returns how many older
+  /// ones the next flush() omits.
   virtual std::uint64_t keep_newest(std::uint64_t branches) {
     (void)branches;
     return 0;
   }
-  /// Nobody wants what has not been handed on yet: it is dropped, undecoded where it is a log. What
-  /// a running thread has not logged yet may still come.
+  /// Drops what has not been handed on yet; a log is dropped undecoded. Entries that a running
+  /// thread has yet to log may still come.
   virtual void forget() {}
-  /// The thread is about to end: gives away what has not been handed on yet. It may lie in the
-  /// thread's memory still (CacheLog::own_newest). nullptr: there is no such log, and flush() hands
-  /// everything on.
+  /// Call before the thread ends. Returns what has not been handed on yet, as an undecoded log,
+  /// which may still lie in the thread's memory (CacheLog::own_newest). Null if there is no such
+  /// log; flush() then hands everything on.
   virtual std::unique_ptr<decoder::CacheLog> take_log_of_ended();
-  /// Somebody wants every record from now on, the oldest too when there are many: nothing is to be
-  /// overwritten that was not handed on. A buffer of the kernel's should have that size at least.
-  /// The thread is stopped. Errors: what the kernel said; it goes on as before then.
+  /// Keeps every record from now on, however many there are: nothing is overwritten before it has
+  /// been handed on. A buffer of the kernel should have at least `size_bytes` bytes. The thread is
+  /// stopped. Errors: the kernel's; recording then continues as before.
   virtual Result<void> stream(std::uint64_t size_bytes) {
     (void)size_bytes;
     return {};
   }
-  /// That is so already.
+  /// Returns true if every record is kept.
   [[nodiscard]] virtual bool streams() const { return wake_fd() >= 0; }
-  /// Nobody wants that any more; what it costs may end. The thread may run.
+  /// Ends stream(): not every record is needed any more. The thread may run.
   virtual void end_stream() {}
-  /// From now on `whole` (borrowed) gets the kernel's branches too, all in their order; other
-  /// consumers get what they got. The thread is stopped. Errors: EOPNOTSUPP, or the kernel's.
+  /// Passes the kernel's branches, too, to `whole` (borrowed) from now on, in order with the
+  /// program's; other consumers get what they got before. The thread is stopped. Errors:
+  /// EOPNOTSUPP, or the kernel's.
   virtual Result<void> see_kernel(decoder::TraceConsumer& whole) {
     (void)whole;
     return fail(errno_error(EOPNOTSUPP, "this source sees the program only"));
   }
-  /// Readable when much waits to be handed on while the thread runs; -1: that cannot be.
+  /// Descriptor that becomes readable when many records of a running thread wait; -1 if none.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
-  /// Hands on what waits. Returns whether the thread is faster than we are: it should be stopped
-  /// for a flush(), or something will be lost.
+  /// Hands on waiting records. Returns true if the thread produces records faster than they are
+  /// taken: unless it is stopped for a flush(), records will be lost.
   virtual bool keep_up() { return false; }
-  /// Undoes whatever the source did to the thread; it will run natively afterwards.
+  /// Undoes all that the source did to the thread, which runs natively afterwards.
   virtual void detach(Thread& thread) = 0;
-  /// What it has done until now, the branches aside, for those who do not add to it themselves.
+  /// Adds what the source has counted so far, except branches. For sources that do not add to the
+  /// sums while they run.
   virtual void add_to(SourceStatistics& sums) const { (void)sums; }
-  /// Numbers for `monitor stats`, in one line.
+  /// Returns numbers for `monitor stats`, in one line.
   [[nodiscard]] virtual std::string statistics() const = 0;
 };
 

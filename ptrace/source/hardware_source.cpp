@@ -23,8 +23,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// What is the same for all: the thread runs as if it were not recorded, and at a stop everything
-/// is drained.
+/// Common part: the thread runs as if it were not recorded, and at a stop everything is drained.
 class HardwareSource : public BranchSource {
  public:
   Result<void> resume(Thread& thread, const SourceResume& how) override {
@@ -36,7 +35,8 @@ class HardwareSource : public BranchSource {
                       how.signal);
   }
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override {
-    // Reading the pc waits until the thread is off its CPU; the kernel has emptied its buffer then.
+    // Reading the pc waits until the thread is off its CPU; by then the kernel has emptied its
+    // buffer.
     const auto pc = thread.pc();
     if (!pc) {
       drain(std::nullopt);
@@ -83,7 +83,7 @@ class HardwareSource : public BranchSource {
   unsigned fullest_ = 0;
 };
 
-/// The descriptor of a recorder that reads what may not be overwritten.
+/// Returns the descriptor of a recorder whose buffer is not overwritten; otherwise -1.
 template <typename Recorder>
 int wake_fd_of(const Recorder& recorder) {
   if (recorder.ended() || recorder.event().mode() != BufferMode::kStream) return -1;
@@ -110,7 +110,8 @@ class PerfBtsSource final : public HardwareSource {
   std::unique_ptr<BtsRecorder> recorder_;
 };
 
-/// The executable files of the program now, for a decoder that follows files faster than memory.
+/// Returns the program's executable files, for a decoder that reads code faster from files than
+/// from memory.
 std::vector<decoder::PtCodeFile> code_files(pid_t pid) {
   std::vector<decoder::PtCodeFile> files;
   const ProcFs proc;
@@ -118,7 +119,7 @@ std::vector<decoder::PtCodeFile> code_files(pid_t pid) {
   if (!maps) return files;
   for (const MapEntry& map : *maps) {
     if (!map.execute || map.write || map.path.empty() || map.path.front() != '/') continue;
-    // It may live in a container.
+    // The file may be inside a container.
     const auto path =
         find_mapped_file(pid, map.path, map.inode, makedev(map.device_major, map.device_minor));
     files.push_back({path.value_or(proc.path(pid, "root") + map.path), map.offset,
@@ -127,7 +128,7 @@ std::vector<decoder::PtCodeFile> code_files(pid_t pid) {
   return files;
 }
 
-/// Packets go to whoever wants them as they are, and to a decoder for those who want records.
+/// Passes packets to a consumer of packets, and to a decoder for consumers of records.
 class PtFork final : public decoder::PtPacketConsumer {
  public:
   PtFork(Process& process, const HardwareSink& sink)
@@ -149,7 +150,7 @@ class PtFork final : public decoder::PtPacketConsumer {
     stream_.clear();
   }
   void insert(const decoder::Record& record) {
-    // The packets say by themselves where tracing went on; other code needs a new beginning.
+    // Packets say by themselves where tracing went on; only a new program needs a fresh start.
     if (raw_ != nullptr && record.reason == decoder::GapReason::kExec) raw_->clear();
     if (!hub_.empty()) stream_.insert(record);
   }
@@ -204,10 +205,10 @@ class LbrSource final : public HardwareSource {
   std::unique_ptr<LbrRecorder> recorder_;
 };
 
-/// Tried once; a unit that was busy then may turn out later.
+/// Returns whether perf-bts really records BTS. Tried once, and again if the unit was busy.
 bool is_bts(PerfKernel& kernel) {
   static std::optional<BtsTrial> verdict;
-  if (pmu_type(kernel, "intel_bts")) return true;  // That is what it is.
+  if (pmu_type(kernel, "intel_bts")) return true;  // intel_bts records nothing else
   if (!verdict || *verdict == BtsTrial::kRefused) verdict = try_bts(kernel);
   return *verdict != BtsTrial::kSampler;
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The sources that let the thread run natively while the CPU records: perf-bts, perf-pt, lbr.
+/// Sources for which the thread runs natively and the CPU records: perf-bts, perf-pt, lbr.
 
 #include <memory>
 
@@ -13,15 +13,15 @@ namespace backtrail::tracee {
 
 class Process;
 
-/// Where the records of a hardware source go. perf-pt has bytes for a debugger that decodes them,
-/// and records where somebody listens.
+/// Destination of a hardware source's records. perf-pt delivers packets to a debugger that decodes
+/// them itself, and records if the hub has consumers.
 struct HardwareSink {
   decoder::TraceHub& records;
-  decoder::PtPacketConsumer* packets = nullptr;  ///< Of perf-pt; may be null.
+  decoder::PtPacketConsumer* packets = nullptr;  ///< For perf-pt; may be null.
 };
 
-/// Opens the source on a stopped thread and begins. Errors: kUnsupported, or what the kernel said;
-/// the log has it in words, with who could change it.
+/// Opens the source on a stopped thread and begins. Errors: kUnsupported, or the kernel's; the
+/// server's log explains them and says how to change that.
 [[nodiscard]] Result<std::unique_ptr<BranchSource>> make_hardware_source(
     SourceKind kind, Thread& thread, const RecorderOptions& options, const HardwareSink& sink,
     PerfKernel& kernel = system_perf_kernel());

@@ -1,4 +1,4 @@
-// What /proc says about the machine that decides about branch sources.
+// Reads the facts about the machine that decide which branch sources work.
 #include <charconv>
 #include <string_view>
 
@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-// The value of the first line "key : value" of /proc/cpuinfo.
+// Returns the value of the first line "key : value" in /proc/cpuinfo.
 std::string_view cpuinfo_field(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());

@@ -30,7 +30,7 @@ constexpr std::array kOrder{SourceKind::kPerfPt, SourceKind::kPerfBts, SourceKin
 constexpr const char* kOtherCpu = "only a machine with another CPU can do it";
 constexpr const char* kPassOn = "the owner of the hypervisor can pass the CPU's unit on";
 
-// The last branches alone are no trace.
+// lbr records only the last branches, which is not a full trace.
 constexpr bool only_when_asked_for(SourceKind kind) {
   return kind == SourceKind::kLbr;
 }
@@ -50,7 +50,7 @@ std::optional<std::uint32_t> pmu_type(const char* pmu) {
   return type;
 }
 
-// The errno of opening the event and closing it at once; 0 = it works.
+// Opens the event and closes it at once. Returns the errno; 0 if it works.
 int try_open(const perf_event_attr& attributes) {
   const auto event = perf_event_open(attributes, 0);
   return event ? 0 : event.error().code.value();
@@ -72,7 +72,8 @@ int open_bts() {
   attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
   const int said = try_open(attributes);
   if (said == 0) return 0;
-  // The other way: some CPUs' drivers take no period of 1, some kernels have only one of the two.
+  // Try the intel_bts unit: some CPUs' drivers reject a period of 1, and some kernels have only one
+  // of the two ways.
   const auto type = pmu_type("intel_bts");
   if (!type) return said;
   perf_event_attr by_area = user_only();
@@ -89,7 +90,7 @@ int try_branch_stack() {
   attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
   attributes.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
   if (const int refused = try_open(attributes); refused != EINVAL) return refused;
-  // As AMD's Zen 3 wants it (LbrRecorder::open).
+  // AMD's Zen 3 wants this event (LbrRecorder::open).
   attributes.type = PERF_TYPE_RAW;
   attributes.config = kAmdTakenBranches;
   return try_open(attributes);
@@ -100,7 +101,7 @@ std::string errno_name(int value) {
   return name != nullptr ? name : fmt::format("errno {}", value);
 }
 
-// Why perf_event_open refused, and who could change that.
+// Explains why perf_event_open refused, and how to change that.
 void explain_errno(const MachineFacts& facts, SourceProbe& out) {
   const std::string said = fmt::format("perf_event_open: {}", errno_name(out.errno_value));
   switch (out.errno_value) {
@@ -142,7 +143,8 @@ void explain_errno(const MachineFacts& facts, SourceProbe& out) {
   }
 }
 
-// The reason that lies in the CPU itself, if there is one; no setting helps then.
+// Returns the reason if the CPU itself lacks the feature, so that no setting helps; nullopt
+// otherwise.
 std::optional<std::string> cpu_obstacle(SourceKind kind, const MachineFacts& facts) {
   const std::string vendor = facts.cpu_vendor.empty() ? "unknown" : facts.cpu_vendor;
   if (kind == SourceKind::kPerfPt || kind == SourceKind::kPerfBts) {
@@ -150,7 +152,7 @@ std::optional<std::string> cpu_obstacle(SourceKind kind, const MachineFacts& fac
     if (!facts.intel())
       return fmt::format("{} is a feature of Intel CPUs; this one is {}", what, vendor);
   }
-  if (facts.hypervisor) return std::nullopt;  // Flags show what the hypervisor lets through.
+  if (facts.hypervisor) return std::nullopt;  // The flags show only what the hypervisor passes on.
   if (kind == SourceKind::kPerfPt && !facts.flag_intel_pt)
     return "the CPU has no Intel PT (no intel_pt in its flags)";
   if (kind == SourceKind::kPerfBts && !facts.flag_bts)
@@ -177,7 +179,7 @@ void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out)
     explain_errno(facts, out);
     return;
   }
-  // Other drivers take the same request for a plain counter, so success alone proves no BTS.
+  // Other drivers open this event as a plain counter, so success alone does not prove BTS.
   if (out.kind == SourceKind::kPerfBts && !(facts.flag_bts && facts.flag_dtes64)) {
     out.detail = "perf_event_open succeeds, but the CPU's flags lack bts or dtes64";
     out.advice = kPassOn;
@@ -187,17 +189,18 @@ void judge_perf(const MachineFacts& facts, bool intel_pt_type, SourceProbe& out)
   out.detail = "perf_event_open succeeds";
 }
 
-// On a busy machine fewer steps have to do.
+// Limits the measurement on a busy machine, which then makes fewer steps.
 constexpr std::chrono::milliseconds kLongestMeasurement{200};
 
-// A spinning child to step; no system call, no signal.
+// A child that spins, for stepping: no system call, no signal.
 [[noreturn]] void spin() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   volatile unsigned counter = 0;
   while (true) counter = counter + 1;
 }
 
-// The stop of a child that has been told to stop or step. Error kTraceeGone when it ended instead.
+// Waits for the stop of a child that was told to stop or step. Error kTraceeGone if it ended
+// instead.
 Result<void> await_stop(pid_t pid) {
   int raw = 0;
   pid_t got = 0;
@@ -226,7 +229,7 @@ Result<std::chrono::nanoseconds> step_child(pid_t pid, unsigned steps) {
   return spent / std::max(done, 1U);
 }
 
-// What traces in software needs nothing but ptrace.
+// Sources that trace in software need only ptrace.
 void judge_ptrace(const MachineFacts& facts, const Result<std::chrono::nanoseconds>& time,
                   SourceProbe& out) {
   if (time) {
@@ -256,7 +259,7 @@ std::string SourceProbe::words() const {
 }
 
 void judge_trial(BtsTrial trial, SourceProbe& out) {
-  // Where the event did not open for it, it was the intel_bts unit that did; that is what it is.
+  // If the trial's event did not open, the intel_bts unit did, which needs no trial.
   if (trial != BtsTrial::kSampler) return;
   out.available = false;
   out.detail = "perf_event_open succeeds, but not every iteration of a known loop was recorded";

@@ -46,7 +46,7 @@ struct SourceProbe {
   bool available = false;   ///< The machine supports the source.
   bool only_asked = false;  ///< `auto` never selects it.
   std::string detail;       ///< One line: the finding, or why the source cannot work.
-  std::string advice;       ///< Who could change that, and how; empty if there is nothing to do.
+  std::string advice;       ///< How to change that, and who can; empty if nothing helps.
   int errno_value = 0;      ///< Errno of the failed attempt; 0 = none.
 
   [[nodiscard]] bool taken_unasked() const { return available && !only_asked; }

@@ -14,17 +14,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr SignalSlice::Clock::duration kShortest = 200us;
-/// A slice ends by a stop, and not to the microsecond: several signals share one.
+/// A slice ends with a stop and not exactly in time, so it begins only when several signals have
+/// used this much time.
 constexpr SignalSlice::Clock::duration kWorthwhile = 1ms;
-/// What a thread does in a slice at least, if it has anything to do.
+/// Least CPU time a thread gets in a slice if it has work to do.
 constexpr std::chrono::nanoseconds kLeastRun = 100us;
-/// Between two signals there are our stops, too: a thread that has had so many times what a signal
-/// takes has had time of its own.
+/// The time between two signals includes the server's stops, so a thread has had time for itself
+/// only after this many times what a signal takes.
 constexpr int kStopsCount = 4;
-/// A signal is not late by more than that.
+/// A signal is delayed by at most this much.
 constexpr SignalSlice::Clock::duration kLongest = 20ms;
 
-/// How long it has been on a CPU; nothing: the kernel does not tell.
+/// Returns how long the thread has been on a CPU; nullopt if the kernel does not tell.
 std::optional<std::chrono::nanoseconds> run_time(pid_t tid) {
   const auto text = ProcFs{}.read(tid, "schedstat");
   std::int64_t ran = 0;
@@ -57,7 +58,7 @@ void SignalSlice::note_delivery(const siginfo_t& signal, pid_t process, Clock::t
       signal.si_code == SI_USER || signal.si_code == SI_TKILL || signal.si_code == SI_QUEUE;
   if (sent && signal.si_pid == process) return;
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal.si_signo - 1);
-  // What the one before took, from its delivery to the handler's return.
+  // The time that the previous signal took, from its delivery to its handler's return.
   const auto took = std::max(returned_at_ - delivered_at_, kShortest);
   const bool fast = !delivered_ && now - returned_at_ < kStopsCount * took;
   fast_ = fast ? fast_ | bit : fast_ & ~bit;
@@ -91,7 +92,7 @@ bool SignalSlice::has_run() const {
 SignalSlice::Clock::time_point SignalSlice::over_at() const {
   const auto now = Clock::now();
   if (now < over_at_ || has_run()) return over_at_;
-  // One that sleeps has nothing to do.
+  // A sleeping thread has no work to do.
   const auto stat = ProcFs{}.stat(tid_);
   return stat && stat->state == 'R' ? now + kShortest : over_at_;
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What recording has cost and caught, summed over threads and processes.
+/// Counters of recording, summed over threads and processes.
 
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace backtrail::tracee {
 
-/// Every source adds to it while it runs or when it ends; see TraceConfig.
+/// Every source adds its numbers while it runs or when it ends; see TraceConfig.
 struct SourceStatistics {
   using Time = std::chrono::nanoseconds;
 
@@ -17,20 +17,20 @@ struct SourceStatistics {
   std::uint64_t instructions = 0;
   std::uint64_t log_bytes = 0;
   std::uint64_t full_logs = 0;
-  std::uint64_t entries = 0;  ///< Of translated code, from native code.
-  std::uint64_t misses = 0;   ///< Translated code asked for more.
-  std::uint64_t stepped = 0;  ///< Instructions that single-stepping executed.
+  std::uint64_t entries = 0;  ///< Entries into translated code from native code.
+  std::uint64_t misses = 0;   ///< Misses: no translation was linked.
+  std::uint64_t stepped = 0;  ///< Instructions executed by single steps.
   std::uint64_t superblocks = 0;
   std::uint64_t translated_instructions = 0;
   std::uint64_t code_bytes = 0;
-  std::map<std::string, std::uint64_t> fallbacks;  ///< Why instructions were stepped.
-  Time setting_up{};                               ///< Memory for translated code.
-  Time serving{};                                  ///< Misses, translation included.
-  Time translating{};                              ///< Part of both.
+  std::map<std::string, std::uint64_t> fallbacks;  ///< Instructions stepped, by reason.
+  Time setting_up{};                               ///< Making the memory for translated code.
+  Time serving{};                                  ///< Serving misses, including translation.
+  Time translating{};                              ///< Included in the other two.
   Time reading_logs{};
 };
 
-/// Adds the time of its life to a counter; does nothing without one.
+/// Adds the time of its life to a counter; does nothing if it is null.
 class StatisticsTimer {
  public:
   explicit StatisticsTimer(SourceStatistics::Time* counter) : counter_{counter} {

@@ -25,13 +25,13 @@ using arch::x86::UserReg;
 constexpr std::size_t kBatchRecords = 512;
 constexpr std::uint64_t kTrapFlag = 0x100;
 
-/// The instruction comes back behind itself, so only another place is worth a record.
+/// Returns true for instructions that may resume right after themselves, which needs no record.
 bool returns_behind_itself(InsnKind kind) {
   return kind == InsnKind::kSystemCall || kind == InsnKind::kFarTransfer ||
          kind == InsnKind::kConditionalJump;
 }
 
-/// `now` is where `insn` at `from` can have gone, staying in place aside.
+/// Returns true if `insn` can have led to `now`, other than by falling through.
 bool explains(const arch::InsnFacts& insn, TraceeAddr now) {
   switch (insn.kind) {
     case InsnKind::kOther:
@@ -71,7 +71,7 @@ const arch::InsnFacts& StepSource::fetch() {
     return seen.facts;
   }
   if (!first_time) {
-    flush();  // consumers look at the code of records they have not seen yet
+    flush();  // consumers still have to look at the code of these records
     process_.insns().invalidate(*pc_, *pc_ + arch::kMaxInsnBytes);
   }
   seen.bytes = bytes;
@@ -97,7 +97,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   }
   if (insn_.kind == InsnKind::kSystemCall) forget_area_before_rseq(thread);
   guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
-  // Behind an exec the call is that of another program.
+  // After an exec the call belongs to another program.
   const bool at_syscall = insn_.kind == InsnKind::kSystemCall || thread.in_syscall();
   const bool watch_syscall = how.syscalls && !how.step && !delivering_ && at_syscall;
   if (watch_syscall) return thread.run(RunRequest::kSyscall, how.signal);
@@ -135,7 +135,8 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
   switch (thread.trap_cause()) {
     case TrapCause::kBreakpointInsn:
       guard_.after_step(thread);
-      // Ours: nothing was executed, the engine moves the pc back. The program's own: it was.
+      // At a breakpoint of the debugger nothing was executed and the engine moves the pc back. The
+      // program's own int3 was executed.
       if (!breakpoint_hit(process_, *now)) retire(*now);
       return StopVerdict::kReport;
     case TrapCause::kHandlerEntry:
@@ -167,14 +168,14 @@ StopVerdict StepSource::stepped(Thread& thread, const WaitStatus& status) {
   if (how_.step || thread.stop_wanted()) return StopVerdict::kReport;
   const auto& debug = process_.debug_registers();
   if (!debug.empty() && debug.hit(thread.debug_status())) return StopVerdict::kReport;
-  // A thread that is gone meanwhile says so by its exit status.
+  // If the thread is gone, its exit status will say so.
   (void)resume(thread, SourceResume{.step = false, .syscalls = how_.syscalls, .signal = 0});
   return StopVerdict::kResumed;
 }
 
 void StepSource::push(const decoder::Record& record) {
   if (record.kind == decoder::kPinRecord) {
-    // A step may be under way: what is ahead is at most one record.
+    // During a step, at most one record is ahead.
     pins_.push_back(record);
     if (record.payload == 0) tell_pins();
     return;
@@ -204,7 +205,9 @@ void StepSource::retire(TraceeAddr now) {
     return;
   }
   const TraceeAddr next = from + insn_.length;
-  if (now == from && !(insn_.is_branch() && insn_.target == from)) return;  // REP, or no progress
+  if (now == from && !(insn_.is_branch() && insn_.target == from))
+    return;  // a REP iteration, or no
+             // progress
   ++instructions_;
   if (now == next && (!insn_.is_branch() || returns_behind_itself(insn_.kind))) return;
   if (explains(insn_, now)) {
@@ -232,8 +235,8 @@ bool StepSource::ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now) 
 void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {
   delivering_ = false;
   show_own_mask(thread);
-  // An interrupted system call was either done (EINTR) or will be made again: the frame says where
-  // the handler returns to.
+  // An interrupted system call was either finished (EINTR) or will be repeated: the frame says
+  // where the handler returns to.
   const TraceeAddr next = *pc_ + insn_.length;
   std::optional<TraceeAddr> from = thread.trap_flag().handler_returns_to();
   if (!from) {
@@ -254,23 +257,23 @@ void StepSource::account_other_stop(Thread& thread, const WaitStatus& status, Tr
   }
   if (now == *pc_) return;
   if (insn_.kind == InsnKind::kSystemCall && now == *pc_ + insn_.length) {
-    // Not done yet: it has only been entered, or it may be made again.
+    // The call is not complete: it has only been entered, or it may be repeated.
     if (thread.in_syscall() || thread.syscall_will_restart()) return;
   }
   retire(now);
-  // A request to stop overtakes the step's own trap.
+  // A request to stop may be reported before the step's own trap.
   if (status.is_event(PTRACE_EVENT_STOP)) clear_trap_flag_leak(thread);
 }
 
 void StepSource::clear_trap_flag_leak(Thread& thread) {
-  // What the program can see of the trap flag: flags it pushed, and r11 after SYSCALL
-  // (SDM vol. 2, "SYSCALL": RFLAGS is saved into R11).
+  // The program can see the trap flag in flags that it pushed, and in r11 after SYSCALL (SDM vol.
+  // 2, "SYSCALL": RFLAGS is saved into R11).
   const bool syscall = insn_.kind == InsnKind::kSystemCall && process_.isa() == arch::Isa::kAmd64;
   if (!insn_.pushes_flags && !syscall) return;
   auto regs = thread.user_regs();
   if (!regs) return;
   if (syscall) {
-    // Behind rt_sigreturn both registers are the program's own.
+    // After rt_sigreturn both registers have the program's own values.
     const std::uint64_t flags = (*regs)[UserReg::kEflags] | kTrapFlag;
     if ((*regs)[UserReg::kR11] != flags || (*regs)[UserReg::kRcx] != regs->pc().value()) return;
     (*regs)[UserReg::kR11] &= ~kTrapFlag;
@@ -297,7 +300,7 @@ void StepSource::on_code_written(TraceeAddr, TraceeAddr) {
 
 void StepSource::flush() {
   if (pending_.empty()) return;
-  // A consumer may read code, which may end in here again.
+  // A consumer may read code and thereby call flush() again.
   std::vector<decoder::Record> batch;
   batch.swap(pending_);
   sink_.consume(batch);
@@ -314,7 +317,7 @@ void StepSource::forget() {
 void StepSource::detach(Thread& thread) {
   slice_.end(thread);
   TrapGuard::repair_from_any_stop(thread);
-  // What the program does with SIGTRAP while nobody looks is not known afterwards.
+  // The program's action for SIGTRAP is unknown once it has run untraced.
   if (!process_.trap_action.damaged) process_.trap_action = {};
   flush();
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The `step` source: one PTRACE_SINGLESTEP an instruction. Works everywhere ptrace works; the
+/// The `step` source: one PTRACE_SINGLESTEP per instruction. Works wherever ptrace works; the
 /// oracle for every other source.
 
 #include <array>
@@ -21,14 +21,14 @@ namespace backtrail::tracee {
 
 class Process;
 
-/// Follows the pc from stop to stop. What lies between two stops is one instruction, whose bytes
-/// are read and compared every time, so code that changes is seen.
+/// Follows the pc from stop to stop. One instruction lies between two stops; its bytes are read and
+/// compared every time, so changed code is noticed.
 class StepSource : public BranchSource {
  public:
-  /// `sink` gets the records; borrowed, outlives the source. Nothing is known of the thread's
-  /// position before its first stop.
+  /// `sink` gets the records; borrowed, must outlive the source. The thread's position is unknown
+  /// until its first stop.
   StepSource(Process& process, decoder::TraceConsumer& sink);
-  /// The last records of a thread that has ended reach the sink, too.
+  /// Hands on the last records of a thread that has ended.
   ~StepSource() override { StepSource::flush(); }
   StepSource(const StepSource&) = delete;
   StepSource& operator=(const StepSource&) = delete;
@@ -47,24 +47,25 @@ class StepSource : public BranchSource {
   void add_to(SourceStatistics& sums) const override;
   [[nodiscard]] std::string statistics() const override;
 
-  /// The thread is stopped at `pc` and recorded from here on.
+  /// Begins recording of the thread, which is stopped at `pc`.
   void start_at(TraceeAddr pc);
 
  protected:
-  /// Takes one record; sources built on this one keep it elsewhere.
+  /// Takes one record. Derived sources store it elsewhere.
   virtual void push(const decoder::Record& record);
-  /// The thread is at `pc` without this source having seen how.
+  /// Sets the position without recording how the thread got there.
   void moved_to(TraceeAddr pc) { pc_ = pc; }
   [[nodiscard]] std::uint64_t instructions_stepped() const { return instructions_; }
-  /// The thread has run natively, and may have made system calls.
+  /// Called when the thread has run natively, so that it may have made system calls.
   virtual void ran_unseen() {}
-  /// Where the kernel and the thread talk about restartable sequences.
+  /// Returns the address of the thread's struct rseq, 0 if it has none; nullopt if unknown.
   [[nodiscard]] std::optional<TraceeAddr> rseq_area(Thread& thread);
-  /// The same without asking the kernel, which the thread would have to stop for.
+  /// Returns true if rseq_area() can answer without asking the kernel, for which the thread must be
+  /// stopped.
   [[nodiscard]] bool rseq_area_known() const { return rseq_area_.has_value(); }
   void note_resumed(const SourceResume& how) { how_ = how; }
   [[nodiscard]] SignalSlice& slice() { return slice_; }
-  /// As the engine last resumed it, the signal aside.
+  /// Returns how the engine last resumed the thread, without the signal.
   [[nodiscard]] SourceResume last_resume() const {
     return {.step = how_.step, .syscalls = how_.syscalls, .signal = 0};
   }
@@ -78,19 +79,20 @@ class StepSource : public BranchSource {
 
   StopVerdict stepped(Thread& thread, const WaitStatus& status);
   // step_source_sections.cpp
-  /// The restartable sequence that begins behind the instruction at pc_.
+  /// Returns the rseq critical section that begins after the instruction at pc_; null if none does.
   const RestartableSection* section_ahead(Thread& thread);
   Result<void> run_section(Thread& thread, const RestartableSection& section);
   StopVerdict section_stop(Thread& thread, const WaitStatus& status);
   void forget_area_before_rseq(Thread& thread);
   void account_section(const RestartableSection& section, TraceeAddr now);
 
-  /// Facts of the instruction at pc_, its bytes checked against memory.
+  /// Decodes the instruction at pc_, after comparing its bytes with memory.
   const arch::InsnFacts& fetch();
-  /// One instruction, the one at pc_, was executed and control is at `now`.
+  /// Accounts for the instruction at pc_: it was executed, and control is at `now`.
   void retire(TraceeAddr now);
-  /// Hypervisors that make CPUID themselves may let the instruction behind it run before the step
-  /// traps (PVM does, seen with Linux 6.18). Whether that is what happened; it is recorded then.
+  /// Returns true if a second instruction ran in one step, and records it. Hypervisors that emulate
+  /// CPUID may let the instruction after it run before the step traps (PVM does, seen with Linux
+  /// 6.18).
   bool ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now);
   // step_source_signals.cpp
   void note_signals(Thread& thread, const SourceResume& how);
@@ -108,23 +110,23 @@ class StepSource : public BranchSource {
   decoder::TraceConsumer& sink_;
   std::unordered_map<TraceeAddr, Seen> seen_;
   std::vector<decoder::Record> pending_;
-  std::vector<decoder::Record> pins_;  ///< Behind the next record.
+  std::vector<decoder::Record> pins_;  ///< Pins to be told after the next record.
   std::optional<TraceeAddr> pc_;       ///< Next instruction to account for.
-  arch::InsnFacts insn_;               ///< Facts of the instruction at pc_ when it was resumed.
+  arch::InsnFacts insn_;               ///< The instruction at pc_ when the thread was resumed.
   SourceResume how_;
   bool delivering_ = false;
-  std::optional<bool> overtaken_own_;          ///< What a trap is that a request to stop overtook.
-  std::optional<RestartableSection> section_;  ///< Is being run.
+  std::optional<bool> overtaken_own_;          ///< Cause of a trap that a request to stop overtook.
+  std::optional<RestartableSection> section_;  ///< The section being run.
   TraceeAddr section_from_;
-  std::optional<TraceeAddr> rseq_area_;  ///< 0: it has none.
+  std::optional<TraceeAddr> rseq_area_;  ///< 0: the thread has none.
   TrapGuard guard_;
   SignalSlice slice_;
-  /// The system call that is stepped over, where it matters to signals.
+  /// The system call being stepped over, if it concerns signals.
   struct SignalCall {
     std::uint64_t number = 0;
     std::uint64_t how = 0;
-    std::optional<std::uint64_t> set;  ///< Of rt_sigprocmask.
-    TraceeAddr shown_at;               ///< Where the program is shown signals; 0: nowhere.
+    std::optional<std::uint64_t> set;  ///< Argument of rt_sigprocmask.
+    TraceeAddr shown_at;  ///< Address at which the call shows signals to the program; 0: none.
   };
   std::optional<SignalCall> signal_call_;
   std::uint64_t instructions_ = 0;

@@ -1,5 +1,5 @@
-// Restartable sequences under the `step` source: run at full speed from before their first
-// instruction to where they end.
+// rseq critical sections under the `step` source: they run at full speed, from before their first
+// instruction to an exit.
 
 #include <algorithm>
 #include <csignal>
@@ -41,7 +41,7 @@ const RestartableSection* StepSource::section_ahead(Thread& thread) {
 Result<void> StepSource::run_section(Thread& thread, const RestartableSection& section) {
   section_ = section;
   guard_.before_step(thread, false);
-  // One that finds no debug register for a way out may be left unseen.
+  // A way out that gets no debug register may go unseen.
   (void)thread.set_own_breakpoints(section.ways_out());
   return thread.run(RunRequest::kContinue, 0);
 }

@@ -1,5 +1,5 @@
-// Signals that come faster than steps: what of a thread's slices its system calls and handlers
-// would be shown, is put right.
+// Signals that come faster than steps. Hides a thread's signal slices from its system calls and
+// handlers.
 
 #include <array>
 #include <bit>
@@ -17,7 +17,7 @@ namespace {
 
 using arch::x86::UserReg;
 
-/// Of uc_sigmask from the stack pointer on, at a handler's first instruction.
+/// Offset of uc_sigmask from the stack pointer, at a handler's first instruction.
 constexpr std::uint64_t kFrameMask = 8 + 296;
 
 using Word = std::array<std::uint8_t, sizeof(std::uint64_t)>;
@@ -28,7 +28,7 @@ std::optional<std::uint64_t> read_set(Process& process, TraceeAddr at) {
   return std::bit_cast<std::uint64_t>(bytes);
 }
 
-/// The program is not shown what is held.
+/// Hides held signals from the program, in the signal set at `at`.
 void hide(Process& process, TraceeAddr at, std::uint64_t held) {
   const auto shown = read_set(process, at);
   if (shown && (*shown & held) != 0) {
@@ -36,7 +36,8 @@ void hide(Process& process, TraceeAddr at, std::uint64_t held) {
   }
 }
 
-/// Has a signal mask of its own until it ends, which writing the thread's would end too early.
+/// Returns true for calls with a signal mask of their own, which writing the thread's mask would
+/// end too early.
 bool has_own_mask(std::uint64_t call) {
   return call == SYS_rt_sigsuspend || call == SYS_ppoll || call == SYS_pselect6 ||
          call == SYS_epoll_pwait || call == SYS_epoll_pwait2;
@@ -88,7 +89,7 @@ void StepSource::end_signal_call(Thread& thread) {
   const auto call = std::exchange(signal_call_, std::nullopt);
   if (!call) return;
   if (call->number == SYS_rt_sigreturn) return handler_returned(thread);
-  // What it has sent to its own thread is there when it returns.
+  // Signals that the thread sent to itself must be there when the call returns.
   if (sends_signals(call->number)) return slice_.end(thread);
   const auto regs = thread.user_regs();
   if (!regs || (*regs)[UserReg::kRax] != 0) return;
@@ -106,7 +107,7 @@ void StepSource::handler_returned(Thread& thread) {
   (void)request::write_signal_mask(thread.tid(), with);
 }
 
-/// The mask that is put back when the handler returns is the thread's own.
+/// Makes the mask that the handler's return restores the thread's own.
 void StepSource::show_own_mask(Thread& thread) {
   signal_call_.reset();
   if (!slice_.active()) return;

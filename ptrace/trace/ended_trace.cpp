@@ -21,16 +21,18 @@ std::uint64_t EndedTrace::bytes() const {
 
 void EndedTrace::shorten(std::uint64_t bytes) {
   if (this->bytes() <= bytes) return;
-  // Records are six times as large as the log that they come from.
+  // Records take six times as much memory as the log entries they come from.
   history_->keep_newest(bytes * 6 / sizeof(decoder::Record));
   if (log_) lost_ += log_->own_newest(bytes / sizeof(std::uint32_t));
 }
 
 const decoder::RecordRing& EndedTrace::records() {
   if (!log_) return history_->records();
-  // One more: behind what is left out comes a gap, which is not to be among them.
+  // One more, because a gap for the omitted branches comes first, which must not take a branch's
+  // place.
   const std::uint64_t room = history_->size_bytes() / sizeof(decoder::Record);
-  // What was decoded while the thread lived was worth it: the rest may push out little of it.
+  // Branches that were decoded while the thread lived were of interest, so the rest may displace
+  // only a few of them.
   const bool is_new = history_->records().size() == 0;
   const std::uint64_t left_out = log_->keep_newest(is_new ? room + 1 : room / 8);
   lost_ += left_out == 0 ? 0 : left_out - 1;

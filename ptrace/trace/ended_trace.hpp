@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is left of a thread's trace when the thread has ended.
+/// The trace that remains of a thread after its end.
 
 #include <cstdint>
 #include <memory>
@@ -14,26 +14,26 @@ class CacheLog;
 
 namespace backtrail::tracee {
 
-/// The thread's history and the log that nobody has decoded yet. It needs neither the thread nor
-/// its process.
+/// A thread's history and the log that was not decoded yet. Needs neither the thread nor its
+/// process.
 class EndedTrace {
  public:
-  /// `log` may be null. The newest `log_bytes` of it are kept, in memory of their own.
+  /// Keeps the newest `log_bytes` of `log`, copied to memory of its own. `log` may be null.
   EndedTrace(std::unique_ptr<decoder::BtsHistory> history, std::unique_ptr<decoder::CacheLog> log,
              std::uint64_t log_bytes);
   ~EndedTrace();
   EndedTrace(const EndedTrace&) = delete;
   EndedTrace& operator=(const EndedTrace&) = delete;
 
-  /// Memory that it takes, about.
+  /// Returns the approximate memory it takes, in bytes.
   [[nodiscard]] std::uint64_t bytes() const;
-  /// Keeps about so much of the log, and six times as much of what is decoded already: the newest
-  /// of either.
+  /// Keeps roughly the newest `bytes` bytes of the log, and the newest six times as many bytes of
+  /// decoded records.
   void shorten(std::uint64_t bytes);
-  /// Decodes the log. The records are valid until the trace is gone.
+  /// Decodes the log. The records are valid until the trace is destroyed.
   const decoder::RecordRing& records();
-  /// Branches that were not kept, at least, and that records() does not number; those of the log
-  /// only after it.
+  /// Returns a lower bound of the branches that were not kept and that records() does not number.
+  /// Includes those of the log only after records().
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
  private:

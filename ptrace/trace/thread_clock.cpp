@@ -20,11 +20,11 @@ namespace {
 using arch::x86::translate::Slot;
 using decoder::MarkKind;
 
-/// Room for the marks between two looks.
+/// Ring size: room for the marks between two looks.
 constexpr std::uint64_t kRingBytes = 8UL * 4096;
 /// Shorter times off the CPU are only counted.
 constexpr std::uint64_t kShortestOff = 100'000;
-/// What a running thread can have logged since its log was last taken.
+/// Maximum of log entries that a running thread can have written since its log was last taken.
 constexpr std::uint32_t kMostAhead = static_cast<std::uint32_t>(
     std::max(cache::kRingBytes, cache::kSegmentBytes) / arch::x86::translate::kLogEntryBytes);
 
@@ -35,7 +35,7 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// How often the thread has left a CPU.
+/// Returns how often the thread has left a CPU.
 std::uint64_t switches_of(pid_t tid) {
   const auto text = ProcFs{}.read(tid, "status");
   if (!text) return 0;
@@ -50,9 +50,9 @@ std::uint64_t switches_of(pid_t tid) {
   return out;
 }
 
-/// Where a thread is that waits in a system call; nothing when it does anything else.
+/// Returns the pc of a thread that waits in a system call; nullopt if it does not.
 std::optional<TraceeAddr> pc_in_system_call(pid_t tid) {
-  // "NUMBER six arguments SP PC"; "-1 SP PC" outside of calls; "running".
+  // The file has "NUMBER six arguments SP PC"; "-1 SP PC" outside of calls; or "running".
   const auto text = ProcFs{}.read(tid, "syscall");
   if (!text || text->empty() || text->front() < '0' || text->front() > '9') return std::nullopt;
   const std::size_t at = text->rfind("0x");
@@ -63,16 +63,16 @@ std::optional<TraceeAddr> pc_in_system_call(pid_t tid) {
   return TraceeAddr{pc};
 }
 
-/// The place of a thread that waits, from what has been taken of its log on.
+/// The place of a waiting thread, relative to what has been taken of its log.
 struct Ahead {
   std::uint32_t numbers = 0;
-  std::uint64_t records = 0;  ///< Behind these.
+  std::uint64_t records = 0;  ///< Records after these entries.
 };
 
-/// How many numbers a thread that waits in a system call of translated code has logged since its
-/// log was taken. The code saves its log pointer before each call.
+/// Returns how many log entries a thread that waits in a system call of translated code has written
+/// since its log was taken. Translated code saves the log pointer before each call.
 std::optional<std::uint32_t> logged_ahead(cache::CacheSpace& space, pid_t tid) {
-  // The first part that has the id is the thread's: a thread takes the first part that is free.
+  // Thread parts are taken from the first on, so the first part with this id is the thread's.
   const std::size_t most = std::min(space.process().threads().size() + 8, cache::kThreadsAtOnce);
   for (std::size_t slot = 0; slot < most; ++slot) {
     const cache::ThreadMemory memory = space.memory().thread(slot);
@@ -96,13 +96,13 @@ std::optional<Ahead> place_of_waiting(Thread& thread, TraceeAddr pc) {
   return Ahead{*numbers, logged ? 0U : place->row.passed};
 }
 
-/// Of so many marks those that are not of so many stops of ours; none where these are a good part:
-/// beside what a stop costs a mark is nothing.
+/// Subtracts the marks that the server's own stops caused; 0 if they dominate, because a mark costs
+/// nothing compared with a stop.
 std::size_t not_ours(std::size_t marks, std::size_t stops) {
   return marks > 4 * stops ? marks - 2 * stops : 0;
 }
 
-/// Pins come in pairs, the even one is of the earliest place.
+/// Pins come in pairs; the even one marks the earliest place.
 constexpr std::uint64_t pair_of(std::uint64_t number, bool latest) {
   return number * 2 + (latest ? 1 : 0);
 }
@@ -128,7 +128,8 @@ ThreadClock::ThreadClock(PerfKernel& kernel, pid_t tid, std::uint64_t since_ns,
   sums_.since_ns = now_ns();
 }
 
-/// An event that is opened and closed again would be a good part of what a short run costs.
+/// Opens the event only if the thread is calm: for a short run, opening and closing it would cost
+/// much.
 Result<void> ThreadClock::begin(const Before& before) {
   const std::uint64_t switches = switches_of(tid_);
   if (pace_.busy_at_first(not_ours(2 * switches, before.stops), now_ns())) {
@@ -149,7 +150,7 @@ void ThreadClock::note_stop() {
   last_stop_ = now_ns();
   ++stops_since_look_;
   stops_.push_back(*last_stop_);
-  // Without its marks (the kernel had no room) a stop would wait for ever.
+  // A stop whose marks the kernel dropped for lack of room would otherwise stay for ever.
   constexpr std::size_t kMostStops = 65536;
   if (stops_.size() > kMostStops) stops_.pop_front();
 }
@@ -185,7 +186,8 @@ std::optional<ThreadClock::Waits> ThreadClock::waiting_place(Thread& thread) {
   return Waits{*pc, records_() + place->numbers};
 }
 
-/// Its log, which is read without the kernel, says whether it ran meanwhile.
+/// Returns true if the thread has not run since the last look. Its log, which can be read without
+/// the kernel, tells.
 bool ThreadClock::has_stayed(Thread& thread) {
   const auto& space = thread.process().cache_space;
   const auto ahead = space ? logged_ahead(*space, tid_) : std::nullopt;
@@ -201,10 +203,11 @@ void ThreadClock::look_at_resting(Thread& thread) {
   const std::uint64_t before = std::exchange(looked_ns_, now_ns());
   const bool stayed = has_stayed(thread);
   const std::optional<Waits> waits = stayed ? waiting_place(thread) : std::nullopt;
-  // A long wait is worth more than that it costs.
+  // A long wait is worth the cost of an event.
   const bool long_wait = waits && waits == waited_;
   waited_ = waits;
-  // To ask the kernel about one that goes on and on is most of what a look costs.
+  // Asking the kernel is most of the cost of a look, so threads that keep running are asked about
+  // less often.
   constexpr std::uint32_t kAskEvery = 4;
   const bool ask = stayed || ++looks_at_resting_ % kAskEvery == 0;
   if (!long_wait && !(ask && has_rested())) return;
@@ -213,8 +216,7 @@ void ThreadClock::look_at_resting(Thread& thread) {
   lost_ = lost_marks();
   marks_ = std::move(*marks);
   note_opened();
-  // Of a wait that goes on already, and did so before there was an event, only the end will be
-  // seen.
+  // For a wait that began before the event was opened, only the end will be seen.
   if (waits && waits == waiting_place(thread)) {
     left_ = decoder::TraceMark{.kind = MarkKind::kDeparts,
                                .time_ns = long_wait ? before : looked_ns_,
@@ -223,7 +225,7 @@ void ThreadClock::look_at_resting(Thread& thread) {
   }
 }
 
-/// It is asked how often it switches when the shortest rest is over: an open event would cost more.
+/// Counts the thread's switches when the shortest pause is over: an open event would cost more.
 bool ThreadClock::has_rested() {
   if (!pace_.may_be_rested(looked_ns_)) return false;
   const std::uint64_t switches = switches_of(tid_);
@@ -245,11 +247,11 @@ void ThreadClock::take_mark(const decoder::TraceMark& mark) {
     return;
   }
   const bool preempted = left_ && left_->kind == MarkKind::kPreempted;
-  // Each stop is seen after the thread has arrived for it the last time, and before it goes on.
+  // A stop is noted after the thread's last arrival before it, and before the thread resumes.
   if (!preempted && forget_stops_before(mark.time_ns)) left_.reset();
   const bool pinned = std::exchange(left_is_pinned_, false);
   if (!left_ || mark.time_ns < left_->time_ns) return;
-  // It stayed where it was until now.
+  // The thread stayed where it was until now.
   if (pinned) pins_.back().end_ns = mark.time_ns;
   add_off({left_->time_ns, mark.time_ns, preempted});
   left_.reset();
@@ -289,7 +291,7 @@ void ThreadClock::look(Thread& thread, BranchSource& source) {
     look_at_waiting(thread, left_->time_ns, source);
     return;
   }
-  // Perhaps it has been waiting since before its marks began.
+  // The thread may have been waiting since before its marks began.
   if (marks_ && !has_marks_ && look_at_waiting(thread, opened_ns_, source)) {
     left_ =
         decoder::TraceMark{.kind = MarkKind::kDeparts, .time_ns = opened_ns_, .cpu = -1, .at = {}};
@@ -307,10 +309,10 @@ void ThreadClock::look_at_running(BranchSource& source) {
 
 bool ThreadClock::look_at_waiting(Thread& thread, std::uint64_t since, BranchSource& source) {
   const auto pc = pc_in_system_call(thread.tid());
-  if (!pc) return false;  // a page that is read from disk, say: its log pointer is in a register
+  if (!pc) return false;  // for example a page read from disk: the log pointer is in a register
   const auto place = place_of_waiting(thread, *pc);
   const std::uint64_t now = now_ns();
-  // Nothing of it holds if the thread went on meanwhile.
+  // The place is invalid if the thread has run meanwhile.
   if (!place || take_marks() != 0) return false;
   const std::uint64_t number =
       add_pin({.begin_ns = since, .end_ns = now, .exact = true, .passed = place->records});
@@ -347,7 +349,7 @@ decoder::ThreadTimes ThreadClock::read() {
   out.until_ns = std::max(out.since_ns, last_stop_.value_or(now));
   out.lost = lost_marks();
   for (const Pin& pin : pins_) {
-    // What was logged when it was looked at, and is not kept any more, has no place.
+    // Entries that were logged at the look but are no longer kept have no place.
     if (!pin.earliest || pin.begin_ns < out.since_ns) continue;
     out.pins.push_back({pin.begin_ns, std::min(pin.end_ns, out.until_ns), *pin.earliest,
                         pin.latest.value_or(end)});

@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// When a recorded thread was on a CPU, and about where in its trace.
+/// Records when a thread was on a CPU, and roughly where in its trace.
 ///
-/// The kernel's context-switch records say when; they know nothing of the trace. So somebody looks
-/// every few milliseconds: where a thread waits in a system call its place can be read from the log
-/// that it writes, while it runs the place lies within what a log holds.
+/// The kernel's context-switch records give the times but do not refer to the trace. So look() is
+/// called every few milliseconds. If the thread waits in a system call, its place is read from its
+/// log pointer; if it runs, its place lies within what a log can hold.
 
 #include <cstdint>
 #include <deque>
@@ -25,26 +25,27 @@ class Thread;
 
 class ThreadClock final : public decoder::TraceConsumer {
  public:
-  /// What the thread did before it has a clock.
+  /// The thread's life before it has a clock.
   struct Before {
-    std::uint64_t since_ns = 0;  ///< Of CLOCK_MONOTONIC; there was no thread before it.
-    std::size_t stops = 0;       ///< For its tracer.
+    std::uint64_t since_ns = 0;  ///< Start of the thread, by CLOCK_MONOTONIC.
+    std::size_t stops = 0;       ///< Stops for the tracer.
   };
 
-  /// @param records  How many records the listeners have got until now. We hear of marks after
-  ///                 those that count them.
-  /// Errors: of SchedMarks.
+  /// Opens the clock of a thread.
+  /// @param records Returns how many records the consumers have got so far. The clock must hear of
+  /// marks after the consumers that count records.
+  /// Errors: those of SchedMarks::open().
   static Result<std::unique_ptr<ThreadClock>> open(PerfKernel& kernel, pid_t tid,
                                                    const Before& before,
                                                    std::function<std::uint64_t()> records);
 
-  /// Of CLOCK_MONOTONIC.
+  /// Returns the time of CLOCK_MONOTONIC in nanoseconds.
   static std::uint64_t now();
-  /// The thread has stopped for its tracer: a departure that says nothing of the program.
+  /// Notes a stop for the tracer: a departure that tells nothing of the program.
   void note_stop();
-  /// Looks where the thread is. It may run.
+  /// Looks at where the thread is. The thread may run.
   void look(Thread& thread, BranchSource& source);
-  /// What is known at a stop, when every record until then has been handed on.
+  /// Returns what is known. Call at a stop, after every record so far has been handed on.
   [[nodiscard]] decoder::ThreadTimes read();
 
   void consume(std::span<const decoder::Record> records) override { (void)records; }
@@ -55,12 +56,12 @@ class ThreadClock final : public decoder::TraceConsumer {
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
     bool exact = false;        ///< Both places are the same.
-    std::uint64_t passed = 0;  ///< Records behind the place that the stream tells of.
+    std::uint64_t passed = 0;  ///< Records between the pin and the thread's place.
     std::optional<std::uint64_t> earliest = std::nullopt;
     std::optional<std::uint64_t> latest = std::nullopt;
   };
 
-  /// A place in the code cache where a thread waits.
+  /// A place in translated code at which a thread waits.
   struct Waits {
     TraceeAddr pc;
     std::uint64_t logged = 0;
@@ -71,11 +72,12 @@ class ThreadClock final : public decoder::TraceConsumer {
               std::function<std::uint64_t()> records);
   Result<void> begin(const Before& before);
   void note_opened();
-  /// Returns how many are new.
+  /// Takes new marks; returns how many there are.
   std::size_t take_marks();
-  /// So many marks since the last look; those of our stops cost nothing more than these do.
+  /// Returns true if `marks`, the number of marks since the last look, is too many. Marks caused by
+  /// the server's stops do not count.
   bool too_many(std::size_t marks);
-  /// Marks are not looked at for a while.
+  /// Stops taking marks for a while.
   void rest();
   void look_at_resting(Thread& thread);
   [[nodiscard]] std::optional<Waits> waiting_place(Thread& thread);
@@ -86,31 +88,34 @@ class ThreadClock final : public decoder::TraceConsumer {
   bool forget_stops_before(std::uint64_t time_ns);
   void add_off(const decoder::OffCpu& off);
   void look_at_running(BranchSource& source);
-  /// It has been off its CPU since then. False: where it is cannot be told.
+  /// Places a pin for a thread that has been off its CPU since `since`. Returns false if its place
+  /// is unknown.
   bool look_at_waiting(Thread& thread, std::uint64_t since, BranchSource& source);
-  /// Returns its number.
+  /// Adds a pin; returns its number.
   std::uint64_t add_pin(const Pin& pin);
 
   PerfKernel& kernel_;
   pid_t tid_;
-  std::unique_ptr<SchedMarks> marks_;  ///< Null while it rests.
+  std::unique_ptr<SchedMarks> marks_;  ///< Null during a pause.
   MarkPace pace_;
-  std::uint64_t lost_ = 0;               ///< Marks, without those of marks_.
-  std::uint64_t switches_ = 0;           ///< Of the thread, when rest began.
-  std::uint64_t seen_switches_ = 0;      ///< At the last look that counted them.
-  std::optional<Waits> waited_;          ///< At the last look, while it rests.
-  std::optional<std::uint64_t> logged_;  ///< Likewise.
+  std::uint64_t lost_ = 0;           ///< Lost marks, except those of marks_.
+  std::uint64_t switches_ = 0;       ///< The thread's switches when the pause began.
+  std::uint64_t seen_switches_ = 0;  ///< The thread's switches at the last look that counted them.
+  std::optional<Waits> waited_;      ///< Place at the last look during a pause.
+  std::optional<std::uint64_t> logged_;  ///< Records and log entries at the last look during a
+                                         ///< pause.
   std::uint32_t looks_at_resting_ = 0;
   std::uint64_t looked_ns_ = 0;
   std::size_t stops_since_look_ = 0;
   std::function<std::uint64_t()> records_;
-  std::deque<std::uint64_t> stops_;         ///< Not seen among the marks yet.
-  std::optional<decoder::TraceMark> left_;  ///< It is off its CPU since then.
+  std::deque<std::uint64_t> stops_;         ///< Stops not found among the marks yet.
+  std::optional<decoder::TraceMark> left_;  ///< The departure since which the thread has been off
+                                            ///< its CPU.
   std::optional<std::uint64_t> last_stop_;
-  std::uint64_t opened_ns_ = 0;  ///< What was before marks_ was there nobody has seen.
-  bool has_marks_ = false;       ///< Some have come since.
-  bool left_is_pinned_ = false;  ///< The newest pin tells where it is meanwhile.
-  std::uint64_t first_pin_ = 0;  ///< Number of the oldest one that is kept.
+  std::uint64_t opened_ns_ = 0;  ///< When marks_ was opened; earlier switches are unknown.
+  bool has_marks_ = false;       ///< A mark has come since then.
+  bool left_is_pinned_ = false;  ///< The newest pin tells the thread's place during this absence.
+  std::uint64_t first_pin_ = 0;  ///< Number of the oldest pin that is kept.
   std::deque<Pin> pins_;
   std::deque<decoder::OffCpu> off_;
   decoder::ThreadTimes sums_;

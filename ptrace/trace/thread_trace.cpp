@@ -21,18 +21,18 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-/// gdb's "unlimited", and the largest size its protocol can name.
+/// gdb's "unlimited", and the largest size that its protocol can express.
 constexpr std::uint64_t kUnlimited = 0xffffffff;
 
 PerfKernel& perf_kernel(const TraceConfig& config) {
   return config.perf == nullptr ? system_perf_kernel() : *config.perf;
 }
 
-/// Locked memory of one thread.
+/// Maximum of locked memory for one thread.
 constexpr std::uint64_t kMostLocked = 4ULL << 20;
 
-/// The kernel's own buffer for a history of that size: locked memory that all threads share, so it
-/// stays small; what it cannot hold between two stops is a gap.
+/// Chooses the kernel's buffer for a history. It is locked memory that all threads share, so it
+/// stays small; records that it cannot hold between two stops become a gap.
 RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads,
                                  std::optional<std::uint64_t> locked_limit) {
   if (config.every_record) {
@@ -41,7 +41,7 @@ RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads,
             .marks = false};
   }
   constexpr std::uint64_t kMost = kMostLocked;
-  // A byte of PT that we make holds a few branches, 24 bytes each in the hardware's records.
+  // A byte of encoded PT holds a few branches; each takes 24 bytes in the hardware's records.
   const std::uint64_t wanted = config.format == TraceFormat::kPt
                                    ? std::min(config.size_bytes, kMost) * 16
                                    : config.size_bytes;
@@ -50,11 +50,11 @@ RecorderOptions recorder_options(const TraceConfig& config, std::size_t threads,
       .mode = BufferMode::kHistory, .size_bytes = std::min({wanted, kMost, share}), .marks = false};
 }
 
-/// How much of a log of exits surely fills the history that was asked for.
+/// Returns the size of a log that surely fills the requested history.
 std::uint64_t log_bytes_for(const TraceConfig& config) {
   constexpr std::uint64_t kMost = 256ULL << 20;
   if (config.log_bytes != 0) return config.log_bytes;
-  // A log entry is four bytes and at least one branch: a BTS record, or a bit of PT.
+  // A log entry is four bytes and stands for at least one branch: a BTS record, or a bit of PT.
   const std::uint64_t bytes = config.format == TraceFormat::kBts
                                   ? config.size_bytes / sizeof(decoder::Record) * 4
                                   : config.size_bytes * 8 * 4;
@@ -118,12 +118,13 @@ void ThreadTrace::hand_over(Process& process, TraceeAddr pc, const TraceConfig& 
   hub_.add(make_history(process), pc);
 }
 
-/// The newest records of a history of records, as many as one of the form in config_ may hold.
+/// Converts a history of records to the form in config_, with as many of the newest records as that
+/// can hold.
 void ThreadTrace::remake_history(Process& process) {
   const auto old = std::move(std::get<std::unique_ptr<decoder::BtsHistory>>(history_));
   hub_.remove(*old);
   decoder::TraceConsumer& history = make_history(process);
-  // No packet says more of branches than a bit each.
+  // A packet has at least one bit for each branch.
   const std::uint64_t most = config_.format == TraceFormat::kPt
                                  ? config_.size_bytes * 8
                                  : config_.size_bytes / sizeof(decoder::Record);
@@ -147,7 +148,7 @@ void ThreadTrace::remake_history(Process& process) {
   hub_.add(history);
 }
 
-/// Translated code's numbers are its source's own.
+/// Sources of translated code count branches themselves.
 void ThreadTrace::use(std::unique_ptr<BranchSource> source) {
   source_ = std::move(source);
   thread_.set_source(source_.get());
@@ -192,7 +193,7 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   // Hardware would record translated code.
   const bool translated = thread.process().cache_space != nullptr;
   if (source == SourceKind::kAuto && thread.stopped() && !translated) {
-    // PT gives records, too, but at the price of decoding.
+    // PT can give records, too, at the price of decoding.
     auto candidates = std::array{SourceKind::kPerfPt, SourceKind::kPerfBts};
     if (config.format != TraceFormat::kPt) std::reverse(candidates.begin(), candidates.end());
     for (const SourceKind candidate : candidates) {
@@ -222,14 +223,14 @@ Result<void> ThreadTrace::stream(std::size_t threads) {
 
 bool ThreadTrace::keep_up() {
   const bool ahead = source_->keep_up();
-  // Of what translated code logged the decoding waits for somebody who asks.
+  // Without a request, the log of translated code would stay undecoded.
   if (marks_ && !is_hardware(source_->kind())) source_->flush();
   hand_on_marks();
   return ahead;
 }
 
 int ThreadTrace::wake_fd() const {
-  // While that one is watched, the marks, which are few, are looked at often enough.
+  // If the source has a descriptor, it wakes often enough for the few marks as well.
   const int fd = source_->wake_fd();
   return fd < 0 && marks_ ? marks_->fd() : fd;
 }
@@ -277,7 +278,7 @@ void ThreadTrace::hand_on_marks() {
 
 Result<void> ThreadTrace::mark_switches() {
   if (marks_) return {};
-  // Room for what happens in the 20 ms after which somebody looks at the latest.
+  // Room for the marks of 20 ms, the longest time between two looks.
   constexpr std::uint64_t kRingBytes = 64 * kPageBytes;
   BT_TRY(marks_, SchedMarks::open(perf_kernel(config_), id_.tid, kRingBytes));
   return {};

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Branch tracing of one thread: its source, and the histories that listen to it.
+/// Branch tracing of one thread: its source, and the consumers of its records.
 
 #include <memory>
 #include <variant>
@@ -24,7 +24,7 @@ namespace backtrail::tracee {
 class Process;
 class Thread;
 
-/// How many branches there were.
+/// Counts branches.
 class BranchCounter final : public decoder::TraceConsumer {
  public:
   void consume(std::span<const decoder::Record> records) override;
@@ -36,8 +36,9 @@ class BranchCounter final : public decoder::TraceConsumer {
 
 class ThreadTrace {
  public:
-  /// @param config The client's wish; what is granted is in config().
-  /// Error kUnsupported for a source that is not there.
+  /// Starts tracing.
+  /// @param config The client's request; config() has what was granted.
+  /// Error kUnsupported if the source is not available.
   static Result<std::unique_ptr<ThreadTrace>> start(Thread& thread, SourceKind source,
                                                     const TraceConfig& config);
   ~ThreadTrace();
@@ -47,84 +48,89 @@ class ThreadTrace {
   [[nodiscard]] BranchSource& source() { return *source_; }
   [[nodiscard]] const BranchSource& source() const { return *source_; }
   [[nodiscard]] const TraceConfig& config() const { return config_; }
-  /// Hands every record until now to the listeners, and then the marks until now.
+  /// Hands all records so far to the consumers, and then the marks so far.
   void flush();
-  /// The thread begins another program: the history will forget everything before. Records that
-  /// wait are handed to other listeners alone; without any they are dropped undecoded. Decoding
-  /// them for the history would need the code that has just gone.
+  /// Call when the thread begins another program, so that the history drops everything before.
+  /// Waiting records go to the other consumers only; without any they are dropped undecoded.
+  /// Decoding them for the history would need code that is gone.
   void spare_history();
-  /// Nobody will read the history or the store any more: they hear of nothing from now on, as in
-  /// spare_history(). No effect where the one who recorded keeps logs undecoded
-  /// (TraceConfig::log_bytes). At the latest the destructor does it.
+  /// Call when the history and the store will not be read any more: they get no further records, as
+  /// in spare_history(). No effect if undecoded logs are kept (TraceConfig::log_bytes). The
+  /// destructor calls it at the latest.
   void end();
-  /// BranchSource::keep_up(), and the marks until now behind the records until now.
+  /// Calls BranchSource::keep_up(), then hands on the marks so far.
   bool keep_up();
-  /// Readable when much waits for keep_up() while the thread runs; -1: nothing ever does.
+  /// Descriptor that becomes readable when much waits for keep_up() while the thread runs; -1 if
+  /// there is none.
   [[nodiscard]] int wake_fd() const;
-  /// From now on listeners hear when the thread gets and leaves a CPU. Errors: of SchedMarks.
+  /// Tells consumers from now on when the thread gets and leaves a CPU. Errors: those of
+  /// SchedMarks::open().
   Result<void> mark_switches();
-  /// So many of them the kernel had no room for.
+  /// Number of marks that the kernel dropped for lack of room.
   [[nodiscard]] std::uint64_t marks_lost() const { return marks_ ? marks_->lost() : 0; }
-  /// From now on the store, and who listens to whole_hub(), hear of the kernel's branches, if they
-  /// want them. The thread is stopped. Errors: of BranchSource.
+  /// Passes the kernel's branches from now on to the store and to consumers in whole_hub(), if they
+  /// want them. The thread is stopped. Errors: those of BranchSource::see_kernel().
   Result<void> see_kernel();
-  /// From now on every record is kept, by a source that is one of so many (BranchSource::stream).
+  /// Keeps every record from now on (BranchSource::stream). `threads`: number of threads that share
+  /// the memory for buffers.
   Result<void> stream(std::size_t threads);
-  /// From now on it is known when the thread is on a CPU, and where in the records about, if
-  /// somebody looks now and then. Once; only with a history of blocks. Errors: of SchedMarks,
-  /// kUnsupported.
+  /// Starts the thread's clock: when the thread is on a CPU, and roughly where in the records,
+  /// provided that look() is called now and then. Call at most once, and only with a history of
+  /// blocks. Errors: those of SchedMarks::open(), kUnsupported.
   Result<void> start_clock();
-  /// Null where there is none.
+  /// Null if there is none.
   [[nodiscard]] ThreadClock* clock() { return clock_.get(); }
-  /// The thread has stopped.
+  /// Notes a stop of the thread.
   void note_stop() {
     ++before_clock_.stops;
     if (clock_) clock_->note_stop();
   }
-  /// A second consumer with a life of its own: made at the first call.
+  /// Returns the second consumer, which has a life of its own; made at the first call.
   [[nodiscard]] decoder::BranchStore& store();
-  /// It has been made, and is configured.
+  /// Returns true if the store has been made and is configured.
   [[nodiscard]] bool has_store() const;
-  /// The client asked for it. Other threads of a process whose code runs from a cache run from it
-  /// too, so that nothing they do to the code goes unseen.
+  /// Returns true if the client asked for this trace. The other threads of a process with
+  /// translated code run translated, too, so that nothing they do to code goes unseen.
   [[nodiscard]] bool asked_for() const { return asked_for_; }
   void set_asked_for(bool on) {
     asked_for_ = on;
     if (!on) wanted_ = false;
   }
-  /// The client asks for what is recorded already: a history of the granted form of `config`. It
-  /// begins at `pc`, the thread's next_pc(), as if recording did, where the thread was recorded for
-  /// others' sake; else it has what was before. The thread is stopped.
+  /// Gives the client what is recorded already, as a history of the granted form of `config`. If
+  /// the thread was recorded only for other threads' sake, the history begins at `pc`, the thread's
+  /// next_pc(), as if recording began there; otherwise it contains the earlier records. The thread
+  /// is stopped.
   void hand_over(Process& process, TraceeAddr pc, const TraceConfig& config);
-  /// It can be handed over so.
+  /// Returns true if hand_over() can satisfy `config`.
   [[nodiscard]] bool suits(const TraceConfig& config) const;
-  /// The client will ask for it, when it hears of the thread or looks at it, and for what was
+  /// Notes that the client will ask for the trace once it knows of the thread, and for what was
   /// recorded until then.
   void set_wanted() { wanted_ = true; }
-  /// The client has asked, or will.
+  /// Returns true if the client has asked or will ask.
   [[nodiscard]] bool wanted() const { return asked_for_ || wanted_; }
-  /// The thread is about to end: gives its history away, of what is not decoded the newest
-  /// `log_bytes`. nullptr where the history is none of records. Other listeners get what comes.
+  /// Call before the thread ends: returns its history and the newest `log_bytes` bytes of its
+  /// undecoded log. Null if the history does not hold records. Other consumers get their records.
   std::unique_ptr<EndedTrace> take_ended(std::uint64_t log_bytes);
-  /// For further listeners.
+  /// The hub, for further consumers.
   [[nodiscard]] decoder::TraceHub& hub() { return hub_; }
-  /// For listeners to the branches of all levels: silent before see_kernel().
+  /// The hub for consumers of the branches of all levels; silent before see_kernel().
   [[nodiscard]] decoder::TraceHub& whole_hub() { return whole_hub_; }
 
-  /// The client's history as blocks, when it asked for that format. `pc` is the thread's own.
+  /// The client's history as blocks, if it asked for that format; else null. `pc` is the thread's
+  /// own.
   [[nodiscard]] decoder::BtsHistory* bts();
   [[nodiscard]] decoder::PtHistory* pt();
-  /// Packets as the hardware wrote them, where the source has those (perf-pt).
+  /// Packets as the hardware wrote them, if the source has them (perf-pt); else null.
   [[nodiscard]] decoder::PtRawHistory* raw_pt();
 
  private:
   ThreadTrace(Thread& thread, const TraceConfig& config, bool raw_packets);
-  /// An empty one of the format in config_. It listens to nothing yet.
+  /// Makes an empty history of the format in config_. It is in no hub yet.
   decoder::TraceConsumer& make_history(Process& process);
   void remake_history(Process& process);
   void hand_on_marks();
   void hand_on_or_forget();
-  /// The history, if it listens to hub_; null for raw packets.
+  /// Returns the history if it gets records from hub_; null for raw packets.
   [[nodiscard]] decoder::TraceConsumer* listening_history();
   void use(std::unique_ptr<BranchSource> source);
   void add_statistics() const;
@@ -137,7 +143,7 @@ class ThreadTrace {
   bool asked_for_ = true;
   bool wanted_ = false;
   decoder::TraceHub hub_;
-  decoder::TraceHub whole_hub_;  ///< The kernel's branches too.
+  decoder::TraceHub whole_hub_;  ///< Gets the kernel's branches, too.
   bool sees_kernel_ = false;
   std::variant<std::unique_ptr<decoder::BtsHistory>, std::unique_ptr<decoder::PtHistory>,
                std::unique_ptr<decoder::PtRawHistory>>
@@ -150,11 +156,12 @@ class ThreadTrace {
   std::unique_ptr<BranchSource> source_;
 };
 
-/// Of the kernel's buffer of a thread of which every record is wanted, one of so many: they share
-/// what one process may reasonably lock, and what this one may (PerfKernel::locked_limit).
+/// Returns the size in bytes of the kernel's buffer for a thread whose every record is kept.
+/// `threads` threads share what a process may reasonably lock and what this one may
+/// (PerfKernel::locked_limit).
 [[nodiscard]] std::uint64_t stream_buffer_size(
     std::size_t threads, std::optional<std::uint64_t> locked_limit = std::nullopt);
-/// Whole pages, a power of two of them, at least one; as the kernel's buffers are.
+/// Rounds up to a power of two of pages, at least one, as the kernel's buffers are.
 [[nodiscard]] std::uint64_t granted_buffer_size(std::uint64_t wanted_bytes);
 
 }  // namespace backtrail::tracee

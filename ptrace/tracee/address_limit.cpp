@@ -11,7 +11,7 @@ bool same(const rlimit& a, const rlimit& b) {
   return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
 }
 
-/// Infinity stays so, and nothing else becomes it.
+/// Adds `bytes`. Infinity stays infinity, and no other limit becomes infinity.
 rlim_t add(rlim_t limit, std::uint64_t bytes) {
   if (limit == RLIM_INFINITY) return limit;
   return limit + std::min<rlim_t>(bytes, RLIM_INFINITY - 1 - limit);
@@ -29,7 +29,7 @@ void AddressLimit::leave_room(pid_t pid, std::uint64_t bytes) {
   bytes_ = bytes;
   const auto now = limit_of(pid, LimitedResource::kAddressSpace);
   if (!now) return;
-  // Others may have set it meanwhile, for the program.
+  // If the kernel's limit changed meanwhile, another process has set the program's limit.
   if (!program_ || !same(*now, kernel_)) program_ = *now;
   kernel_ = *now;
   const rlimit wanted{add(program_->rlim_cur, bytes),
@@ -44,7 +44,8 @@ void AddressLimit::leave_room(pid_t pid, std::uint64_t bytes) {
 rlimit AddressLimit::raised(const rlimit& wanted) const {
   if (wanted.rlim_cur > wanted.rlim_max) return wanted;  // EINVAL
   rlimit given{add(wanted.rlim_cur, bytes_), add(wanted.rlim_max, kMostBytes)};
-  // With what the program has of the hard limit it must do.
+  // If the program lowers its hard limit, it needs no permission, so the kernel's hard limit must
+  // not rise.
   const bool lowers = wanted.rlim_max <= program_.value_or(kernel_).rlim_max;
   if (lowers) given.rlim_max = std::min(given.rlim_max, kernel_.rlim_max);
   given.rlim_cur = std::min(given.rlim_cur, given.rlim_max);

@@ -1,7 +1,8 @@
 #pragma once
 /// @file
-/// How much a program may map in all (RLIMIT_AS), where some of what is mapped there is ours. The
-/// kernel counts that too, so its limit is above the program's, which must not see that.
+/// Hides the recorder's memory from the program's limit on address space (RLIMIT_AS). The kernel
+/// counts the recorder's mappings too, so the kernel's limit is set above the program's, and the
+/// program is shown its own.
 
 #include <cstdint>
 #include <optional>
@@ -11,26 +12,29 @@
 
 namespace backtrail::tracee {
 
-/// That of one process. A child has a copy, and so has the kernel; exec changes nothing.
+/// The limit of one process. A forked child inherits a copy of this and of the kernel's limit; exec
+/// changes neither.
 class AddressLimit {
  public:
-  /// Ours are never more than that. The hard limit, which bounds nothing but the other one, is
-  /// above the program's by this much, because only privileged ones could raise it once more.
+  /// Upper bound of the recorder's memory. The kernel's hard limit, which bounds only the soft
+  /// limit, is above the program's by this much, because only a privileged process could raise it
+  /// later.
   static constexpr std::uint64_t kMostBytes = 16ULL << 30;
 
-  /// Where it is another one than the kernel's.
+  /// The program's own limit; nullopt if the kernel's is the same.
   [[nodiscard]] const std::optional<rlimit>& program() const { return program_; }
-  /// There is a limit, and of what it leaves to the program we take.
+  /// Returns true if there is a limit and the recorder's memory counts against it.
   [[nodiscard]] bool counts_ours() const { return counts_ours_; }
 
-  /// So many bytes are going to be ours. Lifts the kernel's limit, as far as it lets us.
+  /// Raises the kernel's limit by `bytes`, the size of the recorder's memory, as far as permitted.
   void leave_room(pid_t pid, std::uint64_t bytes);
-  /// What to set where the program sets `wanted`. What it may not set, it may not either.
+  /// Returns the limit to set in place of `wanted`, which the program asked for. If the program
+  /// lacks permission for `wanted`, the result fails in the same way.
   [[nodiscard]] rlimit raised(const rlimit& wanted) const;
-  /// The program has set `wanted`, and the kernel was given `given` for it.
+  /// Notes that the program set `wanted` and the kernel was given `given` in its place.
   void note_set(pid_t pid, const rlimit& wanted, const rlimit& given);
-  /// Nothing is ours any more, nor will be: the kernel's limit becomes the program's. False: we may
-  /// not set it, the process itself would have to.
+  /// Restores the program's limit, once the recorder has no memory left in it. Returns false if the
+  /// server may not set the limit, so that the process itself must.
   bool lower(pid_t pid);
 
  private:
@@ -38,7 +42,7 @@ class AddressLimit {
 
   std::uint64_t bytes_ = 0;
   std::optional<rlimit> program_;
-  rlimit kernel_{RLIM_INFINITY, RLIM_INFINITY};  ///< As far as is known.
+  rlimit kernel_{RLIM_INFINITY, RLIM_INFINITY};  ///< The kernel's limit, as last seen.
   bool counts_ours_ = false;
 };
 

@@ -145,7 +145,7 @@ std::string explain_attach_failure(pid_t pid, const Error& error, const ProcFs& 
 }
 
 std::optional<std::string> container_kind(const ProcFs& proc) {
-  // Beside the real /proc lies the root folder, so a test's root has these files beside it too.
+  // The root folder lies beside the real /proc, so a test's procfs has these files beside it too.
   if (exists(proc.root() + "/../.dockerenv")) return "docker";
   if (exists(proc.root() + "/../run/.containerenv")) return "podman";
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMarks{

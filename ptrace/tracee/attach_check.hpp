@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Why a process cannot be taken over, in words.
+/// Explains why a process cannot be attached to.
 
 #include <optional>
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace backtrail::tracee {
 
-/// What is known to forbid attaching to `pid`, from /proc alone; nullopt = nothing speaks against
-/// it. One or two sentences: what, why, what to do.
+/// Returns what forbids attaching to `pid`, judged from /proc alone; nullopt if nothing does. One
+/// or two sentences: what, why, what to do.
 [[nodiscard]] std::optional<std::string> attach_obstacle(pid_t pid, const ProcFs& proc = ProcFs{});
 
-/// The same after a failed attempt; falls back to the errno's own text.
+/// Explains a failed attempt to attach. Falls back to the errno's text.
 [[nodiscard]] std::string explain_attach_failure(pid_t pid, const Error& error,
                                                  const ProcFs& proc = ProcFs{});
 
-/// The container this seems to run in ("docker", "podman", "kubernetes", "lxc", ...); nullopt =
-/// none noticed.
+/// Returns the kind of container that this process seems to run in ("docker", "podman",
+/// "kubernetes", "lxc", ...); nullopt if none is detected.
 [[nodiscard]] std::optional<std::string> container_kind(const ProcFs& proc = ProcFs{});
 
 }  // namespace backtrail::tracee

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Breakpoints and watchpoints as a debugger asks for them.
+/// Breakpoints and watchpoints as a debugger requests them.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@ namespace backtrail::tracee {
 
 enum class BreakpointKind : std::uint8_t {
   kSoftware,  ///< int3 in the code.
-  kHardware,  ///< Execution, by debug register.
+  kHardware,  ///< Execution, by a debug register.
   kWrite,     ///< Data writes.
   kAccess,    ///< Data reads and writes.
 };
@@ -20,9 +20,9 @@ enum class BreakpointKind : std::uint8_t {
 struct BreakpointSpec {
   BreakpointKind kind = BreakpointKind::kSoftware;
   TraceeAddr address{};
-  std::uint64_t length = 1;  ///< Of data, for watchpoints.
-  /// Asked when a thread hits the (software or hardware execution) breakpoint: false = the thread
-  /// goes on unreported. Empty = always true.
+  std::uint64_t length = 1;  ///< Length of the watched data.
+  /// Called when a thread hits the software or hardware breakpoint; if it returns false, the thread
+  /// goes on unreported. Empty: the hit is always reported.
   std::function<bool(ThreadId)> condition{};
 };
 

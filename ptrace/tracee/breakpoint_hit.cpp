@@ -8,7 +8,8 @@
 namespace backtrail::tracee {
 
 std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
-  // The ways to raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT n").
+  // These instructions raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT
+  // n").
   constexpr std::uint8_t kInt3 = 0xcc;
   constexpr std::uint8_t kInt1 = 0xf1;
   constexpr std::array<std::uint8_t, 2> kIntN{0xcd, 0x03};
@@ -17,7 +18,7 @@ std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
   std::array<std::uint8_t, 1> last{};
   if (process.read_memory(address, last) != last.size()) return std::nullopt;
   if (last[0] == kInt3 || last[0] == kInt1) return std::nullopt;
-  // There may be nothing in front of it.
+  // The byte before it may be unreadable.
   std::array<std::uint8_t, 2> bytes{};
   const bool both = process.read_memory(pc - bytes.size(), bytes) == bytes.size();
   if (both && bytes == kIntN) return std::nullopt;

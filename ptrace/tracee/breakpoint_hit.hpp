@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Whose the breakpoint instruction is that a thread has executed.
+/// Tells breakpoints of the debugger from the program's own trap instructions.
 
 #include <optional>
 
@@ -10,9 +10,9 @@ namespace backtrail::tracee {
 
 class Process;
 
-/// The breakpoint that a thread hit whose pc is behind an int3. nullopt: the program's own int3.
-/// A breakpoint that was removed after the thread had executed it still counts: the instruction
-/// that was replaced is there again and has not run.
+/// Returns the address of the breakpoint that a thread hit whose pc is after an int3; nullopt if
+/// the int3 is the program's own. A breakpoint that was removed after the hit still counts: the
+/// original instruction is back and has not run.
 [[nodiscard]] std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc);
 
 }  // namespace backtrail::tracee

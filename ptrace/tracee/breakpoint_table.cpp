@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint8_t kInt3 = 0xcc;
 
-// Calls f(index into the range, entry) for every entry of `entries` in [address, address + size).
+// Calls f(index, entry) for every entry in [address, address + size); `index` counts from
+// `address`.
 template <typename Entries, typename Function>
 void for_each_in(Entries& entries, TraceeAddr address, std::size_t size, Function f) {
   for (auto it = entries.lower_bound(address); it != entries.end(); ++it) {
@@ -29,8 +30,8 @@ Result<void> BreakpointTable::insert(TraceeAddr address) {
   return {};
 }
 
-// Reads what is there first: a fresh mapping at a known address has neither our int3 nor the byte
-// we remember.
+// Reads the current byte first: a fresh mapping at this address has neither the int3 nor the byte
+// that the table remembers.
 Result<void> BreakpointTable::plant(TraceeAddr address, Entry& entry) {
   std::uint8_t now = 0;
   if (memory_->read(address, {&now, 1}) != 1) {

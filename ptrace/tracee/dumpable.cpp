@@ -9,17 +9,19 @@
 namespace backtrail::tracee {
 namespace {
 
-/// fs.suid_dumpable is 2: root gets cores of programs that have changed their user.
+/// Returns true if fs.suid_dumpable is 2, by which root gets cores of programs that changed their
+/// user, and this process is root.
 bool root_gets_all() {
   const auto text = ProcFs{}.read("sys/fs/suid_dumpable");
   return text && text->starts_with('2') && ::geteuid() == 0;
 }
 
-/// The kernel gives the files of processes that are not dumpable to root.
+/// Returns true if the process's /proc files belong to another user, as those of processes that are
+/// not dumpable do.
 bool files_are_roots(pid_t pid) {
   const auto status = ProcFs{}.status(pid);
   struct stat facts {};
-  // The folder itself keeps its owner (task_dump_owner() in fs/proc/base.c).
+  // The folder itself keeps its owner (task_dump_owner() in fs/proc/base.c), so look at a file.
   return status && ::stat(ProcFs{}.path(pid, "maps").c_str(), &facts) == 0 &&
          facts.st_uid != status->effective_uid;
 }

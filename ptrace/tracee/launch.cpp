@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The shell's and the wrapper's children are none of our business, so no fork is followed before
-// the program itself runs.
+// Children of the shell and of the wrapper are not traced, so forks are not followed before the
+// program itself runs.
 constexpr unsigned long kStartupOptions =
     PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
 
@@ -37,7 +37,7 @@ struct Limits {
   const std::function<bool()>& cancelled;
 };
 
-// Kills and reaps the process unless it has been reaped or handed over.
+// Kills and reaps the process unless it was reaped or handed over.
 class ChildGuard {
  public:
   explicit ChildGuard(pid_t pid) : pid_{pid} {}
@@ -67,8 +67,8 @@ class ChildGuard {
   pid_t pid_;
 };
 
-// The child's next state change. waitpid has no time-out, and SIGCHLD may be somebody else's, so
-// this asks again at growing intervals.
+// Waits for the child's next state change. Polls at growing intervals, because waitpid has no
+// timeout and SIGCHLD may belong to another child.
 Result<WaitStatus> wait_for(pid_t pid, const Limits& limits) {
   constexpr long kLongestPauseNs = 1'000'000;
   long pause_ns = 10'000;
@@ -103,7 +103,7 @@ const char* step_name(ChildStep step) {
   return "start";
 }
 
-// What the child said before it ended, or else how it ended.
+// Returns the error that the child reported before it ended; otherwise how it ended.
 Error startup_error(int status_fd, const WaitStatus& status) {
   ChildReport report{};
   while (::read(status_fd, &report, sizeof report) == static_cast<ssize_t>(sizeof report))
@@ -112,7 +112,8 @@ Error startup_error(int status_fd, const WaitStatus& status) {
   return make_error(TraceErrc::kStartupFailed, "start-up", static_cast<unsigned>(status.raw));
 }
 
-/// Who wraps commands in a container, where that is refused, is not to hear of it every time.
+/// Warns that address randomization stays on; at info level only for transparent launches, which
+/// would otherwise repeat the warning for every command run in a container.
 void tell_about_personality(int status_fd, const LaunchSpec& spec) {
   ChildReport report{};
   if (::read(status_fd, &report, sizeof report) == static_cast<ssize_t>(sizeof report))
@@ -121,13 +122,13 @@ void tell_about_personality(int status_fd, const LaunchSpec& spec) {
                       errno_error(report.errno_value, step_name(report.step)).message());
 }
 
-// Sets it going again; a process that is gone says so at the next wait.
+// Ignores kTraceeGone from a resume, because the next wait reports the end of the process.
 Result<void> go_on(Result<void> resumed) {
   if (!resumed && !resumed.error().is(TraceErrc::kTraceeGone)) return resumed;
   return {};
 }
 
-// Follows the process through `execs` successful execs; ends in the stop of the last one.
+// Follows the process through `execs` successful execs, and ends in the stop of the last one.
 Result<void> follow_execs(pid_t pid, int execs, int status_fd, ChildGuard& guard,
                           const Limits& limits) {
   while (true) {
@@ -142,15 +143,16 @@ Result<void> follow_execs(pid_t pid, int execs, int status_fd, ChildGuard& guard
   }
 }
 
-// True when a forced SIGTRAP would change the program's inherited signal state.
+// Returns true if a forced SIGTRAP would change the program's inherited signal state.
 bool trap_would_be_noticed(pid_t pid) {
   constexpr std::uint64_t kTrapBit = std::uint64_t{1} << (SIGTRAP - 1);
   const auto status = ProcFs{}.status(pid);
   return status && ((status->signals_blocked | status->signals_ignored) & kTrapBit) != 0;
 }
 
-// From the exec event, which lies inside the system call, to a stop outside of it, before the first
-// instruction. A step over the end of a system call runs no instruction of the program.
+// Moves the thread from the exec event, which is inside the system call, to a stop outside of it,
+// before the first instruction. A step over the end of a system call executes no instruction of the
+// program.
 Result<void> leave_exec(pid_t pid, int status_fd, ChildGuard& guard, const Limits& limits) {
   BT_TRY(const TraceeAddr entry, request::peek_pc(pid));
   const bool by_step = !trap_would_be_noticed(pid);
@@ -181,7 +183,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return out;
 }
 
-// The file to execute first, its words, and how often the process execs until the program runs.
+// The file to execute first, its arguments, and the number of execs until the program runs.
 struct Command {
   std::string file;
   std::vector<std::string> words;
@@ -198,7 +200,8 @@ std::string shell_path() {
 
 Result<Command> make_command(const LaunchSpec& spec) {
   Command out;
-  LaunchSpec first = spec;  // What is looked for in PATH by us: not what a wrapper runs.
+  LaunchSpec first = spec;  // The command that the server looks up in PATH; a wrapper looks up its
+                            // own.
   if (!spec.wrapper.empty()) {
     first.program = spec.wrapper.front();
     ++out.execs;
@@ -206,7 +209,7 @@ Result<Command> make_command(const LaunchSpec& spec) {
   if (!spec.through_shell || (spec.wrapper.empty() && spec.check_program)) {
     BT_TRY(out.file, find_program(first));
   }
-  // A bare name that means a file in the current directory has to be spelt out to others.
+  // A bare name for a file in the current directory must be an absolute path for the shell.
   std::string program = spec.program;
   std::error_code ignored;
   if (!spec.transparent && program.find('/') == std::string::npos &&
@@ -238,7 +241,7 @@ bool is_this_program(const char* file) {
          named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
 }
 
-// Shells name the command that they start in `_`: here it would be ours.
+// Shells put the command that they start into `_`; replace the server's own path there.
 std::vector<std::string> environment_for(const LaunchSpec& spec, const std::string& file) {
   if (spec.environment) return *spec.environment;
   std::vector<std::string> out = own_environment();
@@ -249,7 +252,8 @@ std::vector<std::string> environment_for(const LaunchSpec& spec, const std::stri
   return out;
 }
 
-// Two connected descriptors. For the go byte a socket pair, since a write to it raises no SIGPIPE.
+// Two connected descriptors. The go channel is a socket pair, because a write to it raises no
+// SIGPIPE.
 struct Channel {
   UniqueFd childs;
   UniqueFd ours;
@@ -272,7 +276,7 @@ bool owns_terminal() {
   return ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
 }
 
-// Forks with every signal blocked, so that no handler of ours runs in the child.
+// Forks with all signals blocked, so that no handler of the server runs in the child.
 Result<pid_t> fork_child(const ChildPlan& plan) {
   sigset_t all;
   sigset_t before;
@@ -289,18 +293,19 @@ Result<pid_t> fork_child(const ChildPlan& plan) {
 Result<void> seize(pid_t pid) {
   auto seized = request::seize(pid, kStartupOptions);
   if (seized || seized.error().is(TraceErrc::kTraceeGone)) return seized;
-  // Who traces us and follows our children, as strace -f does, has it already.
+  // The tracer of this process may follow children, as strace -f does, and so trace the child
+  // already.
   const auto status = ProcFs{}.status(pid);
   const pid_t tracer = status ? status->tracer_pid : 0;
   return fail(
       errno_error(seized.error().code.value(), kTraceRefused, static_cast<std::uint64_t>(tracer)));
 }
 
-// Seizes the waiting child, lets it go and follows it to the program's first instruction.
+// Seizes the waiting child, releases it and follows it to the program's first instruction.
 Result<LaunchedProcess> start_up(pid_t pid, int execs, int go_fd, int status_fd, ChildGuard& guard,
                                  const LaunchOptions& options) {
   BT_CHECKED(seize(pid));
-  // A child that is dead already says so at the first wait.
+  // If the child is dead already, the first wait reports it.
   ::send(go_fd, "g", 1, MSG_NOSIGNAL);
   const Limits limits{Clock::now() + options.timeout, options.cancelled};
   BT_CHECKED(follow_execs(pid, execs, status_fd, guard, limits));

@@ -23,18 +23,18 @@ inline constexpr unsigned long kDefaultPtraceOptions =
 
 struct LaunchOptions {
   unsigned long ptrace_options = kDefaultPtraceOptions;
-  /// Bound on the whole start-up, the shell's and the wrapper's part included.
+  /// Limit for the whole start-up, including the shell and the wrapper.
   std::chrono::milliseconds timeout{60'000};
-  /// Asked now and then; true ends the start-up with ECANCELED.
+  /// Called now and then; returning true ends the start-up with ECANCELED.
   std::function<bool()> cancelled;
 };
 
-/// A process whose only thread is seized and stopped before its first instruction, in a stop of its
-/// own (not in a system call). It leads its own process group.
+/// A process whose only thread is seized and stopped before its first instruction, outside of any
+/// system call. It leads its own process group.
 struct LaunchedProcess {
   pid_t pid = 0;
   arch::Isa isa = arch::Isa::kAmd64;
-  /// The process group that owned the terminal before, when the terminal was handed to the program.
+  /// Process group that owned the terminal before it was handed to the program.
   std::optional<pid_t> previous_foreground;
 };
 
@@ -50,32 +50,37 @@ struct LaunchedProcess {
 /// Waits for its own child only.
 Result<LaunchedProcess> launch_process(const LaunchSpec& spec, const LaunchOptions& options = {});
 
-/// How the process ended, when `error` is a kStartupFailed of launch_process.
+/// Returns how the process ended if `error` is launch_process()'s kStartupFailed.
 [[nodiscard]] std::optional<WaitStatus> startup_end(const Error& error);
-/// One sentence for people: "During startup program exited with code 127.", "PROG: not found", ...
+/// Returns a sentence for users: "During startup program exited with code 127.", "PROG: not found",
+/// ...
 [[nodiscard]] std::string launch_failure_text(const Error& error, const LaunchSpec& spec);
 
-/// Whether the program could not be started because it may not be traced here, or is already.
+/// Returns true if the program could not be started because tracing is not permitted or another
+/// process traces it already.
 [[nodiscard]] bool is_trace_refusal(const Error& error);
-/// Why, in words, when is_trace_refusal().
+/// Explains an error for which is_trace_refusal() returns true.
 [[nodiscard]] std::string trace_refusal_text(const Error& error);
 
-/// Executes the program of `spec` in place of this process, untraced, with what this process has
-/// inherited. Returns only if that fails. Errors as launch_process, before and of execve.
+/// Executes the program of `spec` in place of this process, untraced, with the state this process
+/// inherited. Returns only on failure. Errors: those of launch_process() before the start and of
+/// execve.
 [[nodiscard]] Error become_program(const LaunchSpec& spec);
 
-/// Gives the terminal on stdin (back) to a process group. Best effort; works from the background.
+/// Makes a process group the foreground group of the terminal on stdin. Best effort; works from the
+/// background.
 void set_terminal_foreground(pid_t process_group) noexcept;
 
-/// The file that would be executed for spec.program: a name without a slash is a regular file in
-/// the current directory, or else looked up in the program's PATH. Checks that it can be executed
-/// here. An absolute path; with spec.transparent a name with a slash stays as typed, and one
-/// without is looked up in PATH only and named as execvp(3) does. Errors as launch_process.
+/// Returns the absolute path of the file to execute for spec.program. A name without a slash means
+/// a regular file in the current directory or, if there is none, is looked up in the program's
+/// PATH. With spec.transparent, a name with a slash is returned as typed; one without is looked up
+/// in PATH only and named as execvp(3) would. Checks that the file can be executed. Errors as
+/// launch_process().
 Result<std::string> find_program(const LaunchSpec& spec);
 
-/// The command handed to the shell: "exec WRAPPER... 'PROGRAM' ARGUMENTS...".
+/// Returns the command for the shell: "exec WRAPPER... 'PROGRAM' ARGUMENTS...".
 [[nodiscard]] std::string shell_command(const LaunchSpec& spec, const std::string& program);
-/// `word` so that a shell sees it as it is.
+/// Quotes `word` so that a shell reads it as one literal word.
 [[nodiscard]] std::string shell_quote(const std::string& word);
 
 }  // namespace backtrail::tracee

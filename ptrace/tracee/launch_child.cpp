@@ -10,12 +10,12 @@
 namespace backtrail::tracee {
 namespace {
 
-// As a shell does when it cannot execute a command.
+// The exit code of shells that cannot execute a command.
 constexpr int kExitCannotExecute = 127;
 
 void report(const ChildPlan& plan, ChildStep step) noexcept {
   const ChildReport message{step, errno};
-  // Atomic (less than PIPE_BUF) and into an empty pipe; nobody to tell if it fails.
+  // Atomic (less than PIPE_BUF) into an empty pipe; a failure could not be reported anyway.
   [[maybe_unused]] const ssize_t put = ::write(plan.status_fd, &message, sizeof message);
 }
 
@@ -47,7 +47,7 @@ void run_child(const ChildPlan& plan) noexcept {
   ::close(plan.parents_go_fd);
   // End of file: the parent died or gave up.
   if (!wait_for_go(plan.go_fd)) ::_exit(kExitCannotExecute);
-  // SIGTTOU is blocked here, so this works from the background too.
+  // Works from the background too, because SIGTTOU is blocked here.
   if (plan.take_terminal) ::tcsetpgrp(STDIN_FILENO, ::getpid());
   if (plan.null_fd >= 0 &&
       (::dup2(plan.null_fd, STDIN_FILENO) < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0))

@@ -1,4 +1,4 @@
-// Which file is executed, and the words that name it to a shell and to people.
+// Finds the file to execute, and words it for shells and users.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -44,11 +44,11 @@ bool executable(const fs::path& path) {
   return ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// Neither ELF for this CPU nor a script: execve would refuse it, and a shell would take it for a
-// script of its own.
+// Rejects files that are neither ELF for this CPU nor a script: execve would refuse them, and a
+// shell would run them as a script of its own.
 Result<void> check_format(const fs::path& path) {
   const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!fd) return {};  // Executable yet unreadable is allowed.
+  if (!fd) return {};  // executable but unreadable files are fine
   std::string header(20, '\0');
   const ssize_t got = ::pread(fd.get(), header.data(), header.size(), 0);
   if (got < 0) return fail_errno(kInspect);
@@ -68,8 +68,8 @@ Result<void> check_file(const fs::path& path) {
   return check_format(path);
 }
 
-/// As execvp(3): what a relative folder of PATH holds has a relative name, and an empty one is the
-/// working directory.
+/// Searches as execvp(3) does: a relative folder in PATH yields a relative name, and an empty one
+/// is the working directory.
 Result<fs::path> search(const LaunchSpec& spec, const fs::path& directory) {
   const std::string path = search_path(spec);
   bool forbidden = false;
@@ -102,7 +102,7 @@ Result<std::string> find_program(const LaunchSpec& spec) {
     }
   }
   BT_CHECKED(check_file(directory / found));
-  // The program sees this name (AT_EXECFN), and a script as its $0.
+  // The program sees this name (AT_EXECFN); a script sees it as $0.
   return spec.transparent ? found.string() : (directory / found).string();
 }
 

@@ -10,14 +10,14 @@
 namespace backtrail::tracee {
 namespace {
 
-// Bounds that no real program comes near; damaged memory must not keep us.
+// Bounds far above any real program, so that damaged memory cannot cause endless work.
 constexpr std::size_t kMostObjects = 20'000;
 constexpr std::size_t kMostNamespaces = 1'000;
 constexpr std::size_t kMostHeaders = 1'000;
 constexpr std::size_t kMostDynamics = 10'000;
 constexpr std::size_t kLongestName = 4096;
 
-// Memory as the program's own words.
+// Reads memory as words of the program's size.
 class Words {
  public:
   Words(const MemoryReader& memory, unsigned bytes) : memory_{memory}, bytes_{bytes} {}
@@ -31,11 +31,11 @@ class Words {
     for (unsigned i = size; i-- > 0;) value = (value << 8U) | raw[i];
     return value;
   }
-  /// The index-th word of a structure of words.
+  /// Returns the index-th word of a structure of words.
   [[nodiscard]] std::optional<std::uint64_t> word(TraceeAddr at, unsigned index) const {
     return number(at + std::uint64_t{index} * bytes_, bytes_);
   }
-  /// A NUL-terminated string, cut at kLongestName; empty when unreadable.
+  /// Returns a NUL-terminated string, cut at kLongestName; empty if unreadable.
   [[nodiscard]] std::string text(TraceeAddr at) const {
     std::string out;
     std::array<std::uint8_t, 64> piece{};
@@ -69,8 +69,8 @@ std::optional<ProgramHeader> read_header(const Words& words, const AuxvFacts& fa
   return ProgramHeader{*type, *address};
 }
 
-// Where the program's dynamic section lies. The load bias is what PT_PHDR's address differs by; a
-// program without that header is not relocated.
+// Returns the address of the program's dynamic section. The load bias is the difference between
+// PT_PHDR's address and the real one; a program without PT_PHDR is not relocated.
 std::optional<TraceeAddr> find_dynamic(const Words& words, const AuxvFacts& facts) {
   std::uint64_t bias = 0;
   std::optional<std::uint64_t> dynamic;
@@ -85,8 +85,8 @@ std::optional<TraceeAddr> find_dynamic(const Words& words, const AuxvFacts& fact
   return TraceeAddr{*dynamic + bias};
 }
 
-// Where the value of DT_DEBUG lies, which is 0 until the linker has filled it in. nullopt = no such
-// tag.
+// Returns the address of DT_DEBUG's value, which is 0 until the linker sets it; nullopt if there is
+// no such tag.
 std::optional<TraceeAddr> find_debug_pointer(const Words& words, TraceeAddr dynamic) {
   for (unsigned i = 0; i < kMostDynamics; ++i) {
     const auto tag = words.word(dynamic, 2 * i);
@@ -97,11 +97,11 @@ std::optional<TraceeAddr> find_debug_pointer(const Words& words, TraceeAddr dyna
   return std::nullopt;
 }
 
-// Words of struct r_debug (int, then pointers, in words) and of struct link_map.
+// Word indices into struct r_debug (its int counts as a word) and struct link_map.
 enum DebugWord : unsigned { kVersion = 0, kMap = 1, kNext = 5 };
 enum MapWord : unsigned { kBias = 0, kName = 1, kDynamic = 2, kNextMap = 3 };
 
-// One namespace's chain. `main` receives the first object of the program's own namespace.
+// Reads one namespace's chain. The first object of the program's own namespace becomes `main`.
 void read_chain(const Words& words, TraceeAddr first, TraceeAddr id, bool own_namespace,
                 std::unordered_set<TraceeAddr>& seen, LinkMapList& out) {
   bool at_main = own_namespace;
@@ -184,7 +184,7 @@ Result<LinkMapList> read_link_maps(const MemoryReader& memory, std::span<const s
        at != TraceeAddr{} && namespaces.size() < kMostNamespaces && namespaces.insert(at).second;) {
     const auto version = words.number(at, 4);
     const auto first = words.word(at, kMap);
-    if (!version || *version == 0 || !first) break;  // Not filled in yet.
+    if (!version || *version == 0 || !first) break;  // The linker has not filled it in yet.
     read_chain(words, TraceeAddr{*first}, at, at == own, maps, out);
     if (*version < 2) break;
     const auto next = words.word(at, kNext);

@@ -23,26 +23,26 @@ struct LinkMapEntry {
   bool operator==(const LinkMapEntry&) const = default;
 };
 struct LinkMapList {
-  std::optional<TraceeAddr> main;  ///< link_map of the program itself, which is not in `entries`.
-  TraceeAddr debug_pointer;        ///< Where DT_DEBUG's value lies, a pointer to struct r_debug.
+  std::optional<TraceeAddr> main;  ///< link_map of the program itself, which `entries` omits.
+  TraceeAddr debug_pointer;        ///< Address of DT_DEBUG's value, a pointer to struct r_debug.
   std::vector<LinkMapEntry> entries;
 };
 
-/// What the kernel told the program about itself.
+/// Values that the kernel passed to the program in its auxiliary vector.
 struct AuxvFacts {
   TraceeAddr program_headers;  ///< AT_PHDR; 0 = absent.
   std::uint64_t program_header_count = 0;
-  std::uint64_t program_header_bytes = 0;  ///< Of one.
+  std::uint64_t program_header_bytes = 0;  ///< Size of one header.
   TraceeAddr entry;                        ///< AT_ENTRY.
   TraceeAddr interpreter_base;             ///< AT_BASE; 0 for static programs.
   TraceeAddr vdso;                         ///< AT_SYSINFO_EHDR.
 };
-/// `pointer_bytes` is 4 or 8. Stops at AT_NULL or at the end.
+/// Parses up to AT_NULL or the end. `pointer_bytes` is 4 or 8.
 [[nodiscard]] AuxvFacts parse_auxv(std::span<const std::uint8_t> auxv, unsigned pointer_bytes);
 
-/// All namespaces, the first one's main program apart; entries without a name left out. Bounded
-/// against damaged and cyclic lists. Empty while the linker has not run yet.
-/// Error kNotFound when the program can have no such list (static, no DT_DEBUG).
+/// Reads the lists of all namespaces. Entries without a name are omitted, and so is the main
+/// program (see LinkMapList::main). Bounded against damaged and cyclic lists. Empty before the
+/// linker has run. Error kNotFound if the program can have no such list (static, no DT_DEBUG).
 /// Source: <link.h> (struct r_debug, r_debug_extended, link_map).
 Result<LinkMapList> read_link_maps(const MemoryReader& memory, std::span<const std::uint8_t> auxv,
                                    unsigned pointer_bytes);

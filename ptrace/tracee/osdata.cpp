@@ -18,7 +18,7 @@ namespace {
 
 using Rows = std::vector<OsDataRow>;
 
-// Columns of a whitespace-separated table with a heading, named by `names` from the left.
+// Parses a whitespace-separated table with a heading. `names` are the columns, from the left.
 Rows table(const std::string& text, std::span<const std::string_view> names) {
   Rows out;
   bool heading = true;
@@ -151,7 +151,7 @@ Rows cpus(const ProcFs& proc) {
 Rows modules(const ProcFs& proc) {
   constexpr std::array<std::string_view, 6> kColumns{"name",         "size",   "num uses",
                                                      "dependencies", "status", "address"};
-  // There is no heading in this file.
+  // This file has no heading, so an empty one is added.
   const auto text = proc.read("modules");
   return text ? table("\n" + *text, kColumns) : Rows{};
 }

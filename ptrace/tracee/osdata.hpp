@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Tables about the machine for gdb's `info os`.
+/// Tables about the machine, for gdb's `info os`.
 
 #include <optional>
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace backtrail::tracee {
 
-/// Column name and value, in display order.
+/// Column names and values, in display order.
 using OsDataRow = std::vector<std::pair<std::string, std::string>>;
 
-/// The rows of one table: "types" (or empty: what there is), "processes", "procgroups", "threads",
-/// "files", "sockets", "shm", "semaphores", "msg", "modules", "cpus". nullopt = no such table.
+/// Returns the rows of one table: "types" (or empty: the list of tables), "processes",
+/// "procgroups", "threads", "files", "sockets", "shm", "semaphores", "msg", "modules", "cpus".
+/// nullopt if there is no such table.
 [[nodiscard]] std::optional<std::vector<OsDataRow>> read_osdata(std::string_view type,
                                                                 const ProcFs& proc = ProcFs{});
 

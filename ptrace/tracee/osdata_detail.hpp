@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Shared by the tables of osdata.hpp.
+/// Helpers shared by the tables of osdata.hpp.
 
 #include <string>
 #include <string_view>
@@ -20,13 +20,14 @@ void for_each_text_line(std::string_view text, Function f) {
   }
 }
 
-/// The words between blanks.
+/// Returns the words between blanks.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view line);
-/// The user's login name, or the number.
+/// Returns the user's login name, or the number if there is none.
 [[nodiscard]] std::string user_name(uid_t uid);
-/// "127.0.0.1" and "::1" from the hexadecimal form of /proc/net/tcp and tcp6; empty when malformed.
+/// Converts the hexadecimal form of /proc/net/tcp and tcp6 to "127.0.0.1" or "::1"; empty if
+/// malformed.
 [[nodiscard]] std::string internet_address(std::string_view hex);
-/// The table "sockets".
+/// Returns the table "sockets".
 [[nodiscard]] std::vector<OsDataRow> sockets(const ProcFs& proc);
 
 }  // namespace backtrail::tracee

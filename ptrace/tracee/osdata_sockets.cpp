@@ -55,7 +55,7 @@ void read_table(const ProcFs& proc, const std::string& name, std::vector<OsDataR
     uid_t uid = 0;
     const std::string_view user = words[kUid];
     const auto parsed = std::from_chars(user.data(), user.data() + user.size(), uid);
-    if (!local || !remote || parsed.ec != std::errc{}) return;  // The heading, for one.
+    if (!local || !remote || parsed.ec != std::errc{}) return;  // for example the heading
     out.push_back({{"local address", local->address},
                    {"local port", local->port},
                    {"remote address", remote->address},
@@ -82,7 +82,7 @@ std::vector<std::string_view> split_words(std::string_view line) {
 }
 
 std::string internet_address(std::string_view hex) {
-  // Groups of 32 bits, each in the host's byte order.
+  // The address is groups of 32 bits, each in the host's byte order.
   constexpr std::size_t kGroup = 8;
   if (hex.size() != kGroup && hex.size() != 4 * kGroup) return {};
   std::array<std::uint32_t, 4> words{};

@@ -1,4 +1,4 @@
-// The functions that libthread_db expects in the executable. Source: <proc_service.h>.
+// Functions that libthread_db expects in the executable. Source: <proc_service.h>.
 #include <bit>
 #include <cstring>
 
@@ -18,7 +18,7 @@ TraceeAddr to_address(psaddr_t pointer) {
   return TraceeAddr{std::bit_cast<std::uint64_t>(pointer)};
 }
 
-// A register of the 64-bit layout, by its place in struct user_regs_struct.
+// Indices in struct user_regs_struct (64-bit).
 constexpr int kFsIndex = 25;
 constexpr int kGsIndex = 26;
 
@@ -58,7 +58,7 @@ ps_err_e ps_lgetregs(ps_prochandle* process, lwpid_t tid, prgregset_t out) {
   return PS_OK;
 }
 
-// Only needed to change registers, which libthread_db is never asked to do.
+// Needed only to change registers, which the server never asks libthread_db to do.
 ps_err_e ps_lsetregs(ps_prochandle* /*process*/, lwpid_t /*tid*/, const prgregset_t /*regs*/) {
   return PS_ERR;
 }
@@ -73,7 +73,7 @@ pid_t ps_getpid(ps_prochandle* process) {
   return process->host.pid;
 }
 
-// 64-bit programs: `index` names FS or GS. 32-bit programs: it is a GDT entry.
+// For 64-bit programs `index` names FS or GS; for 32-bit programs it is a GDT entry.
 ps_err_e ps_get_thread_area(ps_prochandle* process, lwpid_t tid, int index, psaddr_t* out) {
   if (process->host.isa == arch::Isa::kI386) {
     const auto base = backtrail::tracee::request::thread_area_base(tid, index);
@@ -98,7 +98,7 @@ ps_err_e ps_pglobal_lookup(ps_prochandle* process, const char* /*object*/, const
   return PS_OK;
 }
 
-// Whoever calls libthread_db has stopped the threads and goes on when it wants to.
+// No-ops: the caller of libthread_db has stopped the threads and resumes them itself.
 ps_err_e ps_pstop(ps_prochandle* /*process*/) {
   return PS_OK;
 }

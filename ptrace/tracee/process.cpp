@@ -31,14 +31,14 @@ Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attach
 }
 
 Result<void> Process::identify(pid_t tid) {
-  // A thread of a 64-bit program may be in 32-bit code for a moment, so the file decides.
+  // The file decides, because a thread of a 64-bit program may briefly run 32-bit code.
   if (const auto isa = ProcFs{}.isa(tid)) {
     isa_ = *isa;
   } else {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::x86::UserReg::kCs));
     isa_ = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);
   }
-  // Hypervisors take their time for each CPUID instruction.
+  // Computed once: under a hypervisor each CPUID instruction is slow.
   static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
   register_set_ = std::make_unique<arch::x86::GdbRegisterSet>(isa_, layout);
   return {};

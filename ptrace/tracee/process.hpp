@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One traced process: its threads, its memory, what the debugger planted in it.
+/// One traced process: its threads, its memory, and the debugger's breakpoints in it.
 
 #include <array>
 #include <cstdint>
@@ -33,8 +33,8 @@ namespace backtrail::tracee {
 
 class Process;
 
-/// Hears of a process's life, for the layer that keeps something with it. All calls come from the
-/// thread that traces.
+/// Told of a process's life, for the layer that attaches data to it. All calls come from the
+/// tracing thread.
 class ProcessObserver {
  public:
   ProcessObserver() = default;
@@ -47,13 +47,13 @@ class ProcessObserver {
   virtual void on_inherit(Process& parent, Process& child) = 0;
   /// The process has executed another program.
   virtual void on_new_image(Process& process) = 0;
-  /// The process is about to be destroyed, its threads after it.
+  /// The process is about to be destroyed; its threads follow.
   virtual void on_end(Process& process) = 0;
 };
 
 class Process final : public decoder::CodeReader {
  public:
-  /// `tid` is any live thread of the process, in a ptrace stop. `observer` outlives the process.
+  /// `tid` is any live thread of the process in a ptrace stop. `observer` must outlive the process.
   static Result<std::unique_ptr<Process>> open(pid_t pid, pid_t tid, bool attached,
                                                ProcessObserver& observer);
   ~Process() override;
@@ -61,7 +61,7 @@ class Process final : public decoder::CodeReader {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool attached() const { return attached_; }
 
-  // CodeReader. Breakpoints do not show.
+  // CodeReader. Masks breakpoints.
   [[nodiscard]] arch::Isa isa() const override { return isa_; }
   std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
 
@@ -71,64 +71,66 @@ class Process final : public decoder::CodeReader {
   void forget_insn_bytes() { glimpse_.reset(); }
 
   std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out);
-  /// Sources are told about code that changes.
+  /// Writes memory and tells the branch sources about changed code.
   Result<void> write_memory(TraceeAddr address, std::span<const std::uint8_t> data);
-  /// What is no code, or put back before it could run: sources, which would decode what they have
-  /// recorded so far, are not told.
+  /// Writes memory without telling the sources, which would decode everything recorded so far. For
+  /// bytes that are not code, or that are restored before they could run.
   Result<void> write_data(TraceeAddr address, std::span<const std::uint8_t> data);
 
   [[nodiscard]] BreakpointTable& breakpoints() { return breakpoints_; }
   [[nodiscard]] decoder::InsnCache& insns() { return insns_; }
   [[nodiscard]] const arch::x86::GdbRegisterSet& register_set() const { return *register_set_; }
 
-  /// Errors as DebugRegisters::insert.
+  /// Errors as DebugRegisters::insert().
   Result<void> insert_debug(TraceeAddr address, std::uint64_t length,
                             arch::x86::DebugAccess access);
   Result<void> remove_debug(TraceeAddr address, std::uint64_t length,
                             arch::x86::DebugAccess access);
   void clear_debug();
   [[nodiscard]] const arch::x86::DebugRegisters& debug_registers() const { return debug_; }
-  /// Changes whenever debug_registers() does; 0 = never used.
+  /// Changes whenever debug_registers() changes; 0 = never used.
   [[nodiscard]] std::uint64_t debug_generation() const { return debug_generation_; }
 
   // Threads, oldest first.
   [[nodiscard]] const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
   [[nodiscard]] Thread* find(pid_t tid);
   Thread& add_thread(pid_t tid);
-  /// How many threads the program has had, those that have ended among them.
+  /// Number of threads the program has had, including those that have ended.
   [[nodiscard]] std::size_t threads_ever() const { return threads_ever_; }
   void remove_thread(pid_t tid);
-  /// Any thread that is in a ptrace stop.
+  /// Returns any thread in a ptrace stop; null if there is none.
   [[nodiscard]] Thread* any_stopped();
 
-  /// It has executed a new program: from here on that one's memory is read and written. The old one
-  /// may be its parent's (vfork).
+  /// Call after an exec: reopens the memory, so that the new program's is read and written. The old
+  /// memory may be its parent's (vfork).
   Result<void> renew_memory();
-  /// `survivor` has done that: everything known of the old program is dropped.
+  /// Drops all that is known of the old program, after an exec by `survivor`.
   void become_new_image(Thread& survivor);
-  /// Takes over what a forked child has of its parent: breakpoints in its memory, filters,
-  /// limits, and shares what is known of who writes code.
+  /// Initialises a forked child from its parent: breakpoints in its memory, filters and limits are
+  /// copied, and CodeWriters is shared.
   void inherit_from(Process& parent);
 
-  /// System calls the client wants to see; nullopt: none; empty: all.
+  /// System calls that the client wants reported; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
-  /// For the sources that step.
+  /// For sources that step.
   TrapAction trap_action;
   RestartableSections restartable;
-  /// Those that one of its threads, or of its parents', was seen to install.
+  /// Filters that a thread of this process, or of one it was forked from, was seen to install.
   SeccompFilters filters;
   AddressLimit address_limit;
-  /// What recorded threads share while they run translated code. Null until one does.
+  /// Shared by the recorded threads while they run translated code. Null until one does.
   std::shared_ptr<cache::CacheSpace> cache_space;
-  /// Shared with the processes that it comes from and that come from it. Set by the observer.
+  /// Shared with the processes that this one descends from and with its children. Set by the
+  /// observer.
   std::shared_ptr<cache::CodeWriters> code_writers;
-  /// A forked child that the client has not been told of.
+  /// A forked child that the client has not been told about.
   bool hidden = false;
-  /// It has asked that no core be kept of it (PR_SET_DUMPABLE), under the source `cache`.
+  /// The process has asked that no core be written of it (PR_SET_DUMPABLE). Noted by the source
+  /// `cache` only.
   bool asked_not_to_be_dumped = false;
-  /// It has asked us, its parent, to trace it.
+  /// The process has asked the server, its parent, to trace it.
   bool asked_to_be_traced = false;
-  /// StopKind::kTraceRequest is reported of its threads.
+  /// Report StopKind::kTraceRequest for its threads.
   bool reports_tracing = false;
   /// Breakpoints are lifted while a vfork child shares the memory.
   bool lifted_for_vfork = false;

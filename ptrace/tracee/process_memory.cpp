@@ -30,7 +30,7 @@ Result<ProcessMemory> ProcessMemory::open(pid_t tid) {
 
 Result<void> ProcessMemory::reopen(pid_t tid) {
   tid_ = tid;
-  // A leader that has ended while other threads go on has no address space any more.
+  // A leader that ended before its other threads has no address space any more.
   if (const auto facts = ProcFs{}.stat(tid); facts && facts->zombie()) {
     BT_TRY(tid_, ProcFs{}.live_task(pid_));
   }
@@ -47,9 +47,9 @@ std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out)
   if (gone_) return 0;
   errno = 0;
   const std::size_t done = mem_ ? read_file(address, out) : 0;
-  // process_vm_readv has nothing of what the file refuses, but it waits for pages that the program
-  // puts there itself when they are wanted (userfaultfd(2)): perhaps by a thread that waits for the
-  // tracer. The file may be an old program's memory, or not readable at all.
+  // process_vm_readv could not read what the file refuses, but would block on pages that the
+  // program itself supplies (userfaultfd(2)), perhaps by a thread that is stopped now. It is needed
+  // if the file belongs to an old program's memory or cannot be read at all.
   if (done != 0 || gone_ || errno == EIO) return done;
   return read_vm(address, out);
 }
@@ -70,8 +70,8 @@ std::size_t ProcessMemory::read_file(TraceeAddr address, std::span<std::uint8_t>
     const ssize_t got = ::pread(mem_.get(), out.data() + done, out.size() - done,
                                 std::bit_cast<off_t>(address.value() + done));
     if (got < 0 && errno == EINTR) continue;
-    // The kernel says so of an address space that nobody uses any more (mem_rw() in
-    // fs/proc/base.c); unmapped memory is an error.
+    // End of file means that the address space has no users left (mem_rw() in fs/proc/base.c);
+    // unmapped memory is an error.
     if (got == 0) {
       gone_ = !ProcFs{}.live_task(pid_);
       errno = 0;
@@ -99,7 +99,7 @@ Result<void> ProcessMemory::write(TraceeAddr address, std::span<const std::uint8
     done += static_cast<std::size_t>(put);
   }
   if (done == data.size()) return {};
-  // Refused descriptor, or a kernel that lets /proc/TID/mem respect page protection.
+  // The descriptor was refused, or the kernel makes /proc/TID/mem respect page protection.
   return poke(address + done, data.subspan(done));
 }
 
@@ -120,7 +120,7 @@ Result<void> ProcessMemory::poke(TraceeAddr address, std::span<const std::uint8_
         continue;
       }
     }
-    // ESRCH here also means "not stopped"; the place itself is what callers can judge.
+    // ESRCH here also means "not stopped", so blame the address unless the process is gone.
     if (!ProcFs{}.live_task(pid_))
       return fail(TraceErrc::kTraceeGone, "write memory", static_cast<unsigned>(pid_));
     return fail(TraceErrc::kUnreadable, "write memory", at);

@@ -9,22 +9,23 @@
 
 namespace backtrail::tracee {
 
-/// One address space, reached through one of its threads. Reads /proc/TID/mem (which ignores page
-/// protection, and waits for nobody) or else process_vm_readv; writes through the file, or else
+/// One address space, accessed through one of its threads. Reads use /proc/TID/mem (which ignores
+/// page protection and never blocks) or else process_vm_readv; writes use /proc/TID/mem or else
 /// PTRACE_POKEDATA. Reads need no stopped thread. The descriptor belongs to the address space, so
-/// that it goes on working when the thread it was opened by has ended. Once all have ended reads
-/// give nothing, without a system call.
+/// it keeps working when the thread that it was opened for has ended. Once all threads have ended,
+/// reads return 0 without a system call.
 class ProcessMemory final : public TraceeMemory {
  public:
-  /// Error kTraceeGone. A refused /proc/TID/mem is no error; then only the other ways are left.
+  /// Error kTraceeGone. If /proc/TID/mem is refused, only the fallbacks remain; that is not an
+  /// error.
   static Result<ProcessMemory> open(pid_t tid);
-  /// The thread's new address space: after exec, or by another thread.
+  /// Opens the thread's address space anew: after exec, or to use another thread.
   Result<void> reopen(pid_t tid);
 
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) override;
   Result<void> write(TraceeAddr address, std::span<const std::uint8_t> data) override;
 
-  /// The thread used for requests that need one; changes when the former one has ended.
+  /// The thread used for requests that need one; changes when that thread has ended.
   [[nodiscard]] pid_t tid() const { return tid_; }
 
  private:
@@ -37,7 +38,7 @@ class ProcessMemory final : public TraceeMemory {
   pid_t tid_;
   pid_t pid_;
   UniqueFd mem_;
-  /// Nobody has this address space any more, so that no way to read it needs to be tried.
+  /// The address space has no threads left; all reads return 0.
   bool gone_ = false;
 };
 

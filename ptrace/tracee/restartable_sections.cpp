@@ -13,9 +13,9 @@
 namespace backtrail::tracee {
 namespace {
 
-/// What stands in front of abort handlers on x86, by convention.
+/// Precedes abort handlers on x86, by convention.
 constexpr std::uint32_t kSignature = 0x53053053;
-/// They are short; anything longer is no descriptor.
+/// Critical sections are short; a longer one is not a valid descriptor.
 constexpr std::uint64_t kLongest = 64UL * 1024;
 constexpr std::uint32_t kMostFlags = 7;
 

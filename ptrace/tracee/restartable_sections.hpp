@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// Restartable sequences (rseq(2)): code that the kernel begins anew when it was interrupted. It
-/// knows that by the program counter alone, so this code must run where it is, and unstopped: every
-/// stop, also that of a single step, restarts it.
+/// rseq critical sections (rseq(2)): code that the kernel restarts if it was interrupted. The
+/// kernel recognises the code by the program counter, so it must run at its native address and
+/// without a stop: every stop, even of a single step, restarts it.
 
 #include <cstdint>
 #include <map>
@@ -19,43 +19,44 @@ class Process;
 class Thread;
 
 struct RestartableSection {
-  TraceeAddr begin;  ///< Just behind the store that tells the kernel of it.
-  TraceeAddr end;    ///< Behind the instruction that commits.
+  TraceeAddr begin;  ///< First instruction, after the store that announces the section to the
+                     ///< kernel.
+  TraceeAddr end;    ///< End of the instruction that commits.
   TraceeAddr abort;
-  /// Its jumps to elsewhere.
+  /// A jump out of the section.
   struct Exit {
     TraceeAddr from;
     TraceeAddr to;
   };
   std::vector<Exit> exits;
-  bool straight =
-      true;  ///< No branch leads to another place of it: its path is known from its end.
+  bool straight = true;  ///< No branch stays inside, so its path is known from its end.
 
   [[nodiscard]] bool contains(TraceeAddr pc) const { return begin <= pc && pc < end; }
-  /// Where control gets to when it leaves, the two ends first, each once.
+  /// Returns all addresses that control can reach on leaving, `end` and `abort` first, each once.
   [[nodiscard]] std::vector<TraceeAddr> ways_out() const;
 };
 
-/// Those of one process, as far as they have been found.
+/// The rseq critical sections of one process found so far.
 class RestartableSections {
  public:
-  /// A descriptor (struct rseq_cs) may be at `at`. The section that it describes, if that is new.
+  /// Reads a possible descriptor (struct rseq_cs) at `at`. Returns the section that it describes;
+  /// null if there is none or it is known already.
   const RestartableSection* learn(Process& process, TraceeAddr at);
-  /// The same of the descriptor that the thread's `area` names at present.
+  /// Does this for the descriptor that the thread's struct rseq at `area` names at present.
   const RestartableSection* learn_from(Process& process, TraceeAddr area);
 
   [[nodiscard]] bool empty() const { return sections_.empty(); }
   [[nodiscard]] const RestartableSection* beginning_at(TraceeAddr pc) const;
   [[nodiscard]] const RestartableSection* containing(TraceeAddr pc) const;
 
-  /// Control went from here to a place that no instruction explains.
+  /// Notes that control left this pc for a place that no instruction explains.
   void suspect(TraceeAddr pc) { suspects_.insert(pc); }
   [[nodiscard]] bool suspected(TraceeAddr pc) const { return suspects_.contains(pc); }
 
  private:
   const RestartableSection* add(Process& process, TraceeAddr at, bool named_by_thread);
 
-  std::map<TraceeAddr, RestartableSection> sections_;  ///< By where they begin.
+  std::map<TraceeAddr, RestartableSection> sections_;  ///< Sections by their start pc.
   std::set<TraceeAddr> suspects_;
 };
 

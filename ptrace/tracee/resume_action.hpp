@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// How a thread is to go on.
+/// Describes how a thread is to be resumed.
 
 #include "arch/base/address.hpp"
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kI386Eip = 8 + 14 * 4;
 // rt_sigframe of i386: pretcode 4, sig 4, pinfo 4, puc 4, siginfo 128, flags 4, link 4, stack 12.
 constexpr std::uint64_t kI386RtEip = 16 + 128 + 20 + 14 * 4;
 
-/// Of x86-64 next to it, of i386 behind cs.
+/// On x86-64 the flags follow the pc; on i386 cs lies in between.
 constexpr std::uint64_t kFlagsBehindPc = 8;
 
 /// Reads pc and flags, which both lie within any frame, by one request.

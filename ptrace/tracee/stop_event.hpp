@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the engine reports about traced processes: one typed value an event.
+/// Events that the engine reports about traced processes.
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@ namespace backtrail::tracee {
 
 enum class StopKind : std::uint8_t {
   kSignal,              ///< `signal` is about to be delivered.
-  kStep,                ///< A step, or a range step that left its range, is done.
-  kSoftwareBreakpoint,  ///< pc is already back at the breakpoint's address.
+  kStep,                ///< A step has finished, or a range step has left its range.
+  kSoftwareBreakpoint,  ///< pc is already set back to the breakpoint's address.
   kHardwareBreakpoint,
   kWatchpoint,  ///< `address` is the data address that was written or accessed.
   kFork,        ///< `child` is the new process, stopped before its first instruction.
@@ -22,24 +22,24 @@ enum class StopKind : std::uint8_t {
   kExec,          ///< `exec_path` is the new program. Other threads are gone.
   kSyscallEntry,  ///< `syscall` is the number.
   kSyscallReturn,
-  kThreadCreated,     ///< Only when thread events are asked for.
-  kThreadExited,      ///< Likewise; `exit_code`.
-  kStopped,           ///< Stopped because it was asked to; nothing happened to the thread.
-  kExiting,           ///< Only when asked for: about to be gone, everything still readable;
-                      ///< `signal`, or if that is 0 `exit_code`.
-  kTraceRequest,      ///< Only when asked for: the thread is about to make a call by which `child`,
-                      ///< which we trace, would be traced by another.
+  kThreadCreated,  ///< Reported only if thread events are requested.
+  kThreadExited,   ///< Reported only if thread events are requested; `exit_code`.
+  kStopped,        ///< Stopped on request; nothing happened to the thread.
+  kExiting,  ///< Reported only if requested: about to end, everything still readable; `signal`, or
+             ///< if that is 0 `exit_code`.
+  kTraceRequest,      ///< Reported only if requested: the thread is about to make a call by which
+                      ///< `child`, a traced process, would be traced by another process.
   kProcessExited,     ///< `exit_code`; the process is gone.
   kProcessSignalled,  ///< `signal` ended the process; it is gone.
-  kNoResumed,         ///< Nothing that was resumed is left.
-  kHistoryBegin,      ///< Going back, the thread came to the first instruction that was recorded.
-  kHistoryEnd,        ///< Going forward in its past, the thread came to where it really stands.
+  kNoResumed,         ///< No resumed thread is left.
+  kHistoryBegin,      ///< Executing backward, the thread reached the first recorded instruction.
+  kHistoryEnd,        ///< Executing forward in the past, the thread reached the present.
 };
 
 struct StopEvent {
   ThreadId thread{};
   StopKind kind = StopKind::kSignal;
-  int signal = 0;  ///< Linux number.
+  int signal = 0;  ///< Linux signal number.
   int exit_code = 0;
   TraceeAddr address{};
   ThreadId child{};

@@ -18,20 +18,20 @@ using arch::x86::UserReg;
 constexpr unsigned kDebugStatus = 6;
 constexpr unsigned kDebugControl = 7;
 
-// Kernel-internal results of an interrupted system call that will be made again.
+// Kernel-internal results of an interrupted system call that will be repeated.
 // Source: include/linux/errno.h.
 constexpr std::int64_t kErestartSys = -512;
 constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
 
-/// Signals that instructions raise.
+/// Returns true for signals that instructions raise.
 bool is_fault(int signal) {
   return signal == SIGTRAP || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
          signal == SIGFPE;
 }
 
-/// Fork, clone, exec and the end of a vfork are reported in the middle of the call.
+/// Returns true for stops in the middle of a call: fork, clone, exec and the end of a vfork.
 bool is_inside_syscall(const WaitStatus& status) {
   return status.is_event(PTRACE_EVENT_FORK) || status.is_event(PTRACE_EVENT_VFORK) ||
          status.is_event(PTRACE_EVENT_CLONE) || status.is_event(PTRACE_EVENT_EXEC) ||
@@ -59,8 +59,8 @@ void Thread::note_stop(const WaitStatus& status) {
   cause_.reset();
   debug_status_.reset();
   in_syscall_ = is_inside_syscall(status) || (status.kind == WaitKind::kSyscall && !in_syscall_);
-  // Any trap takes a pending one of PTRACE_INTERRUPT with it (ptrace_stop() in kernel/signal.c);
-  // one that was sent during the trap comes later, and is swallowed then.
+  // Any trap consumes a pending one of PTRACE_INTERRUPT (ptrace_stop() in kernel/signal.c). One
+  // sent during the trap arrives later, and is swallowed then.
   control_.interrupt_pending = false;
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     debug_generation_ = 0;
@@ -110,7 +110,7 @@ Result<arch::x86::RawRegisters> Thread::registers() {
 Result<void> Thread::set_registers(const arch::x86::RawRegisters& registers) {
   BT_TRY(const arch::x86::UserRegs before, user_regs());
   if (!(before == registers.user)) {
-    // What the kernel made of them (it corrects selectors, say) is read back.
+    // Read back later, because the kernel may change values, such as selectors.
     BT_CHECKED(set_user_regs(registers.user));
     regs_.reset();
     if (source_ != nullptr && before.pc() != registers.user.pc()) {
@@ -130,14 +130,14 @@ TrapCause Thread::trap_cause() {
       case SI_KERNEL:
         cause = TrapCause::kBreakpointInsn;
         break;
-      case TRAP_BRKPT:  // behind a system call
+      case TRAP_BRKPT:  // after a system call
       case TRAP_TRACE:
         cause = TrapCause::kStep;
         break;
       case TRAP_HWBKPT:
         cause = TrapCause::kHardware;
         break;
-      case SIGTRAP:  // ptrace_notify(): a stop without a signal
+      case SIGTRAP:  // from ptrace_notify(): a stop without a signal
         cause = TrapCause::kHandlerEntry;
         break;
       default:
@@ -151,7 +151,7 @@ TrapCause Thread::trap_cause() {
 std::uint64_t Thread::debug_status() {
   if (debug_status_) return *debug_status_;
   const auto status = request::read_debug_register(tid_, kDebugStatus);
-  // The CPU never clears its hit bits (SDM vol. 3, "Debug Status Register (DR6)").
+  // The CPU never clears DR6's hit bits (SDM vol. 3, "Debug Status Register (DR6)").
   if (status && (*status & 0xf) != 0) (void)request::write_debug_register(tid_, kDebugStatus, 0);
   debug_status_ = status.value_or(0);
   return *debug_status_;
@@ -179,7 +179,7 @@ bool Thread::fault_pending() const {
   if (!waiting) return false;
   return std::any_of(waiting->begin(), waiting->end(), [this](const siginfo_t& info) {
     if (info.si_code <= 0 || !is_fault(info.si_signo)) return false;
-    // The kernel unblocks what it forces; a program that queues such a signal for itself does not.
+    // The kernel unblocks a signal that it forces; a program that queues one for itself does not.
     const auto mask = request::read_signal_mask(tid_);
     return mask && (*mask >> static_cast<unsigned>(info.si_signo - 1) & 1) == 0;
   });

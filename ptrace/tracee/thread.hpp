@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One traced thread: its ptrace stop, its registers, and what the engine wants of it.
+/// One traced thread: its ptrace stop, its registers, and the engine's state for it.
 
 #include <cstdint>
 #include <deque>
@@ -29,38 +29,42 @@ enum class RunRequest : std::uint8_t { kContinue, kStep, kSyscall };
 
 /// Why a SIGTRAP stop happened.
 enum class TrapCause : std::uint8_t {
-  kBreakpointInsn,  ///< An int3 was executed; pc is behind it.
-  kStep,            ///< A single step is done (also behind a system call).
-  kHandlerEntry,    ///< Stepping with a signal: its frame is laid down, pc is the handler's first.
+  kBreakpointInsn,  ///< An int3 was executed; pc is after it.
+  kStep,            ///< A single step is done, possibly over a system call.
+  kHandlerEntry,    ///< A signal was delivered while stepping: its frame is built, and pc is at the
+                    ///< handler's first instruction.
   kHardware,        ///< A debug register fired.
-  kOther,           ///< Somebody sent the signal.
+  kOther,           ///< A process sent the signal.
 };
 
-/// The engine's notes about a thread. "Client" is the debugger.
+/// The engine's state for a thread. "Client" is the debugger.
 struct ThreadControl {
   bool resumed = false;              ///< The client wants it to run.
   ResumeAction action;               ///< How, while resumed.
-  std::optional<StopEvent> pending;  ///< Happened, not yet handed to the client.
-  std::uint64_t pending_order = 0;   ///< Pending events come out in this order.
-  StopEvent last_stop;               ///< Handed out last.
-  bool stop_known = false;           ///< The client was told of the present stop.
+  std::optional<StopEvent> pending;  ///< Happened, but not yet handed to the client.
+  std::uint64_t pending_order = 0;   ///< Order in which pending events are handed out.
+  StopEvent last_stop;               ///< The event handed out last.
+  bool stop_known = false;           ///< The client knows of the present stop.
   bool stop_wanted = false;          ///< The engine asked it to stop and waits for that.
-  bool client_stop = false;          ///< The client asked (kStop, Ctrl-C): report it.
-  int client_stop_signal = 0;        ///< As this signal (SIGINT for Ctrl-C), 0 = kStopped.
-  bool interrupt_pending = false;    ///< PTRACE_INTERRUPT sent, its stop not seen yet.
-  bool starting = false;             ///< New; has not reported its first stop.
-  std::uint64_t held_at_birth = 0;   ///< Signals to be unblocked at its first stop.
-  bool vfork_parent = false;         ///< Sleeps in the kernel until its vfork child is done.
-  bool zombie = false;               ///< A leader that ended before its threads.
-  /// At a breakpoint there whose condition was false: the next instruction is stepped over.
+  bool client_stop = false;    ///< The client asked it to stop (kStop, Ctrl-C): report that stop.
+  int client_stop_signal = 0;  ///< Signal to report it as (SIGINT for Ctrl-C); 0 = kStopped.
+  bool interrupt_pending = false;   ///< PTRACE_INTERRUPT was sent; its stop has not been seen yet.
+  bool starting = false;            ///< New; its first stop has not been seen yet.
+  std::uint64_t held_at_birth = 0;  ///< Signals to unblock at its first stop.
+  bool vfork_parent = false;  ///< Sleeps in the kernel until its vfork child has exec'd or ended.
+  bool zombie = false;        ///< A leader that ended before its other threads.
+  /// Address of a breakpoint whose condition was false; the thread must be stepped over it.
   std::optional<TraceeAddr> step_over_at;
-  bool queued = false;          ///< Waits for its turn to be stepped over that breakpoint.
-  bool stepping_over = false;   ///< Single-steps over a lifted breakpoint; go() leaves it alone.
-  bool group_stop_due = false;  ///< Left one for a fault: has to stop again behind it.
-  int resume_signal = 0;        ///< Deliver with the next internal resume.
-  /// A step that ends here has executed nothing: it began inside a system call.
+  bool queued = false;         ///< Waits for its turn to be stepped over that breakpoint.
+  bool stepping_over = false;  ///< Is being stepped over a lifted breakpoint; go() leaves it alone.
+  bool group_stop_due = false;  ///< Left a group stop because of a fault, and must return to it
+                                ///< afterwards.
+  int resume_signal = 0;        ///< Signal to deliver at the next internal resume.
+  /// A step that ends at this pc has executed no instruction, because it began inside a system
+  /// call.
   std::optional<TraceeAddr> no_progress_at;
-  std::multiset<int> own_signals;  ///< Sent by us on the client's order: deliver unreported.
+  std::multiset<int> own_signals;  ///< Signals sent by the server on the client's order; to be
+                                   ///< delivered unreported.
 };
 
 class Thread {
@@ -77,11 +81,11 @@ class Thread {
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
-  /// Null if nothing records the thread. The room trace/ knows what it is.
+  /// Null if the thread is not recorded. Only ptrace/trace knows the type.
   [[nodiscard]] std::shared_ptr<ThreadTrace>& trace() { return trace_; }
   /// The source of trace(); null if there is none.
   [[nodiscard]] BranchSource* source() { return source_; }
-  /// Called by the trace when it begins and ends.
+  /// Called by the trace when it begins and when it ends.
   void set_source(BranchSource* source) { source_ = source; }
   [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
 
@@ -90,44 +94,49 @@ class Thread {
   [[nodiscard]] bool stop_wanted() const { return control_.stop_wanted || control_.client_stop; }
   /// The wait status of the present stop.
   [[nodiscard]] const WaitStatus& status() const { return status_; }
-  /// The kernel says that the thread has stopped.
+  /// Records that the kernel reported a stop.
   void note_stop(const WaitStatus& status);
-  /// After exec: the thread that called it has the process's id now.
+  /// Sets the id after an exec: the thread that called it now has the process's id.
   void rename(pid_t tid);
 
-  // All of these need a stopped thread (error kNotStopped); error kTraceeGone at any time.
+  // The following require a stopped thread (error kNotStopped); error kTraceeGone is always
+  // possible.
   [[nodiscard]] Result<TraceeAddr> pc();
   Result<void> set_pc(TraceeAddr pc);
   [[nodiscard]] Result<arch::x86::UserRegs> user_regs();
   Result<void> set_user_regs(const arch::x86::UserRegs& regs);
   [[nodiscard]] Result<arch::x86::RawRegisters> registers();
   Result<void> set_registers(const arch::x86::RawRegisters& registers);
-  /// Meaningful while stopped by SIGTRAP.
+  /// Cause of a SIGTRAP stop. Meaningful only in such a stop.
   [[nodiscard]] TrapCause trap_cause();
-  /// DR6 as the present stop found it.
+  /// DR6 at the present stop.
   [[nodiscard]] std::uint64_t debug_status();
-  /// Instruction breakpoints of the recorder's own, in the debug registers that the debugger
-  /// leaves; in force from the next run() on, until others take their place. How many found a
+  /// Sets the recorder's own instruction breakpoints, in debug registers that the debugger does not
+  /// use. They take effect at the next run() and replace the former ones. Returns how many got a
   /// register.
   std::size_t set_own_breakpoints(std::span<const TraceeAddr> addresses);
-  /// Stopped at a system call's entry (and not its exit), or in the middle of it.
+  /// Returns true if the thread is stopped at a system call's entry or in the middle of the call,
+  /// not at its exit.
   [[nodiscard]] bool in_syscall() const { return in_syscall_; }
-  /// The system call before pc was interrupted and the kernel will make it again.
+  /// Returns true if the system call before pc was interrupted and the kernel will repeat it.
   [[nodiscard]] bool syscall_will_restart();
-  /// Where it goes on: at pc, or at the system call before it that will be made again.
+  /// Returns the pc at which the thread continues: pc, or the system call before it if that is
+  /// repeated.
   [[nodiscard]] Result<TraceeAddr> next_pc();
-  /// An instruction has raised a signal that is not delivered yet: a stop that was asked for may
-  /// come before it (get_signal() in kernel/signal.c). Set going, the thread stops with it at once.
+  /// Returns true if an instruction has raised a signal that is not delivered yet: a requested stop
+  /// may come before it (get_signal() in kernel/signal.c). When resumed, the thread stops with that
+  /// signal at once.
   [[nodiscard]] bool fault_pending() const;
-  /// A signal given to run() is delivered; in any other stop it would be dropped.
+  /// Returns true if run() can deliver a signal from this stop; in any other stop the signal would
+  /// be dropped.
   [[nodiscard]] bool at_signal_delivery() const;
 
-  /// Sets it going natively. `signal` only at_signal_delivery().
+  /// Resumes the thread natively. `signal` may be nonzero only if at_signal_delivery().
   Result<void> run(RunRequest request, int signal);
-  /// As it was set going last, and with no signal: on to what it had begun.
+  /// Resumes the thread as run() last did, without a signal, so that it completes what it began.
   Result<void> run_on();
-  /// Leaves it in its group stop (PTRACE_LISTEN) until SIGCONT or interrupt(); run_on() is as
-  /// before. Further error: EIO where the stop is another.
+  /// Leaves the thread in its group stop (PTRACE_LISTEN) until SIGCONT or interrupt(). Does not
+  /// change what run_on() does. Further error: EIO if the stop is of another kind.
   Result<void> stay_stopped();
   /// Asks a running thread to stop (PTRACE_INTERRUPT).
   Result<void> interrupt();
@@ -145,13 +154,13 @@ class Thread {
   std::optional<TrapCause> cause_;
   std::optional<std::uint64_t> debug_status_;
   std::uint64_t debug_generation_ = 0;
-  /// The process's debug registers with the recorder's own breakpoints.
+  /// The process's debug registers combined with the recorder's own breakpoints.
   std::optional<arch::x86::DebugRegisters> own_debug_;
   bool own_debug_changed_ = false;
   TrapFlag trap_flag_;
   ThreadControl control_;
   BranchSource* source_ = nullptr;
-  std::shared_ptr<ThreadTrace> trace_;  ///< Shared so that its type may stay opaque here.
+  std::shared_ptr<ThreadTrace> trace_;  ///< Shared so that its type may remain opaque here.
 };
 
 }  // namespace backtrail::tracee

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kLibraryName = "libthread_db.so.1";
 
-// One loaded libthread_db and the functions of it that are used.
+// A loaded libthread_db and its functions.
 class Library {
  public:
   static std::optional<Library> load(const std::string& file) {
@@ -70,7 +70,7 @@ std::vector<std::string> candidates(std::string_view search_path) {
     const std::size_t end = std::min(search_path.find(':'), search_path.size());
     const std::string_view entry = search_path.substr(0, end);
     search_path.remove_prefix(std::min(end + 1, search_path.size()));
-    // "$pdir", the folder of the program's own libpthread, means nothing since glibc 2.34.
+    // "$pdir", the folder of the program's libpthread, has no meaning since glibc 2.34.
     if (entry.empty() || entry == "$pdir") continue;
     if (entry == "$sdir")
       out.emplace_back(kLibraryName);
@@ -115,7 +115,7 @@ std::vector<std::string> ThreadDb::wanted_symbols(std::string_view search_path) 
       out.emplace_back(*name);
     break;
   }
-  // The version string exists in every program that has threads at all.
+  // Every threaded program has the version string, so it comes first.
   const auto version = std::find_if(out.begin(), out.end(), [](const std::string& name) {
     return name.ends_with("nptl_version");
   });
@@ -147,7 +147,7 @@ Result<std::unique_ptr<ThreadDb>> ThreadDb::open(ThreadDbHost host,
 Result<std::vector<std::uint8_t>> ThreadDb::handle(pid_t tid) {
   BT_TRY(const td_thrhandle_t thread, impl_->thread(tid));
   td_thrinfo_t info{};
-  // A thread that has not set itself up yet has no pthread_t.
+  // A thread has no pthread_t before it has set itself up.
   if (impl_->library.thread_info(&thread, &info) != TD_OK || info.ti_tid == 0)
     return fail(TraceErrc::kNotFound, "read a thread's pthread_t", static_cast<unsigned>(tid));
   const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof info.ti_tid>>(info.ti_tid);
@@ -162,7 +162,7 @@ Result<TraceeAddr> ThreadDb::tls_address(pid_t tid, std::uint64_t offset, Tracee
     result = impl_->library.tls_address(&thread, std::bit_cast<psaddr_t>(link_map.value()), offset,
                                         &address);
   } else {
-    // A static program: its own block is the first.
+    // A static program: its own TLS block is the first.
     result = impl_->library.tls_base(&thread, 1, &address);
     if (result == TD_OK) address = static_cast<char*>(address) + offset;
   }

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Names of processes and threads.
+/// Identifiers of processes and threads.
 
 #include <compare>
 
@@ -8,7 +8,7 @@
 
 namespace backtrail::tracee {
 
-/// A thread, with the process (thread group) it belongs to. Both are kernel ids.
+/// A thread and its process (thread group). Both are kernel ids.
 struct ThreadId {
   pid_t pid = 0;
   pid_t tid = 0;

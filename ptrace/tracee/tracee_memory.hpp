@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A traced program's memory, as those see it who only read and write it.
+/// Interface to a traced program's memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace backtrail::tracee {
 
-/// One address space. Raw: breakpoints in it show.
+/// One address space. Raw: breakpoints are visible.
 class TraceeMemory {
  public:
   virtual ~TraceeMemory() = default;
-  /// Copies bytes to `out`; returns how many from `address` on were readable (0 = none).
+  /// Copies bytes to `out`; returns how many bytes from `address` were readable (0 = none).
   virtual std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) = 0;
-  /// All of it, whatever the pages' protection, or an error: kUnreadable (detail = the address)
-  /// when something is not mapped or not writable at all; kTraceeGone.
+  /// Writes all bytes, whatever the page protection. Errors: kUnreadable (detail = the address) if
+  /// a byte is not mapped or cannot be written at all; kTraceeGone.
   virtual Result<void> write(TraceeAddr address, std::span<const std::uint8_t> data) = 0;
 };
 
-/// For users that only read.
+/// For code that only reads.
 using MemoryReader = std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)>;
 
 }  // namespace backtrail::tracee

@@ -9,7 +9,7 @@ void TrapAction::learn(const KernelSigaction& found) {
   if (action || damaged) return;
   const auto ignore = std::bit_cast<std::uint64_t>(SIG_IGN);
   action = found;
-  // Another thread's step has changed it already, and will be seen to have ended later.
+  // The step of another thread has already reset it; that step's end will be handled later.
   damaged = ignored.value_or(false) && found.handler == 0;
   if (damaged) action->handler = ignore;
   ignored = action->handler == ignore;

@@ -1,13 +1,13 @@
 #pragma once
 /// @file
-/// What a process does with SIGTRAP.
+/// How a process handles SIGTRAP.
 
 #include <cstdint>
 #include <optional>
 
 namespace backtrail::tracee {
 
-/// struct sigaction as the kernel has it. Source: arch/x86/include/uapi/asm/signal.h.
+/// struct sigaction in the kernel's layout. Source: arch/x86/include/uapi/asm/signal.h.
 struct KernelSigaction {
   std::uint64_t handler = 0;
   std::uint64_t flags = 0;
@@ -15,13 +15,13 @@ struct KernelSigaction {
   std::uint64_t mask = 0;
 };
 
-/// What a process does with SIGTRAP, as far as it is known.
+/// A process's action for SIGTRAP, as far as known.
 struct TrapAction {
   std::optional<KernelSigaction> action;
   std::optional<bool> ignored;
-  bool damaged = false;  ///< The kernel's is another than `action`.
+  bool damaged = false;  ///< The kernel's action differs from `action` and must be restored.
 
-  /// The kernel said so; nothing when that was known.
+  /// Notes the action that the kernel reported.
   void learn(const KernelSigaction& found);
 };
 

@@ -17,10 +17,11 @@ using arch::x86::UserReg;
 
 constexpr std::uint64_t kTrapFlag = 0x100;
 constexpr std::size_t kSyscallBytes = 2;
-/// Of eflags in struct ucontext, which rsp points to at rt_sigreturn.
+/// Offset of eflags in struct ucontext, to which rsp points at rt_sigreturn.
 constexpr std::uint64_t kFrameFlagsOffset = 176;
 
-/// Where the flags lie that POPF or IRET takes, from the stack pointer on; nothing: it is neither.
+/// Returns the offset from the stack pointer at which POPF or IRET finds the flags; nullopt for
+/// other instructions.
 std::optional<std::uint64_t> popped_flags_offset(std::span<const std::uint8_t> insn, bool amd64) {
   constexpr std::uint8_t kPopf = 0x9d;
   constexpr std::uint8_t kIret = 0xcf;
@@ -78,7 +79,7 @@ void TrapFlag::running() {
 bool TrapFlag::after_stop(Thread& thread) {
   if (settled_) return own_trap_;
   settled_ = true;
-  // The flag traps that was set as the instruction began.
+  // The flag set at the start of the instruction determines whether it traps.
   own_trap_ = set_ && !(stepping_ && call_);
   const WaitStatus& status = thread.status();
   const bool trap = status.kind == WaitKind::kStopped && status.signal == SIGTRAP;
@@ -87,7 +88,7 @@ bool TrapFlag::after_stop(Thread& thread) {
   } else if (stepping_) {
     settle_step(thread);
   } else if (const auto regs = thread.user_regs()) {
-    // Linux is right about who runs without steps.
+    // Without a step, the flag that Linux shows is the program's.
     set_ = ((*regs)[UserReg::kEflags] & kTrapFlag) != 0;
     own_trap_ = own_trap_ || set_;
   }
@@ -95,7 +96,7 @@ bool TrapFlag::after_stop(Thread& thread) {
 }
 
 void TrapFlag::enter_handler(Thread& thread) {
-  // What the instruction would have popped does not matter: it has not been executed.
+  // The flags that the instruction would have popped do not matter: it has not been executed.
   const auto saved = saved_pc(thread, thread.process(), *stepping_, *stepping_ + kSyscallBytes);
   if (saved) {
     returns_to_ = saved->pc;

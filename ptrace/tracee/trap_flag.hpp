@@ -1,10 +1,11 @@
 #pragma once
 /// @file
-/// Whose the trap flag of a thread is.
+/// Keeps apart the program's trap flag and the one that the kernel sets for steps.
 ///
-/// A program may set it itself, and traps behind each of its instructions then. Linux takes the one
-/// that it sets for a step for the program's behind POPF and IRET, and the program's for its own
-/// behind rt_sigreturn (arch/x86/kernel/step.c, enable_single_step; kernel/ptrace.c, set_flags).
+/// A program may set the flag itself and then traps after each of its instructions. After POPF and
+/// IRET, Linux takes the flag that it sets for a step for the program's; after rt_sigreturn, it
+/// takes the program's for its own (arch/x86/kernel/step.c, enable_single_step; kernel/ptrace.c,
+/// set_flags).
 
 #include <cstdint>
 #include <optional>
@@ -18,19 +19,19 @@ class Thread;
 
 class TrapFlag {
  public:
-  /// The thread is going to be stepped over this instruction, of which these are the first bytes.
+  /// Call before stepping the instruction at `pc`; `insn` holds its first bytes.
   void before_step(Thread& thread, TraceeAddr pc, std::span<const std::uint8_t> insn);
-  /// Likewise, reading it.
+  /// Call before a step; reads the instruction from memory.
   void before_step(Thread& thread);
-  /// It is going to be set going as it was last: a step that something came before is still one.
+  /// Call before resuming an interrupted step, so that it still counts as a step.
   void before_going_on();
-  /// It is set going.
+  /// Call when the thread is resumed.
   void running();
-  /// It has stopped: afterwards its registers, and the frame of a handler that it has entered, show
-  /// the program's own flag. Returns whether a trap, if that is what it has stopped for, is one
-  /// that the program has asked for; again, if asked again.
+  /// Call at each stop. Afterwards the registers, and the frame of a handler just entered, show the
+  /// program's own flag. Returns true if a SIGTRAP at this stop is one that the program asked for.
+  /// Repeated calls at one stop return the same.
   bool after_stop(Thread& thread);
-  /// It is known better.
+  /// Overrides the result of after_stop() for this stop.
   void set_own_trap(bool own) { own_trap_ = own; }
   /// Where the handler returns to that the thread has entered, if after_stop() knows it.
   [[nodiscard]] std::optional<TraceeAddr> handler_returns_to() const { return returns_to_; }

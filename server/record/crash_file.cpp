@@ -38,11 +38,11 @@ namespace backtrail::server {
 namespace {
 
 constexpr std::ptrdiff_t kMostChildren = 4;
-/// The first ones are written with all their memory.
+/// The first children's files are written with all their memory.
 constexpr std::uint64_t kFullChildren = 2;
 constexpr std::uint64_t kSmallMemory = 8ULL << 20;
 
-/// Names of code that the process has made.
+/// Adds the names of code that the process generated.
 void add_names(tracee::CoreTrace& trace, pid_t pid) {
   decoder::append_names(decoder::parse_perf_map(tracee::read_perf_map(pid)), trace.extra);
 }
@@ -55,8 +55,8 @@ std::map<pid_t, std::string> names_of(const std::vector<pid_t>& threads) {
   return out;
 }
 
-/// Adds threads that have ended. One that is at its end may be among the living, too, without its
-/// history. Of one whose history is gone there may be what was kept before a report.
+/// Adds threads that have ended. A thread at its end may also be among the living ones, without its
+/// history. If a thread's history is gone, its records saved before a report may remain.
 void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeeper::Reports* reports,
                std::vector<tracee::CoreTrace>& out) {
   static const decoder::RecordRing no_records{1};
@@ -83,20 +83,21 @@ void add_ended(const std::vector<EndedThreads::Ended*>& ended, const ReportKeepe
   }
 }
 
-/// What goes into a process's file beside what threads' histories hold.
+/// Sources of a process's traces besides the threads' histories.
 struct TraceSources {
   TraceSpool* spool = nullptr;
   EndedThreads& ended;
   const ReportKeeper::Reports* reports = nullptr;
   bool in_report = false;  ///< The first thread ends the process in the middle of a report.
-  std::uint64_t left_out_of_report = 0;  ///< Branches, as trace_of() finds.
+  std::uint64_t left_out_of_report = 0;  ///< Branches; set by trace_of().
 };
 
-/// The history of a living thread, with what was not decoded yet.
+/// Returns the history of a living thread, including what was not decoded yet.
 tracee::CoreTrace trace_of(tracee::Thread& thread, TraceSources& sources, bool in_report) {
   tracee::BranchSource& source = thread.trace()->source();
   const decoder::BtsHistory& history = *thread.trace()->bts();
-  // One more: behind what is left out comes a gap, which is not to be among them.
+  // One more, because a gap for the omitted branches comes first, which must not take a branch's
+  // place.
   const std::uint64_t room =
       in_report ? ReportKeeper::kTail : history.size_bytes() / sizeof(decoder::Record);
   const std::uint64_t left_out = source.keep_newest(room + 1);
@@ -114,14 +115,15 @@ tracee::CoreTrace trace_of(tracee::Thread& thread, TraceSources& sources, bool i
                      .left_out_of_report = in_report ? left_out : 0});
 }
 
-/// The trace of each thread that has one; the dying thread's first, those that have ended last.
+/// Returns the trace of each thread that has one: the dying thread's first, those of ended threads
+/// last.
 std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
                                          TraceSources& sources) {
   TraceSpool* spool = sources.spool;
   std::vector<tracee::CoreTrace> out;
   std::vector<pid_t> threads;
   for (const auto& thread : process.threads()) threads.push_back(thread->tid());
-  // Meanwhile, unless nobody wants them; later where no thread can be made.
+  // Runs at the same time if the names are needed; deferred if no thread can be created.
   constexpr auto kMeanwhile = std::launch::async | std::launch::deferred;
   auto names = std::async(spool == nullptr ? kMeanwhile : std::launch::deferred, names_of,
                           std::move(threads));
@@ -135,7 +137,7 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
   }
   if (spool != nullptr) {
     out = spool->traces(process.pid());
-    // By number, so the last ones of those that have ended are about the newest.
+    // Traces are ordered by tid, so the last ended ones are roughly the newest.
     const auto first_ended =
         std::stable_partition(out.begin(), out.end(), [&](const tracee::CoreTrace& trace) {
           return process.find(static_cast<pid_t>(trace.tid)) != nullptr;
@@ -149,7 +151,7 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
   for (tracee::CoreTrace& trace : out) {
     tracee::Thread* thread = process.find(static_cast<pid_t>(trace.tid));
     if (thread == nullptr || !thread->trace()) continue;
-    // Behind an exec a thread may go on with the records of another one.
+    // After an exec a thread may continue the records of another one.
     const decoder::BtsHistory* history = thread->trace()->bts();
     if (history == nullptr || history->records().end() != trace.end) continue;
     if (tracee::ThreadClock* clock = thread->trace()->clock()) {
@@ -163,14 +165,15 @@ std::vector<tracee::CoreTrace> traces_of(tracee::Process& process, pid_t first,
   return out;
 }
 
-/// A process's own words; `otherwise` where it has none any more.
+/// Returns the process's command line; `otherwise` if it has none any more.
 std::string command_line_of(pid_t pid, const std::string& otherwise) {
   const auto words = tracee::ProcFs{}.command_line(pid);
   if (!words || words->empty()) return otherwise;
   return fmt::format("{}", fmt::join(*words, " "));
 }
 
-/// "SIGNAL PC SIGINFO" of each, in hexadecimal but for the signal; of siginfo what has a meaning.
+/// Returns "SIGNAL PC SIGINFO" for each fault; PC and SIGINFO are hexadecimal. Of the siginfo, only
+/// the meaningful part.
 std::string caught_text(std::span<const CaughtFault> faults) {
   constexpr std::size_t kSiginfoBytes = 48;
   std::string out;
@@ -183,7 +186,8 @@ std::string caught_text(std::span<const CaughtFault> faults) {
   return out;
 }
 
-/// In a name of a program that becomes a file's: systems that store CI's artifacts refuse some.
+/// Returns false for characters in a program's name that must not be in a file name: some systems
+/// that store CI artifacts refuse them.
 bool fits_file_name(char c) {
   constexpr char kDelete = 0x7f;
   const bool control = (c >= 0 && c < ' ') || c == kDelete;
@@ -250,7 +254,7 @@ void CrashFiles::on_exec(pid_t pid) {
 }
 
 bool CrashFiles::wants(pid_t pid, const Ending& ending) {
-  // Threads can fault at the same time, and handlers raise again: the first one is the cause.
+  // Several threads may fault at once, and handlers raise again; the first ending is the cause.
   const auto same = [&](const Kept& kept) { return kept.pid == pid; };
   return options_.keep.wants(ending, pid == recorder_.program()) &&
          std::none_of(kept_.begin(), kept_.end(), same);
@@ -264,7 +268,7 @@ void CrashFiles::on_ending(tracee::Process& process, tracee::Thread& thread, con
   write(process, thread, ending);
 }
 
-/// The file was written before anybody could know that there is no leak.
+/// The file was written before the leak check's result was known.
 void CrashFiles::on_checked(pid_t pid, const Ending& ending) {
   if (options_.keep.wants(ending, pid == recorder_.program())) return;
   const auto mine =
@@ -274,7 +278,7 @@ void CrashFiles::on_checked(pid_t pid, const Ending& ending) {
   kept_.erase(mine);
 }
 
-/// A program whose children die one after the other must not fill the disk.
+/// Limits the files of a program whose children die one after the other.
 void CrashFiles::make_room() {
   const auto is_child = [](const Kept& kept) { return !kept.is_program; };
   if (std::count_if(kept_.begin(), kept_.end(), is_child) < kMostChildren) return;
@@ -308,10 +312,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                              decoder::printable(program), process.pid(), *not_dumpable));
     return;
   }
-  // Whose name it is shows at the end.
+  // The final name is chosen at the end.
   if (!kept.is_program) kept.path += fmt::format(".{}", kept.pid);
   tracee::CoreCause cause{.signal = ending.signal, .tid = thread.tid(), .siginfo = {}, .about = {}};
-  // Later stops know nothing of the signal any more.
+  // Read it now: later stops have lost the signal.
   if (const auto info = tracee::request::read_siginfo(thread.tid());
       info && thread.at_signal_delivery()) {
     cause.siginfo = *info;
@@ -330,10 +334,10 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
   if (!caught.empty()) cause.about["caught"] = caught;
   tracee::CoreOptions core = options_.core;
-  // Nobody reads the heaps of a hundred children that were expected to die.
+  // The heaps of a hundred children that were expected to die are of no use.
   if (!kept.is_program && children_seen_ > kFullChildren) core.most_memory = kSmallMemory;
   if (ending.reason == EndReason::kLeakCheck) core.most_memory = kSmallMemory;
-  // The name may vary from process to process, and the program may have removed the folder.
+  // The folder's name may vary per process, and the program may have removed the folder.
   const std::string folder = std::filesystem::path{kept.path}.parent_path().string();
   if (const std::string why = make_folders(folder); !why.empty()) {
     note_failure(why);
@@ -379,13 +383,13 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
 }
 
 void CrashFiles::note_failure(const std::string& why) {
-  // Tried twice, at the signal and at the end, it is said once.
+  // Tried twice, at the signal and at the end, but reported once.
   const std::string line = fmt::format("backtrail: no crash file: {}\n", why);
   if (failures_.find(line) == std::string::npos) failures_ += line;
 }
 
-/// Now: whoever runs the program may take it away afterwards.
-/// @return What to tell the user if the file stays as it is.
+/// Packs the file now, because the environment may be gone afterwards.
+/// @return Text for the user if the file stays unpacked.
 std::string CrashFiles::pack(Kept& kept) {
   const std::string archive = kept.path + ".tar.zst";
   if (const auto packed = pack_crash(kept.path, archive); !packed) {
@@ -398,7 +402,8 @@ std::string CrashFiles::pack(Kept& kept) {
   return {};
 }
 
-/// SIGKILL that comes between our last look and a resume takes the program past its last stop.
+/// Reports a SIGKILL that came just before a resume, so that the program passed its last stop
+/// unseen.
 void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
   const Ending ending{.reason = EndReason::kSignal, .signal = end.signal};
   const auto is_program = [](const Kept& kept) { return kept.is_program; };
@@ -412,15 +417,15 @@ void CrashFiles::note_unseen_end(const tracee::StopEvent& end) {
       "could be read: run it again\n";
 }
 
-/// The place in kept_ of the file that tells why the program failed, as far as that can be known:
-/// tests that expect deaths leave files, too. A program that a signal ended tells it itself. One
-/// that exits often hands on how a child ended (shells, runners of tests): its status, or 128 and
-/// a signal; not that of a child from before its own exec (scripts that find an interpreter).
-/// Without such a child it is the program's own file, or else the youngest.
+/// Returns the index in kept_ of the file that most likely tells why the program failed; tests that
+/// expect deaths leave files, too. If a signal ended the program, its own file tells. A program
+/// that exits often passes on how a child ended (shells, test runners): its status, or 128 plus a
+/// signal. A child from before the program's own exec (scripts that find an interpreter) does not
+/// count. Without such a child it is the program's own file, or else the youngest.
 std::size_t CrashFiles::guilty(const tracee::StopEvent& end) const {
   const auto last_that = [this](auto is) {
     const auto found = std::find_if(kept_.rbegin(), kept_.rend(), is);
-    return static_cast<std::size_t>(kept_.rend() - found);  // 0: none; else its place and 1.
+    return static_cast<std::size_t>(kept_.rend() - found);  // 0: none; else its index plus 1
   };
   constexpr int kBySignal = 128;
   std::size_t found = 0;
@@ -441,7 +446,7 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
   const bool good =
       end.kind == tracee::StopKind::kProcessExited && end.exit_code == 0 && !recorder_.timed_out();
   std::string text = good && !options_.keep.always ? "" : failures_;
-  // The one that tells why the program failed gets the plain name, and stands last.
+  // The file that tells why the program failed gets the plain name and comes last.
   if (!kept_.empty()) {
     const auto chosen = kept_.begin() + static_cast<std::ptrdiff_t>(guilty(end));
     std::rotate(chosen, chosen + 1, kept_.end());

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Keeps crash files of recorded processes that come to a bad end.
+/// Writes crash files of recorded processes that fail.
 
 #include <cstdint>
 #include <ctime>
@@ -17,24 +17,25 @@
 namespace backtrail::server {
 
 struct CrashFileOptions {
-  /// %p is the process, %e its name, %t the time in seconds, %% a percent sign.
+  /// %p is the pid, %e the process's name, %t the time in seconds, %% a percent sign.
   std::string pattern;
   KeepPolicy keep;
-  bool undumpable = false;  ///< Also of processes of which the kernel would keep no core.
-  bool pack = false;        ///< With all that it takes to look at it elsewhere, see pack_crash().
+  bool undumpable = false;  ///< Include processes of which the kernel would write no core.
+  bool pack = false;        ///< Pack the file with all that is needed to inspect it elsewhere, see
+                            ///< pack_crash().
   tracee::CoreOptions core;
-  /// Where all the records are; null: threads' histories are what there is. Borrowed.
+  /// Holds all records; null: threads' histories are used. Borrowed.
   TraceSpool* spool = nullptr;
-  /// Memory for histories of threads that have ended.
+  /// Bytes of memory for histories of threads that have ended.
   std::uint64_t ended_bytes = 64ULL << 20;
 };
 
-/// The name that a pattern stands for. Slashes in the process's name become exclamation marks.
+/// Expands a pattern to a file name. Slashes in the process's name become exclamation marks.
 [[nodiscard]] std::string crash_file_name(const std::string& pattern, pid_t pid,
                                           const std::string& name, std::time_t time);
 
-/// Watches one run. The program's own file counts; those of its children only when the program
-/// fails: tests that expect a death leave nothing behind.
+/// Watches one run. Keeps the program's own file; its children's only if the program fails, so that
+/// tests that expect a child to die leave no files.
 class CrashFiles final : public RecordObserver {
  public:
   /// `recorder` is borrowed.
@@ -49,7 +50,7 @@ class CrashFiles final : public RecordObserver {
   void on_end(pid_t pid, const tracee::StopEvent& end) override;
   void on_checked(pid_t pid, const Ending& ending) override;
   /// Decides about the children's files.
-  /// @return What to tell the user, a line each; nothing after a success.
+  /// @return Text for the user, one line each; empty after a success.
   [[nodiscard]] std::string finish(const tracee::StopEvent& end);
 
  private:
@@ -57,11 +58,12 @@ class CrashFiles final : public RecordObserver {
     pid_t pid = 0;
     bool is_program = false;
     std::string path;
-    std::string final_path;  ///< Where it goes if nobody else has that name.
+    std::string final_path;  ///< Final path, used unless another file has that name.
     std::string what;
     std::string size;
     Ending ending;
-    /// Kept before the program itself became another one, which cannot hand on how that ended.
+    /// Written before the program itself executed another program, which cannot pass on this
+    /// ending.
     bool before_exec = false;
   };
   void write(tracee::Process& process, tracee::Thread& thread, const Ending& ending);

@@ -11,7 +11,7 @@
 namespace backtrail::server {
 namespace {
 
-/// "5", "0.5", "90s", "2m".
+/// Parses "5", "0.5", "90s", "2m".
 std::optional<std::chrono::milliseconds> parse_time(const std::string& text) {
   char* end = nullptr;
   double seconds = std::strtod(text.c_str(), &end);

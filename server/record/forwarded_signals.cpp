@@ -54,7 +54,7 @@ void die_of(int signal) {
   ::sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::kill(::getpid(), signal);
-  ::_exit(128 + signal);  // a signal that does not end us after all
+  ::_exit(128 + signal);  // if the signal did not end this process
 }
 
 }  // namespace backtrail::server

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Signals sent to the recorder that are meant for the program it runs.
+/// Passes signals sent to the recorder on to the program that it runs.
 
 #include <csignal>
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace backtrail::server {
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, while it lives. Those that were ignored when the recorder
-/// started stay ignored. What the terminal sends is not passed on: the program is in the same
-/// process group and has got it as well.
+/// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT while it lives. Signals that were ignored when the
+/// recorder started stay ignored. Signals from the terminal are not passed on: the program is in
+/// the same process group and gets them itself.
 class ForwardedSignals {
  public:
   /// Throws std::system_error.
@@ -22,10 +22,10 @@ class ForwardedSignals {
   ForwardedSignals(const ForwardedSignals&) = delete;
   ForwardedSignals& operator=(const ForwardedSignals&) = delete;
 
-  /// Readable when one has come.
+  /// Descriptor that becomes readable when a signal has arrived.
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Sends what has come to the process.
-  /// @param before_first  Called before the first SIGTERM is passed on.
+  /// Sends the signals that have arrived to the process.
+  /// @param before_first Called before the first SIGTERM is passed on.
   void forward(pid_t pid, const std::function<void()>& before_first);
 
  private:
@@ -34,7 +34,7 @@ class ForwardedSignals {
   bool terminated_ = false;
 };
 
-/// Ends this process by the signal, without a core file of its own.
+/// Ends this process by the signal, without a core file.
 [[noreturn]] void die_of(int signal);
 
 }  // namespace backtrail::server

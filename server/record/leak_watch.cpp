@@ -25,7 +25,7 @@ std::optional<WaitStatus> wait_for(pid_t tid) {
   return WaitStatus::decode(raw);
 }
 
-/// Lets the thread pass ends of a system call; signals that come first are delivered.
+/// Lets the thread pass `wanted` ends of system calls; delivers signals that come first.
 bool pass_ends(pid_t tid, int wanted) {
   constexpr int kMostStops = 64;
   int ends = 0;
@@ -51,7 +51,8 @@ void go_on(pid_t tid, const WaitStatus& status, bool to_system_call) {
   }
 }
 
-/// At a system call's entry, which starts a task as leak checks do.
+/// Returns true if the thread is at the entry of a system call that starts a task as leak checks
+/// do.
 bool starts_a_checker(pid_t tid) {
   constexpr std::uint64_t kClone = 56;
   const auto number = request::peek_user_reg(tid, arch::x86::UserReg::kOrigRax);
@@ -83,7 +84,7 @@ void LeakWatch::hold_checker(const Watched& watched, int ends) {
 void LeakWatch::seize_again(const Watched& watched) {
   if (!request::seize(watched.thread, PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)) return;
   threads_[watched.thread] = watched;
-  // From that stop on its system calls are seen: one of them may begin another check.
+  // From that stop on its system calls are seen, because one of them may begin another check.
   (void)request::interrupt(watched.thread);
 }
 
@@ -106,7 +107,7 @@ bool LeakWatch::on_stop(pid_t tid, const WaitStatus& status) {
     }
     seize_again(checker->second);
     checkers_.erase(checker);
-    // Traced to the end it would be ours to bury.
+    // If it were traced until its end, the server would have to reap it.
     (void)request::detach(tid, 0);
     return true;
   }

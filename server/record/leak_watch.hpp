@@ -1,11 +1,11 @@
 #pragma once
 /// @file
-/// What a leak check found, of which its process was let go.
+/// Learns the result of a leak check in a process that was let go for it.
 ///
-/// LeakSanitizer starts a task of its own, which ptraces all threads, and waits for its end. So the
-/// task is held at its end, when it has let them all go, until the thread that waits is seized
-/// again: that one can then be asked whose code ends the process. Should it begin another check, it
-/// is let go once more.
+/// LeakSanitizer starts a task that ptraces all threads, and waits for its end. The task is held at
+/// its end, when it has released the threads, until the waiting thread has been seized again. That
+/// thread then shows whose code ends the process. If it begins another check, it is let go once
+/// more.
 
 #include <functional>
 #include <map>
@@ -17,15 +17,16 @@ namespace backtrail::server {
 
 class LeakWatch {
  public:
-  /// Did the sanitizer's library end the process?
+  /// Called at the end; `by_sanitizer`: the sanitizer's library ended the process.
   using Told = std::function<void(pid_t pid, bool by_sanitizer, int exit_code)>;
   explicit LeakWatch(Told told) : told_{std::move(told)} {}
 
-  /// The thread is about to make the system call that starts the task. It is stopped and alone is
-  /// still traced; when this returns it has made the call, or has not, and may be let go. Where
-  /// anything is other than expected nobody will be told.
+  /// Call when the thread is about to make the system call that starts the task; it must be stopped
+  /// and the only one still traced. On return it has made the call, or failed to, and can be
+  /// detached. If anything unexpected happens, Told is not called.
   void begin(tracee::Thread& thread);
-  /// A stop of a task that nobody else knows. True: of these, and it goes on.
+  /// Handles a stop of a task that the engine does not know. Returns true if it is one of these; it
+  /// then continues.
   bool on_stop(pid_t tid, const tracee::WaitStatus& status);
 
  private:
@@ -40,7 +41,7 @@ class LeakWatch {
 
   Told told_;
   std::map<pid_t, Watched> checkers_;  ///< By the task's id.
-  std::map<pid_t, Watched> threads_;   ///< Seized again, by id.
+  std::map<pid_t, Watched> threads_;   ///< Threads seized again, by id.
 };
 
 }  // namespace backtrail::server

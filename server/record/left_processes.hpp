@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Processes of a recorded run that go on unrecorded: others than the recorder trace them, or it
-/// may not read their memory.
+/// Processes of a recorded run that continue unrecorded: another process traces them, or the
+/// recorder may not read their memory.
 
 #include <sys/types.h>
 
@@ -14,19 +14,19 @@ namespace backtrail::server {
 
 class LeftProcesses {
  public:
-  /// The process is about to be traced by `tracer`, which is 0 if nobody knows.
+  /// Adds a process that `tracer` is about to trace; 0: unknown.
   void add_traced(pid_t pid, pid_t tracer);
-  /// The process executes a file that may not be read.
+  /// Adds a process that executes a file without read permission.
   void add_unreadable(pid_t pid);
   [[nodiscard]] std::size_t count() const { return all_.size(); }
-  /// Sends a signal to those that have not ended.
+  /// Sends a signal to the processes that have not ended.
   void send(int signal) const;
-  /// One line for the user; empty if there was none.
+  /// Returns one line for the user; empty if there were none.
   [[nodiscard]] std::string text() const;
 
  private:
   struct Left {
-    tracee::UniqueFd process;  ///< A pidfd; empty where the kernel has none.
+    tracee::UniqueFd process;  ///< A pidfd; empty if the kernel has none.
     std::string what;          ///< "process PID (NAME) is not recorded ...".
   };
   void add(pid_t pid, std::string what);

@@ -27,7 +27,7 @@ std::optional<Elf64_Shdr> section(Bytes file, const Elf64_Ehdr& header, std::uin
   return read_at<Elf64_Shdr>(file, header.e_shoff + index * sizeof(Elf64_Shdr));
 }
 
-/// The address that the file gives it.
+/// Returns the symbol's value in the file.
 std::optional<std::uint64_t> symbol_value(Bytes file, const Elf64_Ehdr& header,
                                           std::string_view name) {
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
@@ -65,7 +65,7 @@ std::optional<std::uint64_t> file_offset(Bytes file, const Elf64_Ehdr& header,
   return std::nullopt;
 }
 
-/// Where the process has what the file gives that address.
+/// Returns the address in the process of a value in the file.
 std::optional<TraceeAddr> place_of(Bytes file, const Elf64_Ehdr& header, std::uint64_t value,
                                    const std::string& path,
                                    std::span<const tracee::MapEntry> maps) {
@@ -80,7 +80,7 @@ std::optional<TraceeAddr> place_of(Bytes file, const Elf64_Ehdr& header, std::ui
   return std::nullopt;
 }
 
-/// Its functions, with the addresses that the file gives them.
+/// Visits the functions of a symbol table, with their values in the file.
 void visit_table(Bytes file, const Elf64_Ehdr& header, const Elf64_Shdr& table,
                  const std::function<void(std::string_view, std::uint64_t)>& take) {
   const auto names = section(file, header, table.sh_link);
@@ -129,7 +129,7 @@ std::optional<TraceeAddr> find_library_function(pid_t pid, std::span<const trace
   };
   const auto code = std::find_if(maps.begin(), maps.end(), is_it);
   if (code == maps.end()) return std::nullopt;
-  // Filesystems that lie over others number files in two ways; then the name has to do.
+  // Overlay file systems may show two inode numbers for one file; then the name must do.
   const auto file = tracee::MappedFile::open(
       tracee::find_mapped_file(pid, code->path, code->inode,
                                makedev(code->device_major, code->device_minor))

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where a library's function lies in a process, by the library's dynamic symbols.
+/// Finds functions of a library in a process by its symbols.
 
 #include <functional>
 #include <optional>
@@ -13,19 +13,19 @@
 
 namespace backtrail::server {
 
-/// @param library   How its file's name begins, the folder left out.
-/// @param maps      Of the process `pid`, which has it loaded.
-/// Of x86-64 programs only.
+/// Returns a function's address by the library's dynamic symbols; nullopt if not found. x86-64
+/// only.
+/// @param library Beginning of its file's name, without the folder.
+/// @param maps Mappings of process `pid`, which has loaded it.
 [[nodiscard]] std::optional<TraceeAddr> find_library_function(
     pid_t pid, std::span<const tracee::MapEntry> maps, std::string_view library,
     std::string_view function);
 
-/// Tells of the functions of a file whose names are wanted, by its symbol table and its dynamic
-/// symbols: the name as the linker has it, and where it lies in the process. Some are told of
-/// twice.
-/// @param file  The path to read, which may be another than `path`.
-/// @param path  The file's name in `maps`.
-/// Of x86-64 files only.
+/// Calls `take` for the functions of a file whose names are wanted, with the name in the linker's
+/// form and the address in the process. Searches the symbol table and the dynamic symbols, so some
+/// functions come twice. x86-64 only.
+/// @param file Path to read, which may differ from `path`.
+/// @param path The file's name in `maps`.
 void visit_functions(const std::string& file, const std::string& path,
                      std::span<const tracee::MapEntry> maps,
                      const std::function<bool(std::string_view)>& wanted,

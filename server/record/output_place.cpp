@@ -25,7 +25,7 @@
 namespace backtrail::server {
 namespace {
 
-/// Registers and a short trace fit; a file that has no more room is hardly of use.
+/// Enough for registers and a short trace; with less room a file is hardly of use.
 constexpr std::uint64_t kLeastRoom = 1ULL << 20;
 constexpr std::string_view kElsewhere = "name another place after -o";
 
@@ -34,7 +34,7 @@ std::string cannot_make(const std::filesystem::path& folder, std::string_view wh
                      decoder::printable(why));
 }
 
-/// Whether a part of the pattern differs from process to process.
+/// Returns true if a part of the pattern differs between processes.
 bool varies(std::string_view part) {
   for (std::size_t i = 0; i + 1 < part.size(); ++i) {
     if (part[i] != '%') continue;
@@ -44,7 +44,7 @@ bool varies(std::string_view part) {
   return false;
 }
 
-/// The folders of the pattern up to the first that varies.
+/// Returns the pattern's folders before the first that varies.
 std::filesystem::path steady_folder(const std::string& pattern) {
   std::filesystem::path folder;
   for (const auto& part : std::filesystem::path{pattern}.parent_path()) {
@@ -54,13 +54,14 @@ std::filesystem::path steady_folder(const std::string& pattern) {
   return folder;
 }
 
-/// What the kernel calls a process of the program.
+/// Returns the kernel's name for a process of the program.
 std::string process_name(const std::string& program) {
   constexpr std::size_t kMostBytes = 15;
   return std::filesystem::path{program}.filename().string().substr(0, kMostBytes);
 }
 
-/// In a folder such as /tmp everybody may write, but nobody may replace what is another user's.
+/// Returns true if another user's file is in the way: in a folder such as /tmp, users cannot
+/// replace each other's files.
 bool belongs_to_another(const std::string& folder, const std::string& file) {
   struct stat of_folder {};
   struct stat of_file {};
@@ -80,14 +81,14 @@ std::string little_room(const std::string& folder) {
   struct statvfs disk {};
   if (::statvfs(folder.c_str(), &disk) != 0) return {};
   const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-  // File systems that know no number of blocks say 0 of 0.
+  // File systems that do not count blocks report 0 of 0.
   if (disk.f_blocks == 0 || room >= kLeastRoom) return {};
   return fmt::format("the disk of '{}' has {} kB left: free some space, or {}",
                      decoder::printable(folder), room / 1024, kElsewhere);
 }
 
-/// Writes a file beside the crash file to be, as the recorder does before it renames it, and
-/// removes it again.
+/// Writes and removes a file beside the future crash file, as the recorder does before it renames
+/// the file.
 std::string try_to_write(const std::string& file) {
   constexpr std::array<std::uint8_t, 4096> kPage{};
   const auto words = [&](const Error& error) {
@@ -111,7 +112,7 @@ std::string make_folders(const std::string& folder) {
     made /= part;
     if (is_folder() || ::mkdir(made.c_str(), ACCESSPERMS) == 0) continue;
     const int error = errno;
-    if (is_folder()) continue;  // somebody else made it meanwhile
+    if (is_folder()) continue;  // another process made it meanwhile
     struct stat status {};
     if (error == EEXIST && ::lstat(made.c_str(), &status) == 0) {
       return cannot_make(

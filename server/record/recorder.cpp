@@ -21,7 +21,7 @@ using tracee::StopEvent;
 using tracee::StopKind;
 using tracee::ThreadId;
 
-/// What the signal does when nothing is set up for it (signal(7)).
+/// Returns true if the signal's default action ends the process (signal(7)).
 bool ends_by_default(int signal) {
   switch (signal) {
     case SIGCHLD:
@@ -38,7 +38,7 @@ bool ends_by_default(int signal) {
   }
 }
 
-/// The instruction at the pc raised it; nobody sent it.
+/// Returns true if an instruction raised the signal rather than a process.
 bool is_fault(ThreadId id, int signal) {
   if (signal != SIGSEGV && signal != SIGBUS && signal != SIGFPE && signal != SIGILL) return false;
   const auto info = tracee::request::read_siginfo(id.tid);
@@ -50,16 +50,17 @@ bool will_end_the_process(ThreadId id, int signal) {
   const auto status = tracee::ProcFs{}.status(id.tid);
   if (!status) return false;
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(signal - 1);
-  // The kernel does not let a fault be blocked or ignored.
+  // The kernel does not allow a fault to be blocked or ignored.
   if (((status->signals_blocked | status->signals_ignored) & bit) != 0 && is_fault(id, signal)) {
     return true;
   }
   return ((status->signals_caught | status->signals_ignored) & bit) == 0;
 }
 
-/// How often threads are looked at: times are known that exactly.
+/// Interval of looks at threads, and so the precision of their times.
 constexpr std::chrono::milliseconds kLookEvery{10};
-/// Threads that are looked at. Each takes a descriptor, and crash files need some, too.
+/// Returns how many threads can be looked at. Each takes a descriptor, and crash files need some,
+/// too.
 std::size_t most_clocks() {
   constexpr rlim_t kMost = 256;
   rlimit limit{};
@@ -78,7 +79,7 @@ Recorder::Recorder(const RecorderOptions& options)
   engine_.set_non_stop(true);
   engine_.set_follows_signals(true);
   engine_.reported = {.fork = true, .vfork = true, .exec = true, .threads = true, .tracing = true};
-  // Harmless ones need nobody.
+  // Signals that are passed on without a look.
   engine_.pass_signals = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH, SIGSTOP,
                           SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM,  SIGVTALRM};
   engine_.on_stranger = [this](pid_t tid, const tracee::WaitStatus& status) {
@@ -100,7 +101,7 @@ void Recorder::begin_thread(ThreadId id) {
   if (options_.statistics) config.statistics = statistics_;
   config.kept = kept_;
   if (const auto enabled = engine_.enable_trace(id, config); !enabled) {
-    // One that ended at once is nothing to tell of.
+    // A thread that ended at once is not worth a message.
     if (!enabled.error().is(TraceErrc::kTraceeGone)) {
       log::server().warn("tid={}: not recorded: {}", id.tid,
                          tracee::why_not_recorded(engine_.source(), enabled.error()));
@@ -135,8 +136,8 @@ void Recorder::handle_signal(const StopEvent& event) {
 }
 
 void Recorder::note_caught(const StopEvent& event) {
-  // A handler that faults itself, or aborts, is called within another; programs that live on their
-  // faults have many.
+  // A handler that faults itself, or aborts, is called within another one. Programs that use faults
+  // on purpose have many.
   constexpr std::size_t kMost = 4;
   CaughtFault fault{.signal = event.signal, .info = {}, .pc = {}};
   if (const auto info = tracee::request::read_siginfo(event.thread.tid)) fault.info = *info;
@@ -175,7 +176,7 @@ void Recorder::look_at_all(const Ending& ending) {
   for (const tracee::Process* process : engine_.processes()) {
     if (!process->threads().empty()) ids.push_back(process->threads().front()->id());
   }
-  // The program, then its children, the youngest first.
+  // The program first, then its children, the youngest first.
   std::sort(ids.begin(), ids.end(), [this](const ThreadId& one, const ThreadId& other) {
     return std::pair{one.pid == program_, one.pid} > std::pair{other.pid == program_, other.pid};
   });
@@ -195,7 +196,7 @@ void Recorder::handle_exiting(const StopEvent& event) {
   ThreadId whose = event.thread;
   if (event.signal == 0) {
     const bool alone = thread->process().threads().size() == 1;
-    // Of others, and another thread ended all: it has a status, and made no such call.
+    // In the other threads, when one ends the process: it has an exit status but made no exit call.
     const bool ended_by_other = event.exit_code != 0 && !is_ending_itself(*thread);
     if (!alone && !is_ending_process(*thread) && !ended_by_other) {
       for (RecordObserver* observer : observers_) observer->on_thread_end(*thread);
@@ -225,7 +226,7 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   }
   const pid_t pid = event.thread.pid;
   look(event.thread, {.reason = EndReason::kLeakCheck, .sanitized = true});
-  // Of the program itself that succeeds but for leaks the status tells.
+  // For the program itself, if it succeeds except for leaks, the exit status tells.
   const auto exit_code = sanitizers_.exit_code(pid);
   const bool watched = exit_code && (*exit_code != 0 || pid != program_) && !observers_.empty();
   const auto watch = [&] {
@@ -237,14 +238,14 @@ void Recorder::handle_breakpoint(const StopEvent& event) {
   }
 }
 
-/// It goes on unrecorded. Our own child's end is told to us all the same.
+/// Lets the process continue unrecorded. The end of the server's own child is reported even so.
 void Recorder::leave(ThreadId id) {
   sanitizers_.on_end(id.pid);
   const auto done = id.pid == program_ ? engine_.let_go(id) : engine_.detach(id.pid);
   if (!done) log::server().warn("pid={}: {}", id.pid, done.error().message());
 }
 
-/// A program whose memory we may not read would be stepped, blindly.
+/// A program whose memory may not be read could only be stepped, blindly.
 bool Recorder::leaves_unreadable(ThreadId id) {
   if (!options_.traced) return false;
   const auto maps = tracee::ProcFs{}.maps(id.pid);
@@ -254,12 +255,12 @@ bool Recorder::leaves_unreadable(ThreadId id) {
   return true;
 }
 
-/// A debugger, strace, or a handler of crashes wants the process for itself: a process has one
-/// tracer only.
+/// A debugger, strace or a crash handler wants to trace the process, and a process has only one
+/// tracer.
 void Recorder::handle_trace_request(const StopEvent& event) {
   const ThreadId target = event.child;
   if (engine_.find(target) == nullptr) return go_on(event.thread);
-  // Who attaches now looks at a crash, as a rule.
+  // A process that attaches now usually inspects a crash.
   const auto fault =
       std::find_if(caught_faults_.begin(), caught_faults_.end(), [&](const auto& caught) {
         return caught.first.pid == target.pid && engine_.find(caught.first);
@@ -388,7 +389,7 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};
   if (!leaves_unreadable(main)) {
-    begin_thread(main);  // which may move it
+    begin_thread(main);  // which may replace the thread
     sanitizers_.on_exec(program_);
     go_on(main);
   }
@@ -419,7 +420,7 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
       continue;
     }
     pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {look_clock_.fd(), POLLIN, 0}};
-    // A leader that ended before its threads is found by looking now and then.
+    // A leader that ended before its other threads is found only by looking now and then.
     constexpr int kLookAgainMs = 1000;
     ::poll(waited, 2, engine_.runs_in_turns() ? 0 : kLookAgainMs);
     clocks_called = waited[1].revents != 0;

@@ -2,8 +2,8 @@
 /// @file
 /// Runs a program and its children recorded, without gdb.
 ///
-/// Entry type: Recorder. Who wants to look at a process before it is gone (to write a crash file,
-/// say) is a RecordObserver.
+/// Entry type: Recorder. Code that inspects a process before it is gone, for example to write a
+/// crash file, is a RecordObserver.
 
 #include <chrono>
 #include <csignal>
@@ -27,67 +27,67 @@
 
 namespace backtrail::server {
 
-/// Told of what happens to recorded processes, on the tracing thread, in the order of events.
-/// Whatever it does with the engine, it must not resume or detach threads, nor take events.
+/// Told of events of recorded processes, on the tracing thread, in order. An observer may use the
+/// engine but must not resume or detach threads or take events.
 class RecordObserver {
  public:
   virtual ~RecordObserver() = default;
-  /// The thread's trace has begun: a new process, a new thread. It is stopped. An exec goes on with
-  /// the thread's trace and is seen there as a gap.
+  /// A trace began, for a new process or thread, which is stopped. After an exec the thread's trace
+  /// continues and contains a gap.
   virtual void on_thread(tracee::Thread& thread) { (void)thread; }
-  /// A thread is at its end and its process goes on, as far as anybody knows. It is stopped, and
-  /// has its native registers. Its trace may be taken (ThreadTrace::take_ended()).
+  /// A thread is at its end, and its process apparently continues. The thread is stopped with
+  /// native registers. Its trace may be taken (ThreadTrace::take_ended()).
   virtual void on_thread_end(tracee::Thread& thread) { (void)thread; }
-  /// A sanitizer's run-time library begins to report an error of the thread, which is stopped and
-  /// has its native registers. `may_end`: the process may end before the report is over.
+  /// A sanitizer's run-time library begins to report an error of the thread, which is stopped with
+  /// native registers. `may_end`: the process may end before the report is complete.
   virtual void on_report(tracee::Thread& thread, bool may_end) { (void)thread, (void)may_end; }
-  /// A program in Rust panics, and its message is about to be printed. As on_report().
+  /// A Rust program panics and is about to print its message; otherwise as on_report().
   virtual void on_panic(tracee::Thread& thread) { (void)thread; }
-  /// The process has become another program; it goes on with the thread that called exec.
+  /// The process has executed another program; the thread that called exec continues.
   virtual void on_exec(pid_t pid) { (void)pid; }
-  /// The thread goes on in another program. By that it may have got the leader's id; it is stopped.
+  /// The thread continues in another program and may now have the leader's id; it is stopped.
   virtual void on_exec_thread(tracee::Thread& thread) { (void)thread; }
-  /// The thread is gone, and the listeners to its trace have heard everything.
+  /// The thread is gone, and the consumers of its trace have got everything.
   virtual void on_thread_gone(tracee::ThreadId id) { (void)id; }
-  /// Shall on_ending() be called? The answer for a process may change with every call.
+  /// Returns true if on_ending() should be called. The answer may differ with every call.
   [[nodiscard]] virtual bool wants(pid_t pid, const Ending& ending) {
     (void)pid, (void)ending;
     return false;
   }
-  /// The process is about to be gone, or may be. Every thread is stopped and has its native
-  /// registers; memory, registers and traces can be read (flush the sources first). What is about
-  /// to happen happens afterwards. `thread` is whose doing it is.
+  /// The process ends or may end now. Every thread is stopped with native registers; memory,
+  /// registers and traces can be read (flush the sources first). The event itself takes effect
+  /// afterwards. `thread` caused it.
   virtual void on_ending(tracee::Process& process, tracee::Thread& thread, const Ending& ending) {
     (void)process, (void)thread, (void)ending;
   }
-  /// The leak check of a process is over that was shown before it (kLeakCheck), and it ends now:
-  /// kSanitizer for a leak, else kExit. Not told of every process.
+  /// The leak check is over that was announced by on_ending() with kLeakCheck, and the process ends
+  /// now: kSanitizer for a leak, else kExit. Not called for every process.
   virtual void on_checked(pid_t pid, const Ending& ending) { (void)pid, (void)ending; }
-  /// The process is gone; its threads' traces are, too.
+  /// The process and its threads' traces are gone.
   virtual void on_end(pid_t pid, const tracee::StopEvent& end) { (void)pid, (void)end; }
 };
 
 struct RecorderOptions {
   tracee::SourceKind source = tracee::SourceKind::kCache;
-  bool traced = true;                      ///< false: follow everything, record nothing.
-  std::uint64_t ring_bytes = 64ULL << 20;  ///< History of each thread.
+  bool traced = true;                      ///< false: follow all processes but record nothing.
+  std::uint64_t ring_bytes = 64ULL << 20;  ///< Size of each thread's history.
   bool statistics = false;
-  /// Observers who listen to threads' records get them this often, none left out; else nobody
-  /// decodes what the histories do not need.
+  /// Interval at which observers that listen to threads' records get them, without omissions.
+  /// nullopt: only what the histories need is decoded.
   std::optional<std::chrono::milliseconds> flush_every;
-  /// Keep when threads were on a CPU, and where in their traces, where the kernel tells.
+  /// Keep the times at which threads were on a CPU, and where in their traces, if the kernel tells.
   bool times = false;
-  /// The run is ended then: SIGTERM, and SIGKILL a little later.
+  /// Time limit of the run: SIGTERM then, and SIGKILL a little later.
   std::optional<std::chrono::milliseconds> limit;
-  /// The kernel's side of hardware sources; null: the real one. Borrowed.
+  /// Kernel for the hardware sources; null: the real one. Borrowed.
   tracee::PerfKernel* perf = nullptr;
 };
 
-/// A fault, or an abort, that a thread's handler was called for.
+/// A fault, or an abort, for which a handler of the program was called.
 struct CaughtFault {
   int signal = 0;
   siginfo_t info{};
-  TraceeAddr pc;  ///< What it interrupted.
+  TraceeAddr pc;  ///< pc of the interrupted instruction.
 };
 
 class Recorder {
@@ -97,25 +97,25 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Borrowed; before run().
+  /// Adds an observer; borrowed. Call before run().
   void add(RecordObserver& observer) { observers_.push_back(&observer); }
   [[nodiscard]] tracee::Engine& engine() { return engine_; }
   /// The process that was started; 0 before.
   [[nodiscard]] pid_t program() const { return program_; }
-  /// The run took longer than its limit.
+  /// Returns true if the run exceeded its limit.
   [[nodiscard]] bool timed_out() const { return timed_out_; }
 
-  /// Starts the program and follows it and its children until it ends; children that are left then
-  /// go on natively. Signals that somebody sends to this process are passed on to the program.
-  /// @return How the program ended. Errors of Engine::launch.
+  /// Starts the program and follows it and its children until it ends; remaining children then
+  /// continue natively. Signals that are sent to this process are passed on to the program.
+  /// @return How the program ended. Errors: those of Engine::launch().
   Result<tracee::StopEvent> run(const tracee::LaunchSpec& spec);
   /// Sums over everything that has ended.
   [[nodiscard]] const tracee::SourceStatistics& statistics() const { return *statistics_; }
   [[nodiscard]] std::uint64_t processes_seen() const { return processes_seen_; }
   [[nodiscard]] std::uint64_t threads_seen() const { return threads_seen_; }
-  /// A thread's last ones, oldest first; few.
+  /// Returns a thread's most recent caught faults, oldest first; only a few are kept.
   [[nodiscard]] std::span<const CaughtFault> caught_faults(tracee::ThreadId id) const;
-  /// Processes that go on unrecorded.
+  /// Processes that continue unrecorded.
   [[nodiscard]] const LeftProcesses& left() const { return left_; }
 
  private:
@@ -129,10 +129,10 @@ class Recorder {
   void leave(tracee::ThreadId id);
   bool leaves_unreadable(tracee::ThreadId id);
   void handle_checked(pid_t pid, bool by_sanitizer, int exit_code);
-  /// Shows a process to the observers, if any of them wants it.
+  /// Shows a process to the observers if any of them wants it.
   void look(tracee::ThreadId id, const Ending& ending);
   [[nodiscard]] bool wanted(pid_t pid, const Ending& ending) const;
-  /// All of it is stopped.
+  /// Requires that the whole process is stopped.
   void show(tracee::ThreadId id, const Ending& ending);
   void look_at_all(const Ending& ending);
   void end_the_run();
@@ -147,7 +147,7 @@ class Recorder {
   RunClock clock_{signals_.fd()};
   RunClock flush_clock_{clock_.fd()};
   RunClock look_clock_{flush_clock_.fd()};
-  std::size_t most_clocks_;  ///< 0: the kernel lets us have none, or nobody wants them.
+  std::size_t most_clocks_;  ///< 0: the kernel does not permit clocks, or they are not wanted.
   std::shared_ptr<tracee::SourceStatistics> statistics_;
   std::shared_ptr<tracee::cache::KeptStore> kept_;
   tracee::Engine engine_;

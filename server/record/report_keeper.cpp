@@ -12,7 +12,8 @@ void ReportKeeper::keep(tracee::Thread& thread) {
   tracee::ThreadTrace* trace = thread.trace().get();
   if (trace == nullptr || trace->bts() == nullptr) return;
   if (!whole_) {
-    // One more: behind what is left out comes a gap, which is not to be among them.
+    // One more, because a gap for the omitted branches comes first, which must not take a branch's
+    // place.
     const std::uint64_t room = trace->bts()->size_bytes() / sizeof(decoder::Record);
     const std::uint64_t left_out = trace->source().keep_newest(room + 1);
     reports_[thread.process().pid()].left_out[thread.tid()] += left_out == 0 ? 0 : left_out - 1;
@@ -63,7 +64,7 @@ void ReportKeeper::add_facts(pid_t pid, bool in_last,
                              std::map<std::string, std::string>& about) const {
   const Reports* reports = of(pid);
   if (reports == nullptr) return;
-  // The first is the cause of others, but for one that ended the process.
+  // The first report usually causes the others, unless a later one ended the process.
   const Report& told = in_last ? reports->newest() : reports->first;
   about["reports"] = std::to_string(reports->count);
   about["report"] = std::to_string(in_last ? reports->count : 1);

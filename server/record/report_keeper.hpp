@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Threads' histories as they are when a sanitizer begins to report an error.
+/// Keeps threads' histories as they are when a sanitizer begins to report an error.
 
 #include <cstdint>
 #include <map>
@@ -18,46 +18,48 @@ namespace backtrail::server {
 
 class ReportKeeper {
  public:
-  /// Records before a report that are kept whatever the thread does afterwards. AddressSanitizer
-  /// clears buffers in a loop before it is known that it reports: 65,000 branches.
+  /// Records before a report that are kept whatever the thread does afterwards. Before it is known
+  /// that AddressSanitizer will report, it clears buffers in a loop: 65,000 branches.
   static constexpr std::size_t kKept = std::size_t{1} << 18U;
-  /// Branches of a report that are kept at its end, when the process ends within it.
+  /// Branches kept at the end of a report if the process ends within it.
   static constexpr std::uint64_t kTail = 4096;
 
   struct Report {
     pid_t tid = 0;
-    std::uint64_t position = 0;  ///< Records of the thread until then.
-    std::uint64_t sp = 0;        ///< The thread's stack pointer there.
+    std::uint64_t position = 0;  ///< Number of the thread's records before the report.
+    std::uint64_t sp = 0;        ///< The thread's stack pointer at that moment.
     bool may_end = true;
-    std::vector<decoder::Record> before;  ///< The newest until then, oldest first.
+    std::vector<decoder::Record> before;  ///< The newest records before the report, oldest first.
 
-    /// Number of the first of `before`.
+    /// Returns the number of the first record in `before`.
     [[nodiscard]] std::uint64_t first() const { return position - before.size(); }
   };
   struct Reports {
     std::uint64_t count = 0;
     Report first;
-    std::optional<Report> last;               ///< If there were more than one.
-    std::map<pid_t, std::uint64_t> left_out;  ///< Older branches that threads' histories lack.
+    std::optional<Report> last;               ///< nullopt if there was only one.
+    std::map<pid_t, std::uint64_t> left_out;  ///< Older branches that the threads' histories lack.
 
     [[nodiscard]] const Report& newest() const { return last ? *last : first; }
   };
 
-  /// @param whole  Every record is kept elsewhere.
+  /// @param whole Every record is kept elsewhere.
   explicit ReportKeeper(bool whole) : whole_{whole} {}
 
-  /// A report begins; the thread is stopped there.
+  /// Call when a report begins; the thread is stopped there.
   void note(tracee::Thread& thread, bool may_end);
-  /// The thread's history is handed on as it is. One that ends keeps that, see EndedTrace.
+  /// Hands the thread's records on to its history as they are. An ending thread keeps that history;
+  /// see EndedTrace.
   void keep(tracee::Thread& thread);
-  /// The process is gone, or has become another program.
+  /// Call when the process is gone or has executed another program.
   void forget(pid_t pid) { reports_.erase(pid); }
-  /// nullptr: none was seen.
+  /// Returns the process's reports; null if it made none.
   [[nodiscard]] const Reports* of(pid_t pid) const;
 
-  /// The process ends in the middle of the newest report, which is the thread's.
+  /// Returns true if the process ends in the middle of the newest report, which is the thread's.
   [[nodiscard]] bool ends_in_report(tracee::Thread& thread, const Ending& ending) const;
-  /// Facts for the crash file, see docs/core-format.md. `in_last`: the process ends in the newest.
+  /// Adds facts for the crash file, see docs/core-format.md. `in_last`: the process ends in the
+  /// newest report.
   void add_facts(pid_t pid, bool in_last, std::map<std::string, std::string>& about) const;
 
  private:

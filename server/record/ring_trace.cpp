@@ -13,7 +13,7 @@ namespace {
 
 using decoder::Record;
 
-/// Records with the number of the first.
+/// Consecutive records and the number of the first.
 struct Piece {
   std::uint64_t first = 0;
   std::span<const Record> records;
@@ -21,7 +21,8 @@ struct Piece {
   [[nodiscard]] std::uint64_t end() const { return first + records.size(); }
 };
 
-/// What was kept of the thread's reports and lies before `begin`, oldest first, nothing twice.
+/// Returns the records saved for the thread's reports before number `begin`, oldest first, without
+/// duplicates.
 std::vector<Piece> pieces_before(const RingTrace& trace, std::uint64_t begin) {
   std::vector<Piece> out;
   if (trace.reports == nullptr) return out;
@@ -38,7 +39,7 @@ std::vector<Piece> pieces_before(const RingTrace& trace, std::uint64_t begin) {
   return out;
 }
 
-/// The gap that stands for what was left out of a report says how much that is.
+/// Writes into the gap how many branches were omitted from a report.
 void fill_in(Record& record, std::uint64_t left_out) {
   if (record.kind != decoder::RecordKind::kGap || record.reason != decoder::GapReason::kOverflow) {
     return;
@@ -48,7 +49,7 @@ void fill_in(Record& record, std::uint64_t left_out) {
   record.bound = decoder::LossBound::kAtLeast;
 }
 
-/// The blocks of what is kept, the newest first.
+/// Returns the kept records as blocks, the newest first.
 class NewestFirst {
  public:
   NewestFirst(const RingTrace& trace, std::vector<Piece> pieces)

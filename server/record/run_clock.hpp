@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What wakes the recorder while programs run: signals sent to it, and time that is up.
+/// Wakes the recorder while programs run: for signals sent to it, and when a time is up.
 
 #include <chrono>
 
@@ -13,10 +13,10 @@ class RunClock {
   /// `other_fd` is borrowed. Throws std::system_error.
   explicit RunClock(int other_fd);
 
-  /// Readable when time is up or the other descriptor is.
+  /// Descriptor that becomes readable when the time is up or the other descriptor is readable.
   [[nodiscard]] int fd() const { return both_.get(); }
   void set(std::chrono::milliseconds time);
-  /// Once for each set().
+  /// Returns true once for each set().
   [[nodiscard]] bool is_up();
 
  private:

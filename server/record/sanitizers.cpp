@@ -19,8 +19,8 @@ namespace {
 
 using arch::x86::UserReg;
 
-/// clone, in a new task without frames: call *%rax of what lies on its stack. The jump's distance
-/// is left out.
+/// Machine code of LeakSanitizer's clone; the new task has no frames and executes call *%rax with a
+/// value from its stack. The distance of the jump in between is left out.
 constexpr std::array<std::uint8_t, 6> kCloneBegin{0x0f, 0x05, 0x48, 0x85, 0xc0, 0x75};
 constexpr std::array<std::uint8_t, 7> kCloneEnd{0x48, 0x31, 0xed, 0x58, 0x5f, 0xff, 0xd0};
 constexpr std::size_t kCloneBytes = kCloneBegin.size() + 1 + kCloneEnd.size();
@@ -40,8 +40,8 @@ bool read_at(std::span<const std::uint8_t> bytes, std::uint64_t offset, T& out) 
   return true;
 }
 
-/// Whether one of the file's tables of names is what is wanted: of those that are loaded, which
-/// dynamic linking sees, or of the others, which debuggers see.
+/// Returns true if `wanted` holds for one of the file's string tables: one that is loaded, which
+/// dynamic linking uses, or one that is not, which debuggers use.
 bool has_names(const std::string& path, bool loaded,
                const std::function<bool(std::string_view)>& wanted) {
   const auto file = tracee::MappedFile::open(path);
@@ -66,16 +66,16 @@ bool file_names_a_sanitizer(const std::string& path) {
   return has_names(path, true, names_a_sanitizer);
 }
 
-/// Compilers before 1.74 leave no other word of themselves in a file.
+/// Compilers before 1.74 leave no other sign of themselves in a file.
 bool file_names_panics(const std::string& path) {
   return has_names(path, false, [](std::string_view names) {
-    // Of a large program they are a hundred megabytes.
+    // memmem, because a large program has a hundred megabytes of names.
     return ::memmem(names.data(), names.size(), kPanicFunction.data(), kPanicFunction.size()) !=
            nullptr;
   });
 }
 
-/// Loaded before the program's own libraries.
+/// Returns true if a sanitizer is preloaded before the program's own libraries.
 bool preloads_a_sanitizer(pid_t pid) {
   const auto text = tracee::ProcFs{}.read(pid, "environ");
   if (!text) return false;
@@ -89,7 +89,8 @@ bool preloads_a_sanitizer(pid_t pid) {
   return false;
 }
 
-/// Code of a sanitizer lies in it: a library of that name, or a program with one in it.
+/// Returns true if the mapping has code of a sanitizer: a library of that name, or a program that
+/// contains one.
 bool holds_a_runtime(pid_t pid, const tracee::MapEntry& map) {
   if (!map.execute || map.inode == 0) return false;
   const std::size_t slash = map.path.rfind('/');
@@ -167,7 +168,7 @@ void Sanitizers::on_fork(pid_t parent, pid_t child) {
   const auto found = processes_.find(parent);
   if (found == processes_.end()) return;
   processes_.insert_or_assign(child, found->second);
-  // The child has the breakpoints; conditions are not handed down.
+  // The child inherits the breakpoints but not their conditions.
   const auto reports = found->second.reports;
   for (const auto& [address, what] : reports) plant_report(child, address, what);
 }
@@ -191,12 +192,12 @@ void Sanitizers::plant(tracee::Process& process, Found& found) {
   log::server().debug("pid={}: {} calls of a leak check, {} of reports", process.pid(),
                       found.leak_checks.size(), found.reports.size());
   if (found.leak_checks.empty()) return;
-  // The check is made when the program has called it.
+  // The leak check is made after the program has called exit().
   const auto exit = find_library_function(process.pid(), *maps, "libc.so", "exit");
   if (exit && engine_.insert(process.pid(), {.address = *exit})) found.exit = *exit;
 }
 
-/// The program's own file may be gone from where it was.
+/// Uses /proc for the program's own file, which may have been moved or deleted.
 void Sanitizers::find_reports(tracee::Process& process, const tracee::MapEntry& map,
                               std::span<const tracee::MapEntry> maps, Found& found) {
   const auto exe = tracee::ProcFs{}.exe(process.pid());

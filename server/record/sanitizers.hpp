@@ -1,12 +1,12 @@
 #pragma once
 /// @file
-/// Sanitizers' run-time libraries in recorded programs.
+/// Handles sanitizers' run-time libraries in recorded programs.
 ///
-/// LeakSanitizer's check stops all threads by ptrace, from a task of its own, and fails where a
-/// tracer is there already. It starts that task by one known system call: there we let go.
+/// LeakSanitizer's check stops all threads by ptrace from a separate task, and fails if they are
+/// traced already. It starts that task by a known system call, so the process is let go there.
 ///
-/// Reports of errors are printed by the thread that made the error, in up to tens of millions of
-/// branches: where one begins is told, so that the thread's history is kept as it is then.
+/// The thread that made an error prints the report, in up to tens of millions of branches. The
+/// beginning of a report is announced so that the thread's history can be kept as it is then.
 
 #include <functional>
 #include <map>
@@ -22,47 +22,46 @@ namespace backtrail::server {
 
 class Sanitizers {
  public:
-  /// A report of the thread begins; `may_end`: the process may end before it is over. The thread is
-  /// stopped and has its native registers.
+  /// Called when a report of the thread begins; `may_end`: the process may end before it is
+  /// complete. The thread is stopped with native registers.
   using Reported = std::function<void(tracee::Thread& thread, bool may_end)>;
-  /// A panic of a program in Rust begins, as a report does.
+  /// Called when a Rust program panics, as for a report.
   using Panicked = std::function<void(tracee::Thread& thread)>;
   Sanitizers(tracee::Engine& engine, Reported reported, Panicked panicked)
       : engine_{engine}, reported_{std::move(reported)}, panicked_{std::move(panicked)} {}
 
-  /// A program has just been executed, nothing of it has run. Plants a breakpoint where it begins
-  /// if it, or what is loaded with it, names a sanitizer.
+  /// Call after an exec, before the program has run. Sets a breakpoint at its entry if it, or a
+  /// library loaded with it, mentions a sanitizer.
   void on_exec(pid_t pid);
   void on_fork(pid_t parent, pid_t child);
   void on_end(pid_t pid) { processes_.erase(pid); }
 
-  /// What a breakpoint stop of a process means.
+  /// The meaning of a breakpoint stop.
   enum class Stop : std::uint8_t { kNotOurs, kGoOn, kLeakCheck };
   Stop on_breakpoint(tracee::Thread& thread);
 
-  /// The process was built with one.
+  /// Returns true if the process was built with a sanitizer.
   [[nodiscard]] bool in(pid_t pid) const {
     const auto found = processes_.find(pid);
     return found != processes_.end() && found->second.sanitized;
   }
-  /// What the program has given to exit(), once it has called it.
+  /// Returns the program's argument of exit(); nullopt before the call.
   [[nodiscard]] std::optional<int> exit_code(pid_t pid) const;
-  /// One of the threads, all of which are stopped, is ending the process from inside such a
-  /// library.
-  /// @return That thread.
+  /// Returns the thread that is ending the process from inside a sanitizer's library; null if there
+  /// is none. All threads must be stopped.
   tracee::Thread* ending_thread(tracee::Process& process) const;
 
  private:
-  /// Of a process that goes on and on after them only so many are told of.
+  /// Limit on announced reports, for a process that continues after them.
   static constexpr unsigned kMostReports = 1000;
   enum class Told : std::uint8_t { kReport, kPassingReport, kPanic };
   struct Found {
     bool sanitized = false;
-    TraceeAddr entry;  ///< A breakpoint is there; 0 = no more.
+    TraceeAddr entry;  ///< Address of a breakpoint; 0 = none any more.
     std::set<TraceeAddr> leak_checks;
-    std::map<TraceeAddr, Told> reports;  ///< Where they begin.
+    std::map<TraceeAddr, Told> reports;  ///< Addresses at which reports begin.
     unsigned reports_left = kMostReports;
-    TraceeAddr exit;  ///< Where exit() begins: a breakpoint is there; 0 = no more.
+    TraceeAddr exit;  ///< Address of exit(), with a breakpoint; 0 = none any more.
     std::optional<int> exit_code;
   };
   void plant(tracee::Process& process, Found& found);
@@ -78,12 +77,12 @@ class Sanitizers {
   std::map<pid_t, Found> processes_;
 };
 
-/// Code of a sanitizer's run-time library is there.
+/// Returns true if `pc` is in code of a sanitizer's run-time library.
 [[nodiscard]] bool lies_in_a_runtime(pid_t pid, std::span<const tracee::MapEntry> maps,
                                      TraceeAddr pc);
-/// The system call that ends the process the thread belongs to: exit_group.
+/// Returns true if the thread is in the system call that ends its process: exit_group.
 [[nodiscard]] bool is_ending_process(tracee::Thread& thread);
-/// exit: of one thread.
+/// Returns true if the thread is in the system call that ends a single thread: exit.
 [[nodiscard]] bool is_ending_itself(tracee::Thread& thread);
 
 }  // namespace backtrail::server

@@ -21,7 +21,7 @@ tracee::UniqueFd nameless_file(const std::string& folder) {
   constexpr mode_t kOwner = 0600;
   tracee::UniqueFd fd{::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kOwner)};
   if (fd) return fd;
-  // Some file systems have none.
+  // Some file systems do not support nameless files.
   std::string name = folder + "/.backtrail-XXXXXX";
   fd.reset(::mkostemp(name.data(), O_CLOEXEC));
   if (!fd) throw std::runtime_error{cannot_write(folder, std::strerror(errno))};
@@ -43,7 +43,7 @@ std::uint64_t SpoolFile::free_on_disk() const {
   return std::uint64_t{disk.f_bavail} * disk.f_frsize;
 }
 
-/// Where the file is emptiest in front: the first room that is large enough.
+/// Takes the first free range that is large enough, so that space near the end becomes free.
 std::uint64_t SpoolFile::take_room(std::uint64_t bytes) {
   const auto found = std::find_if(free_.begin(), free_.end(),
                                   [=](const auto& room) { return room.second >= bytes; });
@@ -116,7 +116,7 @@ Result<std::vector<std::uint8_t>> SpoolFile::get(const Piece& piece) const {
 void SpoolFile::take_out(const Piece& piece) {
   const std::uint64_t room = room_for(piece.bytes);
   held_ -= room;
-  // Where it fails the room is only used again for later pieces.
+  // If this fails, the space is still reused for later pieces.
   (void)::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(piece.offset), static_cast<off_t>(room));
   const std::uint64_t end = end_;

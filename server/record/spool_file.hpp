@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A file without a name whose pieces come and go in any order.
+/// A nameless file whose pieces can be added and removed in any order.
 
 #include <cstdint>
 #include <map>
@@ -13,8 +13,9 @@
 
 namespace backtrail::server {
 
-/// Pieces are put where others were taken out, so the file is never much longer than what it holds:
-/// limits of a file's size (RLIMIT_FSIZE) and full disks are met by taking old pieces out.
+/// New pieces reuse the space of removed ones, so the file is hardly longer than its contents.
+/// Removing old pieces therefore helps against limits of a file's size (RLIMIT_FSIZE) and full
+/// disks.
 class SpoolFile {
  public:
   struct Piece {
@@ -22,21 +23,22 @@ class SpoolFile {
     std::uint64_t bytes = 0;
   };
 
-  /// In that folder; it is gone when this is. Throws std::runtime_error.
+  /// Makes the file in `folder`; it vanishes with this object. Throws std::runtime_error.
   explicit SpoolFile(const std::string& folder);
 
-  /// Error: the errno of write(2); the file holds what it held before.
+  /// Adds a piece. Error: the errno of write(2); the file's contents then remain as they were.
   Result<Piece> put(std::span<const std::uint8_t> bytes);
-  /// Error: the errno of read(2); ENODATA where the file has become shorter.
+  /// Reads a piece. Error: the errno of read(2); ENODATA if the file has become shorter.
   Result<std::vector<std::uint8_t>> get(const Piece& piece) const;
-  /// Its room is the file system's again, where that takes it back, and that of the next pieces.
+  /// Removes a piece. Its space is returned to the file system if possible, and reused for later
+  /// pieces.
   void take_out(const Piece& piece);
 
-  /// What the pieces take on disk: whole pages.
+  /// Disk space of the pieces, in whole pages.
   [[nodiscard]] std::uint64_t held() const { return held_; }
-  /// What a piece of so many bytes takes on disk.
+  /// Returns the disk space of a piece of `bytes` bytes.
   [[nodiscard]] static std::uint64_t room_for(std::uint64_t bytes);
-  /// Bytes that others can still write to the file system; ~0 where it does not say.
+  /// Returns how many bytes other processes can still write to the file system; ~0 if unknown.
   [[nodiscard]] std::uint64_t free_on_disk() const;
 
  private:
@@ -46,7 +48,8 @@ class SpoolFile {
   tracee::UniqueFd fd_;
   std::uint64_t end_ = 0;
   std::uint64_t held_ = 0;
-  std::map<std::uint64_t, std::uint64_t> free_;  ///< Sizes by offset; no two touch.
+  std::map<std::uint64_t, std::uint64_t> free_;  ///< Sizes of free ranges by offset; no two are
+                                                 ///< adjacent.
 };
 
 }  // namespace backtrail::server

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What `record --stats` prints.
+/// Formats the statistics that `record --stats` prints.
 
 #include <chrono>
 #include <string>
@@ -12,13 +12,13 @@ namespace backtrail::server {
 struct RunFacts {
   std::uint64_t processes = 0;
   std::uint64_t threads = 0;
-  std::uint64_t left = 0;  ///< Processes that went on unrecorded.
+  std::uint64_t left = 0;  ///< Processes that continued unrecorded.
   std::chrono::nanoseconds wall{};
   std::chrono::nanoseconds recorder_cpu{};  ///< CPU time of the recorder itself.
-  std::chrono::nanoseconds program_cpu{};   ///< Of the program and its children.
+  std::chrono::nanoseconds program_cpu{};   ///< CPU time of the program and its children.
 };
 
-/// Lines of "backtrail: NAME  VALUE".
+/// Returns lines of the form "backtrail: NAME  VALUE".
 [[nodiscard]] std::string statistics_text(const tracee::SourceStatistics& sums,
                                           const RunFacts& run);
 

@@ -24,7 +24,7 @@ std::uint64_t others_in(std::span<const decoder::Record> records) {
 
 }  // namespace
 
-/// One thread's records.
+/// The records of one thread.
 class TraceSpool::Stream final : public decoder::TraceConsumer {
  public:
   Stream(TraceSpool& spool, pid_t tid) : spool_{spool}, tid_{tid} {}
@@ -41,7 +41,7 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
   }
   [[nodiscard]] tracee::CoreTrace trace();
   bool newest(tracee::CoreTraceBlock& out);
-  /// Nothing comes for a while: a program may have many threads that have ended.
+  /// Frees buffers when no records come for a while, because a program may have many ended threads.
   void settle() {
     if (!waiting_.empty()) put_away();
     waiting_ = {};
@@ -50,8 +50,8 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
 
   std::string name;
   std::deque<Block> blocks;      ///< Oldest first.
-  std::uint64_t held_bytes = 0;  ///< On disk.
-  std::size_t handed_out = 0;    ///< So many of the newest blocks a crash file has.
+  std::uint64_t held_bytes = 0;  ///< Bytes on disk.
+  std::size_t handed_out = 0;  ///< Number of the newest blocks that a crash file contains already.
 
  private:
   void put_away() {
@@ -61,7 +61,7 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
     waiting_.clear();
     spool_.append(*this, block, packed_);
   }
-  /// What waits, as a block.
+  /// Packs the waiting records into a block.
   [[nodiscard]] Block pack(std::vector<std::uint8_t>& out) const {
     out.clear();
     decoder::append_block(static_cast<std::uint32_t>(tid_), seen_, waiting_, out);
@@ -72,7 +72,7 @@ class TraceSpool::Stream final : public decoder::TraceConsumer {
   pid_t tid_;
   std::vector<decoder::Record> waiting_;
   std::vector<std::uint8_t> packed_;
-  std::uint64_t seen_ = 0;  ///< Put away, ever.
+  std::uint64_t seen_ = 0;  ///< Records written so far.
   std::uint64_t others_seen_ = 0;
   bool waiting_handed_out_ = false;
 };
@@ -103,7 +103,7 @@ bool TraceSpool::Stream::newest(tracee::CoreTraceBlock& out) {
     const Block& block = blocks[blocks.size() - ++handed_out];
     auto bytes = spool_.file_.get(block.piece);
     if (!bytes) {
-      // Readers show a gap.
+      // Readers of the file show a gap for the missing block.
       log::server().warn("tid={}: {}", tid_, bytes.error().message());
       continue;
     }
@@ -132,13 +132,13 @@ TraceSpool::Stream& TraceSpool::stream_of(const tracee::Thread& thread) {
   return *place;
 }
 
-/// A thread may have the id of one that has ended: it goes on with that one's records, and begins
-/// with a gap.
+/// A thread may have the id of one that has ended: it continues that one's records, beginning with
+/// a gap.
 void TraceSpool::on_thread(tracee::Thread& thread) {
   thread.trace()->hub().add(stream_of(thread));
 }
 
-/// The thread has the leader's id now, and other records from here on.
+/// The thread now has the leader's id; its records go to that stream from here on.
 void TraceSpool::on_exec_thread(tracee::Thread& thread) {
   if (!thread.trace()) return;
   decoder::TraceHub& hub = thread.trace()->hub();
@@ -156,7 +156,7 @@ void TraceSpool::on_thread_gone(tracee::ThreadId id) {
   if (found != streams_.end()) found->second->settle();
 }
 
-/// Nobody can ask for its name afterwards.
+/// Reads the name, which cannot be read later.
 void TraceSpool::on_thread_end(tracee::Thread& thread) {
   const auto found = streams_.find({thread.id().pid, thread.tid()});
   if (found == streams_.end()) return;
@@ -193,8 +193,8 @@ void TraceSpool::append(Stream& stream, Block block, std::span<const std::uint8_
       stream.blocks.push_back(block);
       return;
     }
-    // The newest are worth more than the oldest. A gap in front of the next block tells of what is
-    // lost where nothing can be done.
+    // The newest records are worth more than the oldest. If nothing can be freed, a gap before the
+    // next block represents the loss.
     if (!tracee::is_out_of_space(piece.error()) || !drop_oldest(0)) {
       log::server().warn("not kept: {}", piece.error().message());
       return;

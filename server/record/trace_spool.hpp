@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Every record of every thread, compressed, in a file without a name: for `record --all`.
+/// Keeps every record of every thread, compressed, in a nameless file: for `record --all`.
 
 #include <cstdint>
 #include <map>
@@ -15,13 +15,13 @@
 
 namespace backtrail::server {
 
-/// Where there is no room for all, the oldest records go: of the thread that has the most, so that
-/// a thread that waits keeps the calls it waits in.
+/// Without room for all, drops the oldest records of the thread that has the most, so that a
+/// waiting thread keeps the calls it waits in.
 class TraceSpool final : public RecordObserver {
  public:
-  /// @param folder     Where the file is made; it is gone when we are.
-  /// @param max_bytes  What the blocks may take on disk.
-  /// Throws std::runtime_error.
+  /// Makes the spool. Throws std::runtime_error.
+  /// @param folder Folder of the file, which vanishes with this object.
+  /// @param max_bytes Limit on the disk space of the blocks.
   TraceSpool(const std::string& folder, std::uint64_t max_bytes);
   ~TraceSpool() override;
 
@@ -31,13 +31,13 @@ class TraceSpool final : public RecordObserver {
   void on_thread_gone(tracee::ThreadId id) override;
   void on_end(pid_t pid, const tracee::StopEvent& end) override;
 
-  /// Of the process's threads, also those that have ended. Flush the sources first. What they
-  /// return borrows from this.
+  /// Returns the traces of the process's threads, including ended ones. Flush the sources first.
+  /// The traces borrow from this object.
   [[nodiscard]] std::vector<tracee::CoreTrace> traces(pid_t pid);
-  /// For a crash file that is being written from traces() and does not fit beside them: frees some
-  /// of the disk, first of what the file has already, then of the oldest. False: nothing is left.
+  /// Frees disk space for a crash file that is being written from traces(): first blocks that the
+  /// file contains already, then the oldest. Returns false if nothing is left.
   bool make_room();
-  /// The crash file is written, or is not going to be.
+  /// Call when the crash file has been written or given up.
   void forget_what_was_handed_out();
 
  private:
@@ -48,20 +48,20 @@ class TraceSpool final : public RecordObserver {
     std::uint64_t records = 0;
     std::uint64_t others = 0;
   };
-  using Key = std::pair<pid_t, pid_t>;  ///< Process and thread.
+  using Key = std::pair<pid_t, pid_t>;  ///< Pid and tid.
 
   Stream& stream_of(const tracee::Thread& thread);
-  /// Makes room for a block and puts it there; counts it as lost otherwise.
+  /// Makes room for a block and writes it; counts it as lost if that fails.
   void append(Stream& stream, Block block, std::span<const std::uint8_t> bytes);
   [[nodiscard]] bool is_too_much(std::uint64_t more) const;
-  /// False: nobody has more than `least` blocks.
+  /// Drops a thread's oldest block. Returns false if no thread has more than `least` blocks.
   bool drop_oldest(std::size_t least);
 
   SpoolFile file_;
   std::uint64_t max_bytes_;
-  /// What the program and the crash file can still write, as far as that is ours to leave.
+  /// Bytes that must remain free on the disk for the program and the crash file.
   std::uint64_t left_free_;
-  /// Less is never given up for that.
+  /// At least this much is kept even if the disk gets full.
   std::uint64_t least_held_;
   std::map<Key, std::unique_ptr<Stream>> streams_;
 };

@@ -15,7 +15,7 @@ namespace backtrail::server {
 namespace {
 
 constexpr std::chrono::seconds kGrace{2};
-// As timeout(1) and shells have it.
+// The exit codes of timeout(1) and shells.
 constexpr int kExitTimedOut = 124;
 constexpr int kExitCannotExecute = 126;
 constexpr int kExitSignalled = 128;
@@ -39,7 +39,7 @@ Result<int> supervise(pid_t pid, ForwardedSignals& signals, std::chrono::millise
       timed_out = true;
       clock.set(kGrace);
     }
-    // The child's end wakes nobody here.
+    // The child's end does not wake this poll.
     constexpr int kLookAgainMs = 10;
     pollfd waited{clock.fd(), POLLIN, 0};
     ::poll(&waited, 1, kLookAgainMs);

@@ -10,10 +10,11 @@
 
 namespace backtrail::server {
 
-/// Becomes the program. With a limit it is a child of this process, ended when it has run for that
-/// long (SIGTERM, and SIGKILL a little later) and sent the signals that this process is sent.
-/// @return Its exit status, 128 and the signal that ended it, or 124 after the limit. Errors of
-/// become_program().
+/// Becomes the program. With a limit, the program is a child of this process instead: it is ended
+/// at the limit (SIGTERM, and SIGKILL a little later) and gets the signals that are sent to this
+/// process.
+/// @return Its exit status; 128 plus the signal that ended it; or 124 after the limit. Errors:
+/// those of become_program().
 Result<int> run_unrecorded(const tracee::LaunchSpec& spec,
                            std::optional<std::chrono::milliseconds> limit);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Instructions that were decoded lately: most are part of several superblocks.
+/// Caches decoded instructions, because most are part of several superblocks.
 
 #include <cstdint>
 #include <span>
@@ -12,11 +12,11 @@ namespace backtrail::arch::x86::translate {
 
 class DecodedInsns {
  public:
-  /// As decode_source(): what is remembered is compared with the bytes.
+  /// Like decode_source(). A cached instruction is used only if its bytes are the same.
   [[nodiscard]] SourceInsn decode(TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
  private:
-  std::vector<SourceInsn> slots_;  ///< By address; empty until something is decoded.
+  std::vector<SourceInsn> slots_;  ///< Indexed by a hash of the address; empty until the first use.
 };
 
 }  // namespace backtrail::arch::x86::translate

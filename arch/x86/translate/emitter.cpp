@@ -42,7 +42,7 @@ void Emitter::word64(std::uint64_t value) {
 void Emitter::gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide) {
   constexpr std::uint8_t kGs = 0x65;
   const auto rex = static_cast<std::uint8_t>((wide ? kRexW : 0x40U) | (extended(reg) ? 4U : 0U));
-  // ModRM names a SIB byte, SIB names no base and no index: a plain 32-bit displacement.
+  // ModRM selects a SIB byte, which has neither base nor index: a plain 32-bit displacement.
   const auto modrm = static_cast<std::uint8_t>((static_cast<unsigned>(low_bits(reg)) << 3U) | 4U);
   bytes({kGs, rex, opcode, modrm, 0x25});
   word32(static_cast<std::uint32_t>(slot));
@@ -201,7 +201,7 @@ void Emitter::add_rsi_less_one_to_rcx() {
 }
 
 void Emitter::move_byte_to_rcx(Gpr reg) {
-  // With a REX prefix, whatever the register.
+  // Always with a REX prefix, whatever the register.
   const auto modrm = static_cast<std::uint8_t>(0xc8U | low_bits(reg));
   bytes({static_cast<std::uint8_t>(0x40U | (extended(reg) ? 1U : 0U)), 0x0f, 0xb6, modrm});
 }
@@ -268,7 +268,7 @@ void Emitter::table_jump(TraceeAddr table) {
 }
 
 std::uint32_t Emitter::jump(TraceeAddr target) {
-  // The displacement begins one byte behind the opcode.
+  // The displacement begins one byte after the opcode.
   while ((here().value() + 1) % kCacheLineBytes > kCacheLineBytes - sizeof(std::uint32_t)) {
     bytes({kNop});
   }

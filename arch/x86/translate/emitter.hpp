@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Bytes of the few instructions that the translator adds to a program's own.
+/// Encodes the few instructions that the translator adds to the program's.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// General registers as instructions encode them.
+/// General registers, by their encoding.
 enum class Gpr : std::uint8_t {
   kRax,
   kRcx,
@@ -32,7 +32,7 @@ enum class Gpr : std::uint8_t {
   kR15,
 };
 
-/// Code that will run at a known address. None of these instructions changes a flag.
+/// Emits code for a known address. None of these instructions changes a flag.
 class Emitter {
  public:
   explicit Emitter(TraceeAddr base) : base_{base} {}
@@ -58,17 +58,16 @@ class Emitter {
   void jump_through(Slot slot);
   /// lea rcx, [rcx-value] / lea rdx, [rdx-1] / mov rcx, rdx / pause
   void subtract_from_rcx(std::uint8_t value);
-  /// lea rcx, [rax+number]: zero behind a system call that has failed so.
+  /// lea rcx, [rax+number]: zero after a system call that failed with this errno.
   void add_errno_to_rax_to_rcx(std::uint8_t number);
   void count_rdx_down();
   void move_to_rcx(Gpr reg);
   void pause();
   /// mov rcx, [rcx+skip]
   void load_rcx_at_rcx(std::uint8_t skip);
-  /// jrcxz rel8, forwards.
+  /// jrcxz rel8, forward; returns the offset of the rel8.
   std::uint32_t jump_if_rcx_zero();
-  /// The high half and the highest byte of what is there: mov ecx, gs:[slot+4] / movzx ecx, byte
-  /// gs:[slot+7]
+  /// mov ecx, gs:[slot+4] / movzx ecx, byte gs:[slot+7]: the slot's high half and its highest byte.
   void load_rcx_high_half(Slot slot);
   void load_rcx_high_byte(Slot slot);
   /// mov rcx, [r10+skip] / lea r10, [r10+by]
@@ -103,9 +102,9 @@ class Emitter {
   void move_second_byte_to_rcx(Gpr reg);
   void look_up_rcx(std::uint64_t table);
   void subtract_from_rdi_to_rcx(std::uint32_t value);
-  /// mov reg, value, as short as it can be.
+  /// mov reg, value, in the shortest encoding.
   void move(Gpr reg, std::uint64_t value);
-  /// push value; a 64-bit one goes through a constant that finish() appends.
+  /// push value. A 64-bit value is pushed from a constant that finish() appends.
   void push(std::uint64_t value);
   /// mov dword [r11], number / lea r11, [r11+4]
   void log_store(std::uint32_t number);
@@ -114,26 +113,26 @@ class Emitter {
   void table_index();
   void table_index(TraceeAddr mask);
   void table_jump(TraceeAddr table);
-  /// jmp rel32, its displacement within one cache line and thus changeable while threads run.
-  /// Returns the displacement's offset.
+  /// jmp rel32 whose displacement lies within one cache line, so that it can be changed while
+  /// threads run. Returns the displacement's offset.
   std::uint32_t jump(TraceeAddr target);
-  /// A rel32 to be filled in by bind(); returns its offset.
+  /// Emits a rel32 for bind() to fill in; returns its offset.
   std::uint32_t open_rel32();
-  /// Lets the rel32 at `at` point here.
+  /// Makes the rel32 at `at` lead here.
   void bind(std::uint32_t at);
-  /// Lets it point to an offset before this one.
+  /// Makes the rel32 at `at` lead to an offset before this one.
   void bind_back(std::uint32_t at, std::uint32_t to);
-  /// A rel8 likewise.
+  /// Emits a rel8 for bind8() to fill in; returns its offset.
   std::uint32_t open_rel8();
   /// jmp rel8 to an offset before this one.
   void jump_back(std::uint32_t to);
   void bind8(std::uint32_t at);
-  /// The constants of push().
+  /// Appends the constants of push().
   void finish();
 
  private:
   struct Literal {
-    std::uint32_t at = 0;  ///< Offset of the rel32 that names it.
+    std::uint32_t at = 0;  ///< Offset of the rel32 that refers to it.
     std::uint64_t value = 0;
   };
   void gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide);
@@ -143,7 +142,7 @@ class Emitter {
   std::vector<Literal> literals_;
 };
 
-/// `value` as a sign-extended 32-bit field, if it fits.
+/// Returns true if `value` fits a sign-extended 32-bit field.
 [[nodiscard]] constexpr bool fits_int32(std::uint64_t value) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(
              static_cast<std::int32_t>(static_cast<std::uint32_t>(value)))) == value;

@@ -1,36 +1,38 @@
 #pragma once
 /// @file
-/// What translated code takes for granted: two registers of its own, one page a thread, one table.
+/// Conventions of translated code: two reserved registers, a page per thread, and one look-up
+/// table.
 ///
-/// r11 holds the log pointer and r10 is scratch while translated code runs; the program's values
-/// of both live in the thread's page, which the gs segment base points to.
+/// While translated code runs, r11 holds the log pointer and r10 is scratch. The program's values
+/// of both are in the thread's page, to which the gs base points.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace backtrail::arch::x86::translate {
 
-/// Offsets from the gs base, eight bytes each unless said otherwise.
+/// Words of the thread page, as offsets from the gs base; eight bytes each unless stated otherwise.
 enum class Slot : std::uint32_t {
   kLog = 0,      ///< The log pointer, while r11 holds something else.
   kR10 = 8,      ///< The program's r10.
   kR11 = 16,     ///< The program's r11.
-  kRcx = 24,     ///< The program's rcx, where translated code needs the register.
-  kTarget = 32,  ///< Where an indirect transfer goes that has no translation to go to.
-  kRax = 40,     ///< The program's registers inside the miss routine.
+  kRcx = 24,     ///< The program's rcx, while translated code uses the register.
+  kTarget = 32,  ///< Target of an indirect branch without a translation.
+  kRax = 40,     ///< The program's registers while in the dispatch stub.
   kRdx = 48,
   kRsi = 56,
   kRdi = 64,
-  kProcessId = 72,      ///< Four bytes, as the program itself sees the id.
-  kThreadId = 76,       ///< Four bytes.
-  kArgument = 80,       ///< What is made of a system call's arguments.
-  kSegvBlocked = 88,    ///< Not zero while SIGSEGV is blocked.
-  kServed = 96,         ///< Not zero while the tracer looks at requests.
-  kRequest = 104,       ///< A Request.
-  kAnswer = 112,        ///< Where the thread goes on.
-  kRseqArea = 120,      ///< The thread's struct rseq, while it is served; 0: it has none.
-  kStopsByFault = 128,  ///< Not zero: a filter forbids to ask for the mask.
-  kNumber = 136,        ///< Of a system call that is known only when it is made.
+  kProcessId = 72,    ///< Four bytes, as the program itself sees the id.
+  kThreadId = 76,     ///< Four bytes.
+  kArgument = 80,     ///< Scratch for the check of a system call's arguments.
+  kSegvBlocked = 88,  ///< Nonzero while SIGSEGV is blocked.
+  kServed = 96,       ///< Nonzero while the server looks at requests.
+  kRequest = 104,     ///< A Request.
+  kAnswer = 112,      ///< Address at which the thread continues.
+  kRseqArea = 120,    ///< Address of the thread's struct rseq while the thread is served; 0: it has
+                      ///< none.
+  kStopsByFault = 128,  ///< Nonzero: a filter forbids asking for the signal mask.
+  kNumber = 136,        ///< Number of a system call, if known only when the call is made.
   kMaskAt = 144,        ///< Address of the next slot.
   kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
   kHolds = 160,         ///< Not zero: signals are blocked that the program does not block.
@@ -65,35 +67,36 @@ inline constexpr std::size_t kFrameBytes = 304;
 /// A thread without a translation to go to asks for one, without stopping.
 enum class Request : std::uint64_t {
   kNone = 0,
-  kAsked = 1,     ///< By the thread, which waits a little.
-  kAnswered = 2,  ///< By the tracer, with Slot::kAnswer.
-  kTaken = 3,     ///< The tracer is at it; the thread waits longer.
-  kRefused = 4,   ///< The thread is to stop.
+  kAsked = 1,     ///< Set by the thread, which waits briefly.
+  kAnswered = 2,  ///< Set by the server; the answer is in Slot::kAnswer.
+  kTaken = 3,     ///< Set by the server, which is working on it; the thread waits longer.
+  kRefused = 4,   ///< The thread must stop.
 };
 
-/// Landing pads by the low 16 bits of the native address, eight bytes an entry; by up to 20 bits
-/// where a mask tells how many (TableIndex::kMasked).
+/// Size of the look-up table of indirect-branch entries, eight bytes each: indexed by the low 16
+/// bits of the native address, or by up to 20 bits if a mask tells how many (TableIndex::kMasked).
 inline constexpr std::size_t kTableEntries = 65536;
 inline constexpr std::size_t kMostTableEntries = 1UL << 20U;
-/// The room for them.
+/// Address space reserved for the table.
 inline constexpr std::size_t kEntryTableBytes = kMostTableEntries * 8;
 
-/// Behind the table: what tells which system calls concern executable memory. Bytes that are not
-/// zero, or ranges. Offsets of the parts.
+/// Offsets of the parts of the policy, which follows the look-up table: the tables and ranges by
+/// which translated code decides whether a system call concerns executable memory. Nonzero bytes
+/// mean that it does, unless stated otherwise.
 enum class Policy : std::uint32_t {
   kProtections = 0,      ///< By the low byte of a protection.
   kMapFlags = 256,       ///< By the low byte of mmap()'s flags.
   kSegvBit = 512,        ///< By the second byte of a signal set.
-  kIndexMask = 768,      ///< 32 bits: those of a native address that tell its entry in the table.
+  kIndexMask = 768,      ///< 32 bits: the mask of address bits that index the table.
   kNumbers = 784,        ///< By a system call's number below 512; zero: the call is made.
-  kNumberHigh = 1296,    ///< By such a number's second byte; zero: it may be below 512.
-  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: it may be made.
+  kNumberHigh = 1296,    ///< By the number's second byte; zero: it may be below 512.
+  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: the call may be made.
   kWatchedFiles = 1808,  ///< By the low byte of a descriptor; zero: writes to it are made.
   kOpenFlags2 = 2064,    ///< By their second byte; zero, as the other: the call is made.
   kTrapFlag = 2320,      ///< By the second byte of flags.
   kRanges = 2576,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
 };
-/// Executable memory. The negated addresses are what translated code adds arguments to.
+/// A range of executable memory. Translated code adds arguments to the negated addresses.
 struct PolicyRange {
   std::uint64_t negated_begin = 0;
   std::uint64_t negated_end = 0;
@@ -102,13 +105,13 @@ inline constexpr std::size_t kPolicyBytes = 8192;
 inline constexpr std::size_t kPolicyRanges =
     (kPolicyBytes - static_cast<std::size_t>(Policy::kRanges)) / sizeof(PolicyRange);
 
-/// Translated code and table must lie below this (32-bit displacements, sign-extended).
+/// Upper limit of addresses of the table (32-bit displacements are sign-extended).
 inline constexpr std::uint64_t kTableLimit = 0x7fff'ffff;
 
-/// A log entry: the number of the exit by which a superblock was left.
+/// A log entry is the id of the exit by which a superblock was left.
 inline constexpr std::size_t kLogEntryBytes = 4;
 
-/// Linking stores four bytes that must lie within one cache line.
+/// Linking stores four bytes, which must lie within one cache line.
 inline constexpr std::size_t kCacheLineBytes = 64;
 
 }  // namespace backtrail::arch::x86::translate

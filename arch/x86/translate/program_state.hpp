@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// From translated code back to the program's own state, at any instruction.
+/// State translation: from translated code back to the program's state, at any instruction.
 
 #include <cstdint>
 #include <functional>
@@ -12,23 +12,23 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// What a thread that was stopped is like, as far as the program knows.
+/// The state of a stopped thread, as the program knows it.
 struct ProgramState {
-  UserRegs regs;  ///< rip is still where it was stopped.
-  TraceeAddr pc;  ///< 0 where only the log can tell.
+  UserRegs regs;  ///< Its rip is still the address at which the thread was stopped.
+  TraceeAddr pc;  ///< 0 if only the log can tell.
   TraceeAddr log;
-  std::uint8_t flags = 0;  ///< StateFlags: kCommitted is what counts from here on.
+  std::uint8_t flags = 0;  ///< StateFlag bits; only kCommitted still matters.
 };
 
-/// Of the thread's page.
+/// Reads a slot of the thread page.
 using ReadSlot = std::function<std::uint64_t(Slot)>;
 
-/// `row` is the superblock's for the place where the thread has stopped.
+/// `row` is the superblock's pc map entry for the address of the stop.
 [[nodiscard]] ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped,
                                                const ReadSlot& read);
 
-/// The same in the miss routine; `saved`: from MissRoutine::saved_at on. The program goes to pc,
-/// or to where the exit leads that was logged last.
+/// Does this for the dispatch stub; `saved`: the stop is at or after MissRoutine::saved_at. The
+/// program goes to `pc` or, if that is 0, to the target of the exit that was logged last.
 [[nodiscard]] ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped,
                                          const ReadSlot& read);
 

@@ -18,7 +18,7 @@ const ZydisDecoder& decoder() {
   static const ZydisDecoder decoder = [] {
     ZydisDecoder made;
     ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    // Without MPX (every CPU and kernel of today) 0F 1A and 0F 1B are NOPs with any operand.
+    // Without MPX, as on all current CPUs and kernels, 0F 1A and 0F 1B are NOPs with any operand.
     ZydisDecoderEnableMode(&made, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
     return made;
   }();
@@ -71,7 +71,7 @@ void give_to_cpu(SourceInsn& insn, Special why) {
   insn.special = why;
 }
 
-/// Registers and memory operands. Says why the instruction cannot be copied, if so.
+/// Notes registers and memory operands. Returns why the instruction cannot be copied, if so.
 Special note_operands(SourceInsn& insn, const ZydisDecodedInstruction& z,
                       const Operands& operands) {
   Special verdict = Special::kNone;
@@ -140,7 +140,7 @@ Special special_reason(const ZydisDecodedInstruction& z) {
   }
 }
 
-/// MOV of a constant as wide as an address may be.
+/// Notes a MOV of a constant that may be an address.
 void note_constant(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
   if (z.mnemonic != ZYDIS_MNEMONIC_MOV || z.operand_width < 32) return;
   if (operands[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return;
@@ -160,7 +160,8 @@ void note_eax(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands
   }
 }
 
-/// The few instructions that most code loads rcx by: all others are taken to need it.
+/// Notes the few instructions by which most code loads rcx; all others are assumed to need its
+/// value.
 void note_rcx(SourceInsn& insn, const ZydisDecodedInstruction& z, const Operands& operands) {
   const auto& to = operands[0];
   if (to.type != ZYDIS_OPERAND_TYPE_REGISTER || to.size < 32 ||
@@ -333,7 +334,7 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   if (const Special why = special_reason(z); why != Special::kNone) {
     give_to_cpu(insn, why);
   } else if (z.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
-    insn.kind = InsnClass::kSystemCall;  // names segment registers too, in its own way
+    insn.kind = InsnClass::kSystemCall;  // uses segment registers, too, in a way of its own
   } else if (operand_verdict != Special::kNone) {
     give_to_cpu(insn, operand_verdict);
   } else if (is_branch(z)) {
@@ -342,7 +343,7 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
     classify_load_address(insn, operands);
   } else if (insn.relative && insn.encoding == Encoding::kLegacy && insn.rex == 0 &&
              (insn.bytes[insn.prefix_bytes] & 0xf0U) == 0x40) {
-    give_to_cpu(insn, Special::kAddressSize);  // a REX that a later prefix made void
+    give_to_cpu(insn, Special::kAddressSize);  // a REX prefix that a later prefix cancels
   }
   return insn;
 }

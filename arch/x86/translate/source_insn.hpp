@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One instruction of the program, as the translator needs to know it.
+/// One instruction of the program, as the translator sees it.
 
 #include <array>
 #include <cstdint>
@@ -13,23 +13,24 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// Why an instruction is left to the CPU at its native address.
+/// Why an instruction is untranslatable: left to the CPU at its native address.
 enum class Special : std::uint8_t {
   kNone,
-  kUnreadable,  ///< No bytes there.
+  kUnreadable,  ///< There are no bytes.
   kUndecodable,
-  kSystemCall,  ///< One that may change what translation rests on, or an unknown number.
-  kInterrupt,   ///< int3, int n, int1, ud2, hlt: raises something at its own address.
+  kSystemCall,  ///< May change what translations depend on, or has an unknown number.
+  kInterrupt,   ///< int3, int n, int1, ud2, hlt: raises an exception at its own address.
   kFarTransfer,
-  kSegment,      ///< Uses the gs segment or loads a segment register.
+  kSegment,      ///< Uses the gs segment, or loads a segment register.
   kFlags,        ///< popf: may set the trap flag.
   kTransaction,  ///< xbegin
-  kAddressSize,  ///< 67 or 66 prefixes where CPUs differ, or 32-bit instruction-relative operands.
-  kRegisters,    ///< Uses both registers that translated code needs, at an address out of reach.
-  kBreakpoint,   ///< The debugger wants to stop there.
-  kMemory,       ///< In memory that is not translated.
-  kSection,      ///< Leads to or is in a restartable sequence.
-  kFailedCall,   ///< Comes behind a system call that has failed with EFAULT.
+  kAddressSize,  ///< 67 or 66 prefixes on which CPUs differ, or 32-bit instruction-relative
+                 ///< operands.
+  kRegisters,    ///< Uses both reserved registers, with an operand that is out of reach.
+  kBreakpoint,   ///< The debugger has set a breakpoint there.
+  kMemory,       ///< In memory that must not be translated.
+  kSection,      ///< Leads to an rseq critical section, or is inside of one.
+  kFailedCall,   ///< Follows a system call that has failed with EFAULT.
 };
 [[nodiscard]] std::string_view to_string(Special special);
 
@@ -56,8 +57,8 @@ struct SourceInsn {
   std::uint8_t length = 0;
   InsnClass kind = InsnClass::kSpecial;
   Special special = Special::kNone;
-  TraceeAddr target;              ///< Of direct branches; or the instruction-relative address.
-  std::uint8_t condition = 0;     ///< Low four bits of a Jcc opcode; the opcode of LOOP, LOOPcc.
+  TraceeAddr target;           ///< Target of a direct branch, or the instruction-relative address.
+  std::uint8_t condition = 0;  ///< Low four bits of a Jcc opcode, or the opcode of LOOP or LOOPcc.
   std::uint16_t stack_bytes = 0;  ///< The operand of RET.
   bool address_size_prefix = false;
   bool uses_r10 = false;
@@ -66,20 +67,21 @@ struct SourceInsn {
   bool writes_r11 = false;
   bool relative = false;  ///< Has an instruction-relative memory operand at `target`.
   Encoding encoding = Encoding::kLegacy;
-  std::uint8_t prefix_bytes = 0;  ///< Legacy prefixes in front of REX, VEX, EVEX or opcode.
+  std::uint8_t prefix_bytes = 0;  ///< Legacy prefixes before REX, VEX, EVEX or the opcode.
   std::uint8_t rex = 0;           ///< The REX byte, 0 = none.
   std::uint8_t modrm_offset = 0;
   std::uint8_t displacement_offset = 0;
-  bool names_high_byte = false;  ///< ah, bh, ch or dh: takes no REX.
+  bool names_high_byte = false;  ///< Uses ah, bh, ch or dh, which excludes a REX prefix.
   bool reads_fs = false;
   bool writes_rax = false;
-  bool uses_rcx = false;  ///< Needs what is in rcx: reads it, or leaves a part of it as it is.
-  bool sets_rcx = false;  ///< Whatever was in it, and nothing else of the kind.
-  bool stores = false;    ///< Writes memory other than its thread's stack and static block.
+  bool uses_rcx = false;  ///< Needs the value of rcx: reads it, or leaves a part of it unchanged.
+  bool sets_rcx = false;  ///< Overwrites rcx whatever its value; a few common instructions only.
+  bool stores = false;    ///< Writes memory other than the thread's stack and static block.
   std::optional<std::uint32_t> sets_eax_to;
-  std::optional<TraceeAddr> names;    ///< An address that it puts into a register or memory.
-  std::uint8_t destination = 0;       ///< Register of kLoadAddress.
-  std::uint8_t destination_bits = 0;  ///< Of kLoadAddress: 32 or 64.
+  std::optional<TraceeAddr> names;    ///< An address that the instruction puts into a register or
+                                      ///< memory.
+  std::uint8_t destination = 0;       ///< Destination register of kLoadAddress.
+  std::uint8_t destination_bits = 0;  ///< Width of kLoadAddress: 32 or 64.
 
   [[nodiscard]] TraceeAddr next() const { return pc + length; }
   [[nodiscard]] std::span<const std::uint8_t> view() const {
@@ -87,19 +89,19 @@ struct SourceInsn {
   }
 };
 
-/// `bytes` from `pc` on, up to kMaxInsnBytes of them.
+/// Decodes the instruction at `pc`, of which `bytes` has up to kMaxInsnBytes.
 [[nodiscard]] SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
-/// The instruction with its instruction-relative operand replaced by [base], base being r10 or
-/// r11. Nothing when the encoding has no room for that (ah and REX).
+/// Returns the instruction with its instruction-relative operand replaced by [r10] or [r11].
+/// nullopt if the encoding has no room for that (ah and REX).
 struct Rebased {
   std::array<std::uint8_t, kMaxInsnBytes + 2> bytes{};
   std::size_t length = 0;
 };
 [[nodiscard]] std::optional<Rebased> rebase(const SourceInsn& insn, bool base_is_r11);
 
-/// mov r10, OPERAND, where OPERAND is that of an indirect call or jump without an
-/// instruction-relative operand.
+/// Returns mov r10, OPERAND for the operand of an indirect call or jump, which must not be
+/// instruction-relative.
 [[nodiscard]] Rebased load_operand(const SourceInsn& insn);
 
 }  // namespace backtrail::arch::x86::translate

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Translated code, and what is known about every byte of it.
+/// A superblock: translated code, and the program's state at every byte of it.
 
 #include <cstdint>
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// Where the program's state is while the machine is at a place in translated code.
+/// Where the program's state is while a thread is at a place in translated code.
 enum StateFlag : std::uint8_t {
   kR10Live = 1,       ///< The program's r10 is in r10; else in its slot.
   kR11Live = 2,       ///< The program's r11 is in r11; else in its slot.
@@ -19,17 +19,17 @@ enum StateFlag : std::uint8_t {
   kRcxInSlot = 8,     ///< The program's rcx is in its slot.
   kRcxPlusOne = 16,   ///< The program's rcx is one more than rcx.
   kCommitted = 32,    ///< The log says that this superblock was left.
-  kTargetInR10 = 64,  ///< With kCommitted: the program's pc is in r10. Without: its rsp.
-  kRcxIsPc = 128,     ///< The program's rcx equals its pc: behind SYSCALL.
+  kTargetInR10 = 64,  ///< The program's pc is in r10.
+  kRcxIsPc = 128,     ///< The program's rcx equals its pc, as after SYSCALL.
 };
 
-/// The program's state from one offset up to the next row's.
+/// A pc map entry: the program's state from one offset up to the next entry's.
 struct PcRow {
   std::uint32_t offset = 0;
-  TraceeAddr pc{};             ///< The instruction that comes next, as far as the program knows.
-  std::int32_t stack_add = 0;  ///< To be added to rsp.
-  std::uint16_t passed = 0;    ///< Branches taken since the superblock's head.
-  std::uint8_t flags = 0;      ///< StateFlags.
+  TraceeAddr pc{};             ///< The instruction that the program executes next.
+  std::int32_t stack_add = 0;  ///< To be added to rsp for the program's value.
+  std::uint16_t passed = 0;    ///< Branches taken since the start of the superblock.
+  std::uint8_t flags = 0;      ///< StateFlag bits.
 };
 
 enum class ExitKind : std::uint8_t {
@@ -38,38 +38,40 @@ enum class ExitKind : std::uint8_t {
               ///< slot.
   kContinue,  ///< Falls through to `to`.
   kSpecial,   ///< The instruction at `to` is left to the CPU.
-  kStale,     ///< The program's code is not what it was; nothing of the superblock was run.
+  kStale,     ///< The program's code has changed; nothing of the superblock was executed.
 };
 
-/// A way out of a superblock, which logs `number`.
+/// A way out of a superblock; `number` is its exit id.
 struct Exit {
   std::uint32_t number = 0;
   ExitKind kind = ExitKind::kDirect;
   Special special = Special::kNone;
   std::uint16_t passed = 0;    ///< Branches taken before it.
-  std::uint16_t executed = 0;  ///< Instructions from the head up to and with the one that leaves.
+  std::uint16_t executed = 0;  ///< Instructions from the start up to and including the one that
+                               ///< leaves.
   TraceeAddr from{};
   TraceeAddr to{};
-  /// Offset of the rel32 that may be pointed to the target's translation; 0 = none.
+  /// Offset of the rel32 that can be linked to the target's translation; 0 = none.
   std::uint32_t link_offset = 0;
 };
 
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
 
 struct Superblock {
-  TraceeAddr head;         ///< Native.
-  TraceeAddr address;      ///< Of the code.
-  std::uint32_t body = 0;  ///< Offset of what comes behind the landing pad.
+  TraceeAddr head;         ///< Start pc; a native address.
+  TraceeAddr address;      ///< Address of the code.
+  std::uint32_t body = 0;  ///< Offset of the code after the indirect-branch entry.
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;  ///< Ascending.
   std::vector<Exit> exits;
-  std::vector<Branch> branches;     ///< Taken inside, in order; each exit has passed the first few.
-  std::vector<Branch> ranges;       ///< Native [begin, end) that was translated.
-  std::vector<TraceeAddr> returns;  ///< Behind its calls: where control comes back to.
+  std::vector<Branch> branches;     ///< Branches taken inside, in order; each exit has passed the
+                                    ///< first few.
+  std::vector<Branch> ranges;       ///< Native ranges [begin, end) that were translated.
+  std::vector<TraceeAddr> returns;  ///< Return addresses of its calls.
   std::uint32_t instructions = 0;
-  bool calls = false;  ///< Makes a system call, or ends where one is left to the CPU.
+  bool calls = false;  ///< Makes a system call, or ends before one that is left to the CPU.
 
-  /// The row for an offset below code.size().
+  /// Returns the pc map entry for an offset below code.size().
   [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
 };
 

@@ -14,21 +14,22 @@ constexpr std::uint32_t kSysSignalMask = 14;  // rt_sigprocmask
 constexpr std::uint32_t kSignalSetBytes = 8;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kTrap = 0xcc;  // int3
-constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, which no mapping of the program changes
+constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, whatever the program maps
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
-/// Looks at the request before the tracer is believed to be busy elsewhere: some 20 microseconds.
+/// Number of looks at the request after which the server is assumed to be busy: some 20
+/// microseconds.
 constexpr std::uint32_t kPatience = 500;
-/// Turns that are left to others while the tracer works on an answer.
+/// Number of sched_yield calls while the server works on an answer.
 constexpr std::uint32_t kYields = 400;
 
-/// Jumps to be bound where an answer is acted upon.
+/// Jumps to be bound to the code that handles an answer.
 struct Answers {
   std::vector<std::uint32_t> answered;
   std::vector<std::uint32_t> refused;
 };
 
-/// Looks once at the request that the tracer has, or may have, taken.
+/// Emits one look at a request that the server has taken or may take.
 void look_at_request(Emitter& emit, Answers& answers) {
   emit.load(Gpr::kRcx, Slot::kRequest);
   emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAnswered));
@@ -38,11 +39,11 @@ void look_at_request(Emitter& emit, Answers& answers) {
   answers.refused.push_back(emit.jump_if_rcx_zero());
 }
 
-/// Asks, and acts on the answer; `stop` is an offset.
+/// Emits the request and the handling of its answer; `stop` is the offset of the code that stops.
 void emit_request(Emitter& emit, std::uint32_t stop) {
   Answers answers;
-  // In a restartable sequence the thread must stop: who waits may be preempted, and the kernel
-  // would not take it for one that is inside.
+  // In an rseq critical section the thread must stop instead: it may be preempted while it waits,
+  // and the kernel would not see that it is inside.
   emit.load(Gpr::kRcx, Slot::kRseqArea);
   const std::uint32_t no_area = emit.jump_if_rcx_zero();
   emit.load_rcx_at_rcx(kRseqSection);
@@ -62,7 +63,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   const std::uint32_t too_long = emit.jump_if_rcx_zero();
   emit.jump_back(wait);
   emit.bind8(too_long);
-  // Takes the request back, unless it is taken already.
+  // Take the request back, unless the server has taken it.
   emit.move(Gpr::kRcx, static_cast<std::uint64_t>(Request::kNone));
   emit.exchange_rcx(Slot::kRequest);
   emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAsked));
@@ -71,7 +72,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   answers.answered.push_back(emit.jump_if_rcx_zero());
   emit.subtract_from_rcx(2);
   answers.refused.push_back(emit.jump_if_rcx_zero());
-  // The tracer may need this very CPU, or wait for what does.
+  // The server may need this CPU, or wait for a thread that does.
   emit.move(Gpr::kRdx, kYields);
   const std::uint32_t taken = emit.offset();
   emit.move(Gpr::kRax, kSysSchedYield);
@@ -123,7 +124,7 @@ PadTest faster_pad_test() {
 
 TableIndex faster_table_index() {
   static const TableIndex index = [] {
-    // AMD's take up to 289 cycles before Zen 3 (family 19h).
+    // AMD's PEXT takes up to 289 cycles before Zen 3 (family 19h).
     constexpr unsigned kZen3 = 0x19;
     const bool is_fast =
         host_near_branch_rule() != NearBranchRule::kAmd || host_cpu_family() >= kZen3;
@@ -166,7 +167,7 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   routine.faults_at = emit.offset();
   emit.bytes({kHalt});
   emit.bind8(by_trap);
-  // The kernel unblocks what it forces; whoever puts that back has to know the mask.
+  // The kernel unblocks a signal that it forces; to restore the mask, the server must know it.
   emit.load(Gpr::kRdx, Slot::kMaskAt);
   emit.move(Gpr::kRdi, 0);
   emit.move(Gpr::kRsi, 0);
@@ -176,7 +177,7 @@ MissRoutine make_miss_routine(TraceeAddr address) {
   emit.load(Gpr::kR10, Slot::kTarget);
   emit.bytes({kTrap});
   routine.stopped_at = emit.offset();
-  // Not reached as long as the tracer is there: try again.
+  // Reached only without a server: try again.
   emit.jump_back(routine.saved_at);
   emit.bind(ask);
   emit_request(emit, stop);

@@ -1,10 +1,10 @@
 #pragma once
 /// @file
-/// The translator: a program's bytes in, code that logs its exits out. A pure function.
+/// The translator, a pure function: takes a program's bytes and returns code that logs its exits.
 ///
 /// A superblock begins at one native address and follows fall-throughs, direct jumps and direct
 /// calls. Return addresses on the stack stay native. Translated code changes no flag, writes
-/// nothing below rsp, and can be interrupted anywhere: its rows say what the program's state is.
+/// nothing below rsp, and can be interrupted anywhere: its pc map entries give the program's state.
 
 #include <array>
 #include <cstddef>
@@ -20,42 +20,43 @@
 
 namespace backtrail::arch::x86::translate {
 
-/// The program's code as it is now.
+/// Access to the program's current code.
 struct CodeSource {
-  /// Copies bytes from an address on; returns how many there are.
+  /// Copies bytes from an address; returns how many there are.
   std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)> read;
-  /// The instruction at this address must not be translated along (a breakpoint is there, or
-  /// pages that are not to be translated begin).
+  /// Returns true if the instruction at this address must not be part of a superblock: a breakpoint
+  /// is set there, or pages begin that must not be translated.
   std::function<bool(TraceeAddr)> stop_before;
-  /// Code uses this address; what is there may change what the other functions say. May be empty.
+  /// Called for an address that code uses; its contents may change what the other functions return.
+  /// May be empty.
   std::function<void(TraceeAddr)> named = {};
-  /// A restartable sequence begins at this address. May be empty.
+  /// Returns true if an rseq critical section begins at this address. May be empty.
   std::function<bool(TraceeAddr)> section_at = {};
-  /// A superblock that falls through to this address ends there. May be empty.
+  /// Returns true if a superblock that falls through to this address must end there. May be empty.
   std::function<bool(TraceeAddr)> joined_at = {};
-  /// Where the conditional or indirect branch at this address goes most of the time; nothing for
-  /// one that mostly goes on, or anywhere. May be empty.
+  /// Returns the likely target of the conditional or indirect branch at this address; nullopt if it
+  /// mostly falls through or has no such target. May be empty.
   std::function<std::optional<TraceeAddr>(TraceeAddr)> likely_target = {};
-  /// From earlier superblocks. May be nullptr.
+  /// Cache of decoded instructions. May be null.
   DecodedInsns* decoded = nullptr;
 };
 
-/// When a system call is made by translated code.
+/// When translated code makes a system call itself.
 enum class CallCheck : std::uint8_t {
   kNever,
   kAlways,
-  kMap,         ///< As mmap() without executable memory, there and where it was mapped.
-  kProtect,     ///< As mprotect(), likewise.
-  kRange,       ///< Its first two arguments name a range; when no executable memory is there.
-  kAction,      ///< As rt_sigaction(), but for SIGSEGV and SIGTRAP.
-  kThreadBase,  ///< As arch_prctl(), for the base of fs alone.
-  kSignalMask,  ///< As rt_sigprocmask(); Slot::kSegvBlocked is kept true.
-  kLimit,       ///< As getrlimit(), but for RLIMIT_AS.
-  kLimits,      ///< As prlimit64(), likewise, that sets nothing: its third argument is null.
-  kNullFourth,  ///< As ppoll() that changes no signal mask, and so on.
+  kMap,      ///< As mmap() that neither maps nor replaces executable memory.
+  kProtect,  ///< As mprotect() that neither makes memory executable nor concerns executable memory.
+  kRange,    ///< If the range given by the first two arguments contains no executable memory.
+  kAction,   ///< As rt_sigaction(), except for SIGSEGV and SIGTRAP.
+  kThreadBase,  ///< As arch_prctl(), only for the base of fs.
+  kSignalMask,  ///< As rt_sigprocmask(); keeps Slot::kSegvBlocked up to date.
+  kLimit,       ///< As getrlimit(), except for RLIMIT_AS.
+  kLimits,      ///< As prlimit64() that sets nothing (null third argument), except for RLIMIT_AS.
+  kNullFourth,  ///< If the fourth argument is null, as of a ppoll() that changes no signal mask.
   kNullFifth,
   kNullSixth,
-  kSignals,     ///< As kill() and others that tell which signals are blocked; unless Slot::kHolds.
+  kSignals,     ///< As kill() and calls that show blocked signals; unless Slot::kHolds is nonzero.
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
   kOpen,        ///< As open(): when the policy has nothing against its flags (kOpenFlags).
   kOpenAt,      ///< As openat(), likewise: they are its third argument.
@@ -64,32 +65,33 @@ enum class CallCheck : std::uint8_t {
   kReturn,     ///< As rt_sigreturn(), unless Slot::kReturnStops: to 64-bit code that is not traced.
   kAnyNumber,  ///< What Policy::kNumbers says of it: its number is not known before.
 };
-/// What locks and condition variables of libraries ask for: FUTEX_WAIT, FUTEX_WAKE and
-/// FUTEX_WAIT_BITSET, private to the process, the last one also by FUTEX_CLOCK_REALTIME.
+/// Futex operations of usual locks and condition variables: FUTEX_WAIT, FUTEX_WAKE and
+/// FUTEX_WAIT_BITSET, private to the process; the last one also with FUTEX_CLOCK_REALTIME.
 inline constexpr std::array<std::uint32_t, 4> kUsualFutexes{0x80, 0x81, 0x89, 0x189};
-/// By number.
+/// By system call number.
 using InlineSystemCalls = std::array<CallCheck, 512>;
 
-/// How a landing pad sees that a target is its own. LOOP does not jump then, which is what most
-/// targets are, but Intel's CPUs take several cycles for it.
+/// How an indirect-branch entry compares the target with its own. Most targets match, and LOOP does
+/// not jump then, but it takes several cycles on Intel's CPUs.
 enum class PadTest : std::uint8_t { kJrcxz, kLoop };
-/// On the CPU that this code runs on.
+/// Returns the faster test on this CPU.
 [[nodiscard]] PadTest faster_pad_test();
 
-/// How indirect transfers find their entry in the table: by the low 16 bits of the target (MOVZX),
-/// or by those of Policy::kIndexMask (PEXT, which changes no flags).
+/// How an indirect branch computes its index in the look-up table: from the low 16 bits of the
+/// target (MOVZX), or from those in Policy::kIndexMask (PEXT, which changes no flags).
 enum class TableIndex : std::uint8_t { kLow16, kMasked };
-/// On the CPU that this code runs on: kMasked where it has PEXT, and not by microcode.
+/// Returns the better way on this CPU: kMasked if it has PEXT that is not microcoded.
 [[nodiscard]] TableIndex faster_table_index();
 
-/// A superblock for indirect transfers has a landing pad in front, which is so many bytes behind
-/// its beginning. It is entered with the target in r10 and the program's rcx in its slot. In front
-/// of the pad is the jump to whoever has the table's entry otherwise, if the target is another; its
-/// rel32 can be changed. From kPadAlignment on the pad's beginning can be changed, to kDeadPad.
+/// A superblock for indirect branches has an indirect-branch entry kPadOffset bytes after its
+/// beginning. It is entered with the target in r10 and the program's rcx in its slot. Before the
+/// entry is the jump for other targets, to the next entry with this place in the table; its rel32
+/// can be changed. The entry begins at a multiple of kPadAlignment, so its first two bytes can be
+/// changed, to kDeadPad.
 inline constexpr std::uint32_t kPadOffset = 5;
 inline constexpr std::uint32_t kPadAlignment = 16;
-inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // jmp to the jump
-/// What stood there before, by Superblock::body.
+inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // to the jump before it
+/// Returns the entry's original first two bytes, by Superblock::body.
 [[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body);
 
 struct TranslateOptions {
@@ -103,28 +105,30 @@ struct TranslateOptions {
   std::optional<TraceeAddr> conflict = {};
   PadTest pad_test = faster_pad_test();
   TableIndex table_index = faster_table_index();
-  const InlineSystemCalls* inline_system_calls = nullptr;  ///< nullptr: none.
-  /// The program may change this code at any time: the superblock compares the few bytes that it
-  /// was made of each time it is entered, and ends behind an instruction that might change them.
+  const InlineSystemCalls* inline_system_calls = nullptr;  ///< Null: none.
+  /// Make a checked superblock, because the program may change this code at any time: it compares
+  /// the few bytes it was made of each time it is entered, and ends after an instruction that may
+  /// change them.
   bool checked = false;
-  /// Superblocks end with calls, and with jumps to where another one begins: the same code is in
-  /// fewer of them.
+  /// End superblocks at calls, and at jumps to the start of other superblocks, so that fewer
+  /// superblocks contain the same code.
   bool saves_memory = false;
   std::uint32_t max_instructions = 96;
   std::uint32_t max_exits = 24;
   std::uint32_t max_bytes = 2048;
 };
 
-/// Translates from `head` on, or says why the first instruction there cannot be translated.
+/// Translates from `head` on. Returns the reason if the first instruction is untranslatable.
 [[nodiscard]] std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
                                                           const TranslateOptions& options);
 
-/// The miss routine: keeps the registers it needs in their slots. Its beginning is for indirect
-/// transfers, as landing pads are entered; exits lead to `direct_at`. While the tracer looks at
-/// requests it asks for a translation and goes there. Otherwise, or refused, or not answered soon,
-/// it stops by a trap of its own, which no signal that somebody sends is merged with or mistaken
-/// for; the tracer finds the thread behind `stopped_at`, and its signal mask in Slot::kMask. Where
-/// a filter forbids to ask for the mask it raises SIGSEGV at `faults_at`.
+/// The dispatch stub. It keeps the registers that it needs in their slots. Indirect-branch entries
+/// and the look-up table lead to its beginning, exits to `direct_at`. While the server looks at
+/// requests, the stub asks for a translation and goes there. If it is not served, refused or not
+/// answered soon, it stops by a trap of its own, which cannot be merged with or mistaken for a
+/// signal that a process sends; the thread is then just after the INT3 (`stopped_at`), with its
+/// signal mask in Slot::kMask. If a filter forbids asking for the mask, it raises SIGSEGV at
+/// `faults_at`.
 struct MissRoutine {
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;
@@ -136,7 +140,7 @@ struct MissRoutine {
   /// target in r10, and goes to Slot::kLanding as to a landing pad.
   std::uint32_t returned_at = 0;
 
-  /// What is where at an offset; its pc means nothing.
+  /// Returns the pc map entry for an offset; its pc has no meaning.
   [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
 };
 [[nodiscard]] MissRoutine make_miss_routine(TraceeAddr address);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Instructions that are only evaluated forwards, when all their inputs are known.
+/// Functions that are evaluated in one direction only, when all inputs are known.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ enum class Function : std::uint8_t {
   kRemainder,
   kDivideSigned,
   kRemainderSigned,
-  kTrailingZeros,  ///< d = of a; w for 0.
+  kTrailingZeros,  ///< d = trailing zeros of a; w for 0.
   kLeadingZeros,
   kPopCount,
   kScanForward,  ///< BSF; undefined for 0.
@@ -23,8 +23,8 @@ enum class Function : std::uint8_t {
   kRotateRight,
   kDoubleLeft,  ///< d = SHLD of a, b by c.
   kDoubleRight,
-  kByteMask,    ///< d = PMOVMSKB of the lanes a, b, (c, e): 8 bits a lane.
-  kBytesEqual,  ///< d = PCMPEQB of the lanes a, b; and so on, a lane at a time.
+  kByteMask,    ///< d = PMOVMSKB of the lanes a, b, (c, e): 8 bits per lane.
+  kBytesEqual,  ///< d = PCMPEQB of the lanes a, b. The following work on one lane likewise.
   kWordsEqual,
   kDwordsEqual,
   kQwordsEqual,

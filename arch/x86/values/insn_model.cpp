@@ -18,8 +18,8 @@ bool decode(TraceeAddr pc, std::span<const std::uint8_t> bytes, Decoded& decoded
                                              decoded.operands.data()));
 }
 
-/// Instructions that hold all of memory or none back when they fault half-way: gathers, scatters,
-/// masked and state-saving ones.
+/// Returns true for instructions that may be half done when they fault: gathers, scatters, masked
+/// and state-saving ones.
 bool may_be_half_done(const Decoded& decoded) {
   switch (decoded.insn.meta.category) {
     case ZYDIS_CATEGORY_AVX2GATHER:

@@ -1,11 +1,11 @@
 #pragma once
 /// @file
-/// What one instruction does to registers and memory, as relations between values.
+/// Models what one instruction does to registers and memory, as relations between values.
 ///
-/// An instruction becomes a list of relations (MicroOp) over registers before it, constants and
+/// An instruction becomes a list of relations (MicroOp) between registers before it, constants and
 /// temporaries; a list of memory accesses; and a list of registers that it defines. Relations hold
-/// in both directions, which is what lets values flow backwards. Whatever an instruction does that
-/// no relation describes leaves a temporary without a relation: an unknown value.
+/// in both directions, so values can flow backward. An effect that no relation describes leaves a
+/// temporary without a relation: an unknown value.
 
 #include <array>
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace backtrail::arch::x86::values {
 
-/// What a MicroOp is about. `d`, `a`, `b`, `c` are its refs 0, 1, 2, 3; `w` its width in bits.
+/// The kind of a MicroOp. `d`, `a`, `b`, `c` are its refs 0, 1, 2, 3; `w` its width in bits.
 enum class Op : std::uint8_t {
   kEqual,      ///< d[p, p+w) = a[q, q+w)
   kEqualMask,  ///< d = a on the bits of the constant b.
   kFill,       ///< d[p, w) are all equal to a[q].
-  kAdd,        ///< d = a + b (+ c[p] where there is a c), modulo 2^w.
+  kAdd,        ///< d = a + b (+ c[p] if there is a c), modulo 2^w.
   kMultiply,   ///< d = a * b, modulo 2^w.
   kNot,
   kXor,
@@ -36,13 +36,13 @@ enum class Op : std::uint8_t {
   kSelect,       ///< d = b[0] ? a : c
   kCondition,    ///< d[0] = condition code p of the flags a.
   kIsZero,       ///< d[0] = (a == 0)
-  kFlagsAdd,     ///< d = flags of c = a + b (with any carry in). p: 1 leaves CF alone.
-  kFlagsSub,     ///< d = flags of c = a - b (with any borrow). p: 1 leaves CF alone.
-  kFlagsResult,  ///< ZF, SF and PF of d as of the result a.
-  kEvaluate,     ///< Forwards only: function p of all inputs (see evaluate.hpp).
+  kFlagsAdd,     ///< d = flags of c = a + b (with any carry in). p = 1: CF is unchanged.
+  kFlagsSub,     ///< d = flags of c = a - b (with any borrow). p = 1: CF is unchanged.
+  kFlagsResult,  ///< ZF, SF and PF of d follow from the result a.
+  kEvaluate,     ///< One direction only: function p of all inputs (see evaluate.hpp).
 };
 
-/// A value that an instruction mentions.
+/// A value that an instruction uses or defines.
 struct Ref {
   enum class Kind : std::uint8_t { kNone, kSlot, kTemp, kConstant, kNextPc };
   Kind kind = Kind::kNone;
@@ -66,11 +66,11 @@ enum class AccessKind : std::uint8_t {
   kLoad,
   kStore,
   kRangeStore,    ///< Unknown bytes to [base + offset, base + offset + value).
-  kUnknownStore,  ///< To somewhere.
+  kUnknownStore,  ///< To an unknown address.
 };
 
-/// A memory access of at most 8 bytes at `base + offset`. The low `size` bytes of `value` are what
-/// memory holds after it (and before it, for a load).
+/// A memory access of at most 8 bytes at `base + offset`. The low `size` bytes of `value` are the
+/// contents of memory after it (and, for a load, before it).
 struct AccessModel {
   AccessKind kind = AccessKind::kLoad;
   std::uint8_t size = 8;
@@ -81,21 +81,21 @@ struct AccessModel {
 
 enum class Special : std::uint8_t {
   kNone,
-  kBranch,      ///< The flag `condition` says whether the branch to `target` was taken.
+  kBranch,      ///< The flag `condition` tells whether the branch to `target` was taken.
   kSystemCall,  ///< SYSCALL. What it writes depends on the kernel.
   kOpaque,      ///< May change every register, all memory and the mappings.
 };
 
 struct InsnModel {
-  std::uint8_t length = 0;  ///< 0: not decodable.
+  std::uint8_t length = 0;  ///< 0: cannot be decoded.
   Special special = Special::kNone;
-  /// A string instruction with a repeat prefix, a gather or the like: a fault or a signal may leave
+  /// A string instruction with a repeat prefix, a gather or similar: a fault or a signal may leave
   /// it half done.
   bool restartable = false;
-  Ref condition;      ///< Of kBranch.
-  TraceeAddr target;  ///< Of kBranch.
+  Ref condition;      ///< For kBranch.
+  TraceeAddr target;  ///< For kBranch.
   std::uint16_t temps = 0;
-  /// Bits that are known of temporaries from the start.
+  /// Bits of temporaries that are known from the start.
   struct Initial {
     Ref temp;
     std::uint64_t value, mask;
@@ -107,17 +107,17 @@ struct InsnModel {
   std::vector<std::uint64_t> constants;
   std::vector<Initial> initials;
   std::vector<MicroOp> ops;
-  std::vector<AccessModel> accesses;  ///< In the order in which they happen.
+  std::vector<AccessModel> accesses;  ///< In the order of execution.
   std::vector<Definition> definitions;
 };
 
-/// The model of the 64-bit instruction at `pc`, whose bytes begin at `bytes`. Never fails: what is
-/// not decodable has length 0, what is not understood is kOpaque. Thread-safe.
-/// @param xsave_bytes  An upper bound of what XSAVE and its kin write.
+/// Returns the model of the 64-bit instruction at `pc`, whose bytes begin at `bytes`. Never fails:
+/// an undecodable instruction has length 0, one that is not understood is kOpaque. Thread-safe.
+/// @param xsave_bytes Upper bound of the bytes that XSAVE and similar instructions write.
 [[nodiscard]] InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes,
                                    std::uint32_t xsave_bytes);
 
-/// What an interrupted, restartable instruction may have done: the registers and memory that it
+/// Returns a model of an interrupted restartable instruction: the registers and memory that it
 /// writes are unknown afterwards.
 [[nodiscard]] InsnModel model_interrupted(TraceeAddr pc, std::span<const std::uint8_t> bytes);
 

@@ -124,7 +124,7 @@ bool exchange_add(ModelBuilder& b, const Operand& to, const Operand& from) {
   return true;
 }
 
-/// The accumulator holds the old value of memory afterwards, whether it was equal or not.
+/// Afterwards the accumulator holds the old value of memory, whether or not the two were equal.
 bool compare_exchange(ModelBuilder& b, const Operand& to, const Operand& from) {
   if (!b.is_memory(to) || to.size < 32) return false;
   const Ref x = b.read(to);

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Building blocks of instruction models; only for the files of this folder.
+/// Building blocks of instruction models; used in this folder only.
 
 #include <array>
 #include <optional>
@@ -46,9 +46,9 @@ class ModelBuilder {
   [[nodiscard]] static Ref slot(Slot slot) { return {Ref::Kind::kSlot, slot}; }
   [[nodiscard]] static Ref next_pc() { return {Ref::Kind::kNextPc, 0}; }
   Ref constant(std::uint64_t value);
-  /// A temporary of which nothing is known.
+  /// Returns a temporary of which no bit is known.
   Ref temp();
-  /// A temporary whose bits from `width` on are 0.
+  /// Returns a temporary whose bits from `width` on are 0.
   Ref temp_zero_above(unsigned width);
   void initially(Ref temp, std::uint64_t value, std::uint64_t mask);
 
@@ -58,26 +58,27 @@ class ModelBuilder {
   /// d = a + b, all 64 bits.
   Ref sum(Ref a, Ref b);
   Ref plus(Ref a, std::int64_t amount);
-  /// The value of `function` as a temporary that is 0 above `width`.
+  /// Returns the value of `function` as a temporary that is 0 above `width`.
   Ref evaluated(Function function, unsigned width, unsigned input_width,
                 std::initializer_list<Ref> inputs);
 
   // Registers.
   void define(Slot slot, Ref ref) { model_.definitions.push_back({slot, ref}); }
   void define_unknown(Slot slot) { define(slot, temp()); }
-  /// The flags of an instruction that changes arithmetic flags: a new temporary, with all flags
-  /// outside `changed` as before.
+  /// Returns a new temporary for the flags after an instruction that changes arithmetic flags;
+  /// flags outside of `changed` are as before.
   Ref new_flags(std::uint64_t changed = kArithmeticFlags);
 
-  // Operands. The value of an operand is good in its lowest `size` bits only.
+  // Operands. Only the lowest `size` bits of an operand's value are valid.
   [[nodiscard]] static std::optional<Slot> general_slot(ZydisRegister reg);
   [[nodiscard]] static bool is_high_byte(ZydisRegister reg);
-  /// Index of an xmm, ymm or zmm register.
+  /// Returns the index of an xmm, ymm or zmm register.
   [[nodiscard]] static std::optional<unsigned> vector_index(ZydisRegister reg);
   Ref read(const ZydisDecodedOperand& operand);
-  /// A temporary fit to be the new value of the operand: 0 above 32 bits where the CPU clears them.
+  /// Returns a temporary for the operand's new value: 0 above 32 bits if the CPU clears those.
   Ref result_for(const ZydisDecodedOperand& operand);
-  /// `value` must come from result_for(), or be good in all bits that the register gets.
+  /// Writes the operand. `value` must come from result_for(), or be valid in all bits of the
+  /// register.
   void write(const ZydisDecodedOperand& operand, Ref value);
   [[nodiscard]] static bool is_general(const ZydisDecodedOperand& operand);
   [[nodiscard]] static bool is_memory(const ZydisDecodedOperand& operand);
@@ -90,11 +91,11 @@ class ModelBuilder {
   Address address(const ZydisDecodedOperand& operand);
   void load(Address at, Ref value, unsigned bytes);
   void store(Address at, Ref value, unsigned bytes);
-  /// Stores of unknown values.
+  /// Adds stores of unknown values.
   void store_unknown(Address at, std::uint64_t bytes);
   void store_anywhere();
 
-  /// What the instruction writes becomes unknown.
+  /// Makes all that the instruction writes unknown.
   void model_unknown();
   void model_opaque();
 
@@ -108,8 +109,8 @@ class ModelBuilder {
   InsnModel model_;
 };
 
-// Each returns false if the instruction is none of its kind, or a form that it does not know; what
-// it built is then dropped.
+// Each function returns false if the instruction is not of its kind or has an unknown form; what it
+// has built is then dropped.
 bool model_move(ModelBuilder& b);
 bool model_arithmetic(ModelBuilder& b);
 bool model_shift(ModelBuilder& b);

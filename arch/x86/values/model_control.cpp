@@ -23,7 +23,7 @@ void branch(ModelBuilder& b, Ref condition) {
   model.target = relative_target(b.decoded(), b.decoded().operands[0]);
 }
 
-/// Where an indirect jump or call went is what its operand held.
+/// The target of an indirect jump or call equals its operand.
 bool indirect_target(ModelBuilder& b, const Operand& operand) {
   if (operand.size != 64) return false;
   if (b.is_memory(operand)) {
@@ -131,7 +131,7 @@ bool leave(ModelBuilder& b) {
   return true;
 }
 
-/// The kernel and single-stepping have a say in the flags that PUSHF shows: only the others are
+/// The kernel and single-stepping affect some of the flags that PUSHF shows; only the others are
 /// related to the pushed value.
 bool push_flags(ModelBuilder& b) {
   const Ref value = b.temp();
@@ -207,7 +207,7 @@ bool model_stack(ModelBuilder& b) {
 
 namespace {
 
-/// Writes a segment register whose base the program can see.
+/// Returns true if the instruction writes a segment register whose base the program can see.
 bool changes_segment_base(const Decoded& decoded) {
   for (const Operand& operand : decoded.all()) {
     if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -219,8 +219,8 @@ bool changes_segment_base(const Decoded& decoded) {
   return false;
 }
 
-/// POP to memory that the push model does not know, and everything else whose visible address is
-/// not the one that it uses.
+/// Returns true for POP to memory, which the push model does not cover, and for other instructions
+/// that access another address than their operand shows.
 bool address_differs(const Decoded& decoded) {
   const Operand& first = decoded.operands[0];
   switch (decoded.insn.mnemonic) {
@@ -236,7 +236,7 @@ bool address_differs(const Decoded& decoded) {
 
 bool is_opaque(const Decoded& decoded) {
   switch (decoded.insn.mnemonic) {
-    // They touch the shadow stack pointer and the register that they show.
+    // These affect only the shadow stack pointer and the register that shows it.
     case ZYDIS_MNEMONIC_RDSSPD:
     case ZYDIS_MNEMONIC_RDSSPQ:
     case ZYDIS_MNEMONIC_INCSSPD:

@@ -14,7 +14,7 @@ bool plain(const Operand& operand) {
          operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
-/// The operand's value, extended to all 64 bits of a new temporary or as it stands.
+/// Returns the operand's value, extended to all 64 bits of a new temporary or unchanged.
 Ref extended(ModelBuilder& b, const Operand& to, const Operand& from, bool with_sign) {
   const Ref value = b.read(from);
   const Ref result = b.result_for(to);
@@ -40,7 +40,7 @@ void move(ModelBuilder& b, const Operand& to, const Operand& from) {
   }
 }
 
-/// rax or rdx:rax from a part of rax.
+/// Sets rax or rdx:rax from a part of rax.
 void widen_accumulator(ModelBuilder& b, unsigned from, unsigned to) {
   const Ref rax = b.slot(kRax);
   const Ref result = to == 32 ? b.temp_zero_above(32) : b.temp();

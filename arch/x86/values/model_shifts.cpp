@@ -13,13 +13,13 @@ bool target(const Operand& operand) {
          (ModelBuilder::is_memory(operand) && operand.size <= 64);
 }
 
-/// The count of a shift by an immediate, as the CPU takes it.
+/// Returns the count of a shift by an immediate, masked as the CPU does.
 std::optional<unsigned> fixed_count(const Operand& operand, unsigned width) {
   if (operand.type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return std::nullopt;
   return static_cast<unsigned>(operand.imm.value.u & (width == 64 ? 63 : 31));
 }
 
-/// ZF, SF, PF by the result and CF by a bit of the operand; OF and AF stay unknown.
+/// ZF, SF and PF follow from the result, CF from a bit of the operand; OF and AF stay unknown.
 void shift_flags(ModelBuilder& b, Op op, Ref x, Ref result, unsigned width, unsigned count) {
   const Ref flags = b.new_flags();
   b.op(Op::kFlagsResult, width, {flags, result});
@@ -88,7 +88,7 @@ bool double_shift(ModelBuilder& b, bool left, std::span<const Operand> operands)
   return true;
 }
 
-/// SHLX and its kin, which leave the flags alone.
+/// SHLX and similar instructions, which change no flags.
 bool shift_without_flags(ModelBuilder& b, Op op, std::span<const Operand> operands) {
   if (operands.size() != 3) return false;
   const Ref result = b.result_for(operands[0]);
@@ -135,7 +135,7 @@ bool one_bit(ModelBuilder& b, std::span<const Operand> operands) {
   return true;
 }
 
-/// Instructions that count or find bits.
+/// Instructions that count bits or find one.
 bool count_bits(ModelBuilder& b, Function function, bool fails_for_zero,
                 std::span<const Operand> operands) {
   const unsigned width = operands[0].size;
@@ -275,7 +275,7 @@ bool multiply_without_flags(ModelBuilder& b, std::span<const Operand> operands) 
   const Ref low = b.result_for(operands[1]);
   b.op(Op::kMultiply, width, {low, x, y});
   const Ref high = b.evaluated(Function::kMulHigh, width, width, {x, y});
-  // With one register for both halves, it gets the high half.
+  // If one register is given for both halves, it gets the high half.
   b.write(operands[1], low);
   b.write(operands[0], high);
   return true;

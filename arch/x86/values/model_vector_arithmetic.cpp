@@ -13,7 +13,7 @@ struct Sources {
   const Operand& second;
 };
 
-/// The two sources of a legacy or VEX form; nullopt when there are others.
+/// Returns the two sources of a legacy or VEX form; nullopt for other forms.
 std::optional<Sources> sources(VectorModel& v) {
   const auto operands = v.operands();
   if (operands.size() == 2) return Sources{operands[0], operands[1]};
@@ -43,7 +43,7 @@ bool by_lane(VectorModel& v, Op op) {
   return true;
 }
 
-/// x - y, 64 bits each.
+/// x - y for 64-bit lanes.
 bool subtract_lanes(VectorModel& v) {
   const auto from = sources(v);
   const Operand& to = v.operands()[0];
@@ -93,13 +93,13 @@ bool byte_mask(VectorModel& v) {
   return true;
 }
 
-/// Where one field of a result comes from: bit `at` of source 0 or 1.
+/// The source of one field of a result: bit `at` of source 0 or 1.
 struct Field {
   unsigned source = 0;
   unsigned at = 0;
 };
 
-/// A result whose fields of `bits` bits, in each 128 bits, are fields of the sources.
+/// Builds a result whose fields of `bits` bits, in each 128 bits, are fields of the sources.
 template <typename Pick>
 bool permute(VectorModel& v, const Operand& first, const Operand& second, unsigned bits,
              Pick&& pick) {
@@ -125,7 +125,7 @@ bool permute(VectorModel& v, const Operand& first, const Operand& second, unsign
   return true;
 }
 
-/// PUNPCKx: fields of both sources by turns, from their low or high halves.
+/// PUNPCKx: fields of both sources in turn, from their low or high halves.
 bool interleave(VectorModel& v, unsigned bits, bool high) {
   const auto from = sources(v);
   if (!from) return false;
@@ -134,7 +134,7 @@ bool interleave(VectorModel& v, unsigned bits, bool high) {
   });
 }
 
-/// PSHUFD: each field by two bits of the immediate.
+/// PSHUFD: two bits of the immediate select each field.
 bool shuffle_dwords(VectorModel& v) {
   const auto operands = v.operands();
   if (operands.size() != 3) return false;
@@ -176,7 +176,7 @@ bool duplicate_low(VectorModel& v) {
   return true;
 }
 
-/// VPERMQ: each lane by two bits of the immediate.
+/// VPERMQ: two bits of the immediate select each lane.
 bool permute_lanes(VectorModel& v) {
   const auto operands = v.operands();
   if (operands.size() != 3 || operands[2].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
@@ -190,7 +190,7 @@ bool permute_lanes(VectorModel& v) {
   return true;
 }
 
-/// PSRLDQ and PSLLDQ: each 128 bits by whole bytes.
+/// PSRLDQ and PSLLDQ: shift each 128 bits by whole bytes.
 bool shift_bytes(VectorModel& v, bool left) {
   const auto operands = v.operands();
   const Operand& to = operands[0];

@@ -1,4 +1,4 @@
-// Moves of vector registers. Legacy SSE leaves the lanes above 128 bits alone; VEX and EVEX clear
+// Moves of vector registers. Legacy SSE preserves the lanes above 128 bits; VEX and EVEX clear
 // them.
 #include <Zydis/Zydis.h>
 
@@ -181,7 +181,7 @@ bool extract_half(VectorModel& v) {
   return true;
 }
 
-/// One element of `bits` bits to every place.
+/// Copies one element of `bits` bits to every place.
 bool broadcast(VectorModel& v, unsigned bits) {
   ModelBuilder& b = v.builder();
   const auto operands = v.operands();

@@ -16,7 +16,7 @@ bool VectorModel::usable() const {
   const bool masked =
       insn.avx.mask.reg != ZYDIS_REGISTER_NONE && insn.avx.mask.reg != ZYDIS_REGISTER_K0;
   if (masked || insn.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID) {
-    // VBROADCAST and VPBROADCAST have the mode by their nature.
+    // VBROADCAST and VPBROADCAST always have a broadcast mode.
     if (masked || !insn.avx.broadcast.is_static) return false;
   }
   for (const ZydisDecodedOperand& operand : operands_) {

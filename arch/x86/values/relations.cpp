@@ -11,7 +11,7 @@ constexpr std::uint64_t bit_at(unsigned bit) {
   return std::uint64_t{1} << bit;
 }
 
-/// Both get what either knows of the field: d from bit p, a from bit q on.
+/// Shares what either value knows of the field: bits from p on in d, from q on in a.
 bool equal_fields(Known& d, unsigned p, Known& a, unsigned q, unsigned width) {
   const std::uint64_t field = low_bits(width);
   const Known from_a{a.value >> q & field, a.mask >> q & field};
@@ -24,7 +24,7 @@ bool learn_bit(Known& k, unsigned bit, bool value) {
   return k.learn(value ? bit_at(bit) : 0, bit_at(bit));
 }
 
-/// The bits [p, w) of d all equal bit q of a.
+/// Bits [p, w) of d all equal bit q of a.
 bool fill(Known& d, unsigned p, unsigned w, Known& a, unsigned q) {
   if (p >= w) return true;
   const std::uint64_t field = low_bits(w) & ~low_bits(p);
@@ -35,7 +35,7 @@ bool fill(Known& d, unsigned p, unsigned w, Known& a, unsigned q) {
   return d.learn(a.bit(q) ? ~std::uint64_t{0} : 0, field);
 }
 
-/// One column of an addition: a + b + carry = sum + 2 * next. 0, 1, or 2 for unknown.
+/// One column of an addition: a + b + carry = sum + 2 * next. Each is 0, 1, or 2 for unknown.
 struct Column {
   unsigned a, b, carry, sum;
 };
@@ -45,7 +45,7 @@ unsigned digit(const Known& k, unsigned bit) {
   return k.bit(bit) ? 1 : 0;
 }
 
-/// Fills in what the column implies; returns the carry out of it, or 2.
+/// Fills in what the column implies; returns its carry out, or 2.
 unsigned add_column(Column& c, bool& agrees) {
   unsigned fits = 0;
   unsigned may_a = 0, may_b = 0, may_carry = 0, may_sum = 0, may_next = 0;
@@ -110,7 +110,7 @@ std::uint64_t inverse(std::uint64_t odd) {
   return x;
 }
 
-/// d = a * b: the low bits of a product depend on the low bits of its factors alone.
+/// d = a * b: the low bits of a product depend only on the low bits of its factors.
 bool multiply(Known& d, Known& a, Known& b, unsigned width) {
   const std::uint64_t all = low_bits(width);
   const unsigned low = static_cast<unsigned>(std::countr_one(a.mask & b.mask & all));
@@ -148,7 +148,7 @@ Known inverted(const Known& k) {
   return {~k.value & k.mask, k.mask};
 }
 
-/// Runs an `and` on inverted copies of some operands and takes back what was learnt.
+/// Runs both() on inverted copies of some operands and copies back what was learnt.
 bool both_inverted(Known& d, Known& a, Known& b, std::uint64_t all, bool invert_b) {
   Known not_a = inverted(a);
   Known not_b = invert_b ? inverted(b) : b;
@@ -199,7 +199,7 @@ bool select(Known& d, Known& chosen, Known& a, Known& c, unsigned width) {
   return equal_fields(d, 0, chosen.bit(0) ? a : c, 0, width);
 }
 
-/// A flag of three: 0, 1, or 2 for unknown.
+/// Makes bit p of d equal to bit q of a, or to its opposite.
 bool equal_digits(Known& d, unsigned p, Known& a, unsigned q, bool negated) {
   if (a.bit_known(q) && !learn_bit(d, p, a.bit(q) != negated)) return false;
   return !d.bit_known(p) || learn_bit(a, q, d.bit(p) != negated);
@@ -268,7 +268,7 @@ bool condition(Known& c, Known& flags, unsigned code) {
   }
 }
 
-/// d[bit] = (a == 0), both ways.
+/// d[bit] = (a == 0), in both directions.
 bool is_zero(Known& d, unsigned bit, Known& a, unsigned width) {
   const std::uint64_t all = low_bits(width);
   if ((a.value & all) != 0) return learn_bit(d, bit, false);

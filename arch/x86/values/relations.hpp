@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Deducing bits: each relation of a MicroOp, used in every direction.
+/// Deduces bits from the relation of a MicroOp, in every direction.
 
 #include <cstdint>
 #include <span>
@@ -16,8 +16,8 @@ struct Relation {
   std::uint8_t width, p, q;
 };
 
-/// Adds to `v` (the op's values in the order of its refs) all bits that the relation implies and
-/// that this function finds. Only ever adds bits that follow.
+/// Adds to `v` (the op's values, in the order of its refs) bits that the relation implies. Adds
+/// only bits that follow, but not necessarily all of them.
 /// @return false if the values contradict the relation.
 bool deduce(const Relation& relation, std::span<Known> v);
 

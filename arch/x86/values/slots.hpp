@@ -1,14 +1,14 @@
 #pragma once
 /// @file
-/// The registers whose past values are recovered, in pieces of up to 64 bits.
+/// The registers whose past values are recovered, in slots of up to 64 bits.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace backtrail::arch::x86::values {
 
-/// Index of one 64-bit piece of the register state. The general registers come in the order of
-/// their encoding (rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ... r15).
+/// Index of a 64-bit piece of the register state. The general registers are in the order of their
+/// encoding (rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ... r15).
 using Slot = std::uint16_t;
 
 inline constexpr Slot kRax = 0;
@@ -21,7 +21,7 @@ inline constexpr Slot kRsi = 6;
 inline constexpr Slot kRdi = 7;
 inline constexpr Slot kR11 = 11;
 inline constexpr Slot kGeneralSlots = 16;
-/// rflags; only the bits of kTrackedFlags are ever known.
+/// rflags; only the bits of kTrackedFlags can be known.
 inline constexpr Slot kFlagsSlot = 16;
 inline constexpr Slot kFsBaseSlot = 17;
 inline constexpr Slot kGsBaseSlot = 18;
@@ -35,7 +35,7 @@ inline constexpr Slot kSlotCount = kFirstVectorSlot + kVectorRegisters * kLanes;
   return static_cast<Slot>(kFirstVectorSlot + reg * kLanes + lane);
 }
 
-/// Positions in rflags.
+/// Bit positions in rflags.
 inline constexpr unsigned kCf = 0;
 inline constexpr unsigned kPf = 2;
 inline constexpr unsigned kAf = 4;

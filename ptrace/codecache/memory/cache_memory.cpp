@@ -31,29 +31,30 @@ namespace translate = arch::x86::translate;
 using arch::x86::translate::Request;
 using arch::x86::translate::Slot;
 
-/// The file: table and code, the parts of threads, the rest of the table.
+/// Layout of the file: table and code, thread parts, rest of the table.
 constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
 constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
 static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
               AddressLimit::kMostBytes);
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
-/// The rest of a program's kept code has one to itself from here on.
+/// The rest of a program's cached code gets a large page of its own from this size on.
 constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
-/// Guard pages that are made at once: as many as there are, times this, and no more than that.
+/// Number of guard pages made at once: kGuardGrowth times the existing ones, but at most
+/// kMostGuards.
 constexpr std::size_t kGuardGrowth = 8;
 constexpr std::size_t kMostGuards = kThreadsAtOnce;
 constexpr std::size_t kMostGuardCallBytes = 48;
 static_assert(kMostGuards * kMostGuardCallBytes + 128 <= kBatchBytes);
-/// Room that is left below an executable for whatever it maps there itself.
+/// Room left below an executable for its own mappings.
 constexpr std::uint64_t kGapBytes = 1ULL << 20;
 constexpr std::uint64_t kTableTop = 0x7f00'0000;
 constexpr std::uint64_t kTableStep = 1ULL << 20;
 constexpr std::uint64_t kSigsetBytes = 8;
 
-/// Places for the code, best first; 0 = wherever the kernel likes. The threads' parts go right
-/// below it, out of the way of the program's own mappings, which get the addresses they always get.
+/// Returns addresses for the code, best first; 0 = chosen by the kernel. Thread parts go directly
+/// below the code, out of the way of the program's own mappings, which keep their usual addresses.
 std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const std::string& exe) {
   std::vector<std::uint64_t> places;
   for (const MapEntry& map : maps) {
@@ -63,7 +64,8 @@ std::vector<std::uint64_t> code_places(const std::vector<MapEntry>& maps, const 
     }
     break;
   }
-  // Above an executable at a fixed low address grows its heap: as far up as is still in reach.
+  // The heap of an executable at a fixed low address grows above it, so use the highest address in
+  // reach.
   places.push_back((kTableTop - kTableSpan - kSharedBytes - kGapBytes) & ~(kBigPageBytes - 1));
   places.push_back(0);
   return places;
@@ -115,7 +117,7 @@ void ThreadMemory::set_request(Request state) {
 
 std::span<const std::uint32_t> ThreadMemory::entries(TraceeAddr log) const {
   if (log < log_.begin || log > log_.end) return {};
-  // A log begins at a page of a mapping and holds nothing but these.
+  // A log begins at a page boundary and contains nothing but entries.
   const void* begin = log_.host;
   return {static_cast<const std::uint32_t*>(begin), (log - log_.begin) / sizeof(std::uint32_t)};
 }
@@ -156,7 +158,7 @@ bool CacheMemory::settle_next() {
 }
 
 bool CacheMemory::make_big_page(std::uint64_t begin) {
-  // One page there, then the big one in its place.
+  // Touch one small page there, then replace it by a large one.
   __atomic_fetch_or(host_ + begin, std::uint8_t{0}, __ATOMIC_RELAXED);
   return ::madvise(host_ + begin, kBigPageBytes, kCollapse) == 0;
 }
@@ -203,7 +205,7 @@ Result<void> CacheMemory::map(Thread& thread) {
 }
 
 Result<void> CacheMemory::map_here(int fd) {
-  // Big pages need an address to match.
+  // Large pages need a matching address.
   void* room = ::mmap(nullptr, kTotalBytes + kBigPageBytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return fail_errno("mmap");
@@ -232,7 +234,7 @@ Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
     const std::uint64_t at = place & ~(kPageBytes - 1);
     const auto got = remote.call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
     if (!got) continue;
-    // Old kernels take the address for a hint.
+    // Old kernels treat the address as a hint.
     if (place == 0 || *got == at) {
       code_ = TraceeAddr{*got} + kTableBytes;
       return {};
@@ -293,7 +295,7 @@ Result<void> CacheMemory::map_rest(RemoteCalls& remote, std::uint64_t fd,
                   page + static_cast<std::uint32_t>(Slot::kThreadId));
   batch.call(SYS_close, {fd});
   const CallBatch::Code code = batch.finish();
-  // The first user of this memory; translations overwrite it.
+  // This code is the first user of the memory; translations overwrite it.
   std::copy(code.bytes.begin(), code.bytes.end(), host_code().begin());
   return remote.run(code);
 }
@@ -360,7 +362,7 @@ Result<void> CacheMemory::add_chunk(Thread& thread) {
 }
 
 Result<void> CacheMemory::map_chunk(RemoteCalls& remote, std::uint64_t fd) {
-  // Below the last ones, if that is free, else anywhere.
+  // Directly below the last chunk if that is free, or else anywhere.
   const std::uint64_t below = (chunks_.back().base - kThreadsBytes).value();
   const auto map = [&](std::uint64_t at, std::uint64_t flags) {
     return remote.call(SYS_mmap, {at, kThreadsBytes, PROT_READ | PROT_WRITE, flags, fd, 0});
@@ -383,8 +385,8 @@ Result<void> CacheMemory::prepare_thread(Thread& thread, std::size_t index) {
   if (index < guarded_) return {};
   if (index >= chunks_.size() * kThreadsAtOnce) BT_CHECKED(add_chunk(thread));
   if (index >= kThreadsAtOnce) guarded_ = std::max(guarded_, kThreadsAtOnce);
-  // More each time: every stop of a thread costs as much as many calls. But those that areas may be
-  // made of come last.
+  // Prepare more each time, because a stop of a thread costs as much as many calls. Parts that
+  // areas may use come last.
   constexpr std::size_t kFirstOfAreas = first_part_of(kMostAreas);
   std::size_t end =
       std::min({guarded_ * kGuardGrowth, guarded_ + kMostGuards, chunks_.size() * kThreadsAtOnce});

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// What is known of each superblock, and of each exit: as small as it can be, for
-/// there are hundreds of thousands of them.
+/// What is known of each superblock and of each exit; as small as possible, because there are
+/// hundreds of thousands of them.
 
 #include <array>
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace backtrail::tracee::cache {
 
 struct CodeBlock {
-  /// kMadeHere: of code that is in no file. kLanding: for indirect transfers. kRetired: dropped
-  /// with its module, which was as its file says until then. kCalls: comes to a system call.
+  /// kMadeHere: made of code that is in no file. kLanding: has an indirect-branch entry. kRetired:
+  /// unloaded with its module, which matched its file until then. kCalls: reaches a system call.
   enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4, kRetired = 8, kCalls = 16 };
 
   TraceeAddr head;
-  std::uint32_t offset = 0;     ///< In the code.
+  std::uint32_t offset = 0;     ///< Offset in the code.
   std::uint32_t logged = 0;     ///< Its number in the ExitTable.
-  std::uint32_t first_row = 0;  ///< Among the bytes of all packed rows.
+  std::uint32_t first_row = 0;  ///< Offset of its first pc map entry among the packed bytes of all.
   std::uint32_t row_bytes = 0;
-  std::uint16_t range_bytes = 0;  ///< Packed ranges, right behind them.
-  std::uint16_t size = 0;         ///< Of the code.
+  std::uint16_t range_bytes = 0;  ///< Size of the packed ranges, which follow the pc map entries.
+  std::uint16_t size = 0;         ///< Size of the code.
   std::uint8_t flags = 0;
-  std::uint8_t body = 0;  ///< Offset of what comes behind the landing pad.
+  std::uint8_t body = 0;  ///< Offset of the code after the indirect-branch entry.
   std::array<std::uint8_t, 2> unused{};
 
   void set(Flag flag) { flags = static_cast<std::uint8_t>(flags | flag); }
@@ -37,7 +37,7 @@ struct CodeBlock {
   [[nodiscard]] bool comes_to_call() const { return (flags & kCalls) != 0; }
 };
 
-/// What ExitTable does not know of an exit.
+/// The facts of an exit that ExitTable does not store.
 class ExitPlace {
  public:
   /// `link`: code offset of the rel32 that leads to the target; 0 = cannot be linked.
@@ -46,7 +46,7 @@ class ExitPlace {
   [[nodiscard]] std::uint32_t link() const;
   [[nodiscard]] arch::x86::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
   [[nodiscard]] arch::x86::translate::Special special() const;
-  /// Says something that of() may have said.
+  /// Returns true if of() can have made this value.
   [[nodiscard]] bool is_sound() const;
 
  private:

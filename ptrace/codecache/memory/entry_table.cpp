@@ -10,9 +10,9 @@ namespace {
 
 namespace translate = arch::x86::translate;
 
-/// Two bits at a time: each time all pads are looked at.
+/// Growth by two index bits at a time, because each growth visits all indirect-branch entries.
 constexpr std::size_t kGrowth = 4;
-/// Of eight entries, so many pads at most.
+/// At most this many of eight places are in use.
 constexpr std::size_t kMostOfEight = 3;
 
 }  // namespace

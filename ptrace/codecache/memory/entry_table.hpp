@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// The table by which translated code finds landing pads: by so many low bits of the native
-/// address. Pads that share an entry ask each other in turn, so there are to be more entries than
-/// pads. It lies in memory that the program sees.
+/// The look-up table by which translated code finds indirect-branch entries, indexed by the low
+/// bits of the native address. Entries with one index form a list and pass control on in turn, so
+/// the table should be larger than their number. It lies in memory that the program can read.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,23 +15,24 @@ namespace backtrail::tracee::cache {
 class EntryTable {
  public:
   EntryTable() = default;
-  /// As the server sees it: the entries that there are at first, the room for more, and the mask
-  /// that translated code reads. Borrowed.
+  /// Takes the server's view of three places: the first part of the table, room for its growth, and
+  /// the mask that translated code reads. Borrowed.
   EntryTable(std::uint8_t* first, std::uint8_t* more, std::uint8_t* mask)
       : first_{first}, more_{more}, mask_{mask} {}
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t index(TraceeAddr head) const { return head.value() & (size_ - 1); }
-  /// As many entries as `pads` are to have, at least; some CPUs cannot have more than at first.
+  /// Returns the table size for `pads` indirect-branch entries. Some CPUs cannot use more than the
+  /// first part.
   [[nodiscard]] static std::size_t size_for(std::size_t pads);
 
   [[nodiscard]] TraceeAddr operator[](std::size_t index) const;
-  /// The program sees it at once.
+  /// Stores a target; the program sees it at once.
   void store(std::size_t index, TraceeAddr target);
-  /// Every entry leads there.
+  /// Sets every place of the table to `target`.
   void fill(TraceeAddr target);
-  /// As many as size_for() says, which is not less than size(). Who looks meanwhile finds the old
-  /// entry, the new one, or that of another address.
+  /// Replaces the table by one of size_for() places, which is at least size(). Threads that look
+  /// meanwhile find the old target, the new one, or that of another address.
   void replace(std::span<const std::uint64_t> entries);
 
  private:

@@ -51,7 +51,7 @@ BorrowedName::~BorrowedName() {
 
 Result<ProgramFile> ProgramFile::make(Process& process, RemoteCalls& remote,
                                       const BorrowedName& name, std::uint64_t bytes) {
-  // Kernels set to refuse executable memfds still let such a mapping be executed.
+  // Kernels that refuse executable memfds still allow this mapping to be executed.
   BT_CHECKED(name.set(kName));
   const auto made = remote.call(SYS_memfd_create, {name.at().value(), MFD_CLOEXEC});
   if (!made && !process.filters.empty()) return make_here(remote, name, bytes);
@@ -70,7 +70,7 @@ Result<ProgramFile> ProgramFile::make_here(RemoteCalls& remote, const BorrowedNa
   UniqueFd here{::memfd_create(kName, MFD_CLOEXEC)};
   if (!here) return fail_errno("memfd_create");
   BT_CHECKED(set_memory_file_size(here.get(), bytes));
-  // Who may look at us may open what we have.
+  // A process that may inspect the server may open the server's files.
   BT_CHECKED(name.set(fmt::format("/proc/{}/fd/{}", ::getpid(), here.get())));
   constexpr auto kAnyFolder = static_cast<std::uint64_t>(AT_FDCWD);
   BT_TRY(const std::uint64_t there,

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A file without a name that a program and we can map.
+/// A nameless file that both the program and the server can map.
 
 #include <array>
 #include <cstdint>
@@ -18,11 +18,11 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
-/// System calls that name a file need it in the program's memory: its stack, below the red zone,
-/// lends some.
+/// Memory for a file name in the program, which system calls require. It is borrowed from the
+/// stack, below the red zone.
 class BorrowedName {
  public:
-  /// Error kUnreadable: the stack cannot be used.
+  /// Error kUnreadable if the stack cannot be used.
   static Result<BorrowedName> of(Thread& thread);
   BorrowedName(BorrowedName&& other) noexcept;
   ~BorrowedName();
@@ -30,7 +30,7 @@ class BorrowedName {
   BorrowedName& operator=(const BorrowedName&) = delete;
   BorrowedName& operator=(BorrowedName&&) = delete;
   [[nodiscard]] TraceeAddr at() const { return at_; }
-  /// Shorter than kBytes. Errors: Process::write_data().
+  /// Writes the name, which must be shorter than kBytes. Errors: those of Process::write_data().
   [[nodiscard]] Result<void> set(std::string_view name) const;
 
   static constexpr std::size_t kBytes = 48;
@@ -47,11 +47,11 @@ class BorrowedName {
 
 class ProgramFile {
  public:
-  /// Made by the program, or, where its filters forbid that, by us and opened by it. Errors of the
-  /// calls made; nothing is left behind then.
+  /// The program makes the file; if its filters forbid that, the server makes it and the program
+  /// opens it. Errors: those of the calls; nothing remains then.
   static Result<ProgramFile> make(Process& process, RemoteCalls& remote, const BorrowedName& name,
                                   std::uint64_t bytes);
-  /// The server's descriptor, and the program's own, which is the caller's to close.
+  /// The descriptors of the server and of the program. The caller must close the latter.
   [[nodiscard]] int here() const { return here_.get(); }
   [[nodiscard]] std::uint64_t there() const { return there_; }
 

@@ -6,14 +6,15 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// Where the kernel puts position-independent programs when nothing is random, and the least
-/// address where something is (arch/x86/include/asm/elf.h: ELF_ET_DYN_BASE).
+/// Address of position-independent programs if nothing is random, and the lowest one otherwise
+/// (arch/x86/include/asm/elf.h: ELF_ET_DYN_BASE).
 constexpr std::uint64_t kProgramPlace = 0x5555'5555'4000;
-/// Below these the rest is mapped; the highest one that the kernel's choice lies above counts. With
-/// the usual 28 random bits (vm.mmap_rnd_bits) that is the first one, with 32 any of them. Programs
-/// of sanitizers bear it only in some places, and must not be moved out of these: ThreadSanitizer
-/// above 0x7e80'0000'0000, or 0x7a00'0000'0000 if it is newer, MemorySanitizer above its heap,
-/// which ends at 0x7400'0000'0000 (compiler-rt: tsan_platform.h, msan_allocator.cpp).
+/// Everything else is mapped below one of these: the highest one that the kernel's choice exceeds.
+/// With the usual 28 random bits (vm.mmap_rnd_bits) that is the first, with 32 it may be any.
+/// Programs with sanitizers tolerate mappings only in some ranges and must not be moved out of
+/// them: ThreadSanitizer above 0x7e80'0000'0000, newer versions above 0x7a00'0000'0000;
+/// MemorySanitizer above its heap, which ends at 0x7400'0000'0000 (compiler-rt: tsan_platform.h,
+/// msan_allocator.cpp).
 constexpr std::array<std::uint64_t, 4> kTops{0x7ef0'0000'0000, 0x7a10'0000'0000, 0x7410'0000'0000,
                                              0x7010'0000'0000};
 /// Room for a dynamic linker and its alignment.
@@ -23,7 +24,8 @@ std::uint64_t down(std::uint64_t address, std::uint64_t alignment) {
   return address & ~(alignment - 1);
 }
 
-/// Its mappings: those of its file, and what was laid behind them for variables.
+/// Returns an image's mappings: those of its file, and anonymous ones directly after them, for
+/// variables.
 std::span<const MapEntry> mappings_of(std::span<const MapEntry> maps, std::uint64_t begin) {
   const auto first = std::find_if(maps.begin(), maps.end(),
                                   [&](const MapEntry& map) { return map.start == begin; });
@@ -54,7 +56,7 @@ bool is_free(std::span<const MapEntry> maps, const AddressPlan::Move& move) {
                      [&](const MapEntry& map) { return end <= map.start || map.end <= move.to; });
 }
 
-/// Adds the moves that bring an image to an address. False: there is no room.
+/// Adds the moves that bring an image to an address. Returns false if that is not free.
 bool add_moves(std::span<const MapEntry> maps, std::span<const MapEntry> image, std::uint64_t to,
                std::vector<AddressPlan::Move>& moves) {
   const std::uint64_t begin = image.front().start;
@@ -83,7 +85,7 @@ std::optional<AddressPlan> plan_addresses(std::span<const MapEntry> maps,
     distance = to - begin;
     return distance == 0 || add_moves(maps, image, to, plan.moves);
   };
-  // A dynamic linker that is run by its name lies where others are mapped, too.
+  // A dynamic linker that was invoked by name lies where others are mapped, too.
   const bool is_high = !linker && program.movable && top_below(program.begin) != 0;
   if (linker) {
     const auto linker_maps = mappings_of(maps, linker->begin);

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Where a program that has just been executed is to lie so that it has the same addresses each
-/// time, although the kernel has chosen some at random.
+/// Plans where a newly executed program must lie to have the same addresses each time, although the
+/// kernel chose some at random.
 
 #include <cstdint>
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace backtrail::tracee::cache {
 
-/// A program or a dynamic linker in memory.
+/// A program or a dynamic linker as loaded in memory.
 struct LoadedImage {
-  std::uint64_t begin = 0;         ///< Of its first mapping.
-  std::uint64_t alignment = 4096;  ///< What its addresses have to remain congruent by.
-  bool movable = true;             ///< Not linked for an address (ET_EXEC).
+  std::uint64_t begin = 0;         ///< Start of its first mapping.
+  std::uint64_t alignment = 4096;  ///< Its address must stay the same modulo this.
+  bool movable = true;             ///< Not linked for a fixed address (ET_EXEC).
 };
 
 struct AddressPlan {
@@ -26,25 +26,27 @@ struct AddressPlan {
     std::uint64_t to = 0;
     bool operator==(const Move&) const = default;
   };
-  /// Of whole mappings, to where nothing is.
+  /// Moves of whole mappings to free addresses.
   std::vector<Move> moves;
-  /// What is added to their addresses, modulo 2^64.
+  /// Added to the addresses of the two images, modulo 2^64.
   std::uint64_t program_distance = 0;
   std::uint64_t linker_distance = 0;
-  /// From here on the kernel is not to map anything any more; 0: nothing has to be done about that.
+  /// The kernel must not map anything from this address on; 0: no restriction.
   std::uint64_t top = 0;
 };
 
-/// @param maps Of a process that has not run yet, ascending.
-/// Nothing: it lies like that already, or there is no room.
+/// Returns the plan; nullopt if the program lies at the planned addresses already, or if there is
+/// no room.
+/// @param maps Mappings of a process that has not run yet, ascending.
 [[nodiscard]] std::optional<AddressPlan> plan_addresses(std::span<const MapEntry> maps,
                                                         const LoadedImage& program,
                                                         const std::optional<LoadedImage>& linker);
 
-/// The top right below which something begins; 0: it does not lie as such plans have it.
+/// Returns the `top` directly below which an image that begins at `begin` lies; 0 if it does not
+/// lie as planned.
 [[nodiscard]] std::uint64_t planned_top(std::uint64_t begin);
 
-/// Whether they begin where such plans have them.
+/// Returns true if the two images begin at planned addresses.
 [[nodiscard]] bool are_planned(std::uint64_t program, std::uint64_t linker);
 
 }  // namespace backtrail::tracee::cache

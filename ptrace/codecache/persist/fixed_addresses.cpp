@@ -41,7 +41,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kWordBytes = 8;
 constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kStackAlignment = 16;
-/// More arguments than the kernel takes (a quarter of 8 MiB of stack, as a rule).
+/// More than the kernel accepts as arguments (usually a quarter of 8 MiB of stack).
 constexpr std::uint64_t kMostStackBytes = 16ULL << 20;
 constexpr std::uint64_t kMostProgramHeaders = 256;
 constexpr std::uint64_t kEmptyRoom = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -69,7 +69,8 @@ std::optional<T> read_value(Process& process, std::uint64_t at) {
   return std::bit_cast<T>(bytes);
 }
 
-/// Nothing: not what it should be, or linked so that its place cannot be chosen freely.
+/// Returns the image with these program headers; nullopt if they are invalid, or if its place
+/// cannot be chosen freely.
 std::optional<LoadedImage> image_at(Process& process, std::uint64_t headers, std::uint64_t count,
                                     std::uint64_t bias) {
   std::vector<std::uint8_t> bytes(std::min(count, kMostProgramHeaders) * sizeof(Elf64_Phdr));
@@ -95,7 +96,7 @@ std::optional<LoadedImage> linker_at(Process& process, std::uint64_t base) {
   return image_at(process, base + header->e_phoff, header->e_phnum, base);
 }
 
-/// The mapping that holds an address, or the first one behind it.
+/// Returns the mapping that contains an address, or else the first one after it.
 Maps::const_iterator mapping_at(const Maps& maps, std::uint64_t address) {
   return std::find_if(maps.begin(), maps.end(),
                       [&](const MapEntry& map) { return address < map.end; });
@@ -112,7 +113,7 @@ std::optional<LoadedImage> program_of(Process& process, const Maps& maps, const 
   return image_at(process, headers, facts.program_header_count, map->start);
 }
 
-/// Where the kernel lets it begin.
+/// Returns the address of the first instruction that the kernel starts.
 TraceeAddr first_insn(Process& process, const AuxvFacts& facts) {
   const std::uint64_t base = facts.interpreter_base.value();
   if (base == 0) return facts.entry;
@@ -120,7 +121,7 @@ TraceeAddr first_insn(Process& process, const AuxvFacts& facts) {
   return TraceeAddr{header ? base + header->e_entry : 0};
 }
 
-/// The calls are made from the vdso, which stays where it is.
+/// Returns true if remote calls are made from the vdso, which is not moved.
 bool calls_from_vdso(Process& process, const Maps& maps) {
   const auto at = find_syscall_insn(process);
   if (!at) return false;
@@ -128,7 +129,7 @@ bool calls_from_vdso(Process& process, const Maps& maps) {
   return map != maps.end() && map->start <= at->value() && map->path == "[vdso]";
 }
 
-/// Where the kernel has put the auxiliary vector: behind arguments and environment.
+/// Returns the address of the auxiliary vector, which follows arguments and environment.
 Result<TraceeAddr> find_auxv(Process& process, TraceeAddr sp) {
   const auto arguments = read_value<std::uint64_t>(process, sp.value());
   std::uint64_t at = sp.value() + kWordBytes * (arguments.value_or(0) + 2);
@@ -157,12 +158,12 @@ Auxv moved_auxv(Auxv auxv, const AddressPlan& plan) {
   return auxv;
 }
 
-/// What /proc/PID/stat says of the program's memory; numbers as in proc(5).
+/// Returns what /proc/PID/stat says about the program's memory; field numbers as in proc(5).
 std::optional<prctl_mm_map> read_mm_map(pid_t pid) {
   const auto text = ProcFs{}.read(pid, "stat");
   if (!text || text->rfind(')') == std::string::npos) return std::nullopt;
   std::vector<std::uint64_t> fields(3);
-  const char* at = text->data() + text->rfind(')') + 3;  // behind the state
+  const char* at = text->data() + text->rfind(')') + 3;  // skips the state
   const char* const end = text->data() + text->size();
   while (at < end) {
     while (at < end && (*at == ' ' || *at == '-')) ++at;
@@ -191,9 +192,9 @@ std::optional<prctl_mm_map> read_mm_map(pid_t pid) {
   return map;
 }
 
-/// The kernel maps at the highest address that is free below one of its choice, where the dynamic
-/// linker ended, or else where the first page that was asked for lies. With everything from `top`
-/// on taken, it maps right below that.
+/// Returns the free room that must be taken. The kernel maps at the highest free address below one
+/// of its choice: the end of the dynamic linker or, without one, the page that was requested first.
+/// With everything from `top` on taken, it maps directly below `top`.
 std::vector<AddressRange> room_above(const Maps& maps, const AddressPlan& plan, TraceeAddr page) {
   std::vector<AddressRange> taken{{page.value(), page.value() + kPageBytes}};
   std::uint64_t end = page.value() + kPageBytes;
@@ -215,7 +216,7 @@ std::vector<AddressRange> room_above(const Maps& maps, const AddressPlan& plan, 
   return room;
 }
 
-/// Bytes that are put into the program's memory for a while.
+/// Bytes written to the program's memory temporarily.
 class Borrowed {
  public:
   static Result<Borrowed> write(Process& process, TraceeAddr at,
@@ -258,7 +259,8 @@ prctl_mm_map moved_mm_map(prctl_mm_map map, const AddressPlan& plan, TraceeAddr 
   return map;
 }
 
-/// Moves, takes the room, and tells the kernel, which others ask.
+/// Returns code that moves the mappings, takes the room above, and tells the kernel the new
+/// addresses for /proc.
 Result<CallBatch::Code> moving_code(const Maps& maps, const AddressPlan& plan, TraceeAddr page,
                                     TraceeAddr mm_map) {
   CallBatch batch{page};
@@ -273,14 +275,15 @@ Result<CallBatch::Code> moving_code(const Maps& maps, const AddressPlan& plan, T
                  begin);
     }
   }
-  // Needs no privilege, unlike its siblings (kernel/sys.c: prctl_set_mm_map).
+  // PR_SET_MM_MAP needs no privilege, unlike the other PR_SET_MM calls (kernel/sys.c:
+  // prctl_set_mm_map).
   batch.call(SYS_prctl, {PR_SET_MM, PR_SET_MM_MAP, mm_map.value(), sizeof(prctl_mm_map), 0});
   CallBatch::Code code = batch.finish();
   if (code.bytes.size() > kPageBytes) return fail(TraceErrc::kUnsupported, "its many mappings");
   return code;
 }
 
-/// The thread stands at its first instruction. Nothing has changed after an error.
+/// Requires a thread at its first instruction. On error nothing has changed.
 Result<void> move(Thread& thread, const Maps& maps, const AddressPlan& plan,
                   const prctl_mm_map& old) {
   Process& process = thread.process();
@@ -309,7 +312,7 @@ Result<void> move(Thread& thread, const Maps& maps, const AddressPlan& plan,
       (void)remote.call(SYS_mremap, {to, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, begin});
     }
   }
-  // The room above is to have no hole, and no contents: a core file would be as long as it.
+  // The room above must have no hole, and no contents, because a core file would include them.
   const bool is_room = done && plan.top != 0;
   if (is_room) {
     (void)remote.call(SYS_mmap, {page, kPageBytes, PROT_NONE, kEmptyRoom | MAP_FIXED, ~0ULL, 0});

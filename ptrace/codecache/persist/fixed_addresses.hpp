@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// The same addresses each time for programs whose addresses are random. Launches ask the kernel
-/// for that (personality(2), ADDR_NO_RANDOMIZE), but containers refuse it as a rule (Docker's
-/// default seccomp profile), and translations are kept for addresses.
+/// Gives programs with random addresses the same addresses each time, because translations are kept
+/// for fixed addresses. Launches ask the kernel for that (personality(2), ADDR_NO_RANDOMIZE), but
+/// containers usually refuse it (Docker's default seccomp profile).
 
 #include <cstdint>
 #include <optional>
@@ -15,19 +15,19 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
-/// Moves a program that has not run its first instruction yet, its dynamic linker, and where the
-/// kernel will map more. If the thread is in the stop of PTRACE_EVENT_EXEC its call is done then.
-/// Nothing happens where the program has run, where its addresses are not random or are limited
-/// (RLIMIT_AS), or where something of this cannot be done. What the kernel has told the program,
-/// and /proc others, is true afterwards.
+/// Moves a program that has not executed its first instruction, its dynamic linker, and the place
+/// of later mappings. If the thread is in the stop of PTRACE_EVENT_EXEC, its call is complete
+/// afterwards. Does nothing if the program has run, if its addresses are not random, if its address
+/// space is limited (RLIMIT_AS), or if a step fails. Updates what the kernel told the program and
+/// what /proc shows.
 void fix_addresses(Thread& thread);
 
-/// A number for where this process has its code: another one that has the same will have it there,
-/// too. 0 where nothing is random; nothing where everything will lie elsewhere next time.
+/// Returns a number for the place of this process's code: other processes with this number have
+/// theirs at the same place. 0 if nothing is random; nullopt if the place will differ next time.
 [[nodiscard]] std::optional<std::uint64_t> repeated_place(pid_t pid);
 
-/// The thread, which stands in front of a system call, is about to limit how much it may map: what
-/// fix_addresses() has taken of the room above is free again.
+/// Frees the address space that fix_addresses() has taken above the program's mappings. Call when
+/// the thread is before a system call that limits how much it may map.
 void give_room_back(Thread& thread);
 
 }  // namespace backtrail::tracee::cache

@@ -30,7 +30,7 @@ bool KeptCode::consistent() const {
     if (!place.is_sound() || !link_fits(place.link())) return false;
   }
   for (const auto& [head, pad] : view_.pads) {
-    // There is a superblock around it.
+    // The indirect-branch entry must lie within a superblock.
     const CodeBlock* block = block_at(pad);
     if (block == nullptr || !block->is_landing() || block->head != head ||
         pad != block->offset + translate::kPadOffset || block->body <= translate::kPadOffset) {

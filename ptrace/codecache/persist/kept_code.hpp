@@ -1,12 +1,11 @@
 #pragma once
 /// @file
-/// Translations that outlive their process: one program's, as another process of it can take them
-/// over.
+/// Cached translations of one program, which another process of it can load.
 ///
-/// Without address randomisation a program finds itself, its libraries and the memory for
-/// translations at the same addresses every time. Where they are not, nothing is taken over. What
-/// is found by address is made of one module's code alone, and leads to that module's translations
-/// alone: each module is used, or not, for itself.
+/// Without address randomisation a program has itself, its libraries and the memory for
+/// translations at the same addresses every time. Where addresses differ, nothing is loaded.
+/// Translations found by address are made of one module's code and lead to translations of that
+/// module only, so that each module can be used independently.
 
 #include <cstdint>
 #include <memory>
@@ -24,26 +23,26 @@
 
 namespace backtrail::tracee::cache {
 
-/// A head and the code offset of its landing pad.
+/// A start pc and the code offset of its indirect-branch entry.
 using KeptPad = std::pair<TraceeAddr, std::uint32_t>;
-/// A head and the code offset of its translation.
+/// A start pc and the code offset of its translation.
 using KeptBody = std::pair<TraceeAddr, std::uint32_t>;
 
-/// Everything as it lies in a file.
+/// All arrays in file form.
 template <template <typename> class Array>
 struct KeptArrays {
   Array<CodeModule> modules;
   Array<std::uint8_t> code;
   Array<CodeBlock> blocks;   ///< Ascending by offset.
-  Array<std::uint8_t> rows;  ///< Packed (packed_rows.hpp), block by block.
+  Array<std::uint8_t> rows;  ///< Packed pc map entries (packed_rows.hpp), superblock by superblock.
   Array<decoder::LoggedBlock> logged;
   Array<decoder::NearBranch> branches;
-  Array<decoder::PackedExit> exits;  ///< By number, these three.
+  Array<decoder::PackedExit> exits;  ///< By exit id, like the next two.
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
   Array<KeptPad> pads;     ///< Ascending by offset.
   Array<KeptBody> bodies;  ///< Ascending.
-  /// Exits that lead to another module of the same file.
+  /// Ids of exits that lead to another module of the same file.
   Array<std::uint32_t> crossing;
 };
 template <typename Arrays, typename Use>
@@ -54,26 +53,26 @@ bool for_each_part(Arrays& arrays, Use use) {
 }
 template <typename T>
 using KeptSpan = std::span<const T>;
-/// Where it lies.
+/// Views into the mapped file.
 using KeptView = KeptArrays<KeptSpan>;
 
-/// Immutable; shared by all processes that run it.
+/// Immutable; shared by all processes of the program.
 class KeptCode {
  public:
   [[nodiscard]] const KeptView& parts() const { return view_; }
-  /// What the exits mean. `owner` keeps this alive.
+  /// Returns what the exit ids mean. `owner` keeps this object alive.
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
-  /// Code offset of the translation of `head`.
+  /// Returns the code offset of the translation of `head`; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
-  /// The block that a code offset lies in.
+  /// Returns the superblock that contains a code offset; null if none does.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
-  /// The row for an offset within the block.
+  /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.
   [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const CodeBlock& block,
                                                                std::uint64_t within) const;
 
-  /// From a file's content (kept_file.hpp); nothing for anything damaged, or made by another build.
-  /// Bytes that are known to be whole are not looked through. They stay where they are, which is
-  /// `owner`'s business.
+  /// Reads a file's contents (kept_file.hpp); null if they are damaged or were made by another
+  /// build. Contents known to be whole are not validated. The bytes are not copied; `owner` keeps
+  /// them alive.
   static std::shared_ptr<const KeptCode> from_bytes(std::span<const std::uint8_t> bytes,
                                                     const std::string& key,
                                                     std::shared_ptr<const void> owner, bool whole);
@@ -83,7 +82,7 @@ class KeptCode {
   [[nodiscard]] bool consistent() const;
 
   KeptView view_;
-  std::shared_ptr<const void> owner_;  ///< Of what is viewed.
+  std::shared_ptr<const void> owner_;  ///< Owner of the bytes in view_.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -16,11 +16,11 @@ constexpr std::uint64_t kMagic = 0x32747065'6b746342ULL;
 constexpr std::size_t kHeaderBytes = 2 * sizeof kMagic;
 constexpr std::size_t kFileAlignment = 8;
 
-/// Eight sums side by side: one would wait for its multiplications.
+/// Eight sums in parallel, because a single one would wait for its multiplications.
 class Checksum {
  public:
   static constexpr std::size_t kAtOnce = 64;
-  /// All but the last have a multiple of kAtOnce bytes.
+  /// Every call but the last must pass a multiple of kAtOnce bytes.
   void add(std::span<const std::uint8_t> bytes) {
     while (bytes.size() >= kAtOnce) {
       std::array<std::uint64_t, 8> words{};
@@ -117,7 +117,7 @@ class Reader {
   bool array(std::span<const T>& out) {
     std::uint64_t count = 0;
     if (!value(count) || count > rest_.size() / sizeof(T)) return false;
-    // Everything lies at multiples of kFileAlignment.
+    // All arrays lie at multiples of kFileAlignment.
     out = {reinterpret_cast<const T*>(rest_.data()), count};  // NOLINT
     std::uint64_t taken = count * sizeof(T);
     taken += (kFileAlignment - taken % kFileAlignment) % kFileAlignment;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is found by address, of translations that are to be kept.
+/// Index of the translations to be kept, by address.
 
 #include <cstddef>
 #include <optional>
@@ -15,34 +15,37 @@ namespace backtrail::tracee::cache {
 
 class KeptIndex {
  public:
-  /// With what was kept before, but for modules that others have taken the place of; `more`
-  /// superblocks at most are going to be added.
+  /// Begins with the older translations, except those of modules whose place others have taken. At
+  /// most `more` superblocks will be added.
   KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more);
 
-  /// A superblock that is in use, or was until its module went; the one with the highest offset
-  /// stands for its head. Left out if it is not made of one module's code alone.
+  /// Adds a superblock that is in use, or was until its module was unmapped. For each start pc the
+  /// one with the highest offset counts. Ignores superblocks that are not made of one module's code
+  /// alone.
   void add(const CodeBlock& block, const CodeRanges& ranges);
-  /// All have been added. What follows is known from then on.
+  /// Call after the last add(). The following functions require it.
   void complete();
 
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
   [[nodiscard]] const std::vector<KeptBody>& bodies() const { return bodies_; }
   [[nodiscard]] const std::vector<KeptPad>& pads() const { return pads_; }
-  /// The code offset that an exit of `head`'s superblock leads to from the beginning; nothing: that
-  /// is found out when it is taken.
+  /// Returns the code offset to which an exit of `head`'s superblock is linked from the start;
+  /// nullopt if it is linked when first taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr head, TraceeAddr to) const;
-  /// It will, once both modules are there: they are of the same file.
+  /// Returns true if the exit will be linked once both modules are mapped, which are of the same
+  /// file.
   [[nodiscard]] bool crosses(TraceeAddr head, TraceeAddr to) const;
 
  private:
-  /// Code offset of the translation that is kept of a head.
+  /// Returns the code offset of the kept translation of a start pc.
   [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;
   [[nodiscard]] bool is_present(const CodeModule& module) const;
 
-  std::vector<CodeModule> modules_;  ///< Do not overlap; those that are present come first.
+  std::vector<CodeModule> modules_;  ///< Modules do not overlap; the ones that are mapped come
+                                     ///< first.
   std::size_t present_ = 0;
-  // Sorted arrays: there are hundreds of thousands of them, at the moment when most memory is used.
+  // Sorted arrays, because there are hundreds of thousands of entries when memory use is highest.
   std::vector<KeptBody> bodies_;
   std::vector<KeptPad> pads_;
 };

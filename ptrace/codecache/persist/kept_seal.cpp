@@ -14,14 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::nanoseconds;
 
-/// More than the kernel's clock for times of change ticks.
+/// More than one tick of the kernel's clock for change times.
 constexpr nanoseconds kSettled = std::chrono::milliseconds{50};
 
 nanoseconds time_of(const timespec& time) {
   return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
 }
 
-/// Every write changes the time of change, which nobody can set.
+/// Returns the note's text. Every write updates the change time, which no program can set.
 std::string note_of(const struct stat& facts) {
   static const std::string boot = ProcFs{}.read("sys/kernel/random/boot_id").value_or("");
   if (boot.empty()) return {};

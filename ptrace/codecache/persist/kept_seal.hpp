@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Files that were found good: what nobody has written to since, on a machine that has been running
-/// since, is not read whole again.
+/// Notes which files were validated, so that they are not read whole again unless someone has
+/// written to them or the machine has rebooted.
 
 #include <sys/stat.h>
 
@@ -9,12 +9,11 @@
 
 namespace backtrail::tracee::cache {
 
-/// Beside the file is a note of what it was when it was checked, which fits no other state of it.
+/// Returns true if a note beside the file says that it was validated in exactly this state.
 [[nodiscard]] bool is_sealed(const std::filesystem::path& file, const struct stat& facts);
-/// Leaves such a note; not for a file that has changed so lately that a further change might not
-/// show.
+/// Writes such a note, unless the file changed so recently that a further change might not show.
 void seal(const std::filesystem::path& file, const struct stat& facts);
-/// The note's place.
+/// Returns the path of the note.
 [[nodiscard]] std::filesystem::path seal_of(const std::filesystem::path& file);
 
 }  // namespace backtrail::tracee::cache

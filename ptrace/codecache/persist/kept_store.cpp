@@ -29,12 +29,12 @@ bool is_ours(const struct stat& facts) {
   return facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// What a descriptor leads to, mapped.
+/// The file of a descriptor, mapped.
 class FileView {
  public:
-  /// `read_soon`: all of it is going to be read.
+  /// `read_soon`: all of it will be read.
   FileView(int fd, std::uint64_t size, bool read_soon) {
-    // Files are replaced, never written to, so what is mapped stays.
+    // Files are replaced, never written to, so mapped contents do not change.
     const int flags = MAP_PRIVATE | (read_soon ? MAP_POPULATE : 0);
     void* mapped = ::mmap(nullptr, size, PROT_READ, flags, fd, 0);
     if (mapped == MAP_FAILED) return;
@@ -60,7 +60,7 @@ std::shared_ptr<const KeptCode> map_code(int fd, const struct stat& facts, const
   return KeptCode::from_bytes(view->bytes(), key, view, whole);
 }
 
-/// What was just written there.
+/// Maps the file just written.
 std::shared_ptr<const KeptCode> map_written(int fd, const std::string& key) {
   struct stat facts {};
   if (::fstat(fd, &facts) != 0) return nullptr;

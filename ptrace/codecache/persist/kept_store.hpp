@@ -1,9 +1,9 @@
 #pragma once
 /// @file
-/// Where kept translations are: in a private folder of files, or in memory while a recorder runs.
+/// The persistent cache: a private folder of files, or memory while a recorder runs.
 ///
-/// Files may vanish at any moment; they are written whole or not at all, checked when read, and
-/// the oldest are removed past a bound.
+/// Files may vanish at any moment. They are written whole or not at all and checked when read; the
+/// oldest are removed beyond a limit.
 
 #include <cstdint>
 #include <filesystem>
@@ -19,34 +19,35 @@ namespace backtrail::tracee::cache {
 
 class KeptStore {
  public:
-  /// `folder` empty: memory only.
+  /// An empty `folder` means memory only.
   explicit KeptStore(std::filesystem::path folder);
-  /// Removes files when there are too many.
+  /// Removes the oldest files if there are too many.
   ~KeptStore();
   KeptStore(const KeptStore&) = delete;
   KeptStore& operator=(const KeptStore&) = delete;
 
-  /// nullptr when there is none.
+  /// Returns the translations for a key; null if there are none.
   std::shared_ptr<const KeptCode> find(const std::string& key);
-  /// find() may find it.
+  /// Returns true if find() may find some.
   [[nodiscard]] bool has(const std::string& key) const;
-  /// Written at once, and found where it was written to: tens of megabytes are not held twice.
+  /// Writes the translations at once. They are then used from the file, so that tens of megabytes
+  /// are not held twice.
   void put(const std::string& key, const KeptPieces& code);
-  /// There is nothing for it any more.
+  /// Removes the translations of a key.
   void forget(const std::string& key);
 
-  /// The entry that stands in for programs of a kind.
+  /// Returns the seed for programs of a kind; nullopt if there is none.
   std::optional<StandIn> stand_in(const std::string& kind);
   void set_stand_in(const std::string& kind, const StandIn& who);
 
-  /// $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty when neither is known, or when
+  /// Returns $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty if neither is known or
   /// BACKTRAIL_KEEP=0.
   static std::filesystem::path default_folder();
 
  private:
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const;
   [[nodiscard]] bool folder_is_private(bool make) const;
-  /// nullptr when that cannot be.
+  /// Writes to the folder; null if that is impossible.
   std::shared_ptr<const KeptCode> put_in_folder(const std::string& key, const KeptPieces& code);
   void remove_oldest() const;
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Small private files of text beside what is kept: whole or absent.
+/// Small private text files in the persistent cache's folder: whole or absent.
 
 #include <filesystem>
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace backtrail::tracee::cache {
 
-/// Nothing where there is none, or a longer one than kMostNoteBytes.
+/// Returns the text; nullopt if there is none or it is longer than kMostNoteBytes.
 [[nodiscard]] std::optional<std::string> read_note(const std::filesystem::path& file);
-/// In the place of what is there. Where that cannot be, nothing changes.
+/// Replaces the note. If that fails, nothing changes.
 void write_note(const std::filesystem::path& file, const std::string& text);
 
-/// Longer notes are not read.
+/// Maximum length of a note in bytes.
 inline constexpr std::size_t kMostNoteBytes = 16384;
 
 }  // namespace backtrail::tracee::cache

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Numbers in as few bytes as they need.
+/// Packs numbers into as few bytes as they need.
 
 #include <cstdint>
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace backtrail::tracee::cache {
 
-/// Seven bits a byte, the last one without the eighth.
+/// Appends a number: seven bits per byte; the eighth bit is set in all bytes but the last.
 inline void put_number(std::uint64_t value, std::vector<std::uint8_t>& out) {
   for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::uint8_t>(value | 0x80U));
   out.push_back(static_cast<std::uint8_t>(value));
 }
 
-/// Small for small distances either way.
+/// Maps distances of either sign to numbers that are small for small distances.
 constexpr std::uint64_t fold_distance(std::uint64_t distance) {
   return (distance << 1U) ^ (0 - (distance >> 63U));
 }
@@ -22,7 +22,7 @@ constexpr std::uint64_t unfold_distance(std::uint64_t folded) {
   return (folded >> 1U) ^ (0 - (folded & 1U));
 }
 
-/// What is behind the end reads as 0.
+/// Reads packed numbers. Beyond the end it reads 0.
 class PackedReader {
  public:
   explicit PackedReader(std::span<const std::uint8_t> bytes) : rest_{bytes} {}

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The ranges of native code that a superblock was made of, in a few bytes each.
+/// Packs the ranges of native code that a superblock was made of, a few bytes each.
 
 #include <cstdint>
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace backtrail::tracee::cache {
 
-/// [begin, end) each.
+/// Half-open ranges [begin, end).
 using CodeRanges = std::vector<arch::x86::translate::Branch>;
 
-/// Appends those of the superblock that begins at `head`.
+/// Appends the packed ranges of the superblock with start pc `head`.
 void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr head,
                  std::vector<std::uint8_t>& out);
 [[nodiscard]] CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr head);

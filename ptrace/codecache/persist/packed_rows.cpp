@@ -7,8 +7,8 @@ namespace {
 
 using arch::x86::translate::PcRow;
 
-/// The first byte of a row: what differs from the row before, and how far on it begins, if that
-/// fits.
+/// Bits of an entry's first byte: which fields differ from the previous entry. The upper bits hold
+/// the distance to it if that fits.
 enum Difference : std::uint8_t { kPc = 1, kStack = 2, kPassed = 4, kFlags = 8 };
 constexpr unsigned kDistanceShift = 4;
 constexpr std::uint32_t kMostDistance = 15;

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A superblock's rows in two or three bytes each: there are as many of them as instructions.
+/// Packs a superblock's pc map entries into two or three bytes each; there is one per instruction.
 
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace backtrail::tracee::cache {
 
-/// Appends the rows of the superblock that begins at `head`.
+/// Appends the packed pc map entries of the superblock with start pc `head`.
 void pack_rows(std::span<const arch::x86::translate::PcRow> rows, TraceeAddr head,
                std::vector<std::uint8_t>& out);
 
-/// The row that holds at an offset in the superblock's code; nothing in front of the first one.
-/// Damaged bytes give some row or none.
+/// Returns the pc map entry for an offset in the superblock's code; nullopt before the first entry.
+/// Damaged bytes yield some entry or none.
 [[nodiscard]] std::optional<arch::x86::translate::PcRow> row_at(
     std::span<const std::uint8_t> packed, TraceeAddr head, std::uint64_t offset);
 

@@ -11,7 +11,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// A line each: the kind, how many superblocks, the key.
+/// The file has three lines: the kind, the number of superblocks, the key.
 std::string note_of(const std::string& kind, const StandIn& who) {
   return fmt::format("{}\n{}\n{}\n", kind, who.shared, who.key);
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Whose translations serve a program that has none of its own yet: those of another one that loads
-/// the same libraries. Each test of a project is such a program once.
+/// Seeds: translations for a program that has none of its own yet, taken from another program that
+/// loads the same libraries. Each test of a project is such a program once.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,16 +13,16 @@
 namespace backtrail::tracee::cache {
 
 struct StandIn {
-  std::string key;           ///< Of its translations in the KeptStore.
-  std::uint64_t shared = 0;  ///< Superblocks of them that are not of its own code.
+  std::string key;           ///< Key of the translations in the KeptStore.
+  std::uint64_t shared = 0;  ///< Number of superblocks that are not of that program's own code.
 };
 
-/// By kind of program, in files beside the translations, or in memory.
+/// Seeds by kind of program, in files beside the translations or in memory.
 class StandIns {
  public:
   explicit StandIns(std::filesystem::path folder) : folder_{std::move(folder)} {}
 
-  /// `in_folder`: the folder is to be trusted.
+  /// `in_folder`: the folder can be trusted.
   [[nodiscard]] std::optional<StandIn> find(const std::string& kind, bool in_folder);
   void set(const std::string& kind, const StandIn& who, bool in_folder);
 

@@ -10,8 +10,8 @@
 
 #include "decoder/corefile/build_id.hpp"
 
-/// The linker's name for where this program's file begins in memory. /proc/self/exe is another
-/// file where the dynamic linker was told to run this one.
+/// The linker's symbol for the start of this program's file in memory. /proc/self/exe is not that
+/// file if the dynamic linker was invoked to run this program.
 // NOLINTNEXTLINE(*-reserved-identifier,cert-dcl*,*-avoid-c-arrays,*-identifier-naming)
 extern "C" __attribute__((visibility("hidden"))) const std::uint8_t __ehdr_start[];
 

@@ -1,13 +1,13 @@
 #pragma once
 /// @file
-/// Which build of this program is running: translations of another one are not to be used.
+/// Identifies the running build of this program. Translations of another build must not be used.
 
 #include <string>
 
 namespace backtrail::tracee::cache {
 
-/// The running program's build-id (without one: its file's size and time of change), the kernel and
-/// its version (the vdso is its).
+/// Returns the build id of the running program (without one: size and modification time of its
+/// file), and the kernel's release and version, to which the vdso belongs.
 [[nodiscard]] const std::string& build_identity();
 
 }  // namespace backtrail::tracee::cache

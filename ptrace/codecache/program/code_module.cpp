@@ -17,7 +17,7 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-// Of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t kOfFile = 1ULL << 61U;
 constexpr std::uint64_t kSwapped = 1ULL << 62U;
 constexpr std::uint64_t kPresent = 1ULL << 63U;
@@ -30,7 +30,7 @@ bool read_at(int fd, std::uint64_t at, void* out, std::size_t bytes) {
   return ::pread(fd, out, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
 
-/// The page may have been written, and is as it was.
+/// Returns true if the page equals the file's, even if it was written.
 bool is_as_in(int file, std::uint64_t offset, int memory, std::uint64_t address) {
   std::array<std::uint8_t, kPageBytes> here{};
   std::array<std::uint8_t, kPageBytes> there{};
@@ -38,7 +38,7 @@ bool is_as_in(int file, std::uint64_t offset, int memory, std::uint64_t address)
   return bytes >= 0 && read_at(memory, address, here.data(), here.size()) && here == there;
 }
 
-/// Nothing of the range is other than the file says.
+/// Returns true if the whole range is as in the file.
 bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::string& path) {
   const std::uint64_t first = range.begin.value() / kPageBytes;
   std::vector<std::uint64_t> entries((range.end - range.begin) / kPageBytes);
@@ -70,7 +70,7 @@ std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& ra
 
 std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
   CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
-  if (range.path == kVdso) return module;  // the kernel's, and its version is checked
+  if (range.path == kVdso) return module;  // belongs to the kernel, whose version is checked
   const auto path = file_behind(pid, range);
   struct stat facts {};
   if (!path || ::stat(path->c_str(), &facts) != 0 || !is_unchanged(pid, range, *path)) {

@@ -1,6 +1,7 @@
 #pragma once
 /// @file
-/// Executable memory that translations are kept of: what a file says, and nobody has changed.
+/// Modules: executable memory that is mapped from a file and unchanged, so that its translations
+/// can be kept.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +14,7 @@
 
 namespace backtrail::tracee::cache {
 
-/// Executable memory and the file behind it, as far as a stat tells whether it is the same.
+/// Executable memory and the file mapped there, identified by what stat(2) tells.
 struct CodeModule {
   TraceeAddr begin;
   TraceeAddr end;
@@ -30,23 +31,23 @@ struct CodeModule {
   [[nodiscard]] bool overlaps(TraceeAddr from, TraceeAddr to) const {
     return begin < to && from < end;
   }
-  /// Both are of one mapping of one file, a part of which may have become something else.
+  /// Returns true if both are parts of one mapping of one file.
   [[nodiscard]] bool is_beside(const CodeModule& other) const {
     return device == other.device && inode == other.inode && size == other.size &&
            changed_ns == other.changed_ns && begin - file_offset == other.begin - other.file_offset;
   }
-  /// All that this one says, the other says too.
+  /// Returns true if this module lies within `other`.
   [[nodiscard]] bool is_part_of(const CodeModule& other) const {
     return is_beside(other) && other.begin <= begin && end <= other.end;
   }
 };
 
-/// Where the file that is mapped there can be opened, if it can: in the process's own tree, or, if
-/// it has left that (chroot(2)), in ours.
+/// Returns a path by which the file mapped there can be opened: in the process's own tree or, if
+/// the process has left that (chroot(2)), in the server's. nullopt if there is none.
 [[nodiscard]] std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range);
 
-/// The file behind the range; nothing where its content cannot be told from a file, or where the
-/// process has pages of its own with another content.
+/// Returns the module mapped at the range. nullopt if its contents do not come from an identifiable
+/// file, or if the process has private pages with other contents.
 [[nodiscard]] std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range);
 
 }  // namespace backtrail::tracee::cache

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// The modules of a process, as they come and go.
+/// The modules of a process over time.
 
 #include <optional>
 #include <vector>
@@ -9,27 +9,29 @@
 
 namespace backtrail::tracee::cache {
 
-/// Those whose translations are kept.
+/// Modules whose translations are kept.
 struct KeptModules {
   std::vector<CodeModule> present;
-  std::vector<CodeModule> gone;  ///< And no other one is where they were.
+  std::vector<CodeModule> gone;  ///< No longer mapped, and no other module has taken their place.
 };
 
 class CodeModules {
  public:
   using Ranges = std::vector<ExecutableMap::Range>;
 
-  /// The range has been looked at, and is as it was then.
+  /// Returns true if add() was called for the range and it has not changed since.
   [[nodiscard]] bool knows(const ExecutableMap::Range& range) const;
-  /// It has been looked at; nothing: its translations are not to be kept. Returns those that are
-  /// gone and whose place it takes: their translations are not to be kept any more.
+  /// Adds a range that was examined; `module` is nullopt if its translations must not be kept.
+  /// Returns the modules that are gone and whose place it takes: their translations are not kept
+  /// any more.
   std::vector<CodeModule> add(const ExecutableMap::Range& range,
                               const std::optional<CodeModule>& module);
-  /// Whatever overlaps [begin, end) is gone, or will not be the same. Returns what was kept of it.
+  /// Removes all that overlaps [begin, end), because it is gone or will change. Returns the kept
+  /// modules among them.
   std::vector<CodeModule> lose(TraceeAddr begin, TraceeAddr end);
-  /// The same for whatever is not among the ranges.
+  /// Removes all that is not among the ranges, likewise.
   std::vector<CodeModule> lose_all_but(const Ranges& ranges);
-  /// Translations of some of [begin, end) are kept.
+  /// Returns true if translations of a part of [begin, end) are kept.
   [[nodiscard]] bool keeps(TraceeAddr begin, TraceeAddr end) const;
   [[nodiscard]] KeptModules kept() const;
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Copies of the program's code pages: reading another process costs more than decoding.
+/// Caches the program's code pages, because reading another process costs more than decoding.
 
 #include <array>
 #include <cstdint>
@@ -18,12 +18,12 @@ class CodePages {
   explicit CodePages(Reader reader) : reader_{std::move(reader)} {}
 
   std::size_t read(TraceeAddr at, std::span<std::uint8_t> out);
-  /// Code may have changed.
+  /// Call when code may have changed: drops all pages.
   void forget() {
     pages_.clear();
     last_ = nullptr;
   }
-  /// The one that `at` is in, and the next, may have.
+  /// Call when code at `at` may have changed: drops its page and the next one.
   void forget(TraceeAddr at);
 
  private:
@@ -36,7 +36,7 @@ class CodePages {
   const Page& page_at(std::uint64_t start);
 
   std::unordered_map<std::uint64_t, Page> pages_;
-  const Page* last_ = nullptr;  ///< Instructions are read one by one.
+  const Page* last_ = nullptr;  ///< The page last read, because instructions are read one by one.
   std::uint64_t last_start_ = 0;
 };
 

@@ -9,18 +9,19 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// Where both are, they are the same memory.
+/// Returns true if the two ranges are the same memory where they overlap.
 bool same_kind(const ExecutableMap::Range& a, const ExecutableMap::Range& b) {
   if (a.inode != b.inode || a.path != b.path || a.may_change != b.may_change) return false;
   return a.inode == 0 || a.offset - a.begin.value() == b.offset - b.begin.value();
 }
 
-/// Memory that no signal's frame and no allocator's data is in: anonymous, or of a file.
+/// Returns true for anonymous memory or a file's: memory that holds no signal frames and no
+/// allocator's data.
 bool is_own(const MapEntry& map) {
   return !map.shared && (map.inode != 0 || map.path.empty() || map.path.starts_with("[anon:"));
 }
 
-/// Whether the mappings may be looked at as one.
+/// Returns true if the two mappings can be treated as one.
 bool continues(const MapEntry& before, const MapEntry& map) {
   const bool same_file = before.path == map.path && before.inode == map.inode &&
                          before.device_major == map.device_major &&
@@ -46,7 +47,7 @@ MapEntry part(MapEntry map, std::uint64_t begin, std::uint64_t end) {
   return map;
 }
 
-/// The mappings as they would be if nothing had been made quiet.
+/// Returns the mappings as they would be without write-protected code pages.
 std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPages& quiet) {
   std::vector<MapEntry> result;
   for (const MapEntry& map : maps) {

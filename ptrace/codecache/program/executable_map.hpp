@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A program's code, and what may happen to it.
+/// A program's executable memory, and who may change it.
 
 #include <sys/types.h>
 
@@ -16,16 +16,16 @@
 
 namespace backtrail::tracee::cache {
 
-/// The path of the kernel's code in every program.
+/// Path of the kernel's code that is mapped into every program.
 inline constexpr std::string_view kVdso = "[vdso]";
 
-/// Executable memory that can be read.
+/// The readable executable memory of a process.
 class ExecutableMap {
  public:
-  /// Whether a private mapping may change though the program cannot write there.
+  /// Returns true if a private mapping may change even though the program cannot write to it.
   using MayChange = std::function<bool(const MapEntry&)>;
-  /// `ours` begins a mapping that is not the program's. What is `quiet` is as the program made it.
-  /// `maps` are those of the process.
+  /// Makes the map from `maps`, the mappings of the process. `ours`: address of a mapping of the
+  /// recorder, which is left out. Pages in `quiet` count as writable, as the program made them.
   static ExecutableMap from(const std::vector<MapEntry>& maps, TraceeAddr ours,
                             const QuietPages& quiet, const MayChange& may_change);
 
@@ -36,24 +36,24 @@ class ExecutableMap {
     dev_t device = 0;
     std::uint64_t inode = 0;
     std::string path;
-    /// It can be written, here or through another mapping, without a call that we would see.
+    /// Can be written, here or through another mapping, without a call that the server sees.
     bool may_change = false;
-    /// Nobody but the process can write it, and only here.
+    /// Only the process itself can write it, and only here.
     bool own = false;
-    /// Only the process can write it, but the file beneath may change: pages that the process has
-    /// written are copies of its own, the others are as the file is.
+    /// Only the process itself can write it, but the file mapped there may change: pages that the
+    /// process has written are its own copies, the others follow the file.
     bool copies = false;
   };
 
   [[nodiscard]] bool contains(TraceeAddr address) const { return find(address) != nullptr; }
   [[nodiscard]] const Range* find(TraceeAddr address) const;
-  /// Some of [begin, end) is in it.
+  /// Returns true if a part of [begin, end) is executable.
   [[nodiscard]] bool overlaps(TraceeAddr begin, TraceeAddr end) const;
-  /// What is here and not, or not the same, in `newer`.
+  /// Returns the ranges of this map that are missing or different in `newer`.
   [[nodiscard]] std::vector<std::pair<TraceeAddr, TraceeAddr>> lost_in(
       const ExecutableMap& newer) const;
   [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
-  /// All executable memory, ours too.
+  /// Returns all executable memory, including the recorder's.
   [[nodiscard]] const std::vector<std::pair<TraceeAddr, TraceeAddr>>& everything() const {
     return everything_;
   }

@@ -11,7 +11,7 @@ namespace {
 
 using ElfHandle = std::unique_ptr<Elf, decltype(&elf_end)>;
 
-/// Longer tables are no program's.
+/// No real program has a longer table.
 constexpr std::size_t kMostEntries = 4096;
 
 class Program {
@@ -72,11 +72,11 @@ class Program {
     }
     return std::nullopt;
   }
-  /// Null where the file has no such bytes.
+  /// Returns null if the file does not have these bytes.
   [[nodiscard]] Elf_Data* chunk(std::uint64_t offset, std::uint64_t bytes, Elf_Type type) const {
     return elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(offset), bytes, type);
   }
-  /// Up to its zero.
+  /// Returns the text up to its NUL.
   [[nodiscard]] std::string text(std::uint64_t offset, std::uint64_t most) const {
     const Elf_Data* data = chunk(offset, most, ELF_T_BYTE);
     if (data == nullptr) return {};
@@ -92,7 +92,7 @@ class Program {
 
 ProgramKind kind_of_program(int fd) {
   elf_version(EV_CURRENT);
-  // Read, not mapped: a file that is cut short meanwhile is no harm.
+  // Read instead of mapped, so that a file cut short meanwhile does no harm.
   const ElfHandle elf{elf_begin(fd, ELF_C_READ, nullptr), &elf_end};
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return {};
   const Program program{elf.get()};

@@ -1,17 +1,17 @@
 #pragma once
 /// @file
-/// What programs have in common that load the same libraries.
+/// The kind of a program: which libraries it loads.
 
 #include <string>
 
 namespace backtrail::tracee::cache {
 
 struct ProgramKind {
-  std::string linker;     ///< PT_INTERP. Empty: the program needs none, or is no ELF file.
-  std::string libraries;  ///< DT_NEEDED, in order, a space in front of each.
+  std::string linker;     ///< PT_INTERP; empty if the program has none or is not an ELF file.
+  std::string libraries;  ///< DT_NEEDED entries in order, each preceded by a space.
 };
 
-/// Of an executable, by a descriptor that stays the caller's.
+/// Returns the kind of an executable. The descriptor remains the caller's.
 [[nodiscard]] ProgramKind kind_of_program(int fd);
 
 }  // namespace backtrail::tracee::cache

@@ -5,11 +5,11 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// One that was not worth it waits so many times longer each time. Superblocks made anew cost what
-/// some thousand samples gain.
+/// A page whose protection did not pay has to run this many times longer each time. Making its
+/// superblocks anew costs as much as some thousand samples gain.
 constexpr std::uint32_t kPatienceFactor = 16;
 constexpr std::uint32_t kMostPatience = 16384;
-/// Each run of quiet pages costs two mappings, of which the kernel gives 65530.
+/// Each run of write-protected pages costs two mappings; the kernel allows 65530.
 constexpr std::size_t kMostQuiet = 4096;
 constexpr std::size_t kMostCandidates = 16384;
 

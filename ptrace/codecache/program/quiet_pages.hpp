@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Code that a program may write at any time, and does not: which pages are worth taking the
-/// permission away, so that superblocks of them need not compare what they were made of.
+/// Decides which writable code pages are worth write-protecting, so that superblocks made of them
+/// need not compare the bytes they were made of. The code calls a write-protected page quiet.
 
 #include <cstdint>
 #include <functional>
@@ -18,35 +18,38 @@ namespace backtrail::tracee::cache {
 class QuietPages {
  public:
   static constexpr std::uint64_t kPageBytes = 4096;
-  /// [begin, end), whole pages.
+  /// [begin, end), in whole pages.
   using Range = std::pair<TraceeAddr, TraceeAddr>;
 
-  /// Code at that address runs often: seen in a sample of what a thread ran.
+  /// Notes that code at this address runs often: it was in a sample of a thread's log.
   void ran(TraceeAddr at);
-  /// Pages that have run often enough and have stayed the same meanwhile; `content` tells a page's
-  /// content apart from another one. The caller takes the permission away, or not.
+  /// Returns the pages that have run often enough and stayed the same meanwhile; the caller may
+  /// write-protect them. `content` returns a value that identifies a page's contents.
   std::vector<TraceeAddr> take_due(const std::function<std::uint64_t(TraceeAddr)>& content);
 
-  /// The permission was taken away.
+  /// Call when pages were write-protected.
   void add(const Range& pages);
-  /// The program writes there. True when it does so too often for how often the page runs, and
-  /// should be let: the next time, the page will take longer.
+  /// Call when the program writes to a write-protected page. Returns true if writes outweigh
+  /// execution, so that protection should be dropped; the page then has to run longer before it is
+  /// due again.
   bool written(TraceeAddr at);
-  /// The page was due, and cannot be taken now: the next time, it will take longer.
+  /// Call if a due page cannot be write-protected now; it then has to run longer before it is due
+  /// again.
   void put_off(TraceeAddr at);
-  /// The permission was given back for a moment; what is made of the page meanwhile is not to last.
+  /// Call when the page is unprotected for a moment. Superblocks made of it meanwhile must not rely
+  /// on the protection.
   void open(TraceeAddr page) { ++open_[page_of(page)].times; }
-  /// True when something was asked of it meanwhile.
+  /// Ends open(). Returns true if is_kept() was asked about the page meanwhile.
   bool close(TraceeAddr page);
-  /// Nobody writes it unseen.
+  /// Returns true if the page is write-protected and not open, so that no write to it goes unseen.
   [[nodiscard]] bool is_kept(TraceeAddr at) const;
-  /// The permission was given back.
+  /// Call when protection of pages was dropped.
   void remove(const Range& pages);
 
   [[nodiscard]] bool contains(TraceeAddr at) const { return quiet_.contains(page_of(at)); }
   [[nodiscard]] bool empty() const { return quiet_.empty(); }
   [[nodiscard]] std::size_t size() const { return quiet_.size(); }
-  /// Those in [begin, end), neighbours as one.
+  /// Returns the write-protected ranges in [begin, end), adjacent pages joined.
   [[nodiscard]] std::vector<Range> within(TraceeAddr begin, TraceeAddr end) const;
 
  private:
@@ -57,7 +60,7 @@ class QuietPages {
     std::int32_t credit = kFirstCredit;
   };
   static constexpr std::uint32_t kSeenAtFirst = 4;
-  /// What one write costs, in samples of code that need not look at itself.
+  /// Cost of one write, in samples of code that need not compare its bytes.
   static constexpr std::int32_t kWriteCost = 80;
   static constexpr std::int32_t kFirstCredit = 8 * kWriteCost;
   static constexpr std::int32_t kMostCredit = 32 * kWriteCost;
@@ -68,13 +71,13 @@ class QuietPages {
     mutable bool asked = false;
   };
 
-  std::set<std::uint64_t> quiet_;  ///< Page numbers.
+  std::set<std::uint64_t> quiet_;  ///< Numbers of the write-protected pages.
   std::unordered_map<std::uint64_t, Opening> open_;
   std::unordered_map<std::uint64_t, Candidate> candidates_;
   std::vector<std::uint64_t> seen_now_;
 };
 
-/// Neighbours as one.
+/// Joins adjacent pages into ranges.
 [[nodiscard]] std::vector<QuietPages::Range> join_pages(const std::vector<TraceeAddr>& pages);
 
 }  // namespace backtrail::tracee::cache

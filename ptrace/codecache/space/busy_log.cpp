@@ -5,16 +5,16 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// Where less is left another segment is begun: a full log costs a stop.
+/// If less is left, the next segment is begun, because a full log costs a stop.
 constexpr std::uint64_t kLeastRest = 16ULL << 10;
-/// A smaller history is soon copied.
+/// A smaller history is cheap to copy.
 constexpr std::uint64_t kLeastHistory = 2 * kRingBytes;
 
 }  // namespace
 
 Result<std::unique_ptr<BusyLog>> BusyLog::begin(CacheSpace& space, Thread& thread,
                                                 std::uint64_t history_bytes) {
-  // Each segment may be left with a rest; one of them is being written.
+  // Each segment may end with an unused rest, and one of them is being written.
   constexpr std::uint64_t kHeld = kSegmentBytes - kLeastRest;
   const std::uint64_t segments = (history_bytes + kHeld - 1) / kHeld + 1;
   if (history_bytes < kLeastHistory || segments > kAreaSegments) {

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The log of a thread that logs much. What a ring holds is copied away each time it is full; here
-/// the thread goes from segment to segment, and its history stays where it was written.
+/// The log of a thread that logs much. A thread part's log is copied when it is full; a busy log
+/// goes from segment to segment of an area, and its history stays where it was written.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,23 +20,23 @@ class CacheSpace;
 
 class BusyLog {
  public:
-  /// With room for a history of so many bytes, at least. The thread is as RemoteCalls::begin()
-  /// wants it. Errors: kBusy (other threads have the memory, there is not as much, or the history
-  /// is so short that copies do as well), those of RemoteCalls.
+  /// Begins a busy log with room for a history of at least `history_bytes`. The thread must be in a
+  /// stop as RemoteCalls::begin() requires. Errors: kBusy (other threads have the memory, there is
+  /// not enough, or the history is so short that copying is as good), those of RemoteCalls.
   static Result<std::unique_ptr<BusyLog>> begin(CacheSpace& space, Thread& thread,
                                                 std::uint64_t history_bytes);
   ~BusyLog();
   BusyLog(const BusyLog&) = delete;
   BusyLog& operator=(const BusyLog&) = delete;
 
-  /// What may be written.
+  /// Returns the part of the current segment that is still to be written.
   [[nodiscard]] const LogRange& rest() const { return rest_; }
-  /// It was written until there. When little is left, the oldest segment is the rest.
-  /// Returns whether that is so: then nothing may be read there any more.
+  /// Call when the log has been written up to `log`. If little is left, the oldest segment becomes
+  /// the rest. Returns true in that case: nothing in that segment may be read any more.
   bool use_up(TraceeAddr log);
-  /// The memory of the rest is there from now on. The thread is as for begin().
+  /// Populates the memory of the rest. The thread must be stopped as for begin().
   void commit(Thread& thread) const;
-  /// Likewise of what comes behind it, as far as that goes while the thread runs.
+  /// Populates the next segment as far as possible while the thread runs.
   void prepare_next() const;
 
  private:

@@ -27,9 +27,9 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kSigsetBytes = 8;
-/// Of struct rseq_cs.
+/// Alignment of struct rseq_cs.
 constexpr std::uint64_t kSectionAlignment = 32;
-/// Nothing is mapped below (vm.mmap_min_addr).
+/// Lowest address that can be mapped (vm.mmap_min_addr).
 constexpr std::uint64_t kFirstAddress = 65536;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
@@ -69,7 +69,7 @@ CacheSpace::~CacheSpace() {
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   pages_.forget();
   const auto lost = modules_.lose(begin, end);
-  // It may become as it was.
+  // The memory may become again what it was.
   if (!lost.empty()) mappings_current_ = false;
   drop(begin, end, lost);
 }
@@ -81,8 +81,8 @@ void CacheSpace::drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeMo
   if (code_->drops() != before) call_out_running();
 }
 
-/// A thread that waits in a system call is at the end of its superblock. One that runs, or would if
-/// there were a CPU for it, may be anywhere in one that has just been dropped.
+/// Interrupts threads that run. A thread that waits in a system call is at the end of its
+/// superblock; one that runs, or is ready to, may be anywhere in a dropped one.
 void CacheSpace::call_out_running() {
   if (inside_.none()) return;
   const auto call_out = [](Process& process) {
@@ -158,7 +158,7 @@ void CacheSpace::take_actions() {
   KernelSigaction trap;
   std::memcpy(&trap, at + sizeof segv_action_, sizeof trap);
   process_.trap_action.learn(trap);
-  // The calls that have told have ended by a trap, behind this one.
+  // The remote calls that read the actions ended with a trap after reading them.
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process_.trap_action.damaged = true;
 }
 
@@ -200,7 +200,8 @@ void CacheSpace::look_for_section_of(TraceeAddr area) {
 }
 
 void CacheSpace::leave_section(const RestartableSection& section) {
-  // With the end of the instruction that makes it known to the kernel. Others would not know it.
+  // Include the end of the instruction that announces the section to the kernel. Other processes
+  // would not know of the section, so nothing is kept.
   if (modules_.keeps(section.begin - 1, section.end)) store_.reset();
   code_->drop(section.begin - 1, section.end);
 }
@@ -234,7 +235,7 @@ Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
   auto pid = static_cast<std::uint64_t>(thread.process().pid());
   auto tid = static_cast<std::uint64_t>(thread.tid());
   if (!same_ids_) same_ids_ = shares_id_namespace(process_.pid());
-  // A child that shares the memory may be in a namespace of its own.
+  // A child that shares the memory may be in another pid namespace.
   const pid_t of = thread.process().pid();
   if (!(of == process_.pid() ? *same_ids_ : shares_id_namespace(of))) {
     BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
@@ -355,7 +356,7 @@ bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_
 Result<std::vector<MapEntry>> CacheSpace::read_maps() {
   auto maps = ProcFs{}.maps(process_.pid());
   if (maps || !maps.error().is(std::errc::permission_denied) || !maps_) return maps;
-  // It is not dumpable any more, but what was open before can still be read.
+  // A process that is no longer dumpable can still be read through a file opened before.
   std::string text;
   std::array<char, 16384> part{};
   while (true) {

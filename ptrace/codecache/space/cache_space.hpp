@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What the recorded threads of one address space share.
+/// State that the recorded threads of one address space share.
 
 #include <array>
 #include <bitset>
@@ -36,8 +36,8 @@ namespace backtrail::tracee::cache {
 
 class CacheSpace {
  public:
-  /// The one that the process has, or a new one. The thread must stand between two instructions.
-  /// Errors of CacheMemory::create; kUnsupported where translated code must not run.
+  /// Returns the process's space, made if it has none. The thread must be between two instructions.
+  /// Errors: those of CacheMemory::create(); kUnsupported if translated code must not run.
   static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
                                                 std::shared_ptr<SourceStatistics> sums,
                                                 std::shared_ptr<KeptStore> store);
@@ -45,146 +45,154 @@ class CacheSpace {
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;
 
-  /// Whose memory it is. Others that share it (a vfork's child) are guests.
+  /// The process that owns the memory. Others that share it (a vfork's child) are guests.
   [[nodiscard]] const Process& process() const { return process_; }
   void add_guest(Process& guest) { guests_.push_back(&guest); }
   void remove_guest(const Process& guest) { std::erase(guests_, &guest); }
-  /// A guest's threads begin to use it: they stop at breakpoints of its own, too.
+  /// Call when a guest's threads begin to use the space: all threads then stop at the guest's
+  /// breakpoints, too.
   void stop_at_breakpoints_of(Process& guest);
   [[nodiscard]] CacheMemory& memory() { return *memory_; }
   [[nodiscard]] CodeCache& code() { return *code_; }
 
-  /// A thread's part of the memory. Error kBusy when all are taken.
+  /// Takes a thread part; returns its index. Error kBusy if all are taken.
   Result<std::size_t> take_slot(Thread& thread);
   void give_slot_back(std::size_t slot);
   [[nodiscard]] bool used() const { return slots_.any(); }
-  /// An area for a log. Errors: CacheMemory::add_area().
+  /// Takes an area for a busy log. Errors: those of CacheMemory::add_area().
   Result<std::size_t> take_area(Thread& thread);
   void give_area_back(std::size_t area) { free_areas_.push_back(area); }
 
-  /// The thread whose area for restartable sequences is there may have named one.
+  /// Looks for an rseq critical section that the struct rseq at `area` may name.
   void look_for_section_of(TraceeAddr area);
-  /// The debugger has written code.
+  /// Call when the debugger has written code.
   void code_written(TraceeAddr begin, TraceeAddr end);
-  /// Executable memory changes so, or has.
+  /// Call before and after executable memory changes in this way.
   void change_mappings(const MappingChange& change);
-  /// It may have changed in any way.
+  /// Call when executable memory may have changed in any way.
   void mappings_changed() { mappings_current_ = false; }
-  /// Looks at it again if it may have; drops what is not true any more.
+  /// Reads the mappings again if they may have changed, and drops translations that are no longer
+  /// valid.
   Result<void> refresh();
 
-  /// A process of the tree may write to /proc/PID/mem: writes are not made by translated code.
+  /// Call when a process of the tree may write to /proc/PID/mem: translated code then makes no
+  /// writes to files itself.
   void watch_writes();
-  /// The kernel writes for the program at any time (io_uring, aio). Where it may write to
-  /// /proc/PID/mem so, all code may change at any time.
+  /// Call when the kernel may write for the program at any time (io_uring, aio). If it may write to
+  /// /proc/PID/mem in that way, all code may change at any time.
   void let_kernel_write();
-  /// A file has been opened for writing: code of private mappings that `is_of_it` may change from
-  /// now on. Whether there is such code.
+  /// Call when a file was opened for writing: code in private mappings for which `is_of_it` is true
+  /// may change from now on. Returns true if there is such code.
   bool file_may_change(const std::function<bool(const MapEntry&)>& is_of_it);
 
-  /// The process has a child, which begins as it is: where there is much that is not kept yet, it
-  /// is now.
+  /// Call before a fork: saves the translations if many of them are not kept yet, because the child
+  /// begins with the parent's state.
   void keep_for_child();
 
-  /// The memory for translations is used up: every thread has to leave them.
+  /// Requests that every thread leave translated code, because the memory for translations is used
+  /// up.
   void want_room() { room_wanted_ = true; }
   [[nodiscard]] bool room_wanted() const { return room_wanted_; }
-  /// Forgets all translations, if no thread is in them.
+  /// Forgets all translations if no thread is inside. Returns true if it did.
   bool make_room();
-  /// A thread goes into translated code, or has left it.
+  /// Notes that a thread enters or has left translated code.
   void set_inside(std::size_t slot, bool inside) { inside_.set(slot, inside); }
 
-  /// A stopped thread has logged this: what runs often may be made again, better.
+  /// Call with a stopped thread's log: retranslates superblocks that run often, where that helps.
   void learn_from_log(std::span<const std::uint32_t> log);
 
-  // Code that may be written at any time is looked at whenever it is run. Where it is never
-  // written, the permission is taken away instead: it is quiet, until somebody writes it.
+  // Code that may be written at any time is compared each time it is entered. Code pages that are
+  // hardly ever written are write-protected instead, until the program writes them. The code calls
+  // such pages quiet.
 
-  /// A stopped thread has logged this: what runs often may be made quiet.
+  /// Call with a stopped thread's log: write-protects code pages that run often.
   void look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log);
   [[nodiscard]] const QuietPages& quiet() const { return quiet_; }
-  /// A page that a thread may write for one instruction.
+  /// A write-protected page that a thread may write for one instruction.
   struct WrittenPage {
     TraceeAddr begin;
     std::array<std::uint8_t, QuietPages::kPageBytes> before{};
   };
-  /// The next instruction writes there. That may take more than one page.
+  /// Unprotects the page or pages at `at` for the next instruction, which writes there.
   Result<void> let_write(Thread& thread, TraceeAddr at, std::vector<WrittenPage>& written);
-  /// It has. Nothing: the thread is gone.
+  /// Protects the pages again after that instruction. `thread` is null if it has ended.
   void note_written(Thread* thread, std::vector<WrittenPage>& written);
-  /// Nothing in [begin, end) is quiet any more; the thread is stopped outside system calls.
+  /// Unprotects all pages in [begin, end). The thread must be stopped outside of system calls.
   Result<void> end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end);
   Result<void> end_all_quiet(Thread& thread);
-  /// The memory is about to be copied, or will be written by others: until a call with false for
-  /// each with true, nothing becomes quiet.
+  /// While keep_awake(true) is in effect, no page becomes write-protected: the memory is about to
+  /// be copied, or other processes write it. Calls nest; each needs one with false.
   void keep_awake(bool on) { on ? ++awake_ : --awake_; }
 
-  /// From now on nothing may be run from here. The first reason stays.
+  /// Disables translated code for the process. The first reason given stays.
   void forbid(std::string why);
   [[nodiscard]] bool forbidden() const { return !why_forbidden_.empty(); }
   [[nodiscard]] const std::string& why_forbidden() const { return why_forbidden_; }
 
-  /// A thread installs a filter: until a call with false for each with true, nobody goes in.
+  /// Gate: while hold(true) is in effect, no thread enters translated code, because a thread
+  /// installs a seccomp filter. Calls nest; each needs one with false.
   void hold(bool on) { on ? ++holds_ : --holds_; }
   [[nodiscard]] bool held() const { return holds_ != 0; }
   [[nodiscard]] bool anybody_inside() const { return inside_.any(); }
-  /// These filters are in force, or about to be, and nobody is inside. Translated code makes fewer
-  /// calls itself.
+  /// Restricts the calls that translated code makes itself to those that these filters allow. The
+  /// filters are in force or about to be, and no thread is inside.
   void restrict_calls(const SeccompFilters& filters);
 
-  /// The program's address space is limited, or not any more. Where ours counts, it is the first to
-  /// go: calls that may be refused because of it are not made by translated code.
+  /// Call when the program's limit on address space has changed. If the recorder's memory counts
+  /// against it, calls that may fail for that reason are left to the CPU, so that the memory can be
+  /// removed first.
   void note_limit();
 
-  /// A full log raises SIGSEGV. Where that is blocked or ignored the kernel resets the action;
-  /// these know it and put it back.
+  /// A full log raises SIGSEGV. If the program blocks or ignores it, the kernel resets the action;
+  /// the following functions know the action and restore it.
   void segv_action_changed() { segv_action_current_ = false; }
   Result<void> learn_segv_action(Thread& thread, std::size_t slot);
   Result<void> repair_segv(Thread& thread, std::size_t slot, std::uint64_t mask);
 
  private:
   CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums);
-  /// Signal actions as they were when the memory was set up.
+  /// Takes the signal actions that were read when the memory was set up.
   void take_actions();
-  /// Other calls are to be made by translated code than until now.
+  /// Sets which calls translated code makes itself.
   void change_calls(const translate::InlineSystemCalls& calls);
   void leave_mapping_calls(translate::InlineSystemCalls& calls) const;
   void begin_keeping(std::shared_ptr<KeptStore> store);
-  /// Of a program that has none of its own.
+  /// Returns a seed for a program without translations of its own.
   std::shared_ptr<const KeptCode> code_of_its_kind(const std::string& place);
-  /// What has been kept of this program may serve others of its kind.
+  /// Offers the translations saved for this program as a seed for others of its kind.
   void offer_to_its_kind();
   void use_kept_modules();
-  /// They are gone, or may change from now on.
+  /// Unloads the modules: they are gone or may change from now on.
   void retire(const std::vector<CodeModule>& modules);
   void keep();
   void put_kept(CodeCache::Keeping when);
-  /// Those of modules that are, or were, here.
+  /// Returns how many superblocks belong to modules that are, or were, mapped here.
   [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
-  /// Translations of [begin, end), where code is another now or may be, are not used any more, nor
-  /// does any thread go on in them. `lost` modules retire.
+  /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
+  /// leave them. Unloads the modules in `lost`.
   void drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost = {});
   void call_out_running();
   Result<std::vector<MapEntry>> read_maps();
   Result<ExecutableMap> read_mappings();
-  /// Ids as the program sees them, for the signals that it sends itself.
+  /// Writes the thread's ids as the program sees them, for signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   void note_way_to_stop(std::size_t slot);
   [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
-  /// Breakpoints do not show.
+  /// Reads code, with breakpoints masked.
   std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
   Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
   [[nodiscard]] bool is_quiet(TraceeAddr address) const;
   [[nodiscard]] bool is_quiet_page(TraceeAddr address) const;
-  /// What the process wrote in that memory changes by nothing but its own writes.
+  /// Returns true if pages of the range that the process wrote change only by its own writes.
   [[nodiscard]] bool keeps_copies(const ExecutableMap::Range& range) const;
-  /// The file beneath has been open for writing: where it is not any more, the memory keeps copies.
+  /// Call for a range whose file was open for writing. Returns true if the file is not open any
+  /// more, so that written pages are the process's own copies.
   bool let_keep_copies(Thread& thread, const ExecutableMap::Range& range);
-  /// Whether a page that is due may become quiet.
+  /// Returns true if a page that is due may be write-protected.
   bool is_settled(Thread& thread, TraceeAddr page);
-  /// Every page may change at any time.
+  /// Returns true if every page may change at any time.
   [[nodiscard]] bool all_may_change() const;
-  /// Translations of what is not as it was.
+  /// Drops translations of the bytes that changed.
   void drop_changed(const WrittenPage& page);
   void look_for_section(TraceeAddr descriptor);
   void leave_section(const RestartableSection& section);
@@ -192,7 +200,7 @@ class CacheSpace {
   Process& process_;
   std::vector<Process*> guests_;
   std::shared_ptr<SourceStatistics> sums_;
-  UniqueFd maps_;  ///< /proc/PID/maps, open from the beginning.
+  UniqueFd maps_;  ///< /proc/PID/maps, kept open from the beginning.
   std::unique_ptr<CacheMemory> memory_;
   translate::InlineSystemCalls inline_calls_{};
   std::unique_ptr<CodeCache> code_;
@@ -200,13 +208,13 @@ class CacheSpace {
   ExecutableMap executable_;
   ExitProfile profile_;
   QuietPages quiet_;
-  /// Memory of files that were open for writing, and were let go.
+  /// Ranges of files that were open for writing and no longer are.
   std::vector<ExecutableMap::Range> let_go_;
   int awake_ = 0;
   std::bitset<kMaxThreads> slots_;
   std::vector<std::size_t> free_areas_;
-  std::optional<bool> same_ids_;    ///< The program sees the ids that we see.
-  bool first_thread_ready_ = true;  ///< The first part is as CacheMemory::create() has left it.
+  std::optional<bool> same_ids_;    ///< The program sees the same ids as the server.
+  bool first_thread_ready_ = true;  ///< The first thread part is as CacheMemory::create() left it.
   std::bitset<kMaxThreads> inside_;
   int holds_ = 0;
   bool stop_by_fault_ = false;
@@ -216,15 +224,15 @@ class CacheSpace {
   bool mappings_current_ = false;
   bool kernel_writes_ = false;
   std::string why_forbidden_;
-  std::shared_ptr<KeptStore> store_;  ///< Empty: nothing is kept.
+  std::shared_ptr<KeptStore> store_;  ///< Null: nothing is kept.
   std::string key_;
-  std::size_t kept_meanwhile_ = 0;  ///< So many of our superblocks.
-  /// Programs that load the same libraries, or at least the same dynamic linker.
+  std::size_t kept_meanwhile_ = 0;  ///< Number of this process's superblocks saved so far.
+  /// A kind of programs: those that load the same libraries, or at least the same dynamic linker.
   struct Kind {
     std::string name;
-    std::uint64_t most_bytes = 0;  ///< Of code that is to serve all of them.
+    std::uint64_t most_bytes = 0;  ///< Limit on the code of a seed for this kind.
   };
-  std::vector<Kind> kinds_;  ///< Of a program of which nothing was kept.
+  std::vector<Kind> kinds_;  ///< Kinds of a program of which nothing was kept.
   std::uint64_t own_inode_ = 0;
   CodeModules modules_;
 };

@@ -1,4 +1,4 @@
-// Translations taken over from earlier processes of the same program, and left to later ones.
+// Loads translations of earlier processes of the same program, and saves them for later ones.
 
 #include <algorithm>
 #include <span>
@@ -18,23 +18,24 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// Fewer new superblocks than this share of the old ones are not worth keeping.
+/// New superblocks below this share of the old ones are not worth saving.
 constexpr std::size_t kWorthKeepingShare = 64;
-/// For a child more, and this many, are: it may go on with something else at once.
+/// A fork saves only more than this many and this share, because the child may diverge at once.
 constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
 constexpr std::size_t kWorthKeepingMeanwhile = 64;
-/// What is kept takes up room in the processes that take it over.
+/// Saved code takes memory in each process that loads it.
 constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
-/// The same for what is kept of another program, of which all that is its own is no use: where that
-/// one loads the same libraries, and where it is known of the dynamic linker only.
+/// Limits for seeds, whose own code is useless to other programs: for a program that loads the same
+/// libraries, and for one that has only the same dynamic linker.
 constexpr std::uint64_t kMostSharedBytes = 8ULL << 20;
 constexpr std::uint64_t kMostCommonBytes = 2ULL << 20;
-/// Who serves others is replaced by who has this share more for them.
+/// A seed is replaced by one that has this share more superblocks for others.
 constexpr std::uint64_t kBetterShare = 4;
-/// Less than that may be code that nobody else has, made at run time, for the most part.
+/// Above this size, code may be mostly made at run time, which no other process can use.
 constexpr std::uint64_t kLittleBytes = 16ULL << 20;
 
-/// Of `range`, but for the `known` parts of it, which are in order.
+/// Returns true if the range may contain rseq critical sections outside of its `known` parts, which
+/// are in order.
 bool has_sections(pid_t pid, const ExecutableMap::Range& range,
                   const std::vector<CodeModule>& known) {
   if (range.inode == 0) return false;
@@ -55,7 +56,7 @@ bool has_sections(pid_t pid, const ExecutableMap::Range& range,
   return has_before(range.end);
 }
 
-/// What is kept of it, in order.
+/// Returns the parts of the module that are kept, in order.
 std::vector<CodeModule> parts_of(const CodeModule& module, const KeptCode& kept) {
   std::vector<CodeModule> parts;
   for (const CodeModule& each : kept.parts().modules) {
@@ -71,7 +72,7 @@ bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
                      [&](const CodeModule& each) { return module.is_part_of(each); });
 }
 
-/// Superblocks of those modules that count.
+/// Counts the superblocks of modules for which `counts` is true.
 template <typename Counts>
 std::size_t blocks_of(const KeptCode& code, Counts counts) {
   std::vector<translate::Branch> modules;
@@ -106,7 +107,7 @@ void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
     place += fmt::format(" {:x}", std::hash<std::string>{}(calls));
   }
   key_ = *exe + place;
-  // Kept superblocks run along over breakpoints that are there already.
+  // Loaded superblocks would run over breakpoints that are set already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
   auto kept = store_->find(key_);
   if (!kept) kept = code_of_its_kind(place);
@@ -153,7 +154,7 @@ void CacheSpace::use_kept_modules() {
     }
     auto module = identify(process_.pid(), range);
     const auto parts = module && adopted ? parts_of(*module, *adopted) : std::vector<CodeModule>{};
-    // Which parts of such code may be translated is found out while it runs.
+    // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();
     for (const CodeModule& displaced : modules_.add(range, module)) {
       code_->forget_retired(displaced.begin, displaced.end);
@@ -182,15 +183,15 @@ void CacheSpace::keep() {
   const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
   const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
   if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
-    // Each would add what only it can use. Where most is of that kind, the next begins with
-    // nothing.
+    // Each process would add code that only it can use. If most kept code is of that kind, forget
+    // it.
     const bool forgets = adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
     if (forgets) store_->forget(key_);
     return;
   }
   const auto other = store_->find(key_);
   if (made <= (other ? old / kWorthKeepingShare : 0)) return;
-  // Of processes that run at the same time, who has the most to leave.
+  // Keep the process that leaves the most, of those that run at the same time.
   if (other && other != adopted &&
       usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
     return;

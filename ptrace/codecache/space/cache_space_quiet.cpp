@@ -1,4 +1,4 @@
-// Code that the program may write, and does not.
+// Write-protects code pages that the program may write but does not.
 
 #include <algorithm>
 #include <array>
@@ -21,19 +21,18 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// So many of a log's numbers tell what runs often.
+/// Number of log entries sampled to see what runs often.
 constexpr std::size_t kSamples = 1000;
-/// An instruction that begins so far before a page's end may reach into the next.
+/// An instruction that begins this close to a page's end may reach into the next page.
 constexpr std::uint64_t kReach = arch::kMaxInsnBytes - 1;
 constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
 constexpr std::uint64_t kProgram = kQuiet | PROT_WRITE;
 
-/// Of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+/// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t kIsPresent = 1ULL << 63;
 constexpr std::uint64_t kIsOfFile = 1ULL << 61;
 
-/// Whether the page of a private mapping is not the file's any more. False where that cannot be
-/// told.
+/// Returns true if the page of a private mapping is no longer the file's. False if unknown.
 bool is_copy(pid_t tid, TraceeAddr page) {
   const UniqueFd map{::open(ProcFs{}.path(tid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
   std::uint64_t entry = 0;
@@ -78,8 +77,8 @@ bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& ran
   map.inode = range.inode;
   map.path = range.path;
   if (all_may_change() || !process_.code_writers->is_let_go(map)) return false;
-  // Pages may be quiet from before the file was opened again, and who had it open may have made it
-  // shorter: that takes copies away.
+  // Pages may be write-protected from before the file was opened again, and a process that had it
+  // open may have shortened it, which removes copies.
   const auto ranges = executable_.ranges();
   for (const auto& each : ranges) {
     if (is_same_file(each, range) && !end_quiet(thread, each.begin, each.end)) return false;
@@ -110,7 +109,7 @@ void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32
     const TraceeAddr at = exit->block.head;
     const auto* range = executable_.find(at);
     if (range == nullptr || !may_be_quiet(*range)) continue;
-    // One whose file has been opened again would be slow to write and slow to run.
+    // A page whose file was opened again would be slow to write and slow to run.
     const bool is_doubtful = !range->own && quiet_.contains(at) && !keeps_copies(*range);
     const TraceeAddr page{at.value() & ~(QuietPages::kPageBytes - 1)};
     if (is_doubtful && !end_quiet(thread, page, page + QuietPages::kPageBytes)) return;
@@ -122,7 +121,7 @@ void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32
     const void* data = bytes.data();
     return std::hash<std::string_view>{}({static_cast<const char*>(data), count});
   });
-  std::vector<ExecutableMap::Range> held;  // their files are open, which takes long to find out
+  std::vector<ExecutableMap::Range> held;  // files open for writing, which takes long to find out
   std::erase_if(due, [&](TraceeAddr page) {
     const auto* range = executable_.find(page);
     const bool is_held = range != nullptr &&
@@ -148,7 +147,7 @@ bool CacheSpace::is_settled(Thread& thread, TraceeAddr page) {
 
 Result<void> CacheSpace::make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages) {
   const std::vector<QuietPages::Range> ranges = join_pages(pages);
-  // Before anything else: a failure in the middle is told apart by nobody.
+  // First of all, because a failure halfway leaves it unknown which pages are protected.
   for (const auto& range : ranges) quiet_.add(range);
   if (auto made = protect(thread, ranges, kQuiet); !made) {
     for (const auto& [begin, end] : ranges) (void)end_quiet(thread, begin, end);
@@ -185,7 +184,7 @@ void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written)
       quiet_.remove({page.begin, end});
       continue;
     }
-    // Not before: others may have written, too.
+    // Only now, because other threads may have written, too.
     if (asked) drop(page.begin, end);
     drop_changed(page);
   }
@@ -208,7 +207,7 @@ Result<void> CacheSpace::end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr 
   const auto ranges = quiet_.within(begin, end);
   for (const auto& range : ranges) drop(range.first, range.second);
   auto given = protect(thread, ranges, kProgram);
-  // Else they still are what they were, and who writes comes back.
+  // On failure the pages stay write-protected, and the next write comes here again.
   if (given || !given.error().is(TraceErrc::kBusy)) {
     for (const auto& range : ranges) quiet_.remove(range);
   }

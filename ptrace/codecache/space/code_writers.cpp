@@ -26,7 +26,7 @@ std::optional<ino_t> id_namespace(pid_t tid) {
   return facts.st_ino;
 }
 
-/// A leader that has ended before its threads has no descriptors any more.
+/// A leader that has ended before its threads has no descriptors any more, so use a live thread.
 std::vector<OpenFile> files_written_by(pid_t pid) {
   return files_open_for_writing(ProcFs{}.live_task(pid).value_or(pid));
 }
@@ -47,8 +47,8 @@ pid_t id_named_by(pid_t tid, std::uint64_t id) {
 }
 
 bool CodeWriters::is_same(const File& file, const MapEntry& map) {
-  // Layered file systems show other numbers here than there; a file taken for another only runs
-  // slower.
+  // Layered file systems show different numbers in different places. A file mistaken for another
+  // only makes code run slower.
   return map.inode != 0 && (file.inode == map.inode || file.path == map.path);
 }
 
@@ -66,7 +66,7 @@ void CodeWriters::note_opened(pid_t tid, int fd, bool truncated) {
 
 void CodeWriters::note_file(const OpenFile& file) {
   if (file.is_memory) {
-    // A debugger's programs are not recorded.
+    // The programs of a recorded debugger are not recorded.
     if (!file.memory_of || find(*file.memory_of) != nullptr) watch_writes();
     return;
   }
@@ -78,7 +78,7 @@ void CodeWriters::note_file(const OpenFile& file) {
         [&](const MapEntry& map) { return is_same(opened, map); });
   }
   if (is_code) {
-    // One that had been let go is there already.
+    // A file that had been let go may be in the list already.
     const bool known = std::any_of(changing_.begin(), changing_.end(), [&](const File& other) {
       return other.inode == opened.inode && other.path == opened.path;
     });
@@ -132,7 +132,7 @@ std::vector<CodeWriters::File> CodeWriters::files_elsewhere(pid_t but) const {
 }
 
 bool CodeWriters::is_young(const MapEntry& map, pid_t pid) const {
-  // Clocks of file systems are coarse.
+  // Timestamps of file systems are coarse.
   constexpr std::time_t kCoarse = 2;
   const dev_t device = makedev(map.device_major, map.device_minor);
   const auto path = find_mapped_file(pid, map.path, map.inode, device);
@@ -143,7 +143,7 @@ bool CodeWriters::is_young(const MapEntry& map, pid_t pid) const {
 bool CodeWriters::is_let_go(const MapEntry& map) const {
   const auto is_this = [&](const auto& file) { return is_same({file.inode, file.path}, map); };
   const auto is_open_in = [&](pid_t tid) {
-    // Who may not list them is told of none.
+    // A process that may not list the descriptors counts as having the file open.
     std::error_code error;
     const std::filesystem::directory_iterator descriptors{ProcFs{}.path(tid, "fd"), error};
     if (error) return true;
@@ -157,7 +157,7 @@ bool CodeWriters::is_let_go(const MapEntry& map) const {
         })) {
       return true;
     }
-    // Threads may have descriptors of their own.
+    // Threads may have separate descriptor tables.
     const auto& threads = process->threads();
     return threads.empty() || std::any_of(threads.begin(), threads.end(), [&](const auto& thread) {
              return is_open_in(thread->tid());
@@ -174,7 +174,7 @@ bool CodeWriters::may_change(const MapEntry& map, bool is_new, Looked& looked) {
       std::any_of(looked.maps.begin(), looked.maps.end(),
                   [&](const MapEntry& other) { return other.shared && is_this(other); });
   const auto may_change_elsewhere = [&] {
-    // Not each library of each process, which would take long.
+    // Checking each library of each process would take long.
     if (processes_.size() == 1) return false;
     if (std::none_of(opened_.begin(), opened_.end(), is_this) && !is_young(map, looked.pid)) {
       return false;

@@ -13,7 +13,7 @@ void end_sharing(Process& process) {
   if (&space->process() != &process) {
     space->remove_guest(process);
   } else {
-    // A vfork's child may still use it; what it needs of this process is gone.
+    // A vfork's child may still use the space, but this process's state is gone.
     space->forbid("the process that shared its memory ended");
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Which processes share translations and what is known of writers of code: those of one memory,
-/// and those that come from one another.
+/// Shares state among processes: translations in one address space, and CodeWriters in one tree of
+/// processes.
 
 namespace backtrail::tracee {
 class Process;
@@ -10,12 +10,13 @@ class ProcessObserver;
 
 namespace backtrail::tracee::cache {
 
-/// A vfork's child uses its parent's memory, and the translations there.
+/// Lets a vfork's child use its parent's memory and translations.
 void share_space(const Process& parent, Process& child);
-/// The process does not use that memory any more, or will not for much longer.
+/// Call when the process stops using the memory, now or soon.
 void leave_space(Process& process);
 
-/// For every process whose threads may be recorded. Lives as long as the program.
+/// Returns the observer for every process whose threads may be recorded. Lives as long as the
+/// program.
 [[nodiscard]] ProcessObserver& process_observer();
 
 }  // namespace backtrail::tracee::cache

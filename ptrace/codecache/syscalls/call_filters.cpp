@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint64_t kSigsetBytes = 8;
 
-/// In a child: it may be killed.
+/// Makes the recorder's calls. Runs in a child process, because a filter may kill for them.
 bool makes_our_calls() {
   const auto file = static_cast<int>(::syscall(SYS_memfd_create, "backtrail", MFD_CLOEXEC));
   if (file < 0 || ::ftruncate(file, kPageBytes) != 0) return false;
@@ -51,7 +51,8 @@ bool lets_a_child_call() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// How many are in force here; nothing: they forbid too much, or cannot be told from others.
+/// Returns the number of filters on this process; nullopt if they forbid too much or cannot be
+/// counted.
 std::optional<int> own_filters() {
   const auto status = ProcFs{}.status(::getpid());
   if (!status || !status->seccomp_filters || !lets_a_child_call()) return std::nullopt;
@@ -70,7 +71,7 @@ bool filters_are_known(const ProcStatus& status, bool launched, std::size_t own)
 std::string why_not_behind(const SeccompFilters& filters) {
   if (filters.empty()) return {};
   if (filters.look_at_place()) return "a seccomp filter looks at where system calls are made";
-  // Where the signal of a full log is blocked or ignored, its action has to be put back.
+  // If the signal of a full log is blocked or ignored, its action must be restored afterwards.
   const bool puts_back =
       filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, 0, kPageBytes, kSigsetBytes})) &&
       filters.allow(system_call(SYS_rt_sigaction, {SIGSEGV, kPageBytes, 0, kSigsetBytes}));

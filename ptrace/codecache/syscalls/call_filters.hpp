@@ -1,8 +1,8 @@
 #pragma once
 /// @file
-/// What seccomp filters make of the calls that translated code needs: those that were there before
-/// us, a container's, and the program's own. They may kill for a call that the program does not
-/// make.
+/// Judges seccomp filters by the calls that translated code and the recorder need. Filters may be
+/// older than the recorder, such as a container's, or the program's own. They may kill the program
+/// for a call that it does not make itself.
 
 #include <string>
 
@@ -16,23 +16,25 @@ class Process;
 
 namespace backtrail::tracee::cache {
 
-/// Whether all filters of a process are known: at most as many as ours and `own` of the program's,
-/// and ours let us call. `launched`: by us, or by one that was, so that filters that are not its
-/// own are ours, for they are never lost again.
+/// Returns true if all filters of a process are known: it has no more filters than the server's and
+/// `own` of the program's, and the server's allow the recorder's calls. `launched`: the process was
+/// launched by the server or descends from such a process. Its other filters are then the server's,
+/// because a process never loses a filter.
 [[nodiscard]] bool filters_are_known(const ProcStatus& status, bool launched, std::size_t own);
 
-/// Why translated code must not run behind such filters; empty: it may.
+/// Returns why translated code must not run under these filters; empty if it may.
 [[nodiscard]] std::string why_not_behind(const SeccompFilters& filters);
-/// Whether a thread that is about to stop may ask for its signal mask.
+/// Returns true if a thread that is about to stop may ask for its signal mask.
 [[nodiscard]] bool let_threads_stop(const SeccompFilters& filters);
-/// Whether pages of code may be made quiet, and be given back.
+/// Returns true if code pages may be write-protected and unprotected.
 [[nodiscard]] bool let_pages_be_quiet(const SeccompFilters& filters);
-/// Leaves the calls to translated code that the filters let pass wherever they are made.
+/// Restricts the calls that translated code makes itself to those that the filters allow wherever
+/// they are made.
 void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,
                            const SeccompFilters& filters);
 
-/// The filter that struct sock_fprog there describes; nothing: the kernel will refuse it, for the
-/// memory cannot be read, or the program does not end.
+/// Reads the filter described by the struct sock_fprog at `at`. nullopt if the kernel will refuse
+/// it: the memory cannot be read, or the program does not end.
 [[nodiscard]] std::optional<SeccompFilter> read_filter(Process& process, TraceeAddr at);
 
 }  // namespace backtrail::tracee::cache

@@ -205,14 +205,14 @@ constexpr std::array kInline{
     SYS_process_vm_readv,
 };
 
-/// Calls that write to a file, which may be a process's memory.
+/// Calls that write to a file, which may be the memory of a process.
 constexpr std::array kWriting{SYS_write,    SYS_pwrite64, SYS_writev, SYS_pwritev,
                               SYS_pwritev2, SYS_sendfile, SYS_splice, SYS_copy_file_range};
 
 constexpr std::uint64_t kUserDispatch = 59;      // PR_SET_SYSCALL_USER_DISPATCH
 constexpr std::uint64_t kDenyWriteExecute = 65;  // PR_SET_MDWE
 
-/// The end of user space, and a page more.
+/// End of user space, plus a page.
 constexpr TraceeAddr kEnd{1ULL << 57};
 
 MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
@@ -222,13 +222,13 @@ MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
   return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
 }
 
-/// By the low byte of open()'s flags. A file that the call makes (O_EXCL) is nobody's code yet.
+/// Judges by the low byte of open()'s flags. A file that the call creates (O_EXCL) is no code yet.
 bool may_open_existing_to_write(std::uint64_t flags) {
   constexpr std::uint64_t kMakesIt = O_CREAT | O_EXCL;
   return (flags & O_ACCMODE) != O_RDONLY && (flags & kMakesIt) != kMakesIt;
 }
 
-/// By the second byte of open()'s flags. A file may be made empty without being open for writing.
+/// Judges by the second byte of open()'s flags. Opening read-only may truncate a file, too.
 bool may_truncate(std::uint64_t flags) {
   constexpr std::uint64_t kByteBits = 8;
   return (flags << kByteBits & O_TRUNC) != 0;
@@ -238,8 +238,8 @@ void store(std::uint64_t& where, std::uint64_t value) {
   __atomic_store_n(&where, value, __ATOMIC_RELEASE);
 }
 
-/// Threads may look at them at any time. The first one is everything, while the others change or
-/// where they do not fit, and else nothing.
+/// Writes the ranges while threads may read them. The first range covers everything while the
+/// others change, and for good if they do not fit; otherwise it is empty.
 void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
   void* first = bytes.data();
   const std::span ranges{static_cast<PolicyRange*>(first), translate::kPolicyRanges};
@@ -363,7 +363,7 @@ void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool wa
 std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
   const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
   const bool is_prlimit = number == SYS_prlimit64;
-  // The kernel looks at 32 bits of both.
+  // The kernel uses 32 bits of both.
   const auto resource =
       static_cast<std::uint32_t>(regs[is_prlimit ? UserReg::kRsi : UserReg::kRdi]);
   if (resource != RLIMIT_AS) return std::nullopt;
@@ -441,7 +441,7 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
                  : SyscallEffect::kNone;
     case SYS_seccomp:
       if (first == SECCOMP_SET_MODE_FILTER) return SyscallEffect::kFilter;
-      // Anything else makes it fail.
+      // All other arguments make the call fail.
       return first == SECCOMP_SET_MODE_STRICT && second == 0 && regs[UserReg::kRdx] == 0
                  ? SyscallEffect::kSandbox
                  : SyscallEffect::kNone;
@@ -478,10 +478,10 @@ WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
     case SYS_clone3:
       return WriteEffect::kClone;
     case SYS_prctl:
-      // What is not writable must stay so (PR_SET_MDWE).
+      // Memory that is not writable must remain so (PR_SET_MDWE).
       return regs[UserReg::kRdi] == kDenyWriteExecute ? WriteEffect::kAnyTime
                                                       : WriteEffect::kArguments;
-    // What becomes writable counts.
+    // Memory that becomes writable counts against this limit.
     case SYS_setrlimit:
       return static_cast<std::uint32_t>(regs[UserReg::kRdi]) == RLIMIT_DATA
                  ? WriteEffect::kAnyTime

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What system calls mean for translated code.
+/// Defines what each system call means for translated code.
 
 #include <cstdint>
 #include <optional>
@@ -14,61 +14,65 @@
 
 namespace backtrail::tracee::cache {
 
-/// Calls that are made from translated code, unseen: they change neither executable memory nor
-/// threads, processes, signal masks and handlers that matter to us, and end behind themselves.
+/// Returns the calls that translated code makes itself, unseen by the server. They change neither
+/// executable memory nor threads, processes, or signal masks and actions that matter to the
+/// recorder, and they return to the instruction after them.
 [[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();
 
-/// Fills in what such calls look at. The bytes are those of translate::Policy.
+/// Writes the executable ranges that checks of inline calls read. `policy` holds the bytes of
+/// translate::Policy.
 void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
-/// Fills in which calls are made whose number translated code sees only then.
-/// @param watches_writes  No writes to files are made.
+/// Writes which calls are made if translated code learns the number only at run time.
+/// @param watches_writes Exclude calls that write to files.
 void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool watches_writes,
                    std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
   kNone,
-  kMappings,      ///< Executable memory may be another afterwards.
-  kSandbox,       ///< The program restricts its system calls, also those that we would make.
-  kFilter,        ///< Likewise, by a filter, to which its third argument leads.
-  kSegvAction,    ///< Sets the action of SIGSEGV; the new one is at the second argument.
-  kAddressLimit,  ///< Bounds how much may be mapped, or asks for the bound.
+  kMappings,      ///< Executable memory may have changed afterwards.
+  kSandbox,       ///< Restricts the process's system calls, and so also the recorder's.
+  kFilter,        ///< Installs a filter, to which the third argument points.
+  kSegvAction,    ///< Sets the action of SIGSEGV; the second argument points to the new one.
+  kAddressLimit,  ///< Sets or returns the limit on address space.
   kLocksAll,      ///< Locks all memory that is mapped.
-  kOpens,         ///< May open a file for writing, or make it empty.
-  kTruncates,     ///< Changes the length of a file that may lie beneath code of any process.
+  kOpens,         ///< May open a file for writing or truncate it.
+  kTruncates,     ///< Changes the length of a file that may be mapped as code in any process.
   kWrites,        ///< Writes to an open file.
-  kTraces,        ///< Asks for a process to be traced by another one than us.
-  kWritesMemory,  ///< Writes another process's memory, or the caller's.
+  kTraces,        ///< Requests that a process be traced by another process than the server.
+  kWritesMemory,  ///< Writes the memory of another process or of the caller.
 };
 
-/// What a call of effect kMappings does, at most.
+/// The most that a call of effect kMappings can do.
 struct MappingChange {
-  TraceeAddr begin;  ///< Mapped anew, or not any more, or otherwise: [begin, end).
+  TraceeAddr begin;  ///< Mappings in [begin, end) may be new, gone, or different.
   TraceeAddr end;
   bool new_code = false;  ///< There may be executable memory that was not there before.
 };
 [[nodiscard]] MappingChange mapping_change_of(const arch::x86::UserRegs& regs);
 
-/// What a call of effect kAddressLimit does.
+/// A call of effect kAddressLimit.
 struct LimitCall {
-  std::int32_t process = 0;  ///< Whose limit it is, as the program names it; 0: its own.
-  TraceeAddr new_at;         ///< Null: it sets nothing, or asks for nothing.
+  std::int32_t process = 0;  ///< Process whose limit it is, by the program's id for it; 0: the
+                             ///< caller.
+  TraceeAddr new_at;         ///< Address of the new limit; null if the call sets none.
   arch::x86::UserReg new_in{};
   TraceeAddr old_at;
 };
 [[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs);
 
-/// Whether a core of the process may be kept from the call on; nullopt if the call does not say.
+/// Returns whether a core of the process may be written after this call; nullopt if the call does
+/// not change that.
 [[nodiscard]] std::optional<bool> keeps_core(const arch::x86::UserRegs& regs);
 
-/// Of the call that the thread is about to make.
+/// Returns the effect of the call that the thread is about to make.
 [[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);
 
-/// What a call does with memory that the program may write and we do not let it.
+/// How a call accesses memory that the program may write but the recorder has write-protected.
 enum class WriteEffect : unsigned char {
-  kArguments,  ///< The kernel writes where its arguments point to, if anywhere.
-  kBuffers,    ///< Where what they point to says.
+  kArguments,  ///< The kernel writes only where arguments point.
+  kBuffers,    ///< The kernel writes where structures that arguments point to say.
   kClone,      ///< Another thread or process gets the memory, or a copy.
-  kAnyTime,    ///< Others write it from now on, or the program may not any more.
+  kAnyTime,    ///< Others may write it from now on, or it may not become writable again.
 };
 [[nodiscard]] WriteEffect write_effect_of(const arch::x86::UserRegs& regs);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// One mapped range of bytes.
+/// A fake memory with one mapped range.
 
 #include <algorithm>
 #include <utility>

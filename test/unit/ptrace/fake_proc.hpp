@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// A folder that looks like /proc, with what a test puts there.
+/// A folder that looks like /proc, with the contents that a test gives it.
 
 #include <cstdlib>
 #include <filesystem>
@@ -37,7 +37,7 @@ class FakeProc {
     out << std::ifstream{base_ / "proc" / name}.rdbuf();
     return out.str();
   }
-  /// A process with one thread: stat, status and comm.
+  /// Adds a process with one thread: stat, status and comm.
   void add_process(int pid, const std::string& name, const std::string& status_rest,
                    char state = 'S', unsigned flags = 0, int parent = 1) const {
     const std::string folder = std::to_string(pid) + "/";

@@ -1,4 +1,4 @@
-// Headers of cores, read back.
+// Writes headers of cores and reads them back.
 #include "ptrace/core/core_layout.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-/// A core of one thread and `loads` empty segments of a page each.
+/// Makes a core with one thread and `loads` empty segments of one page each.
 std::vector<std::uint8_t> core_with(arch::Isa isa, std::size_t loads) {
   CoreNotes notes;
   notes.isa = isa;

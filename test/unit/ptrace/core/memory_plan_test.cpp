@@ -1,4 +1,4 @@
-// What of a mapping goes into a core.
+// Which part of a mapping goes into a core.
 #include "ptrace/core/memory_plan.hpp"
 
 #include <gmock/gmock.h>
@@ -110,7 +110,7 @@ TEST(MemoryPlan, FilesThatAreGoneAreKept) {
   EXPECT_EQ(part_in_core(contained, false), MappingPart::kNone);
   contained.out_of_reach = true;
   EXPECT_EQ(part_in_core(contained, false), MappingPart::kWhole);
-  // Of data, what was looked at.
+  // For data, only pages in memory.
   const std::string data = "1000-3000 r--p 00000000 08:01 12 /tmp/tsan.rodata.1 (deleted)";
   EXPECT_EQ(part_in_core(mapping(data, "Rss:  8 kB\n"), false), MappingPart::kPopulated);
   EXPECT_EQ(part_in_core(mapping(data), false), MappingPart::kNone);

@@ -1,4 +1,4 @@
-// Whose file /tmp/perf-PID.map is.
+// Ownership of /tmp/perf-PID.map.
 #include "ptrace/core/perf_map_file.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 constexpr int kPid = 70;
 
-/// A process of `user` that knows itself as 2.
+/// Adds a process of `user` whose own pid is 2.
 void add_process(const FakeProc& proc, uid_t user) {
   const std::string id = std::to_string(user);
   proc.add_process(kPid, "node", "Uid:\t" + id + "\t" + id + "\t" + id + "\nNSpid:\t70\t2\n");
@@ -42,7 +42,7 @@ TEST(PerfMapFile, OfAnotherUserIsNotBelieved) {
   proc.add("70/root/tmp/perf-2.map", "1000 10 f\n");
   const std::string path = proc.root() + "/70/root/tmp/perf-2.map";
   add_process(proc, user + 1);
-  // Only root can give files away, and what root has made is believed.
+  // Only root can give files away, and root's files are trusted.
   if (user == 0) {
     EXPECT_EQ(read(proc), "1000 10 f\n");
     ASSERT_EQ(::chown(path.c_str(), user + 1, user + 1), 0);
@@ -60,7 +60,7 @@ TEST(PerfMapFile, WhatIsNoFileIsNotRead) {
   ASSERT_EQ(::symlink("real", path.c_str()), 0);
   EXPECT_THAT(read(proc), IsEmpty());
   ASSERT_EQ(::unlink(path.c_str()), 0);
-  // Without a writer, opening it would wait.
+  // Opening a pipe without a writer would block.
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(read(proc), IsEmpty());
 }

@@ -9,7 +9,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Each part's bytes say where it lies.
+/// Fills each part with a byte of its address.
 std::uint64_t fill_by_address(std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
   for (const MemoryPart& part : parts) {
     std::fill_n(out.begin(), part.bytes, static_cast<std::uint8_t>(part.address));

@@ -8,7 +8,7 @@
 namespace backtrail::tracee {
 namespace {
 
-// 52 fields as a 6.x kernel writes them.
+// The 52 fields that a 6.x kernel writes.
 constexpr const char* kStat =
     "4711 (a (b) c) S 17 4711 4700 34816 4711 4194304 1 2 3 4 5 6 7 8 20 0 12 0 987654 100 200 "
     "18446744073709551615 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
@@ -33,7 +33,7 @@ TEST(ProcFs, ParsesStatWithAnAwkwardName) {
 TEST(ProcFs, RejectsDamagedStat) {
   for (const char* text : {"", "1", "1 (x", "1 (x)", "1 (x) S 2 3", ")1 (x S", "x (y) S 1 1 1"})
     EXPECT_FALSE(parse_stat(text)) << text;
-  // Every cut before the processor field is noticed.
+  // Every cut before the processor field is detected.
   const std::string whole = kStat;
   for (std::size_t n = 0; n < whole.find(" 17 3 "); ++n)
     EXPECT_FALSE(parse_stat(whole.substr(0, n))) << n;
@@ -94,7 +94,7 @@ TEST(ProcFs, KnowsInstructionSets) {
       "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\x3e\0",
       20);
   EXPECT_EQ(elf_isa(elf), arch::Isa::kAmd64);
-  elf[4] = 1;  // A 32-bit file of 64-bit code: x32.
+  elf[4] = 1;  // x32: a 32-bit file of 64-bit code
   EXPECT_EQ(elf_isa(elf), arch::Isa::kAmd64);
   elf[18] = 3;
   EXPECT_EQ(elf_isa(elf), arch::Isa::kI386);

@@ -16,7 +16,7 @@
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint32_t kNobodys = 0x1fff;  ///< No system call has that number.
+constexpr std::uint32_t kNobodys = 0x1fff;  ///< No system call has this number.
 constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
 constexpr std::uint32_t kArguments = offsetof(seccomp_data, args);
 
@@ -37,7 +37,8 @@ sock_filter answer(std::uint32_t what) {
   return statement(BPF_RET | BPF_K, what);
 }
 
-/// Lets everything pass but kNobodys, whose error says what was made of the call.
+/// Makes a random filter that allows all calls except kNobodys, whose errno encodes the result of
+/// random arithmetic on the call.
 std::vector<sock_filter> program_by_chance(std::mt19937& random) {
   const auto any = [&](std::size_t count) {
     return std::uniform_int_distribution<std::size_t>{0, count - 1}(random);
@@ -48,7 +49,7 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
   constexpr std::array kJumps{BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET};
   std::vector<sock_filter> out{load_number(), jump(BPF_JMP | BPF_JEQ | BPF_K, kNobodys, 1, 0),
                                answer(SECCOMP_RET_ALLOW)};
-  // The kernel wants every word of the scratch memory written first.
+  // The kernel requires every word of the scratch memory to be written first.
   for (std::uint32_t i = 0; i < BPF_MEMWORDS; ++i) out.push_back(statement(BPF_ST, i));
   const std::size_t length = 5 + any(30);
   for (std::size_t i = 0; i < length; ++i) {
@@ -63,7 +64,7 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
     if (operation == BPF_DIV && k == 0) k = 3;
     switch (any(9)) {
       case 0:
-        // What lies there is not the same in both.
+        // The instruction pointer of the kernel's call is unknown here.
         out.push_back(statement(BPF_LD | BPF_W | BPF_ABS, word == 8 || word == 12 ? 0 : word));
         break;
       case 1:
@@ -100,7 +101,7 @@ std::vector<sock_filter> program_by_chance(std::mt19937& random) {
   return out;
 }
 
-/// The kernel kills who makes the call.
+/// Returns true if the kernel kills a process that makes the call.
 template <typename Call>
 bool kills(const Call& make) {
   const pid_t child = ::fork();
@@ -113,7 +114,8 @@ bool kills(const Call& make) {
   return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
 }
 
-/// In a child. 0: the kernel judged as we do; else which call it did not, from 1 on, or 100.
+/// Runs in a child. Returns 0 if the kernel judged every call as SeccompFilter does; the number of
+/// the first other call, from 1 on; or 100 if the filter was refused.
 int compare_with_kernel(std::vector<sock_filter> program, const std::vector<seccomp_data>& calls) {
   const SeccompFilter filter{program};
   const sock_fprog wanted{static_cast<unsigned short>(program.size()), program.data()};
@@ -193,7 +195,7 @@ TEST(SeccompFilter, SeveralLetPassWhatAllDo) {
   EXPECT_TRUE(filters.allow(system_call(SYS_read, {})));
   filters.add(SeccompFilter{{answer(SECCOMP_RET_LOG)}});
   EXPECT_TRUE(filters.allow(system_call(SYS_read, {})));
-  EXPECT_FALSE(filters.always_allow(SYS_read));  // once is enough for the log
+  EXPECT_FALSE(filters.always_allow(SYS_read));  // a logged call is not left to translated code
   filters.add(SeccompFilter{{load_number(), jump(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 1),
                              answer(SECCOMP_RET_ERRNO), answer(SECCOMP_RET_ALLOW)}});
   EXPECT_FALSE(filters.allow(system_call(SYS_read, {})));

@@ -1,4 +1,4 @@
-// Threads that share what a user may lock.
+// Threads that share the memory that a user may lock.
 
 #include "ptrace/perf/locked_memory.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kThreads = 1000;
-/// Of a plain user with 8 MiB and two CPUs.
+/// Limit of an unprivileged user with 8 MiB and two CPUs.
 constexpr std::uint64_t kBudget = (8U << 20U) + 2 * 516 * 1024;
 
 /// Many threads on one kernel, each with a recorder of one kind.
@@ -69,7 +69,7 @@ TEST(LockedMemory, AThousandThreadsGetAHistoryEach) {
   EXPECT_EQ(crowd.kernel.open_events(), kThreads);
   EXPECT_LE(crowd.kernel.locked(), kBudget);
   for (const auto& recorder : crowd.bts) ASSERT_EQ(recorder->event().data().size(), kPage);
-  // The last one records what the first one does.
+  // The last recorder records like the first.
   for (BtsRecorder* recorder : {crowd.bts.front().get(), crowd.bts.back().get()}) {
     crowd.sink.records.clear();
     ASSERT_TRUE(recorder->start(TraceeAddr{1}));
@@ -98,13 +98,13 @@ TEST(LockedMemory, WhoFindsNoneIsToldAndFindsSomeWhenOthersAreGone) {
     if (!added) said = added.error();
   }
   ASSERT_TRUE(said);
-  // Not one page of what is needed was left: a header, a ring and an area of a page each.
+  // Less than three pages are left, the least for a header, a ring and an area.
   EXPECT_GT(crowd.kernel.locked() + 3 * kPage, kBudget);
   EXPECT_GT(crowd.pt.size(), 350U);
   EXPECT_EQ(said->code.value(), EPERM);
   EXPECT_NE(explain_perf_error(*said).find("ulimit -l"), std::string::npos);
   EXPECT_EQ(crowd.kernel.open_events(), crowd.pt.size());
-  // The others go on, and what one gives back is to be had.
+  // The other threads go on, and memory that one returns becomes available.
   PtRecorder& last = *crowd.pt.back();
   ASSERT_TRUE(last.start());
   crowd.kernel.by_fd(last.event().fd()).aux_bytes(psb_and(3));
@@ -121,7 +121,7 @@ TEST(LockedMemory, ThreadsThatComeOneByOneLeaveSomeToTheNext) {
     ASSERT_TRUE(crowd.add_bts(shared(crowd, BufferMode::kHistory, i))) << i;
   EXPECT_EQ(crowd.bts.front()->event().data().size(), 16 * kPage);
   EXPECT_EQ(crowd.bts.back()->event().data().size(), 16 * kPage);
-  // Nobody who takes 4 MiB without looking leaves that.
+  // Threads that take 4 MiB each without regard for others soon use it up.
   Crowd greedy{kBudget};
   std::size_t got = 0;
   while (got < kMany && greedy.add_bts({BufferMode::kHistory, 4U << 20U, false})) ++got;

@@ -36,7 +36,7 @@ using test::SimulatedPerf;
 inline constexpr std::uint64_t kKernel = 0xffff'ffff'8100'0000;
 inline constexpr pid_t kTid = 4711;
 
-/// All of memory is one-byte instructions that fall through, so that addresses going up join.
+/// Memory full of one-byte instructions that fall through, so that ascending addresses join.
 class NopCode : public decoder::CodeReader {
  public:
   [[nodiscard]] arch::Isa isa() const override { return arch::Isa::kAmd64; }
@@ -63,7 +63,8 @@ class Sink : public decoder::TraceConsumer {
       if (record.kind == RecordKind::kBranch) out.push_back(record.from.value());
     return out;
   }
-  /// The gaps behind the start, as text: "12", ">=3", "2 batches", "?", "async", "unrecorded".
+  /// Returns the gaps after the start, as text: "12", ">=3", "2 batches", "?", "async",
+  /// "unrecorded".
   [[nodiscard]] std::vector<std::string> gaps() const {
     std::vector<std::string> out;
     for (const Record& record : records) {
@@ -83,7 +84,7 @@ class Sink : public decoder::TraceConsumer {
   std::string order;
 };
 
-/// `count` branches from `first` on, each to the next one's address.
+/// Returns `count` branches from `first` on, each to the next one's address.
 inline Pairs run_of(std::uint64_t first, std::uint64_t count) {
   Pairs out;
   for (std::uint64_t i = 0; i < count; ++i) out.emplace_back(first + i, first + i + 1);
@@ -114,7 +115,8 @@ struct Bts {
     auto opened = BtsRecorder::open(kernel, kTid, cpu, {mode, bytes, marks}, insns, sink);
     if (!opened) return error = opened.error(), false;
     recorder = std::move(*opened);
-    // Positions begin where the test wants them, on the reader's side too: what was there is read.
+    // Positions begin where the test wants them, for the reader too: earlier contents count as
+    // read.
     EXPECT_TRUE(recorder->start(TraceeAddr{1}));
     recorder->resumed();
     return true;
@@ -133,7 +135,7 @@ struct Bts {
       EXPECT_LT(record.to.value(), kKernel);
     }
   }
-  /// One record less than the ring holds is written and read, so that the next one wraps.
+  /// Writes and reads records up to the ring's end, so that the next one wraps.
   void read_up_to_the_end(std::uint64_t from_the_end) {
     const std::uint64_t size = event().ring_bytes();
     std::uint64_t here = event().page().data_head % size;
@@ -190,7 +192,7 @@ struct Lbr {
     recorder = std::move(*opened);
     EXPECT_TRUE(recorder->start(TraceeAddr{1}));
   }
-  /// A sample with these entries, newest first.
+  /// Adds a sample with these entries, newest first.
   void sample(const std::vector<std::array<std::uint64_t, 3>>& entries) {
     std::vector<std::uint64_t> words{0x99, entries.size()};
     for (const auto& entry : entries) words.insert(words.end(), entry.begin(), entry.end());
@@ -198,14 +200,14 @@ struct Lbr {
   }
 };
 
-/// A row of the table: its number where the misbehaviours are listed, and what must be so.
+/// A row of the table: the number of the misbehaviour, its description, and the check.
 struct Case {
   int number;
   const char* what;
   std::function<void()> check;
 };
 
-// The table, a part in each file.
+// The table; each file has a part.
 [[nodiscard]] std::vector<Case> ring_cases();
 [[nodiscard]] std::vector<Case> open_cases();
 [[nodiscard]] std::vector<Case> aux_cases();

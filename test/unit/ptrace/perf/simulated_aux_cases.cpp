@@ -1,4 +1,4 @@
-// What the kernel does wrong with the AUX area.
+// Misbehaviours of the kernel with the AUX area.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
@@ -156,7 +156,7 @@ std::vector<Case> aux_cases() {
          for (std::uint64_t shift = 0; shift < 24; ++shift) {
            Bts t;
            ASSERT_TRUE(t.open_aux());
-           t.event().write(RecordType::kComm, 0, {});  // the event gets on
+           t.event().write(RecordType::kComm, 0, {});  // advances the event's time
            t.event().aux_padding(2048);
            t.recorder->drain();
            t.event().aux_padding(2048 - 12 - shift);
@@ -243,7 +243,7 @@ std::vector<Case> aux_cases() {
        [] {
          Bts t;
          ASSERT_TRUE(t.open_aux());
-         t.event().aux_pairs(run_of(1, 3));  // the simulation always leaves nonsense there
+         t.event().aux_pairs(run_of(1, 3));  // the simulation always leaves garbage there
          t.drain(4);
          t.expect(numbers(1, 3), {});
        }},

@@ -1,4 +1,4 @@
-// What the kernel says to calls on events that are open: refusals, interruptions, short answers.
+// The kernel's answers to calls on open events: refusals, interruptions, short reads.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kControlErrnos{EINVAL, ENOTTY, EBADF, ENODEV, EACCES, EPERM, EFAULT, EINTR};
 constexpr std::array kReadErrnos{EBADF, EFAULT, EINVAL, EIO, EISDIR, ENOSPC, ENODEV, ESRCH};
 
-/// Makes an ioctl fail.
+/// Returns a rule that makes an ioctl fail.
 auto failing(unsigned long wanted, int value) {
   return [=](const test::SimulatedEvent&, unsigned long request, std::uint64_t) {
     return request == wanted ? value : 0;
@@ -31,7 +31,7 @@ bool open_by(Bts& t, const Way& way) {
   return way.by_area ? t.open_aux(way.mode) : t.open(way.mode);
 }
 
-/// The program takes branches, and the event records them if it is on.
+/// Makes the program take branches, which the event records if it is enabled.
 void run(Bts& t, const Way& way, const Pairs& pairs) {
   t.recorder->resumed();
   if (!way.by_area) {
@@ -43,7 +43,7 @@ void run(Bts& t, const Way& way, const Pairs& pairs) {
   }
 }
 
-/// The event stops by itself, as it does in that mode.
+/// Makes the event stop by itself, in the way of its mode.
 void stop_event(Bts& t, const Way& way) {
   if (!way.by_area) t.event().in_error = true;
   if (way.by_area && way.mode == BufferMode::kStream) {
@@ -98,7 +98,7 @@ void cannot_be_begun_anew() {
       const std::size_t before = t.sink.gaps().size();
       run(t, way, run_of(4, 5));
       t.drain(9);
-      // Told once a run, and up to where the thread is.
+      // One gap per run, which ends at the thread's pc.
       EXPECT_EQ(t.sink.gaps().size(), before + 1);
       EXPECT_EQ(t.sink.records.back().to, TraceeAddr{9});
       t.drain(9);
@@ -139,7 +139,7 @@ void packets_cannot_be_begun_anew() {
     const auto bytes = t.history.read_all();
     EXPECT_EQ(ovfs(bytes), 1U);
     EXPECT_EQ(decoder::count_packets(bytes).of(decoder::PtKind::kPsb), 2U);
-    // The hole stands before what came behind it.
+    // The hole precedes the packets that came after it.
     auto last = psb_and(2);
     ASSERT_GT(bytes.size(), last.size() + 2);
     last.insert(last.begin(), {0x02, 0xf3});
@@ -195,7 +195,7 @@ void cannot_be_stopped() {
   t.kernel.control_rule = failing(PERF_EVENT_IOC_DISABLE, EACCES);
   run(t, way, run_of(1, 3));
   t.recorder->drain();
-  EXPECT_TRUE(t.sink.branches().empty());  // The hardware may be writing.
+  EXPECT_TRUE(t.sink.branches().empty());  // the hardware may still be writing
   t.drain(4);
   t.expect(numbers(1, 3), {});
   Pt pt;
@@ -246,7 +246,7 @@ void cannot_be_read() {
       run(t, way, run_of(1, 3));
       t.kernel.read_errno = value;
       t.drain(4);
-      // Whether the event ran all the time is not known.
+      // Whether the event ran all the time is unknown.
       t.expect(numbers(1, 3), {"?"});
       t.kernel.read_errno = 0;
       run(t, way, run_of(4, 3));
@@ -312,13 +312,13 @@ void polls_fail() {
     t.event().batch(run_of(1, 3));
     t.kernel.poll_errors = {value};
     t.drain(4);
-    // Who cannot be asked any more is taken for dead, and what follows is told as missing.
+    // An event that cannot be queried counts as dead, and later branches are reported as missing.
     EXPECT_TRUE(t.recorder->ended());
     t.recorder->resumed();
     t.drain(9);
     t.expect(numbers(1, 3), {"unrecorded"});
   }
-  // As is one who is interrupted for ever.
+  // An event whose queries are interrupted for ever counts as dead, too.
   Bts t;
   ASSERT_TRUE(t.open());
   t.kernel.poll_errors.assign(1000, EINTR);

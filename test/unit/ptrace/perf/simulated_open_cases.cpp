@@ -1,4 +1,4 @@
-// What the kernel does wrong with opening and mapping.
+// Misbehaviours of the kernel when events are opened and mapped.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
@@ -86,7 +86,7 @@ std::vector<Case> open_cases() {
          EXPECT_FALSE(none.open());
          EXPECT_NE(explain_perf_error(none.error).find("ulimit -l"), std::string::npos);
          EXPECT_EQ(none.kernel.open_events(), 0U);
-         // The ring is granted, the area is not.
+         // The ring is granted, but the area is not.
          Pt half;
          half.kernel.locked_budget = 2 * 4096;
          EXPECT_FALSE(half.open(BufferMode::kStream, 1U << 20U));
@@ -101,7 +101,7 @@ std::vector<Case> open_cases() {
          ASSERT_TRUE(t.open());
          t.event().sample(70, 71);
          t.drain(71);
-         // The trace says where it begins; there is nothing before.
+         // The trace says where it begins; no record precedes that.
          EXPECT_EQ(t.sink.records[0].reason, GapReason::kStart);
          t.expect({70}, {});
        }},
@@ -111,7 +111,7 @@ std::vector<Case> open_cases() {
          t.kernel.open_errors = {ESRCH};
          EXPECT_FALSE(t.open());
          EXPECT_TRUE(t.error.is(TraceErrc::kTraceeGone));
-         // There is no other way then.
+         // The other way is not tried then.
          Bts area;
          area.kernel.devices["intel_bts/type"] = "8";
          area.kernel.open_errors = {ESRCH, 0};
@@ -147,7 +147,7 @@ std::vector<Case> open_cases() {
          EXPECT_NE(first.tid, second.tid);
          EXPECT_FALSE(second.output_of);
          EXPECT_NE(first.memory.data(), second.memory.data());
-         // The simulation refuses what the kernel does.
+         // The simulation refuses the same calls as the kernel.
          EXPECT_FALSE(t.kernel.control(second.fd, PERF_EVENT_IOC_SET_OUTPUT,
                                        static_cast<unsigned>(first.fd)));
          perf_event_attr inherited = first.attr;

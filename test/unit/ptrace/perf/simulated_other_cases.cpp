@@ -1,4 +1,4 @@
-// What the kernel does wrong with branch stacks, packets and marks.
+// Misbehaviours of the kernel with branch stacks, packets and marks.
 
 #include <ctime>
 
@@ -7,7 +7,7 @@
 namespace backtrail::tracee::simulated {
 namespace {
 
-/// The stack of a loop of one branch that has gone round often.
+/// Returns the stack of a loop of one branch after many iterations.
 std::vector<std::array<std::uint64_t, 3>> loop_of(std::size_t entries) {
   return {entries, {1, 1, 0}};
 }
@@ -26,7 +26,7 @@ std::vector<Case> other_cases() {
          t.recorder->drain();
          EXPECT_EQ(t.sink.branches(), (std::vector<std::uint64_t>{1, 2, 8, 9}));
          EXPECT_EQ(t.sink.gaps().size(), 2U);  // before the first stack, and here
-         // Stacks of a loop look as if they joined. They do not, over either of the two alone.
+         // Stacks of a loop look as if they joined, but must not join over either record alone.
          for (const RecordType type : {RecordType::kThrottle, RecordType::kUnthrottle}) {
            Lbr loop;
            loop.sample(loop_of(3));
@@ -50,7 +50,7 @@ std::vector<Case> other_cases() {
          samples.sample(loop_of(3));
          samples.recorder->drain();
          EXPECT_EQ(samples.sink.gaps(), (Texts{"?", "?"}));
-         // As the kernel does it: the ring is full for a while.
+         // As in the kernel: the ring is full for a while.
          Lbr full;
          const std::uint64_t loop_bytes = 8 + 16 + 3 * 24;
          const std::uint64_t fit = (full.kernel.last().ring_bytes() - 1) / loop_bytes;
@@ -72,7 +72,7 @@ std::vector<Case> other_cases() {
          t.sample(loop_of(3));
          t.recorder->drain();
          EXPECT_EQ(t.sink.gaps(), (Texts{"?", "?"}));
-         // And one that is too short for what it says.
+         // A sample that is shorter than its count says.
          Lbr cut;
          cut.sample(loop_of(3));
          cut.kernel.last().write(RecordType::kSample, 0, {0x99, 7, 1, 2, 3});
@@ -89,13 +89,13 @@ std::vector<Case> other_cases() {
          t.sample(loop_of(3));
          t.recorder->drain();
          EXPECT_EQ(t.sink.gaps(), (Texts{"?", "?"}));
-         // Nothing of that is left.
+         // No effect remains afterwards.
          t.sample({{4, 5, 0}, {3, 4, 0}});
          t.recorder->drain();
          t.sample({{5, 6, 0}, {4, 5, 0}});
          t.recorder->drain();
          EXPECT_EQ(t.sink.gaps().size(), 3U);
-         // The stack behind it may come later.
+         // The stack that follows may come later.
          t.kernel.last().time_enabled += 5000;
          t.recorder->drain();
          t.sample({{6, 7, 0}, {5, 6, 0}});
@@ -170,7 +170,7 @@ std::vector<Case> other_cases() {
          }
          t.event().aux_bytes(bytes);
          t.recorder->drain();
-         // The decoder tells it, and so nobody else may.
+         // The decoder reports the overflow, so the recorder must not.
          EXPECT_EQ(t.history.read_all(), bytes);
          EXPECT_EQ(ovfs(bytes), behind.size());
          EXPECT_NE(t.recorder->statistics().find(" 0 gaps"), std::string::npos);
@@ -242,7 +242,7 @@ std::vector<Case> other_cases() {
          const auto got = (*marks)->take();
          EXPECT_EQ(got.size() + 1, time);
          EXPECT_EQ((*marks)->lost(), 1U);
-         kernel.last().switched(true, ++time);  // LOST before it says the same
+         kernel.last().switched(true, ++time);  // LOST before it reports the same loss
          EXPECT_EQ((*marks)->take().size(), 1U);
          EXPECT_EQ((*marks)->lost(), 1U);
        }},
@@ -268,7 +268,7 @@ std::vector<Case> other_cases() {
            event->page().time_shift = 63;
            event->switched(true, 123'456'789);
            event->switched(false, 123'456'790);
-           // Times are nanoseconds already, of a clock that others can read.
+           // Times are in nanoseconds, of a clock that other programs can read.
            EXPECT_EQ(event->attr.use_clockid, 1U);
            EXPECT_EQ(event->attr.clockid, CLOCK_MONOTONIC);
          }
@@ -323,13 +323,13 @@ std::vector<Case> other_cases() {
            return a.sample_period <= 16 ? EINVAL : 0;
          };
          EXPECT_TRUE(LbrRecorder::open(kernel, kTid, 4096, insns, sink));
-         // AMD's Zen 3, which takes one event alone, too.
+         // AMD's Zen 3 accepts only one event.
          kernel.open_rule = [](const perf_event_attr& a) {
            const bool taken = a.type == PERF_TYPE_RAW && a.config == 0xc4;
            return taken && a.sample_period > 16 ? 0 : EINVAL;
          };
          EXPECT_TRUE(LbrRecorder::open(kernel, kTid, 4096, insns, sink));
-         // What another period does not help against is said at once.
+         // An error that another period cannot avoid is reported at once.
          kernel.open_rule = [](const perf_event_attr& a) {
            return a.type == PERF_TYPE_RAW ? EINVAL : EACCES;
          };
@@ -350,7 +350,7 @@ std::vector<Case> other_cases() {
          t.recorder->drain();
          EXPECT_EQ(t.sink.branches().size(), 6U);
          EXPECT_EQ(t.sink.gaps().size(), before.size() + 1);
-         // And one gap for all that runs when it is dead.
+         // One gap for all that runs after the event is dead.
          t.recorder->drain(TraceeAddr{1});
          t.kernel.last().dead = true;
          t.recorder->drain();

@@ -1,4 +1,4 @@
-// Every way in which a kernel is known to misbehave, one row each: what a reader must make of it.
+// Every known misbehaviour of a kernel, one row each, and how a reader must handle it.
 
 #include <ostream>
 #include <set>

@@ -1,4 +1,4 @@
-// What the kernel does wrong with the data ring.
+// Misbehaviours of the kernel with the data ring.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
@@ -32,7 +32,7 @@ std::vector<Case> ring_cases() {
          Bts t;
          ASSERT_TRUE(t.open());
          t.event().sample(7, 8);
-         t.event().memory[512 + 3] = 0xffff'ffff'ffff'ffff;  // in the making
+         t.event().memory[512 + 3] = 0xffff'ffff'ffff'ffff;  // still being written
          t.drain(8);
          t.event().sample(8, 9);
          t.drain(9);
@@ -98,7 +98,7 @@ std::vector<Case> ring_cases() {
          t.event().dead = true;
          t.drain(9);
          t.expect(numbers(1, 3 * batch), {"?"});
-         // Where there was room all the time nothing is missing.
+         // With room all the time, no record is missing.
          Bts roomy;
          roomy.kernel.open_rule = t.kernel.open_rule;
          ASSERT_TRUE(roomy.open());
@@ -117,7 +117,7 @@ std::vector<Case> ring_cases() {
          int loads = 0;
          t.kernel.on_load = [&] {
            if (++loads != 2) return;
-           // What happens to be overwritten while the copy is made.
+           // Overwrites records while the copy is made.
            for (const auto& [from, to] : run_of(fit + 1, 10)) t.event().sample(from, to);
          };
          t.drain(fit + 1);
@@ -147,7 +147,7 @@ std::vector<Case> ring_cases() {
            ASSERT_TRUE(t.open(BufferMode::kHistory));
            const std::uint64_t fit = t.event().ring_bytes() / 24;
            const std::uint64_t batches = 3 + fit / count;
-           // One drain sees many of them, or the last part of one.
+           // One drain sees many batches, or the last part of one.
            for (std::uint64_t i = 0; i < batches; ++i)
              t.event().batch(run_of(1 + i * count, count));
            const std::uint64_t all = batches * count;
@@ -155,7 +155,7 @@ std::vector<Case> ring_cases() {
            const std::uint64_t kept = std::min(all, fit);
            t.expect(numbers(1 + all - kept, kept),
                     all == kept ? Texts{} : Texts{std::to_string(all - kept)});
-           // And a few more where the last ones were read.
+           // Some more records after the last ones were read.
            t.event().batch(run_of(1 + all, 5));
            t.event().batch(run_of(6 + all, 5));
            t.drain(11 + all);
@@ -266,7 +266,7 @@ std::vector<Case> ring_cases() {
            t.event().dead = true;
            t.recorder->drain();
            EXPECT_TRUE(t.recorder->ended());
-           // It has not stopped since, and runs unrecorded.
+           // The thread has not stopped since, and runs unrecorded.
            t.drain(99);
            t.drain(99);
            t.expect({1, 2, 3}, {"unrecorded"});
@@ -304,7 +304,7 @@ std::vector<Case> ring_cases() {
          t.event().batch(run_of(2561, 2560));
          t.drain(5121);
          t.expect({}, {"?", "?"});
-         // Found full while it runs, and emptied before it stops.
+         // The ring is found full while the thread runs, and is emptied before it stops.
          Bts full;
          full.kernel.open_rule = t.kernel.open_rule;
          ASSERT_TRUE(full.open());
@@ -322,7 +322,7 @@ std::vector<Case> ring_cases() {
          t.event().sample(2, 3);
          t.drain(3);
          t.expect({1, 2}, {"?"});
-         // Of an area the ring has no samples, and is throttled by others.
+         // With an AUX area, the ring has no samples, and others may throttle it.
          Bts area;
          ASSERT_TRUE(area.open_aux());
          area.event().write(RecordType::kThrottle, 0, {1, 2, 3});
@@ -338,14 +338,14 @@ std::vector<Case> ring_cases() {
          t.event().batch(run_of(1, 1000));
          t.recorder->drain();
          EXPECT_EQ(t.sink.branches().size(), 1000U);
-         // A batch of which nobody was told may be in the making where the oldest records are.
+         // A batch that the head does not show yet may overwrite the oldest records.
          t.event().batch(run_of(1001, 2000));
          t.event().batch(run_of(3001, 2000));
          t.recorder->drain();
          EXPECT_EQ(t.sink.branches().size(), 1000U);
          t.drain(5001);
          t.expect(numbers(1, 5000), {});
-         // And one whose bytes make no sense is not silent.
+         // A record that makes no sense must be reported, too.
          t.event().batch(run_of(5001, 5));
          t.event().claim_size(t.event().page().data_head - 48, 4);
          t.drain(5006);
@@ -365,7 +365,7 @@ std::vector<Case> ring_cases() {
        [] {
          Bts t;
          ASSERT_TRUE(t.open());
-         t.recorder->drain();  // no pc: the thread may still be on its CPU
+         t.recorder->drain();  // without a pc: the thread may still be on its CPU
          t.event().batch(run_of(1, 5));
          t.drain(6);
          t.expect(numbers(1, 5), {});
@@ -457,12 +457,12 @@ std::vector<Case> ring_cases() {
          ASSERT_TRUE(t.open());
          const std::uint64_t batch = 2560;
          for (std::uint64_t i = 0; i < 4; ++i) t.event().batch(run_of(1 + i * batch, batch));
-         t.recorder->drain();  // It runs: what is lost stands behind what came before.
+         t.recorder->drain();  // the thread runs: the loss follows the records before it
          t.expect(numbers(1, 2 * batch), {});
          t.drain(1 + 4 * batch);
          t.expect(numbers(1, 2 * batch), {"2 batches"});
          EXPECT_EQ(t.sink.records.back().to, TraceeAddr{1 + 4 * batch});
-         // LOST comes now, and is no news.
+         // LOST comes now, and reports nothing new.
          t.event().batch(run_of(1 + 4 * batch, 3));
          t.drain(4 + 4 * batch);
          t.expect(joined(numbers(1, 2 * batch), numbers(1 + 4 * batch, 3)), {"2 batches"});
@@ -482,7 +482,7 @@ std::vector<Case> ring_cases() {
          t.event().batch(run_of(1 + 3 * batch, 3));
          t.drain(4 + 3 * batch);
          t.expect(joined(numbers(1, 2 * batch), numbers(1 + 3 * batch, 3)), {"?"});
-         // Later ones have their number.
+         // Later losses are counted.
          for (std::uint64_t i = 0; i < 3; ++i) t.event().batch(run_of(4 + (3 + i) * batch, batch));
          t.recorder->drain();
          t.event().batch(run_of(4 + 6 * batch, 1));

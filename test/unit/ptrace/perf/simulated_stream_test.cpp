@@ -1,5 +1,5 @@
-// Buffers that are read while their thread runs, so that nothing is overwritten or lost; and events
-// that are one to us and several to the kernel.
+// Buffers that are read while their thread runs, so that no record is overwritten or lost; and
+// recorder's events that consist of several kernel events.
 
 #include <array>
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-/// Wakes, as the kernel means them: something is to be read now.
+/// Returns true if the kernel would wake the reader now.
 bool woken(SimulatedPerf& kernel, const PerfEvent& event) {
   const auto events = kernel.poll(event.fd());
   return events && (*events & POLLIN) != 0;
@@ -50,7 +50,7 @@ TEST_P(Sizes, BytesOfTheAreaAllArriveIfEachWakeIsFollowed) {
   std::mt19937 random{8};
   std::uint64_t next = 1;
   for (int i = 0; i < 120; ++i) {
-    // A context switch, or as much as the hardware writes before it interrupts.
+    // The amount at a context switch, or as much as the hardware writes before it interrupts.
     const std::uint64_t count = 1 + random() % (GetParam() / 4 / 24);
     t.event().aux_pairs(run_of(next, count));
     next += count;
@@ -115,7 +115,7 @@ TEST(Streams, SayNothingOfAThreadThatWaitsForACpu) {
   pt.recorder->drain();
   t.expect(numbers(1, 3), {});
   EXPECT_EQ(ovfs(pt.history.read_all()), 0U);
-  // And where it ran and nothing came, it is found out at the stop.
+  // If the thread ran but no record came, that is found at the stop.
   t.recorder->resumed();
   t.event().enabled = false;
   t.recorder->drain();
@@ -142,7 +142,7 @@ TEST(Streams, BeginWhereAHistoryWasWithoutALoss) {
     write(run_of(51, 50));
     t.drain(101);
     t.expect(numbers(1, 100), {});
-    ASSERT_TRUE(t.recorder->stream());  // Twice is once.
+    ASSERT_TRUE(t.recorder->stream());  // calling it twice has no further effect
     EXPECT_EQ(t.kernel.opened.size(), 2U);
   }
 }
@@ -191,7 +191,7 @@ TEST(Streams, LeaveTheHistoryWhereTheyCannotBeHad) {
   t.event().batch(run_of(6, 5));
   t.drain(11);
   t.expect(numbers(1, 10), {});
-  // Somebody else took the unit meanwhile.
+  // Another user took the unit meanwhile.
   t.kernel.open_rule = [](const perf_event_attr&) { return EBUSY; };
   EXPECT_FALSE(t.recorder->stream());
   EXPECT_TRUE(t.recorder->ended());
@@ -206,7 +206,7 @@ TEST(Streams, LeaveTheHistoryWhereTheyCannotBeHad) {
   EXPECT_TRUE(pt.recorder->ended());
 }
 
-/// What comes of the known loop: so many turns, or something else.
+/// Tries BTS with `turns` recorded iterations of the known loop, or with records of another place.
 BtsTrial tried(SimulatedPerf& kernel, std::uint64_t turns, bool elsewhere = false) {
   const KnownLoop loop = known_loop();
   kernel.on_disable = [=](test::SimulatedEvent& event) {
@@ -247,7 +247,7 @@ TEST(BtsTrials, SamplesThatDoNotJoinAreNoBts) {
   t.drain(1);
   EXPECT_EQ(t.sink.branches().size(), before);
   EXPECT_EQ(t.sink.gaps().back(), "unrecorded");
-  // A storm of signals looks different: most branches join.
+  // A storm of signals differs: most branches join.
   Bts storm;
   ASSERT_TRUE(storm.open());
   for (std::uint64_t i = 100; i != 0; --i) storm.event().batch(run_of(1000 * i, 3));
@@ -270,7 +270,7 @@ TEST(Levels, WhoSeesTheKernelSeesEverythingAndOthersWhatTheySaw) {
   ASSERT_TRUE(t.recorder->see_kernel(whole));
   EXPECT_EQ(t.kernel.opened.front().exclude_kernel, 1U);
   EXPECT_EQ(t.event().attr.exclude_kernel, 0U);
-  ASSERT_TRUE(t.recorder->see_kernel(whole));  // Twice is once.
+  ASSERT_TRUE(t.recorder->see_kernel(whole));  // calling it twice has no further effect
   for (Bts* each : {&alone, &t}) {
     each->event().aux_pairs(through);
     each->drain(6);
@@ -325,7 +325,7 @@ TEST(Levels, AreNotToBeHadEverywhere) {
   };
   ASSERT_TRUE(plain.open_aux());
   EXPECT_EQ(plain.recorder->see_kernel(whole).error().code.value(), EACCES);
-  // It goes on as it was.
+  // Recording continues as before.
   plain.event().aux_pairs(run_of(1, 3));
   plain.drain(4);
   plain.expect(numbers(1, 3), {});
@@ -349,7 +349,7 @@ TEST(HybridCpus, GetAnEventForEachKindOfCoreInOneRing) {
   EXPECT_EQ(Hybrid::unit_of(t.kernel.event(1).attr), 10U);
   EXPECT_EQ(t.kernel.event(1).output_of, t.kernel.event(0).fd);
   EXPECT_TRUE(t.kernel.event(1).enabled);
-  // One runs at a time; both together all the time.
+  // One event runs at a time; together they run all the time.
   for (std::size_t i = 0; i < 2; ++i) {
     t.kernel.event(i).auto_times = false;
     t.kernel.event(i).time_enabled = 1'000'000;
@@ -359,7 +359,7 @@ TEST(HybridCpus, GetAnEventForEachKindOfCoreInOneRing) {
   t.kernel.event(0).batch(run_of(1, 5));
   t.drain(6);
   t.expect({1, 2, 3, 4, 5}, {});
-  // Neither ran for a while.
+  // For a while no event ran.
   t.kernel.event(0).time_enabled = 3'000'000;
   t.drain(6);
   t.expect({1, 2, 3, 4, 5}, {"?"});

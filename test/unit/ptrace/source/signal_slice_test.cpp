@@ -23,7 +23,7 @@ class SignalSliceTest : public testing::Test {
  protected:
   void deliver(const siginfo_t& info) { slice_.note_delivery(info, kProcess, now_); }
   std::uint64_t come_back(std::uint64_t mask = 0) { return slice_.note_return(mask, now_); }
-  /// The thread runs for that long, then the signal takes as long as that.
+  /// The thread runs for `runs`, then handling the signal takes `takes`.
   std::uint64_t handle(Clock::duration runs, const siginfo_t& info, Clock::duration takes = 1ms,
                        std::uint64_t mask = 0) {
     now_ += runs;

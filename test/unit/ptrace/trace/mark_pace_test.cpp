@@ -1,4 +1,4 @@
-// Threads that switch too often are seen now and then.
+// Threads that switch too often are recorded only now and then.
 #include "ptrace/trace/mark_pace.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::uint64_t kLook = 10'000'000;
-/// As many as are not too many.
+/// The largest number of marks that is not too many.
 constexpr std::size_t kMost = kLook / MarkPace::kShortestNs;
 
 TEST(MarkPace, SomeMarksAreFine) {
@@ -45,7 +45,7 @@ TEST(MarkPace, WhoGoesOnSwitchingIsNotSeenAgain) {
   MarkPace pace{0};
   std::uint64_t now = kLook;
   EXPECT_TRUE(pace.too_many(kMost + 1, now));
-  // First what it did meanwhile, then what it does from look to look.
+  // Its switches during the pause, then its switches from look to look.
   now += MarkPace::kRestNs;
   EXPECT_FALSE(pace.rested(MarkPace::kRestNs / MarkPace::kShortestNs + 1, now));
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(pace.rested(kMost + 1, now += kLook));

@@ -1,4 +1,4 @@
-// What a thread's departures from its CPU mean, on a simulated kernel.
+// The meaning of a thread's departures from its CPU, on a simulated kernel.
 #include "ptrace/trace/thread_clock.hpp"
 
 #include <ctime>
@@ -30,7 +30,7 @@ std::uint64_t now_ns() {
 class ThreadClockTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // No process has that number: nothing is known of its switches.
+    // No process has this id, so nothing is known of its switches.
     constexpr pid_t kNobody = 0x3fff'ffff;
     auto opened = ThreadClock::open(kernel_, kNobody, {now_ns(), 0}, [this] { return records_; });
     ASSERT_TRUE(opened);
@@ -41,7 +41,7 @@ class ThreadClockTest : public ::testing::Test {
     kernel_.last().switched(true, begin_ + from, preempted);
     kernel_.last().switched(false, begin_ + to);
   }
-  /// Some time later than `time`, for what is asked at the end.
+  /// Waits until after `time`, so that it lies within the times read at the end.
   void wait_until(std::uint64_t time) const {
     while (now_ns() <= begin_ + time) continue;
   }
@@ -90,7 +90,8 @@ TEST_F(ThreadClockTest, APreemptionOnTheWayToAStopIsNotTheStop) {
   EXPECT_THAT(clock_->read().off, SizeIs(2));
 }
 
-/// Events of the clock of a thread that has waited `waits` times within the last `nanoseconds`.
+/// Returns the number of events opened by the clock of a thread that has waited `waits` times
+/// within the last `nanoseconds`.
 std::size_t events_of_one_that_waits(int waits, std::uint64_t nanoseconds) {
   test::SimulatedPerf kernel;
   std::size_t out = 0;
@@ -115,7 +116,7 @@ TEST(ThreadClock, WhoBeginsByWaitingAllTheTimeHasNoEvent) {
 
 TEST_F(ThreadClockTest, MarksOfPlacesCountWhatWasHandedOn) {
   records_ = 70;
-  clock_->consume_mark(decoder::pin_mark(decoder::pin_record(0, 0)));  // nobody asked
+  clock_->consume_mark(decoder::pin_mark(decoder::pin_record(0, 0)));  // not requested
   const auto times = clock_->read();
   ASSERT_THAT(times.pins, SizeIs(1));
   EXPECT_EQ(times.pins[0].earliest, 70U);

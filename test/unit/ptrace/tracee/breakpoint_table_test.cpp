@@ -23,7 +23,7 @@ TEST_F(BreakpointTableTest, InsertsAndRemoves) {
   EXPECT_EQ(memory_.at(0x1002_ta), 0xcc);
   EXPECT_TRUE(table_.contains(0x1002_ta));
   EXPECT_EQ(table_.original(0x1002_ta), 0x12);
-  ASSERT_TRUE(table_.insert(0x1002_ta));  // Again: one insertion.
+  ASSERT_TRUE(table_.insert(0x1002_ta));  // a second call inserts nothing
   EXPECT_EQ(table_.size(), 1U);
   EXPECT_EQ(table_.original(0x1002_ta), 0x12);
   ASSERT_TRUE(table_.remove(0x1002_ta));
@@ -52,7 +52,7 @@ TEST_F(BreakpointTableTest, HidesItselfFromReaders) {
   Bytes some(3);
   EXPECT_EQ(table_.read(0x1003_ta, some), 3U);
   EXPECT_EQ(some, (Bytes{0x13, 0x14, 0x15}));
-  EXPECT_EQ(table_.read(0x1006_ta, all), 2U);  // Cut where memory ends.
+  EXPECT_EQ(table_.read(0x1006_ta, all), 2U);  // cut at the end of memory
   EXPECT_EQ(all[1], 0x17);
 }
 
@@ -99,7 +99,7 @@ TEST_F(BreakpointTableTest, LiftsAndReinserts) {
   EXPECT_FALSE(table_.inserted(0x1001_ta));
   ASSERT_TRUE(table_.lift_all());
   EXPECT_EQ(memory_.at(0x1002_ta), 0x12);
-  // What is written while it is lifted is what lies below it afterwards.
+  // Bytes written while it is lifted are the program's bytes afterwards.
   const Bytes data{0x77};
   ASSERT_TRUE(table_.write(0x1002_ta, data));
   EXPECT_EQ(memory_.at(0x1002_ta), 0x77);
@@ -114,7 +114,7 @@ TEST_F(BreakpointTableTest, LiftsAndReinserts) {
 
 TEST_F(BreakpointTableTest, NeverRestoresAStaleByte) {
   ASSERT_TRUE(table_.insert(0x1002_ta));
-  memory_.set(0x1002_ta, 0x99);  // The program mapped something else here.
+  memory_.set(0x1002_ta, 0x99);  // the program has mapped something else here
   Bytes byte(1);
   table_.read(0x1002_ta, byte);
   EXPECT_EQ(byte[0], 0x99);
@@ -123,7 +123,7 @@ TEST_F(BreakpointTableTest, NeverRestoresAStaleByte) {
 
   ASSERT_TRUE(table_.insert(0x1003_ta));
   memory_.set(0x1003_ta, 0x98);
-  ASSERT_TRUE(table_.insert(0x1003_ta));  // Set anew over the new code.
+  ASSERT_TRUE(table_.insert(0x1003_ta));  // set anew over the new code
   EXPECT_EQ(memory_.at(0x1003_ta), 0xcc);
   EXPECT_EQ(table_.original(0x1003_ta), 0x98);
 }

@@ -12,11 +12,11 @@ namespace {
 
 using literals::operator""_ta;  // NOLINT(misc-unused-using-decls): literals count as unused
 
-constexpr std::uint64_t kBase = 0x5000;     // Load bias of the program.
-constexpr std::uint64_t kDynamic = 0x6000;  // Where its dynamic section lies.
+constexpr std::uint64_t kBase = 0x5000;     // load bias of the program
+constexpr std::uint64_t kDynamic = 0x6000;  // address of its dynamic section
 constexpr std::uint64_t kDebug = 0x7000;
 
-// A memory image of little-endian words of one width, and the auxv that leads into it.
+// A memory image of little-endian words of one width, and the auxv that leads to it.
 class Image {
  public:
   explicit Image(unsigned pointer_bytes) : bytes_{pointer_bytes} {}
@@ -40,7 +40,7 @@ class Image {
         bytes_);
     headers_ = std::max(headers_, index + 1);
   }
-  /// A program with PT_PHDR and PT_DYNAMIC whose DT_DEBUG holds `debug`.
+  /// Adds a program with PT_PHDR and PT_DYNAMIC whose DT_DEBUG holds `debug`.
   void program(std::uint64_t debug) {
     header(0, PT_PHDR, 0x40);
     header(1, PT_LOAD, 0);
@@ -111,7 +111,7 @@ TEST_P(LinkMaps, ListsLibrariesApartFromTheProgram) {
   image_.program(kDebug);
   image_.debug(kDebug, 1, 0x8000);
   image_.object(0x8000, kBase, "", 0x8200);
-  image_.object(0x8200, 0x20000, "", 0x8400);  // Without a name: left out.
+  image_.object(0x8200, 0x20000, "", 0x8400);  // without a name: omitted
   image_.object(0x8400, 0x30000, "/lib/libc.so.6", 0);
   const auto list = image_.read();
   ASSERT_TRUE(list);

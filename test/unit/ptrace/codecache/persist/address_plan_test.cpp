@@ -1,4 +1,4 @@
-// Programs with random addresses, and where they are to lie.
+// Programs with random addresses, and the addresses planned for them.
 
 #include "ptrace/codecache/persist/address_plan.hpp"
 
@@ -12,8 +12,8 @@ namespace {
 
 using Move = AddressPlan::Move;
 
-/// A position-independent program, its dynamic linker, the vdso in front of it, and a stack, as
-/// Linux 6.18 maps them.
+/// A position-independent program, the vdso followed by its dynamic linker, and a stack, as mapped
+/// by Linux 6.18.
 constexpr const char* kProgramLines =
     "5598e7c22000-5598e7c23000 r--p 00000000 fe:00 123 /tmp/m\n"
     "5598e7c23000-5598e7c24000 r-xp 00001000 fe:00 123 /tmp/m\n"
@@ -88,7 +88,7 @@ TEST(AddressPlan, OfStaticPrograms) {
   ASSERT_TRUE(low);
   EXPECT_EQ(low->top, 0U);
   EXPECT_EQ(low->moves.size(), 4U);
-  // A dynamic linker that is run by its name.
+  // A dynamic linker invoked by name.
   const auto high = plan_addresses(maps_of({kLinkerLines, kStackLine}), kLinker, std::nullopt);
   ASSERT_TRUE(high);
   EXPECT_EQ(high->top, kTop);
@@ -107,18 +107,18 @@ TEST(AddressPlan, HasAnotherTopWhereTheKernelChoseALowerOne) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->top, 0x701000000000U);
   EXPECT_TRUE(are_planned(0x555555554000, plan->moves.front().to));
-  // Right below the stack's limit, where that is nearly all there is.
+  // Directly below the stack's limit there is almost no room.
   constexpr const char* kLow = "155555520000-155555555000 r-xp 00000000 fe:00 77 /lib64/ld.so\n";
   EXPECT_FALSE(plan_addresses(maps_of({kLow, kProgramLines, kStackLine}), kProgram,
                               LoadedImage{.begin = 0x155555520000}));
 }
 
 TEST(AddressPlan, NeedsRoom) {
-  // The place wanted for the program is in use.
+  // The address planned for the program is in use.
   constexpr const char* kTaken = "555555558000-555555559000 rw-p 00000000 00:00 0 \n";
   EXPECT_FALSE(plan_addresses(maps_of({kTaken, kProgramLines, kLinkerLines, kStackLine}), kProgram,
                               kLinker));
-  // By itself, which lies a little beside it.
+  // The program itself uses it, which lies slightly off.
   constexpr const char* kNear = "555555555000-555555558000 r-xp 00000000 fe:00 123 /tmp/m\n";
   EXPECT_FALSE(plan_addresses(maps_of({kNear, kLinkerLines, kStackLine}), {.begin = 0x555555555000},
                               kLinker));
@@ -135,7 +135,7 @@ TEST(AddressPlan, LeavesWhatLiesThereAlready) {
 }
 
 TEST(AddressPlan, KnowsNoOthersMappings) {
-  // Neither is mapped where it is said to be.
+  // The images are not mapped at the given addresses.
   const auto maps = maps_of({kProgramLines, kLinkerLines, kStackLine});
   EXPECT_FALSE(plan_addresses(maps, {.begin = 0x1000}, kLinker));
   EXPECT_FALSE(plan_addresses(maps, kProgram, LoadedImage{.begin = 0x7fe4db656000}));

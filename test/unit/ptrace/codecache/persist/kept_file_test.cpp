@@ -24,7 +24,7 @@ Bytes written(const KeptPieces& parts) {
   return bytes;
 }
 
-/// One superblock with one exit; the code is larger than what is written at once.
+/// One superblock with one exit; the code is larger than the piece that is written at once.
 class KeptFile : public testing::Test {
  protected:
   KeptFile() {
@@ -95,7 +95,7 @@ TEST_F(KeptFile, WhatLeadsOutOfItIsRefused) {
   exit_[0].block_and_kind = 1U << decoder::PackedExit::kKindBits;
   EXPECT_TRUE(refused());
   exit_[0].block_and_kind = 0;
-  weight_[0].branches = 2;  // one of them inside, where none is
+  weight_[0].branches = 2;  // one branch inside, but there is none
   EXPECT_TRUE(refused());
   weight_[0].branches = 1;
   logged_[0].first_branch = 1;

@@ -92,7 +92,7 @@ TEST(ProgramKind, WhatIsNoProgramHasNone) {
     std::ofstream{path, std::ios::binary | std::ios::trunc} << bytes.substr(0, size);
     EXPECT_EQ(kind_of(path).libraries, "") << size;
   }
-  // Any byte of its tables of segments changed.
+  // Damage each byte of its program headers in turn.
   for (std::size_t at = 0x40; at < 0x400; ++at) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);

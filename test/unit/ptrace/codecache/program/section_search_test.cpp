@@ -42,7 +42,7 @@ TEST(SectionSearch, LooksAtAnyPartOfAFile) {
   EXPECT_FALSE(file_has_abort_signature(path, 0, kAt));
   EXPECT_FALSE(file_has_abort_signature(path, kAt + 1, 4000));
   EXPECT_FALSE(file_has_abort_signature(path, 20'000, 10));
-  // What cannot be looked at may have any.
+  // A file that cannot be read counts as having sections.
   EXPECT_TRUE(file_has_abort_signature(path + ".none", 0, 10));
 }
 

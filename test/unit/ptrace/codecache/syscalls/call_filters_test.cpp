@@ -14,7 +14,7 @@ constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS;
 constexpr std::uint16_t kEqual = BPF_JMP | BPF_JEQ | BPF_K;
 constexpr std::uint16_t kAnswer = BPF_RET | BPF_K;
 
-/// Kills for calls of that number, if their third argument has one of the bits, if some are given.
+/// Kills for calls of this number. If `bits` is not 0, only if the third argument has one of them.
 SeccompFilters killing(std::uint32_t number, std::uint32_t bits = 0) {
   const auto with = static_cast<std::uint16_t>(bits != 0 ? BPF_JMP | BPF_JSET | BPF_K
                                                          : BPF_JMP | BPF_JGE | BPF_K);
@@ -45,7 +45,7 @@ TEST(CallFilters, KnowWhatThreadsAndPagesMayDo) {
   EXPECT_FALSE(let_threads_stop(killing(SYS_rt_sigprocmask)));
   EXPECT_TRUE(let_pages_be_quiet({}));
   EXPECT_TRUE(let_pages_be_quiet(killing(SYS_mprotect, PROT_GROWSDOWN)));
-  // What was taken could not be given back.
+  // A page that was write-protected could not be unprotected.
   EXPECT_FALSE(let_pages_be_quiet(killing(SYS_mprotect, PROT_WRITE)));
   EXPECT_FALSE(let_pages_be_quiet(killing(SYS_mprotect, PROT_EXEC)));
 }

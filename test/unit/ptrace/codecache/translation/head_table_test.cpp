@@ -13,7 +13,7 @@ TEST(HeadTable, HoldsWhatAMapHolds) {
   std::map<TraceeAddr, std::uint32_t> expected;
   HeadTable table;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
-    // Dense code, other modules, and what no program has.
+    // Dense code, other modules, and addresses that no program has.
     const std::uint64_t base = (random() & 3U) * 0x7f00'0000'0000U;
     const TraceeAddr head{base + (random() & 0x1'ffffU)};
     expected[head] = i;
