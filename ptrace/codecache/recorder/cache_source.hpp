@@ -120,7 +120,7 @@ class CacheSource final : public StepSource {
   void end_file_call(Thread& thread);
   /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
   void note_signal_frame(Thread& thread);
-  /// Returns true if a page that a call's arguments name is write-protected.
+  /// Returns true if write-protected pages may keep the kernel from writing for this call.
   [[nodiscard]] bool hindered(const arch::x86::UserRegs& regs) const;
   /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
   /// repeated.
@@ -190,7 +190,7 @@ class CacheSource final : public StepSource {
   bool take_trap(Thread& thread);
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
-  /// Returns the program's state for a stop at `place`; nullopt: outside of translated code.
+  /// Returns the program's state at a stop. `place` is in translated code; nullopt: outside of it.
   [[nodiscard]] arch::x86::translate::ProgramState program_state(
       const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
