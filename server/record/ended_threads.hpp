@@ -69,8 +69,7 @@ class EndedThreads {
   void discount(const Ended& ended) { bytes_[ended.failed ? 1 : 0] -= ended.bytes; }
 
   std::uint64_t most_bytes_;
-  std::array<std::uint64_t, 2> bytes_{};  ///< Of the threads that did not fail, and of those that
-                                          ///< did.
+  std::array<std::uint64_t, 2> bytes_{};  ///< Index 0: other threads; 1: failed ones.
   std::deque<Ended> threads_;             ///< Oldest first.
   std::set<tracee::ThreadId> failing_;    ///< Failed threads that are still alive.
 };
