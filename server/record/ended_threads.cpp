@@ -21,7 +21,7 @@ void EndedThreads::add(tracee::Thread& thread) {
   const bool failed = failing_.erase(thread.id()) != 0;
   auto trace = thread.trace() ? thread.trace()->take_ended(most_bytes_ / kShare) : nullptr;
   if (!trace) return;
-  // A number that is used again names the newer thread.
+  // A tid that is used again belongs to the newer thread.
   std::erase_if(threads_, [&](const Ended& known) {
     if (known.pid != pid || known.tid != tid) return false;
     discount(known);

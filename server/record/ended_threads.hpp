@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// Histories of threads that have ended while their process goes on: a test that failed in a thread
-/// of its own is one of them by the time the process ends.
+/// Keeps histories of threads that have ended while their process continues. A test that failed in
+/// a thread of its own is one of these when the process ends.
 
 #include <array>
 #include <cstddef>
@@ -21,17 +21,17 @@ namespace backtrail::server {
 
 class EndedThreads {
  public:
-  /// The newest threads that are kept, of all processes together.
+  /// Maximum number of threads that are kept, of all processes together.
   static constexpr std::size_t kMost = 1024;
-  /// The newest ones of these keep more of their histories.
+  /// Number of the newest ones that keep more of their histories.
   static constexpr std::size_t kLong = 64;
-  /// What the others keep of their logs at most.
+  /// Maximum size of the logs that the others keep, in bytes.
   static constexpr std::uint64_t kShortBytes = 64ULL << 10U;
-  /// What those that failed keep at least, as a log; 65,000 branches before the failure.
+  /// Minimum size of the logs that failed threads keep: 65,000 branches before the failure.
   static constexpr std::uint64_t kFailedBytes = 256ULL << 10U;
 
-  /// @param most_bytes  Of the histories of threads that failed, together, and of the others'
-  ///                    together. One thread keeps at most a quarter of it as a log.
+  /// @param most_bytes Limit on the histories of all failed threads together, and on those of all
+  /// others together. One thread keeps at most a quarter of it as a log.
   explicit EndedThreads(std::uint64_t most_bytes) : most_bytes_{most_bytes} {}
 
   struct Ended {
@@ -43,14 +43,14 @@ class EndedThreads {
     bool failed = false;
   };
 
-  /// The thread has panicked, and may end of that. Whoever did is kept longer than others are: what
-  /// comes afterwards, other tests for example, does not push it out.
+  /// Call when the thread has panicked and may end because of it. Failed threads are kept longer,
+  /// so that later ones, such as other tests, do not displace them.
   void note_failure(const tracee::Thread& thread);
-  /// The thread, which has a trace, is at its end; it gives the trace away.
+  /// Takes the trace of a thread that is at its end. The thread must have one.
   void add(tracee::Thread& thread);
-  /// The process is gone, or has become another program.
+  /// Call when the process is gone or has executed another program.
   void forget(pid_t pid);
-  /// Those of the process, the newest first. Valid until the next call of another method.
+  /// Returns the process's ended threads, newest first. Valid until another method is called.
   [[nodiscard]] std::vector<Ended*> of(pid_t pid);
   [[nodiscard]] std::size_t size() const { return threads_.size(); }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_[0] + bytes_[1]; }
@@ -58,10 +58,10 @@ class EndedThreads {
  private:
   void shorten(Ended& ended, std::uint64_t bytes);
   void bound();
-  /// Until the bound is kept, the oldest first. Of those that failed, or of the others.
+  /// Shortens the oldest histories, of failed threads or of the others, until the limit is met.
   void shorten_oldest(bool failed);
-  /// The oldest of those that failed, or of the others. False: there is none, or only the newest
-  /// is left and is to stay.
+  /// Drops the oldest thread, of the failed ones or of the others. Returns false if there is none,
+  /// or if only the newest is left and `even_last` is false.
   bool drop_oldest(bool failed, bool even_last);
   [[nodiscard]] bool exceeds(bool failed) const { return bytes_of(failed) > most_bytes_; }
   [[nodiscard]] std::uint64_t bytes_of(bool failed) const { return bytes_[failed ? 1 : 0]; }
@@ -69,9 +69,9 @@ class EndedThreads {
   void discount(const Ended& ended) { bytes_[ended.failed ? 1 : 0] -= ended.bytes; }
 
   std::uint64_t most_bytes_;
-  std::array<std::uint64_t, 2> bytes_{};  ///< Of those that did not fail, and of those that did.
+  std::array<std::uint64_t, 2> bytes_{};  ///< Index 0: other threads; 1: failed ones.
   std::deque<Ended> threads_;             ///< Oldest first.
-  std::set<tracee::ThreadId> failing_;    ///< They live.
+  std::set<tracee::ThreadId> failing_;    ///< Failed threads that are still alive.
 };
 
 }  // namespace backtrail::server

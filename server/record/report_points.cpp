@@ -9,7 +9,7 @@
 namespace backtrail::server {
 namespace {
 
-/// Beginnings of mangled names: constructors of what describes an error, and what all deadly
+/// Beginnings of mangled names: constructors of error descriptions, and a function that all deadly
 /// signals pass.
 constexpr std::array kPoints{std::string_view{"_ZN6__asan12ErrorGenericC"},
                              std::string_view{"_ZN7__ubsan12ScopedReportC"},
@@ -17,13 +17,15 @@ constexpr std::array kPoints{std::string_view{"_ZN6__asan12ErrorGenericC"},
                              std::string_view{"_ZN6__msan9ReportUMRE"},
                              std::string_view{"_ZN11__sanitizer23StartReportDeadlySignalE"},
                              std::string_view{"_ZN11__sanitizer11CheckFailedE"}};
-/// Where symbol tables were removed.
+/// Used if the symbol table was removed.
 constexpr std::array kExported{
     std::string_view{"__asan_report_"}, std::string_view{"__ubsan_on_report"},
     std::string_view{"_ZN6__tsan8OnReportE"}, std::string_view{"__msan_warning"}};
-/// `_ZN6__asan23ReportAllocTypeMismatch...`: of the other kinds of errors each has its own.
+/// The other kinds of errors have a function each, such as
+/// `_ZN6__asan23ReportAllocTypeMismatch...`.
 constexpr std::array kFamilies{std::string_view{"_ZN6__asan"}, std::string_view{"_ZN8__hwasan"}};
-/// Those of a family that others above pass, and helpers.
+/// Functions of these families that are not report points: helpers, and functions called from
+/// others that are.
 constexpr std::array kOthers{std::string_view{"ReportGenericError"},
                              std::string_view{"ReportDeadlySignal"},
                              std::string_view{"ReportGlobalE"}, std::string_view{"ReportStats"}};
@@ -51,7 +53,7 @@ bool is_tsan(std::string_view name) {
 }  // namespace
 
 bool is_report_point(std::string_view name) {
-  // Compilers split off parts of functions, whose names have a dot.
+  // Parts that compilers split off from functions have a dot in their names.
   if (name.find('.') != std::string_view::npos) return false;
   return begins_with_one(name, kPoints) || is_of_a_family(name);
 }
@@ -71,7 +73,7 @@ std::vector<ReportPoint> find_report_points(const std::string& file, const std::
   std::vector<ReportPoint> points;
   std::vector<ReportPoint> exported;
   const auto wanted = [](std::string_view name) {
-    // What reports again and again at one place would stop each time.
+    // A function that reports repeatedly at one place would stop the thread each time.
     return is_report_point(name) ||
            (begins_with_one(name, kExported) && !name.ends_with("_noabort"));
   };

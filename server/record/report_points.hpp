@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// Where sanitizers' run-time libraries begin to tell of an error.
+/// Finds the functions by which sanitizers' run-time libraries begin to report an error.
 
 #include <cstdint>
 #include <span>
@@ -13,32 +13,32 @@
 
 namespace backtrail::server {
 
-/// A function that is called once for each error that is told, before anything is printed, and not
-/// for errors that are left out because they were told before.
+/// A function that is called once for each reported error, before the report is printed, and not
+/// for duplicates that are suppressed.
 struct ReportPoint {
   TraceeAddr address;
   bool may_end =
-      true;  ///< The process may end before the report is over. ThreadSanitizer's do not.
+      true;  ///< The process may end before the report is complete; false for ThreadSanitizer.
 };
 
-/// Those of one file of a process.
-/// @param file  The path to read, which may be another than `path`.
-/// @param path  The file's name in `maps`.
-/// Symbol tables name them; where only dynamic symbols are left, functions that are called a little
-/// earlier or later are taken. Of x86-64 files only.
+/// Returns the report points in one file of a process. Found by the symbol table; if only dynamic
+/// symbols are left, functions that are called slightly earlier or later are used instead. x86-64
+/// only.
+/// @param file Path to read, which may differ from `path`.
+/// @param path The file's name in `maps`.
 [[nodiscard]] std::vector<ReportPoint> find_report_points(const std::string& file,
                                                           const std::string& path,
                                                           std::span<const tracee::MapEntry> maps);
 
-/// How the name ends of the function that find_panic_points() looks for.
+/// Suffix of the name of the function that find_panic_points() looks for.
 inline constexpr std::string_view kPanicFunction = "rust_begin_unwind";
 
-/// Where a program in Rust panics: a function that is called once for each panic, before its
-/// message and a backtrace are printed. As find_report_points() otherwise; none for other programs.
+/// Returns the addresses of the function that a Rust program calls once for each panic, before it
+/// prints the message and a backtrace. Otherwise as find_report_points(). Empty for other programs.
 [[nodiscard]] std::vector<TraceeAddr> find_panic_points(const std::string& file,
                                                         const std::string& path,
                                                         std::span<const tracee::MapEntry> maps);
-/// The name, as linkers have it, is that of such a function.
+/// Returns true if a function of this name, in the linker's form, is a report point.
 [[nodiscard]] bool is_report_point(std::string_view name);
 
 }  // namespace backtrail::server

@@ -12,10 +12,10 @@ constexpr std::uint8_t kJumpIfEqual = 0x74;
 constexpr std::uint8_t kJumpIfNotEqual = 0x75;
 constexpr std::uint8_t kLoopWhileNotEqual = 0xe0;
 constexpr std::uint8_t kLoopWhileEqual = 0xe1;
-/// Loops of at most so many instructions stand there up to so many times.
+/// Loops of at most kMostTurned instructions are unrolled, up to kMostCopies iterations.
 constexpr std::uint32_t kMostTurned = 32;
 constexpr std::ptrdiff_t kMostCopies = 8;
-/// All of a superblock's code is about that near to its head.
+/// All code of a superblock is within about this distance of its start.
 constexpr std::uint64_t kFarthest = 1ULL << 30;
 
 }  // namespace
@@ -24,7 +24,7 @@ Builder::Builder(const CodeSource& source, TraceeAddr head, const TranslateOptio
     : source_{source}, options_{options}, emit_{options.address}, pc_{head} {
   block_.head = head;
   block_.address = options.address;
-  // As much as most take.
+  // Most superblocks take no more.
   emit_.reserve(options.max_bytes / 2);
   block_.rows.reserve(3UL * options.max_instructions);
   block_.exits.reserve(options.max_exits);
@@ -42,7 +42,7 @@ SourceInsn Builder::fetch(TraceeAddr pc) const {
 SourceInsn Builder::examine(TraceeAddr pc) const {
   SourceInsn insn = fetch(pc);
   if (insn.names && source_.named) source_.named(*insn.names);
-  // The store that makes a sequence known to the kernel belongs to it.
+  // The store that announces a critical section to the kernel belongs to it.
   if (source_.section_at && source_.section_at(insn.next())) {
     insn.kind = InsnClass::kSpecial;
     insn.special = Special::kSection;
@@ -77,7 +77,7 @@ bool Builder::may_turn(const SourceInsn& insn) const {
   const auto last = std::find(seen_.rbegin(), seen_.rend(), insn.target);
   if (last == seen_.rend() || source_.stop_before(insn.target)) return false;
   const auto body = static_cast<std::uint32_t>(last - seen_.rbegin()) + 1;
-  // The copy has to fit: superblocks that begin anywhere in a loop would follow.
+  // The copy must fit: otherwise a superblock would be made for each start within the loop.
   return body <= kMostTurned && block_.instructions + body < options_.max_instructions;
 }
 
@@ -101,7 +101,7 @@ std::variant<Superblock, Special> Builder::build() {
     }
     seen_.push_back(pc_);
     const bool goes_on = step(insn);
-    // Nothing of it was emitted: it is left to the CPU.
+    // No code was emitted: the instruction is left to the CPU.
     if (block_.instructions == 0) return left_for_;
     if (!goes_on) break;
   }
@@ -282,7 +282,8 @@ void Builder::copy(const SourceInsn& insn) {
 }
 
 bool Builder::copy_relative(const SourceInsn& insn) {
-  // The registers are opened first: the distance is counted from the copy's own end.
+  // The registers are loaded first, because the distance counts from the end of the copied
+  // instruction.
   constexpr std::uint64_t kOpeningBytes = 64;
   const std::uint64_t distance = insn.target - (emit_.here() + insn.length);
   const bool reachable = fits_int32(distance) && fits_int32(distance - kOpeningBytes);
@@ -333,7 +334,7 @@ void Builder::load_address(const SourceInsn& insn) {
 }
 
 void Builder::conditional_jump(const SourceInsn& insn) {
-  // A jump to behind itself changes nothing and is no branch to anybody.
+  // A jump to the instruction after itself has no effect and is not recorded as a branch.
   if (insn.target == insn.next()) return;
   mark(insn.pc);
   const bool likely = goes_likely(insn, insn.target);
@@ -342,7 +343,7 @@ void Builder::conditional_jump(const SourceInsn& insn) {
     add_side_exit(insn);
     return;
   }
-  // The other way round: what goes on leaves.
+  // Inverted: the branch leaves if the program's does not jump.
   emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | (insn.condition ^ 1U))});
   add_side_exit(insn);
   side_exits_.back().falls_through = true;
@@ -401,7 +402,7 @@ bool Builder::follow(const SourceInsn& insn) {
   }
   const bool pushed = insn.kind == InsnClass::kCall;
   Exit exit{.kind = ExitKind::kDirect, .from = insn.pc, .to = insn.target};
-  // Until the log has it, a call has not happened: its push is undone.
+  // Until it is logged, a call has not happened: its push is undone.
   const std::int32_t stack_add = pushed ? 8 : 0;
   if (r10_live_) {
     mark(insn.pc, 0, stack_add);

@@ -16,26 +16,28 @@ class Builder {
   [[nodiscard]] std::variant<Superblock, Special> build();
 
  private:
-  /// A branch out of the body whose exit is emitted behind it.
+  /// A branch out of the superblock, whose exit is emitted after its other code.
   struct SideExit {
     std::uint32_t rel32 = 0;
     SourceInsn insn;
     std::uint16_t passed = 0;
     std::uint16_t executed = 0;
-    std::uint8_t state = 0;  ///< StateFlags.
+    std::uint8_t state = 0;  ///< StateFlag bits.
     bool r10_dirty = false;
     bool r11_dirty = false;
-    bool is_indirect = false;    ///< To elsewhere than what was expected; the target is in r10.
-    std::int32_t stack_add = 0;  ///< Of those.
+    bool is_indirect = false;    ///< The branch goes to another target than expected; the target is
+                                 ///< in r10.
+    std::int32_t stack_add = 0;  ///< Stack adjustment of such a branch.
     bool falls_through = false;  ///< The branch is taken within the superblock.
-    std::optional<std::uint32_t> failed_call = {};  ///< Its number, or kNumberInSlot.
+    std::optional<std::uint32_t> failed_call = {};  ///< Number of a failed system call, or
+                                                    ///< kNumberInSlot.
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
-  /// The same, as far as it may be translated.
+  /// Fetches an instruction and makes it untranslatable if it belongs to an rseq critical section.
   [[nodiscard]] SourceInsn examine(TraceeAddr pc) const;
   // builder_check.cpp
-  /// Reads what a checked superblock will consist of; says why there can be none.
+  /// Reads the instructions of a checked superblock; returns why there can be none, if so.
   Special scan();
   void emit_check();
   void emit_stale_exit();
@@ -43,22 +45,22 @@ class Builder {
     return options_.checked && block_.instructions == scanned_.size();
   }
   [[nodiscard]] bool limits_reached() const;
-  /// What comes next is translated already.
+  /// Returns true if another superblock begins at the current pc.
   [[nodiscard]] bool joins() const;
-  /// What it jumps to or calls gets a superblock of its own.
+  /// Returns true if the target of this jump or call gets a superblock of its own.
   [[nodiscard]] bool is_left_to_another(const SourceInsn& insn) const;
   [[nodiscard]] bool may_follow(TraceeAddr target) const;
-  /// Emits one instruction; false when the superblock ends with it.
+  /// Emits one instruction; returns false if the superblock ends with it.
   bool step(const SourceInsn& insn);
 
-  /// From here on the program's pc is `pc`.
+  /// Adds a pc map entry: from here on the program's pc is `pc`.
   void mark(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   void open_r10(TraceeAddr pc);
   void close_r10(TraceeAddr pc, std::uint8_t more_flags = 0);
   void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
-  /// Into its slot, so that the register is free.
+  /// Moves the program's rcx to its slot, so that the register is free.
   void put_rcx_away(TraceeAddr pc, std::int32_t stack_add = 0);
-  /// The instruction is emitted: what it wrote is in the registers.
+  /// Call after emitting the instruction: the registers that it wrote are live and dirty.
   void note_written(const SourceInsn& insn);
   void open_r11(TraceeAddr pc);
   void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
@@ -67,20 +69,21 @@ class Builder {
   void copy(const SourceInsn& insn);
   bool copy_relative(const SourceInsn& insn);
   void load_address(const SourceInsn& insn);
-  /// It goes to `to` most of the time, and the superblock may follow.
+  /// Returns true if the branch mostly goes to `to` and the superblock may follow it.
   [[nodiscard]] bool goes_likely(const SourceInsn& insn, TraceeAddr to) const;
   void conditional_jump(const SourceInsn& insn);
-  /// The jump closes a loop that is worth another copy.
+  /// Returns true if the jump closes a loop of which another iteration should be unrolled.
   [[nodiscard]] bool may_turn(const SourceInsn& insn) const;
   void jump_if_rcx_zero(const SourceInsn& insn);
   void loop(const SourceInsn& insn);
   bool follow(const SourceInsn& insn);
   void leave_for(const SourceInsn& insn);
-  /// False when the superblock ends with it.
+  /// Returns false if the superblock ends with it.
   bool indirect(const SourceInsn& insn);
   void load_target(const SourceInsn& insn);
   bool return_from(const SourceInsn& insn);
-  /// The target, which is in r10, is expected to be `to`; else the superblock is left.
+  /// Follows a branch to `to`: compares it with the target in r10, and leaves the superblock if
+  /// they differ.
   void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
   void emit_pad();
   /// Puts the index of the target, which is in r10, into rcx.
@@ -123,11 +126,12 @@ class Builder {
   bool r11_live_ = false;
   bool r11_dirty_ = false;
   bool log_in_slot_ = false;
-  bool rcx_in_slot_ = false;  ///< And not in rcx.
+  bool rcx_in_slot_ = false;  ///< The program's rcx is in its slot and not in rcx.
   std::optional<std::uint32_t> eax_;
   std::vector<TraceeAddr> seen_;
-  std::ptrdiff_t copies_ = 1;      ///< Of a loop's body; nothing is followed more often.
-  std::vector<TraceeAddr> calls_;  ///< Where the calls that were followed are to return to.
+  std::ptrdiff_t copies_ = 1;  ///< Unrolled iterations of a loop; no instruction is followed more
+                               ///< often.
+  std::vector<TraceeAddr> calls_;  ///< Return addresses of the calls that were followed.
   std::vector<SideExit> side_exits_;
   std::vector<SourceInsn> scanned_;
   std::vector<std::uint32_t> stale_jumps_;

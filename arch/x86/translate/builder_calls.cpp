@@ -9,8 +9,8 @@ constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
-// Facts of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h,
-// asm/unistd_64.h, asm-generic/resource.h, linux/ptrace.h).
+// Constants of Linux (asm-generic/errno-base.h, asm/signal.h, asm-generic/signal-defs.h,
+// asm/prctl.h, asm/unistd_64.h, asm-generic/resource.h, linux/ptrace.h).
 constexpr std::uint8_t kFault = 14;  // EFAULT
 constexpr std::uint32_t kSigTrap = 5;
 constexpr std::uint32_t kSigSegv = 11;
@@ -26,7 +26,7 @@ constexpr std::uint32_t kTraceSeize = 0x4206;
 constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
 constexpr std::uint8_t kCodeSegment64 = 0x33;
 
-/// In place of a number that is not known before the call is made.
+/// Stands for a number that is known only when the call is made.
 constexpr std::uint32_t kNumberInSlot = ~0U;
 
 }  // namespace
@@ -132,7 +132,7 @@ void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint3
   unless_rcx_zero_to(left);
   emit_.move_to_rcx(Gpr::kRsi);
   jump_if_rcx_zero_to(made);
-  // Faults where the call would fail.
+  // Faults if the call would fail.
   emit_.load_rcx_at_rsi();
   emit_.store(Slot::kArgument, Gpr::kRcx);
   emit_.load_rcx_second_byte(Slot::kArgument);
@@ -164,7 +164,7 @@ void Builder::note_mask(std::vector<std::uint32_t>& made, std::vector<std::uint3
 
 void Builder::check_number(std::vector<std::uint32_t>& made, std::vector<std::uint32_t>& left) {
   emit_.store(Slot::kNumber, Gpr::kRax);
-  // The kernel takes 32 bits of it.
+  // The kernel uses 32 bits of the number.
   emit_.load_rcx_second_word(Slot::kNumber);
   unless_rcx_zero_to(left);
   emit_.load_rcx_second_byte(Slot::kNumber);
@@ -195,7 +195,7 @@ void Builder::check_futex(std::vector<std::uint32_t>& made) {
 
 void Builder::check_range(TraceeAddr pc, std::vector<std::uint32_t>& made,
                           std::vector<std::uint32_t>& left) {
-  // Of less than 4 GiB, and apart from all that is executable.
+  // The range must be shorter than 4 GiB and contain no executable memory.
   emit_.store(Slot::kArgument, Gpr::kRsi);
   emit_.load_rcx_high_half(Slot::kArgument);
   unless_rcx_zero_to(left);
@@ -291,7 +291,7 @@ void Builder::return_from_handler(const SourceInsn& insn) {
 void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   std::vector<std::uint32_t> made;  // jumps to where the call is made; falling through leaves
   std::vector<std::uint32_t> left;
-  // From here on the slot holds it too.
+  // From here on the slot holds rcx, too.
   mark(insn.pc);
   if (r10_dirty_) emit_.store(Slot::kR10, Gpr::kR10);
   r10_dirty_ = false;

@@ -1,4 +1,4 @@
-// Superblocks of code that may change at any time.
+// Checked superblocks: made of code that may change at any time.
 
 #include <algorithm>
 #include <cstring>
@@ -8,13 +8,13 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
-/// What is compared at every entry is kept short.
+/// Bounds the bytes that are compared at every entry.
 constexpr std::size_t kMostCheckedBytes = 96;
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpBytes = 5;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 
-/// Control goes elsewhere behind it, or its effects reach the code.
+/// Returns true if control leaves after the instruction, or if it may change the code itself.
 bool ends_check(const SourceInsn& insn) {
   switch (insn.kind) {
     case InsnClass::kJump:
@@ -61,7 +61,7 @@ void Builder::emit_check() {
     std::uint64_t value = 0;
     std::memcpy(&value, &code[at], width);
     emit_.move(Gpr::kRcx, (head + at).value());
-    switch (width) {  // (r)cx = what is at [rcx], the rest of it 0
+    switch (width) {  // loads (r)cx from [rcx], zero-extended
       case 8:
         emit_.bytes({0x48, 0x8b, 0x09});
         break;

@@ -1,4 +1,4 @@
-// Ways out of a superblock.
+// Exits of a superblock.
 
 #include "arch/x86/translate/builder.hpp"
 
@@ -53,7 +53,7 @@ void Builder::emit_side_exits() {
     rcx_in_slot_ = (side.state & kRcxInSlot) != 0;
     r10_dirty_ = side.r10_dirty;
     r11_dirty_ = side.r11_dirty;
-    // Rows of this exit count the branches that were taken before it.
+    // The pc map entries of this exit count only the branches taken before it.
     std::vector<Branch> later{block_.branches.begin() + side.passed, block_.branches.end()};
     block_.branches.resize(side.passed);
     if (side.is_indirect) {

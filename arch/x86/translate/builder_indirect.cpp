@@ -1,4 +1,4 @@
-// Transfers to wherever a register or memory says, and where they land.
+// Indirect branches and indirect-branch entries.
 
 #include "arch/x86/translate/builder.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 constexpr std::uint8_t kLoop = 0xe2;
-// Of what subtract_from_r10_to_rcx() emits, for near addresses and others.
+// First bytes of the code of subtract_from_r10_to_rcx(), for near addresses and for others.
 constexpr std::array<std::uint8_t, 2> kNearPad{0x49, 0x8d};
 constexpr std::array<std::uint8_t, 2> kFarPad{0x48, 0xb9};
 constexpr std::uint32_t kFarPadBytes = 14;
@@ -34,7 +34,7 @@ void Builder::load_target(const SourceInsn& insn) {
 bool Builder::indirect(const SourceInsn& insn) {
   if (insn.uses_r10) open_r10(insn.pc);
   if (insn.uses_r11) open_r11(insn.pc);
-  // The value stays in r10 for the operand; the slot is what counts from here on.
+  // r10 keeps the value for the operand, but from here on only the slot matters.
   close_r10(insn.pc);
   load_target(insn);
   const bool calls = insn.kind == InsnClass::kIndirectCall;
@@ -122,7 +122,7 @@ void Builder::emit_pad() {
   mark(block_.head, kCommitted | kTargetInR10);
   emit_.bytes({kJump});
   emit_.word32(static_cast<std::uint32_t>(*options_.conflict - (emit_.here() + 4)));
-  // Zero, or one to be counted down.
+  // Difference 0 for JRCXZ; 1 for LOOP, which counts down.
   const bool loops = options_.pad_test == PadTest::kLoop;
   emit_.subtract_from_r10_to_rcx(block_.head.value() - (loops ? 1 : 0));
   constexpr std::uint8_t kShortBytes = 2;
@@ -133,7 +133,7 @@ void Builder::emit_pad() {
     emit_.jump_back(0);
   }
   block_.body = emit_.offset();
-  mark(block_.head);  // whatever comes next may use r10
+  mark(block_.head);  // the next instruction may use r10
 }
 
 }  // namespace backtrail::arch::x86::translate

@@ -31,15 +31,15 @@ namespace translate = arch::x86::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
-/// After so many full logs the thread will fill some more.
+/// After this many full logs a thread is expected to fill more.
 constexpr std::uint64_t kBusyAt = 4;
-/// Of the ring, where every record is kept: what was logged is decoded while the thread logs more,
-/// and stops of other threads are not to wait for long.
+/// Part of the log that is decoded at once if every record is kept. The thread logs more meanwhile,
+/// and stops of other threads must not wait long.
 constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
-/// What an instruction has raised.
+/// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   if (status.kind != WaitKind::kStopped) return std::nullopt;
   switch (status.signal) {
@@ -55,7 +55,7 @@ std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
 }
 
-/// A stop from which the thread can make system calls for us.
+/// Returns true if the thread can make system calls for the server from this stop.
 bool is_plain(Thread& thread) {
   const WaitStatus& status = thread.status();
   return status.is_interrupt_stop() ||
@@ -140,7 +140,7 @@ bool CacheSource::set_up(Thread& thread) {
   if (space_) return true;
   const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
-    // A thread that is gone needs nothing; everything else will not get better.
+    // A thread that is gone needs no source; other errors will not go away.
     if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
     return false;
   };
@@ -240,7 +240,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   filter_call_.reset();
   if (memory_has_to_wait(thread)) return let_others_go(thread, how);
   if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
-    // It stops again before it executes anything.
+    // The thread stops again before it executes an instruction.
     BT_CHECKED(thread.interrupt());
     note_resumed(how);
     return thread.run(RunRequest::kContinue, 0);
@@ -292,7 +292,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
     case cache::SyscallEffect::kTraces:
       break;
     case cache::SyscallEffect::kMappings:
-      // Before the call, for other threads; and after it, for what they have seen meanwhile.
+      // Once before the call, for other threads, and once after it, for what they saw meanwhile.
       mappings_pending_ = cache::mapping_change_of(*regs);
       space.change_mappings(*mappings_pending_);
       break;
@@ -319,7 +319,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     written_.clear();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
-    // Half of it must not be refused.
+    // The moves must not be refused halfway.
     if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
     return StepSource::on_stop(thread, status);
   }
@@ -345,7 +345,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
 
 void CacheSource::set_inside(bool inside) {
   in_cache_ = inside;
-  // It may have been stopped while it waited; or who had the slot before was.
+  // The thread, or an earlier owner of the slot, may have been stopped while it waited.
   memory_->drop_request();
   if (!inside) let_wait();
   space_->set_inside(slot_, inside);
@@ -364,7 +364,7 @@ void CacheSource::ran_unseen() {
 StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   const auto pc = thread.pc();
-  if (!pc) return StopVerdict::kReport;  // it is gone
+  if (!pc) return StopVerdict::kReport;  // the thread is gone
   if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
   if (*pc == space_->code().miss_stop()) {
     const bool taken = take_trap(thread);
@@ -381,8 +381,8 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   if (!in_cache_) return StopVerdict::kReport;
   auto fault = fault_of(thread, status);
   if (!leave(thread)) return StopVerdict::kReport;
-  // Else the instruction raises its signal again at its native address, with everything as it must
-  // be.
+  // In other cases the instruction raises its signal again at its native address, with all state as
+  // it must be.
   if (fault && !is_fault_of_program(thread, *fault)) return step_natively(thread);
   slice().end(thread);
   TrapGuard::repair(thread);
@@ -418,7 +418,7 @@ bool CacheSource::take_trap(Thread& thread) {
   const std::uint64_t mask = memory_->read(Slot::kMask);
   const bool blocked = (mask & kTrapBit) != 0;
   TrapGuard::note_forced(thread, blocked);
-  // A signal that is forced is unblocked.
+  // The kernel unblocks a signal that it forces.
   if (blocked && !request::write_signal_mask(thread.tid(), mask)) return false;
   const WaitStatus& status = thread.status();
   const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
@@ -459,7 +459,7 @@ bool CacheSource::guard_hit(Thread& thread) {
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   if (stays) {
-    // While the thread goes on: nothing is written there for a while.
+    // While the thread runs on: this segment is not written again for a while.
     space_->learn_from_log(full);
     busy_log_->prepare_next();
   }
@@ -493,9 +493,9 @@ void CacheSource::detach(Thread& thread) {
   StepSource::detach(thread);
   drop_space();
   const auto& space = process_.cache_space;
-  // Nobody else looks after this thread's faults.
+  // No other code handles this thread's write faults.
   if (space) (void)space->end_all_quiet(thread);
-  // A vfork's child goes on in memory that its parent's threads still run translated code in.
+  // A vfork's child runs on in memory in which its parent's threads run translated code.
   if (space && &space->process() != &process_) space->keep_awake(true);
   if (!space || space->used()) return;
   remove_memory(thread, *space);

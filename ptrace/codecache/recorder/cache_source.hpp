@@ -1,7 +1,7 @@
 #pragma once
 /// @file
-/// The `cache` source: the thread runs translated code that logs its branches. Whatever cannot be
-/// translated is stepped, one instruction at its native address, as the `step` source does it.
+/// The `cache` source: the thread runs translated code, which logs its branches. An untranslatable
+/// instruction is stepped at its native address, as by the `step` source.
 
 #include <array>
 #include <csignal>
@@ -24,11 +24,11 @@
 
 namespace backtrail::tracee {
 
-/// Whenever a stop is reported, the thread's registers are native ones and nothing of the cache is
-/// in them: to everybody else it is a stepped thread.
+/// At every reported stop the thread's registers are native and show nothing of the code cache: to
+/// all others it looks like a stepped thread.
 class CacheSource final : public StepSource {
  public:
-  /// As StepSource. `history_bytes`: how much of the newest log is kept at least.
+  /// Arguments as of StepSource. `history_bytes`: at least this much of the newest log is kept.
   CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes,
               const TraceConfig& config = {});
   ~CacheSource() override;
@@ -60,100 +60,105 @@ class CacheSource final : public StepSource {
   void ran_unseen() override;
 
  private:
-  /// Sets the thread going in the cache; false when it has to be stepped.
+  /// Resumes the thread in translated code; returns false if it must be stepped.
   bool enter(Thread& thread);
   [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
   bool set_up(Thread& thread);
   void give_up(std::string why);
-  /// Likewise all threads of the process, which has a space.
+  /// Disables translated code for all threads of the process, which must have a space.
   void forbid(const std::string& why);
   void drop_space();
   // cache_source_log.cpp
   void take_log(TraceeAddr log);
-  /// Of the log, which the thread, which runs, writes to.
+  /// Takes the final entries of the log that the running thread is writing.
   void take_written();
   void take_numbers(std::span<const std::uint32_t> numbers);
-  /// Nothing is in the log, and the thread does not run.
+  /// Begins a log. It must be empty, and the thread must not be running.
   void begin_log();
-  /// The thread logs much: no more copies.
+  /// Moves a thread that logs much to a busy log, which needs no copies.
   void use_busy_log(Thread& thread);
   void set_log(const cache::LogRange& log);
   void hand_on();
-  /// Where every record is kept: hands on what has been taken if that is much.
+  /// If every record is kept: hands on what has been taken once it is much.
   void bound_undecoded();
 
   void add_statistics() const;
-  /// There is no translation, for that reason.
+  /// Notes that there is no translation, and why.
   void no_body(arch::x86::translate::Special why);
   void set_inside(bool inside);
-  /// Makes the other threads leave translated code.
+  /// Evicts the other threads: makes them leave translated code.
   void call_out();
   [[nodiscard]] bool everybody_recorded() const;
   void note_system_call(Thread& thread, const SourceResume& how);
-  /// The thread stops again before it executes anything, and others have had time.
+  /// Resumes the thread so that it stops again before it executes an instruction, which gives the
+  /// other threads time.
   Result<void> let_others_go(Thread& thread, const SourceResume& how);
-  /// Who has not left translated code by then does not stop at all, as in a call that cannot be
-  /// interrupted.
+  /// A thread that has not left translated code after this many waits does not stop at all, as in
+  /// an uninterruptible call.
   static constexpr unsigned kMostWaits = 20'000;
-  /// One instruction at its native address, or what is in front of it.
+  /// Executes one instruction at its native address, or what must come before it.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
   // cache_source_tracing.cpp
-  /// Whether the next instruction asks for a process of ours to be traced by another: notes which.
+  /// Returns true if the next instruction requests that another process trace a process of this
+  /// server's; notes which in trace_request_.
   bool asks_to_trace(Thread& thread);
-  /// The thread asked its parent, which is this server, to trace it: the call succeeds unmade.
+  /// Call when the thread asks its parent, which is this server, to trace it: makes the call
+  /// succeed without being made.
   void let_trace_itself(Thread& thread, const arch::x86::UserRegs& regs);
 
   // cache_source_writes.cpp
-  /// What becomes of a thread that has stopped for writing quiet code; nothing: it has not.
+  /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
-  /// What the system call that comes next would not be let write, it is.
+  /// Unprotects the pages that the next system call may write.
   void note_writes(Thread& thread, const arch::x86::UserRegs& regs);
-  /// The next instruction opens a file, or writes one, or memory: it may be code.
+  /// Call if the next instruction opens a file, writes to one, or writes memory, any of which may
+  /// be code.
   void begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
                        cache::SyscallEffect effect);
   void end_file_call(Thread& thread);
-  /// A signal's frame may be written below the thread's stack pointer.
+  /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
   void note_signal_frame(Thread& thread);
-  /// The kernel was not let write what a call's arguments name.
+  /// Returns true if write-protected pages may keep the kernel from writing for this call.
   [[nodiscard]] bool hindered(const arch::x86::UserRegs& regs) const;
-  /// The thread stands behind a call that has failed with EFAULT; if that was because of us it is
-  /// to be made again.
+  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
+  /// repeated.
   void make_call_again(Thread& thread);
   void note_mask(Thread& thread);
-  /// What was to be written, is; by a thread that is there or not any more.
+  /// Re-protects pages after the stepped write (`thread` is null if it has exited).
   void note_written(Thread* thread);
   void keep_awake(bool on);
 
   // cache_source_limits.cpp
-  /// The next instruction sets the limit of address space, or asks for it.
+  /// Call if the next instruction sets or reads the limit on address space.
   void begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs, bool is_watched);
-  /// It has, or has failed to, or not begun.
+  /// Call when it has done so, has failed, or has not begun.
   void end_limit_call(Thread& thread);
-  /// Sets the thread going with another call than it is about to make.
+  /// Changes the call that the thread is about to make.
   bool change_call(Thread& thread, const arch::x86::UserRegs& regs,
                    const arch::x86::UserRegs& changed);
   void end_changed_call(Thread& thread);
-  /// The next instruction locks memory: all that is mapped, but for ours.
+  /// Call if the next instruction locks all memory: locks every mapping but the recorder's.
   void begin_lock_call(Thread& thread, const arch::x86::UserRegs& regs);
   [[nodiscard]] bool may_lock_all(Thread& thread, std::uint64_t bytes) const;
   [[nodiscard]] bool is_own_limit(const cache::LimitCall& call) const;
-  /// What the thread wants to have mapped is refused, or may have been, because of what is ours.
+  /// Returns true if the recorder's memory may have caused a request for memory to be refused.
   [[nodiscard]] bool is_memory_wanted(Thread& thread, const WaitStatus& status);
-  /// Nothing of ours is mapped any more before the thread goes on; true: others have to leave
-  /// translated code first.
+  /// Removes the recorder's memory before the thread runs on. Returns true if other threads must
+  /// leave translated code first.
   bool memory_has_to_wait(Thread& thread);
 
-  /// Nobody is in translated code, nor will be.
+  /// Requires that no thread is in translated code or will enter it.
   void remove_memory(Thread& thread, cache::CacheSpace& space);
 
   // cache_source_filters.cpp
-  /// The next instruction installs a filter.
+  /// Call if the next instruction installs a filter.
   void begin_filter(Thread& thread, const arch::x86::UserRegs& regs);
-  /// It has, or has failed to, or another one is next.
+  /// Call when it has done so, has failed, or another instruction is next.
   void end_filter(Thread& thread);
-  /// It may apply to other threads, too, at that moment: they have to leave translated code first.
+  /// Returns true if other threads, to which the filter may apply at once, must leave translated
+  /// code first.
   [[nodiscard]] bool filter_has_to_wait();
   void hold(bool on);
 
@@ -167,32 +172,32 @@ class CacheSource final : public StepSource {
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
-  /// Where the thread goes on that has no translation to go to; else why it has to leave.
+  /// Address at which a thread continues after a miss, or why it must leave translated code.
   struct MissResult {
     std::optional<TraceeAddr> next;
     std::optional<arch::x86::translate::Special> why;
   };
   MissResult find_next(Thread& thread, TraceeAddr log);
   void count(const MissResult& result, TraceeAddr log);
-  /// The ring is full.
+  /// Handles a full log.
   bool guard_hit(Thread& thread);
   [[nodiscard]] bool is_guard_fault(Thread& thread) const;
-  /// What an instruction that has raised SIGSEGV wanted, the log's end where that is not known;
-  /// nothing: the signal was sent.
+  /// Returns the address of an access that raised SIGSEGV, or the log's end if unknown; nullopt if
+  /// the signal was sent.
   [[nodiscard]] std::optional<TraceeAddr> fault_at(Thread& thread) const;
-  /// It was translated code's own: mask and action become what they were.
+  /// Handles a fault of translated code itself: restores mask and action.
   bool take_fault(Thread& thread);
   [[nodiscard]] bool segv_blocked(Thread& thread) const;
   /// The thread stands behind the miss routine's trap, which was for us alone.
   bool take_trap(Thread& thread);
-  /// Native registers again; the log is taken over.
+  /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
-  /// `stopped` at that place; nothing: nowhere in translated code.
+  /// Returns the program's state at a stop. `place` is in translated code; nullopt: outside of it.
   [[nodiscard]] arch::x86::translate::ProgramState program_state(
       const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
       arch::x86::translate::ProgramState& native);
-  /// The first few branches of a superblock that was not left by an exit.
+  /// Adds the first `passed` branches of a superblock that was not left by an exit.
   void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
   StopVerdict step_natively(Thread& thread);
@@ -201,55 +206,58 @@ class CacheSource final : public StepSource {
   decoder::TraceConsumer& sink_;
   std::uint64_t history_bytes_;
   bool drops_undecoded_;
-  bool keeps_all_;  ///< Nothing undecoded is ever dropped: the thread waits instead.
-  std::shared_ptr<SourceStatistics> sums_;  ///< Never empty.
-  bool counts_;                             ///< Somebody wants sums.
+  bool keeps_all_;  ///< Undecoded entries are never dropped; the thread waits instead.
+  std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
+  bool counts_;                             ///< Sums are wanted.
   std::shared_ptr<cache::KeptStore> kept_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
-  std::unique_ptr<cache::BusyLog> busy_log_;  ///< What log_ may hold is in there.
+  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns the memory that entries of log_ may refer
+                                              ///< to.
   std::unique_ptr<decoder::CacheLog> log_;
-  bool streams_ = false;   ///< Every record is wanted.
-  bool is_blank_ = false;  ///< What of the log is not written shows.
-  std::size_t taken_ = 0;  ///< So many of its entries already.
+  bool streams_ = false;   ///< Every record is kept.
+  bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.
+  std::size_t taken_ = 0;  ///< Log entries already taken.
   bool in_cache_ = false;
   bool may_ask_ = false;
-  std::optional<cache::MappingChange> mappings_pending_;  ///< Of a call that was begun.
-  bool keeps_awake_ = false;                              ///< Likewise.
+  std::optional<cache::MappingChange> mappings_pending_;  ///< Change by a call that was begun.
+  bool keeps_awake_ = false;  ///< keep_awake(true) is in effect for a call that was begun.
   struct FilterCall {
-    std::optional<SeccompFilter> filter;  ///< Nothing: its memory cannot be read.
-    std::optional<int> before;            ///< So many are in force.
+    std::optional<SeccompFilter> filter;  ///< nullopt if its memory cannot be read.
+    std::optional<int> before;            ///< Number of filters in force before the call.
   };
-  std::optional<FilterCall> filter_call_;  ///< That comes next.
+  std::optional<FilterCall> filter_call_;  ///< The call that comes next.
   unsigned waits_ = 0;
   struct LimitedCall {
     cache::LimitCall call;
     TraceeAddr behind;
     std::optional<rlimit> wanted;
-    std::optional<rlimit> given;  ///< In its place.
+    std::optional<rlimit> given;  ///< Limit set in its place.
   };
-  std::optional<LimitedCall> limit_call_;     ///< Has been begun.
-  pid_t trace_request_ = 0;                   ///< A thread that is to be traced by another than us.
-  std::optional<cache::FileCall> file_call_;  ///< Has been begun.
-  std::optional<arch::x86::UserRegs> changed_call_;  ///< Likewise; this is the program's.
-  std::optional<arch::x86::UserRegs> mapping_call_;  ///< Likewise; it may be refused.
+  std::optional<LimitedCall> limit_call_;            ///< The call that was begun.
+  pid_t trace_request_ = 0;                          ///< A thread that another process is to trace.
+  std::optional<cache::FileCall> file_call_;         ///< The call that was begun.
+  std::optional<arch::x86::UserRegs> changed_call_;  ///< The program's registers for a call that
+                                                     ///< was begun with changed ones.
+  std::optional<arch::x86::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
+                                                     ///< of address space.
   bool holds_ = false;
   /// A handler returns into translated code.
   struct HandlerReturn {
-    TraceeAddr at;  ///< Of the system call.
+    TraceeAddr at;  ///< Address of the system call.
     TraceeAddr to;
     TraceeAddr stack;        ///< The program's stack pointer.
     std::uint64_t held = 0;  ///< By the slice, before.
   };
   std::optional<HandlerReturn> returning_;    ///< The thread may not have made the call yet.
-  bool at_insn_ = false;                      ///< leave() found it in front of an instruction.
-  std::optional<std::uint64_t> mask_before_;  ///< Of the step that has been begun.
-  std::vector<cache::CacheSpace::WrittenPage> written_;  ///< By that step.
+  bool at_insn_ = false;                      ///< leave() found it before an instruction.
+  std::optional<std::uint64_t> mask_before_;  ///< Signal mask before the current step.
+  std::vector<cache::CacheSpace::WrittenPage> written_;  ///< Pages that the current step may write.
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;
-  TraceeAddr counted_at_;  ///< Where the log was at the last miss.
+  TraceeAddr counted_at_;  ///< Log pointer at the last miss.
   std::uint64_t rings_ = 0;
   std::uint64_t native_steps_ = 0;
   std::uint64_t numbers_ = 0;

@@ -1,4 +1,4 @@
-// Threads that install a seccomp filter: it judges what translated code calls, too.
+// Threads that install a seccomp filter, which also judges the calls of translated code.
 
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace backtrail::tracee {
 namespace {
 
-/// How many are in force; nothing: the kernel does not say.
+/// Returns the number of filters in force; nullopt if the kernel does not tell.
 std::optional<int> filters_of(pid_t tid) {
   const auto status = ProcFs{}.status(tid);
   return status ? status->seccomp_filters : std::nullopt;
@@ -31,7 +31,7 @@ void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) 
     forbid(why);
   } else if (!cache::let_pages_be_quiet(filters)) {
     (void)space->end_all_quiet(thread);
-    space->keep_awake(true);  // for ever
+    space->keep_awake(true);  // never undone
   }
 }
 
@@ -42,7 +42,7 @@ void CacheSource::end_filter(Thread& thread) {
   waits_ = 0;
   const auto now = filters_of(thread.tid());
   const bool known = now && call->before;
-  if (known && *now == *call->before) return;  // it has failed, or not begun
+  if (known && *now == *call->before) return;  // it has failed or has not begun
   const auto& space = process_.cache_space;
   if (known && call->filter && *now == *call->before + 1) {
     process_.filters.add(*call->filter);

@@ -1,4 +1,4 @@
-// From translated code back to the program's own state.
+// Leaves translated code: restores the program's native state.
 
 #include "arch/base/log.hpp"
 #include "arch/x86/syscall_insn.hpp"
@@ -13,7 +13,8 @@ using arch::x86::UserReg;
 using arch::x86::translate::Slot;
 namespace translate = arch::x86::translate;
 
-/// No address of 48 bits. A CPU that has more bits goes there, one instruction later.
+/// Returns true if the target has more than 48 bits. A CPU with more address bits jumps there and
+/// faults one instruction later.
 bool may_be_refused(TraceeAddr target) {
   const std::int64_t upper = static_cast<std::int64_t>(target.value()) >> 47;
   return upper != 0 && upper != -1;
@@ -40,9 +41,9 @@ arch::x86::translate::ProgramState CacheSource::program_state(
   return state;
 }
 
-/// To what is no address the CPU does not go: it is the branch that faults, with nothing pushed or
-/// popped (only the word below the stack that a call wrote stays). So the branch that was logged
-/// last is taken back, for the CPU to execute.
+/// The CPU does not jump to a non-canonical address: the branch itself faults and pushes or pops
+/// nothing (except that the word that a call wrote below the stack remains). Takes back the branch
+/// that was logged last, for the CPU to execute.
 std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::ProgramState& native) {
   const bool committed = (native.flags & translate::kCommitted) != 0;
   if (!committed || !may_be_refused(native.pc)) return std::nullopt;
@@ -65,7 +66,7 @@ std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::Prog
       rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
       break;
     default:
-      return std::nullopt;  // it has been written over meanwhile
+      return std::nullopt;  // the instruction was overwritten meanwhile
   }
   native.pc = exit->from;
   native.log = native.log - sizeof(std::uint32_t);
@@ -104,7 +105,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   }
   native.regs[UserReg::kRip] = native.pc.value();
   native.regs[UserReg::kGsBase] = 0;
-  // A call that will be made again is not behind us yet.
+  // A call that will be repeated is not complete yet.
   const bool interrupted =
       (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
   moved_to(interrupted ? native.pc - arch::x86::kSyscallInsnBytes : native.pc);

@@ -1,4 +1,4 @@
-// Limits of address space and of locked memory: what is ours must not count.
+// Limits on address space and locked memory, which must not count the recorder's memory.
 
 #include <algorithm>
 #include <array>
@@ -31,7 +31,7 @@ using cache::CacheMemory;
 
 using LimitBytes = std::array<std::uint8_t, sizeof(rlimit)>;
 
-/// A fault this near to the stack pointer may be one for which the stack was to grow.
+/// A fault this close to the stack pointer may be one for which the stack should grow.
 constexpr std::uint64_t kStackReach = 1ULL << 20;
 constexpr std::uint64_t kKnownLocks = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
 
@@ -59,7 +59,7 @@ bool was_refused(const arch::x86::UserRegs& before, const arch::x86::UserRegs& a
   return result == 0 - std::uint64_t{ENOMEM};
 }
 
-/// It has been made, and has ended.
+/// Returns true if the call has been made and has ended.
 bool is_behind(Thread& thread, const arch::x86::UserRegs& regs, TraceeAddr behind) {
   return regs.pc() == behind && !thread.in_syscall() && !thread.syscall_will_restart();
 }
@@ -83,7 +83,7 @@ void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& re
   if (call->new_at == TraceeAddr{}) return;
   if (kept_store_) cache::give_room_back(thread);
   limit_call_->wanted = read_limit(process_, call->new_at);
-  // What a debugger is shown of the call is the program's: then its limit is raised afterwards.
+  // A debugger must see the program's own call; the limit is then raised afterwards.
   if (!limit_call_->wanted || !memory_ || !space || space->memory().removed() || is_watched) return;
   const rlimit given = process_.address_limit.raised(*limit_call_->wanted);
   const auto bytes = std::bit_cast<LimitBytes>(given);
@@ -146,12 +146,12 @@ void CacheSource::begin_lock_call(Thread& thread, const arch::x86::UserRegs& reg
   const std::uint64_t bytes = std::accumulate(
       maps->begin(), maps->end(), std::uint64_t{0},
       [](std::uint64_t sum, const MapEntry& map) { return sum + (map.end - map.start); });
-  if (!may_lock_all(thread, bytes)) return;  // with ours it is no less
+  if (!may_lock_all(thread, bytes)) return;  // if this is too much, so is all memory
   {
     auto remote = RemoteCalls::begin(thread);
     if (!remote) return;
     const std::uint64_t flags = (how & MCL_ONFAULT) != 0 ? MLOCK_ONFAULT : 0;
-    // What cannot be made present is locked all the same, as by mlockall().
+    // Memory that cannot be populated is locked even so, as by mlockall().
     for (const MapEntry& map : *maps) {
       (void)remote->call(SYS_mlock2, {map.start, map.end - map.start, flags});
     }
@@ -159,7 +159,7 @@ void CacheSource::begin_lock_call(Thread& thread, const arch::x86::UserRegs& reg
   arch::x86::UserRegs changed = regs;
   changed[UserReg::kRdi] = how & ~std::uint64_t{MCL_CURRENT};
   if ((how & MCL_FUTURE) == 0) {
-    // Nothing is left to be done, but that may be forbidden.
+    // No work is left, but the call itself may be forbidden.
     changed[UserReg::kRax] = SYS_mlock;
     changed[UserReg::kRdi] = 0;
     changed[UserReg::kRsi] = 0;
@@ -209,7 +209,7 @@ void CacheSource::remove_memory(Thread& thread, cache::CacheSpace& space) {
   if (memory.removed()) return;
   AddressLimit& limit = process_.address_limit;
   if (!limit.lower(process_.pid())) {
-    // It is somebody's whose limits we may not set.
+    // The server may not set the process's limits, so the process does it.
     const auto bytes = std::bit_cast<LimitBytes>(*limit.program());
     cache::ThreadMemory first = memory.thread(0);
     std::copy(bytes.begin(), bytes.end(), first.scratch(CacheMemory::kLimitOffset));

@@ -1,4 +1,4 @@
-// What threads log, taken at stops; where every record is wanted, also while they run.
+// Takes threads' logs at stops and, if every record is kept, while they run.
 
 #include <algorithm>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Of a log of which every record is wanted. Kept numbers are bounded, so these are handed on
-/// first.
+/// Limit on undecoded entries if every record is kept. CacheLog bounds its entries, so they are
+/// handed on before that.
 constexpr std::size_t kMostUndecoded = 64UL * 1024;
 
 }  // namespace
@@ -62,8 +62,8 @@ void CacheSource::begin_log() {
 }
 
 void CacheSource::take_written() {
-  // The newest one may be taken back: a stop between it and the step of the log pointer behind it
-  // finds the thread in front of the exit.
+  // The newest entry is not final: at a stop before the step of the log pointer that follows it,
+  // the thread is still before the exit.
   const auto all = memory_->written(taken_);
   if (all.size() <= taken_ + 1) return;
   note_returned();
@@ -95,7 +95,7 @@ Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
 }
 
 void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
-  // What is ahead is counted from where the log begins.
+  // `ahead` counts from the beginning of the log.
   const auto taken = static_cast<std::uint32_t>(taken_);
   StepSource::pin(id, ahead - std::min(ahead, taken));
 }

@@ -1,4 +1,4 @@
-// Threads that have no translation to go to: stopped, or asking.
+// Misses: threads without a translation to go to, stopped or with a request.
 
 #include <utility>
 
@@ -15,7 +15,7 @@ using arch::x86::translate::Slot;
 using arch::x86::translate::Special;
 namespace translate = arch::x86::translate;
 
-/// At least as many as a superblock that checks itself is made of.
+/// At least the number of bytes that a checked superblock is made of.
 constexpr std::uint64_t kMostCheckedBytes = 128;
 
 }  // namespace
@@ -62,7 +62,7 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
 }
 
 void CacheSource::count(const MissResult& result, TraceeAddr log) {
-  // An answer may come too late: then the thread stops for the same miss.
+  // If an answer comes too late, the thread stops for the same miss.
   if (std::exchange(counted_at_, log) != log) ++misses_;
   if (result.why) no_body(*result.why);
 }
@@ -90,7 +90,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRip] = found.next->value();
   (*regs)[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
-  // Who misses once often misses again soon.
+  // A thread that misses often misses again soon.
   may_ask_ = rseq_area_known();
   memory_->write(Slot::kRseqArea, rseq_area(thread).value_or(TraceeAddr{}).value());
   memory_->write(Slot::kServed, may_ask_ ? 1 : 0);
@@ -107,7 +107,7 @@ bool CacheSource::serve(Thread& thread) {
     count(found, log);
     memory_->answer(*found.next);
   } else {
-    memory_->refuse();  // and it stops, for the same reason
+    memory_->refuse();  // it then stops, for the same reason
   }
   return true;
 }

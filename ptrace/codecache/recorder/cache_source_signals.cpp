@@ -1,4 +1,4 @@
-// Signals of translated code: faults that are delivered from where they happen, and handlers that
+// Signals in translated code: faults that are delivered from where they occur, and handlers that
 // return into translated code.
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using arch::x86::translate::Special;
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 constexpr std::uint64_t kTrapFlag = 0x100;
-/// More than a superblock that checks itself reads of the program's code.
+/// More than a checked superblock reads of the program's code.
 constexpr std::uint64_t kMostCodeRead = 256;
 
 using Frame = std::span<std::uint8_t, kFrameBytes>;
@@ -46,9 +46,9 @@ void set_word(Frame frame, FrameField field, std::uint64_t word) {
 
 }  // namespace
 
-/// Whether the instruction that the thread stands in front of, in its native state, would have
-/// raised this signal just so. Where it may have been an access of translated code's own, or a
-/// limit of address space, the CPU has to say.
+/// Returns true if the instruction at the thread's native pc would itself have raised this signal.
+/// If the fault may come from an access by translated code, or from a limit on address space, the
+/// CPU must decide.
 bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   if (!at_insn_ || process_.address_limit.counts_ours()) return false;
   const auto pc = thread.pc();
@@ -122,8 +122,8 @@ void CacheSource::note_returned() {
   if (made) push(decoder::branch(made->at, made->to));
 }
 
-/// The thread, which was to return from a handler, has stopped. False: it has not returned; it is
-/// in its native state again.
+/// Call when a thread that was to return from a handler has stopped. Returns false if it has not
+/// returned; its native state and the frame are then restored.
 bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
   if (space_->memory().has_code(pc)) {
     note_returned();

@@ -1,4 +1,4 @@
-// Programs that trace others: debuggers, strace, handlers of crashes.
+// Programs that trace others: debuggers, strace, crash handlers.
 
 #include <sys/ptrace.h>
 #include <unistd.h>
@@ -40,14 +40,14 @@ bool CacheSource::asks_to_trace(Thread& thread) {
   } else {
     const pid_t id = cache::id_named_by(thread.tid(), (*regs)[UserReg::kRsi]);
     const Process* target = process_.code_writers->find(id);
-    // Nobody traces itself.
+    // A process cannot trace itself.
     if (target != nullptr && target != &process_) trace_request_ = id;
   }
   return trace_request_ != 0;
 }
 
 void CacheSource::let_trace_itself(Thread& thread, const arch::x86::UserRegs& regs) {
-  // A second call fails, here as there: the thread is traced.
+  // A second call fails, as it should: the thread is traced.
   process_.asked_to_be_traced = true;
   arch::x86::UserRegs after = regs;
   after[UserReg::kRax] = 0;

@@ -1,4 +1,4 @@
-// Writes to code that was made read-only, by the program and by the kernel.
+// Writes to write-protected code pages, by the program and by the kernel.
 
 #include <algorithm>
 #include <array>
@@ -26,10 +26,11 @@ using arch::x86::translate::Slot;
 
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
-/// More than any signal's frame takes, with what is left free above it.
+/// More than any signal's frame takes, including the space left free above it.
 constexpr std::uint64_t kMostFrameBytes = 64UL * 1024;
 
-/// clone3() takes them from memory; fork() and vfork() have none that matter.
+/// Returns the flags of a clone call. clone3() takes them from memory; fork() and vfork() have none
+/// that matter.
 std::uint64_t clone_flags(Process& process, const arch::x86::UserRegs& regs) {
   if (regs[UserReg::kRax] == SYS_clone) return regs[UserReg::kRdi];
   if (regs[UserReg::kRax] != SYS_clone3) return 0;
@@ -64,11 +65,11 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
   }
   if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
   slice().end(thread);
-  // A signal that is forced is unblocked.
+  // The kernel unblocks a signal that it forces.
   if (blocked) *mask |= kSegvBit;
   if (!set_up(thread) || !space->repair_segv(thread, slot_, *mask)) return std::nullopt;
   if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
-  // What fails here ends the thread, or it comes back.
+  // A failure here ends the thread, or the fault comes again.
   (void)(merged ? space->end_all_quiet(thread) : space->let_write(thread, at, written_));
   note_mask(thread);
   ++native_steps_;
@@ -88,7 +89,7 @@ bool CacheSource::hindered(const arch::x86::UserRegs& regs) const {
 
 void CacheSource::note_written(Thread* thread) {
   if (written_.empty()) return;
-  // A thread that is stopped for long cannot be borrowed.
+  // A thread in a group stop cannot be borrowed.
   if (thread != nullptr && thread->status().is_group_stop()) thread = nullptr;
   if (process_.cache_space) process_.cache_space->note_written(thread, written_);
 }
@@ -105,14 +106,14 @@ void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
     case cache::WriteEffect::kClone: {
       const std::uint64_t flags = clone_flags(process_, regs);
       if ((flags & CLONE_THREAD) != 0) return;
-      // Who shares the memory for longer than until it executes another program writes it, too.
+      // A child that shares the memory for longer than a vfork's child does writes to it, too.
       const bool shares = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
       if (shares) space.keep_awake(true);
       keep_awake(true);
       break;
     }
     case cache::WriteEffect::kAnyTime:
-      space.keep_awake(true);  // for ever
+      space.keep_awake(true);  // never undone
       space.let_kernel_write();
       break;
     case cache::WriteEffect::kArguments:
@@ -142,7 +143,7 @@ void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& reg
 }
 
 void CacheSource::end_file_call(Thread& thread) {
-  // One that waits and is interrupted goes on.
+  // A call that waits and is interrupted continues later.
   if (!file_call_ || thread.in_syscall() || thread.syscall_will_restart()) return;
   const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
   call.end(thread, *process_.code_writers);

@@ -20,12 +20,12 @@ namespace {
 using arch::x86::UserReg;
 
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
-/// A call that names more ranges may have written anywhere.
+/// If a call names more ranges, it may have written anywhere.
 constexpr std::uint64_t kMostRanges = 1024;
-/// Results from here on are error numbers.
+/// Results from this value on are negated errnos.
 constexpr std::uint64_t kFirstError = 0 - std::uint64_t{4095};
 
-/// The descriptor that the call writes to.
+/// Returns the descriptor that the call writes to.
 int written_file(const arch::x86::UserRegs& regs) {
   const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
   const bool third = number == SYS_splice || number == SYS_copy_file_range;
@@ -64,7 +64,7 @@ bool FileCall::truncates(Thread& thread, const arch::x86::UserRegs& regs) {
     case SYS_open_by_handle_at:
       return (regs[UserReg::kRdx] & O_TRUNC) != 0;
     case SYS_openat2:
-      // struct open_how begins with them.
+      // The flags are the first field of struct open_how.
       return (read_word(thread, TraceeAddr{regs[UserReg::kRdx]}).value_or(0) & O_TRUNC) != 0;
     default:
       return false;
