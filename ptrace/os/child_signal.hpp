@@ -22,7 +22,8 @@ class ChildSignal {
   static void again();
 
   enum class Woken : unsigned char { kChild, kInput, kTimeout };
-  /// Waits until a child changes state, or `input_fd` (-1: none) is readable or closed.
+  /// Waits until a child changes state, or `input_fd` (-1: none) is readable or closed. If both
+  /// have happened, returns kInput; the next call then returns kChild.
   Woken wait(int input_fd, std::chrono::milliseconds timeout);
 
  private:

@@ -19,7 +19,7 @@ enum StateFlag : std::uint8_t {
   kRcxInSlot = 8,     ///< The program's rcx is in its slot.
   kRcxPlusOne = 16,   ///< The program's rcx is one more than rcx.
   kCommitted = 32,    ///< The log says that this superblock was left.
-  kTargetInR10 = 64,  ///< The program's pc is in r10.
+  kTargetInR10 = 64,  ///< r10 holds the program's pc (with kCommitted), or its rsp (without).
   kRcxIsPc = 128,     ///< The program's rcx equals its pc, as after SYSCALL.
 };
 

@@ -123,7 +123,7 @@ void CacheSource::note_returned() {
 }
 
 /// Call when a thread that was to return from a handler has stopped. Returns false if it has not
-/// returned; its native state and the frame are then restored.
+/// returned; the thread is then in its native state.
 bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
   if (space_->memory().has_code(pc)) {
     note_returned();
