@@ -151,7 +151,7 @@ TEST_F(CrashFile, WhatIsNoPlainFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const Ended ended = record("crashes", {"null"}, pipe);
   EXPECT_TRUE(WIFSIGNALED(ended.status));
-  EXPECT_THAT(ended.output, HasSubstr("it is not a plain file, and is left alone"));
+  EXPECT_THAT(ended.output, HasSubstr("it is not a plain file and is left alone"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   // A child's crash file, which has another name at first, must not replace the pipe either.
   record("crashes", {"child", "1"}, pipe);

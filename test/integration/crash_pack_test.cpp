@@ -170,7 +170,7 @@ TEST_F(CrashPack, WhatIsNoPlainFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const Ran packed = backtrail({"pack", folder / "core", "-o", pipe});
   EXPECT_EQ(packed.status, 1);
-  EXPECT_THAT(packed.output, HasSubstr("it is not a plain file, and is left alone"));
+  EXPECT_THAT(packed.output, HasSubstr("it is not a plain file and is left alone"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 

@@ -342,7 +342,7 @@ TEST_F(TailedServer, SaysWhatIsMissingWhenTheServerIsKilled) {
   EXPECT_THAT(all.output().text(), HasSubstr("how much is missing is not known"));
   Subprocess nobody = tail(path_);
   EXPECT_EQ(status_of(nobody), 1);
-  EXPECT_THAT(nobody.output().text(), HasSubstr("nobody listens there"));
+  EXPECT_THAT(nobody.output().text(), HasSubstr("no server listens there"));
 }
 
 }  // namespace
