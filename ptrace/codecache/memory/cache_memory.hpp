@@ -164,8 +164,6 @@ class CacheMemory {
   /// Lets every entry lead there, likewise.
   void fill_table(TraceeAddr target);
   [[nodiscard]] EntryTable& entries() { return entries_; }
-  /// The program sees it at once.
-  void store_link(std::uint64_t code_offset, std::uint32_t value);
 
   /// What is behind the table: zero at first.
   [[nodiscard]] std::span<std::uint8_t> policy() const {

@@ -35,6 +35,7 @@ constexpr std::uint64_t kSavedFrom = 6ULL << 20;
 CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
                      const translate::InlineSystemCalls& inline_calls)
     : memory_{memory},
+      links_{memory.host_code(), memory.code()},
       facts_{std::move(facts)},
       source_{std::move(source)},
       inline_calls_{inline_calls},
@@ -236,22 +237,14 @@ std::span<const std::uint8_t> CodeCache::rows_of(const CodeBlock& block) const {
 
 void CodeCache::point_exits(const HeadTable::Entry& head, TraceeAddr target) {
   for (std::uint32_t exit = head.first_exit; exit != HeadTable::kNone; exit = next_[exit]) {
-    point(places_[exit].link(), target);
+    links_.point(places_[exit].link(), target);
   }
-}
-
-std::uint32_t CodeCache::distance_to(std::uint64_t link, TraceeAddr target) const {
-  return static_cast<std::uint32_t>(target - (memory_.code() + link + kRel32Bytes));
-}
-
-void CodeCache::point(std::uint64_t link, TraceeAddr target) {
-  memory_.store_link(link, distance_to(link, target));
 }
 
 void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
   const std::uint32_t from = place_of(exit_number).link();
   if (from == 0) return;
-  point(from, body);
+  links_.point(from, body);
   if (body - memory_.code() < kept_bytes_) {
     links_to_adopted_.push_back(from);
   } else if (exit_number < kept_exits_) {
@@ -269,19 +262,13 @@ const CodeBlock* CodeCache::find_landing(TraceeAddr head) const {
   return nullptr;
 }
 
-std::uint64_t CodeCache::target_of(std::uint64_t link) const {
-  std::int32_t distance = 0;
-  std::memcpy(&distance, memory_.host_code().subspan(link).data(), kRel32Bytes);
-  return link + kRel32Bytes + static_cast<std::uint64_t>(std::int64_t{distance});
-}
-
 TraceeAddr CodeCache::first_pad(TraceeAddr head) const {
   const EntryTable& table = memory_.entries();
   return table[table.index(head)];
 }
 
 TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
-  return memory_.code() + target_of(pad - kRel32Bytes);
+  return memory_.code() + links_.target_of(pad - CodeLinks::kBytes);
 }
 
 void CodeCache::open_pad(TraceeAddr head, std::uint64_t pad) {
@@ -310,7 +297,7 @@ void CodeCache::make_table_fit(std::size_t pads) {
   std::vector<std::uint64_t> entries(size, indirect_miss().value());
   for (const auto& [head, pad] : open) {
     std::uint64_t& entry = entries[head.value() & (size - 1)];
-    point(pad - kRel32Bytes, TraceeAddr{entry});
+    links_.point(pad - CodeLinks::kBytes, TraceeAddr{entry});
     entry = (memory_.code() + pad).value();
   }
   table.replace(entries);
@@ -327,7 +314,7 @@ void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
     for (TraceeAddr before = table[index]; before != indirect_miss();) {
       const std::uint64_t other = before - memory_.code();
       before = next_pad(other);
-      if (before == at) point(other - kRel32Bytes, next);
+      if (before == at) links_.point(other - CodeLinks::kBytes, next);
     }
   }
   begin_pad(pad, translate::kDeadPad);
@@ -342,10 +329,9 @@ const CodeBlock& CodeCache::block_of_pad(std::uint64_t pad) const {
 }
 
 void CodeCache::begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with) {
-  std::uint32_t beginning = 0;
-  std::memcpy(&beginning, memory_.host_code().subspan(pad).data(), sizeof beginning);
+  std::uint32_t beginning = links_.load(pad);
   std::memcpy(&beginning, with.data(), with.size());
-  memory_.store_link(pad, beginning);
+  links_.store(pad, beginning);
 }
 
 void CodeCache::revive_pad(std::uint64_t pad) {
@@ -365,7 +351,7 @@ void CodeCache::drop_block(std::uint32_t index) {
   here.block = HeadTable::kNone;
   point_exits(here, miss());
   if (const auto adopted = from_adopted_.find(index); adopted != from_adopted_.end()) {
-    for (const std::uint32_t link : adopted->second) point(link, miss());
+    for (const std::uint32_t link : adopted->second) links_.point(link, miss());
     from_adopted_.erase(adopted);
   }
 }
@@ -460,7 +446,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit
   const HeadTable::Entry* now = heads_.find(stale.to);
   if (now != nullptr && now->block != HeadTable::kNone) {
     for (const std::uint32_t from : adopted) {
-      point(from, *address);
+      links_.point(from, *address);
       from_adopted_[now->block].push_back(from);
     }
   }

@@ -21,6 +21,7 @@
 #include "ptrace/codecache/persist/kept_file.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
+#include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/exit_profile.hpp"
 #include "ptrace/codecache/translation/head_table.hpp"
 
@@ -139,9 +140,6 @@ class CodeCache {
   std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
   /// Where the next superblock's code goes.
   std::optional<std::uint64_t> reserve(Use use);
-  /// What the rel32 at that code offset says to lead there.
-  [[nodiscard]] std::uint32_t distance_to(std::uint64_t link, TraceeAddr target) const;
-  void point(std::uint64_t link, TraceeAddr target);
   void register_exits(const translate::Superblock& block, std::uint32_t logged);
   /// Lets the exits of a new superblock lead on, and what waited for it to it.
   void connect(const translate::Superblock& made, std::uint32_t block, Successors& successors);
@@ -169,8 +167,6 @@ class CodeCache {
   void revive_pad(std::uint64_t pad);
   void begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with);
   [[nodiscard]] const CodeBlock& block_of_pad(std::uint64_t pad) const;
-  /// The code offset that a rel32 leads to.
-  [[nodiscard]] std::uint64_t target_of(std::uint64_t link) const;
   void note_pages(std::uint32_t block, std::span<const translate::Branch> ranges);
   void drop_block(std::uint32_t index);
   /// Calls look(place in blocks_, ranges) for those that some of [begin, end) was translated for.
@@ -224,9 +220,9 @@ class CodeCache {
   [[nodiscard]] TraceeAddr indirect_miss() const { return memory_.code(); }
   /// More than any superblock takes.
   static constexpr std::uint32_t kLargestBlock = 16 * 1024;
-  static constexpr std::size_t kRel32Bytes = sizeof(std::uint32_t);
 
   CacheMemory& memory_;
+  CodeLinks links_;
   CodeFacts facts_;
   translate::DecodedInsns decoded_;
   translate::CodeSource source_;

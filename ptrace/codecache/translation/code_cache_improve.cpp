@@ -167,7 +167,7 @@ void CodeCache::redirect(TraceeAddr head, std::optional<std::uint32_t> old, Trac
   }
   const auto found = from_adopted_.find(*old);
   if (found == from_adopted_.end()) return;
-  for (const std::uint32_t link : found->second) point(link, body);
+  for (const std::uint32_t link : found->second) links_.point(link, body);
   from_adopted_[now] = std::move(found->second);
   from_adopted_.erase(*old);
 }
@@ -185,7 +185,7 @@ void CodeCache::for_each_adopted_link(Look look) const {
 void CodeCache::redirect_adopted() {
   if (redirected_.empty()) return;
   const auto lead = [this](std::uint32_t link, std::uint32_t block) {
-    point(link, memory_.code() + blocks_[block].offset);
+    links_.point(link, memory_.code() + blocks_[block].offset);
     from_adopted_[block].push_back(link);
   };
   // Most processes want it once or twice, and all of the links take longer to sort than to see.

@@ -53,7 +53,7 @@ void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   for (const auto& [head, pad] : kept_->parts().pads) {
     if (head < begin || head >= end) continue;
     revive_pad(pad);
-    point(pad - kRel32Bytes, first_pad(head));
+    links_.point(pad - CodeLinks::kBytes, first_pad(head));
     open_pad(head, pad);
     kept_pads_.emplace_back(head, pad);
   }
@@ -80,7 +80,7 @@ void CodeCache::link_again(const translate::Branch& module) {
         place.kind(exit.kind) == translate::ExitKind::kStale) {
       continue;
     }
-    if (const auto body = kept_->body(exit.to)) point(place.link(), memory_.code() + *body);
+    if (const auto body = kept_->body(exit.to)) links_.point(place.link(), memory_.code() + *body);
   }
 }
 
@@ -103,12 +103,12 @@ void CodeCache::deactivate(TraceeAddr begin, TraceeAddr end) {
   // exit.
   for (std::uint32_t exit = 0; exit < kept_exits_; ++exit) {
     const std::uint32_t link = place_of(exit).link();
-    if (link != 0 && is_gone(exits_->find(exit)->to)) point(link, miss());
+    if (link != 0 && is_gone(exits_->find(exit)->to)) links_.point(link, miss());
   }
   std::erase_if(links_to_adopted_, [&](std::uint32_t link) {
-    const CodeBlock* target = kept_->block_at(target_of(link));
+    const CodeBlock* target = kept_->block_at(links_.target_of(link));
     if (target != nullptr && !is_gone(target->head)) return false;
-    if (target != nullptr) point(link, miss());
+    if (target != nullptr) links_.point(link, miss());
     return true;
   });
   std::erase_if(kept_pads_, [&](const KeptPad& pad) {
@@ -180,7 +180,7 @@ std::vector<std::uint32_t> CodeCache::link_as_kept(const KeptIndex& index,
     if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
     const auto body = index.linked(exit.block.head, exit.to);
     const std::uint32_t distance =
-        distance_to(place.link(), body ? memory_.code() + *body : miss());
+        links_.distance_to(place.link(), body ? memory_.code() + *body : miss());
     std::memcpy(code.subspan(place.link()).data(), &distance, sizeof distance);
     if (!body && index.crosses(exit.block.head, exit.to)) crossing.push_back(number);
   }
