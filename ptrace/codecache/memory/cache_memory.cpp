@@ -320,13 +320,6 @@ bool CacheMemory::has_mapped(TraceeAddr address) const {
                      [&](const ThreadChunk& chunk) { return is_in(chunk.base, kThreadsBytes); });
 }
 
-void CacheMemory::store_link(std::uint64_t code_offset, std::uint32_t value) {
-  // Not always aligned, but within one cache line: one store of the CPU.
-  __atomic_store_n(
-      static_cast<std::uint32_t*>(static_cast<void*>(host_ + kTableBytes + code_offset)), value,
-      __ATOMIC_RELEASE);
-}
-
 ThreadMemory CacheMemory::part(std::size_t index) const {
   const ThreadChunk& chunk = chunks_.at(index / kThreadsAtOnce);
   const std::uint64_t offset = index % kThreadsAtOnce * kThreadBytes;

@@ -24,6 +24,7 @@
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
 #include "arch/x86/translate/layout.hpp"
+#include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
@@ -37,21 +38,6 @@ class Thread;
 
 namespace backtrail::tracee::cache {
 
-/// The look-up table as it is at first.
-inline constexpr std::uint64_t kFirstTableBytes = 8 * arch::x86::translate::kTableEntries;
-/// With what tells which system calls matter.
-inline constexpr std::uint64_t kTableBytes =
-    (kFirstTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 * 4096;
-/// The rest of a table that grows is elsewhere. The program sees all of it in a row.
-inline constexpr std::uint64_t kMoreTableBytes =
-    arch::x86::translate::kEntryTableBytes - kFirstTableBytes;
-inline constexpr std::uint64_t kTableSpan = kTableBytes + kMoreTableBytes;
-/// Table and code. A browser's start has 60 MB of it.
-inline constexpr std::uint64_t kSharedBytes = 128ULL << 20;
-inline constexpr std::uint64_t kCodeBytes = kSharedBytes - kTableBytes;
-/// The end of it is for calls that threads make for us; translations use what is before.
-inline constexpr std::uint64_t kBatchBytes = 16ULL << 10;
-inline constexpr std::uint64_t kTranslationBytes = kCodeBytes - kBatchBytes;
 inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
@@ -130,7 +116,7 @@ class ThreadMemory {
   LogRange log_;
 };
 
-class CacheMemory {
+class CacheMemory : public CodeMemory {
  public:
   /// Size of the mappings in the program's address space at first.
   static constexpr std::uint64_t kMappedBytes = kSharedBytes + kTableSpan + kThreadsBytes;
@@ -138,7 +124,7 @@ class CacheMemory {
   /// Maps everything and prepares the first thread part for `thread`, which must be in a stop
   /// outside of system calls. Errors: kTraceeGone, kUnsupported; the errnos of the calls.
   static Result<std::unique_ptr<CacheMemory>> create(Thread& thread);
-  ~CacheMemory();
+  ~CacheMemory() override;
   CacheMemory(const CacheMemory&) = delete;
   CacheMemory& operator=(const CacheMemory&) = delete;
   /// Unmaps everything from the program, once.
@@ -147,26 +133,17 @@ class CacheMemory {
   /// Returns true if the address is in memory that the recorder has mapped.
   [[nodiscard]] bool has_mapped(TraceeAddr address) const;
 
-  [[nodiscard]] TraceeAddr code() const { return code_; }
+  [[nodiscard]] TraceeAddr code() const override { return code_; }
   /// Where the mapping that the code is in begins.
   [[nodiscard]] TraceeAddr mapping() const { return code_ - kTableBytes; }
-  [[nodiscard]] TraceeAddr table() const { return table_; }
-  [[nodiscard]] bool has_code(TraceeAddr address) const {
-    return address >= code_ && address < code_ + kCodeBytes;
-  }
-  [[nodiscard]] std::span<std::uint8_t> host_code() const {
+  [[nodiscard]] TraceeAddr table() const override { return table_; }
+  [[nodiscard]] std::span<std::uint8_t> host_code() const override {
     return {host_ + kTableBytes, kCodeBytes};
   }
-  /// Puts code there at once, before the program runs any; after fill_table().
-  void fill_code(std::span<const std::uint8_t> code);
-  /// The code before this offset is there to stay: big pages for it, which processors keep track of
-  /// many fewer of. Where the kernel has none, nothing happens.
-  void settle_code(std::uint64_t end);
-  /// Lets every entry lead there, likewise.
-  void fill_table(TraceeAddr target);
-  [[nodiscard]] EntryTable& entries() { return entries_; }
-  /// The program sees it at once.
-  void store_link(std::uint64_t code_offset, std::uint32_t value);
+  void fill_code(std::span<const std::uint8_t> code) override;
+  void settle_code(std::uint64_t end) override;
+  void fill_table(TraceeAddr target) override;
+  [[nodiscard]] EntryTable& entries() override { return entries_; }
 
   /// The policy, which follows the table; zero at first.
   [[nodiscard]] std::span<std::uint8_t> policy() const {

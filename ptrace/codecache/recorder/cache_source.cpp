@@ -410,7 +410,7 @@ bool CacheSource::is_guard_fault(Thread& thread) const {
 
 bool CacheSource::segv_blocked(Thread& thread) const {
   const auto pc = thread.pc();
-  const bool returns = pc && space_->code().is_behind_handler(*pc);
+  const bool returns = pc && space_->code().is_after_handler(*pc);
   return memory_->read(returns ? Slot::kReturnSegv : Slot::kSegvBlocked) != 0;
 }
 

@@ -1,79 +1,80 @@
 #include "ptrace/codecache/translation/code_cache.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <unordered_map>
 #include <utility>
 
-#include "arch/base/check.hpp"
-#include "ptrace/codecache/persist/packed_rows.hpp"
+#include "ptrace/codecache/translation/saved_code.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
-constexpr std::uint64_t kPageBytes = 4096;
 /// Superblocks made at once. A miss costs as much as several of them.
 constexpr std::size_t kBatchBlocks = 4;
+/// Superblocks that improve() replaces at once.
+constexpr std::size_t kMostAtOnce = 256;
 
-/// Superblocks of a small program are long, and the same instructions are in several of them. Where
-/// there is much code, most of it runs seldom, and processors' caches are what it is short of.
-constexpr std::uint64_t kMuch = 4ULL << 20;
-constexpr std::uint64_t kVeryMuch = 12ULL << 20;
-std::uint32_t longest_block(std::uint64_t bytes_used) {
-  if (bytes_used < kMuch) return 96;
-  return bytes_used < kVeryMuch ? 48 : 24;
+/// Where superblocks begin.
+std::uint64_t first_offset(const translate::MissRoutine& miss) {
+  return (miss.code.size() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// From here on superblocks that come to the head of another one end there: a third less code, at
-/// the price of a few more exits.
-constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
-/// And from here on they end with calls, too.
-constexpr std::uint64_t kSavedFrom = 6ULL << 20;
+/// Code offset of a superblock's indirect-branch entry.
+std::uint64_t entry_of(const CodeBlock& block) {
+  return block.offset + translate::kPadOffset;
+}
 
 }  // namespace
 
-CodeCache::CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
+CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
                      const translate::InlineSystemCalls& inline_calls)
     : memory_{memory},
-      facts_{std::move(facts)},
-      source_{std::move(source)},
-      inline_calls_{inline_calls},
       miss_{translate::make_miss_routine(memory.code())},
-      exits_{std::make_shared<decoder::ExitTable>()} {
-  source_.stop_before = [this](TraceeAddr at) {
-    return splits_.contains(at) || facts_.left_to_cpu(at) != translate::Special::kNone ||
-           facts_.may_change(at) != making_checked_;
-  };
-  source_.decoded = &decoded_;
-  source_.likely_target = [this](TraceeAddr branch) { return likely_target(branch); };
-  source_.joined_at = [this](TraceeAddr at) { return used_ >= kJoinedFrom && find_body(at); };
+      exits_{std::make_shared<decoder::ExitTable>()},
+      links_{memory.host_code(), memory.code()},
+      exit_links_{links_},
+      indirect_{memory.entries(), links_, superblocks_, memory.code()},
+      loaded_links_{links_, superblocks_, miss()},
+      loaded_{indirect_, loaded_links_},
+      maker_{memory,
+             completed(std::move(source)),
+             std::move(facts),
+             inline_calls,
+             {.dispatch = miss(), .after_handler = memory.code() + miss_.returned_at}} {
   std::copy(miss_.code.begin(), miss_.code.end(), memory_.host_code().begin());
-  used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  memory_.fill_table(indirect_miss());
+  maker_.go_on_at(first_offset(miss_));
+  memory_.fill_table(memory_.code());
 }
 
-std::optional<std::uint64_t> CodeCache::reserve(Use use) {
-  const std::uint64_t in_front = use == Use::kLanding ? translate::kPadOffset : 0;
-  used_ = (used_ + in_front + kAlignment - 1) / kAlignment * kAlignment - in_front;
-  if (used_ + kLargestBlock > limit_) return std::nullopt;
-  memory_.settle_code(used_);
-  return used_;
+translate::CodeSource CodeCache::completed(translate::CodeSource source) {
+  source.likely_target = [this](TraceeAddr branch) { return likely_.find(branch); };
+  source.joined_at = [this](TraceeAddr at) { return find_body(at).has_value(); };
+  return source;
+}
+
+// --- finding and making ---------------------------------------------------------------------
+
+std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
+  if (const auto index = exit_links_.superblock(head)) return superblocks_[*index].offset;
+  return loaded_.body(head);
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
-  if (const auto known = find_body(head)) return memory_.code() + *known;
+  if (const auto known = find_body(head)) return links_.address_of(*known);
   return make_some(head, Use::kDirect);
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::landing(TraceeAddr head) {
-  if (const CodeBlock* known = find_landing(head)) {
-    return memory_.code() + known->offset + known->body;
+  if (const CodeBlock* known = indirect_.find(head)) {
+    return links_.address_of(std::uint64_t{known->offset} + known->body);
   }
   return make_some(head, Use::kLanding);
 }
 
 std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr head, Use use) {
-  if (const auto why = facts_.left_to_cpu(head); why != translate::Special::kNone) return why;
+  const CodeFacts& facts = maker_.facts();
+  if (const auto why = facts.left_to_cpu(head); why != translate::Special::kNone) return why;
   Successors work;
   const auto wanted = make(head, use, work);
   std::size_t made = 1;
@@ -85,8 +86,8 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr hea
       const auto& list = lands ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      const bool known = lands ? find_landing(next) != nullptr : find_body(next).has_value();
-      if (known || facts_.left_to_cpu(next) != translate::Special::kNone) continue;
+      const bool known = lands ? indirect_.find(next) != nullptr : find_body(next).has_value();
+      if (known || facts.left_to_cpu(next) != translate::Special::kNone) continue;
       (void)make(next, next_use, work);
       ++made;
     }
@@ -96,61 +97,42 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr hea
 
 std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Use use,
                                                              Successors& successors) {
-  const auto offset = reserve(use);
-  if (!offset) return translate::Special::kNone;
-  making_checked_ = facts_.may_change(head);
-  if (making_checked_) facts_.look_again(head);
-  translate::TranslateOptions options{.address = memory_.code() + *offset,
-                                      .table = memory_.table(),
-                                      .miss = miss(),
-                                      .returned = memory_.code() + miss_.returned_at,
-                                      .first_exit = exits_->next_number(),
-                                      .inline_system_calls = &inline_calls_,
-                                      .checked = making_checked_,
-                                      .saves_memory = used_ >= kSavedFrom,
-                                      .max_instructions = longest_block(used_)};
-  if (use == Use::kLanding) options.conflict = first_pad(head);
-  auto translated = translate::translate(source_, head, options);
+  const bool lands = use == Use::kLanding;
+  const auto translated = maker_.make(head, exits_->next_number(),
+                                      lands ? std::optional{indirect_.first(head)} : std::nullopt);
   if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
-  auto& made = std::get<translate::Superblock>(translated);
-  std::copy(made.code.begin(), made.code.end(),
-            memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
+  const auto& made = std::get<translate::Superblock>(translated);
+  const std::uint64_t offset = links_.offset_of(made.address);
   const std::uint32_t logged = exits_->add_block(head, made.branches);
-  register_exits(made, logged);
-  CodeBlock facts{.head = head,
-                  .offset = static_cast<std::uint32_t>(*offset),
+  for (const translate::Exit& exit : made.exits) {
+    exits_->add_exit(
+        {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
+    exit_links_.add(exit, offset);
+  }
+  CodeBlock block{.head = head,
+                  .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
                   .body = static_cast<std::uint8_t>(made.body)};
-  if (use == Use::kLanding) facts.set(CodeBlock::kLanding);
-  if (made.calls) facts.set(CodeBlock::kCalls);
-  if (facts_.made_here(head)) {
-    facts.set(CodeBlock::kMadeHere);
-    ++made_here_;
-  }
-  const std::uint32_t block = add_block(facts, made.rows, made.ranges);
-  note_pages(block, made.ranges);
-  used_ = *offset + made.code.size();
-  instructions_ += made.instructions;
-  connect(made, block, successors);
-  if (use == Use::kLanding) open_pad(head, *offset + translate::kPadOffset);
-  return options.address + made.body;
+  if (lands) block.set(CodeBlock::kLanding);
+  if (made.calls) block.set(CodeBlock::kCalls);
+  if (maker_.facts().made_here(head)) block.set(CodeBlock::kMadeHere);
+  const std::uint32_t index = superblocks_.add(block, made.rows, made.ranges);
+  connect(made, index, successors);
+  if (lands) indirect_.open(head, entry_of(block));
+  return made.address + made.body;
 }
 
-void CodeCache::connect(const translate::Superblock& made, std::uint32_t block,
+void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
                         Successors& successors) {
-  if (!blocks_[block].is_landing()) {
-    HeadTable::Entry& here = heads_.at(made.head);
-    here.block = block;
-    point_exits(here, made.address);
+  if (!superblocks_[index].is_landing()) {
+    exit_links_.set_superblock(made.head, index, made.address);
   }
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
-    HeadTable::Entry& there = heads_.at(exit.to);
-    const std::uint32_t index = exit.number - kept_exits_;
-    next_[index] = std::exchange(there.first_exit, index);
+    exit_links_.list(exit.number, exit.to);
     if (const auto known = find_body(exit.to)) {
-      link(exit.number, memory_.code() + *known);
+      link(exit.number, links_.address_of(*known));
     } else {
       successors.direct.push_back(exit.to);
     }
@@ -158,21 +140,15 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t block,
   successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
 }
 
-void CodeCache::register_exits(const translate::Superblock& block, std::uint32_t logged) {
-  const std::uint64_t offset = block.address - memory_.code();
-  for (const translate::Exit& exit : block.exits) {
-    exits_->add_exit(
-        {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
-    const std::uint64_t link = exit.link_offset == 0 ? 0 : offset + exit.link_offset;
-    places_.push_back(ExitPlace::of(link, exit));
-    next_.push_back(HeadTable::kNone);
-  }
+void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
+  const std::uint32_t from = exit_links_.place(exit_number).link();
+  if (from != 0) loaded_links_.lead(from, links_.offset_of(body));
 }
 
 std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
   const auto logged = exits_->find(number);
   if (!logged) return std::nullopt;
-  const ExitPlace place = place_of(number);
+  const ExitPlace place = exit_links_.place(number);
   return translate::Exit{.number = number,
                          .kind = place.kind(logged->kind),
                          .special = place.special(),
@@ -182,353 +158,210 @@ std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
                          .to = logged->to};
 }
 
-std::optional<std::uint32_t> CodeCache::block_at(std::uint64_t offset) const {
-  std::size_t begin = 0;
-  std::size_t end = blocks_.size();
-  while (begin < end) {
-    const std::size_t middle = (begin + end) / 2;
-    if (blocks_[middle].offset <= offset) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  if (begin == 0) return std::nullopt;
-  const CodeBlock& found = blocks_[begin - 1];
-  if (offset >= std::uint64_t{found.offset} + found.size) return std::nullopt;
-  return static_cast<std::uint32_t>(begin - 1);
-}
-
-std::uint32_t CodeCache::add_block(CodeBlock block, std::span<const translate::PcRow> rows,
-                                   std::span<const translate::Branch> ranges) {
-  std::vector<std::uint8_t> packed;
-  pack_rows(rows, block.head, packed);
-  block.row_bytes = static_cast<std::uint32_t>(packed.size());
-  pack_ranges(ranges, block.head, packed);
-  block.range_bytes = static_cast<std::uint16_t>(packed.size() - block.row_bytes);
-  block.first_row = kept_rows_ + static_cast<std::uint32_t>(packed_.append(packed));
-  blocks_.push_back(block);
-  return static_cast<std::uint32_t>(blocks_.size() - 1);
-}
-
-std::optional<std::uint32_t> CodeCache::block_of(std::uint32_t logged) const {
-  std::size_t begin = 0;
-  std::size_t end = blocks_.size();
-  while (begin < end) {
-    const std::size_t middle = (begin + end) / 2;
-    if (blocks_[middle].logged < logged) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  if (begin == blocks_.size() || blocks_[begin].logged != logged) return std::nullopt;
-  return static_cast<std::uint32_t>(begin);
-}
-
-CodeRanges CodeCache::ranges_of(const CodeBlock& block) const {
-  const std::size_t first = block.first_row - kept_rows_ + block.row_bytes;
-  return unpack_ranges(packed_.piece(first, block.range_bytes), block.head);
-}
-
-std::span<const std::uint8_t> CodeCache::rows_of(const CodeBlock& block) const {
-  return packed_.piece(block.first_row - kept_rows_, block.row_bytes);
-}
-
-void CodeCache::point_exits(const HeadTable::Entry& head, TraceeAddr target) {
-  for (std::uint32_t exit = head.first_exit; exit != HeadTable::kNone; exit = next_[exit]) {
-    point(places_[exit].link(), target);
-  }
-}
-
-std::uint32_t CodeCache::distance_to(std::uint64_t link, TraceeAddr target) const {
-  return static_cast<std::uint32_t>(target - (memory_.code() + link + kRel32Bytes));
-}
-
-void CodeCache::point(std::uint64_t link, TraceeAddr target) {
-  memory_.store_link(link, distance_to(link, target));
-}
-
-void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
-  const std::uint32_t from = place_of(exit_number).link();
-  if (from == 0) return;
-  point(from, body);
-  if (body - memory_.code() < kept_bytes_) {
-    links_to_adopted_.push_back(from);
-  } else if (exit_number < kept_exits_) {
-    if (const auto target = block_at(body - memory_.code())) from_adopted_[*target].push_back(from);
-  }
-}
-
-const CodeBlock* CodeCache::find_landing(TraceeAddr head) const {
-  for (TraceeAddr at = first_pad(head); at != indirect_miss();) {
-    const std::uint64_t pad = at - memory_.code();
-    const CodeBlock& block = block_of_pad(pad);
-    if (block.head == head) return &block;
-    at = next_pad(pad);
-  }
-  return nullptr;
-}
-
-std::uint64_t CodeCache::target_of(std::uint64_t link) const {
-  std::int32_t distance = 0;
-  std::memcpy(&distance, memory_.host_code().subspan(link).data(), kRel32Bytes);
-  return link + kRel32Bytes + static_cast<std::uint64_t>(std::int64_t{distance});
-}
-
-TraceeAddr CodeCache::first_pad(TraceeAddr head) const {
-  const EntryTable& table = memory_.entries();
-  return table[table.index(head)];
-}
-
-TraceeAddr CodeCache::next_pad(std::uint64_t pad) const {
-  return memory_.code() + target_of(pad - kRel32Bytes);
-}
-
-void CodeCache::open_pad(TraceeAddr head, std::uint64_t pad) {
-  EntryTable& table = memory_.entries();
-  table.store(table.index(head), memory_.code() + pad);
-  make_table_fit(++open_pads_);
-}
-
-void CodeCache::make_table_fit(std::size_t pads) {
-  EntryTable& table = memory_.entries();
-  const std::size_t size = EntryTable::size_for(pads);
-  if (size <= table.size()) return;
-  std::vector<std::pair<TraceeAddr, std::uint64_t>> open;
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    const std::size_t first = open.size();
-    for (TraceeAddr at = table[i]; at != indirect_miss();) {
-      const std::uint64_t pad = at - memory_.code();
-      open.emplace_back(block_of_pad(pad).head, pad);
-      at = next_pad(pad);
-    }
-    // Who was asked last is to be so again.
-    std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());
-  }
-  // A thread that is on its way from pad to pad meanwhile may come out where pads end. That is a
-  // miss, and finds what it looked for.
-  std::vector<std::uint64_t> entries(size, indirect_miss().value());
-  for (const auto& [head, pad] : open) {
-    std::uint64_t& entry = entries[head.value() & (size - 1)];
-    point(pad - kRel32Bytes, TraceeAddr{entry});
-    entry = (memory_.code() + pad).value();
-  }
-  table.replace(entries);
-}
-
-void CodeCache::close_pad(TraceeAddr head, std::uint64_t pad) {
-  const TraceeAddr at = memory_.code() + pad;
-  const TraceeAddr next = next_pad(pad);
-  EntryTable& table = memory_.entries();
-  const std::size_t index = table.index(head);
-  if (table[index] == at) {
-    table.store(index, next);
-  } else {
-    for (TraceeAddr before = table[index]; before != indirect_miss();) {
-      const std::uint64_t other = before - memory_.code();
-      before = next_pad(other);
-      if (before == at) point(other - kRel32Bytes, next);
-    }
-  }
-  begin_pad(pad, translate::kDeadPad);
-  if (open_pads_ != 0) --open_pads_;
-}
-
-const CodeBlock& CodeCache::block_of_pad(std::uint64_t pad) const {
-  if (pad >= kept_bytes_) return blocks_[*block_at(pad)];
-  const CodeBlock* block = kept_->block_at(pad);
-  BT_CHECK(block != nullptr);
-  return *block;
-}
-
-void CodeCache::begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with) {
-  std::uint32_t beginning = 0;
-  std::memcpy(&beginning, memory_.host_code().subspan(pad).data(), sizeof beginning);
-  std::memcpy(&beginning, with.data(), with.size());
-  memory_.store_link(pad, beginning);
-}
-
-void CodeCache::revive_pad(std::uint64_t pad) {
-  const auto there = memory_.host_code().subspan(pad, translate::kDeadPad.size());
-  if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) return;
-  begin_pad(pad, translate::pad_beginning(block_of_pad(pad).body));
-}
-
-void CodeCache::drop_block(std::uint32_t index) {
-  CodeBlock& block = blocks_[index];
-  if (block.is_dropped()) return;
-  block.set(CodeBlock::kDropped);
-  ++drops_;
-  if (block.is_landing()) return close_pad(block.head, block.offset + translate::kPadOffset);
-  // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
-  HeadTable::Entry& here = heads_.at(block.head);
-  here.block = HeadTable::kNone;
-  point_exits(here, miss());
-  if (const auto adopted = from_adopted_.find(index); adopted != from_adopted_.end()) {
-    for (const std::uint32_t link : adopted->second) point(link, miss());
-    from_adopted_.erase(adopted);
-  }
-}
-
-template <typename Look>
-void CodeCache::for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look) {
-  const std::uint64_t first = begin.value() / kPageBytes;
-  const std::uint64_t last = (end.value() - 1) / kPageBytes;
-  const auto look_at = [&](std::vector<std::uint32_t>& blocks) {
-    // Pages of JITs see thousands of superblocks come and go.
-    std::erase_if(blocks, [this](std::uint32_t block) {
-      return blocks_[block].is_dropped() && !blocks_[block].is_retired();
-    });
-    for (const std::uint32_t block : blocks) {
-      const CodeRanges ranges = ranges_of(blocks_[block]);
-      const bool overlaps = std::any_of(ranges.begin(), ranges.end(), [=](const auto& range) {
-        return range.first < end && begin < range.second;
-      });
-      if (overlaps) look(block, ranges);
-    }
-  };
-  if (last - first < by_page_.size()) {
-    for (std::uint64_t page = first; page <= last; ++page) {
-      if (const auto found = by_page_.find(page); found != by_page_.end()) {
-        look_at(found->second);
-      }
-    }
-  } else {
-    for (auto& [page, blocks] : by_page_) {
-      if (first <= page && page <= last) look_at(blocks);
-    }
-  }
-}
-
-void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
-  deactivate(begin, end);
-  for_each_block_in(begin, end,
-                    [this](std::uint32_t block, const CodeRanges&) { drop_block(block); });
-}
-
-void CodeCache::retire(TraceeAddr begin, TraceeAddr end) {
-  deactivate(begin, end);
-  for_each_block_in(begin, end, [&](std::uint32_t index, const CodeRanges& ranges) {
-    if (blocks_[index].is_dropped()) return;
-    drop_block(index);
-    const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
-      return begin <= range.first && range.second <= end;
-    });
-    if (alone) blocks_[index].set(CodeBlock::kRetired);
-  });
-}
-
-void CodeCache::forget_retired(TraceeAddr begin, TraceeAddr end) {
-  for_each_block_in(begin, end, [this](std::uint32_t index, const CodeRanges&) {
-    blocks_[index].reset(CodeBlock::kRetired);
-  });
-}
-
-void CodeCache::note_pages(std::uint32_t block, std::span<const translate::Branch> ranges) {
-  std::uint64_t last = ~std::uint64_t{0};
-  for (const auto& [begin, end] : ranges) {
-    for (std::uint64_t page = begin.value() / kPageBytes; page <= (end.value() - 1) / kPageBytes;
-         ++page) {
-      if (page != last) by_page_[page].push_back(block);
-      last = page;
-    }
-  }
-}
-
-std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
-  const translate::Exit stale = *exit(exit_number);
-  std::vector<std::uint32_t> adopted;
-  const auto old =
-      exit_number < kept_exits_ ? std::nullopt : block_at(place_of(exit_number).link());
-  if (old && !blocks_[*old].is_dropped()) {
-    if (const auto found = from_adopted_.find(*old); found != from_adopted_.end()) {
-      adopted = found->second;
-    }
-    drop_block(*old);
-    for (const auto& [begin, end] : ranges_of(blocks_[*old])) {
-      const auto blocks = by_page_.find(begin.value() / kPageBytes);
-      if (blocks != by_page_.end()) std::erase(blocks->second, *old);
-    }
-  }
-  ++renewed_;
-  // Whoever left it by this exit has rcx in its slot, too.
-  if (old && blocks_[*old].is_landing()) return landing(stale.to);
-  auto made = body(stale.to);
-  const auto* address = std::get_if<TraceeAddr>(&made);
-  if (address == nullptr) return made;
-  // Whoever came here is meant to come here; our own exits do already.
-  const HeadTable::Entry* now = heads_.find(stale.to);
-  if (now != nullptr && now->block != HeadTable::kNone) {
-    for (const std::uint32_t from : adopted) {
-      point(from, *address);
-      from_adopted_[now->block].push_back(from);
-    }
-  }
-  return made;
-}
-
-std::uint64_t CodeCache::source_bytes() const {
-  CodeRanges ranges;
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const CodeRanges more = ranges_of(blocks_[i]);
-    ranges.insert(ranges.end(), more.begin(), more.end());
-  }
-  std::sort(ranges.begin(), ranges.end());
-  std::uint64_t bytes = 0;
-  TraceeAddr counted;
-  for (const auto& [begin, end] : ranges) {
-    if (end <= counted) continue;
-    bytes += end - std::max(begin, counted);
-    counted = end;
-  }
-  return bytes;
-}
-
-void CodeCache::clear() {
-  complete_ = false;
-  adopted_current_ = false;
-  active_.clear();
-  links_to_adopted_.clear();
-  redirected_.clear();
-  kept_pads_.clear();
-  blocks_.clear();
-  made_here_ = 0;
-  packed_.clear();
-  heads_.clear();
-  by_page_.clear();
-  from_adopted_.clear();
-  kept_bytes_ = 0;
-  used_ = (miss_.code.size() + kAlignment - 1) / kAlignment * kAlignment;
-  memory_.entries().fill(indirect_miss());
-  open_pads_ = 0;
-  ++cleared_;
-}
-
-void CodeCache::split_at(TraceeAddr address) {
-  complete_ = false;
-  splits_.insert(address);
-  drop(address, address + 1);
-}
-
 std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (!memory_.has_code(address)) return std::nullopt;
-  const std::uint64_t offset = address - memory_.code();
+  const std::uint64_t offset = links_.offset_of(address);
   if (offset < miss_.code.size()) {
-    if (is_behind_handler(address)) return CodePlace{.kind = CodePlace::Kind::kReturned};
+    if (is_after_handler(address)) return CodePlace{.kind = CodePlace::Kind::kReturned};
     return CodePlace{.kind = CodePlace::Kind::kMiss,
                      .row = miss_.row_at(static_cast<std::uint32_t>(offset)),
                      .registers_saved = offset >= miss_.saved_at};
   }
-  const bool adopted = offset < kept_bytes_;
-  const auto place = adopted ? std::nullopt : block_at(offset);
-  const CodeBlock* block = adopted ? kept_->block_at(offset) : place ? &blocks_[*place] : nullptr;
+  const CodeBlock* block = superblocks_.at(offset);
   if (block == nullptr) return std::nullopt;
-  const std::uint64_t within = offset - block->offset;
-  const auto row =
-      adopted ? kept_->row(*block, within) : row_at(rows_of(*block), block->head, within);
+  const auto row = superblocks_.row(*block, offset - block->offset);
   if (!row) return std::nullopt;
   return CodePlace{.row = *row, .logged = exits_->block(block->logged)};
+}
+
+// --- dropping -------------------------------------------------------------------------------
+
+void CodeCache::drop_block(std::uint32_t index) {
+  const CodeBlock& block = superblocks_[index];
+  if (block.is_dropped()) return;
+  superblocks_.set(index, CodeBlock::kDropped);
+  ++drops_;
+  if (block.is_landing()) return indirect_.close(block.head, entry_of(block));
+  // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
+  exit_links_.remove_superblock(block.head, miss());
+  loaded_links_.release(index);
+}
+
+void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
+  if (loaded_.deactivate(begin, end)) ++drops_;
+  for (const std::uint32_t index : superblocks_.made_of(begin, end)) drop_block(index);
+}
+
+void CodeCache::retire(TraceeAddr begin, TraceeAddr end) {
+  if (loaded_.deactivate(begin, end)) ++drops_;
+  for (const std::uint32_t index : superblocks_.made_of(begin, end)) {
+    if (superblocks_[index].is_dropped()) continue;
+    drop_block(index);
+    const CodeRanges ranges = superblocks_.ranges_of(superblocks_[index]);
+    const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
+      return begin <= range.first && range.second <= end;
+    });
+    if (alone) superblocks_.set(index, CodeBlock::kRetired);
+  }
+}
+
+void CodeCache::forget_retired(TraceeAddr begin, TraceeAddr end) {
+  for (const std::uint32_t index : superblocks_.made_of(begin, end)) {
+    superblocks_.reset(index, CodeBlock::kRetired);
+  }
+}
+
+void CodeCache::split_at(TraceeAddr address) {
+  complete_ = false;
+  maker_.split_at(address);
+  drop(address, address + 1);
+}
+
+void CodeCache::clear() {
+  complete_ = false;
+  loaded_.clear();
+  loaded_links_.clear();
+  superblocks_.clear();
+  exit_links_.clear();
+  indirect_.clear();
+  maker_.go_on_at(first_offset(miss_));
+  ++cleared_;
+}
+
+// --- retranslating --------------------------------------------------------------------------
+
+std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
+  const translate::Exit stale = *exit(exit_number);
+  std::vector<std::uint32_t> from_loaded;
+  const auto old = exit_links_.is_loaded(exit_number)
+                       ? std::nullopt
+                       : superblocks_.index_at(exit_links_.place(exit_number).link());
+  if (old && !superblocks_[*old].is_dropped()) {
+    from_loaded = loaded_links_.leading_to(*old);
+    drop_block(*old);
+    superblocks_.forget_ranges(*old);
+  }
+  ++renewed_;
+  // A thread that left it by this exit has rcx in its slot, too.
+  if (old && superblocks_[*old].is_landing()) return landing(stale.to);
+  const auto made = body(stale.to);
+  const auto* address = std::get_if<TraceeAddr>(&made);
+  if (address == nullptr || !exit_links_.superblock(stale.to)) return made;
+  // Exits of this process lead here already.
+  for (const std::uint32_t link : from_loaded) {
+    loaded_links_.lead(link, links_.offset_of(*address));
+  }
+  return made;
+}
+
+bool CodeCache::is_in_use(const CodeBlock& block) const {
+  if (!block.is_landing()) return find_body(block.head) == block.offset;
+  const CodeBlock* landing = indirect_.find(block.head);
+  return landing != nullptr && landing->offset == block.offset;
+}
+
+bool CodeCache::make_again(std::uint32_t logged) {
+  const CodeBlock* found = superblocks_.with_id(logged);
+  if (found == nullptr || !is_in_use(*found)) return false;
+  const CodeBlock old = *found;
+  const CodeFacts& facts = maker_.facts();
+  if (!maker_.has_room_for(2) || facts.may_change(old.head) ||
+      facts.left_to_cpu(old.head) != translate::Special::kNone) {
+    return false;
+  }
+  const bool lands = old.is_landing();
+  if (lands) indirect_.close(old.head, entry_of(old));
+  Successors successors;
+  const auto made = make(old.head, lands ? Use::kLanding : Use::kDirect, successors);
+  const bool done = std::holds_alternative<TraceeAddr>(made);
+  const auto index = superblocks_.index_of(logged);
+  if (index && (lands || done)) superblocks_.set(*index, CodeBlock::kDropped);
+  if (done && !lands) {
+    const std::uint32_t now = *exit_links_.superblock(old.head);
+    if (index) {
+      loaded_links_.move(*index, now);
+    } else {
+      loaded_links_.redirect(old.head, now);
+    }
+  }
+  return done;
+}
+
+bool CodeCache::improve(const ExitProfile& profile) {
+  std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;
+  for (const auto& [number, count] : profile.counts()) {
+    if (const auto what = exits_->find(number)) {
+      by_block[what->block_number].push_back({number, *what, count});
+    }
+  }
+  const auto is_conditional = [this](TraceeAddr branch) { return maker_.is_conditional(branch); };
+  std::size_t made = 0;
+  for (auto& [logged, seen] : by_block) {
+    if (made == kMostAtOnce) break;
+    if (likely_.learn(std::move(seen), *exits_, is_conditional) && make_again(logged)) ++made;
+  }
+  loaded_links_.redirect_all();
+  improved_ += made;
+  return made != 0;
+}
+
+bool CodeCache::renew_calls() {
+  calls_renewed_ = true;
+  if (loaded_.is_usable()) {
+    for (const CodeBlock& block : loaded_.code()->parts().blocks) {
+      if (block.comes_to_call() && is_in_use(block) && !make_again(block.logged)) return false;
+    }
+  }
+  loaded_links_.redirect_all();
+  const std::size_t count = superblocks_.size();
+  for (std::uint32_t index = 0; index < count; ++index) {
+    const CodeBlock& block = superblocks_[index];
+    if (!block.comes_to_call() || block.is_dropped() || !is_in_use(block)) continue;
+    if (!make_again(block.logged)) drop_block(index);
+  }
+  return true;
+}
+
+// --- the persistent cache -------------------------------------------------------------------
+
+void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
+  const KeptView& parts = kept->parts();
+  // Loaded code begins with dispatch stubs, too. Another build's may differ.
+  if (parts.code.size() < miss_.code.size() || parts.code.size() > kTranslationBytes ||
+      !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
+    return;
+  }
+  memory_.fill_code(parts.code);
+  maker_.go_on_at(parts.code.size());
+  exits_ = std::make_shared<decoder::ExitTable>(kept->exits(kept));
+  superblocks_.load(kept);
+  exit_links_.load(parts.places);
+  loaded_links_.load(kept, exits_);
+  loaded_.load(std::move(kept), exits_);
+}
+
+void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
+  if (!loaded_.is_usable() || calls_renewed_) return;
+  loaded_.activate({begin, end}, [this](TraceeAddr head) { return find_body(head); });
+}
+
+void CodeCache::keep(const KeptModules& modules, Keeping when,
+                     const std::function<void(const KeptPieces&)>& use) {
+  if (!complete_) return;
+  std::span<std::uint8_t> code = memory_.host_code().first(maker_.bytes_used());
+  std::vector<std::uint8_t> copy;
+  if (when == Keeping::kMeanwhile) {
+    copy.assign(code.begin(), code.end());
+    code = copy;
+  }
+  save_code({.older = loaded_.code() ? loaded_.code()->parts() : KeptView{},
+             .superblocks = superblocks_,
+             .exit_links = exit_links_,
+             .exits = *exits_,
+             .links = links_,
+             .miss = miss(),
+             .without_calls = calls_renewed_},
+            modules, code, use);
 }
 
 }  // namespace backtrail::tracee::cache

@@ -1,278 +1,198 @@
 #pragma once
 /// @file
-/// The translations of one address space: finding, making, linking and dropping them.
+/// The translations of one address space: finding, making, linking, dropping and saving them.
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <span>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
-#include "arch/base/chunked_array.hpp"
+#include "arch/base/address.hpp"
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
-#include "ptrace/codecache/memory/cache_memory.hpp"
+#include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/persist/kept_file.hpp"
-#include "ptrace/codecache/persist/packed_ranges.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
+#include "ptrace/codecache/translation/code_facts.hpp"
+#include "ptrace/codecache/translation/code_links.hpp"
+#include "ptrace/codecache/translation/exit_links.hpp"
 #include "ptrace/codecache/translation/exit_profile.hpp"
-#include "ptrace/codecache/translation/head_table.hpp"
+#include "ptrace/codecache/translation/indirect_branch_table.hpp"
+#include "ptrace/codecache/translation/likely_targets.hpp"
+#include "ptrace/codecache/translation/loaded_code.hpp"
+#include "ptrace/codecache/translation/loaded_links.hpp"
+#include "ptrace/codecache/translation/superblock_maker.hpp"
+#include "ptrace/codecache/translation/superblocks.hpp"
 
 namespace backtrail::tracee::cache {
 
 namespace translate = arch::x86::translate;
 
-class KeptIndex;
-
-/// What a place in translated code is.
+/// The meaning of a place in translated code.
 struct CodePlace {
   enum class Kind : std::uint8_t { kBlock, kMiss, kReturned };
-  Kind kind = Kind::kBlock;
-  translate::PcRow row{};
-  decoder::BlockView logged{};   ///< kBlock only.
-  bool registers_saved = false;  ///< kMiss only: the slots hold all that the routine needs.
+  Kind kind = Kind::kBlock;  ///< A superblock, the dispatch stub, or the stub after rt_sigreturn.
+  translate::PcRow row{};    ///< Where the program's state is.
+  decoder::BlockView logged{};   ///< The superblock; kBlock only.
+  bool registers_saved = false;  ///< kMiss only: the thread's slots hold all registers used there.
 };
 
+/// The translations of one address space.
+///
+/// Translations are found by native address: body() for direct transfers and for threads that enter
+/// translated code, landing() for indirect branches. Both translate what is not there. The code
+/// begins with the dispatch stubs, to which exits lead until they are linked; then come the
+/// superblocks loaded from the persistent cache, then those of this process. Memory is used until
+/// it is full; then clear() forgets all.
+///
+/// The parts: SuperblockMaker translates, Superblocks knows what was made, ExitLinks links direct
+/// exits, IndirectBranchTable the indirect ones, LoadedCode and LoadedLinks look after the
+/// persistent cache's, LikelyTargets tells which way to translate.
+///
+/// Functions that return std::variant<TraceeAddr, Special> return the address in translated code,
+/// or why the first instruction cannot be translated; Special::kNone if the memory is used up.
 class CodeCache {
  public:
-  /// What is known of the program's code.
-  struct CodeFacts {
-    /// Why the instruction at an address is to be left to the CPU; kNone for most.
-    std::function<translate::Special(TraceeAddr)> left_to_cpu;
-    /// The program may write it at any time, and we would not know.
-    std::function<bool(TraceeAddr)> may_change;
-    /// Is in no file: nobody else has the same code there.
-    std::function<bool(TraceeAddr)> made_here;
-    /// Is about to be translated, after it may have changed.
-    std::function<void(TraceeAddr)> look_again;
-  };
+  using CodeFacts = cache::CodeFacts;
+  /// When translations are saved: kAtEnd, nothing runs from here any more, and the code is changed
+  /// where it lies; kMeanwhile, a copy is.
+  enum class Keeping : std::uint8_t { kAtEnd, kMeanwhile };
 
-  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`,
-  /// `joined_at` and `decoded`.
-  CodeCache(CacheMemory& memory, translate::CodeSource source, CodeFacts facts,
+  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`, `joined_at`,
+  /// `likely_target` and `decoded`.
+  CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
             const translate::InlineSystemCalls& inline_calls);
 
-  /// Takes over translations made at the same addresses; before anything else is made. They are
-  /// used once their module is there.
+  /// Takes over translations that were made at the same addresses, before any is made here. Each
+  /// module's are used once it is activated. Without effect if they do not fit this build.
   void adopt(std::shared_ptr<const KeptCode> kept);
-  [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return kept_; }
-  /// [begin, end) is the module that translations were kept of: they are used from now on.
+  /// The translations taken over; nullptr if there are none.
+  [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return loaded_.code(); }
+  /// The module that adopted translations were made of is mapped at [begin, end): they are used
+  /// from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
-  /// [begin, end), which was as its file says, is gone or may change: its translations are dropped,
-  /// but may be kept for other processes.
+  /// The module at [begin, end), which was as its file says, is gone or may change: its
+  /// translations are dropped, but may be saved for other processes.
   void retire(TraceeAddr begin, TraceeAddr end);
-  /// Those that were retired there are not to be kept.
+  /// Translations that were retired in [begin, end) are not to be saved.
   void forget_retired(TraceeAddr begin, TraceeAddr end);
-  /// kAtEnd: nothing runs from here any more, and it is changed where it lies.
-  enum class Keeping : std::uint8_t { kAtEnd, kMeanwhile };
-  /// Hands everything on, for other processes, unless it was made for a debugger or forgotten.
+  /// Calls `use` with all translations that other processes of the program can use. Does nothing if
+  /// some were made for a debugger or were forgotten.
   void keep(const KeptModules& modules, Keeping when,
             const std::function<void(const KeptPieces&)>& use);
 
-  /// The translation of the code at `head`, made if need be, with some of what is likely to run
-  /// next; Special when there can be none. kNone: the memory for translations is used up.
+  /// The translation of the code at `head` for direct transfers. If it must be made, some of what
+  /// is likely to run next is translated, too.
   std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
-  /// The same for indirect transfers, which find it by themselves from now on: it takes the
-  /// program's rcx from its slot.
+  /// The translation of the code at `head` for indirect branches, which find it by themselves from
+  /// now on. It takes the program's rcx from its slot.
   std::variant<TraceeAddr, translate::Special> landing(TraceeAddr head);
-
-  /// The same for the target of an exit of kind kStale, whose superblock is not true any more.
+  /// The translation that replaces a superblock left by an exit of kind kStale: the program has
+  /// changed its code. Entered as the old one was, by body() or landing().
   std::variant<TraceeAddr, translate::Special> renew(std::uint32_t exit_number);
-  /// Forgets all translations, at once. No thread may be in one, or get there by itself.
-  void clear();
-  /// Uses no more memory than that from now on.
-  void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kTranslationBytes); }
-
-  /// Makes superblocks again along the way that most of their code goes. Whether there were any.
-  bool improve(const ExitProfile& profile);
-  /// So many, in all.
-  [[nodiscard]] std::uint64_t improved() const { return improved_; }
-
-  /// Lets an exit lead to the translation of its target from now on.
+  /// Makes an exit lead to `body`, the translation of its target, from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
-  /// Translations of [begin, end) are not used any more once their threads have left them.
+
+  /// Drops the translations of [begin, end): threads in them get out at their next exit, and no
+  /// other gets in.
   void drop(TraceeAddr begin, TraceeAddr end);
-  /// How many were dropped until now. Threads may be in them still.
-  [[nodiscard]] std::uint64_t drops() const { return drops_; }
-  /// Those that come to a system call are made again: the calls that translated code makes itself
-  /// are others now. False where that is not possible, and all are to be forgotten.
-  bool renew_calls();
-  /// A superblock never runs along over this address again.
+  /// Forgets all translations at once. No thread may be in one, or get there by itself.
+  void clear();
+  /// Uses no more than that number of bytes from now on.
+  void limit(std::uint64_t bytes) { maker_.limit(bytes); }
+  /// Drops the translations that run along over this address, as none does from now on.
   void split_at(TraceeAddr address);
 
+  /// Retranslates superblocks along the way that most of their executions go. Returns whether there
+  /// were any.
+  bool improve(const ExitProfile& profile);
+  /// Retranslates superblocks that come to a system call, after the calls that translated code
+  /// makes itself have changed. Returns false if that is not possible, and all must be forgotten.
+  bool renew_calls();
+
+  /// Tells what an address in translated code means; nullopt if it is in none.
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
+  /// The pc of a thread that stopped in the dispatch stub by its trap.
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
-  /// Or at that instruction.
+  /// The pc of a thread that stopped there by a fault, where a filter forbids the trap's calls.
   [[nodiscard]] TraceeAddr miss_fault() const { return memory_.code() + miss_.faults_at; }
-  /// Between rt_sigreturn and the code that it has returned to.
-  [[nodiscard]] bool is_behind_handler(TraceeAddr address) const {
+  /// Returns true if `address` lies in the stub between rt_sigreturn and the code returned to.
+  [[nodiscard]] bool is_after_handler(TraceeAddr address) const {
     const std::uint64_t offset = address - memory_.code();
     return offset >= miss_.returned_at && offset < miss_.code.size();
   }
+  /// The exits that the ids in logs stand for. Never nullptr.
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
-  /// What the exit was made for.
+  /// The exit with this id, as it was made; nullopt if there is none.
   [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;
 
-  [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
-  [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
-  /// Those that others may have, too.
-  [[nodiscard]] std::size_t blocks_of_files() const { return blocks_.size() - made_here_; }
-  [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
+  /// Bytes of code, adopted code included.
+  [[nodiscard]] std::uint64_t bytes_used() const { return maker_.bytes_used(); }
+  /// Superblocks made, dropped ones included.
+  [[nodiscard]] std::size_t blocks() const { return superblocks_.size(); }
+  /// Superblocks made of code that other processes may have, too.
+  [[nodiscard]] std::size_t blocks_of_files() const {
+    return superblocks_.size() - superblocks_.made_here();
+  }
+  /// Instructions translated.
+  [[nodiscard]] std::uint64_t instructions() const { return maker_.instructions(); }
   /// Bytes of the program that superblocks were made of, each counted once.
-  [[nodiscard]] std::uint64_t source_bytes() const;
-  /// Superblocks made again because the program had written their code.
+  [[nodiscard]] std::uint64_t source_bytes() const { return superblocks_.source_bytes(); }
+  /// Drops until now. Threads may be in dropped superblocks still.
+  [[nodiscard]] std::uint64_t drops() const { return drops_; }
+  /// Superblocks retranslated by improve().
+  [[nodiscard]] std::uint64_t improved() const { return improved_; }
+  /// Superblocks replaced because the program had written their code.
   [[nodiscard]] std::uint64_t renewed() const { return renewed_; }
-  /// How often everything was forgotten for want of memory.
+  /// Calls of clear().
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
-  /// What control can reach from a superblock without our knowing.
+  /// Native addresses that control reaches from a superblock without a miss the tracer sees.
   struct Successors {
     std::vector<TraceeAddr> direct;
     std::vector<TraceeAddr> returns;
   };
   enum class Use : std::uint8_t { kDirect, kLanding };
+
+  /// Adds to `source` what the code cache itself knows of the program's code.
+  translate::CodeSource completed(translate::CodeSource source);
   std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Use use,
                                                     Successors& successors);
-  /// With some of what is likely to run next.
+  /// Translates the code at `head` and some of what is likely to run next.
   std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
-  /// Where the next superblock's code goes.
-  std::optional<std::uint64_t> reserve(Use use);
-  /// What the rel32 at that code offset says to lead there.
-  [[nodiscard]] std::uint32_t distance_to(std::uint64_t link, TraceeAddr target) const;
-  void point(std::uint64_t link, TraceeAddr target);
-  void register_exits(const translate::Superblock& block, std::uint32_t logged);
-  /// Lets the exits of a new superblock lead on, and what waited for it to it.
-  void connect(const translate::Superblock& made, std::uint32_t block, Successors& successors);
-  /// The block that a code offset lies in, by its place in blocks_.
-  [[nodiscard]] std::optional<std::uint32_t> block_at(std::uint64_t offset) const;
-  /// Returns its place in blocks_.
-  std::uint32_t add_block(CodeBlock block, std::span<const translate::PcRow> rows,
-                          std::span<const translate::Branch> ranges);
-  [[nodiscard]] CodeRanges ranges_of(const CodeBlock& block) const;
-  [[nodiscard]] std::span<const std::uint8_t> rows_of(const CodeBlock& block) const;
-  /// Points all exits that lead to `head` there.
-  void point_exits(const HeadTable::Entry& head, TraceeAddr target);
-  // Landing pads that share an entry of the table ask each other in turn. By code offset.
-  /// The pad's block; nullptr: there is none.
-  [[nodiscard]] const CodeBlock* find_landing(TraceeAddr head) const;
-  [[nodiscard]] TraceeAddr first_pad(TraceeAddr head) const;
-  [[nodiscard]] TraceeAddr next_pad(std::uint64_t pad) const;
-  /// Its conflict link leads to what the entry had.
-  void open_pad(TraceeAddr head, std::uint64_t pad);
-  /// Makes the table as large as so many pads need.
-  void make_table_fit(std::size_t pads);
-  /// Nobody finds it any more; who is on the way there goes on to the next one.
-  void close_pad(TraceeAddr head, std::uint64_t pad);
-  /// As it was when it was made.
-  void revive_pad(std::uint64_t pad);
-  void begin_pad(std::uint64_t pad, const std::array<std::uint8_t, 2>& with);
-  [[nodiscard]] const CodeBlock& block_of_pad(std::uint64_t pad) const;
-  /// The code offset that a rel32 leads to.
-  [[nodiscard]] std::uint64_t target_of(std::uint64_t link) const;
-  void note_pages(std::uint32_t block, std::span<const translate::Branch> ranges);
+  /// Makes the exits of a new superblock lead on, and what waited for it lead to it.
+  void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);
   void drop_block(std::uint32_t index);
-  /// Calls look(place in blocks_, ranges) for those that some of [begin, end) was translated for.
-  template <typename Look>
-  void for_each_block_in(TraceeAddr begin, TraceeAddr end, Look look);
-  /// Modules that overlap [begin, end) are not there any more: what was kept of them is not used.
-  void deactivate(TraceeAddr begin, TraceeAddr end);
-  /// As they were, between kept translations of a module that has come back.
-  void link_again(const translate::Branch& module);
-  /// Exits between it and other modules that are used.
-  void link_crossing(const translate::Branch& module);
-  /// Every exit in the code leads to where it may from the beginning. Returns those that may later.
-  std::vector<std::uint32_t> link_as_kept(const KeptIndex& index,
-                                          std::span<std::uint8_t> code) const;
-
-  // code_cache_improve.cpp
-  struct SeenExit;
-  struct LikelyTarget {
-    std::optional<TraceeAddr> target;
-    std::uint32_t changes = 0;
-  };
-  [[nodiscard]] std::optional<TraceeAddr> likely_target(TraceeAddr branch) const;
-  /// Whether that is news, and to be acted upon.
-  bool set_likely(TraceeAddr branch, std::optional<TraceeAddr> target);
-  /// An exit that a superblock is mostly left by.
-  bool learn_from(const SeenExit& exit);
-  [[nodiscard]] bool is_conditional(TraceeAddr branch);
-  /// The exits of one superblock that were seen.
-  bool goes_another_way(std::vector<SeenExit>& exits);
-  /// By its number in the ExitTable. Whether it was made.
+  /// Replaces a superblock, adopted or not, by its id in the ExitTable. Returns whether it was.
   bool make_again(std::uint32_t logged);
-  /// By its number in the ExitTable, ours or adopted.
-  [[nodiscard]] std::optional<CodeBlock> logged_block(std::uint32_t logged) const;
-  /// Control can still get there.
+  /// Whether control can still get there.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
-  /// What led from adopted code to the superblock that was there, `old` in blocks_ or adopted: then
-  /// by redirect_adopted(), for several at once.
-  void redirect(TraceeAddr head, std::optional<std::uint32_t> old, TraceeAddr body);
-  void redirect_adopted();
-  /// Calls look(target, code offset of its rel32).
-  template <typename Look>
-  void for_each_adopted_link(Look look) const;
-  /// A superblock of ours by its number in the ExitTable: its place in blocks_.
-  [[nodiscard]] std::optional<std::uint32_t> block_of(std::uint32_t logged) const;
-
-  /// Code offset of the translation of `head`.
+  /// Code offset of the translation of `head` for direct transfers.
   [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
-  [[nodiscard]] bool is_active(TraceeAddr address) const;
-  [[nodiscard]] ExitPlace place_of(std::uint32_t exit_number) const;
+  /// The dispatch stub that direct exits lead to.
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
-  [[nodiscard]] TraceeAddr indirect_miss() const { return memory_.code(); }
-  /// More than any superblock takes.
-  static constexpr std::uint32_t kLargestBlock = 16 * 1024;
-  static constexpr std::size_t kRel32Bytes = sizeof(std::uint32_t);
 
-  CacheMemory& memory_;
-  CodeFacts facts_;
-  translate::DecodedInsns decoded_;
-  translate::CodeSource source_;
-  const translate::InlineSystemCalls& inline_calls_;
-  translate::MissRoutine miss_;
+  CodeMemory& memory_;
+  translate::MissRoutine miss_;  ///< The dispatch stubs.
   std::shared_ptr<decoder::ExitTable> exits_;
-  ChunkedArray<ExitPlace> places_;     ///< Of our own exits.
-  ChunkedArray<std::uint32_t> next_;   ///< Of them: the next one that leads to the same target.
-  ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset.
-  ChunkedArray<std::uint8_t> packed_;  ///< Their rows and ranges.
-  HeadTable heads_;
-  /// Superblocks made of code in a page, by its number.
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
-  /// Code offsets of rel32 in adopted code that lead to a superblock.
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_adopted_;
-  std::set<TraceeAddr> splits_;
-  std::unordered_map<TraceeAddr, LikelyTarget> likely_;       ///< By the branch's address.
-  std::unordered_map<TraceeAddr, std::uint32_t> redirected_;  ///< Heads of adopted superblocks.
-  std::uint32_t adopted_looks_ = 0;
-  std::vector<std::pair<TraceeAddr, std::uint32_t>> adopted_links_;  ///< By target, when wanted.
-  std::shared_ptr<const KeptCode> kept_;
-  std::uint64_t kept_bytes_ = 0;
-  std::uint32_t kept_exits_ = 0;
-  std::uint32_t kept_rows_ = 0;
-  std::vector<KeptPad> kept_pads_;         ///< Active ones.
-  std::vector<translate::Branch> active_;  ///< Modules whose kept translations are used.
-  std::vector<translate::Branch> left_;    ///< Modules whose were used.
-  bool adopted_current_ = true;
-  std::vector<std::uint32_t> links_to_adopted_;
-  bool complete_ = true;  ///< All of it is as others would have it, too.
-  bool making_checked_ = false;
-  bool calls_renewed_ = false;  ///< What comes to a system call is not as others would have it.
-  std::uint64_t limit_ = kTranslationBytes;
-  std::size_t made_here_ = 0;
-  std::size_t open_pads_ = 0;
-  std::uint64_t renewed_ = 0;
+  CodeLinks links_;
+  Superblocks superblocks_;
+  ExitLinks exit_links_;
+  IndirectBranchTable indirect_;
+  LoadedLinks loaded_links_;
+  LoadedCode loaded_;
+  LikelyTargets likely_;
+  SuperblockMaker maker_;
+  bool complete_ = true;        ///< All of it is as other processes would have it, too.
+  bool calls_renewed_ = false;  ///< Superblocks that come to a system call are not.
   std::uint64_t drops_ = 0;
   std::uint64_t improved_ = 0;
+  std::uint64_t renewed_ = 0;
   std::uint64_t cleared_ = 0;
-  std::uint64_t used_ = 0;
-  std::uint64_t instructions_ = 0;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -13,28 +13,33 @@
 
 namespace backtrail::tracee::cache {
 
+/// Counts exits until there are enough to tell which way superblocks go.
 class ExitProfile {
  public:
+  /// Samples of one exit.
   struct Count {
-    std::uint32_t seen = 0;
-    /// Of exits with any target: the one that more than half of them had, if there is one, and how
-    /// much more often than all others.
+    std::uint32_t seen = 0;  ///< Samples that left by this exit.
+    /// For exits of indirect branches: the target that more than half of the samples had, if there
+    /// is one.
     TraceeAddr target;
-    std::uint32_t majority = 0;
+    std::uint32_t majority = 0;  ///< Samples with that target less those with others.
   };
-  /// Where the log's next number shows that an exit of any target led to; nothing for others.
+  /// Tells where an exit of an indirect branch led to, by the log entry after it; nullopt for other
+  /// exits.
   using TargetOf = std::function<std::optional<TraceeAddr>(std::uint32_t exit, std::uint32_t next)>;
 
-  /// Looks at some of a full log's numbers.
+  /// Looks at some of a full log's entries.
   void sample(std::span<const std::uint32_t> log, const TargetOf& target_of);
-  /// There are enough samples to tell.
+  /// Whether there are enough samples to tell.
   [[nodiscard]] bool due() const { return samples_ >= kWanted; }
+  /// Samples by exit id.
   [[nodiscard]] const std::unordered_map<std::uint32_t, Count>& counts() const { return counts_; }
-  /// Forgets them. If they told nothing new, fewer logs are looked at from now on.
+  /// Forgets all samples. If they told nothing new, fewer logs are looked at from now on.
   void begin_again(bool told_something);
 
  private:
-  /// Of a log. What is hot from the beginning is soon known; after that, looking must be cheap.
+  /// Samples taken of a log. Code that is hot from the beginning is soon known; after that, looking
+  /// must be cheap.
   static constexpr std::size_t kFirstSamples = 2048;
   static constexpr std::size_t kSamples = 512;
   static constexpr std::size_t kFirstRounds = 4;

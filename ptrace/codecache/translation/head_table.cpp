@@ -8,7 +8,7 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
-/// At most so many of four slots are used.
+/// The table grows before more than that number of every four slots are used.
 constexpr std::size_t kMostOfFour = 3;
 
 /// 64 bytes of code share four slots, which are a cache line.

@@ -1,6 +1,6 @@
 #pragma once
 /// @file
-/// What is known of the addresses that superblocks begin at, or would begin at.
+/// A hash table of the native addresses that superblocks begin at, or would begin at.
 
 #include <cstdint>
 #include <vector>
@@ -18,20 +18,21 @@ class HeadTable {
   static constexpr TraceeAddr kNowhere{0x8000'0000'0000'0001};
   struct Entry {
     TraceeAddr head = kNowhere;
-    std::uint32_t block = kNone;       ///< That begins there.
-    std::uint32_t first_exit = kNone;  ///< Of those that lead there, linked or not.
+    std::uint32_t block = kNone;       ///< The superblock that begins there.
+    std::uint32_t first_exit = kNone;  ///< The list of exits that lead there, linked or not.
   };
 
-  /// nullptr: there is none. Pointers and references hold until the next at().
+  /// The entry of an address; nullptr if there is none. Pointers and references hold until the next
+  /// at().
   [[nodiscard]] const Entry* find(TraceeAddr head) const;
   [[nodiscard]] Entry* find(TraceeAddr head);
-  /// Made if need be. Not for kNowhere.
+  /// The entry of an address, which is made if there is none. Not for kNowhere.
   Entry& at(TraceeAddr head);
   void clear();
   [[nodiscard]] const std::vector<Entry>& slots() const { return slots_; }
 
  private:
-  /// The slot that the head is in, or would be.
+  /// The slot that the address is in, or would be.
   [[nodiscard]] std::size_t slot_of(TraceeAddr head) const;
   void grow();
 

@@ -1,0 +1,49 @@
+#pragma once
+/// @file
+/// Jumps in translated code that can be led elsewhere while the program runs.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "arch/base/address.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// Reads and changes the 32-bit displacements ("rel32") of jumps in translated code.
+///
+/// A link is named by the offset of its four bytes from the beginning of the code. The translator
+/// places each link within one cache line, so the program sees either the old displacement or the
+/// new one.
+class CodeLinks {
+ public:
+  /// Bytes of one link.
+  static constexpr std::size_t kBytes = sizeof(std::uint32_t);
+
+  /// `host` is all of the code as the server sees it, borrowed; the program sees its first byte at
+  /// `address`.
+  CodeLinks(std::span<std::uint8_t> host, TraceeAddr address) : host_{host}, address_{address} {}
+
+  /// The place of a code offset in the program's address space.
+  [[nodiscard]] TraceeAddr address_of(std::uint64_t offset) const { return address_ + offset; }
+  /// The code offset of an address in the code.
+  [[nodiscard]] std::uint64_t offset_of(TraceeAddr address) const { return address - address_; }
+
+  /// The displacement that makes a link lead to `target`, which is less than 2 GiB away.
+  [[nodiscard]] std::uint32_t distance_to(std::uint64_t link, TraceeAddr target) const;
+  /// The code offset that a link leads to.
+  [[nodiscard]] std::uint64_t target_of(std::uint64_t link) const;
+  /// Makes a link lead to `target`.
+  void point(std::uint64_t link, TraceeAddr target);
+
+  /// The four bytes at a code offset, lowest byte first.
+  [[nodiscard]] std::uint32_t load(std::uint64_t offset) const;
+  /// Writes four bytes that lie within one cache line, by a single store.
+  void store(std::uint64_t offset, std::uint32_t value);
+
+ private:
+  std::span<std::uint8_t> host_;
+  TraceeAddr address_;
+};
+
+}  // namespace backtrail::tracee::cache

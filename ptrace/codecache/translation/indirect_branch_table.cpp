@@ -1,0 +1,115 @@
+#include "ptrace/codecache/translation/indirect_branch_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "arch/base/check.hpp"
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::tracee::cache {
+
+namespace translate = arch::x86::translate;
+
+IndirectBranchTable::IndirectBranchTable(EntryTable& table, CodeLinks& links,
+                                         const Superblocks& superblocks, TraceeAddr dispatch)
+    : table_{table}, links_{links}, superblocks_{superblocks}, dispatch_{dispatch} {}
+
+const CodeBlock* IndirectBranchTable::find(TraceeAddr head) const {
+  for (TraceeAddr at = first(head); at != dispatch_;) {
+    const std::uint64_t entry = links_.offset_of(at);
+    const CodeBlock& block = superblock_of(entry);
+    if (block.head == head) return &block;
+    at = next(entry);
+  }
+  return nullptr;
+}
+
+TraceeAddr IndirectBranchTable::first(TraceeAddr head) const {
+  return table_[table_.index(head)];
+}
+
+TraceeAddr IndirectBranchTable::next(std::uint64_t entry) const {
+  return links_.address_of(links_.target_of(entry - CodeLinks::kBytes));
+}
+
+void IndirectBranchTable::set_next(std::uint64_t entry, TraceeAddr target) {
+  links_.point(entry - CodeLinks::kBytes, target);
+}
+
+void IndirectBranchTable::open(TraceeAddr head, std::uint64_t entry) {
+  table_.store(table_.index(head), links_.address_of(entry));
+  make_fit(++open_);
+}
+
+void IndirectBranchTable::reopen(TraceeAddr head, std::uint64_t entry) {
+  std::array<std::uint8_t, 2> beginning{};
+  const std::uint32_t there = links_.load(entry);
+  std::memcpy(beginning.data(), &there, beginning.size());
+  if (beginning == translate::kDeadPad) {
+    begin_with(entry, translate::pad_beginning(superblock_of(entry).body));
+  }
+  set_next(entry, first(head));
+  open(head, entry);
+}
+
+void IndirectBranchTable::close(TraceeAddr head, std::uint64_t entry) {
+  const TraceeAddr at = links_.address_of(entry);
+  const TraceeAddr after = next(entry);
+  const std::size_t index = table_.index(head);
+  if (table_[index] == at) {
+    table_.store(index, after);
+  } else {
+    for (TraceeAddr before = table_[index]; before != dispatch_;) {
+      const std::uint64_t other = links_.offset_of(before);
+      before = next(other);
+      if (before == at) set_next(other, after);
+    }
+  }
+  begin_with(entry, translate::kDeadPad);
+  if (open_ != 0) --open_;
+}
+
+void IndirectBranchTable::make_fit(std::size_t entries) {
+  const std::size_t size = EntryTable::size_for(entries);
+  if (size <= table_.size()) return;
+  std::vector<std::pair<TraceeAddr, std::uint64_t>> all;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const std::size_t first_here = all.size();
+    for (TraceeAddr at = table_[i]; at != dispatch_;) {
+      const std::uint64_t entry = links_.offset_of(at);
+      all.emplace_back(superblock_of(entry).head, entry);
+      at = next(entry);
+    }
+    // The newest of a chain comes first again.
+    std::reverse(all.begin() + static_cast<std::ptrdiff_t>(first_here), all.end());
+  }
+  std::vector<std::uint64_t> places(size, dispatch_.value());
+  for (const auto& [head, entry] : all) {
+    std::uint64_t& place = places[head.value() & (size - 1)];
+    set_next(entry, TraceeAddr{place});
+    place = links_.address_of(entry).value();
+  }
+  table_.replace(places);
+}
+
+void IndirectBranchTable::clear() {
+  table_.fill(dispatch_);
+  open_ = 0;
+}
+
+const CodeBlock& IndirectBranchTable::superblock_of(std::uint64_t entry) const {
+  const CodeBlock* block = superblocks_.at(entry);
+  BT_CHECK(block != nullptr);
+  return *block;
+}
+
+void IndirectBranchTable::begin_with(std::uint64_t entry,
+                                     const std::array<std::uint8_t, 2>& bytes) {
+  std::uint32_t beginning = links_.load(entry);
+  std::memcpy(&beginning, bytes.data(), bytes.size());
+  links_.store(entry, beginning);
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,69 @@
+#pragma once
+/// @file
+/// The entries by which indirect branches in translated code find the translation of their target.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/base/address.hpp"
+#include "ptrace/codecache/memory/code_block.hpp"
+#include "ptrace/codecache/memory/entry_table.hpp"
+#include "ptrace/codecache/translation/code_links.hpp"
+#include "ptrace/codecache/translation/superblocks.hpp"
+
+namespace backtrail::tracee::cache {
+
+/// Keeps the look-up table and the indirect-branch entries in the code consistent while the program
+/// runs.
+///
+/// A superblock for indirect branches begins with an entry, which compares the branch's target with
+/// its own native address. Entries whose addresses share a place in the table form a chain: the
+/// place leads to the newest one, and each jumps on to the one before it if the target is another.
+/// The last one jumps to the dispatch stub, as empty places do. An entry is named by its code
+/// offset.
+///
+///     table[bits of the target] -> entry of B -> entry of A -> dispatch stub
+///
+/// A thread that goes along a chain while it changes may end at the dispatch stub though there is
+/// an entry for its target. That is a miss like any other: find() tells the tracer where to send
+/// it.
+class IndirectBranchTable {
+ public:
+  /// Every place of `table` leads to `dispatch`, the dispatch stub for indirect branches, already.
+  /// All references are borrowed; `superblocks` knows the superblock of every entry in a chain.
+  IndirectBranchTable(EntryTable& table, CodeLinks& links, const Superblocks& superblocks,
+                      TraceeAddr dispatch);
+
+  /// The superblock whose entry takes indirect branches to `head`; nullptr if there is none.
+  [[nodiscard]] const CodeBlock* find(TraceeAddr head) const;
+  /// Where the table sends an indirect branch to `head`: an entry or the dispatch stub. A new entry
+  /// must lead there if the target is another.
+  [[nodiscard]] TraceeAddr first(TraceeAddr head) const;
+  /// Puts a new entry, which leads on to first(head) already, at the beginning of its chain.
+  void open(TraceeAddr head, std::uint64_t entry);
+  /// Puts an entry that has been closed, or never opened, at the beginning of its chain.
+  void reopen(TraceeAddr head, std::uint64_t entry);
+  /// Takes an entry out of its chain. A thread heading for it goes on to the next one.
+  void close(TraceeAddr head, std::uint64_t entry);
+  /// Enlarges the table, if need be, for that number of entries.
+  void make_fit(std::size_t entries);
+  /// Empties the table. No thread may be in an entry, or get there.
+  void clear();
+
+ private:
+  [[nodiscard]] TraceeAddr next(std::uint64_t entry) const;
+  /// Makes an entry lead to `target` if it is not the right one.
+  void set_next(std::uint64_t entry, TraceeAddr target);
+  [[nodiscard]] const CodeBlock& superblock_of(std::uint64_t entry) const;
+  /// Replaces the first bytes of an entry.
+  void begin_with(std::uint64_t entry, const std::array<std::uint8_t, 2>& bytes);
+
+  EntryTable& table_;
+  CodeLinks& links_;
+  const Superblocks& superblocks_;
+  TraceeAddr dispatch_;
+  std::size_t open_ = 0;  ///< Entries in chains.
+};
+
+}  // namespace backtrail::tracee::cache

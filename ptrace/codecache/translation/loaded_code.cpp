@@ -1,0 +1,85 @@
+#include "ptrace/codecache/translation/loaded_code.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace translate = arch::x86::translate;
+
+bool is_in(const translate::Branch& module, TraceeAddr address) {
+  return module.first <= address && address < module.second;
+}
+
+bool is_in_any(const CodeRanges& modules, TraceeAddr address) {
+  return std::any_of(modules.begin(), modules.end(),
+                     [=](const translate::Branch& module) { return is_in(module, address); });
+}
+
+}  // namespace
+
+void LoadedCode::load(std::shared_ptr<const KeptCode> loaded,
+                      std::shared_ptr<const decoder::ExitTable> exits) {
+  loaded_ = std::move(loaded);
+  exits_ = std::move(exits);
+  usable_ = true;
+}
+
+void LoadedCode::clear() {
+  usable_ = false;
+  active_.clear();
+  entries_.clear();
+}
+
+bool LoadedCode::is_active(TraceeAddr address) const {
+  return is_in_any(active_, address);
+}
+
+std::optional<std::uint64_t> LoadedCode::body(TraceeAddr head) const {
+  if (!is_active(head)) return std::nullopt;
+  return loaded_->body(head);
+}
+
+void LoadedCode::activate(const translate::Branch& module, const FindBody& find_body) {
+  active_.push_back(module);
+  if (std::erase(left_, module) != 0) links_.restore(module);
+  table_.make_fit(loaded_->parts().pads.size());
+  for (const auto& [head, entry] : loaded_->parts().pads) {
+    if (!is_in(module, head)) continue;
+    table_.reopen(head, entry);
+    entries_.emplace_back(head, entry);
+  }
+  link_crossing(module, find_body);
+}
+
+void LoadedCode::link_crossing(const translate::Branch& module, const FindBody& find_body) {
+  for (const std::uint32_t exit_id : loaded_->parts().crossing) {
+    const auto exit = *exits_->find(exit_id);
+    if (!is_in(module, exit.to) && !is_in(module, exit.block.head)) continue;
+    if (!is_active(exit.to) || !is_active(exit.block.head)) continue;
+    const std::uint32_t link = loaded_->parts().places[exit_id].link();
+    const auto body = find_body(exit.to);
+    if (link != 0 && body) links_.lead(link, *body);
+  }
+}
+
+bool LoadedCode::deactivate(TraceeAddr begin, TraceeAddr end) {
+  CodeRanges gone;
+  std::erase_if(active_, [&](const translate::Branch& module) {
+    if (module.second <= begin || end <= module.first) return false;
+    gone.push_back(module);
+    return true;
+  });
+  if (gone.empty()) return false;
+  left_.insert(left_.end(), gone.begin(), gone.end());
+  links_.release_modules(gone);
+  std::erase_if(entries_, [&](const KeptPad& entry) {
+    if (!is_in_any(gone, entry.first)) return false;
+    table_.close(entry.first, entry.second);
+    return true;
+  });
+  return true;
+}
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,92 @@
+#include "ptrace/codecache/translation/saved_code.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "arch/base/check.hpp"
+#include "arch/x86/translate/translator.hpp"
+#include "ptrace/codecache/persist/kept_index.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace translate = arch::x86::translate;
+
+/// The old part, then the new ones.
+template <typename T>
+KeptPieceList<T> joined(std::span<const T> old, KeptPieceList<T> more) {
+  more.insert(more.begin(), old);
+  return more;
+}
+
+KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
+  KeptIndex index{modules, what.older, what.superblocks.size()};
+  for (std::uint32_t i = 0; i < what.superblocks.size(); ++i) {
+    const CodeBlock& block = what.superblocks[i];
+    if (what.without_calls && block.comes_to_call()) continue;
+    if (!block.is_dropped() || block.is_retired())
+      index.add(block, what.superblocks.ranges_of(block));
+  }
+  index.complete();
+  return index;
+}
+
+/// Replaces the beginning of each entry that was closed.
+void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std::uint8_t> code) {
+  for (const auto& [head, entry] : index.pads()) {
+    const auto there = code.subspan(entry, translate::kDeadPad.size());
+    if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) continue;
+    const CodeBlock* block = what.superblocks.at(entry);
+    BT_CHECK(block != nullptr);
+    const auto alive = translate::pad_beginning(block->body);
+    std::copy(alive.begin(), alive.end(), there.begin());
+  }
+}
+
+/// Makes each exit lead to where it may lead from the beginning. Returns the exits that may be
+/// linked later, once two modules are there.
+std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& index,
+                                      std::span<std::uint8_t> code) {
+  std::vector<std::uint32_t> crossing;
+  for (std::uint32_t exit_id = 0; exit_id < what.exits.next_number(); ++exit_id) {
+    const ExitPlace place = what.exit_links.place(exit_id);
+    if (place.link() == 0) continue;
+    const auto exit = *what.exits.find(exit_id);
+    if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
+    const auto body = index.linked(exit.block.head, exit.to);
+    const std::uint32_t distance =
+        what.links.distance_to(place.link(), body ? what.links.address_of(*body) : what.miss);
+    std::memcpy(code.subspan(place.link()).data(), &distance, sizeof distance);
+    if (!body && index.crosses(exit.block.head, exit.to)) crossing.push_back(exit_id);
+  }
+  return crossing;
+}
+
+}  // namespace
+
+void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std::uint8_t> code,
+               const std::function<void(const KeptPieces&)>& use) {
+  const KeptIndex index = index_of(what, modules);
+  open_entries(what, index, code);
+  const auto crossing = link_exits(what, index, code);
+  const KeptView& old = what.older;
+  what.exits.with_added([&](auto logged, auto branches, auto exits, auto weights) {
+    use({.modules = {index.modules()},
+         .code = {code},
+         .blocks = joined(old.blocks, what.superblocks.blocks()),
+         .rows = joined(old.rows, what.superblocks.packed()),
+         .logged = joined(old.logged, logged),
+         .branches = joined(old.branches, branches),
+         .exits = joined(old.exits, exits),
+         .weights = {old.weights, weights},
+         .places = joined(old.places, what.exit_links.places()),
+         .pads = {index.pads()},
+         .bodies = {index.bodies()},
+         .crossing = {crossing}});
+  });
+}
+
+}  // namespace backtrail::tracee::cache

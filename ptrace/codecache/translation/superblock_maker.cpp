@@ -1,0 +1,90 @@
+#include "ptrace/codecache/translation/superblock_maker.hpp"
+
+#include <array>
+#include <span>
+#include <utility>
+
+namespace backtrail::tracee::cache {
+
+namespace translate = arch::x86::translate;
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 16;
+
+constexpr std::uint64_t kMuch = 4ULL << 20;
+constexpr std::uint64_t kVeryMuch = 12ULL << 20;
+/// Instructions of a superblock at most.
+std::uint32_t longest_block(std::uint64_t bytes_used) {
+  if (bytes_used < kMuch) return 96;
+  return bytes_used < kVeryMuch ? 48 : 24;
+}
+
+/// From here on superblocks that come to the head of another one end there: a third less code, at
+/// the price of a few more exits.
+constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
+/// From here on they end with calls, too.
+constexpr std::uint64_t kSavedFrom = 6ULL << 20;
+
+}  // namespace
+
+SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
+                                 const translate::InlineSystemCalls& inline_calls,
+                                 const Stubs& stubs)
+    : memory_{memory},
+      source_{std::move(source)},
+      facts_{std::move(facts)},
+      inline_calls_{inline_calls},
+      stubs_{stubs} {
+  source_.stop_before = [this](TraceeAddr at) {
+    return splits_.contains(at) || facts_.left_to_cpu(at) != translate::Special::kNone ||
+           facts_.may_change(at) != checked_;
+  };
+  source_.decoded = &decoded_;
+  source_.joined_at = [this, begins_at = std::move(source_.joined_at)](TraceeAddr at) {
+    return used_ >= kJoinedFrom && begins_at(at);
+  };
+}
+
+std::optional<std::uint64_t> SuperblockMaker::reserve(bool has_entry) {
+  const std::uint64_t before = has_entry ? translate::kPadOffset : 0;
+  used_ = (used_ + before + kAlignment - 1) / kAlignment * kAlignment - before;
+  if (!has_room_for(1)) return std::nullopt;
+  memory_.settle_code(used_);
+  return used_;
+}
+
+std::variant<translate::Superblock, translate::Special> SuperblockMaker::make(
+    TraceeAddr head, std::uint32_t first_exit, std::optional<TraceeAddr> conflict) {
+  const auto offset = reserve(conflict.has_value());
+  if (!offset) return translate::Special::kNone;
+  checked_ = facts_.may_change(head);
+  if (checked_) facts_.look_again(head);
+  auto translated = translate::translate(source_, head,
+                                         {.address = memory_.code() + *offset,
+                                          .table = memory_.table(),
+                                          .miss = stubs_.dispatch,
+                                          .returned = stubs_.after_handler,
+                                          .first_exit = first_exit,
+                                          .conflict = conflict,
+                                          .inline_system_calls = &inline_calls_,
+                                          .checked = checked_,
+                                          .saves_memory = used_ >= kSavedFrom,
+                                          .max_instructions = longest_block(used_)});
+  if (const auto* made = std::get_if<translate::Superblock>(&translated)) {
+    std::copy(made->code.begin(), made->code.end(),
+              memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
+    used_ = *offset + made->code.size();
+    instructions_ += made->instructions;
+  }
+  return translated;
+}
+
+bool SuperblockMaker::is_conditional(TraceeAddr branch) {
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t count = source_.read(branch, bytes);
+  return decoded_.decode(branch, std::span{bytes}.first(count)).kind ==
+         translate::InsnClass::kConditionalJump;
+}
+
+}  // namespace backtrail::tracee::cache

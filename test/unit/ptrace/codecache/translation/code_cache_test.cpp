@@ -1,0 +1,248 @@
+#include "ptrace/codecache/translation/code_cache.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/unit/ptrace/codecache/translation/fake_code_memory.hpp"
+#include "test/unit/ptrace/codecache/translation/fake_program.hpp"
+#include "test/unit/ptrace/codecache/translation/loaded_pieces.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using Program = FakeProgram;
+using translate::ExitKind;
+using translate::Special;
+
+/// A process with a code cache.
+struct Fake {
+  Fake() { code.limit(FakeCodeMemory::kBytes); }
+
+  TraceeAddr body(TraceeAddr head) { return std::get<TraceeAddr>(code.body(head)); }
+  TraceeAddr landing(TraceeAddr head) { return std::get<TraceeAddr>(code.landing(head)); }
+  /// The newest exit of this kind to an address; nullopt if there is none.
+  [[nodiscard]] std::optional<std::uint32_t> exit_to(TraceeAddr to, ExitKind kind) const {
+    std::optional<std::uint32_t> found;
+    for (std::uint32_t id = 0; const auto exit = code.exit(id); ++id) {
+      if (exit->to == to && exit->kind == kind) found = id;
+    }
+    return found;
+  }
+  /// The code offset of an exit's link.
+  std::uint64_t link_of(std::uint32_t exit_id) {
+    std::vector<ExitPlace> places;
+    code.keep({}, CodeCache::Keeping::kMeanwhile, [&](const KeptPieces& pieces) {
+      for (const auto& piece : pieces.places) {
+        places.insert(places.end(), piece.begin(), piece.end());
+      }
+    });
+    return places.at(exit_id).link();
+  }
+  /// Where a link leads to.
+  [[nodiscard]] TraceeAddr target_of(std::uint64_t link) const {
+    const CodeLinks links{memory.host_code(), memory.code()};
+    return links.address_of(links.target_of(link));
+  }
+  [[nodiscard]] bool is_dispatch_stub(TraceeAddr address) const {
+    const auto place = code.locate(address);
+    return place && place->kind == CodePlace::Kind::kMiss;
+  }
+  /// Where the table sends indirect branches.
+  [[nodiscard]] TraceeAddr entry_of(TraceeAddr head) {
+    return memory.entries()[memory.entries().index(head)];
+  }
+  std::shared_ptr<const KeptCode> save(const KeptModules& modules,
+                                       CodeCache::Keeping when = CodeCache::Keeping::kAtEnd) {
+    std::shared_ptr<const KeptCode> saved;
+    code.keep(modules, when,
+              [&](const KeptPieces& pieces) { saved = loaded_pieces(pieces, false); });
+    return saved;
+  }
+
+  FakeCodeMemory memory;
+  Program program;
+  translate::InlineSystemCalls calls{};
+  CodeCache code{memory, program.source(), program.facts(), calls};
+};
+
+constexpr CodeModule kModule{
+    .begin = Program::kBegin, .end = Program::kBegin + Program::kBytes, .inode = 1};
+
+class CodeCacheTest : public testing::Test {
+ protected:
+  Fake process_;
+  CodeCache& code_ = process_.code;
+};
+
+TEST_F(CodeCacheTest, FindsWhatItHasMade) {
+  const TraceeAddr made = process_.body(Program::kHead);
+  const std::size_t blocks = code_.blocks();
+  EXPECT_EQ(process_.body(Program::kHead), made);
+  EXPECT_EQ(code_.blocks(), blocks);
+  const auto place = code_.locate(made);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->kind, CodePlace::Kind::kBlock);
+  EXPECT_EQ(place->row.pc, Program::kHead);
+  EXPECT_EQ(place->logged.head, Program::kHead);
+  EXPECT_TRUE(process_.is_dispatch_stub(process_.memory.code()));
+  EXPECT_FALSE(code_.locate(process_.memory.code() + code_.bytes_used() + 16));
+  EXPECT_FALSE(code_.locate(Program::kHead));
+}
+
+TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
+  (void)process_.body(Program::kHead);
+  const std::size_t blocks = code_.blocks();
+  EXPECT_GE(blocks, 2U);
+  (void)process_.body(Program::kTarget);
+  EXPECT_EQ(code_.blocks(), blocks);
+}
+
+TEST_F(CodeCacheTest, ExitsLeadToTheTranslationOfTheirTarget) {
+  (void)process_.body(Program::kHead);
+  const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
+  EXPECT_EQ(process_.target_of(link), process_.body(Program::kTarget));
+  code_.drop(Program::kTarget, Program::kTarget + 1);
+  EXPECT_EQ(code_.drops(), 1U);
+  EXPECT_TRUE(process_.is_dispatch_stub(process_.target_of(link)));
+  const TraceeAddr newer = process_.body(Program::kTarget);
+  EXPECT_EQ(process_.target_of(link), newer);
+}
+
+TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
+  EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
+  const TraceeAddr landing = process_.landing(Program::kTarget);
+  EXPECT_NE(landing, process_.body(Program::kTarget));
+  EXPECT_EQ(process_.landing(Program::kTarget), landing);
+  const auto place = code_.locate(process_.entry_of(Program::kTarget));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->logged.head, Program::kTarget);
+  code_.drop(Program::kTarget, Program::kTarget + 1);
+  EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
+  EXPECT_NE(process_.landing(Program::kTarget), landing);
+}
+
+TEST_F(CodeCacheTest, SaysWhyThereIsNone) {
+  process_.program.leave_to_cpu(Program::kHead);
+  EXPECT_EQ(std::get<Special>(code_.body(Program::kHead)), Special::kBreakpoint);
+  EXPECT_EQ(std::get<Special>(code_.landing(Program::kHead)), Special::kBreakpoint);
+  code_.limit(code_.bytes_used());
+  EXPECT_EQ(std::get<Special>(code_.body(Program::kTarget)), Special::kNone);
+}
+
+TEST_F(CodeCacheTest, SplitsAreNotRunOver) {
+  (void)process_.body(Program::kTarget);
+  EXPECT_FALSE(process_.exit_to(Program::kTarget + 1, ExitKind::kContinue));
+  code_.split_at(Program::kTarget + 1);
+  (void)process_.body(Program::kTarget);
+  EXPECT_TRUE(process_.exit_to(Program::kTarget + 1, ExitKind::kContinue));
+  // A debugger's translations are for nobody else.
+  EXPECT_EQ(process_.save({.present = {kModule}, .gone = {}}), nullptr);
+}
+
+TEST_F(CodeCacheTest, ReplacesASuperblockWhoseCodeHasChanged) {
+  process_.program.set_may_change(true);
+  (void)process_.body(Program::kHead);
+  const TraceeAddr old = process_.body(Program::kTarget);
+  const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
+  EXPECT_EQ(process_.target_of(link), old);
+  const auto stale = process_.exit_to(Program::kTarget, ExitKind::kStale);
+  ASSERT_TRUE(stale);
+  const TraceeAddr newer = std::get<TraceeAddr>(code_.renew(*stale));
+  EXPECT_NE(newer, old);
+  EXPECT_EQ(process_.target_of(link), newer);
+  EXPECT_EQ(process_.body(Program::kTarget), newer);
+  EXPECT_EQ(code_.renewed(), 1U);
+  EXPECT_EQ(code_.blocks_of_files(), 0U);
+}
+
+TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
+  const TraceeAddr old = process_.body(Program::kHead);
+  const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  ExitProfile profile;
+  const std::vector<std::uint32_t> log(1000, taken);
+  profile.sample(log, [](auto, auto) { return std::nullopt; });
+  EXPECT_TRUE(code_.improve(profile));
+  EXPECT_EQ(code_.improved(), 1U);
+  const TraceeAddr newer = process_.body(Program::kHead);
+  EXPECT_NE(newer, old);
+  const auto place = code_.locate(newer);
+  ASSERT_TRUE(place);
+  ASSERT_EQ(place->logged.branches.size(), 1U);
+  EXPECT_EQ(place->logged.branch(0), (decoder::TakenBranch{Program::kJump, Program::kTarget}));
+  // There is no news now.
+  EXPECT_FALSE(code_.improve(profile));
+}
+
+TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
+  const TraceeAddr first = process_.body(Program::kHead);
+  (void)process_.landing(Program::kTarget);
+  code_.clear();
+  EXPECT_EQ(code_.blocks(), 0U);
+  EXPECT_EQ(code_.cleared(), 1U);
+  EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
+  EXPECT_FALSE(code_.locate(first));
+  EXPECT_EQ(process_.body(Program::kHead), first);
+}
+
+TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
+  const TraceeAddr body = process_.body(Program::kHead);
+  const TraceeAddr landing = process_.landing(Program::kTarget);
+  const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  const auto link = process_.link_of(exit);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+
+  Fake other;
+  other.code.adopt(saved);
+  EXPECT_EQ(other.code.adopted(), saved);
+  EXPECT_EQ(other.code.exit(exit)->to, Program::kTarget);
+  EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
+  other.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(other.body(Program::kHead), body);
+  EXPECT_EQ(other.landing(Program::kTarget), landing);
+  EXPECT_NE(other.entry_of(Program::kTarget), other.memory.code());
+  EXPECT_EQ(other.target_of(link), other.body(Program::kTarget));
+  EXPECT_EQ(other.code.blocks(), 0U);
+  EXPECT_EQ(other.code.locate(body)->row.pc, Program::kHead);
+
+  other.code.drop(Program::kTarget, Program::kTarget + 1);
+  EXPECT_EQ(other.code.drops(), 1U);
+  EXPECT_TRUE(other.is_dispatch_stub(other.target_of(link)));
+  EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
+  EXPECT_NE(other.body(Program::kHead), body);
+  EXPECT_GT(other.code.blocks(), 0U);
+}
+
+TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
+  const TraceeAddr body = process_.body(Program::kHead);
+  const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
+  const auto saved = process_.save({.present = {kModule}, .gone = {}});
+  ASSERT_NE(saved, nullptr);
+  Fake other;
+  other.code.adopt(saved);
+  other.code.activate(kModule.begin, kModule.end);
+  EXPECT_EQ(other.body(Program::kHead), body);
+  ExitProfile profile;
+  profile.sample(std::vector<std::uint32_t>(1000, taken), [](auto, auto) { return std::nullopt; });
+  EXPECT_TRUE(other.code.improve(profile));
+  EXPECT_NE(other.body(Program::kHead), body);
+  EXPECT_EQ(other.code.blocks(), 1U);
+}
+
+TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
+  (void)process_.body(Program::kHead);
+  code_.retire(kModule.begin, kModule.end);
+  EXPECT_GT(code_.drops(), 0U);
+  const KeptModules modules{.present = {}, .gone = {kModule}};
+  auto saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
+  ASSERT_NE(saved, nullptr);
+  EXPECT_TRUE(saved->body(Program::kHead));
+  code_.forget_retired(kModule.begin, kModule.end);
+  saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
+  ASSERT_NE(saved, nullptr);
+  EXPECT_FALSE(saved->body(Program::kHead));
+}
+
+}  // namespace
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,148 @@
+#include "ptrace/codecache/translation/indirect_branch_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include "arch/x86/translate/translator.hpp"
+#include "test/unit/ptrace/codecache/translation/fake_code_memory.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace translate = arch::x86::translate;
+
+/// Addresses that share a place in the first table.
+constexpr TraceeAddr kA{0x40'1000};
+constexpr TraceeAddr kB{0x41'1000};
+constexpr TraceeAddr kC{0x42'1000};
+
+class IndirectBranchTableTest : public testing::Test {
+ protected:
+  IndirectBranchTableTest() { memory_.fill_table(memory_.code()); }
+
+  /// Makes a superblock with an entry, but does not open that. Returns the entry.
+  std::uint64_t make(TraceeAddr head) {
+    const std::array ranges{translate::Branch{head, head + 1}};
+    const std::array rows{translate::PcRow{.pc = head}};
+    blocks_.add({.head = head,
+                 .offset = offset_,
+                 .logged = offset_,
+                 .size = 48,
+                 .flags = CodeBlock::kLanding,
+                 .body = kBody},
+                rows, ranges);
+    const std::uint64_t entry = offset_ + translate::kPadOffset;
+    offset_ += 64;
+    const auto beginning = translate::pad_beginning(kBody);
+    std::copy(beginning.begin(), beginning.end(), memory_.host_code().subspan(entry).begin());
+    links_.point(entry - CodeLinks::kBytes, table_.first(head));
+    return entry;
+  }
+  std::uint64_t open(TraceeAddr head) {
+    const std::uint64_t entry = make(head);
+    table_.open(head, entry);
+    return entry;
+  }
+  [[nodiscard]] bool finds(TraceeAddr head) const {
+    const CodeBlock* found = table_.find(head);
+    return found != nullptr && found->head == head;
+  }
+  [[nodiscard]] std::array<std::uint8_t, 2> beginning_of(std::uint64_t entry) const {
+    const auto code = memory_.host_code();
+    return {code[entry], code[entry + 1]};
+  }
+  /// Where an entry leads to if the target is another.
+  [[nodiscard]] std::uint64_t next(std::uint64_t entry) const {
+    return links_.target_of(entry - CodeLinks::kBytes);
+  }
+  static constexpr std::uint8_t kBody = 32;
+
+  FakeCodeMemory memory_;
+  CodeLinks links_{memory_.host_code(), memory_.code()};
+  Superblocks blocks_;
+  IndirectBranchTable table_{memory_.entries(), links_, blocks_, memory_.code()};
+  std::uint32_t offset_ = 0x100 - translate::kPadOffset;
+};
+
+TEST_F(IndirectBranchTableTest, IsEmptyAtFirst) {
+  EXPECT_EQ(table_.find(kA), nullptr);
+  EXPECT_EQ(table_.first(kA), memory_.code());
+}
+
+TEST_F(IndirectBranchTableTest, EntriesThatShareAPlaceFormAChain) {
+  const auto a = open(kA);
+  const auto b = open(kB);
+  EXPECT_TRUE(finds(kA));
+  EXPECT_TRUE(finds(kB));
+  EXPECT_FALSE(finds(kC));
+  EXPECT_EQ(table_.first(kC), memory_.code() + b);
+  EXPECT_EQ(next(b), a);
+  EXPECT_EQ(next(a), 0U);
+}
+
+TEST_F(IndirectBranchTableTest, AnEntryIsTakenOutOfItsChain) {
+  const auto a = open(kA);
+  const auto b = open(kB);
+  const auto c = open(kC);
+  table_.close(kB, b);
+  EXPECT_TRUE(finds(kA));
+  EXPECT_FALSE(finds(kB));
+  EXPECT_TRUE(finds(kC));
+  EXPECT_EQ(next(c), a);
+  // A thread heading for it is led on.
+  EXPECT_EQ(beginning_of(b), translate::kDeadPad);
+  EXPECT_EQ(next(b), a);
+  table_.close(kC, c);
+  EXPECT_EQ(table_.first(kC), memory_.code() + a);
+  table_.close(kA, a);
+  EXPECT_EQ(table_.first(kC), memory_.code());
+}
+
+TEST_F(IndirectBranchTableTest, AClosedEntryIsOpenedAgain) {
+  const auto a = open(kA);
+  const auto b = open(kB);
+  table_.close(kA, a);
+  table_.reopen(kA, a);
+  EXPECT_EQ(beginning_of(a), translate::pad_beginning(kBody));
+  EXPECT_EQ(table_.first(kA), memory_.code() + a);
+  EXPECT_EQ(next(a), b);
+  EXPECT_EQ(next(b), 0U);
+  // One that was never opened.
+  const auto c = make(kC);
+  table_.reopen(kC, c);
+  EXPECT_TRUE(finds(kC));
+  EXPECT_EQ(next(c), a);
+}
+
+TEST_F(IndirectBranchTableTest, ChainsArePartedAsTheTableGrows) {
+  if (translate::faster_table_index() != translate::TableIndex::kMasked) {
+    GTEST_SKIP() << "this CPU has no PEXT, or a slow one";
+  }
+  // kA and the last one share a place in the larger table, too.
+  const auto a = open(kA);
+  const auto b = open(kB);
+  const auto again = open(kA + 4 * translate::kTableEntries);
+  EXPECT_EQ(next(again), b);
+  table_.make_fit(translate::kTableEntries / 2);
+  EXPECT_EQ(memory_.entries().size(), 4 * translate::kTableEntries);
+  EXPECT_TRUE(finds(kA));
+  EXPECT_TRUE(finds(kB));
+  EXPECT_TRUE(finds(kA + 4 * translate::kTableEntries));
+  EXPECT_EQ(table_.first(kA), memory_.code() + again);
+  EXPECT_EQ(next(again), a);
+  EXPECT_EQ(next(a), 0U);
+  EXPECT_EQ(table_.first(kB), memory_.code() + b);
+  EXPECT_EQ(next(b), 0U);
+}
+
+TEST_F(IndirectBranchTableTest, IsEmptied) {
+  open(kA);
+  table_.clear();
+  EXPECT_EQ(table_.find(kA), nullptr);
+  EXPECT_EQ(table_.first(kA), memory_.code());
+}
+
+}  // namespace
+}  // namespace backtrail::tracee::cache
