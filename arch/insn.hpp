@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The facts of one instruction that a trace needs: its length, and where control goes next.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # CMake module: tests that leave a crash file when they crash.
 #
 #   find_package(Backtrail REQUIRED)     # or: include(Backtrail), with its folder in CMAKE_MODULE_PATH

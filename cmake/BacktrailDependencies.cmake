@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # All dependencies come from Debian 12; `./dev setup` installs them.
 find_package(PkgConfig REQUIRED)
 find_package(fmt 9 REQUIRED)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone: one generated translation unit for each header includes it twice.
 #
 # Most of that time goes into a few headers that most others include. Headers that include one of

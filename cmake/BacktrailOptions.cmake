@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compile and link options, as interface targets.
 
 # Files compiled as one text share a namespace, in which any name may shadow another file's.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The target `portable`: a folder and its archive, which run on Linux distributions with another C
 # library or without the libraries used here. Recorded programs use their own libraries.
 if(BT_SANITIZE)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Library headers that many files include, compiled once for each kind of target. Use a compiler
 # cache instead if there is one: it is faster, and builds without precompiled headers find missing
 # includes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiles several files as one text: most of each file's compile time goes into library headers.
 
 # bt_one_text(TARGET GROUP FILES...)

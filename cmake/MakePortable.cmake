@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Script of the target `portable`; BacktrailPortable.cmake sets its variables.
 file(REMOVE_RECURSE "${FOLDER}")
 set(inside "${FOLDER}/lib/backtrail")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Groups files that may be one translation unit: their internal names do not collide.
 
 usage: source_groups.py MOST < FILES

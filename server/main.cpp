@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Main program of backtrail and backtrail-gdbserver: one program, two command lines.
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Addresses as a type of their own, so that an address in a traced program is not taken for a host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Loads and stores little-endian numbers in byte buffers, at any alignment.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Assertions about Backtrail's own code, enabled in every build. No input from a client, the

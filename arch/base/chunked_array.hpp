@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// An array that grows without moving its elements or reserving memory for more than a chunk.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles fmt into the program: Debian has it only as a shared library, but its headers contain
 // everything. Instantiates the templates that the headers declare as extern and the program uses.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles the parts of spdlog that are used into the program, because Debian has it only as a
 // shared library.
 

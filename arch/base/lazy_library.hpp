@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Loads shared libraries when one of their functions is first called. Loading a library at start

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Logging by module: `log::ptrace().debug("tid={} op={}", tid, op)`. spdlog does the writing. This

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Result<T>: a value or an Error. The interface follows std::expected, to allow a later

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Watchpoints and hardware breakpoints as values of DR0-DR3, DR6 and DR7. Pure arithmetic. Source:

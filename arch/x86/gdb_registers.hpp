@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// gdb's view of the registers: numbers, order, the `g` packet, target.xml. Source: GDB manual,

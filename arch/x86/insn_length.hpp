@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Lengths and texts of instructions from the two disassemblers, whose headers are included nowhere

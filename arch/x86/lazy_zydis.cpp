@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads Zydis's functions on first use: a run from the persistent cache needs none of them.
 
 #include <Zydis/Zydis.h>

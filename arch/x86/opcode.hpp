@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Scans the prefixes and opcode of an instruction without operands, which suffices to tell where

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// gdb's registers of x86 programs: names, order, types, and the location of each value. Source:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Converts siginfo_t of 32-bit programs, which a 64-bit tracer receives in the 64-bit layout.

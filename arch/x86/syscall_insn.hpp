@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The SYSCALL instruction, and orig_rax outside of system calls.

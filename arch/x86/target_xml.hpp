@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Makes the target description document. Source: GDB manual, "Target Description Format".

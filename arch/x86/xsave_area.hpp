@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads and writes registers in an XSAVE area (standard format) or a bare FXSAVE image.

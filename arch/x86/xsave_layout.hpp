@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The layout of the state components in an XSAVE area. Source: SDM vol. 1, "XSAVE Area"; CPUID

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The branch trace store with its first interface (2007): configure, status, size, get, clear,

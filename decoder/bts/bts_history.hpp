@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The last N bytes of one thread's records, and the blocks that gdb reads from them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads a debug store from plain memory, such as a crash dump. Oldest record first.

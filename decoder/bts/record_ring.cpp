@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/bts/record_ring.hpp"
 
 #include <algorithm>

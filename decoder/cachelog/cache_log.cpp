@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/cachelog/cache_log.hpp"
 
 #include <algorithm>

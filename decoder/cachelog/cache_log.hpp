@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One thread's log of exit ids, with the events between them, and its decoder.

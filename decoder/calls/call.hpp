@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A call rebuilt from branch records, and the interface for receiving calls one by one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/calls/call_follower.hpp"
 
 #include <algorithm>

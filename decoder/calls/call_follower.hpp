@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Rebuilds calls from branch records as they arrive. Memory use depends on the open calls only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// All calls of a trace in the order of execution, callers first, without a list in memory.

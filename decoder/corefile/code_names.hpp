@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Names of code that a program generated at run time (JIT), from the lines that it wrote for perf

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads an ELF core of Linux on x86: whole, cut off, or damaged.

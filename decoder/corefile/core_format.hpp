@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Backtrail's additions to an ELF core. docs/core-format.md describes them for other readers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The notes of a core: threads, process, mappings, and Backtrail's index.
 
 #include <algorithm>

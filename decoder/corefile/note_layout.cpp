@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/corefile/note_layout.hpp"
 
 namespace backtrail::decoder {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Field offsets in a core's notes, for both program widths. Source: linux/elfcore.h (elf_prstatus,

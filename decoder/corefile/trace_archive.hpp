@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The traces of a core file by thread; damaged ones as far as they are readable.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reports the calls of one thread of a crash file one by one. Memory use depends on the open calls

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Writes the calls of a crash file for other programs' viewers, in pieces. Names are escaped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/export/gap_count.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads source files for the page.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/export/thread_lanes.hpp"
 
 #include <fmt/format.h>

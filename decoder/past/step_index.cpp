@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/past/step_index.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Numbers the newest instructions of a timeline, for code that works on windows of them.

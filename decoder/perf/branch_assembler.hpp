@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Turns a CPU's raw (from, to) pairs into branch records: losses become gaps, kernel addresses

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Finds where control moved without a record. A source that omits the kernel's part shows a signal

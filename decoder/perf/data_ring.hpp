@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// perf's data ring as bytes: consecutive records, split at the end of the ring.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Constants of <linux/perf_event.h>, repeated here because decoders also read recorded files and

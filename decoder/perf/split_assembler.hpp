@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Assembles one CPU's pairs for two kinds of consumers: those of the program's branches, and those

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Turns branch stacks (LBR and similar) into records. Each sample has the last N branches, and

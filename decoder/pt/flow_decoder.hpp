@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decodes Intel PT packets into branch records: a fast decoder for user programs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The code as a graph for Intel PT: an edge leads from one place where a packet decides to the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decodes several streams of TNT bits in turns on one thread, one step each. No jump of the

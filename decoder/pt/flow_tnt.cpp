@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes TNT packets, whose bits state whether branches were taken: most of a trace.
 #include <algorithm>
 #include <bit>

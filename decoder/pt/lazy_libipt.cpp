@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads libipt's functions on first use: only traces of Intel PT need it.
 
 #include <intel-pt.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The call stack that predicts compressed returns, as edges of the flow graph.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Keeps the last N bytes of one thread's trace in Intel PT form, made from branch records.

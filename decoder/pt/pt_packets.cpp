@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/pt/pt_packets.hpp"
 
 #include <algorithm>

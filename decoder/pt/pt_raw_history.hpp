@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Keeps the last N bytes of Intel PT as the hardware wrote them, for a debugger that decodes them.

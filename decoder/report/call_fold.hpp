@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Folds a call tree: a loop's repeated calls become one row with a count.

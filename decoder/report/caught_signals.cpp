@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/report/caught_signals.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Signals whose handlers ran in a thread, as the recorder noted them in a crash file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Calls by which a program says that something is wrong: panics, failed assertions, sanitizers'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Finds what a thread was doing before a handler ran, a sanitizer began its report, or it failed.

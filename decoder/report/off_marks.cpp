@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/report/off_marks.hpp"
 
 #include <algorithm>

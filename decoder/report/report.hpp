@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The contents of a report on a crash file. Writers turn it into text, Markdown or JSON.

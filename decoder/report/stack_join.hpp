@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Adds the callers that only the stack shows to the calls of a trace: those that were running

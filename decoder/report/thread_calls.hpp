@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The calls of one thread of a crash file, rebuilt from its newest records.

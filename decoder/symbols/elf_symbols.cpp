@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements Symbols with elfutils.
 #include <algorithm>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads Go's own function table (.gopclntab), which is also in programs linked without symbols,

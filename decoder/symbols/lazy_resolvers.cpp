@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises the dynamic linker's lazy-binding code if its debug file is missing.
 #include <algorithm>
 #include <array>

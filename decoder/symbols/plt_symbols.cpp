@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names PLT entries, which have no symbols, by their relocations.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/symbols/stack_unwinder.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Unwinds stacks by call frame information (.eh_frame, .debug_frame) only. Without it the stack

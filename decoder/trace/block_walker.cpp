@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/trace/block_walker.hpp"
 
 namespace backtrail::decoder {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A sentinel in the record stream. Its owner learns when the records before it have been handed

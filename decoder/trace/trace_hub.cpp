@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/trace/trace_hub.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Events of a thread between its branches: it gets or leaves a CPU, it enters or leaves the

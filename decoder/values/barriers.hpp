@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Stores whose address is not known yet. No conclusion about memory may cross them.

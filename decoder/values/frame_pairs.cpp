@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/values/frame_pairs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The accesses of a window with known addresses, grouped by the 8 bytes that they touch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/values/model_cache.hpp"
 
 #include <array>

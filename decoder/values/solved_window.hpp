@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One window of a trace, with all values that follow from it and from the state at its end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Tells which memory and mappings a system call of x86-64 Linux may change.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A window of a trace in static single assignment form: variables, relations and accesses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Past values of a whole trace, recovered window by window from its end, as far back as needed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges bits between accesses to the same bytes.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Input for the recovery of past values: the executed instructions and the state at their end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A dead program's memory: the core's contents and, for the rest, the files that were mapped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The notes of a core: the kernel's, in the kernel's order, then Backtrail's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decides which memory of a process goes into a core, by the kernel's rules for its own cores.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/core/trace_segment.hpp"
 
 #include <algorithm>

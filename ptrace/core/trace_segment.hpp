@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Writes the segment of traces in a core file. The newest blocks of every thread come first, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// All traced processes. The engine is the only code that waits for them, and has the rules by

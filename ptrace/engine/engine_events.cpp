@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interprets the kernel's wait statuses.
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resumes and stops threads.
 
 #include <algorithm>

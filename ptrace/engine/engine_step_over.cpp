@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps over breakpoints whose conditions are false.
 //
 // The instruction runs with the breakpoint lifted, while no other thread of the process runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which threads are recorded.
 
 #include <algorithm>

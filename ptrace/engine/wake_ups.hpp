@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// What the tracing thread sleeps on: child processes, and the kernel buffers of threads whose

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/os/child_signal.hpp"
 
 #include <array>

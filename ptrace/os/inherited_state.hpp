@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// State that this process inherited from its parent, saved before main() runs. Programs that the

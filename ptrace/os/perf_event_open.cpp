@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/os/perf_event_open.hpp"
 
 #include <sys/syscall.h>

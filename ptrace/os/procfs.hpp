@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads /proc. Every function copes with processes that vanish meanwhile: ENOENT and ESRCH under a

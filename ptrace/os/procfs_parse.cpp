@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parsers of procfs.hpp: pure functions from the text of /proc to values.
 #include <array>
 #include <charconv>

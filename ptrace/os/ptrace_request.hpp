@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// ptrace(2), one typed function per request. The only code that calls ::ptrace.

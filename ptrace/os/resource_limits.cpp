@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/os/resource_limits.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Programs of classic BPF that judge system calls (seccomp(2), linux/filter.h).

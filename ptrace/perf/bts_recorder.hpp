@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Records BTS of one thread through perf: by the data ring (open to every user) or by the AUX area

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/perf/bts_trial.hpp"
 
 #include "decoder/perf/data_ring.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Tests whether a branch event with a period of 1 records BTS when the kernel opens it. Drivers of

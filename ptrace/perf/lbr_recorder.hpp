@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Records branch stacks of one thread through perf: Intel's LBR, AMD's BRS and LbrExtV2, Arm's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Limits how much memory perf's buffers lock, and divides it among threads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One perf event of one thread, and its buffers. Negotiates with the kernel where it can.

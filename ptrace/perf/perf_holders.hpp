@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Lists other processes with open perf events: the candidates when a unit is busy.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/perf/perf_kernel.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The seam between the perf sources and the kernel. Tests replace it by a simulated kernel that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Records when a thread was on a CPU, from the kernel's context-switch records. Needs no hardware.

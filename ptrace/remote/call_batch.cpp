@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/remote/call_batch.hpp"
 
 #include <array>

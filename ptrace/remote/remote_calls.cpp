@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/remote/remote_calls.hpp"
 
 #include <algorithm>

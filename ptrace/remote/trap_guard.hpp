@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Keeps single steps from changing the program's mask and action for SIGTRAP.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/source/branch_source.hpp"
 
 #include "decoder/cachelog/cache_log.hpp"

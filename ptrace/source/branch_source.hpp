@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Interface of branch sources. A branch source turns one thread's execution into branch records.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/source/hardware_source.hpp"
 
 #include <sys/ptrace.h>

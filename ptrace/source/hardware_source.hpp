@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Sources for which the thread runs natively and the CPU records: perf-bts, perf-pt, lbr.

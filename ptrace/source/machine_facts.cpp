@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the facts about the machine that decide which branch sources work.
 #include <charconv>
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Which branch sources work on this machine, and why others do not. For `backtrail doctor` and for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Gives time to a thread that gets signals faster than a tracer can pass them on.

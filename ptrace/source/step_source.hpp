@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The `step` source: one PTRACE_SINGLESTEP per instruction. Works wherever ptrace works; the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rseq critical sections under the `step` source: they run at full speed, from before their first
 // instruction to an exit.
 

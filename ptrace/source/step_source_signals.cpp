@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that come faster than steps. Hides a thread's signal slices from its system calls and
 // handlers.
 

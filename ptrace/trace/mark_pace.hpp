@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decides whether a thread's context switches are worth recording: each recorded switch costs the

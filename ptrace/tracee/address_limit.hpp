@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Hides the recorder's memory from the program's limit on address space (RLIMIT_AS). The kernel

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Tells breakpoints of the debugger from the program's own trap instructions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Tells whether the kernel would write a core of a process (PR_SET_DUMPABLE in prctl(2),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the file to execute, and words it for shells and users.
 #include <cerrno>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of internet sockets. Source: /proc/net/{tcp,tcp6,udp,udp6}, proc(5).
 #include <array>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that libthread_db expects in the executable. Source: <proc_service.h>.
 #include <bit>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// libthread_db's view of a process: the first argument of the ps_* functions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One traced process: its threads, its memory, and the debugger's breakpoints in it.

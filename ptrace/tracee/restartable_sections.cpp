@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/tracee/restartable_sections.hpp"
 
 #include <algorithm>

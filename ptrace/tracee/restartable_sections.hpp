@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// rseq critical sections (rseq(2)): code that the kernel restarts if it was interrupted. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One traced thread: its ptrace stop, its registers, and the engine's state for it.

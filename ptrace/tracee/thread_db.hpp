@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// libthread_db: pthread_t handles and addresses of thread-local variables.

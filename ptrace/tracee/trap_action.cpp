@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/tracee/trap_action.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Keeps apart the program's trap flag and the one that the kernel sets for steps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Agent expressions: the bytecode that gdb attaches to breakpoints as conditions and commands.

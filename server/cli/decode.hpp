@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// `backtrail decode`: prints a file of raw branch trace as text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gdbserver's command line. Options end at the first word that is not an option, so that the
 // program's arguments stay its own.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/cli/help_text.hpp"
 
 namespace backtrail::server {

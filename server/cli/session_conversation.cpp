@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/cli/session_conversation.hpp"
 
 namespace backtrail::server {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// `backtrail tail`: prints the records of a server's threads while gdb uses them.

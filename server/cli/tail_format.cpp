@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a tail server's stream and formats its items.
 
 #include <algorithm>

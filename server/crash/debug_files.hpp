@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Files that a debugger needs besides a program: separate debug files and the sources that DWARF

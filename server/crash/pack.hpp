@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Packs a crash file and every file needed to read it on another machine into one archive:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// `backtrail doctor`: a table of this machine's abilities, to paste into a bug report.

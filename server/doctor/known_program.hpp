@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Short program with every kind of branch and the same path in each run. Sources are compared on

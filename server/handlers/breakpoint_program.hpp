@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Conditions and commands that gdb attaches to a breakpoint and the server evaluates.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Z and z: breakpoints and watchpoints of the selected process.
 
 #include <array>

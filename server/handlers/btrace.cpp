@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Qbtrace and Qbtrace-conf: turn branch tracing on and off.
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Error texts of the branch tracing packets. They are gdbserver's: scripts may look for them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qSupported and the other packets at the start of a connection.
 
 #include <array>

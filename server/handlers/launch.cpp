@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vRun, R, QEnvironment*, QSetWorkingDir, QStartupWithShell, QDisableRandomization: start programs
 // and set their environment.
 

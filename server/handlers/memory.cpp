@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // m, M, X, x, qSearch:memory, qCRC: memory of the selected process.
 
 #include <algorithm>

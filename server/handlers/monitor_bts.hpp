@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// `monitor bts`: operations on the branch trace store. docs/backtrail-bts.7 describes them.

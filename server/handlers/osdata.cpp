@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The osdata object: tables of the machine's state, for `info os`.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vAttach, vKill, D, k: attach to, kill and detach from processes.
 
 #include <array>

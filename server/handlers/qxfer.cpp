@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qXfer: reads documents in slices and writes one object.
 
 #include <algorithm>

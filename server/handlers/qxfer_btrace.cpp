@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // btrace and btrace-conf: branch trace of the selected thread.
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libraries-svr4: the dynamic linker's list of loaded objects.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Documents that qXfer sends. Each function returns a whole document; qxfer.cpp cuts the slices.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // auxv, exec-file, features, threads, siginfo: documents about the selected process and thread.
 
 #include <fmt/format.h>

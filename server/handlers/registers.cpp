@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // g, G, p, P: registers of the selected thread.
 
 #include <array>

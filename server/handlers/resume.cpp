@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vCont, c, s, C, S, bs, bc, vCtrlC, `?`, vStopped: resume threads, forward and back, and report
 // their stops.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // QNonStop, QPassSignals, QProgramSignals, QCatchSyscalls, QThreadEvents: which events to report
 // and which to pass to the program without a report.
 

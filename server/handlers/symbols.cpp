@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qSymbol asks gdb for symbols that only gdb knows, one by one; qGetTLSAddr needs them.
 // qShlibInfoAddr.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // H, T, qC, qfThreadInfo, qAttached: select and list threads.
 
 #include <array>

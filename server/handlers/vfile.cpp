@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vFile: opens files of this machine, so that gdb can read programs and libraries from it.
 
 #include <fcntl.h>

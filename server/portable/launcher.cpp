@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bin/backtrail of the portable folder, linked statically. Runs ../lib/backtrail/backtrail with the
 // dynamic linker and the C library in that folder, independent of the machine's.
 

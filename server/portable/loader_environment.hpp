@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The portable folder has its own dynamic linker. The user's linker settings (ld.so(8)) are meant

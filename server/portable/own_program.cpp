@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/portable/own_program.hpp"
 
 #include <unistd.h>

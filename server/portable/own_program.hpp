@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Finds out how to execute this program again. In the portable folder a dynamic linker is executed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Processes of a recorded run that continue unrecorded: another process traces them, or the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decides where crash files go. Crashes are rare, so obstacles to writing a file are reported

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Finds the functions by which sanitizers' run-time libraries begin to report an error.

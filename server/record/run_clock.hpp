@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Wakes the recorder while programs run: for signals sent to it, and when a time is up.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Keeps every record of every thread, compressed, in a nameless file: for `record --all`.

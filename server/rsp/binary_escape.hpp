@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Escapes binary data in packets: a byte that framing needs is sent as '}' and the byte ^ 0x20.

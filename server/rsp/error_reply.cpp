@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/rsp/error_reply.hpp"
 
 #include <fmt/format.h>

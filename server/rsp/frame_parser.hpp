@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Parses a client's bytes into packets, acknowledgements and interrupts. No I/O. Memory stays

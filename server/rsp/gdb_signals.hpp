@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Converts between gdb's signal numbers, which are the same on every system, and Linux's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Lines on stderr that people, IDEs and gdb's own test suite wait for. The wording is gdbserver's

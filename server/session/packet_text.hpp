@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Parses a packet from left to right. The text is untrusted: every step may fail.

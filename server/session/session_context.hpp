@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// State that packet handlers share: the target, the client's features, the selected threads,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Thread ids in packets: "pPID.TID", "TID", -1 for all, 0 for any.

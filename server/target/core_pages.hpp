@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// What may have changed the pages of a dead program besides the instructions of its trace.

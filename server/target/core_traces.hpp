@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Branch tracing of threads that are dead: what was recorded, in the form that is asked for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/target/live_symbols.hpp"
 
 #include "arch/base/log.hpp"

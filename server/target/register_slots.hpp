@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// gdb's registers as 64-bit slots, the unit in which past values are recovered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// What a debugging session can do to its target: live processes, a core file with its trace, or a

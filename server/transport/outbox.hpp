@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Queue of frames to send, and the frame that waits for an acknowledgement. No I/O.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Turns SIGTERM, SIGINT and SIGHUP into a readable descriptor, and SIGPIPE into an error of

@@ -118,3 +118,5 @@ int main(int argc, char** argv) {
   fmt::print("({} and {} to keep the work)\n", sum.sum % 10, packet_count % 10);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

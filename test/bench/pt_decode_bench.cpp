@@ -202,3 +202,5 @@ int main(int argc, char** argv) {
   fmt::print("PT to blocks, the slowest stream: {:.0f} MB/s ({})\n", slowest.rate, slowest.name);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -104,3 +104,5 @@ int main(int argc, char** argv) {
   measure("large program", 2000, count);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

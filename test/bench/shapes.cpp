@@ -86,3 +86,5 @@ int main(int argc, char** argv) {
   std::printf("%llu %zu\n", static_cast<unsigned long long>(total), seen.size());
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

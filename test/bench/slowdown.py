@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures real programs under `backtrail record` and similar tools: wall time relative to native.
 
 usage: slowdown.py BUILD [--runs N] [--peer-runs N] [--only NAME,...] [--vs NAME,...] [--set steady|short|extra]

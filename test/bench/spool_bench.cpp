@@ -124,3 +124,5 @@ int main(int argc, char** argv) {
   ::unlink(path.c_str());
   return taken.lost == 0 && taken.in_order && taken.records == all ? 0 : 2;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -128,3 +128,5 @@ std::size_t SyntheticRun::read_code(TraceeAddr address, std::span<std::uint8_t> 
 }
 
 }  // namespace backtrail::bench
+
+// SPDX-License-Identifier: Apache-2.0

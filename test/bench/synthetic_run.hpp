@@ -60,3 +60,5 @@ class SyntheticRun : public decoder::CodeReader {
 };
 
 }  // namespace backtrail::bench
+
+// SPDX-License-Identifier: Apache-2.0

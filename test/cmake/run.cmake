@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=our build folder -DWORK=a folder to use -P run.cmake
 # Installs Backtrail and uses its CMake module as a project of somebody's would.
 function(run)

@@ -37,3 +37,5 @@ int main() {
   check_shelf();
   std::puts("all is well");
 }
+
+// SPDX-License-Identifier: Apache-2.0

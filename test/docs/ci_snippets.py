@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The snippets of docs/ci.md: YAML that parses, commands that do what the page says.
 
 ci_snippets.py DOCS BACKTRAIL PROGRAM FOLDER: PROGRAM crashes when it is run with the word "null".

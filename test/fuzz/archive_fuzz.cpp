@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unpacks untrusted archives as `replay` and `report` do. Every file must be created inside the
 // target folder, or not at all.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads untrusted core files as far as possible.
 #include <array>
 #include <cstdint>

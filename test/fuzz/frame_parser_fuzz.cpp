@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses a client's bytes in pieces of random size. Memory must be bounded, and a parsed packet
 // must survive writing and reading.
 #include <cstddef>

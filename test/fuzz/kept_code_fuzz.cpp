@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads persistent cache files made of arbitrary parts, and of arbitrary bytes after a valid key.
 // The result must be a refusal or usable translations.
 #include <cstdlib>

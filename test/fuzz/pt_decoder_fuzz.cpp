@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes untrusted Intel PT packets over a program chosen by the first byte.
 #include <cstdint>
 #include <vector>

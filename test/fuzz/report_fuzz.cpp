@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes reports and exports of untrusted crash files. Their paths lead nowhere.
 #include <cstdint>
 #include <optional>

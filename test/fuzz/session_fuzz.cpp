@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends packets of a hostile client. The input is a list of packets, each after its length in two
 // bytes, with events in between.
 

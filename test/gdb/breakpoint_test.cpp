@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Breakpoints and watchpoints of every kind.
 #include <chrono>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `serve --from-start`: `record btrace` shows what ran before the user typed it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gdb's branch trace equals native stepping, instruction by instruction.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

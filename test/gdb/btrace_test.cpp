@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `record btrace` and gdb's commands on the history, on one thread.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `record btrace` with several threads, processes and connections.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report, gdb on the core, gdb on the replayed trace and native stepping agree about one crash.
 #include <regex>
 #include <sstream>

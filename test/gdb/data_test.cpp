@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registers, memory, code, values, calls into the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that see other files than the server: after chroot(2), after pivot_root(2), in their own
 // mount namespace, in a container without privileges, and with their file deleted.
 

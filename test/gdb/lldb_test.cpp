@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lldb as the client. It finds libraries through qShlibInfoAddr, which gdb does not need.
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what a program executes between two places, by stepping it with plain gdb.
 
 A gdb script: `gdb -batch -x native_steps.py -ex 'native-steps BEGIN END' PROGRAM`. BEGIN and END are

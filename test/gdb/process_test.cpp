@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that start other programs or load libraries: fork, vfork, exec, dlopen.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

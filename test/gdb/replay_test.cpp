@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gdb's messages when the user tries to change something in `backtrail replay`.
 #include <memory>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reverse execution by the server in `backtrail replay`, without record btrace.
 #include <memory>
 #include <string>

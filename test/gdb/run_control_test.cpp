@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running and stopping: the basics of every gdb session.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

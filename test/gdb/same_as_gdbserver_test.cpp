@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one session with backtrail and with gdbserver: gdb must print the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections, and a server's life over several of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

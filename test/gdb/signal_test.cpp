@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals: reported, passed on, dropped, injected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -19,3 +19,5 @@ int main(void) {
   pthread_create(&thread, 0, run, 0);
   pthread_exit(0);
 }
+
+// SPDX-License-Identifier: Apache-2.0

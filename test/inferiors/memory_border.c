@@ -13,3 +13,5 @@ int main(void) {
   __asm__ volatile("int3" : : "a"(p + page) : "memory");
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -21,3 +21,5 @@ int main(int count, char** arguments) {
   execvp(arguments[1], arguments + 1);
   return 97;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -9,3 +9,5 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1][0] == 'x') abort();
   return constant_text(argc) - 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -16,3 +16,5 @@ int main(void) {
   pthread_join(thread, 0);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -5,3 +5,5 @@ _start:
 	mov $60, %eax
 	mov $3, %edi
 	syscall
+
+// SPDX-License-Identifier: Apache-2.0

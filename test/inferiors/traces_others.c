@@ -64,3 +64,5 @@ int main(void) {
   fflush(stdout);
   return 5;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that fill their logs again and again.
 
 #include <algorithm>

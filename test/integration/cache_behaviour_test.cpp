@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recorder must be invisible to the debugger and to the program while code runs from the cache.
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Retranslation by profile leaves the records unchanged.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Code that programs write while they run.
 
 #include <string>

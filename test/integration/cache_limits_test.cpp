@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits of address space do not count what the recorder maps in the program.
 
 #include <csignal>

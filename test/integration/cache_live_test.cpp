@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams every record of threads that run: none is duplicated, none is missing.
 
 #include <algorithm>

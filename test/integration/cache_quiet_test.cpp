@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Code in writable memory that runs for long without a write, and is then written.
 
 #include <algorithm>

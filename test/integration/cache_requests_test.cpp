@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translation requests whose thread no longer waits.
 
 #include <gtest/gtest.h>

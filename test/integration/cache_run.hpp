@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Runs an inferior to its end with its threads recorded, and collects the records.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Restartable sequences (rseq) stay whole while a software source executes the program.
 
 #include <ostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Soak test: a multithreaded program that checks itself is recorded, stopped, signalled, stepped,
 // detached from and attached to in random order.
 // Environment: BACKTRAIL_SOAK_SECONDS (duration; the default is short), BACKTRAIL_SOAK_SEED

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the `cache` source with the `step` source record by record, and with itself under
 // interruptions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gdb, lldb and elfutils read the cores that backtrail writes.
 #include <chrono>
 #include <csignal>

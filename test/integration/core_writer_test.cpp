@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes cores of crashed programs and reads them back.
 #include <csignal>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail record -o` and `backtrail replay`: crashing programs, and a real gdb on their files.
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail info`, `backtrail pack`, and `replay` of archives.
 #include <filesystem>
 #include <fstream>

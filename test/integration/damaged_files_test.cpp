@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Crash files that are truncated, have flipped bits, or lie: every reader ends with an error or
 // shows less.
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail doctor` on this machine, whatever its abilities.
 
 #include <gmock/gmock.h>

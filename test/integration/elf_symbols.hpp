@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Symbols of an ELF file by name, for tests in gdb's role. Trusts the file.

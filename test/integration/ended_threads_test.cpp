@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that ended before a file is written: every view of the file shows them.
 #include <algorithm>
 #include <filesystem>

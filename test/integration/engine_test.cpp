@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's rules on real programs: reported events, passed signals, and no remains afterwards.
 
 #include "ptrace/engine/engine.hpp"

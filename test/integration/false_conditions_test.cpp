@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads hit a breakpoint whose condition is false, again and again: no other thread waits long,
 // and no hit is lost or evaluated twice.
 

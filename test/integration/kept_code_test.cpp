@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translations loaded from an earlier process: the same trace, and no harm from any file.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recorders under limits that they cannot raise: programs get as much as without a recorder.
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real threads with buffers that a simulated kernel fills: the engine reads them while threads run.
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The portable folder uses none of the machine's libraries and the user's whole environment.
 #include <filesystem>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records real programs by single steps and encodes the records as Intel PT: libipt must read
 // exactly the stepped instructions of each thread.
 

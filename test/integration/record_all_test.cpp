@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `record --all`: the file holds or reports as missing every branch.
 #include <csignal>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail record -o FILE --on LIST`: which endings keep a file; the recorder changes none.
 #include <csignal>
 #include <filesystem>

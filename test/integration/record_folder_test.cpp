@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail record -o` where the file's folder is missing or cannot be written.
 #include <algorithm>
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Crash files of hardware traces: a simulated kernel supplies the records that stepping found.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail record` together with other tracers: debuggers inside and outside, code written by
 // another route than its mapping, programs that inspect themselves.
 

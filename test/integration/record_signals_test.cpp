@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Job control and storms of signals: recorded programs behave as without a tracer.
 
 #include <gtest/gtest.h>

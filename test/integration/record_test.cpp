@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail record` does not change the program's output, exit status, signals or children.
 
 #include <csignal>

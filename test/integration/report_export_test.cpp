@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that `backtrail report` writes for viewers, read back by parsers, by node and by a browser.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of `backtrail report --html` in a browser: its first view, keys and mouse.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stack in reports if callers began long before the branches that a report reads: the same
 // functions as in gdb on the same file.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `backtrail report` on crashing programs.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Off-CPU times of a crashed program, from the kernel's context switches (if this user may see
 // them).
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording starts while the program waits in a system call, which a signal then interrupts.
 #include <algorithm>
 #include <csignal>

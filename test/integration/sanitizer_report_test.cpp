@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The thread that made an error prints the sanitizer's report, in up to tens of millions of
 // branches. The branches before the error must still be in the file and on the report's first
 // screen.

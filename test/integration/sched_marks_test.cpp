@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Context-switch records of the real kernel. They need no hardware, only a permission.
 
 #include "ptrace/perf/sched_marks.hpp"

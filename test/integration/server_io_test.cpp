@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The server loop over real sockets, with a fake target and a fake session.
 
 #include <atomic>

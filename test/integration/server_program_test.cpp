@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program itself: its lines on stderr, its exit status, and the processes it leaves.
 
 #include <algorithm>

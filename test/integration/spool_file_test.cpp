@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of data in an unnamed file.
 #include "server/record/spool_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to stop threads while other events happen to them.
 #include <chrono>
 

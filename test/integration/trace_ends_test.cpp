@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The end of a recorded thread: records without a reader are not decoded; listeners get all.
 
 #include <functional>

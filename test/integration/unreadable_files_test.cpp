@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every command's error for a file that it cannot read or write.
 #include <fstream>
 #include <string>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when docs/ name what is not there: a file, a test, an identifier, a link; when a header
 does not own what the glossary says; when an invariant has no test; when a maintainer's page is too wide
 or a section of it too long.

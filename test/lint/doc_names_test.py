@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The check of names in docs finds what is missing, and nothing else."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when docs/bts.md or docs/kernel-behaviour.md name a test that does not exist or have a row
 without a test, when the latter leaves out a row of the simulated kernel or a number, or when the
 manual page lacks an operation.

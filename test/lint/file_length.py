@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a source has more than 800 lines; names those past 500, which want to be split.
 
 usage: file_length.py ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks who includes whom: server -> ptrace -> decoder -> arch, and never back; the same for the
 rooms of each of them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The layering check finds each kind of breach, and nothing else."""
 
 import unittest

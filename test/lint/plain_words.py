@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Finds comments and documents that are not plain English.
 
 A comment begins with a noun or a verb: not with a relative clause, a pronoun, or words that lean on

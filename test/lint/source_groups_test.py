@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What cmake/source_groups.py puts together, and what not."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over files, side by side, and says what took long.
 
 usage: tidy.py BUILD_DIR FILE...

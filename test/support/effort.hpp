@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The amount of work that a test does in this kind of build.
 #pragma once
 

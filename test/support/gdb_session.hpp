@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Drives a real gdb against a server: sends commands and returns gdb's output.

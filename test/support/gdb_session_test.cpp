@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the harness itself against a server that is known to work.
 #include "test/support/gdb_session.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Reads Intel PT with libipt, as gdb does, to check Backtrail's encoder.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Abilities of the machine that some tests need; hypervisors may lack some of the CPU's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The kernel side of perf, in memory only. It misbehaves on demand, as real kernels do.

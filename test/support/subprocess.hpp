@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Child processes of tests: text input and output, deadlines, and no leftovers.

@@ -172,3 +172,5 @@ Judgement judge(TruthRun& run, HistoryLimits limits) {
 }
 
 }  // namespace backtrail::decoder::values
+
+// SPDX-License-Identifier: Apache-2.0

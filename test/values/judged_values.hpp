@@ -42,3 +42,5 @@ void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps);
 Judgement judge(TruthRun& run, HistoryLimits limits);
 
 }  // namespace backtrail::decoder::values
+
+// SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks recovered values in random programs of many kinds of instructions with values_oracle.
 
 usage: random_program.py ORACLE FOLDER FIRST_SEED COUNT

@@ -359,3 +359,5 @@ std::optional<std::pair<TraceeAddr, TraceeAddr>> TruthRun::heap() {
 }
 
 }  // namespace backtrail::decoder::values
+
+// SPDX-License-Identifier: Apache-2.0

@@ -102,3 +102,5 @@ class TruthRun final : public CodeReader, public EndState {
 };
 
 }  // namespace backtrail::decoder::values
+
+// SPDX-License-Identifier: Apache-2.0

@@ -37,3 +37,5 @@ int main(int argc, char** argv) {
   for (const std::string& line : judgement.wrong) fmt::print("  {}\n", line);
   return judgement.wrong_count == 0 && judgement.consistent ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

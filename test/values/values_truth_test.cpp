@@ -62,3 +62,5 @@ TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {
 
 }  // namespace
 }  // namespace backtrail::decoder::values
+
+// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the cost of a frame of the page's lanes, and compares the frame with a slow rendering.
 'use strict';
 

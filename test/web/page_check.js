@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a page of `backtrail report --html` as a browser would, and walks its trace.
 // usage: node page_check.js PAGE [TEXT...]     prints its findings, one fact for each line, and for
 // each TEXT the functions whose names contain it, with the search results in both directions

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The debug store, to which an Intel CPU appends a record for every taken branch, as raw bytes.

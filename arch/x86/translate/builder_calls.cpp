@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // System calls that translated code makes itself.
 
 #include "arch/x86/translate/builder.hpp"

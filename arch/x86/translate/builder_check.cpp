@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checked superblocks: made of code that may change at any time.
 
 #include <algorithm>

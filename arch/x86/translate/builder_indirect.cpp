@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Indirect branches and indirect-branch entries.
 
 #include "arch/x86/translate/builder.hpp"

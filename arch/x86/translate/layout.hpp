@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Conventions of translated code: two reserved registers, a page per thread, and one look-up

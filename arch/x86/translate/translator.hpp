@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The translator, a pure function: takes a program's bytes and returns code that logs its exits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Branches, the stack, and instructions with effects that their operands do not show.
 #include <Zydis/Zydis.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves, extensions, exchanges and addresses.
 #include <Zydis/Zydis.h>
 

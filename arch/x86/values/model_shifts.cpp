@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shifts, rotations, bits, multiplication and division.
 #include <Zydis/Zydis.h>
 

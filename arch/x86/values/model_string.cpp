@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // String instructions, with and without repetition.
 #include <Zydis/Zydis.h>
 

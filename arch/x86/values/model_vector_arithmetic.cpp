@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logic, comparisons, integer arithmetic and permutations of vectors.
 #include <Zydis/Zydis.h>
 

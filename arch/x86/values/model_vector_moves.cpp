@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves of vector registers. Legacy SSE preserves the lanes above 128 bits; VEX and EVEX clear
 // them.
 #include <Zydis/Zydis.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <Zydis/Zydis.h>
 
 #include "arch/x86/values/model_vectors.hpp"

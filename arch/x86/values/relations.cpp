@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/values/relations.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The registers whose past values are recovered, in slots of up to 64 bits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the runs of inlined functions in a thread. A run is a stretch of a call's own code, without
 // callees, that came from one inlined function. It leads from one place to another; a place is line
 // index k of block p.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of the page, with their buttons and help texts.
 
 function keyBindings(page) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The view of the lanes: the visible part of the trace, and the actions of mouse and wheel.
 
 // Number of calls that the page opens with.

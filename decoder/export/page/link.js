@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A link to a place, in the fragment of the page's URL. Places count from the end, so that a page
 // with a longer part of the same trace understands it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: selection, search, buttons and keys.
 
 class Page extends Walker {

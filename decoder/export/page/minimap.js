@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small picture of one whole thread, with the part that the lanes show.
 
 const MAP_ROWS = 20;

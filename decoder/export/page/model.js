@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trace: columns of numbers, decoded from the blocks in the page.
 
 const NONE = 0xffffffff;

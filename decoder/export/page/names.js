@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shortens function names: leaves out the contents of template brackets and parameter lists,
 // innermost first, until a name fits.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws the lanes. Calls narrower than a pixel share one, so the cost of a frame depends on the
 // width of the screen and not on the length of the trace.
 

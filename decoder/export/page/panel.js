@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes the selected call: its callers, and its source with execution counts.
 
 const AROUND = 12, MOST_LINES = 3000, MOST_CALLERS = 100, KEPT_COUNTS = 64;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds functions by name, and their calls and inlined runs, from a place in the trace on.
 
 class Search {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bar between two parts of the page that can be dragged or moved with the arrow keys.
 
 class Split {

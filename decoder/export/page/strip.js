@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws calls that are too narrow for a name. Each row is a line of pixels in a separate canvas.
 // The lines are filled as an array once for each frame, and drawn row by row, so that the cost of a
 // frame does not depend on the number of calls.

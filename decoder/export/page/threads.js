@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of threads. An entry goes to its thread's end, and folds or unfolds its lane.
 
 // With more threads than this, only the lane of the culprit is open at first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tooltip at the pointer. The panel and the list of threads show the same without a pointer.
 
 class Tip {

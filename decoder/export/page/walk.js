@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cursor, {thread, p, k}: line index k of block p; -1 if the block has no line. Steps move it
 // by line, over calls, or by call.
 

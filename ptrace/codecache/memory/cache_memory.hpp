@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The memory of translated code, its look-up table and the threads' logs: one memfd, mapped in the

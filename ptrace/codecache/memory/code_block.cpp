@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/memory/code_block.hpp"
 
 #include "arch/base/check.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// What is known of each superblock and of each exit; as small as possible, because there are

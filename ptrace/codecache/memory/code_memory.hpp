@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The memory that translated code and its look-up table live in, as the code cache needs it.

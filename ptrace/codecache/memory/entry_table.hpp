@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The look-up table by which translated code finds indirect-branch entries, indexed by the low

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Plans where a newly executed program must lie to have the same addresses each time, although the

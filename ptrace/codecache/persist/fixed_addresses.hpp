@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Gives programs with random addresses the same addresses each time, because translations are kept

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/persist/kept_code.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Format of the persistent cache's files: a checksum, the build and the key, then the arrays.

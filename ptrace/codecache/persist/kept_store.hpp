@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The persistent cache: a private folder of files, or memory while a recorder runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 
 #include "ptrace/codecache/persist/packed_numbers.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Packs the ranges of native code that a superblock was made of, a few bytes each.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Packs a superblock's pc map entries into two or three bytes each; there is one per instruction.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Seeds: translations for a program that has none of its own yet, taken from another program that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Modules: executable memory that is mapped from a file and unchanged, so that its translations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decides which writable code pages are worth write-protecting, so that superblocks made of them

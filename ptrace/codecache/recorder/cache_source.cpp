@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/recorder/cache_source.hpp"
 
 #include <algorithm>

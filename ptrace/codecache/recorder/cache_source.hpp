@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The `cache` source: the thread runs translated code, which logs its branches. An untranslatable

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that install a seccomp filter, which also judges the calls of translated code.
 
 #include <utility>

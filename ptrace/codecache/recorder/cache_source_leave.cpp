@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Leaves translated code: restores the program's native state.
 
 #include "arch/base/log.hpp"

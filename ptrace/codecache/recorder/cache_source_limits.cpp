@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on address space and locked memory, which must not count the recorder's memory.
 
 #include <algorithm>

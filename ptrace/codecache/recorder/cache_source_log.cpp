@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes threads' logs at stops and, if every record is kept, while they run.
 
 #include <algorithm>

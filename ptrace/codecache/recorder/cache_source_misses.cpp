@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misses: threads without a translation to go to, stopped or with a request.
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals in translated code: faults that are delivered from where they occur, and handlers that
 // return into translated code.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that trace others: debuggers, strace, crash handlers.
 
 #include <sys/ptrace.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes to write-protected code pages, by the program and by the kernel.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// One system call that opens a file, writes to one, changes its length, or writes a process's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/space/busy_log.hpp"
 
 #include "ptrace/codecache/space/cache_space.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The log of a thread that logs much. A thread part's log is copied when it is full; a busy log

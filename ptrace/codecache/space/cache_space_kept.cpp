@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads translations of earlier processes of the same program, and saves them for later ones.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Write-protects code pages that the program may write but does not.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Shares state among processes: translations in one address space, and CodeWriters in one tree of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Judges seccomp filters by the calls that translated code and the recorder need. Filters may be

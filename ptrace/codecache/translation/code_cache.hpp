@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The translations of one address space: finding, making, linking, dropping and saving them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A hash table of the native addresses that superblocks begin at, or would begin at.

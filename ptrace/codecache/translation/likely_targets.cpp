@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/codecache/translation/likely_targets.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Translations loaded from the persistent cache, as the modules they were made of come and go.

@@ -127,3 +127,5 @@ int main(int argc, char** argv) {
   printf("%s %ld\n", which, result);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

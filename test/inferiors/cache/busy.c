@@ -85,3 +85,5 @@ int main(int argc, char** argv) {
   }
   return wrong;
 }
+
+// SPDX-License-Identifier: Apache-2.0

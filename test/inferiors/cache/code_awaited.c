@@ -80,3 +80,5 @@ int main(int count, char** arguments) {
   printf("old code ran %d times of %d\n", old, rounds);
   return old != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

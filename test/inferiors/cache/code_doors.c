@@ -491,3 +491,5 @@ int main(int count, char** arguments) {
   printf("%d ways lead to new code, %d to old\n", value - 100 - stale, stale);
   return stale < 100 ? stale : 100;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -102,3 +102,5 @@ rdx_target: .quad callee
 last: .quad 11b
 source: .fill 64, 1, 7
 sink: .fill 64, 1, 0
+
+// SPDX-License-Identifier: Apache-2.0

@@ -34,3 +34,5 @@ int main(void) {
   printf("steps %d\n", steps);
   return steps == 2020 ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

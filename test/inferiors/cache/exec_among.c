@@ -27,3 +27,5 @@ int main(int argc, char** argv) {
   pthread_create(&thread, NULL, execute, argv[1]);
   for (;;) pause();
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -181,3 +181,5 @@ int main(void) {
   printf("faults %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -36,3 +36,5 @@ int main(int argc, char** argv) {
   execvp(argv[2], argv + 2);
   return 5;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -258,3 +258,5 @@ int main(int argc, char** argv) {
   CHECK(fib(15) == 610);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

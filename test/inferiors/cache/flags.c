@@ -36,3 +36,5 @@ int main(int argc, char** argv) {
   printf("%d leaks\n", leaks);
   return leaks != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -83,3 +83,5 @@ int main(int argc, char** argv) {
   printf("%u\n", total);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -222,3 +222,5 @@ int main(int count, char** words) {
   }
   return wrong || caught == 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -151,3 +151,5 @@ int main(int argc, char** argv) {
   printf("%s %s\n", kind, wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

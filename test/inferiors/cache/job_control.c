@@ -618,3 +618,5 @@ int main(int argc, char** argv) {
   say("done");
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -179,3 +179,5 @@ int main(int argc, char** argv) {
   printf("%s as ever\n", what);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

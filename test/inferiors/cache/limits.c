@@ -216,3 +216,5 @@ int main(int argc, char** argv) {
   }
   return succeeds(child) ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

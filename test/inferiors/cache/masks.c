@@ -93,3 +93,5 @@ int main(int argc, char** argv) {
   printf("masks %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

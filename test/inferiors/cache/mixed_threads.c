@@ -63,3 +63,5 @@ int main(int argc, char** argv) {
   printf("total %ld handled %ld\n", total, (long)handled);
   return total == (3 + (55 + 63) * 3L) * rounds && handled == 3L * rounds ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

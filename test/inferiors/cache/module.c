@@ -37,3 +37,5 @@ long work(long x) {
   }
   return sum;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -5,3 +5,5 @@ long call_often(long (*function)(long), long times) {
   for (long i = 0; i < times; ++i) result = function(i) - i;
   return result;
 }
+
+// SPDX-License-Identifier: Apache-2.0

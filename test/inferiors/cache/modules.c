@@ -67,3 +67,5 @@ int main(int count, char** arguments) {
   if (strcmp(arguments[1], "patch") == 0) return patch(arguments + 2);
   return reload(arguments + 2);
 }
+
+// SPDX-License-Identifier: Apache-2.0

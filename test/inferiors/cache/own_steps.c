@@ -72,3 +72,5 @@ int main(void) {
   if ((flags & 0x100) != 0) ++failures;
   return failures != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

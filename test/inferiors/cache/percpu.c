@@ -108,3 +108,5 @@ int main(int argc, char** argv) {
   printf("counted %ld of %d\n", total, kThreads * kRounds);
   return total == kThreads * kRounds ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

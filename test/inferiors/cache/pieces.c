@@ -35,3 +35,5 @@ int main(void) {
   }
   return sum == kFunctions * (0 + 2 + 2 + 4) ? 0 : 2;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -126,3 +126,5 @@ int main(int argc, char** argv) {
   if (!memory_can_be_had()) return 4;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -52,3 +52,5 @@ int main(int argc, char** argv) {
   pthread_join(thread, NULL);
   return same == children ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -108,3 +108,5 @@ int main(void) {
   printf("restarts %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -79,3 +79,5 @@ int main(void) {
   printf("rewritten %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -41,3 +41,5 @@ int main(void) {
   printf("sections %s\n", total == wanted ? "right" : "wrong");
   return total == wanted ? 0 : 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

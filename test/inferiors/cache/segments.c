@@ -27,3 +27,5 @@ int main(void) {
   printf("segments %s\n", wrong ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

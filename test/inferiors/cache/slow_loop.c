@@ -15,3 +15,5 @@ int main(void) {
     turn();
   }
 }
+
+// SPDX-License-Identifier: Apache-2.0

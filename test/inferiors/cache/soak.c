@@ -182,3 +182,5 @@ int main(int argc, char** argv) {
   if (handled < raised) fprintf(stderr, "%ld of %ld signals\n", (long)handled, (long)raised);
   return wrong != 0 || handled < raised;
 }
+
+// SPDX-License-Identifier: Apache-2.0

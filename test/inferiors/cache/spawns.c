@@ -69,3 +69,5 @@ int main(int argc, char** argv) {
   pthread_join(id, NULL);
   return 6;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -103,3 +103,5 @@ int main(int argc, char** argv) {
   printf("storm %s\n", wrong != 0 ? "wrong" : "right");
   return wrong != 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -47,3 +47,5 @@ int main(void) {
   if (sum != (int)(expected & 0x7fffffff)) return 5;
   return (int)(intptr_t)other == sum ? 0 : 6;
 }
+
+// SPDX-License-Identifier: Apache-2.0

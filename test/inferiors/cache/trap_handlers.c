@@ -37,3 +37,5 @@ int main(void) {
   sigaction(SIGTRAP, NULL, &now);
   return trapped != 0 || handled != 20 || now.sa_handler != on_trap;
 }
+
+// SPDX-License-Identifier: Apache-2.0

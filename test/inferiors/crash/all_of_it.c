@@ -107,3 +107,5 @@ int main(int argc, char** argv) {
   culprit(NULL);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -236,3 +236,5 @@ int main(int argc, char** argv) {
   }
   return (int)number;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -33,3 +33,5 @@ TEST(Unexpected, Crash) {
   EXPECT_DEATH(std::abort(), "");
   sink = *nowhere;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -72,3 +72,5 @@ int main(int argc, char** argv) {
   other.join();
   return use();
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -60,3 +60,5 @@ int main(int argc, char** argv) {
   *(volatile int*)NULL = 1;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -31,3 +31,5 @@ int main(void) {
   inner(8);
   return *nowhere;
 }
+
+// SPDX-License-Identifier: Apache-2.0

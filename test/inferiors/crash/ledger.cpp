@@ -122,3 +122,5 @@ int main(int argc, char** argv) {
   thread.join();
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

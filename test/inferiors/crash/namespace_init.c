@@ -32,3 +32,5 @@ int main(void) {
   if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 1;
   return WEXITSTATUS(status);
 }
+
+// SPDX-License-Identifier: Apache-2.0

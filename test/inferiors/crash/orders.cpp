@@ -61,3 +61,5 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 8; ++i) orders.items["order " + std::to_string(i)].number = i;
   return sum(orders, 9);
 }
+
+// SPDX-License-Identifier: Apache-2.0

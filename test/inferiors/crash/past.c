@@ -22,3 +22,5 @@ int main(void) {
   const int* nowhere = (const int*)(long)(sum + depth - 15);
   return *nowhere;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -37,3 +37,5 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) thread.join();
   std::puts("all right");
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -86,3 +86,5 @@ int main(int argc, char** argv) {
   }
   return number;
 }
+
+// SPDX-License-Identifier: Apache-2.0

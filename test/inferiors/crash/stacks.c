@@ -219,3 +219,5 @@ int main(int argc, char** argv) {
   sink = 1;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -84,3 +84,5 @@ int main(void) {
   *(volatile int*)8 = worked;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -49,3 +49,5 @@ int main(int argc, char** argv) {
   *(volatile int*)0 = 1;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -13,3 +13,5 @@ int main(int argc, char** argv) {
   (void)argv;
   return order(argc);
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -27,3 +27,5 @@ int main(void) {
   pthread_join(id, NULL);
   return traps * 10 + wishes;
 }
+
+// SPDX-License-Identifier: Apache-2.0

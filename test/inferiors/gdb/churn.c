@@ -30,3 +30,5 @@ int main(int argc, char** argv) {
   fflush(stdout);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -20,3 +20,5 @@ int main(int argc, char** argv) {
   reported();
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -16,3 +16,5 @@ int main(int argc, char** argv) {
   if (strcmp(how, "kill") == 0) raise(SIGKILL);
   return atoi(how);
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -47,3 +47,5 @@ int main(int argc, char** argv) {
   }
   return wait_for(child);
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -65,3 +65,5 @@ int main(int argc, char** argv) {
   calls_done();
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

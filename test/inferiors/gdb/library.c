@@ -5,3 +5,5 @@ int library_function(int n) {
   library_value += n;
   return library_value;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -31,3 +31,5 @@ int main(int argc, char** argv) {
   pthread_join(id, NULL);
   return 1;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -44,3 +44,5 @@ int main(void) {
   fflush(stdout);
   return usr1 * 10 + usr2;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -37,3 +37,5 @@ int main(int argc, char** argv) {
   free(ids);
   return 3;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -38,3 +38,5 @@ int main() {
   std::fflush(stdout);
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -35,3 +35,5 @@ pattern:
 features:
         .long   0
         .section .note.GNU-stack, "", @progbits
+
+// SPDX-License-Identifier: Apache-2.0

@@ -66,3 +66,5 @@ int main(void) {
   smash(frame + 1, 0x1234);
   return sink == 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

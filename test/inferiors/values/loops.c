@@ -38,3 +38,5 @@ int main(void) {
   *(volatile int64_t*)0 = t;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -38,3 +38,5 @@ int main(void) {
   *(volatile int*)8 = total;
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

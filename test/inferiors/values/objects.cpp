@@ -63,3 +63,5 @@ int main() {
   volatile int* volatile place = total == -1 ? &somewhere : nullptr;
   *place = static_cast<int>(text.size());
 }
+
+// SPDX-License-Identifier: Apache-2.0

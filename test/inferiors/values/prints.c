@@ -18,3 +18,5 @@ int main(void) {
   }
   return length == 0 ? (int)strlen(out) : 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -54,3 +54,5 @@ int main(void) {
   }
   abort();
 }
+
+// SPDX-License-Identifier: Apache-2.0

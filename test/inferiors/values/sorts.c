@@ -55,3 +55,5 @@ int main(void) {
   *(volatile int*)0 = total + numbers[3];
   return 0;
 }
+
+// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Decodes packets with PtDecoder and with libipt, and compares the results.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// A program of a few bytes whose functions have letters as names, and records of its behaviour.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Makes packets of a trace that begins at 0x1000 in 64-bit code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Runs a ToyProgram, and reports its execution both as addresses and as branch records.

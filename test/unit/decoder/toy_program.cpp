@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/unit/decoder/toy_program.hpp"
 
 #include <algorithm>

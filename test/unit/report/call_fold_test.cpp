@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests folded call trees. Names are function ids as letters; dashes are levels.
 #include "decoder/report/call_fold.hpp"
 

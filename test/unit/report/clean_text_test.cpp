@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests hostile names.
 #include "decoder/report/clean_text.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests function lookup with symbols as compilers and people write them.
 #include "decoder/symbols/function_table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests Go's function table with tables made here.
 #include "decoder/symbols/go_functions.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests with the dynamic linker of this machine, without its debug file.
 #include <string>
 #include <vector>

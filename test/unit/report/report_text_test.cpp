@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests reports with hostile names in every format.
 #include "decoder/report/report_text.hpp"
 

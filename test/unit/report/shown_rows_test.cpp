@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which rows are shown first. Rows are functions with dashes for levels. ">": not returned;
 // "$": from the stack; ".": shown as a caller only.
 #include "decoder/report/shown_rows.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests descriptions of signals.
 #include "decoder/report/signal_text.hpp"
 

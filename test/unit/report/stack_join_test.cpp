@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests adding callers from the stack to the calls of a trace, with a program of a few bytes.
 #include "decoder/report/stack_join.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the facts of every instruction of a real library with Zydis's classification.
 
 #include <algorithm>

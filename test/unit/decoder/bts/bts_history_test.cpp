@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/bts/bts_history.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs random programs on the test's own machine, and a reader that joins blocks as gdb does. The
 // reader must hold exactly what ran.
 

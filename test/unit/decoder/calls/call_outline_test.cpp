@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls reported one by one must equal the calls of the list.
 #include "decoder/calls/call_outline.hpp"
 

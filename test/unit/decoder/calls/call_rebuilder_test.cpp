@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests rebuilding calls from branch records, with a program of a few bytes.
 #include "decoder/calls/call_rebuilder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests thread times: packing, damage, lookup.
 #include "decoder/corefile/thread_times.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests names of generated code: reading, packing, damage.
 #include "decoder/corefile/code_names.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests records in compressed blocks, intact and damaged.
 #include "decoder/corefile/trace_blocks.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/past/timeline.hpp"
 
 #include <gtest/gtest.h>

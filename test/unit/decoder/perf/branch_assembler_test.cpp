@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/perf/branch_assembler.hpp"
 
 #include <algorithm>

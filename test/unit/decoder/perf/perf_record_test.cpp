@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/perf/perf_record.hpp"
 
 #include <gtest/gtest.h>

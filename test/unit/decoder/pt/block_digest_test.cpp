@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "decoder/pt/block_digest.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks, case by case, that FlowDecoder agrees with libipt on what user programs produce.
 
 #include <gtest/gtest.h>

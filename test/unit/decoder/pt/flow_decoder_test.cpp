@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that PtDecoder agrees with libipt on arbitrary bytes.
 
 #include <bit>

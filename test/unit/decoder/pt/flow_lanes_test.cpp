@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two pieces decoded in lanes must give the records of the pieces decoded one after the other.
 
 #include "decoder/pt/flow_lanes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that the oracle detects errors.
 #include "test/support/ipt_oracle.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records that are encoded as Intel PT and decoded again must stay equal.
 
 #include "decoder/pt/pt_decoder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs random programs on the test's own machine, encodes them, and decodes them with libipt: the
 // result must be what ran.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the classes that keep and join the hardware's bytes: packets for a debugger, snapshots,
 // branch stacks, and records that do not join.
 

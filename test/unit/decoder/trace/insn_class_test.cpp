@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The encoder and libipt must classify instructions alike, or packets lose their meaning.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what must stay unknown: one test for each rule, with a few bytes of code.
 
 #include <array>

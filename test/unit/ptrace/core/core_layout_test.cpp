@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes headers of cores and reads them back.
 #include "ptrace/core/core_layout.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which part of a mapping goes into a core.
 #include "ptrace/core/memory_plan.hpp"
 

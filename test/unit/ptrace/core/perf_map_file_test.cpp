@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ownership of /tmp/perf-PID.map.
 #include "ptrace/core/perf_map_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace/os/wait_status.hpp"
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that share the memory that a user may lock.
 
 #include "ptrace/perf/locked_memory.hpp"

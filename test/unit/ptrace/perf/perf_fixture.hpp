@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Recorders on a simulated kernel, and the table of its misbehaviours.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misbehaviours of the kernel with the AUX area.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"

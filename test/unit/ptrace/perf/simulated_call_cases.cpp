@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's answers to calls on open events: refusals, interruptions, short reads.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misbehaviours of the kernel when events are opened and mapped.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misbehaviours of the kernel with branch stacks, packets and marks.
 
 #include <ctime>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every known misbehaviour of a kernel, one row each, and how a reader must handle it.
 
 #include <ostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misbehaviours of the kernel with the data ring.
 
 #include "test/unit/ptrace/perf/perf_fixture.hpp"

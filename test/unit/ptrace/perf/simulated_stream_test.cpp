@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers that are read while their thread runs, so that no record is overwritten or lost; and
 // recorder's events that consist of several kernel events.
 

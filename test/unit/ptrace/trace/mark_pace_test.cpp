@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that switch too often are recorded only now and then.
 #include "ptrace/trace/mark_pace.hpp"
 

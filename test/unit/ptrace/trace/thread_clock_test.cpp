@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meaning of a thread's departures from its CPU, on a simulated kernel.
 #include "ptrace/trace/thread_clock.hpp"
 

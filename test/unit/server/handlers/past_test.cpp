@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bs and bc, and registers and memory in the past.
 #include "test/unit/server/session_fixture.hpp"
 

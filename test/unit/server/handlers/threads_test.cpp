@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/unit/server/session_fixture.hpp"
 
 namespace backtrail::server {

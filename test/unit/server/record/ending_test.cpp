@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which ends keep a crash file, and the file's name.
 #include "server/record/ending.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/session/host_files.hpp"
 
 #include <fcntl.h>

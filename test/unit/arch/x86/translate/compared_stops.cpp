@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/unit/arch/x86/translate/compared_stops.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Checks that wherever translated code is stopped, the program's state is one of its native

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the dispatch stub: a thread asks a tracer for a translation, and the tracer answers,
 // refuses, is slow, or does not look. The thread must go where it is told with an unchanged state.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/unit/arch/x86/translate/random_code.hpp"
 
 #include <cstring>

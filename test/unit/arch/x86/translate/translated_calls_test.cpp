@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests which system calls translated code makes itself, by running it in this process.
 
 #include <algorithm>

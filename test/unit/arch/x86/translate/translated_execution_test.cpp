@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares translated code with native code: registers, flags, vectors, the stack with its red
 // zone, and memory. BACKTRAIL_CODE_SEED sets the seed of the first program, to repeat a run.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handlers that return from translated code.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs with random addresses, and the addresses planned for them.
 
 #include "ptrace/codecache/persist/address_plan.hpp"
