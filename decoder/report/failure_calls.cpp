@@ -59,13 +59,13 @@ constexpr std::array kLeave{std::string_view{"__cxa_throw"},
                             std::string_view{"pthread_exit"},
                             std::string_view{"__pthread_exit"}};
 
-/// Those of kLeave by which an exception begins. What they call because nobody catches it is the
-/// exception's failure.
+/// Functions in kLeave that throw an exception. If nobody catches it, the calls that they make
+/// belong to the exception's failure.
 constexpr std::array kThrow{std::string_view{"__cxa_throw"}, std::string_view{"__cxa_rethrow"},
                             std::string_view{"std::__throw_"},
                             std::string_view{"std::rethrow_exception"}};
 
-/// What their own functions' names, and names of functions that they stand in for, begin with.
+/// Prefixes of the names of a sanitizer's own functions and of its interceptors.
 constexpr std::array kRuntime{
     std::string_view{"__asan"},          std::string_view{"__ubsan"},
     std::string_view{"__tsan"},          std::string_view{"__msan"},
@@ -215,7 +215,7 @@ std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t t
   BranchSigns signs{symbols};
   std::uint64_t records = 0;
   std::array<std::uint64_t, 1U + static_cast<unsigned>(FailureSign::kReport)> oldest{};
-  std::array<std::uint64_t, oldest.size()> newest{};  // Both: records up to it, and it.
+  std::array<std::uint64_t, oldest.size()> newest{};  // Both: records until then.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;
@@ -224,7 +224,7 @@ std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t t
       newest[sign] = records;
     }
   });
-  // What only may be a failure is done often in good order; then the newest is told of.
+  // A weaker sign often comes without a failure: of these the newest counts, not the oldest.
   constexpr auto kSureSign = static_cast<unsigned>(FailureSign::kSure);
   std::uint64_t found = oldest[kSureSign];
   for (auto sign = kSureSign; sign-- > static_cast<unsigned>(least) && found == 0;) {

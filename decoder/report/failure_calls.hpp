@@ -19,22 +19,21 @@ namespace backtrail::decoder {
 enum class FailureSign : std::uint8_t {
   kNone,
   kName,    ///< A word in the name: fail, panic, assert, fatal.
-  kLeave,   ///< It leaves its callers: exceptions, pthread_exit. Programs do that in good order,
-            ///< too.
-  kSure,    ///< Nobody calls it without a failure.
+  kLeave,   ///< Leaves its callers: exceptions, pthread_exit. Happens without a failure, too.
+  kSure,    ///< Is called only on a failure.
   kReport,  ///< The recorder saw a sanitizer begin its report there.
 };
 /// `function` is demangled.
 [[nodiscard]] FailureSign failure_sign(std::string_view function);
 
 struct FailureCall {
-  std::size_t index = kNoCall;  ///< The outermost call of the failure's own.
+  std::size_t index = kNoCall;  ///< The outermost call that belongs to the failure.
   FailureSign sign = FailureSign::kNone;
 };
 /// The newest of the calls with the strongest sign, `least` or stronger; index kNoCall if there is
-/// none. Calls that another such call made do not count, nor do those whose beginning is missing
-/// where there is an older one of the same sign. Of what an exception calls that nobody catches it
-/// is the call that threw.
+/// none. A call does not count if another such call made it, or if its beginning is missing and
+/// there is an older call with the same sign. For an exception that nobody catches, the result is
+/// the call that threw it.
 /// @param calls      Callers first.
 /// @param only_open  Only calls that had not returned, nor been left, at the end.
 [[nodiscard]] FailureCall find_failure(std::span<const Call> calls, Symbols& symbols,

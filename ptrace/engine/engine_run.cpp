@@ -406,7 +406,7 @@ void Engine::drop_pending(Thread& thread) {
 
 bool Engine::serve_asking() {
   if (asking_.empty()) return false;
-  // Who looks all the time needs a CPU that nobody else does, least of all the thread.
+  // Polling pays only on a CPU that nobody else needs, least of all the thread.
   const auto until =
       Clock::now() +
       (!stop_cpu_.narrowed() && spare_cpu_.is_there() ? kServeFor : Clock::duration{});

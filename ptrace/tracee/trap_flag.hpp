@@ -36,7 +36,7 @@ class TrapFlag {
   void set_own_trap(bool own) { own_trap_ = own; }
   /// Where the handler returns to that the thread has entered, if after_stop() knows it.
   [[nodiscard]] std::optional<TraceeAddr> handler_returns_to() const { return returns_to_; }
-  /// The program has set it.
+  /// Returns true if the program has set the flag.
   [[nodiscard]] bool is_set() const { return set_; }
 
  private:
@@ -44,10 +44,11 @@ class TrapFlag {
   void settle_step(Thread& thread);
 
   bool set_ = false;
-  std::optional<TraceeAddr> stepping_;  ///< From there; nothing: it is not stepped.
-  bool announced_ = false;              ///< The next time it is set going it is.
-  bool call_ = false;                   ///< SYSCALL masks the flag while it is made.
-  std::optional<bool> popped_;          ///< What the instruction is about to set it to.
+  std::optional<TraceeAddr>
+      stepping_;                ///< pc before the step; nullopt if the thread is not stepped.
+  bool announced_ = false;      ///< The next resume executes that step.
+  bool call_ = false;           ///< The stepped instruction is SYSCALL, which masks the flag.
+  std::optional<bool> popped_;  ///< Value that the stepped instruction sets the flag to, if known.
   std::optional<TraceeAddr> returns_to_;
   bool settled_ = true;
   bool own_trap_ = false;

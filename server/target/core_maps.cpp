@@ -12,7 +12,7 @@
 namespace backtrail::server {
 namespace {
 
-/// "4711" of "/proc/4711/maps" and of "/proc/4711/task/4712/maps"; empty for other files.
+/// Returns "4711" for "/proc/4711/maps" and "/proc/4711/task/4712/maps"; empty for other files.
 std::string_view process_of_maps(std::string_view path) {
   constexpr std::string_view kProc = "/proc/";
   constexpr std::string_view kMaps = "/maps";

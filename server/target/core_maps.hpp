@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The list of mappings of a process that is dead, as /proc had it.
+/// The mappings of a dead process, in the format of /proc/PID/maps.
 
 #include <string>
 
@@ -10,17 +10,17 @@
 
 namespace backtrail::server {
 
-/// Lines as of /proc/PID/maps. Permissions, offsets and names are those that the core knows; device
-/// and inode are 0.
+/// Returns the text of /proc/PID/maps as far as the core knows it; device and inode are 0.
 [[nodiscard]] std::string core_maps_text(const decoder::CoreFile& core);
 
-/// The files below /proc that debuggers read of a process. What else lies there belongs to a living
-/// one of the same number.
+/// Stands in for /proc/PID of a dead process; only `maps` is there. The real folder, if there is
+/// one, belongs to a living process with the same id.
 class CoreProcFiles {
  public:
   /// `core` is borrowed.
   explicit CoreProcFiles(const decoder::CoreFile& core) : core_{core} {}
-  /// Where a file of /proc can be opened; a path that leads nowhere if it cannot.
+  /// Returns a path to open instead of `path` below /proc; a path that does not exist if the file
+  /// is not available.
   [[nodiscard]] std::string path_of(const std::string& path);
 
  private:

@@ -26,14 +26,15 @@ bool CorePages::is_constant(TraceeAddr address) const {
   return memory_.read_constant(address, byte) == byte.size();
 }
 
-/// Others may write to a file that is mapped shared. Data of ELF files is mapped privately.
+/// Returns true if the address may lie in a file that other processes write. Data of ELF files is
+/// mapped privately.
 bool CorePages::is_shared_file(TraceeAddr address) const {
   const CoreMapping* mapping = core_.mapping_at(address);
   return mapping != nullptr && !memory_.is_elf(mapping->path);
 }
 
-/// Code that the program made itself cannot change while nobody may write it; the solver sees when
-/// permissions changed.
+/// Returns true for code that the program may have made itself. It cannot change while it is
+/// write-protected; the solver sees changes of permissions.
 bool CorePages::is_private_code(const CoreSegment& segment, TraceeAddr address) const {
   std::array<std::uint8_t, 1> byte{};
   return (segment.flags & PF_X) != 0 && !is_shared_file(address) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What may have changed the pages of a dead program besides the instructions of its trace.
+/// Tells which pages of a dead program only the instructions of its trace can have changed.
 
 #include <vector>
 
@@ -11,15 +11,16 @@
 
 namespace backtrail::server {
 
+/// Classifies the pages of a core.
 class CorePages {
  public:
-  /// All are borrowed. @param alone  The process had one thread only, ever: no other one wrote.
+  /// `core` and `memory` are borrowed.
+  /// @param alone  The process never had more than one thread.
   CorePages(const decoder::CoreFile& core, tracee::CoreMemory& memory, bool alone);
 
-  /// Code and unchanged parts of files are constant. Memory that only the thread can have written
-  /// is private: anonymous memory and the data of programs and libraries, if the thread is alone.
-  /// The mapping with thread-local variables is not: the kernel writes the restartable sequences'
-  /// area in it.
+  /// Returns kConstant for code and unchanged parts of files, kPrivate for memory that only the
+  /// thread can have written: anonymous memory and the data of ELF files, if the thread was alone.
+  /// The mapping with thread-local variables is kUnknown: the kernel writes the rseq area in it.
   [[nodiscard]] decoder::values::PageKind kind(TraceeAddr address) const;
 
  private:

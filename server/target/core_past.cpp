@@ -19,9 +19,9 @@ using tracee::StopKind;
 
 namespace {
 
-/// Only then nobody else can have written what the thread reads.
+/// Returns true if nobody but the program's only thread can have written the memory that it reads.
 bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
-  // The kernel writes the buffers of such requests while the thread runs.
+  // The kernel writes the buffers of asynchronous requests while the thread runs.
   const bool asynchronous = std::ranges::any_of(core.mappings(), [](const auto& mapping) {
     return mapping.path.find("[io_uring]") != std::string::npos ||
            mapping.path.find("/[aio]") != std::string::npos;
@@ -42,8 +42,8 @@ struct CorePast::ThreadPast {
 
   std::unique_ptr<decoder::RecordSequence> records;
   Timeline timeline;
-  std::optional<PastPosition> place;   ///< nullopt: at its end.
-  std::unique_ptr<CoreValues> values;  ///< Made when something is asked of the past.
+  std::optional<PastPosition> place;   ///< nullopt at the end of the trace.
+  std::unique_ptr<CoreValues> values;  ///< Null until a register or memory of the past is read.
 
   [[nodiscard]] PastPosition here() const { return place.value_or(timeline.newest()); }
 };
@@ -85,7 +85,7 @@ bool CorePast::in_past(ThreadId thread) const {
 CoreValues* CorePast::values_of(ThreadId thread) {
   ThreadPast& past = *past_of(thread);
   if (past.values != nullptr || core_.isa() != arch::Isa::kAmd64) return past.values.get();
-  // Of a thread that has ended nothing is known at its end.
+  // The core has no registers of a thread that had ended: there are no values to begin with.
   const auto found = std::ranges::find(core_.threads(), static_cast<std::uint32_t>(thread.tid),
                                        &decoder::CoreThread::tid);
   if (found == core_.threads().end()) return nullptr;
@@ -181,7 +181,7 @@ void CorePast::step_forward(ThreadId thread, ThreadPast& past, const tracee::Res
                                                                : StopKind::kStep);
 }
 
-/// Goes on until a breakpoint, a change of what is watched, or the end of the history.
+/// Moves until a breakpoint, a change of watched data, or the end of the history.
 void CorePast::run(ThreadId thread, ThreadPast& past, bool back) {
   if (!watches_.empty()) return run_watched(thread, past, back);
   const Timeline::Search search = back ? past.timeline.search_back(past.here(), stops_)

@@ -26,6 +26,7 @@ namespace backtrail::server {
 
 class CoreValues;
 
+/// Moves threads within their traces, and tells registers and memory at the places they get to.
 class CorePast final : public PastControl {
  public:
   /// All are borrowed.
@@ -40,27 +41,28 @@ class CorePast final : public PastControl {
   std::size_t read_memory(ThreadId thread, TraceeAddr address,
                           std::span<std::uint8_t> out) override;
 
-  /// Moves a thread of `orders` forward that is in the past: the one that is to be stepped, else
-  /// the preferred one. False if there is none.
+  /// Moves one thread of `orders` that is in the past forward: one that is to be stepped, otherwise
+  /// the preferred one. Returns false if there is no such thread.
   bool go_forward(std::span<const ThreadResume> orders);
-  /// The event that ends the last move, once.
+  /// Takes the event that ended the last move; nullopt if it was taken already.
   std::optional<tracee::StopEvent> take_event();
-  /// What there is to say about the last move, once.
+  /// Takes the message for the user about the last move; nullopt if there is none.
   std::optional<std::string> take_message();
 
-  /// Puts the registers at a thread's place in the past into `raw`, as far as they are known.
-  /// @return Which ones, by gdb's number; the pc always is.
+  /// Puts the known registers at a thread's place in the past into `raw`.
+  /// @return Whether each is known, by gdb's number; the pc always is.
   std::vector<bool> read_registers(ThreadId thread, arch::x86::RawRegisters& raw);
 
-  /// Error kUnsupported: accesses, for reads leave no trace.
+  /// Error kUnsupported for access watchpoints: reads leave no trace.
   Result<void> insert(const tracee::BreakpointSpec& breakpoint);
   void remove(const tracee::BreakpointSpec& breakpoint);
 
  private:
   struct ThreadPast;
-  /// nullptr: the core has no such thread.
+  /// Returns nullptr if the core has no such thread.
   ThreadPast* past_of(ThreadId thread);
-  /// nullptr: values of such programs are not recovered.
+  /// Returns nullptr if values cannot be recovered: for 32-bit programs, and threads that had
+  /// ended.
   CoreValues* values_of(ThreadId thread);
   void move_to(ThreadId thread, ThreadPast& past, const decoder::PastPosition& place,
                bool crossed_gap);
@@ -81,7 +83,7 @@ class CorePast final : public PastControl {
   decoder::InsnCache insns_;
   std::map<pid_t, std::unique_ptr<ThreadPast>> threads_;  ///< By tid.
   std::set<TraceeAddr> stops_;           ///< Addresses with a breakpoint of either kind.
-  std::set<TraceeAddr> software_stops_;  ///< Those with a software breakpoint.
+  std::set<TraceeAddr> software_stops_;  ///< Addresses with a software breakpoint.
   std::set<TraceeAddr> hardware_stops_;
   PastWatches watches_;
   ThreadId preferred_;

@@ -28,7 +28,7 @@ namespace {
 using tracee::StopEvent;
 using tracee::StopKind;
 
-/// For libthread_db, which has no business to write.
+/// The core's memory for libthread_db: reads only.
 class ReadOnlyMemory final : public tracee::TraceeMemory {
  public:
   explicit ReadOnlyMemory(tracee::CoreMemory& memory) : memory_{memory} {}
@@ -90,7 +90,8 @@ class CoreTarget final : public Target,
   void set_thread_events(bool /*on*/) override {}
   void set_reported_events(bool /*fork*/, bool /*vfork*/, bool /*exec*/) override {}
 
-  // BreakpointControl: after `record btrace` gdb itself stops at them within its trace.
+  // BreakpointControl. Breakpoints stop moves in the past; after `record btrace` gdb itself stops
+  // at them within its trace.
   Result<void> insert(pid_t /*pid*/, tracee::BreakpointSpec spec) override {
     return past_.insert(spec);
   }
@@ -181,7 +182,8 @@ class CoreTarget final : public Target,
   std::optional<std::string> message_;
 };
 
-/// Nothing moves: the same stop once more, and a word about why.
+/// Moves a thread that is in the past. If there is none, reports the program's last stop again,
+/// with a message that says why.
 Result<void> CoreTarget::resume(std::span<const ThreadResume> orders) {
   if (orders.empty() || left_ || past_.go_forward(orders)) return {};
   const int signal = core_.threads().front().signal;
@@ -266,7 +268,8 @@ Result<std::string> CoreTarget::exec_file(pid_t /*pid*/) {
   return fail(TraceErrc::kNotFound, "find the program's file");
 }
 
-/// The linker knows a file by another name than the kernel where /lib is a link to /usr/lib.
+/// Looks below the roots for the path, with and without /usr: if /lib is a link to /usr/lib, the
+/// linker and the kernel name a file differently.
 std::string CoreTarget::file_path(const std::string& path) {
   if (path.starts_with("/proc/")) return proc_files_.path_of(path);
   std::error_code error;

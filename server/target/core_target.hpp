@@ -12,8 +12,9 @@
 
 namespace backtrail::server {
 
-/// Everything can be read, nothing written (EROFS); resuming says that the program is dead.
-/// @param roots  Folders below which its files are looked for first.
+/// Memory and registers can be read but not written (EROFS). Threads move only within their past;
+/// resuming at its end reports that the program is dead.
+/// @param roots  Folders in which the program's files are looked for first.
 std::unique_ptr<Target> make_core_target(OpenCore core, std::vector<std::string> roots);
 
 }  // namespace backtrail::server

@@ -21,10 +21,10 @@ std::uint64_t detail(ThreadId thread) {
   return static_cast<std::uint64_t>(thread.tid);
 }
 
-/// Threads that have ended, the newest, of which a debugger is told: it reads registers of each.
+/// Most ended threads that are listed, the newest first: a debugger reads the registers of each.
 constexpr std::size_t kMostEnded = 1024;
 
-/// Records that surely fill a history of so many bytes.
+/// Returns a number of records that is enough to fill a history of the configured size.
 std::uint64_t records_for(const TraceConfig& config) {
   constexpr std::uint64_t kBranchesInPtByte = 8;
   return config.format == TraceFormat::kBts ? config.size_bytes / sizeof(decoder::Record) + 1
@@ -103,8 +103,8 @@ Result<TraceDocument> CoreTraces::read(ThreadId thread, TraceRead what) {
     case TraceRead::kDelta:
       break;
   }
-  // gdb begins with a delta. It knows only the pc then, and asks for everything when told that what
-  // is new does not connect.
+  // gdb begins with a delta although it has only the pc. Told that the new part does not connect,
+  // it reads everything.
   if (first) return fail(TraceErrc::kOverflow, "read the first delta", detail(thread));
   BT_TRY(std::vector<decoder::Block> blocks, bts.read_delta(trace.pc));
   return TraceDocument{std::move(blocks)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Branch tracing of threads that are dead: what was recorded, in the form that is asked for.
+/// Branch traces of a dead program's threads, in the format that the client wants.
 
 #include <map>
 #include <string>
@@ -18,9 +18,10 @@
 
 namespace backtrail::server {
 
+/// Reads the traces of a core file as a live target's would be read.
 class CoreTraces final : public BranchTracing {
  public:
-  /// Both are borrowed.
+  /// `core` and `memory` are borrowed.
   CoreTraces(const decoder::CoreFile& core, tracee::CoreMemory& memory);
 
   Result<void> enable(ThreadId thread, tracee::TraceConfig config) override;
@@ -32,7 +33,7 @@ class CoreTraces final : public BranchTracing {
   [[nodiscard]] const decoder::TraceArchive& archive() const { return archive_; }
   /// Threads that had ended when the file was written.
   [[nodiscard]] const std::vector<decoder::CoreThread>& ended() const { return ended_; }
-  /// One that is in the core or has ended; nullptr if the file does not know it.
+  /// Returns a thread that is in the core or had ended; nullptr if the file does not know it.
   [[nodiscard]] const decoder::CoreThread* find(ThreadId thread) const;
 
  private:

@@ -33,7 +33,7 @@ PageKind CoreValues::End::page(TraceeAddr address) {
 
 Known CoreValues::End::granule(TraceeAddr address) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
-  // A file tells what its mapping held at first, not what the program wrote there since.
+  // A file has the first contents of its mapping, not what the program wrote there since.
   const bool constant = pages_.kind(address) == PageKind::kConstant;
   const std::size_t got =
       constant ? memory_.read(address, bytes) : memory_.read_kept(address, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Registers and memory of a dead program's thread as they were at places in its past.
+/// Registers and memory of a dead program's thread at places in its past.
 
 #include <cstdint>
 #include <optional>
@@ -17,18 +17,20 @@
 
 namespace backtrail::server {
 
-/// Recovers values as they are asked for, for the newest million instructions of the thread; all
-/// that was before is unknown. See docs/values.md for the rules.
+/// Recovers values on demand, for the newest million instructions of the thread; older values are
+/// unknown. See docs/values.md for the rules.
 class CoreValues {
  public:
-  /// All are borrowed.
+  /// All arguments are borrowed.
   CoreValues(const CorePages& pages, const decoder::CoreThread& thread, tracee::CoreMemory& memory,
              const RegisterSlots& slots, decoder::Timeline& timeline,
              decoder::RecordSequence& records);
 
-  /// Puts what is known of the registers into `raw`. @return Which ones, by gdb's number.
+  /// Puts the known registers into `raw`.
+  /// @return Whether each is known, by gdb's number; empty if the place is too old.
   std::vector<bool> registers(const decoder::PastPosition& place, arch::x86::RawRegisters& raw);
-  /// How many bytes from `address` on are known.
+  /// Copies the known bytes from `address` on. Returns the number of bytes before the first unknown
+  /// one.
   std::size_t memory(const decoder::PastPosition& place, TraceeAddr address,
                      std::span<std::uint8_t> out);
 
@@ -42,7 +44,7 @@ class CoreValues {
     decoder::values::Known reg(decoder::values::Slot slot) override;
     decoder::values::PageKind page(TraceeAddr address) override;
     decoder::values::Known granule(TraceeAddr address) override;
-    /// A core does not say which mapping it is.
+    /// Returns nullopt: a core does not tell which mapping is the heap.
     std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
 
    private:

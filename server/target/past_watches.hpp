@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Data that a debugger watches while it goes through the past.
+/// Watchpoints on data of the past.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,25 +14,28 @@
 
 namespace backtrail::server {
 
+/// Compares watched data at neighbouring places of the past.
 class PastWatches {
  public:
   void insert(TraceeAddr address, std::uint64_t length);
   void remove(TraceeAddr address, std::uint64_t length);
   [[nodiscard]] bool empty() const { return watches_.empty(); }
 
-  /// Reads memory at some place of the past. @return How many bytes are known.
+  /// Reads memory at a place of the past. Returns the number of bytes that are known.
   using Read = std::function<std::size_t(TraceeAddr, std::span<std::uint8_t>)>;
-  /// What the watched data were at a place, in the order of the watches; nullopt: not known.
+  /// The watched data at a place, in the order of the watches; nullopt if not known.
   using State = std::vector<std::optional<std::vector<std::uint8_t>>>;
   [[nodiscard]] State state(const Read& read) const;
 
   struct Change {
-    TraceeAddr address;  ///< Of the watch.
-    bool is_known;       ///< Both values are; else there may have been a write.
+    TraceeAddr address;  ///< Address of the watch.
+    bool is_known;       ///< Both values are known. Otherwise the data may not have changed.
   };
-  /// The first watch whose data differ between two neighbouring places.
+  /// Returns the first watch whose data differ between two neighbouring places, or are known at
+  /// only one of them; nullopt if there is none.
   [[nodiscard]] std::optional<Change> change(const State& one, const State& other) const;
-  /// The first watch whose data are known at neither of two neighbouring places.
+  /// Returns the first watch whose data are known at neither of two neighbouring places; nullopt if
+  /// there is none.
   [[nodiscard]] std::optional<TraceeAddr> unknown(const State& one, const State& other) const;
 
  private:

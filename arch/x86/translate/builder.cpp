@@ -174,8 +174,8 @@ bool Builder::step(const SourceInsn& insn) {
   note_range(insn);
   if (made == CallMade::kDoesNot) return false;
   if (made == CallMade::kComesBack) {
-    // The call may wait for long, and the code behind it may be another by then: exits lead to what
-    // there is.
+    // The call may block for long, and the code after it may change meanwhile: an exit leads to the
+    // translation that is current then.
     emit_exit({.kind = ExitKind::kContinue, .to = pc_}, pc_);
     return false;
   }

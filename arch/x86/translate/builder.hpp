@@ -11,6 +11,7 @@
 
 namespace backtrail::arch::x86::translate {
 
+/// Builds one superblock, once: it borrows `source` and `options`.
 class Builder {
  public:
   Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
@@ -26,19 +27,22 @@ class Builder {
     std::uint8_t state = 0;  ///< StateFlag bits.
     bool r10_dirty = false;
     bool r11_dirty = false;
-    bool is_indirect = false;    ///< The branch goes to another target than expected; the target is
-                                 ///< in r10.
-    std::int32_t stack_add = 0;  ///< Stack adjustment of such a branch.
-    bool falls_through = false;  ///< The branch is taken within the superblock.
+    bool is_indirect = false;    ///< An indirect branch whose target, in r10, is not the
+                                 ///< expected one.
+    std::int32_t stack_add = 0;  ///< Stack adjustment of an indirect branch, in bytes.
+    bool falls_through = false;  ///< The superblock follows the branch; this exit is the
+                                 ///< fall-through.
     std::optional<std::uint32_t> failed_call = {};  ///< Number of a failed system call, or
-                                                    ///< kNumberInSlot.
+                                                    ///< kNumberInSlot; nullopt for other exits.
   };
 
   [[nodiscard]] SourceInsn fetch(TraceeAddr pc) const;
-  /// Fetches an instruction and makes it untranslatable if it belongs to an rseq critical section.
+  /// Fetches an instruction, and marks it as untranslatable if it belongs to an rseq critical
+  /// section.
   [[nodiscard]] SourceInsn examine(TraceeAddr pc) const;
   // builder_check.cpp
-  /// Reads the instructions of a checked superblock; returns why there can be none, if so.
+  /// Reads the instructions of a checked superblock. Returns the reason if the first one is
+  /// untranslatable, otherwise kNone.
   Special scan();
   void emit_check();
   void emit_stale_exit();
@@ -61,7 +65,8 @@ class Builder {
   void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   /// Moves the program's rcx to its slot, so that the register is free.
   void put_rcx_away(TraceeAddr pc, std::int32_t stack_add = 0);
-  /// Call after emitting the instruction: the registers that it wrote are live and dirty.
+  /// Call after emitting an instruction: marks the reserved registers that it wrote as live and
+  /// dirty.
   void note_written(const SourceInsn& insn);
   void open_r11(TraceeAddr pc);
   void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
@@ -79,12 +84,11 @@ class Builder {
   void loop(const SourceInsn& insn);
   bool follow(const SourceInsn& insn);
   void leave_for(const SourceInsn& insn);
-  /// Returns false if the superblock ends with it.
+  /// Emits an indirect jump or call; returns false if the superblock ends with it.
   bool indirect(const SourceInsn& insn);
   void load_target(const SourceInsn& insn);
   bool return_from(const SourceInsn& insn);
-  /// Follows a branch to `to`: compares it with the target in r10, and leaves the superblock if
-  /// they differ.
+  /// Continues the superblock at `to`, and adds a side exit for when the target in r10 is not `to`.
   void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
   void emit_pad();
   /// Puts the index of the target, which is in r10, into rcx.
@@ -130,8 +134,8 @@ class Builder {
   bool rcx_in_slot_ = false;  ///< The program's rcx is in its slot and not in rcx.
   std::optional<std::uint32_t> eax_;
   std::vector<TraceeAddr> seen_;
-  std::ptrdiff_t copies_ = 1;  ///< Unrolled iterations of a loop; no instruction is followed more
-                               ///< often.
+  std::ptrdiff_t copies_ = 1;      ///< Number of times that the superblock may contain an
+                                   ///< instruction: the iterations of an unrolled loop.
   std::vector<TraceeAddr> calls_;  ///< Return addresses of the calls that were followed.
   std::vector<SideExit> side_exits_;
   std::vector<SourceInsn> scanned_;

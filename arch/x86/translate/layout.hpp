@@ -23,27 +23,27 @@ enum class Slot : std::uint32_t {
   kRdx = 48,
   kRsi = 56,
   kRdi = 64,
-  kProcessId = 72,    ///< Four bytes, as the program itself sees the id.
-  kThreadId = 76,     ///< Four bytes.
-  kArgument = 80,     ///< Scratch for the check of a system call's arguments.
-  kSegvBlocked = 88,  ///< Nonzero while SIGSEGV is blocked.
-  kServed = 96,       ///< Nonzero while the server looks at requests.
-  kRequest = 104,     ///< A Request.
-  kAnswer = 112,      ///< Address at which the thread continues.
-  kRseqArea = 120,    ///< Address of the thread's struct rseq while the thread is served; 0: it has
-                      ///< none.
-  kStopsByFault = 128,  ///< Nonzero: a filter forbids asking for the signal mask.
+  kProcessId = 72,      ///< Four bytes, as the program itself sees the id.
+  kThreadId = 76,       ///< Four bytes.
+  kArgument = 80,       ///< Scratch for the check of a system call's arguments.
+  kSegvBlocked = 88,    ///< Nonzero while SIGSEGV is blocked.
+  kServed = 96,         ///< Nonzero while the server polls for requests.
+  kRequest = 104,       ///< A Request.
+  kAnswer = 112,        ///< Address at which the thread continues.
+  kRseqArea = 120,      ///< Address of the thread's struct rseq while the thread is served; 0 if it
+                        ///< has none.
+  kStopsByFault = 128,  ///< Nonzero if a filter forbids the call that reads the signal mask.
   kNumber = 136,        ///< Number of a system call, if known only when the call is made.
-  kMaskAt = 144,        ///< Address of the next slot.
-  kMask = 152,          ///< The thread's signal mask, where the miss routine traps.
-  kHolds = 160,         ///< Not zero: signals are blocked that the program does not block.
-  kReturnStops = 168,   ///< Not zero: the tracer wants to see handlers return.
+  kMaskAt = 144,        ///< Address of kMask.
+  kMask = 152,          ///< The thread's signal mask when the dispatch stub traps.
+  kHolds = 160,         ///< Nonzero while signals are blocked that the program does not block.
+  kReturnStops = 168,   ///< Nonzero if a return from a signal handler must stop.
   kFrameAt = 176,       ///< Address of kFrame.
-  kLanding = 184,       ///< Where a thread goes on that returns from a handler.
-  kReturnR10 = 192,     ///< The program's registers after that return.
-  kReturnR11 = 200,
-  kReturnSegv = 208,  ///< The value of kSegvBlocked after it.
-  kFrame = 1024,      ///< kFrameBytes: a copy of a signal's frame, for the kernel alone.
+  kLanding = 184,       ///< Address in translated code that a signal handler returns to.
+  kReturnR10 = 192,     ///< The program's r10 after that return.
+  kReturnR11 = 200,     ///< The program's r11 after that return.
+  kReturnSegv = 208,    ///< Value of kSegvBlocked after that return.
+  kFrame = 1024,        ///< Copy of a signal frame, kFrameBytes long, for the kernel to read.
 };
 inline constexpr std::size_t kThreadPageBytes = 4096;
 
@@ -56,16 +56,16 @@ enum class FrameField : std::uint32_t {
   kRip = 168,
   kFlags = 176,
   kCs = 184,
-  kMask = 296,  ///< The last thing that the kernel reads of it, other than what it points to.
+  kMask = 296,  ///< The signal mask, the last field that the kernel reads from the frame itself.
 };
 inline constexpr std::size_t kFrameBytes = 304;
-/// A field of the copy.
+/// Returns the slot of a field in the copied frame.
 [[nodiscard]] constexpr Slot frame_slot(FrameField field) {
   return static_cast<Slot>(static_cast<std::uint32_t>(Slot::kFrame) +
                            static_cast<std::uint32_t>(field));
 }
 
-/// A thread without a translation to go to asks for one, without stopping.
+/// State of a thread's request for a translation, which the thread makes without stopping.
 enum class Request : std::uint64_t {
   kNone = 0,
   kAsked = 1,     ///< Set by the thread, which waits briefly.
@@ -91,13 +91,14 @@ enum class Policy : std::uint32_t {
   kIndexMask = 768,      ///< 32 bits: the mask of address bits that index the table.
   kNumbers = 784,        ///< By a system call's number below 512; zero: the call is made.
   kNumberHigh = 1296,    ///< By the number's second byte; zero: it may be below 512.
-  kOpenFlags = 1552,     ///< By the low byte of open()'s flags; zero: the call may be made.
-  kWatchedFiles = 1808,  ///< By the low byte of a descriptor; zero: writes to it are made.
-  kOpenFlags2 = 2064,    ///< By their second byte; zero, as the other: the call is made.
-  kTrapFlag = 2320,      ///< By the second byte of flags.
-  kRanges = 2576,  ///< PolicyRange after PolicyRange; one that begins at 0 is behind the last.
+  kOpenFlags = 1552,     ///< By the low byte of open()'s flags.
+  kWatchedFiles = 1808,  ///< By the low byte of a descriptor that is written to.
+  kOpenFlags2 = 2064,    ///< By the second byte of open()'s flags.
+  kTrapFlag = 2320,      ///< By the second byte of RFLAGS: nonzero if the trap flag is set.
+  kRanges = 2576,        ///< Array of PolicyRange; one with negated_begin 0 ends it.
 };
-/// A range of executable memory. Translated code adds arguments to the negated addresses.
+/// A range of executable memory. Its addresses are negated: translated code compares an argument
+/// with one by adding them.
 struct PolicyRange {
   std::uint64_t negated_begin = 0;
   std::uint64_t negated_end = 0;
@@ -106,7 +107,7 @@ inline constexpr std::size_t kPolicyBytes = 8192;
 inline constexpr std::size_t kPolicyRanges =
     (kPolicyBytes - static_cast<std::size_t>(Policy::kRanges)) / sizeof(PolicyRange);
 
-/// Upper limit of addresses of the table (32-bit displacements are sign-extended).
+/// Upper limit of the look-up table's address (32-bit displacements are sign-extended).
 inline constexpr std::uint64_t kTableLimit = 0x7fff'ffff;
 
 /// A log entry is the id of the exit by which a superblock was left.

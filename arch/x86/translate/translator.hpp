@@ -59,21 +59,21 @@ enum class CallCheck : std::uint8_t {
   kNullSixth,
   kSignals,     ///< As kill() and calls that show blocked signals; unless Slot::kHolds is nonzero.
   kUsualFutex,  ///< As futex() for one of kUsualFutexes.
-  kOpen,        ///< As open(): when the policy has nothing against its flags (kOpenFlags).
-  kOpenAt,      ///< As openat(), likewise: they are its third argument.
-  kWrite,       ///< As write(): when Policy::kWatchedFiles does not name its first argument.
-  kTrace,       ///< As ptrace(), but for PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
-  kReturn,     ///< As rt_sigreturn(), unless Slot::kReturnStops: to 64-bit code that is not traced.
-  kAnyNumber,  ///< What Policy::kNumbers says of it: its number is not known before.
+  kOpen,        ///< As open() with flags that Policy::kOpenFlags and kOpenFlags2 permit.
+  kOpenAt,      ///< As openat() with such flags, its third argument.
+  kWrite,       ///< As write() to a descriptor for which Policy::kWatchedFiles is zero.
+  kTrace,       ///< As ptrace(), except PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
+  kReturn,  ///< As rt_sigreturn() to 64-bit code without the trap flag, if Slot::kReturnStops is 0.
+  kAnyNumber,  ///< As Policy::kNumbers says when it is made: the number is unknown until then.
 };
 /// Futex operations of usual locks and condition variables: FUTEX_WAIT, FUTEX_WAKE and
 /// FUTEX_WAIT_BITSET, private to the process; the last one also with FUTEX_CLOCK_REALTIME.
 inline constexpr std::array<std::uint32_t, 4> kUsualFutexes{0x80, 0x81, 0x89, 0x189};
-/// By system call number.
+/// The check of each system call, by its number.
 using InlineSystemCalls = std::array<CallCheck, 512>;
 
-/// How an indirect-branch entry compares the target with its own. Most targets match, and LOOP does
-/// not jump then, but it takes several cycles on Intel's CPUs.
+/// How an indirect-branch entry compares the target with its own native address. LOOP does not jump
+/// if they match, which most do, but takes several cycles on Intel's CPUs.
 enum class PadTest : std::uint8_t { kJrcxz, kLoop };
 /// Returns the faster test on this CPU.
 [[nodiscard]] PadTest faster_pad_test();
@@ -85,10 +85,10 @@ enum class TableIndex : std::uint8_t { kLow16, kMasked };
 [[nodiscard]] TableIndex faster_table_index();
 
 /// A superblock for indirect branches has an indirect-branch entry kPadOffset bytes after its
-/// beginning. It is entered with the target in r10 and the program's rcx in its slot. Before the
-/// entry is the jump for other targets, to the next entry with this place in the table; its rel32
-/// can be changed. The entry begins at a multiple of kPadAlignment, so its first two bytes can be
-/// changed, to kDeadPad.
+/// beginning. The entry expects the target in r10 and the program's rcx in its slot. The jump
+/// before the entry takes other targets to the next entry with the same place in the table; its
+/// rel32 can be changed while the program runs. The entry begins at a multiple of kPadAlignment, so
+/// its first two bytes can be replaced, too: kDeadPad closes the entry.
 inline constexpr std::uint32_t kPadOffset = 5;
 inline constexpr std::uint32_t kPadAlignment = 16;
 inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // to the jump before it
@@ -96,13 +96,13 @@ inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // to the ju
 [[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body);
 
 struct TranslateOptions {
-  TraceeAddr address;            ///< Where the code will be.
-  TraceeAddr table;              ///< The look-up table and what is behind it; below kTableLimit.
-  TraceeAddr miss;               ///< The miss routine; every exit leads there until it is linked.
-  TraceeAddr returned = {};      ///< MissRoutine::returned_at.
+  TraceeAddr address;        ///< Where the code will be.
+  TraceeAddr table;          ///< The look-up table, which the policy follows; below kTableLimit.
+  TraceeAddr miss;           ///< The dispatch stub; every exit leads there until it is linked.
+  TraceeAddr returned = {};  ///< MissRoutine::returned_at.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
-  /// Where a landing pad goes on to if the target is another. Nothing: there is none, and the
-  /// program's rcx is in its register.
+  /// Where the indirect-branch entry leads if the target does not match. nullopt if the superblock
+  /// has no entry; the program's rcx is then in its register at the beginning.
   std::optional<TraceeAddr> conflict = {};
   PadTest pad_test = faster_pad_test();
   TableIndex table_index = faster_table_index();
@@ -125,20 +125,20 @@ struct TranslateOptions {
 
 /// The dispatch stub. It keeps the registers that it needs in their slots. Indirect-branch entries
 /// and the look-up table lead to its beginning, exits to `direct_at`. While the server looks at
-/// requests, the stub asks for a translation and goes there. If it is not served, refused or not
-/// answered soon, it stops by a trap of its own, which cannot be merged with or mistaken for a
-/// signal that a process sends; the thread is then just after the INT3 (`stopped_at`), with its
-/// signal mask in Slot::kMask. If a filter forbids asking for the mask, it raises SIGSEGV at
-/// `faults_at`.
+/// requests, the stub asks for a translation and goes there. Otherwise, or if the request is
+/// refused or not answered soon, the stub stops by a trap of its own, which cannot be merged with
+/// or mistaken for a signal that a process sends; the thread is then just after the INT3
+/// (`stopped_at`), with its signal mask in Slot::kMask. If a filter forbids asking for the mask, it
+/// raises SIGSEGV at `faults_at`.
 struct MissRoutine {
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;
   std::uint32_t direct_at = 0;
-  std::uint32_t saved_at = 0;    ///< From this offset on the slots hold the program's registers.
-  std::uint32_t stopped_at = 0;  ///< Just behind the INT3.
-  std::uint32_t faults_at = 0;   ///< Or there, with SIGSEGV, where Slot::kStopsByFault says so.
-  /// From here on it is another routine: a thread that returns from a handler comes by, with the
-  /// target in r10, and goes to Slot::kLanding as to a landing pad.
+  std::uint32_t saved_at = 0;    ///< Offset from which on the slots hold the program's registers.
+  std::uint32_t stopped_at = 0;  ///< Offset just after the INT3.
+  std::uint32_t faults_at = 0;   ///< Offset of the fault, if Slot::kStopsByFault is nonzero.
+  /// Offset of a second routine, where rt_sigreturn continues with the target in r10: it goes to
+  /// Slot::kLanding as to an indirect-branch entry.
   std::uint32_t returned_at = 0;
 
   /// Returns the pc map entry for an offset; its pc has no meaning.

@@ -81,7 +81,8 @@ class FailureCalls : public testing::Test {
   std::vector<Call> calls;
 };
 
-/// What a panic prints is left out of the trace: behind the gap is a function of the panic's own.
+/// The trace has a gap where a panic prints its message; the function after it belongs to the
+/// panic.
 TEST_F(FailureCalls, WhatIsOpenBehindAGapIsTheFailureBeforeIt) {
   const std::size_t main = add("main", kNoCall, 1, 20, CallEnd::kGap);
   const std::size_t panic = add("core::panicking::panic", main, 2, 20, CallEnd::kGap);
