@@ -11,17 +11,17 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::uint64_t kAlignment = 16;
-/// Superblocks made at once. A miss costs as much as several of them.
+/// Most superblocks made for one miss, which costs as much as translating several.
 constexpr std::size_t kBatchBlocks = 4;
-/// Superblocks that improve() replaces at once.
+/// Most superblocks that one call of improve() replaces.
 constexpr std::size_t kMostAtOnce = 256;
 
-/// Where superblocks begin.
+/// Returns the code offset of the first superblock.
 std::uint64_t first_offset(const translate::MissRoutine& miss) {
   return (miss.code.size() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Code offset of a superblock's indirect-branch entry.
+/// Returns the code offset of a superblock's indirect-branch entry.
 std::uint64_t entry_of(const CodeBlock& block) {
   return block.offset + translate::kPadOffset;
 }
@@ -81,7 +81,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr hea
   std::size_t made = 1;
   for (std::size_t i = 0;
        made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
-    // Both lists grow while they are worked off.
+    // make() adds to both lists.
     for (const Use next_use : {Use::kDirect, Use::kLanding}) {
       const bool lands = next_use == Use::kLanding;
       const auto& list = lands ? work.returns : work.direct;
@@ -183,7 +183,7 @@ void CodeCache::drop_block(std::uint32_t index) {
   superblocks_.set(index, CodeBlock::kDropped);
   ++drops_;
   if (block.is_landing()) return indirect_.close(block.head, entry_of(block));
-  // Exits that led here find the next translation by a miss: what stands there may be a breakpoint.
+  // Exits that led here must miss before they are linked again: there may be a breakpoint now.
   exit_links_.remove_superblock(block.head, miss());
   loaded_links_.release(index);
 }
@@ -243,12 +243,12 @@ std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit
     superblocks_.forget_ranges(*old);
   }
   ++renewed_;
-  // A thread that left it by this exit has rcx in its slot, too.
+  // A thread that left a superblock for indirect branches by its stale exit has rcx in the slot.
   if (old && superblocks_[*old].is_landing()) return landing(stale.to);
   const auto made = body(stale.to);
   const auto* address = std::get_if<TraceeAddr>(&made);
   if (address == nullptr || !exit_links_.superblock(stale.to)) return made;
-  // Exits of this process lead here already.
+  // Exits of this process have been linked by make() already.
   for (const std::uint32_t link : from_loaded) {
     loaded_links_.lead(link, links_.offset_of(*address));
   }
@@ -327,7 +327,7 @@ bool CodeCache::renew_calls() {
 
 void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
   const KeptView& parts = kept->parts();
-  // Loaded code begins with dispatch stubs, too. Another build's may differ.
+  // Loaded code begins with dispatch stubs, too; those of another build may differ.
   if (parts.code.size() < miss_.code.size() || parts.code.size() > kTranslationBytes ||
       !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
     return;

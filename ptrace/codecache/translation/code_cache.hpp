@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The translations of one address space: finding, making, linking, dropping and saving them.
+/// The translations of one address space.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,11 +32,11 @@ namespace backtrail::tracee::cache {
 
 namespace translate = arch::x86::translate;
 
-/// The meaning of a place in translated code.
+/// The meaning of an address in translated code.
 struct CodePlace {
   enum class Kind : std::uint8_t { kBlock, kMiss, kReturned };
   Kind kind = Kind::kBlock;  ///< A superblock, the dispatch stub, or the stub after rt_sigreturn.
-  translate::PcRow row{};    ///< Where the program's state is.
+  translate::PcRow row{};    ///< Where the program's state is; not kReturned.
   decoder::BlockView logged{};   ///< The superblock; kBlock only.
   bool registers_saved = false;  ///< kMiss only: the thread's slots hold all registers used there.
 };
@@ -44,137 +44,142 @@ struct CodePlace {
 /// The translations of one address space.
 ///
 /// Translations are found by native address: body() for direct transfers and for threads that enter
-/// translated code, landing() for indirect branches. Both translate what is not there. The code
-/// begins with the dispatch stubs, to which exits lead until they are linked; then come the
-/// superblocks loaded from the persistent cache, then those of this process. Memory is used until
-/// it is full; then clear() forgets all.
+/// translated code, landing() for indirect branches. Both translate code that has no translation
+/// yet. The code begins with the dispatch stubs, to which exits lead until they are linked; then
+/// come the superblocks loaded from the persistent cache, then those of this process. No memory is
+/// reused before clear().
 ///
-/// The parts: SuperblockMaker translates, Superblocks knows what was made, ExitLinks links direct
-/// exits, IndirectBranchTable the indirect ones, LoadedCode and LoadedLinks look after the
-/// persistent cache's, LikelyTargets tells which way to translate.
+/// The parts: SuperblockMaker translates. Superblocks finds superblocks. ExitLinks links direct
+/// exits, IndirectBranchTable indirect branches. LoadedCode and LoadedLinks manage the translations
+/// of the persistent cache. LikelyTargets tells which way superblocks should follow branches.
 ///
-/// Functions that return std::variant<TraceeAddr, Special> return the address in translated code,
-/// or why the first instruction cannot be translated; Special::kNone if the memory is used up.
+/// Functions that return std::variant<TraceeAddr, Special> return an address in translated code, or
+/// the reason if the first instruction is untranslatable; Special::kNone if the memory is full.
 class CodeCache {
  public:
   using CodeFacts = cache::CodeFacts;
-  /// When translations are saved: kAtEnd, nothing runs from here any more, and the code is changed
-  /// where it lies; kMeanwhile, a copy is.
+  /// When translations are saved. kAtEnd: after the last thread has left them; the code is changed
+  /// in place. kMeanwhile: while threads run; a copy of the code is changed.
   enum class Keeping : std::uint8_t { kAtEnd, kMeanwhile };
 
-  /// `memory` and `inline_calls` are borrowed. `source` needs no `stop_before`, `joined_at`,
-  /// `likely_target` and `decoded`.
+  /// Borrows `memory` and `inline_calls`. Sets `stop_before`, `joined_at`, `likely_target` and
+  /// `decoded` of `source`.
   CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
             const translate::InlineSystemCalls& inline_calls);
 
-  /// Takes over translations that were made at the same addresses, before any is made here. Each
-  /// module's are used once it is activated. Without effect if they do not fit this build.
+  /// Loads translations that were made at the same addresses; call before any is made here. Those
+  /// of a module are used once activate() is called. Does nothing if they do not fit this build.
   void adopt(std::shared_ptr<const KeptCode> kept);
-  /// The translations taken over; nullptr if there are none.
+  /// Returns the loaded translations; nullptr if there are none.
   [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return loaded_.code(); }
-  /// The module that adopted translations were made of is mapped at [begin, end): they are used
-  /// from now on.
+  /// Uses the loaded translations of a module from now on. The module must be mapped at [begin,
+  /// end).
   void activate(TraceeAddr begin, TraceeAddr end);
-  /// The module at [begin, end), which was as its file says, is gone or may change: its
-  /// translations are dropped, but may be saved for other processes.
+  /// Drops the translations of the module at [begin, end), which is unmapped or may change from now
+  /// on. Its code was that of its file until now, so they may still be saved for other processes.
   void retire(TraceeAddr begin, TraceeAddr end);
-  /// Translations that were retired in [begin, end) are not to be saved.
+  /// Excludes translations that retire() dropped in [begin, end) from being saved.
   void forget_retired(TraceeAddr begin, TraceeAddr end);
-  /// Calls `use` with all translations that other processes of the program can use. Does nothing if
-  /// some were made for a debugger or were forgotten.
+  /// Calls `use` with all translations that other processes of the program can use. Does nothing
+  /// after split_at() or clear().
   void keep(const KeptModules& modules, Keeping when,
             const std::function<void(const KeptPieces&)>& use);
 
-  /// The translation of the code at `head` for direct transfers. If it must be made, some of what
-  /// is likely to run next is translated, too.
+  /// Returns the translation of the code at `head` for direct transfers. If there is none,
+  /// translates it and some of the code that is likely to run next.
   std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
-  /// The translation of the code at `head` for indirect branches, which find it by themselves from
-  /// now on. It takes the program's rcx from its slot.
+  /// Returns the translation of the code at `head` for indirect branches, which find it by
+  /// themselves from now on. The caller must put the program's rcx in its slot.
   std::variant<TraceeAddr, translate::Special> landing(TraceeAddr head);
-  /// The translation that replaces a superblock left by an exit of kind kStale: the program has
-  /// changed its code. Entered as the old one was, by body() or landing().
+  /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
+  /// code. Returns the new translation, as body() or landing() does, whichever made the old one.
   std::variant<TraceeAddr, translate::Special> renew(std::uint32_t exit_number);
   /// Makes an exit lead to `body`, the translation of its target, from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
 
   /// Drops the translations of [begin, end): threads in them get out at their next exit, and no
-  /// other gets in.
+  /// thread gets in any more.
   void drop(TraceeAddr begin, TraceeAddr end);
-  /// Forgets all translations at once. No thread may be in one, or get there by itself.
+  /// Forgets all translations. No thread may be in one or get into one by itself.
   void clear();
-  /// Uses no more than that number of bytes from now on.
+  /// Limits the code to this number of bytes from now on.
   void limit(std::uint64_t bytes) { maker_.limit(bytes); }
-  /// Drops the translations that run along over this address, as none does from now on.
+  /// Drops the translations that contain this address; superblocks end before it from now on.
   void split_at(TraceeAddr address);
 
-  /// Retranslates superblocks along the way that most of their executions go. Returns whether there
+  /// Retranslates superblocks that do not follow the way of most executions. Returns true if there
   /// were any.
   bool improve(const ExitProfile& profile);
-  /// Retranslates superblocks that come to a system call, after the calls that translated code
-  /// makes itself have changed. Returns false if that is not possible, and all must be forgotten.
+  /// Retranslates superblocks that come to a system call; call after the inline system calls have
+  /// changed. Returns false if that is not possible: clear() must be called then.
   bool renew_calls();
 
-  /// Tells what an address in translated code means; nullopt if it is in none.
+  /// Returns the meaning of an address; nullopt if it is not in translated code.
   [[nodiscard]] std::optional<CodePlace> locate(TraceeAddr address) const;
-  /// The pc of a thread that stopped in the dispatch stub by its trap.
+  /// Returns the pc of a thread that stopped by the dispatch stub's trap.
   [[nodiscard]] TraceeAddr miss_stop() const { return memory_.code() + miss_.stopped_at; }
-  /// The pc of a thread that stopped there by a fault, where a filter forbids the trap's calls.
+  /// Returns the pc of a thread that stopped by the dispatch stub's fault, which it raises instead
+  /// of the trap if a filter forbids the call before the trap.
   [[nodiscard]] TraceeAddr miss_fault() const { return memory_.code() + miss_.faults_at; }
   /// Returns true if `address` lies in the stub between rt_sigreturn and the code returned to.
   [[nodiscard]] bool is_after_handler(TraceeAddr address) const {
     const std::uint64_t offset = address - memory_.code();
     return offset >= miss_.returned_at && offset < miss_.code.size();
   }
-  /// The exits that the ids in logs stand for. Never nullptr.
+  /// Returns the table of the exits that log entries name. Never nullptr.
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
-  /// The exit with this id, as it was made; nullopt if there is none.
+  /// Returns the exit with this id; nullopt if there is none.
   [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;
 
-  /// Bytes of code, adopted code included.
+  /// Returns the bytes of code, loaded code included.
   [[nodiscard]] std::uint64_t bytes_used() const { return maker_.bytes_used(); }
-  /// Superblocks made, dropped ones included.
+  /// Returns the number of superblocks made, dropped ones included.
   [[nodiscard]] std::size_t blocks() const { return superblocks_.size(); }
-  /// Superblocks made of code that other processes may have, too.
+  /// Returns the number of superblocks made of code in files, which other processes may have, too.
   [[nodiscard]] std::size_t blocks_of_files() const {
     return superblocks_.size() - superblocks_.made_here();
   }
-  /// Instructions translated.
+  /// Returns the number of instructions translated.
   [[nodiscard]] std::uint64_t instructions() const { return maker_.instructions(); }
-  /// Bytes of the program that superblocks were made of, each counted once.
+  /// Returns the number of native bytes that superblocks were made of, each counted once.
   [[nodiscard]] std::uint64_t source_bytes() const { return superblocks_.source_bytes(); }
-  /// Drops until now. Threads may be in dropped superblocks still.
+  /// Returns the number of drops until now. Threads may still be in dropped superblocks.
   [[nodiscard]] std::uint64_t drops() const { return drops_; }
-  /// Superblocks retranslated by improve().
+  /// Returns the number of superblocks retranslated by improve().
   [[nodiscard]] std::uint64_t improved() const { return improved_; }
-  /// Superblocks replaced because the program had written their code.
+  /// Returns the number of calls of renew().
   [[nodiscard]] std::uint64_t renewed() const { return renewed_; }
-  /// Calls of clear().
+  /// Returns the number of calls of clear().
   [[nodiscard]] std::uint64_t cleared() const { return cleared_; }
 
  private:
-  /// Native addresses that control reaches from a superblock without a miss the tracer sees.
+  /// Native addresses that are worth translating together with a superblock.
   struct Successors {
-    std::vector<TraceeAddr> direct;
-    std::vector<TraceeAddr> returns;
+    std::vector<TraceeAddr> direct;   ///< Targets of direct exits.
+    std::vector<TraceeAddr> returns;  ///< Return addresses of calls.
   };
   enum class Use : std::uint8_t { kDirect, kLanding };
 
-  /// Adds to `source` what the code cache itself knows of the program's code.
+  /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);
+  /// Translates one superblock, links it, and adds to `successors`.
   std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Use use,
                                                     Successors& successors);
-  /// Translates the code at `head` and some of what is likely to run next.
+  /// Translates the code at `head` and some of the code that is likely to run next.
   std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
-  /// Makes the exits of a new superblock lead on, and what waited for it lead to it.
+  /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
+  /// without a translation to `successors`.
   void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);
   void drop_block(std::uint32_t index);
-  /// Replaces a superblock, adopted or not, by its id in the ExitTable. Returns whether it was.
+  /// Retranslates a superblock, loaded or not, given by its id in the ExitTable. Returns false if
+  /// it is not in use or cannot be retranslated.
   bool make_again(std::uint32_t logged);
-  /// Whether control can still get there.
+  /// Returns true if control can still get into the superblock.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
-  /// Code offset of the translation of `head` for direct transfers.
+  /// Returns the code offset of the translation of `head` for direct transfers; nullopt if there is
+  /// none.
   [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
-  /// The dispatch stub that direct exits lead to.
+  /// Returns the address of the dispatch stub for direct exits.
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
 
   CodeMemory& memory_;
@@ -188,8 +193,8 @@ class CodeCache {
   LoadedCode loaded_;
   LikelyTargets likely_;
   SuperblockMaker maker_;
-  bool complete_ = true;        ///< All of it is as other processes would have it, too.
-  bool calls_renewed_ = false;  ///< Superblocks that come to a system call are not.
+  bool complete_ = true;        ///< Neither split_at() nor clear() was called.
+  bool calls_renewed_ = false;  ///< renew_calls() was called.
   std::uint64_t drops_ = 0;
   std::uint64_t improved_ = 0;
   std::uint64_t renewed_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the recorder knows of the program's code.
+/// The recorder's knowledge of the program's code.
 
 #include <functional>
 
@@ -12,13 +12,13 @@ namespace backtrail::tracee::cache {
 
 /// Answers about native addresses. All functions are set.
 struct CodeFacts {
-  /// Why the instruction at an address is to be left to the CPU; kNone for most.
+  /// Returns the reason if the instruction at an address must be left to the CPU; otherwise kNone.
   std::function<arch::x86::translate::Special(TraceeAddr)> left_to_cpu;
-  /// Whether the program may write the code at any time without the recorder noticing.
+  /// Returns true if the program may write the code at any time without the recorder noticing.
   std::function<bool(TraceeAddr)> may_change;
-  /// Whether the code is in no file: no other process has the same code there.
+  /// Returns true if the code is in no file: other processes have other code there.
   std::function<bool(TraceeAddr)> made_here;
-  /// Called before code is translated that may have changed.
+  /// Called before code that the program may have written is translated.
   std::function<void(TraceeAddr)> look_again;
 };
 

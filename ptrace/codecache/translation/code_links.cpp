@@ -25,7 +25,7 @@ std::uint32_t CodeLinks::load(std::uint64_t offset) const {
 }
 
 void CodeLinks::store(std::uint64_t offset, std::uint32_t value) {
-  // Not always aligned, but within one cache line: one store of the CPU.
+  // The place may be unaligned, but lies within one cache line: the CPU stores it at once.
   void* place = host_.subspan(offset).data();
   __atomic_store_n(static_cast<std::uint32_t*>(place), value, __ATOMIC_RELEASE);
 }

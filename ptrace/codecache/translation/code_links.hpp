@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Jumps in translated code that can be led elsewhere while the program runs.
+/// Jumps in translated code whose targets can be changed while the program runs.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,23 +21,24 @@ class CodeLinks {
   /// Bytes of one link.
   static constexpr std::size_t kBytes = sizeof(std::uint32_t);
 
-  /// `host` is all of the code as the server sees it, borrowed; the program sees its first byte at
+  /// `host` is the server's mapping of all of the code, borrowed. The program has its first byte at
   /// `address`.
   CodeLinks(std::span<std::uint8_t> host, TraceeAddr address) : host_{host}, address_{address} {}
 
-  /// The place of a code offset in the program's address space.
+  /// Returns the address of a code offset in the program.
   [[nodiscard]] TraceeAddr address_of(std::uint64_t offset) const { return address_ + offset; }
-  /// The code offset of an address in the code.
+  /// Returns the code offset of an address in the code.
   [[nodiscard]] std::uint64_t offset_of(TraceeAddr address) const { return address - address_; }
 
-  /// The displacement that makes a link lead to `target`, which is less than 2 GiB away.
+  /// Returns the displacement that makes a link lead to `target`, which must be less than 2 GiB
+  /// away.
   [[nodiscard]] std::uint32_t distance_to(std::uint64_t link, TraceeAddr target) const;
-  /// The code offset that a link leads to.
+  /// Returns the code offset that a link leads to.
   [[nodiscard]] std::uint64_t target_of(std::uint64_t link) const;
   /// Makes a link lead to `target`.
   void point(std::uint64_t link, TraceeAddr target);
 
-  /// The four bytes at a code offset, lowest byte first.
+  /// Returns the four bytes at a code offset, lowest byte first.
   [[nodiscard]] std::uint32_t load(std::uint64_t offset) const;
   /// Writes four bytes that lie within one cache line, by a single store.
   void store(std::uint64_t offset, std::uint32_t value);

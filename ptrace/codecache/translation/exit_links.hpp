@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The exits of superblocks, by where they lead to.
+/// The direct exits of superblocks, by their targets.
 
 #include <cstdint>
 #include <optional>
@@ -17,37 +17,36 @@
 
 namespace backtrail::tracee::cache {
 
-/// Keeps the direct exits of superblocks pointed to the translation of their target.
+/// Links the direct exits of superblocks to the translations of their targets.
 ///
-/// Exits have ids: those loaded from the persistent cache the lowest, then those of this process in
-/// the order they were added. Each native address that exits of this process lead to, or that a
-/// superblock of this process begins at, has a list of the former and the index of the latter
-/// (Superblocks). The exits of loaded superblocks are in no list (LoadedLinks).
+/// Exits loaded from the persistent cache have the lowest ids; those of this process follow in the
+/// order in which they were added. For each native address there is a list of the exits of this
+/// process that lead to it, and the index (Superblocks) of the superblock of this process that
+/// begins there. The exits of loaded superblocks are in no list: LoadedLinks has them.
 class ExitLinks {
  public:
   /// `links` is borrowed.
   explicit ExitLinks(CodeLinks& links) : links_{links} {}
 
-  /// Gives the lowest ids to loaded exits. Before the first add(); `places` is borrowed.
+  /// Gives the lowest ids to loaded exits; call before the first add(). `places` is borrowed.
   void load(std::span<const ExitPlace> places) { loaded_ = places; }
-  /// Adds the exit with the next id, of a superblock whose code is at `offset`.
+  /// Adds an exit of a superblock whose code begins at `offset`. It gets the next id.
   void add(const arch::x86::translate::Exit& exit, std::uint64_t offset);
-  /// Puts an exit of this process in the list of `to`; at most once.
+  /// Puts an exit of this process in the list of its target; call at most once for each.
   void list(std::uint32_t exit_id, TraceeAddr to);
-  /// Forgets which exits lead where and which superblock begins where; ids stay.
+  /// Empties all lists and forgets which superblocks begin where. Exits keep their ids.
   void clear() { heads_.clear(); }
 
-  /// An exit's link and kind. The id has been given to an exit.
+  /// Returns an exit's link and kind. `exit_id` must be in use.
   [[nodiscard]] ExitPlace place(std::uint32_t exit_id) const;
   [[nodiscard]] bool is_loaded(std::uint32_t exit_id) const { return exit_id < loaded_.size(); }
 
-  /// The index of the superblock that direct exits to `head` lead to; nullopt if there is none of
-  /// this process.
+  /// Returns the index of the superblock that listed exits to `head` lead to; nullopt if no
+  /// superblock of this process does.
   [[nodiscard]] std::optional<std::uint32_t> superblock(TraceeAddr head) const;
-  /// Makes all listed exits to `head`, now and later ones, lead to a superblock whose code is at
-  /// `address`.
+  /// Makes all listed exits to `head` lead to a superblock whose code is at `address`.
   void set_superblock(TraceeAddr head, std::uint32_t index, TraceeAddr address);
-  /// No superblock begins at `head` any more: all listed exits to it lead to `miss`.
+  /// Makes all listed exits to `head` lead to `miss`: no superblock begins there any more.
   void remove_superblock(TraceeAddr head, TraceeAddr miss);
 
   /// The exits of this process, in order, as the persistent cache holds them.
@@ -59,7 +58,7 @@ class ExitLinks {
   CodeLinks& links_;
   std::span<const ExitPlace> loaded_;
   ChunkedArray<ExitPlace> places_;    ///< Exits of this process.
-  ChunkedArray<std::uint32_t> next_;  ///< For each of them, the next one in the same list.
+  ChunkedArray<std::uint32_t> next_;  ///< The next exit in the list of each of them.
   HeadTable heads_;
 };
 

@@ -7,7 +7,7 @@ namespace backtrail::tracee::cache {
 
 void ExitProfile::sample(std::span<const std::uint32_t> log, const TargetOf& target_of) {
   if (log.size() < 2 || ++logs_ % every_ != 0) return;
-  // Steps of the same length may always meet the same turn of a loop: they differ a little.
+  // Steps of equal length could always hit the same iteration of a loop, so their lengths vary.
   const std::size_t samples = rounds_ < kFirstRounds ? kFirstSamples : kSamples;
   const std::size_t step = std::max<std::size_t>((log.size() - 1) / samples, 1);
   for (std::size_t i = 0, at = 0; at + 1 < log.size(); ++i, at = i * step + i % step) {

@@ -9,10 +9,10 @@ namespace backtrail::tracee::cache {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
-/// The table grows before more than that number of every four slots are used.
+/// Most slots in use, of every four; the table grows before there are more.
 constexpr std::size_t kMostOfFour = 3;
 
-/// 64 bytes of code share four slots, which are a cache line.
+/// Returns a hash that maps each 64 bytes of code to the four slots of one cache line.
 std::size_t hash(TraceeAddr head) {
   constexpr std::uint64_t kFactor = 0x9e37'79b9'7f4a'7c15ULL;
   const std::uint64_t line = (head.value() >> 6U) * kFactor;

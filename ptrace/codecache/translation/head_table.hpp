@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A hash table of the native addresses that superblocks begin at, or would begin at.
+/// A hash table of the native addresses that superblocks begin at or exits lead to.
 
 #include <cstdint>
 #include <vector>
@@ -10,34 +10,34 @@
 
 namespace backtrail::tracee::cache {
 
-/// Open addressing, because every exit asks here: neighbours in the program's code are neighbours
-/// here.
+/// Maps a native address to a superblock and a list of exits. Every new exit looks its target up,
+/// so the table uses open addressing, and neighbours in the program's code share a cache line.
 class HeadTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  /// No superblock begins there.
+  /// Key of a free slot; no superblock begins at this address.
   static constexpr TraceeAddr kNowhere{0x8000'0000'0000'0001};
   struct Entry {
     TraceeAddr head = kNowhere;
-    std::uint32_t block = kNone;       ///< The superblock that begins there.
-    std::uint32_t first_exit = kNone;  ///< The list of exits that lead there, linked or not.
+    std::uint32_t block = kNone;       ///< Index of the superblock that begins there.
+    std::uint32_t first_exit = kNone;  ///< First exit that leads there, linked or not.
   };
 
-  /// The entry of an address; nullptr if there is none. Pointers and references hold until the next
-  /// at().
+  /// Returns the entry of an address; nullptr if there is none. Pointers and references to entries
+  /// are valid until the next at().
   [[nodiscard]] const Entry* find(TraceeAddr head) const;
   [[nodiscard]] Entry* find(TraceeAddr head);
-  /// The entry of an address, which is made if there is none. Not for kNowhere.
+  /// Returns the entry of an address, and adds it if there is none. `head` must not be kNowhere.
   Entry& at(TraceeAddr head);
   void clear();
   [[nodiscard]] const std::vector<Entry>& slots() const { return slots_; }
 
  private:
-  /// The slot that the address is in, or would be.
+  /// Returns the slot that holds the address, or the free slot that it belongs in.
   [[nodiscard]] std::size_t slot_of(TraceeAddr head) const;
   void grow();
 
-  std::vector<Entry> slots_;  ///< A power of two of them, or none.
+  std::vector<Entry> slots_;  ///< Empty, or a power of two in number.
   std::size_t used_ = 0;
 };
 

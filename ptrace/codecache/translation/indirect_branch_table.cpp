@@ -83,7 +83,7 @@ void IndirectBranchTable::make_fit(std::size_t entries) {
       all.emplace_back(superblock_of(entry).head, entry);
       at = next(entry);
     }
-    // The newest of a chain comes first again.
+    // Entries are put back from the oldest on, so that the newest comes first again.
     std::reverse(all.begin() + static_cast<std::ptrdiff_t>(first_here), all.end());
   }
   std::vector<std::uint64_t> places(size, dispatch_.value());

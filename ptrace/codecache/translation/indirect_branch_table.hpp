@@ -26,20 +26,22 @@ namespace backtrail::tracee::cache {
 ///
 ///     table[bits of the target] -> entry of B -> entry of A -> dispatch stub
 ///
-/// A thread that goes along a chain while it changes may end at the dispatch stub though there is
+/// A thread that goes along a chain while it changes may end at the dispatch stub although there is
 /// an entry for its target. That is a miss like any other: find() tells the tracer where to send
 /// it.
 class IndirectBranchTable {
  public:
-  /// Every place of `table` leads to `dispatch`, the dispatch stub for indirect branches, already.
-  /// All references are borrowed; `superblocks` knows the superblock of every entry in a chain.
+  /// `dispatch` is the dispatch stub for indirect branches; every place of `table` must lead to it
+  /// already. All references are borrowed. `superblocks` must know the superblock of each entry in
+  /// a chain.
   IndirectBranchTable(EntryTable& table, CodeLinks& links, const Superblocks& superblocks,
                       TraceeAddr dispatch);
 
-  /// The superblock whose entry takes indirect branches to `head`; nullptr if there is none.
+  /// Returns the superblock whose entry takes indirect branches to `head`; nullptr if there is
+  /// none.
   [[nodiscard]] const CodeBlock* find(TraceeAddr head) const;
-  /// Where the table sends an indirect branch to `head`: an entry or the dispatch stub. A new entry
-  /// must lead there if the target is another.
+  /// Returns the address to which the table sends an indirect branch to `head`: an entry or the
+  /// dispatch stub. A new entry must lead there if the target is another.
   [[nodiscard]] TraceeAddr first(TraceeAddr head) const;
   /// Puts a new entry, which leads on to first(head) already, at the beginning of its chain.
   void open(TraceeAddr head, std::uint64_t entry);
@@ -47,24 +49,24 @@ class IndirectBranchTable {
   void reopen(TraceeAddr head, std::uint64_t entry);
   /// Takes an entry out of its chain. A thread heading for it goes on to the next one.
   void close(TraceeAddr head, std::uint64_t entry);
-  /// Enlarges the table, if need be, for that number of entries.
+  /// Enlarges the table if it is too small for this number of entries.
   void make_fit(std::size_t entries);
-  /// Empties the table. No thread may be in an entry, or get there.
+  /// Empties the table. No thread may be in an entry or get into one.
   void clear();
 
  private:
   [[nodiscard]] TraceeAddr next(std::uint64_t entry) const;
-  /// Makes an entry lead to `target` if it is not the right one.
+  /// Makes an entry lead to `target` for branches that do not match.
   void set_next(std::uint64_t entry, TraceeAddr target);
   [[nodiscard]] const CodeBlock& superblock_of(std::uint64_t entry) const;
-  /// Replaces the first bytes of an entry.
+  /// Replaces the first two bytes of an entry.
   void begin_with(std::uint64_t entry, const std::array<std::uint8_t, 2>& bytes);
 
   EntryTable& table_;
   CodeLinks& links_;
   const Superblocks& superblocks_;
   TraceeAddr dispatch_;
-  std::size_t open_ = 0;  ///< Entries in chains.
+  std::size_t open_ = 0;  ///< Number of entries in chains.
 };
 
 }  // namespace backtrail::tracee::cache

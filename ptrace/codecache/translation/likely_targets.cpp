@@ -7,13 +7,13 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// Samples of a superblock that tell which way it goes.
+/// Least number of samples by which a branch is judged.
 constexpr std::uint32_t kEnough = 12;
-/// A branch is worth following if it goes there at least that often in 8 times.
+/// An exit is the usual way if at least this many of eight executions that reach it leave by it.
 constexpr std::uint32_t kMostOfEight = 5;
-/// A branch that changes its target is followed that many times.
+/// Number of times that a branch's target may be set.
 constexpr std::uint32_t kMostChanges = 4;
-/// Branches known at a time. Programs that make code for ever have ever new ones.
+/// Most branches that are remembered: programs that keep generating code have ever new ones.
 constexpr std::size_t kMostBranches = 65536;
 
 }  // namespace
@@ -39,14 +39,14 @@ bool LikelyTargets::learn_from(const SeenExit& exit, const decoder::ExitTable& t
   const decoder::LoggedExit& what = exit.what;
   switch (what.kind) {
     case decoder::LoggedExitKind::kIndirect: {
-      // Seven of ten, when the majority is four of ten more than all others.
+      // At least seven of ten samples have the target if those exceed all others by four of ten.
       const bool mostly_there = 10 * exit.count.majority >= 4 * exit.count.seen;
       return set(what.from, mostly_there ? std::optional{exit.count.target} : std::nullopt);
     }
     case decoder::LoggedExitKind::kDirect:
       return is_conditional(what.from) && set(what.from, what.to);
     case decoder::LoggedExitKind::kContinue: {
-      // The branch that the superblock follows next is the one that was not taken.
+      // The exit leaves where the superblock follows a branch that was not taken this time.
       const auto all = table.block(what.block_number);
       const std::size_t passed = what.block.branches.size();
       return passed < all.branches.size() && set(all.branch(passed).first, std::nullopt);
@@ -60,7 +60,7 @@ bool LikelyTargets::learn(std::vector<SeenExit> exits, const decoder::ExitTable&
   std::uint32_t reached = 0;
   for (const SeenExit& exit : exits) reached += exit.count.seen;
   std::sort(exits.begin(), exits.end(), [](const SeenExit& a, const SeenExit& b) {
-    // The last one of a superblock was made first.
+    // The final exit of a superblock is emitted before its side exits: it has the lowest id.
     return std::pair{a.what.executed, b.number} < std::pair{b.what.executed, a.number};
   });
   for (const SeenExit& exit : exits) {

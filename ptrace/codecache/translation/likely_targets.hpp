@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which way branches mostly go, as samples of the logs tell.
+/// Where branches mostly go, by samples of the logs.
 
 #include <cstdint>
 #include <functional>
@@ -15,24 +15,24 @@
 
 namespace backtrail::tracee::cache {
 
-/// An exit of a superblock, with how often it was seen.
+/// An exit of a superblock with its samples.
 struct SeenExit {
-  std::uint32_t number = 0;  ///< Its id in the ExitTable.
+  std::uint32_t number = 0;  ///< Id of the exit in the ExitTable.
   decoder::LoggedExit what;
   ExitProfile::Count count;
 };
 
-/// Remembers for each branch the target that a superblock should follow it to.
+/// Remembers the target to which superblocks should follow each branch.
 class LikelyTargets {
  public:
-  /// Whether the instruction at an address is a conditional jump.
+  /// Returns true if the instruction at an address is a conditional jump.
   using IsConditional = std::function<bool(TraceeAddr)>;
 
-  /// Where the branch at this address mostly goes; nullopt if it mostly falls through, goes
-  /// anywhere, or is not known.
+  /// Returns the address that the branch mostly goes to; nullopt if it mostly falls through, has no
+  /// usual target, or is not known.
   [[nodiscard]] std::optional<TraceeAddr> find(TraceeAddr branch) const;
   /// Takes in the samples of one superblock's exits, which are in `table`. Returns true if one of
-  /// its branches goes another way than known before, so that retranslating it pays.
+  /// the superblock's branches mostly goes another way than known before: retranslating it pays.
   bool learn(std::vector<SeenExit> exits, const decoder::ExitTable& table,
              const IsConditional& is_conditional);
 
@@ -41,10 +41,10 @@ class LikelyTargets {
     std::optional<TraceeAddr> target;
     std::uint32_t changes = 0;
   };
-  /// Takes in the exit that a superblock is mostly left by.
+  /// Takes in the exit by which most executions leave a superblock. Returns as set().
   bool learn_from(const SeenExit& exit, const decoder::ExitTable& table,
                   const IsConditional& is_conditional);
-  /// Returns true if that is new, and the branch has not changed too often.
+  /// Sets a branch's target. Returns true if it is new and the branch has not changed too often.
   bool set(TraceeAddr branch, std::optional<TraceeAddr> target);
 
   std::unordered_map<TraceeAddr, Target> targets_;  ///< By the branch's address.

@@ -8,7 +8,7 @@ namespace {
 
 namespace translate = arch::x86::translate;
 
-/// Times that redirect_all() goes through all links before it sorts them.
+/// Number of times that redirect_all() goes through all links; after that it sorts them.
 constexpr std::uint32_t kLooksBeforeSorting = 3;
 
 bool is_in(const translate::Branch& module, TraceeAddr address) {
@@ -80,7 +80,8 @@ void LoadedLinks::redirect_all() {
     links_.point(link, links_.address_of(superblocks_[index].offset));
     from_loaded_[index].push_back(link);
   };
-  // Most processes want it once or twice, and all of the links take longer to sort than to see.
+  // Most processes redirect once or twice, and sorting all links takes longer than a pass over
+  // them.
   if (++redirections_ <= kLooksBeforeSorting) {
     for_each_loaded([&](TraceeAddr to, std::uint32_t link) {
       if (const auto found = redirected_.find(to); found != redirected_.end()) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace translate = arch::x86::translate;
 
-/// The old part, then the new ones.
+/// Returns the loaded part followed by the new ones.
 template <typename T>
 KeptPieceList<T> joined(std::span<const T> old, KeptPieceList<T> more) {
   more.insert(more.begin(), old);
@@ -35,7 +35,7 @@ KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
   return index;
 }
 
-/// Replaces the beginning of each entry that was closed.
+/// Restores the beginning of each closed indirect-branch entry.
 void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std::uint8_t> code) {
   for (const auto& [head, entry] : index.pads()) {
     const auto there = code.subspan(entry, translate::kDeadPad.size());
@@ -47,8 +47,8 @@ void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std:
   }
 }
 
-/// Makes each exit lead to where it may lead from the beginning. Returns the exits that may be
-/// linked later, once two modules are there.
+/// Links each exit within its module, and leads others to the dispatch stub. Returns the exits that
+/// may be linked later, when the modules at both ends are active.
 std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& index,
                                       std::span<std::uint8_t> code) {
   std::vector<std::uint32_t> crossing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the persistent cache gets of an address space's translations.
+/// Prepares an address space's translations for the persistent cache.
 
 #include <cstdint>
 #include <functional>
@@ -17,20 +17,21 @@
 
 namespace backtrail::tracee::cache {
 
-/// The translations to save. All of it is borrowed.
+/// The translations to save. All parts are borrowed.
 struct CodeToSave {
-  KeptView older;  ///< The parts that were loaded; empty if none were.
+  KeptView older;  ///< The loaded translations; empty if there are none.
   const Superblocks& superblocks;
   const ExitLinks& exit_links;
   const decoder::ExitTable& exits;
   const CodeLinks& links;
   TraceeAddr miss;     ///< The dispatch stub for direct exits.
-  bool without_calls;  ///< Superblocks that come to a system call are left out.
+  bool without_calls;  ///< Leaves out superblocks that come to a system call.
 };
 
-/// Calls `use` with all parts of the file to be written. `code`, which holds the bytes of all
-/// translations, is changed: every exit leads to where it may lead from the beginning, and every
-/// entry is open. `use` is not called if an exit cannot be saved, for its target is too far.
+/// Calls `use` with all parts of the file to be written. `code` holds the bytes of all translations
+/// and is changed: each exit leads to its target's translation if that is in the same module,
+/// otherwise to the dispatch stub; each indirect-branch entry is open. `use` is not called if an
+/// exit cannot be saved, for its target is too far.
 void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std::uint8_t> code,
                const std::function<void(const KeptPieces&)>& use);
 

@@ -15,16 +15,16 @@ constexpr std::uint64_t kAlignment = 16;
 
 constexpr std::uint64_t kMuch = 4ULL << 20;
 constexpr std::uint64_t kVeryMuch = 12ULL << 20;
-/// Instructions of a superblock at most.
+/// Returns the most instructions that a superblock may have.
 std::uint32_t longest_block(std::uint64_t bytes_used) {
   if (bytes_used < kMuch) return 96;
   return bytes_used < kVeryMuch ? 48 : 24;
 }
 
-/// From here on superblocks that come to the head of another one end there: a third less code, at
-/// the price of a few more exits.
+/// Bytes of code from which on superblocks end where another one begins: a third less code, at the
+/// price of a few more exits.
 constexpr std::uint64_t kJoinedFrom = 3ULL << 19;
-/// From here on they end with calls, too.
+/// Bytes of code from which on superblocks end at calls, too.
 constexpr std::uint64_t kSavedFrom = 6ULL << 20;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Translating the program's code into the memory of the code cache.
+/// Translates the program's code into the memory of the code cache.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,58 +16,59 @@
 
 namespace backtrail::tracee::cache {
 
-/// Translates superblocks, one after the other, to where the code ends; decides how long they are.
+/// Appends translations to the code, one after the other, and decides how long superblocks are.
 ///
-/// Superblocks of a small program are long. Where there is much code, most of it runs seldom, and
-/// the processor's caches are what it is short of: superblocks get shorter, then end where another
-/// one begins, then end with calls.
+/// While there is little code, superblocks are long. The more code there is, the more of it runs
+/// seldom and the less of it fits in the processor's caches: superblocks then end where another one
+/// begins, become shorter, and at last end at calls, too.
 class SuperblockMaker {
  public:
-  /// More than any superblock takes, in bytes.
+  /// Upper limit of the size of a superblock's translation, in bytes.
   static constexpr std::uint32_t kLargestBlock = 16 * 1024;
 
-  /// Code that superblocks lead to, made once.
+  /// Code that superblocks lead to.
   struct Stubs {
-    TraceeAddr dispatch;  ///< The dispatch stub, where exits lead to at first.
+    TraceeAddr dispatch;  ///< The dispatch stub, where exits lead until they are linked.
     TraceeAddr
         after_handler;  ///< The stub where rt_sigreturn continues (MissRoutine::returned_at).
   };
-  /// Borrows `memory` and `inline_calls`. `source.stop_before` and `source.decoded` are replaced;
-  /// `source.joined_at`, which says where superblocks begin already, counts only where there is
-  /// much code.
+  /// Borrows `memory` and `inline_calls`. Replaces `source.stop_before` and `source.decoded`.
+  /// `source.joined_at` returns true where a superblock begins; it is used only once there is much
+  /// code.
   SuperblockMaker(CodeMemory& memory, arch::x86::translate::CodeSource source, CodeFacts facts,
                   const arch::x86::translate::InlineSystemCalls& inline_calls, const Stubs& stubs);
   SuperblockMaker(const SuperblockMaker&) = delete;
   SuperblockMaker& operator=(const SuperblockMaker&) = delete;
 
-  /// Translates the code at `head` and puts it where bytes_used() ended. Its exits are numbered
-  /// from `first_exit` on. With `conflict` it begins with an entry for indirect branches, which
-  /// leads there if the target is another. Returns why the first instruction cannot be translated;
-  /// Special::kNone if there is no memory left.
+  /// Translates the code at `head` and appends the translation. Its exits get ids from `first_exit`
+  /// on. With `conflict` it begins with an indirect-branch entry, which leads there if the target
+  /// does not match. Returns the reason if the first instruction is untranslatable; Special::kNone
+  /// if there is no memory left.
   std::variant<arch::x86::translate::Superblock, arch::x86::translate::Special> make(
       TraceeAddr head, std::uint32_t first_exit, std::optional<TraceeAddr> conflict);
 
-  /// The next superblock goes to this code offset at the earliest.
+  /// Puts the next translation at this code offset or, for alignment, just after it.
   void go_on_at(std::uint64_t offset) { used_ = offset; }
-  /// Uses no more than that number of bytes from now on.
+  /// Limits the code to this number of bytes from now on.
   void limit(std::uint64_t bytes) { limit_ = std::min(bytes, kTranslationBytes); }
-  /// Whether there is memory for that number of superblocks of any size.
+  /// Returns true if there is memory for this number of superblocks of any size.
   [[nodiscard]] bool has_room_for(std::uint64_t superblocks) const {
     return used_ + superblocks * kLargestBlock <= limit_;
   }
-  /// No superblock runs along over this address from now on.
+  /// Makes superblocks that come to this address end before it from now on.
   void split_at(TraceeAddr address) { splits_.insert(address); }
 
-  /// Whether the instruction at an address is a conditional jump.
+  /// Returns true if the instruction at an address is a conditional jump.
   [[nodiscard]] bool is_conditional(TraceeAddr branch);
   [[nodiscard]] const CodeFacts& facts() const { return facts_; }
-  /// Where the code ends.
+  /// Returns the code offset at which the code ends.
   [[nodiscard]] std::uint64_t bytes_used() const { return used_; }
-  /// Instructions translated until now.
+  /// Returns the number of instructions translated until now.
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
 
  private:
-  /// Aligns and settles the place of the next superblock; nullopt if there is no memory left.
+  /// Returns the aligned code offset of the next translation, with its memory prepared; nullopt if
+  /// there is no memory left.
   std::optional<std::uint64_t> reserve(bool has_entry);
 
   CodeMemory& memory_;
@@ -77,7 +78,7 @@ class SuperblockMaker {
   Stubs stubs_;
   arch::x86::translate::DecodedInsns decoded_;
   std::set<TraceeAddr> splits_;
-  bool checked_ = false;  ///< The superblock that is being made compares its code (CodeFacts).
+  bool checked_ = false;  ///< The superblock that is being made is a checked one.
   std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t used_ = 0;
   std::uint64_t instructions_ = 0;

@@ -21,8 +21,7 @@ std::uint64_t last_page(const translate::Branch& range) {
   return (range.second.value() - 1) / kPageBytes;
 }
 
-/// The number of blocks, counted from the first, for which `is_before` holds; after them it holds
-/// for none.
+/// Returns the number of leading blocks for which `is_before` holds; it must hold for no later one.
 template <typename IsBefore>
 std::size_t count_before(const ChunkedArray<CodeBlock>& blocks, IsBefore is_before) {
   std::size_t begin = 0;
@@ -112,7 +111,7 @@ std::optional<std::uint32_t> Superblocks::index_of(std::uint32_t id) const {
 std::vector<std::uint32_t> Superblocks::made_of(TraceeAddr begin, TraceeAddr end) {
   std::vector<std::uint32_t> found;
   const auto look_at = [&](std::vector<std::uint32_t>& blocks) {
-    // Pages of JITs see thousands of superblocks come and go.
+    // Dropped ones are removed: pages of a JIT may have had thousands.
     std::erase_if(blocks, [this](std::uint32_t index) {
       return blocks_[index].is_dropped() && !blocks_[index].is_retired();
     });

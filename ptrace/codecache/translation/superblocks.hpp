@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The superblocks of one address space, and what is known about each of them.
+/// The superblocks of one address space, with the facts known of each.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace backtrail::tracee::cache {
 
-/// Finds superblocks by where their translation lies, by their id in the log, and by the native
-/// code they were made of.
+/// Finds superblocks by the place of their translation, by their id in the ExitTable, and by the
+/// native code that they were made of.
 ///
 /// Superblocks loaded from the persistent cache, if there are any, come first: their code lies at
 /// the beginning, and their ids are the lowest. They never change. Superblocks of this process have
@@ -29,61 +29,64 @@ namespace backtrail::tracee::cache {
 /// removed until clear().
 class Superblocks {
  public:
-  /// Puts the superblocks of the persistent cache before all others. Before the first add().
+  /// Puts the superblocks of the persistent cache before all others; call before the first add().
   void load(std::shared_ptr<const KeptCode> loaded);
-  /// Adds a superblock of this process, whose code lies beyond all others and whose id is the
-  /// highest, and returns its index. `rows` is its pc map; `ranges` are the native [begin, end) it
-  /// was made of. The fields of `block` that tell where these are kept need not be set.
+  /// Adds a superblock of this process and returns its index. Its code must lie after all others,
+  /// and its id must be the highest. `rows` is its pc map; `ranges` are the native [begin, end)
+  /// that it was made of. The fields of `block` that tell where both are stored are set here.
   std::uint32_t add(CodeBlock block, std::span<const arch::x86::translate::PcRow> rows,
                     std::span<const arch::x86::translate::Branch> ranges);
   /// Forgets all superblocks, loaded ones too.
   void clear();
 
-  /// Superblocks of this process, dropped ones too.
+  /// Returns the number of superblocks of this process, dropped ones included.
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
-  /// Superblocks of this process made of code in no file.
+  /// Returns the number of superblocks of this process made of code that is in no file.
   [[nodiscard]] std::size_t made_here() const { return made_here_; }
   [[nodiscard]] const CodeBlock& operator[](std::uint32_t index) const { return blocks_[index]; }
   void set(std::uint32_t index, CodeBlock::Flag flag) { blocks_[index].set(flag); }
   void reset(std::uint32_t index, CodeBlock::Flag flag) { blocks_[index].reset(flag); }
 
-  /// Whether the code at this offset was loaded.
+  /// Returns true if the code at this offset was loaded.
   [[nodiscard]] bool is_loaded(std::uint64_t offset) const { return offset < loaded_bytes_; }
-  /// The superblock, loaded or not, whose code a code offset lies in; nullptr if none does.
+  /// Returns the superblock, loaded or not, whose code contains a code offset; nullptr if none
+  /// does.
   [[nodiscard]] const CodeBlock* at(std::uint64_t offset) const;
-  /// The index of the superblock whose code a code offset lies in; nullopt if there is none or it
-  /// was loaded.
+  /// Returns the index of the superblock whose code contains a code offset; nullopt if there is
+  /// none or it was loaded.
   [[nodiscard]] std::optional<std::uint32_t> index_at(std::uint64_t offset) const;
-  /// The superblock, loaded or not, that has this id in the ExitTable; nullptr if none has.
+  /// Returns the superblock, loaded or not, with this id in the ExitTable; nullptr if there is
+  /// none.
   [[nodiscard]] const CodeBlock* with_id(std::uint32_t id) const;
-  /// The index of the superblock that has this id; nullopt if there is none or it was loaded.
+  /// Returns the index of the superblock with this id; nullopt if there is none or it was loaded.
   [[nodiscard]] std::optional<std::uint32_t> index_of(std::uint32_t id) const;
 
-  /// The indexes of superblocks that some of [begin, end) was translated for; some may be there
-  /// twice. Dropped ones are among them only while they are marked kRetired. `begin` < `end`.
+  /// Returns the indexes of superblocks made of code in [begin, end), some of them twice. Dropped
+  /// ones are included only while they are marked kRetired. `begin` must be less than `end`.
   [[nodiscard]] std::vector<std::uint32_t> made_of(TraceeAddr begin, TraceeAddr end);
-  /// made_of() does not find a dropped superblock any more. Saves it the work, where the same code
+  /// Makes made_of() skip a dropped superblock from now on, which saves it work where the same code
   /// is translated over and over.
   void forget_ranges(std::uint32_t index);
 
-  /// The native code that a superblock of this process was made of.
+  /// Returns the native code that a superblock of this process was made of.
   [[nodiscard]] CodeRanges ranges_of(const CodeBlock& block) const;
-  /// The pc map entry that holds at an offset within a superblock's code, loaded or not; nullopt
-  /// before the first one.
+  /// Returns the pc map entry for an offset within a superblock's code, loaded or not; nullopt
+  /// before the first entry.
   [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const CodeBlock& block,
                                                                std::uint64_t within) const;
-  /// Bytes of the program that superblocks of this process were made of, each counted once.
+  /// Returns the number of native bytes that superblocks of this process were made of, each counted
+  /// once.
   [[nodiscard]] std::uint64_t source_bytes() const;
 
-  /// The superblocks of this process, in order, as the persistent cache holds them.
+  /// Returns the superblocks of this process, in order, as the persistent cache stores them.
   [[nodiscard]] KeptPieceList<CodeBlock> blocks() const { return blocks_.pieces(); }
-  /// Their pc maps and ranges, packed.
+  /// Returns the pc maps and ranges of the superblocks of this process, packed.
   [[nodiscard]] KeptPieceList<std::uint8_t> packed() const { return packed_.pieces(); }
 
  private:
   ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset, and by id.
-  ChunkedArray<std::uint8_t> packed_;  ///< Their pc maps and ranges.
-  /// Superblocks made of code in a page, by its number.
+  ChunkedArray<std::uint8_t> packed_;  ///< Pc maps and ranges of all blocks_.
+  /// Indexes of the superblocks made of code in a page, by page number.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
   std::size_t made_here_ = 0;
   std::shared_ptr<const KeptCode> loaded_;
