@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All traced processes. The engine is the only code that waits for them, and has the rules by
-/// which they stop and run on.
+/// All traced processes. The engine is the only code that waits for their threads, and decides when
+/// they stop and run on.
 ///
-/// Entry type: Engine. It does not know packets. All calls must come from one thread, the tracing
-/// thread, as ptrace(2) requires.
+/// Entry type: Engine, which knows nothing of packets. All calls must come from one thread, the
+/// tracing thread, as ptrace(2) requires.
 
 #include <chrono>
 #include <cstdint>
@@ -46,6 +46,7 @@ struct ReportedEvents {
                          ///< `cache`.
 };
 
+/// Runs, stops and records the threads of all traced processes, and reports their events.
 class Engine {
  public:
   explicit Engine(SourceKind source);
@@ -72,11 +73,12 @@ class Engine {
 
   // Running and stopping.
   void set_non_stop(bool on) { non_stop_ = on; }
-  /// The calling thread may be moved to the CPU of a thread that stops for signals all the time
-  /// (StopCpu). For who creates nothing outside the calls that stop or launch something.
+  /// Allows moving the calling thread to the CPU of a thread that stops for signals all the time
+  /// (StopCpu). The caller must create threads and processes only within calls that stop or launch
+  /// something: others would inherit that one CPU.
   void set_follows_signals(bool on) { follows_signals_ = on; }
-  /// True while it is on that CPU, and the two run in turns: pump() gives its own turn away before
-  /// it returns with nothing, so that whoever calls it again at once waits for nothing in vain.
+  /// Returns true while the calling thread shares its CPU with such a thread. pump() then yields
+  /// the CPU before it returns without an event, so the caller may call it again at once.
   [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.narrowed(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
@@ -183,12 +185,14 @@ class Engine {
   [[nodiscard]] std::chrono::milliseconds wait_slice() const;
   void note_due(Thread& thread);
   [[nodiscard]] bool executes_in_software() const;
-  /// Looks for requests and stops of threads for as long as that is likely to pay. Returns true as
-  /// soon as there was one.
+  /// Polls for requests and stops of threads for as long as that is likely to pay. Returns true at
+  /// the first one.
   bool serve_asking();
+  /// Waits for each running thread separately, once in as many handled stops as there are threads.
+  /// `handled` is the number of stops just handled.
   void ask_each(int handled);
-  /// Lets the thread run with which the calling thread shares its CPU; true when something has
-  /// stopped then.
+  /// Yields to the thread that shares the calling thread's CPU. Returns true if a stop was handled
+  /// afterwards.
   bool wait_in_turn();
   Thread* oldest_pending();
   void drop_pending(Thread& thread);
@@ -238,7 +242,8 @@ class Engine {
   std::set<pid_t> let_go_;
   SpareCpu spare_cpu_;
   StopCpu stop_cpu_;
-  /// Threads whose stop gave way to a signal that an instruction had raised, and since when.
+  /// Threads whose requested stop waits until the signal that an instruction raised has come, with
+  /// the time since when.
   std::map<pid_t, Clock::time_point> faults_awaited_;
   /// Threads at breakpoints whose conditions are false, in order of arrival.
   std::deque<ThreadId> step_overs_;

@@ -6,11 +6,11 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Signals between two looks at the thread's CPU: /proc/TID/stat costs about as much as a stop.
+/// Signals between two reads of the thread's CPU: /proc/TID/stat costs about as much as a stop.
 constexpr std::size_t kBatch = 64;
-/// A batch takes no longer where signals are fast: 2000 of them a second.
+/// Longest time for a batch of fast signals: 2000 signals per second.
 constexpr std::chrono::milliseconds kBatchLimit{32};
-/// Without a signal the storm is over.
+/// Time without a signal after which the affinity is restored.
 constexpr std::chrono::milliseconds kQuiet{5};
 
 cpu_set_t only(int cpu) {
@@ -54,7 +54,7 @@ void StopCpu::follow(pid_t tid) {
   if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return go_back();
   if (narrowed_ && stat->processor == cpu_) return;
   if (!narrowed_ && ::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
-  // A thread that is confined to some CPUs stays there.
+  // The tracing thread must not leave the CPUs that it is confined to.
   if (CPU_COUNT(&original_) < 2 ||
       !CPU_ISSET(static_cast<std::size_t>(stat->processor), &original_)) {
     return go_back();
@@ -69,7 +69,7 @@ void StopCpu::go_back() {
   tid_ = 0;
   if (!narrowed_) return;
   narrowed_ = false;
-  // Somebody else may have given other CPUs meanwhile: those stay.
+  // If another process has changed the affinity meanwhile, it stays.
   cpu_set_t present;
   const cpu_set_t set = only(cpu_);
   if (::sched_getaffinity(0, sizeof present, &present) == 0 && !CPU_EQUAL(&present, &set)) return;

@@ -25,11 +25,11 @@
 
 namespace backtrail::tracee {
 
-/// At every reported stop the thread's registers are native and show nothing of the code cache: to
-/// all others it looks like a stepped thread.
+/// Records a thread by running translated code. At every reported stop the thread's registers are
+/// native, as those of a stepped thread: nothing outside the recorder sees the code cache.
 class CacheSource final : public StepSource {
  public:
-  /// Arguments as of StepSource. `history_bytes`: at least this much of the newest log is kept.
+  /// Arguments as of StepSource. At least the newest `history_bytes` of the log are kept.
   CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes,
               const TraceConfig& config = {});
   ~CacheSource() override;
@@ -65,6 +65,7 @@ class CacheSource final : public StepSource {
   bool enter(Thread& thread);
   [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
   bool set_up(Thread& thread);
+  /// Disables translated code for the thread, which is stepped from now on.
   void give_up(std::string why);
   /// Disables translated code for all threads of the process, which must have a space.
   void forbid(const std::string& why);
@@ -80,11 +81,11 @@ class CacheSource final : public StepSource {
   void use_busy_log(Thread& thread);
   void set_log(const cache::LogRange& log);
   void hand_on();
-  /// If every record is kept: hands on what has been taken once it is much.
+  /// If every record must be kept: hands on the taken entries once there are many.
   void bound_undecoded();
 
   void add_statistics() const;
-  /// Notes that there is no translation, and why.
+  /// Counts a miss that found no translation, by its reason.
   void no_body(arch::x86::translate::Special why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
@@ -97,7 +98,7 @@ class CacheSource final : public StepSource {
   /// A thread that has not left translated code after this many waits does not stop at all, as in
   /// an uninterruptible call.
   static constexpr unsigned kMostWaits = 20'000;
-  /// Executes one instruction at its native address, or what must come before it.
+  /// Executes one instruction at its native address, or first lets the thread wait for others.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
@@ -161,12 +162,14 @@ class CacheSource final : public StepSource {
   /// Returns true if other threads, to which the filter may apply at once, must leave translated
   /// code first.
   [[nodiscard]] bool filter_has_to_wait();
+  /// Closes the space's gate for this thread's call, or opens it again: while any thread keeps it
+  /// closed, none enters translated code.
   void hold(bool on);
 
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
   bool return_from_handler(Thread& thread);
-  /// For translated code: what it must not do by itself.
+  /// Sets the slots that tell translated code which calls and returns must stop (SignalSlice).
   void note_slice();
   bool has_returned(Thread& thread, TraceeAddr pc);
   void note_returned();
@@ -189,7 +192,8 @@ class CacheSource final : public StepSource {
   /// Handles a fault of translated code itself: restores mask and action.
   bool take_fault(Thread& thread);
   [[nodiscard]] bool segv_blocked(Thread& thread) const;
-  /// The thread stands behind the miss routine's trap, which was for us alone.
+  /// Undoes the effects of the dispatch stub's trap: restores the signal mask, and sends a SIGTRAP
+  /// again that was merged with the trap. Returns false if the mask cannot be set.
   bool take_trap(Thread& thread);
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
@@ -209,12 +213,12 @@ class CacheSource final : public StepSource {
   bool drops_undecoded_;
   bool keeps_all_;  ///< Undecoded entries are never dropped; the thread waits instead.
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
-  bool counts_;                             ///< Sums are wanted.
+  bool counts_;                             ///< Statistics are wanted.
   std::shared_ptr<cache::KeptStore> kept_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
-  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns the memory that entries of log_ may refer
+  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns the memory of entries that log_ may refer
                                               ///< to.
   std::unique_ptr<decoder::CacheLog> log_;
   bool streams_ = false;   ///< Every record is kept.
@@ -228,16 +232,16 @@ class CacheSource final : public StepSource {
     std::optional<SeccompFilter> filter;  ///< nullopt if its memory cannot be read.
     std::optional<int> before;            ///< Number of filters in force before the call.
   };
-  std::optional<FilterCall> filter_call_;  ///< The call that comes next.
+  std::optional<FilterCall> filter_call_;  ///< The call that the thread makes next.
   unsigned waits_ = 0;
   struct LimitedCall {
     cache::LimitCall call;
-    TraceeAddr behind;
-    std::optional<rlimit> wanted;
-    std::optional<rlimit> given;  ///< Limit set in its place.
+    TraceeAddr behind;             ///< Address after the call's instruction.
+    std::optional<rlimit> wanted;  ///< Limit that the program sets.
+    std::optional<rlimit> given;   ///< Limit that is set instead.
   };
   std::optional<LimitedCall> limit_call_;            ///< The call that was begun.
-  pid_t trace_request_ = 0;                          ///< A thread that another process is to trace.
+  pid_t trace_request_ = 0;                          ///< Thread that another process asks to trace.
   std::optional<cache::FileCall> file_call_;         ///< The call that was begun.
   std::optional<arch::x86::UserRegs> changed_call_;  ///< The program's registers for a call that
                                                      ///< was begun with changed ones.
@@ -249,10 +253,10 @@ class CacheSource final : public StepSource {
     TraceeAddr at;  ///< Address of the system call.
     TraceeAddr to;
     TraceeAddr stack;        ///< The program's stack pointer.
-    std::uint64_t held = 0;  ///< By the slice, before.
+    std::uint64_t held = 0;  ///< SignalSlice::held() before the call.
   };
-  std::optional<HandlerReturn> returning_;    ///< The thread may not have made the call yet.
-  bool at_insn_ = false;                      ///< leave() found it before an instruction.
+  std::optional<HandlerReturn> returning_;    ///< A return that the thread may not have made yet.
+  bool at_insn_ = false;                      ///< leave() found the thread before an instruction.
   std::optional<std::uint64_t> mask_before_;  ///< Signal mask before the current step.
   std::vector<cache::CacheSpace::WrittenPage> written_;  ///< Pages that the current step may write.
   std::string why_stepping_;

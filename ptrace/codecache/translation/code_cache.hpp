@@ -193,7 +193,7 @@ class CodeCache {
   LoadedCode loaded_;
   LikelyTargets likely_;
   SuperblockMaker maker_;
-  bool complete_ = true;        ///< Neither split_at() nor clear() was called.
+  bool complete_ = true;        ///< False after split_at() or clear().
   bool calls_renewed_ = false;  ///< renew_calls() was called.
   std::uint64_t drops_ = 0;
   std::uint64_t improved_ = 0;

@@ -67,8 +67,8 @@ class SuperblockMaker {
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
 
  private:
-  /// Returns the aligned code offset of the next translation, with its memory prepared; nullopt if
-  /// there is no memory left.
+  /// Returns the aligned code offset of the next translation, and settles the code before it
+  /// (CodeMemory::settle_code). Returns nullopt if there is no memory left.
   std::optional<std::uint64_t> reserve(bool has_entry);
 
   CodeMemory& memory_;
