@@ -215,8 +215,7 @@ std::uint64_t records_since_failure(const TraceArchive& archive, std::uint32_t t
   BranchSigns signs{symbols};
   std::uint64_t records = 0;
   std::array<std::uint64_t, 1U + static_cast<unsigned>(FailureSign::kReport)> oldest{};
-  std::array<std::uint64_t, oldest.size()>
-      newest{};  // Both: numbers of records, from 1; 0 if none.
+  std::array<std::uint64_t, oldest.size()> newest{};  // Both count from 1; 0 if there is none.
   archive.visit(tid, most, [&](std::span<const Record> some) {
     for (const Record& record : some) {
       ++records;

@@ -44,9 +44,8 @@ class TrapFlag {
   void settle_step(Thread& thread);
 
   bool set_ = false;
-  std::optional<TraceeAddr>
-      stepping_;                ///< pc before the step; nullopt if the thread is not stepped.
-  bool announced_ = false;      ///< The next resume executes that step.
+  std::optional<TraceeAddr> stepping_;  ///< pc before the step; nullopt if there is no step.
+  bool announced_ = false;              ///< The next resume executes that step.
   bool call_ = false;           ///< The stepped instruction is SYSCALL, which masks the flag.
   std::optional<bool> popped_;  ///< Value that the stepped instruction sets the flag to, if known.
   std::optional<TraceeAddr> returns_to_;

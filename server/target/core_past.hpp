@@ -44,7 +44,7 @@ class CorePast final : public PastControl {
   /// Moves one thread of `orders` that is in the past forward: one that is to be stepped, otherwise
   /// the preferred one. Returns false if there is no such thread.
   bool go_forward(std::span<const ThreadResume> orders);
-  /// Takes the event that ended the last move; nullopt if it was taken already.
+  /// Takes the event that ended the last move; nullopt if there is none.
   std::optional<tracee::StopEvent> take_event();
   /// Takes the message for the user about the last move; nullopt if there is none.
   std::optional<std::string> take_message();

@@ -65,8 +65,7 @@ class Builder {
   void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   /// Moves the program's rcx to its slot, so that the register is free.
   void put_rcx_away(TraceeAddr pc, std::int32_t stack_add = 0);
-  /// Call after emitting an instruction: marks the reserved registers that it wrote as live and
-  /// dirty.
+  /// Call after emitting an instruction: notes which of r10, r11 and rcx it has written.
   void note_written(const SourceInsn& insn);
   void open_r11(TraceeAddr pc);
   void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);

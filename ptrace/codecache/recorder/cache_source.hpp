@@ -135,7 +135,7 @@ class CacheSource final : public StepSource {
   // cache_source_limits.cpp
   /// Call if the next instruction sets or reads the limit on address space.
   void begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs, bool is_watched);
-  /// Call when it has done so, has failed, or has not begun.
+  /// Call when a limit call has been made, has failed, or was not begun.
   void end_limit_call(Thread& thread);
   /// Changes the call that the thread is about to make.
   bool change_call(Thread& thread, const arch::x86::UserRegs& regs,
@@ -151,13 +151,13 @@ class CacheSource final : public StepSource {
   /// leave translated code first.
   bool memory_has_to_wait(Thread& thread);
 
-  /// Requires that no thread is in translated code or will enter it.
+  /// Removes the recorder's memory. No thread may be in translated code or enter it.
   void remove_memory(Thread& thread, cache::CacheSpace& space);
 
   // cache_source_filters.cpp
   /// Call if the next instruction installs a filter.
   void begin_filter(Thread& thread, const arch::x86::UserRegs& regs);
-  /// Call when it has done so, has failed, or another instruction is next.
+  /// Call when a filter has been installed, the call has failed, or another instruction is next.
   void end_filter(Thread& thread);
   /// Returns true if other threads, to which the filter may apply at once, must leave translated
   /// code first.
@@ -197,7 +197,7 @@ class CacheSource final : public StepSource {
   bool take_trap(Thread& thread);
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
-  /// Returns the program's state at a stop. `place` is in translated code; nullopt: outside of it.
+  /// Returns the program's state at a stop. `place` is nullopt outside of translated code.
   [[nodiscard]] arch::x86::translate::ProgramState program_state(
       const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
@@ -218,8 +218,7 @@ class CacheSource final : public StepSource {
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
-  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns the memory of entries that log_ may refer
-                                              ///< to.
+  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns memory that log_ may refer to.
   std::unique_ptr<decoder::CacheLog> log_;
   bool streams_ = false;   ///< Every record is kept.
   bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.

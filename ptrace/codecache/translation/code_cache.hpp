@@ -72,8 +72,7 @@ class CodeCache {
   void adopt(std::shared_ptr<const KeptCode> kept);
   /// Returns the loaded translations; nullptr if there are none.
   [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return loaded_.code(); }
-  /// Uses the loaded translations of a module from now on. The module must be mapped at [begin,
-  /// end).
+  /// Uses the loaded translations of the module that is mapped at [begin, end) from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
   /// Drops the translations of the module at [begin, end), which is unmapped or may change from now
   /// on. Its code was that of its file until now, so they may still be saved for other processes.
