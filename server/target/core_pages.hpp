@@ -15,7 +15,7 @@ namespace backtrail::server {
 class CorePages {
  public:
   /// `core` and `memory` are borrowed.
-  /// @param alone  The process never had more than one thread.
+  /// @param alone  Nobody but the process's only thread has ever written to its memory.
   CorePages(const decoder::CoreFile& core, tracee::CoreMemory& memory, bool alone);
 
   /// Returns kConstant for code and unchanged parts of files, kPrivate for memory that only the
