@@ -20,9 +20,9 @@ constexpr std::uint8_t kInt3 = 0xcc;
 /// The CPU leaves RF set between iterations of a string instruction.
 constexpr std::uint64_t kResumeFlag = 0x10000;
 /// In encoding order.
-constexpr std::array<int, 16> kGeneral{REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-                                       REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                       REG_R12, REG_R13, REG_R14, REG_R15};
+constexpr std::array<int, 16> kContextSlots{REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                            REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                            REG_R12, REG_R13, REG_R14, REG_R15};
 constexpr std::size_t kAlternateStackBytes = 256UL * 1024;
 
 struct Stepping {
@@ -43,7 +43,7 @@ std::optional<Stepping>& stepping() {
 MachineState state_of(const ucontext_t& context) {
   MachineState out;
   for (std::size_t i = 0; i < out.general.size(); ++i) {
-    out.general.at(i) = static_cast<std::uint64_t>(context.uc_mcontext.gregs[kGeneral.at(i)]);
+    out.general.at(i) = static_cast<std::uint64_t>(context.uc_mcontext.gregs[kContextSlots.at(i)]);
   }
   static_assert(sizeof out.vectors == sizeof context.uc_mcontext.fpregs->_xmm);
   std::memcpy(&out.vectors, &context.uc_mcontext.fpregs->_xmm, sizeof out.vectors);
