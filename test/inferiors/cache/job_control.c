@@ -278,8 +278,13 @@ static void by_orphan(void) {
       hear(to_child[0]);
       _exit(1);
     }
+    // If the shell dies, its pipe ends instead of blocking this process.
+    close(to_parent[1]);
     pid_t job = 0;
-    NEED(read(to_parent[0], &job, sizeof job) == sizeof job);
+    if (read(to_parent[0], &job, sizeof job) != sizeof job) {
+      await(shell, WEXITED);
+      fail(__LINE__);
+    }
     tell(to_child[1], 'x');
     await(shell, WEXITED);
     // Without a handler, SIGHUP ends the job.
