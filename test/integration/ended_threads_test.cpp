@@ -15,7 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 /// Returns the text that is visible without scrolling.
 std::string first_screen(const std::string& text) {
