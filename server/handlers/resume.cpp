@@ -30,9 +30,9 @@ bool applies(const SessionContext& context, const RunControl& run, ThreadId thre
 Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {
   RunControl* run = context.target.run_control();
   if (run == nullptr) return Reply::error();
-  const auto selected = context.selected_thread();
-  if (PastControl* past = context.target.past_control(); past != nullptr && selected) {
-    past->prefer(*selected);
+  const auto in_use = context.thread_in_use();
+  if (PastControl* past = context.target.past_control(); past != nullptr && in_use) {
+    past->prefer(*in_use);
   }
   std::vector<ThreadResume> orders;
   bool anybody = false;
@@ -110,11 +110,12 @@ Reply step_with_signal(SessionContext& context, std::string_view arguments) {
   return resume_with_signal(context, arguments, ResumeKind::kStep);
 }
 
-/// Handles bs and bc: moves the Hc thread back, or the Hg thread if Hc names none.
+/// Handles bs and bc: moves the Hc thread back, or the one in use if Hc names none, as gdb's does
+/// unless its scheduler is locked.
 Reply go_back(SessionContext& context, ResumeKind how) {
   PastControl* past = context.target.past_control();
   if (past == nullptr) return Reply::unknown();
-  auto thread = context.selected_thread();
+  auto thread = context.thread_in_use();
   const ThreadPattern& chosen = context.continue_threads;
   if (thread && chosen.tid > 0) {
     thread = ThreadId{chosen.pid > 0 ? chosen.pid : thread->pid, chosen.tid};

@@ -68,7 +68,10 @@ Reply select_step(SessionContext& context, std::string_view arguments) {
 Reply thread_alive(SessionContext& context, std::string_view arguments) {
   const auto pattern = parse_pattern(arguments);
   if (!pattern || pattern->tid <= 0) return Reply::error();
-  return find_thread(context, *pattern) ? Reply::ok() : Reply::error();
+  const auto thread = find_thread(context, *pattern);
+  if (!thread) return Reply::error();
+  context.in_use = *thread;
+  return Reply::ok();
 }
 
 Reply current_thread(SessionContext& context, std::string_view /*arguments*/) {

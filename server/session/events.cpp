@@ -92,7 +92,7 @@ std::optional<ThreadId> most_interesting(const SessionContext& context) {
 std::string report_stop(SessionContext& context, const StopEvent& event) {
   if (!is_end_of_something(event)) {
     context.state.last_reported = event.thread;
-    if (!context.disabled("Tthread")) context.general = event.thread;
+    if (!context.disabled("Tthread")) context.general = context.in_use = event.thread;
   }
   if (event.kind == StopKind::kExec) context.documents.clear();
   return stop_reply(context, event);

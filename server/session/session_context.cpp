@@ -19,6 +19,11 @@ std::optional<ThreadId> SessionContext::selected_thread() const {
   return general;
 }
 
+std::optional<ThreadId> SessionContext::thread_in_use() const {
+  if (in_use.pid != 0 && target.alive(in_use)) return in_use;
+  return selected_thread();
+}
+
 std::optional<pid_t> SessionContext::selected_process() const {
   if (general.pid != 0) {
     if (has_process(general.pid)) return general.pid;

@@ -58,6 +58,9 @@ struct SessionContext {
   ThreadId general;
   /// Threads that Hc selected, for the c and s packets.
   ThreadPattern continue_threads;
+  /// Thread that the client last had reported as stopped, or asked about by T, which gdb does when
+  /// its user selects a thread. pid 0: none.
+  ThreadId in_use;
 
   /// All-stop: a resume is in progress, and its stop reply has not been sent.
   bool stop_reply_due = false;
@@ -71,6 +74,10 @@ struct SessionContext {
 
   /// Returns the Hg thread, or the first thread if none was selected; nullopt if it is gone.
   [[nodiscard]] std::optional<ThreadId> selected_thread() const;
+  /// Returns the thread that the client's user most likely works on, or the Hg thread if no packet
+  /// tells; nullopt if it is gone. gdb moves Hg for its own reads of other threads (`info threads`,
+  /// at the end of connecting) without moving it back.
+  [[nodiscard]] std::optional<ThreadId> thread_in_use() const;
   /// Returns the process of the Hg thread, even if the thread itself is gone.
   [[nodiscard]] std::optional<pid_t> selected_process() const;
   /// Returns the oldest thread of the first process.

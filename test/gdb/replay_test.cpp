@@ -73,8 +73,18 @@ TEST(ReplayOfEndedThreads, TheyAreThreadsWithAHistory) {
   gdb_options.connect = false;
   GdbSession gdb{std::move(gdb_options)};
   gdb.run(fmt::format("target remote | {} replay - {}", backtrail, core));
+  // gdb reads other threads when it connects, and for `info threads`: they are not meant.
+  gdb.run("reverse-stepi");
+  EXPECT_THAT(gdb.run("thread"), HasSubstr("Current thread is 1"));
   EXPECT_THAT(gdb.run("info threads"), HasSubstr("\"spoiler (ended)\""));
+  gdb.run("reverse-stepi");
+  EXPECT_THAT(gdb.run("thread"), HasSubstr("Current thread is 1"));
+  EXPECT_THAT(gdb.run("continue"), HasSubstr("No more reverse-execution history"));
+  EXPECT_THAT(gdb.run("thread"), HasSubstr("Current thread is 1"));
   gdb.run("thread 2");
+  gdb.run("reverse-stepi");
+  EXPECT_THAT(gdb.run("thread"), HasSubstr("Current thread is 2"));
+  gdb.run("stepi");
   gdb.run("record btrace");
   EXPECT_THAT(gdb.run("record function-call-history /c 1,+10000"), HasSubstr("spoil()"));
   EXPECT_THAT(gdb.run("tbreak spoil"), HasSubstr("Temporary breakpoint"));

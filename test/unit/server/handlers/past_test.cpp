@@ -53,6 +53,36 @@ TEST_F(PastTest, TheThreadOfHcComesBeforeThatOfHg) {
   EXPECT_EQ(target.moved_back[0].how, ResumeKind::kContinue);
 }
 
+TEST_F(PastTest, ReadingOtherThreadsDoesNotChooseThem) {
+  ask("qSupported:multiprocess+");
+  ASSERT_THAT(ask("?"), HasSubstr("thread:p1.1;"));
+  // As gdb does when it has connected, and for `info threads`.
+  ask("Hgp1.2");
+  ask("g");
+  ask("Hcp1.0");
+  ask("bs");
+  ASSERT_EQ(target.moved_back.size(), 1U);
+  EXPECT_EQ(target.moved_back[0].thread, first);
+  after(first, StopKind::kStep);
+  ask("Hgp1.2");
+  ask("vCont;c:p1.-1");
+  EXPECT_EQ(target.preferred, first);
+}
+
+TEST_F(PastTest, AThreadThatTheUserChoseGoesBack) {
+  ask("qSupported:multiprocess+");
+  ASSERT_THAT(ask("?"), HasSubstr("thread:p1.1;"));
+  EXPECT_EQ(ask("Tp1.2"), "OK");
+  ask("Hcp1.0");
+  ask("bs");
+  ASSERT_EQ(target.moved_back.size(), 1U);
+  EXPECT_EQ(target.moved_back[0].thread, second);
+  after(second, StopKind::kStep);
+  EXPECT_EQ(ask("Tp1.7"), "E01");
+  ask("vCont;c:p1.-1");
+  EXPECT_EQ(target.preferred, second);
+}
+
 TEST_F(PastTest, InNonStopTheStopIsANotification) {
   ask("qSupported:multiprocess+");
   ask("QNonStop:1");
