@@ -103,8 +103,10 @@ SignalText signal_text(int signal, std::span<const std::uint8_t> siginfo, arch::
   if (!fault) return {plain_words(signal), std::nullopt};
   if (code == SI_KERNEL) {
     if (signal != SIGSEGV) return {plain_words(signal), std::nullopt};
-    return {"invalid memory access (general protection fault; the CPU reports no address)",
-            std::nullopt};
+    return {
+        "general protection fault: a non-canonical address, a misaligned vector access or a "
+        "privileged instruction; the CPU reports no address",
+        std::nullopt};
   }
   const TraceeAddr address{wide ? load_le<std::uint64_t>(siginfo, fields)
                                 : load_le<std::uint32_t>(siginfo, fields)};

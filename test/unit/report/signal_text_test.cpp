@@ -42,6 +42,8 @@ TEST(SignalText, WhatTheKernelDoesNotKnowIsNotSaid) {
   const SignalText refused = text(SIGSEGV, SI_KERNEL, 0);
   EXPECT_FALSE(refused.address);
   EXPECT_THAT(refused.words, HasSubstr("the CPU reports no address"));
+  // Privileged instructions such as hlt come this way, too, and access no memory.
+  EXPECT_THAT(refused.words, HasSubstr("or a privileged instruction"));
 }
 
 TEST(SignalText, WhoSentItIs) {
