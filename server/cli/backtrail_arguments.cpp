@@ -42,7 +42,8 @@ void add_serve_options(CLI::App& serve, Values& values) {
   serve.formatter(std::make_shared<ServeFormatter>());
   serve.footer(
       "COMM is where gdb connects to: :PORT (from this machine only; 0 takes a free port),\n"
-      "HOST:PORT or [V6]:PORT (at this address only; 0.0.0.0:PORT is every one), unix:PATH,\n"
+      "HOST:PORT or [V6]:PORT (at this address only; 0.0.0.0:PORT means every address), "
+      "unix:PATH,\n"
       "- (standard input and output) or the path of a serial device.\n\n"
       "  backtrail serve :2345 ./prog        then in gdb: target remote :2345\n"
       "  gdb -ex 'target remote | backtrail serve - ./prog' ./prog");

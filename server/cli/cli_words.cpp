@@ -16,8 +16,10 @@ std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::stri
     std::ostringstream out;
     std::ostringstream err;
     if (app.exit(error, out, err) == 0) return PrintAndExit{0, out.str()};
-    return PrintAndExit{1, fmt::format("backtrail: {}\n'{} --help' lists the options.\n",
-                                       error.what(), app.get_name())};
+    std::string command = app.get_name();
+    for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
+    return PrintAndExit{
+        1, fmt::format("backtrail: {}\n'{} --help' lists the options.\n", error.what(), command)};
   }
   return std::nullopt;
 }
@@ -25,6 +27,13 @@ std::optional<PrintAndExit> parse_words(CLI::App& app, std::span<const std::stri
 PrintAndExit wrong_words(std::string_view command, const std::string& text) {
   return {1,
           fmt::format("backtrail: {}\n'backtrail {} --help' lists the options.\n", text, command)};
+}
+
+std::string wrong_log_levels(std::string_view levels) {
+  return fmt::format(
+      "'{}' is not a log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
+      "ptrace server rsp and the levels error warn info debug trace off",
+      levels);
 }
 
 void add_roots_option(CLI::App& app, std::vector<std::string>& roots) {

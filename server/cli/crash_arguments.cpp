@@ -2,15 +2,30 @@
 // Command line of `backtrail replay`, `info` and `pack`.
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
 
 #include "server/cli/cli_words.hpp"
 #include "server/cli/command_line.hpp"
 
 namespace backtrail::server {
+namespace {
+
+/// CLI11 cannot say that COMM comes first.
+class ReplayFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: backtrail replay [OPTIONS] [COMM] FILE\n";
+  }
+};
+
+}  // namespace
+
 Command parse_replay_arguments(std::span<const std::string> words) {
   ReplayOptions options;
   std::vector<std::string> places;
   CLI::App app{"Serve a crash file to gdb", "backtrail replay"};
+  app.formatter(std::make_shared<ReplayFormatter>());
   app.add_option("FILE", places,
                  "The crash file or an archive made by pack; COMM before it says where to listen, "
                  "as for serve")

@@ -15,6 +15,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/source/probe.hpp"
 #include "ptrace/tracee/launch.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/record/crash_file.hpp"
 #include "server/record/output_place.hpp"
 #include "server/record/recorder.hpp"
@@ -140,7 +141,7 @@ int run_without(const Error& why, const RecordOptions& options) {
 
 int run_record(const RecordOptions& options) {
   if (const auto configured = log::configure(options.log); !configured) {
-    fmt::print(stderr, "backtrail: '{}' is not a log setting\n", options.log);
+    fmt::print(stderr, "backtrail: {}\n", wrong_log_levels(options.log));
     return 1;
   }
   if (options.recorder.traced && tracee::is_hardware(options.recorder.source)) {

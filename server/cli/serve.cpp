@@ -9,6 +9,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/tracee/attach_check.hpp"
 #include "ptrace/tracee/launch.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/cli/session_conversation.hpp"
 #include "server/session/notices.hpp"
 #include "server/target/live_target.hpp"
@@ -31,10 +32,7 @@ Explained<void> set_up_logging(const ServeOptions& options) {
     }
   }
   if (const auto configured = log::configure(options.log); !configured) {
-    return explain(fmt::format(
-        "'{}' is not a log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "
-        "ptrace server rsp and the levels error warn info debug trace off",
-        options.log));
+    return explain(wrong_log_levels(options.log));
   }
   return {};
 }

@@ -137,6 +137,11 @@ TEST(BacktrailArguments, HelpIsThatOfTheSubcommand) {
                                                    command));
   }
   EXPECT_THAT(refused({"record"}).text, HasSubstr("'backtrail record --help'"));
+  EXPECT_THAT(refused({"serve", "--source", "magic", ":0", "p"}).text,
+              HasSubstr("'backtrail serve --help'"));
+  EXPECT_THAT(refused({"tail"}).text, HasSubstr("'backtrail tail --help'"));
+  EXPECT_THAT(refused({"decode", "--ds-format", "x", "f"}).text,
+              HasSubstr("'backtrail decode --help'"));
   EXPECT_THAT(refused({"serve"}).text, HasSubstr("'backtrail serve --help'"));
 }
 
