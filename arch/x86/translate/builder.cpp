@@ -45,8 +45,8 @@ SourceInsn Builder::examine(TraceeAddr pc) const {
   if (insn.names && source_.named) source_.named(*insn.names);
   // The store that announces a critical section to the kernel belongs to it.
   if (source_.section_at && source_.section_at(insn.next())) {
-    insn.kind = InsnClass::kSpecial;
-    insn.special = Special::kSection;
+    insn.kind = InsnClass::kUntranslatable;
+    insn.reason = UntranslatableReason::kSection;
   }
   return insn;
 }
@@ -82,9 +82,9 @@ bool Builder::may_turn(const SourceInsn& insn) const {
   return body <= kMostTurned && block_.instructions + body < options_.max_instructions;
 }
 
-std::variant<Superblock, Special> Builder::build() {
+std::variant<Superblock, UntranslatableReason> Builder::build() {
   if (options_.checked) {
-    if (const Special why = scan(); why != Special::kNone) return why;
+    if (const UntranslatableReason why = scan(); why != UntranslatableReason::kNone) return why;
   }
   if (options_.conflict) emit_pad();
   if (options_.checked) emit_check();
@@ -95,9 +95,9 @@ std::variant<Superblock, Special> Builder::build() {
       break;
     }
     const SourceInsn insn = options_.checked ? scanned_[block_.instructions] : examine(pc_);
-    if (insn.kind == InsnClass::kSpecial && first) return insn.special;
-    if (insn.kind == InsnClass::kSpecial) {
-      emit_exit({.kind = ExitKind::kSpecial, .special = insn.special, .to = pc_}, pc_);
+    if (insn.kind == InsnClass::kUntranslatable && first) return insn.reason;
+    if (insn.kind == InsnClass::kUntranslatable) {
+      emit_exit({.kind = ExitKind::kUntranslatable, .reason = insn.reason, .to = pc_}, pc_);
       break;
     }
     seen_.push_back(pc_);
@@ -118,19 +118,19 @@ bool Builder::step(const SourceInsn& insn) {
   if (insn.uses_rcx) open_rcx(insn.pc);
   bool goes_on = true;
   auto made = CallMade::kNot;
-  const auto leave_to_cpu = [&](Special why) {
+  const auto leave_to_cpu = [&](UntranslatableReason why) {
     left_for_ = why;
     if (block_.instructions != 0) {
-      emit_exit({.kind = ExitKind::kSpecial, .special = why, .to = insn.pc}, insn.pc);
+      emit_exit({.kind = ExitKind::kUntranslatable, .reason = why, .to = insn.pc}, insn.pc);
     }
     return false;
   };
   switch (insn.kind) {
-    case InsnClass::kSpecial:
+    case InsnClass::kUntranslatable:
       return false;
     case InsnClass::kCopy:
       if (insn.relative) {
-        if (!copy_relative(insn)) return leave_to_cpu(Special::kRegisters);
+        if (!copy_relative(insn)) return leave_to_cpu(UntranslatableReason::kRegisters);
       } else {
         copy(insn);
       }
@@ -161,7 +161,7 @@ bool Builder::step(const SourceInsn& insn) {
     case InsnClass::kSystemCall:
       block_.calls = true;
       made = system_call(insn);
-      if (made == CallMade::kNot) return leave_to_cpu(Special::kSystemCall);
+      if (made == CallMade::kNot) return leave_to_cpu(UntranslatableReason::kSystemCall);
       break;
   }
   if (insn.sets_eax_to) {

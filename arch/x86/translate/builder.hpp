@@ -15,7 +15,7 @@ namespace backtrail::arch::x86::translate {
 class Builder {
  public:
   Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
-  [[nodiscard]] std::variant<Superblock, Special> build();
+  [[nodiscard]] std::variant<Superblock, UntranslatableReason> build();
 
  private:
   /// A branch out of the superblock, whose exit is emitted after its other code.
@@ -43,7 +43,7 @@ class Builder {
   // builder_check.cpp
   /// Reads the instructions of a checked superblock. Returns the reason if the first one is
   /// untranslatable, otherwise kNone.
-  Special scan();
+  UntranslatableReason scan();
   void emit_check();
   void emit_stale_exit();
   [[nodiscard]] bool scanned_all() const {
@@ -124,7 +124,7 @@ class Builder {
   Superblock block_;
   Emitter emit_;
   TraceeAddr pc_;
-  Special left_for_ = Special::kNone;
+  UntranslatableReason left_for_ = UntranslatableReason::kNone;
   bool r10_live_ = false;
   bool r10_dirty_ = false;
   bool r11_live_ = false;

@@ -78,8 +78,8 @@ void Builder::emit_failed_call(const SideExit& side) {
   }
   emit_.store(Slot::kArgument, Gpr::kRcx);
   emit_.move(Gpr::kRcx, next.value());
-  emit_exit({.kind = ExitKind::kSpecial,
-             .special = Special::kFailedCall,
+  emit_exit({.kind = ExitKind::kUntranslatable,
+             .reason = UntranslatableReason::kFailedCall,
              .executed = side.executed,
              .to = next},
             next);
@@ -286,7 +286,10 @@ void Builder::return_from_handler(const SourceInsn& insn) {
   emit_.bytes(insn.view());
   mark(insn.pc, kTargetInR10);
   for (const std::uint32_t place : left) emit_.bind(place);
-  emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
+  emit_exit({.kind = ExitKind::kUntranslatable,
+             .reason = UntranslatableReason::kSystemCall,
+             .to = insn.pc},
+            insn.pc);
 }
 
 void Builder::check_call(const SourceInsn& insn, CallCheck check) {
@@ -395,7 +398,10 @@ void Builder::check_call(const SourceInsn& insn, CallCheck check) {
   emit_.load(Gpr::kRcx, Slot::kRcx);
   const bool r11_live = r11_live_;
   const bool log_in_slot = log_in_slot_;
-  emit_exit({.kind = ExitKind::kSpecial, .special = Special::kSystemCall, .to = insn.pc}, insn.pc);
+  emit_exit({.kind = ExitKind::kUntranslatable,
+             .reason = UntranslatableReason::kSystemCall,
+             .to = insn.pc},
+            insn.pc);
   r11_live_ = r11_live;
   log_in_slot_ = log_in_slot;
   for (const std::uint32_t place : made) emit_.bind(place);

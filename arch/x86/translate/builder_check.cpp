@@ -32,13 +32,13 @@ bool ends_check(const SourceInsn& insn) {
 
 }  // namespace
 
-Special Builder::scan() {
+UntranslatableReason Builder::scan() {
   std::size_t bytes = 0;
   for (TraceeAddr pc = pc_; bytes < kMostCheckedBytes;) {
     if (!scanned_.empty() && source_.stop_before(pc)) break;
     const SourceInsn insn = examine(pc);
-    if (insn.kind == InsnClass::kSpecial) {
-      if (scanned_.empty()) return insn.special;
+    if (insn.kind == InsnClass::kUntranslatable) {
+      if (scanned_.empty()) return insn.reason;
       break;
     }
     scanned_.push_back(insn);
@@ -46,7 +46,7 @@ Special Builder::scan() {
     pc = insn.next();
     if (ends_check(insn)) break;
   }
-  return Special::kNone;
+  return UntranslatableReason::kNone;
 }
 
 void Builder::emit_check() {

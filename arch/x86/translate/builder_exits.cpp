@@ -41,7 +41,7 @@ void Builder::emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags) {
   log(exit);
   mark(exit.to, kCommitted);
   exit.link_offset = emit_.jump(options_.miss);
-  if (exit.kind == ExitKind::kSpecial) exit.link_offset = 0;
+  if (exit.kind == ExitKind::kUntranslatable) exit.link_offset = 0;
   block_.exits.push_back(exit);
 }
 

@@ -67,32 +67,33 @@ void note_register(SourceInsn& insn, ZydisRegister reg, bool written) {
   }
 }
 
-void give_to_cpu(SourceInsn& insn, Special why) {
-  insn.kind = InsnClass::kSpecial;
-  insn.special = why;
+void give_to_cpu(SourceInsn& insn, UntranslatableReason why) {
+  insn.kind = InsnClass::kUntranslatable;
+  insn.reason = why;
 }
 
 /// Notes registers and memory operands. Returns why the instruction cannot be copied, if so.
-Special note_operands(SourceInsn& insn, const ZydisDecodedInstruction& z,
-                      const Operands& operands) {
-  Special verdict = Special::kNone;
+UntranslatableReason note_operands(SourceInsn& insn, const ZydisDecodedInstruction& z,
+                                   const Operands& operands) {
+  UntranslatableReason verdict = UntranslatableReason::kNone;
   for (const auto& operand : std::span{operands}.first(z.operand_count)) {
     const bool written = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
     if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER) {
       note_register(insn, operand.reg.value, written);
-      if (written && is_segment(operand.reg.value)) verdict = Special::kSegment;
+      if (written && is_segment(operand.reg.value)) verdict = UntranslatableReason::kSegment;
     }
     if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
     note_register(insn, operand.mem.base, false);
     note_register(insn, operand.mem.index, false);
     const bool accesses = operand.mem.type != ZYDIS_MEMOP_TYPE_AGEN;
-    if (accesses && operand.mem.segment == ZYDIS_REGISTER_GS) verdict = Special::kSegment;
+    if (accesses && operand.mem.segment == ZYDIS_REGISTER_GS)
+      verdict = UntranslatableReason::kSegment;
     if (accesses && operand.mem.segment == ZYDIS_REGISTER_FS) insn.reads_fs = true;
     const bool own = operand.mem.base == ZYDIS_REGISTER_RSP ||
                      operand.mem.base == ZYDIS_REGISTER_RBP ||
                      operand.mem.segment == ZYDIS_REGISTER_FS;
     if (accesses && written && !own) insn.stores = true;
-    if (operand.mem.base == ZYDIS_REGISTER_EIP) verdict = Special::kAddressSize;
+    if (operand.mem.base == ZYDIS_REGISTER_EIP) verdict = UntranslatableReason::kAddressSize;
     if (operand.mem.base == ZYDIS_REGISTER_RIP && z.raw.disp.size == 32) {
       insn.relative = true;
       insn.target = insn.next() + static_cast<std::uint64_t>(z.raw.disp.value);
@@ -115,9 +116,9 @@ bool raises_at_its_address(const ZydisDecodedInstruction& z) {
   }
 }
 
-Special special_reason(const ZydisDecodedInstruction& z) {
-  if (z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Special::kFarTransfer;
-  if (raises_at_its_address(z)) return Special::kInterrupt;
+UntranslatableReason reason_for(const ZydisDecodedInstruction& z) {
+  if (z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return UntranslatableReason::kFarTransfer;
+  if (raises_at_its_address(z)) return UntranslatableReason::kInterrupt;
   switch (z.mnemonic) {
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
@@ -125,19 +126,19 @@ Special special_reason(const ZydisDecodedInstruction& z) {
     case ZYDIS_MNEMONIC_SYSENTER:
     case ZYDIS_MNEMONIC_SYSEXIT:
     case ZYDIS_MNEMONIC_SYSRET:
-      return Special::kFarTransfer;
+      return UntranslatableReason::kFarTransfer;
     case ZYDIS_MNEMONIC_POPF:
     case ZYDIS_MNEMONIC_POPFD:
     case ZYDIS_MNEMONIC_POPFQ:
-      return Special::kFlags;
+      return UntranslatableReason::kFlags;
     case ZYDIS_MNEMONIC_XBEGIN:
-      return Special::kTransaction;
+      return UntranslatableReason::kTransaction;
     case ZYDIS_MNEMONIC_RDGSBASE:
     case ZYDIS_MNEMONIC_WRGSBASE:
     case ZYDIS_MNEMONIC_SWAPGS:
-      return Special::kSegment;
+      return UntranslatableReason::kSegment;
     default:
-      return Special::kNone;
+      return UntranslatableReason::kNone;
   }
 }
 
@@ -199,7 +200,7 @@ void classify_branch(SourceInsn& insn, const ZydisDecodedInstruction& z, const O
   const bool narrow = std::find(insn.bytes.begin(), insn.bytes.begin() + insn.prefix_bytes,
                                 kOperandSizePrefix) != insn.bytes.begin() + insn.prefix_bytes;
   if (narrow && (insn.rex & kRexWide) == 0) {
-    give_to_cpu(insn, Special::kAddressSize);
+    give_to_cpu(insn, UntranslatableReason::kAddressSize);
     return;
   }
   const bool direct = operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
@@ -229,7 +230,7 @@ void classify_branch(SourceInsn& insn, const ZydisDecodedInstruction& z, const O
     case ZYDIS_MNEMONIC_LOOPNE:
       insn.kind = InsnClass::kLoop;
       insn.condition = z.opcode;
-      if (insn.address_size_prefix) give_to_cpu(insn, Special::kAddressSize);
+      if (insn.address_size_prefix) give_to_cpu(insn, UntranslatableReason::kAddressSize);
       return;
     default:
       insn.kind = InsnClass::kConditionalJump;
@@ -243,7 +244,7 @@ bool is_branch(const ZydisDecodedInstruction& z) {
 
 void classify_load_address(SourceInsn& insn, const Operands& operands) {
   if (operands[0].size < 32) {
-    give_to_cpu(insn, Special::kAddressSize);
+    give_to_cpu(insn, UntranslatableReason::kAddressSize);
     return;
   }
   insn.kind = InsnClass::kLoadAddress;
@@ -276,37 +277,37 @@ void note_encoding(SourceInsn& insn, const ZydisDecodedInstruction& z) {
 
 }  // namespace
 
-std::string_view to_string(Special special) {
-  switch (special) {
-    case Special::kNone:
+std::string_view to_string(UntranslatableReason reason) {
+  switch (reason) {
+    case UntranslatableReason::kNone:
       return "none";
-    case Special::kUnreadable:
+    case UntranslatableReason::kUnreadable:
       return "unreadable";
-    case Special::kUndecodable:
+    case UntranslatableReason::kUndecodable:
       return "undecodable";
-    case Special::kSystemCall:
+    case UntranslatableReason::kSystemCall:
       return "system call";
-    case Special::kInterrupt:
+    case UntranslatableReason::kInterrupt:
       return "interrupt";
-    case Special::kFarTransfer:
+    case UntranslatableReason::kFarTransfer:
       return "far transfer";
-    case Special::kSegment:
+    case UntranslatableReason::kSegment:
       return "segment";
-    case Special::kFlags:
+    case UntranslatableReason::kFlags:
       return "popf";
-    case Special::kTransaction:
+    case UntranslatableReason::kTransaction:
       return "transaction";
-    case Special::kAddressSize:
+    case UntranslatableReason::kAddressSize:
       return "prefix";
-    case Special::kRegisters:
+    case UntranslatableReason::kRegisters:
       return "registers";
-    case Special::kBreakpoint:
+    case UntranslatableReason::kBreakpoint:
       return "breakpoint";
-    case Special::kMemory:
+    case UntranslatableReason::kMemory:
       return "code outside files";
-    case Special::kSection:
+    case UntranslatableReason::kSection:
       return "restartable sequence";
-    case Special::kFailedCall:
+    case UntranslatableReason::kFailedCall:
       return "failed system call";
   }
   return "unknown";
@@ -315,7 +316,8 @@ std::string_view to_string(Special special) {
 SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   SourceInsn insn;
   insn.pc = pc;
-  insn.special = bytes.empty() ? Special::kUnreadable : Special::kUndecodable;
+  insn.reason =
+      bytes.empty() ? UntranslatableReason::kUnreadable : UntranslatableReason::kUndecodable;
   bytes = bytes.first(std::min(bytes.size(), kMaxInsnBytes));
   ZydisDecodedInstruction z;
   Operands operands;
@@ -326,17 +328,17 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
   std::copy_n(bytes.begin(), z.length, insn.bytes.begin());
   insn.length = z.length;
   insn.kind = InsnClass::kCopy;
-  insn.special = Special::kNone;
+  insn.reason = UntranslatableReason::kNone;
   note_encoding(insn, z);
-  const Special operand_verdict = note_operands(insn, z, operands);
+  const UntranslatableReason operand_verdict = note_operands(insn, z, operands);
   note_eax(insn, z, operands);
   note_constant(insn, z, operands);
   note_rcx(insn, z, operands);
-  if (const Special why = special_reason(z); why != Special::kNone) {
+  if (const UntranslatableReason why = reason_for(z); why != UntranslatableReason::kNone) {
     give_to_cpu(insn, why);
   } else if (z.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
     insn.kind = InsnClass::kSystemCall;  // uses segment registers, too, in a way of its own
-  } else if (operand_verdict != Special::kNone) {
+  } else if (operand_verdict != UntranslatableReason::kNone) {
     give_to_cpu(insn, operand_verdict);
   } else if (is_branch(z)) {
     classify_branch(insn, z, operands);
@@ -344,7 +346,8 @@ SourceInsn decode_source(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
     classify_load_address(insn, operands);
   } else if (insn.relative && insn.encoding == Encoding::kLegacy && insn.rex == 0 &&
              (insn.bytes[insn.prefix_bytes] & 0xf0U) == 0x40) {
-    give_to_cpu(insn, Special::kAddressSize);  // a REX prefix that a later prefix cancels
+    give_to_cpu(insn,
+                UntranslatableReason::kAddressSize);  // a REX prefix that a later prefix cancels
   }
   return insn;
 }

@@ -15,7 +15,7 @@
 namespace backtrail::arch::x86::translate {
 
 /// Why an instruction is untranslatable: left to the CPU at its native address.
-enum class Special : std::uint8_t {
+enum class UntranslatableReason : std::uint8_t {
   kNone,
   kUnreadable,  ///< There are no bytes.
   kUndecodable,
@@ -33,11 +33,11 @@ enum class Special : std::uint8_t {
   kSection,      ///< Leads to an rseq critical section, or is inside of one.
   kFailedCall,   ///< Follows a system call that has failed with EFAULT.
 };
-[[nodiscard]] std::string_view to_string(Special special);
+[[nodiscard]] std::string_view to_string(UntranslatableReason reason);
 
 enum class InsnClass : std::uint8_t {
   kCopy,
-  kSpecial,
+  kUntranslatable,
   kConditionalJump,
   kJumpIfRcxZero,
   kLoop,
@@ -56,8 +56,8 @@ struct SourceInsn {
   TraceeAddr pc;
   std::array<std::uint8_t, kMaxInsnBytes> bytes{};
   std::uint8_t length = 0;
-  InsnClass kind = InsnClass::kSpecial;
-  Special special = Special::kNone;
+  InsnClass kind = InsnClass::kUntranslatable;
+  UntranslatableReason reason = UntranslatableReason::kNone;
   TraceeAddr target;           ///< Target of a direct branch, or the instruction-relative address.
   std::uint8_t condition = 0;  ///< Low four bits of a Jcc opcode, or the opcode of LOOP or LOOPcc.
   std::uint16_t stack_bytes = 0;  ///< The operand of RET.

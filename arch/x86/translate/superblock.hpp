@@ -38,15 +38,15 @@ enum class ExitKind : std::uint8_t {
   kIndirect,  ///< A taken branch from `from`; the target is in r10, and the program's rcx in its
               ///< slot.
   kContinue,  ///< Falls through to `to`.
-  kSpecial,   ///< The instruction at `to` is left to the CPU.
-  kStale,     ///< The program's code has changed; nothing of the superblock was executed.
+  kUntranslatable,  ///< The instruction at `to` is left to the CPU.
+  kStale,           ///< The program's code has changed; nothing of the superblock was executed.
 };
 
 /// A way out of a superblock; `number` is its exit id.
 struct Exit {
   std::uint32_t number = 0;
   ExitKind kind = ExitKind::kDirect;
-  Special special = Special::kNone;
+  UntranslatableReason reason = UntranslatableReason::kNone;
   std::uint16_t passed = 0;    ///< Branches taken before it.
   std::uint16_t executed = 0;  ///< Instructions from the start up to and including the one that
                                ///< leaves.

@@ -114,8 +114,8 @@ const PcRow& MissRoutine::row_at(std::uint32_t offset) const {
   return find_row(rows, offset);
 }
 
-std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
-                                            const TranslateOptions& options) {
+std::variant<Superblock, UntranslatableReason> translate(const CodeSource& source, TraceeAddr head,
+                                                         const TranslateOptions& options) {
   return Builder{source, head, options}.build();
 }
 

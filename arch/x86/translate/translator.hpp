@@ -120,8 +120,8 @@ struct TranslateOptions {
 };
 
 /// Translates from `head` on. Returns the reason if the first instruction is untranslatable.
-[[nodiscard]] std::variant<Superblock, Special> translate(const CodeSource& source, TraceeAddr head,
-                                                          const TranslateOptions& options);
+[[nodiscard]] std::variant<Superblock, UntranslatableReason> translate(
+    const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
 
 /// The dispatch stub. It keeps the registers that it needs in their slots. Indirect-branch entries
 /// and the look-up table lead to its beginning, exits to `direct_at`. While the server looks at

@@ -9,22 +9,22 @@ namespace {
 
 using arch::x86::translate::Exit;
 using arch::x86::translate::ExitKind;
-using arch::x86::translate::Special;
+using arch::x86::translate::UntranslatableReason;
 
 constexpr unsigned kLinkBits = 27;
 constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;
-constexpr std::uint32_t kSpecialMask = 15;
+constexpr std::uint32_t kReasonMask = 15;
 constexpr std::uint32_t kStaleBit = 1U << 31U;
-constexpr auto kLastSpecial = static_cast<std::uint32_t>(Special::kFailedCall);
-static_assert(kLastSpecial <= kSpecialMask && kCodeBytes <= kLinkMask);
-static_assert((kSpecialMask << kLinkBits & (kStaleBit | kLinkMask)) == 0);
+constexpr auto kLastReason = static_cast<std::uint32_t>(UntranslatableReason::kFailedCall);
+static_assert(kLastReason <= kReasonMask && kCodeBytes <= kLinkMask);
+static_assert((kReasonMask << kLinkBits & (kStaleBit | kLinkMask)) == 0);
 
 }  // namespace
 
 ExitPlace ExitPlace::of(std::uint64_t link, const Exit& exit) {
   BT_CHECK(link <= kLinkMask);
   ExitPlace place;
-  place.bits_ = static_cast<std::uint32_t>(link) | static_cast<std::uint32_t>(exit.special)
+  place.bits_ = static_cast<std::uint32_t>(link) | static_cast<std::uint32_t>(exit.reason)
                                                        << kLinkBits;
   if (exit.kind == ExitKind::kStale) place.bits_ |= kStaleBit;
   return place;
@@ -34,12 +34,12 @@ std::uint32_t ExitPlace::link() const {
   return bits_ & kLinkMask;
 }
 
-Special ExitPlace::special() const {
-  return static_cast<Special>(bits_ >> kLinkBits & kSpecialMask);
+UntranslatableReason ExitPlace::reason() const {
+  return static_cast<UntranslatableReason>(bits_ >> kLinkBits & kReasonMask);
 }
 
 bool ExitPlace::is_sound() const {
-  return (bits_ >> kLinkBits & kSpecialMask) <= kLastSpecial;
+  return (bits_ >> kLinkBits & kReasonMask) <= kLastReason;
 }
 
 ExitKind ExitPlace::kind(decoder::LoggedExitKind logged) const {
@@ -52,7 +52,7 @@ ExitKind ExitPlace::kind(decoder::LoggedExitKind logged) const {
       break;
   }
   if ((bits_ & kStaleBit) != 0) return ExitKind::kStale;
-  return special() != Special::kNone ? ExitKind::kSpecial : ExitKind::kContinue;
+  return reason() != UntranslatableReason::kNone ? ExitKind::kUntranslatable : ExitKind::kContinue;
 }
 
 decoder::LoggedExitKind logged_kind(ExitKind kind) {

@@ -46,7 +46,7 @@ class ExitPlace {
 
   [[nodiscard]] std::uint32_t link() const;
   [[nodiscard]] arch::x86::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
-  [[nodiscard]] arch::x86::translate::Special special() const;
+  [[nodiscard]] arch::x86::translate::UntranslatableReason reason() const;
   /// Returns true if of() can have made this value.
   [[nodiscard]] bool is_sound() const;
 

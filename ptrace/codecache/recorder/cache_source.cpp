@@ -27,7 +27,7 @@ namespace {
 
 using arch::x86::UserReg;
 using arch::x86::translate::Slot;
-using arch::x86::translate::Special;
+using arch::x86::translate::UntranslatableReason;
 namespace translate = arch::x86::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
@@ -103,9 +103,10 @@ void CacheSource::add_statistics() const {
   sums_->entries += entries_;
   sums_->misses += misses_;
   sums_->stepped += instructions_stepped();
-  for (std::size_t i = 0; i < special_.size(); ++i) {
-    if (special_[i] == 0) continue;
-    sums_->fallbacks[std::string{to_string(static_cast<Special>(i))}] += special_[i];
+  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
+    if (untranslatable_[i] == 0) continue;
+    sums_->fallbacks[std::string{to_string(static_cast<UntranslatableReason>(i))}] +=
+        untranslatable_[i];
   }
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
@@ -205,8 +206,8 @@ bool CacheSource::enter(Thread& thread) {
   if (!stands_at_handler(thread)) look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
   const auto body = space_->code().body(before->pc());
-  if (const auto* special = std::get_if<Special>(&body)) {
-    no_body(*special);
+  if (const auto* reason = std::get_if<UntranslatableReason>(&body)) {
+    note_untranslatable(*reason);
     return false;
   }
   const auto mask = request::read_signal_mask(thread.tid());

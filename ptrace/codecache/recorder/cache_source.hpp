@@ -86,7 +86,7 @@ class CacheSource final : public StepSource {
 
   void add_statistics() const;
   /// Counts a miss that found no translation, by its reason.
-  void no_body(arch::x86::translate::Special why);
+  void note_untranslatable(arch::x86::translate::UntranslatableReason why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
   void call_out();
@@ -179,7 +179,7 @@ class CacheSource final : public StepSource {
   /// Address at which a thread continues after a miss, or why it must leave translated code.
   struct MissResult {
     std::optional<TraceeAddr> next;
-    std::optional<arch::x86::translate::Special> why;
+    std::optional<arch::x86::translate::UntranslatableReason> why;
   };
   MissResult find_next(Thread& thread, TraceeAddr log);
   void count(const MissResult& result, TraceeAddr log);
@@ -265,7 +265,7 @@ class CacheSource final : public StepSource {
   std::uint64_t rings_ = 0;
   std::uint64_t native_steps_ = 0;
   std::uint64_t numbers_ = 0;
-  std::array<std::uint64_t, 16> special_{};
+  std::array<std::uint64_t, 16> untranslatable_{};
   decoder::LogCounts counted_;
   std::uint64_t stepped_branches_ = 0;
 };

@@ -143,10 +143,10 @@ std::string CacheSource::statistics() const {
     if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
     if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }
-  for (std::size_t i = 0; i < special_.size(); ++i) {
-    if (special_[i] == 0) continue;
-    text += fmt::format("; {} {}", special_[i],
-                        to_string(static_cast<arch::x86::translate::Special>(i)));
+  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
+    if (untranslatable_[i] == 0) continue;
+    text += fmt::format("; {} {}", untranslatable_[i],
+                        to_string(static_cast<arch::x86::translate::UntranslatableReason>(i)));
   }
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";

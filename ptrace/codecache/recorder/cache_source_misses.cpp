@@ -13,7 +13,7 @@ namespace {
 
 using arch::x86::UserReg;
 using arch::x86::translate::Slot;
-using arch::x86::translate::Special;
+using arch::x86::translate::UntranslatableReason;
 namespace translate = arch::x86::translate;
 
 /// At least the number of bytes that a checked superblock is made of.
@@ -21,9 +21,9 @@ constexpr std::uint64_t kMostCheckedBytes = 128;
 
 }  // namespace
 
-void CacheSource::no_body(Special why) {
-  ++special_[static_cast<std::size_t>(why)];
-  if (why == Special::kNone) space_->want_room();
+void CacheSource::note_untranslatable(UntranslatableReason why) {
+  ++untranslatable_[static_cast<std::size_t>(why)];
+  if (why == UntranslatableReason::kNone) space_->want_room();
 }
 
 void CacheSource::look_for_sections(Thread& thread) {
@@ -48,7 +48,7 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   look_for_sections(thread);
   const std::uint32_t number = memory_->entries(log).back();
   const translate::Exit exit = *space_->code().exit(number);
-  if (exit.kind == translate::ExitKind::kSpecial) return {{}, exit.special};
+  if (exit.kind == translate::ExitKind::kUntranslatable) return {{}, exit.reason};
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
@@ -56,7 +56,7 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const auto body = stale      ? code.renew(number)
                     : indirect ? code.landing(*target)
                                : code.body(*target);
-  if (const auto* special = std::get_if<Special>(&body)) return {{}, *special};
+  if (const auto* reason = std::get_if<UntranslatableReason>(&body)) return {{}, *reason};
   const TraceeAddr next = std::get<TraceeAddr>(body);
   if (!indirect && !stale) code.link(number, next);
   return {next, {}};
@@ -65,7 +65,7 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
 void CacheSource::count(const MissResult& result, TraceeAddr log) {
   // If an answer comes too late, the thread stops for the same miss.
   if (std::exchange(counted_at_, log) != log) ++misses_;
-  if (result.why) no_body(*result.why);
+  if (result.why) note_untranslatable(*result.why);
 }
 
 StopVerdict CacheSource::miss(Thread& thread) {
@@ -76,8 +76,8 @@ StopVerdict CacheSource::miss(Thread& thread) {
   auto regs = thread.user_regs();
   if (!found.next || !regs) {
     if (!leave(thread)) return StopVerdict::kReport;
-    if (found.why == Special::kFailedCall) make_call_again(thread);
-    if (found.why == Special::kSystemCall && return_from_handler(thread)) {
+    if (found.why == UntranslatableReason::kFailedCall) make_call_again(thread);
+    if (found.why == UntranslatableReason::kSystemCall && return_from_handler(thread)) {
       return StopVerdict::kResumed;
     }
     return step_natively(thread);

@@ -25,7 +25,7 @@ using arch::x86::UserReg;
 using arch::x86::translate::FrameField;
 using arch::x86::translate::kFrameBytes;
 using arch::x86::translate::Slot;
-using arch::x86::translate::Special;
+using arch::x86::translate::UntranslatableReason;
 
 constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kCodeSegment64 = 0x33;
@@ -95,7 +95,7 @@ bool CacheSource::return_from_handler(Thread& thread) {
   }
   const TraceeAddr to{word_of(frame, FrameField::kRip)};
   const auto body = space_->code().body(to);
-  if (std::holds_alternative<Special>(body)) return false;
+  if (std::holds_alternative<UntranslatableReason>(body)) return false;
   const HandlerReturn made{.at = regs->pc(), .to = to, .stack = regs->sp(), .held = slice().held()};
   const std::uint64_t mask = word_of(frame, FrameField::kMask);
   memory_->write(Slot::kR10, word_of(frame, FrameField::kR10));

@@ -163,17 +163,18 @@ void CacheSpace::take_actions() {
   if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process_.trap_action.damaged = true;
 }
 
-translate::Special CacheSpace::left_to_cpu(TraceeAddr address) const {
-  if (process_.restartable.containing(address) != nullptr) return translate::Special::kSection;
-  if (!executable_.contains(address)) return translate::Special::kMemory;
+translate::UntranslatableReason CacheSpace::left_to_cpu(TraceeAddr address) const {
+  if (process_.restartable.containing(address) != nullptr)
+    return translate::UntranslatableReason::kSection;
+  if (!executable_.contains(address)) return translate::UntranslatableReason::kMemory;
   const auto stops = [address](Process& process) {
     return process.breakpoints().contains(address) ||
            is_code_breakpoint(process.debug_registers(), address);
   };
   const bool stops_guest =
       std::any_of(guests_.begin(), guests_.end(), [&](Process* guest) { return stops(*guest); });
-  return stops(process_) || stops_guest ? translate::Special::kBreakpoint
-                                        : translate::Special::kNone;
+  return stops(process_) || stops_guest ? translate::UntranslatableReason::kBreakpoint
+                                        : translate::UntranslatableReason::kNone;
 }
 
 std::size_t CacheSpace::read_code(TraceeAddr at, std::span<std::uint8_t> out) {

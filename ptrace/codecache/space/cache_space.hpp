@@ -178,7 +178,7 @@ class CacheSpace {
   /// Writes the thread's ids as the program sees them, for signals that it sends itself.
   Result<void> write_ids(Thread& thread, ThreadMemory memory);
   void note_way_to_stop(std::size_t slot);
-  [[nodiscard]] translate::Special left_to_cpu(TraceeAddr address) const;
+  [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   /// Reads code, with breakpoints masked.
   std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
   Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);

@@ -61,21 +61,23 @@ std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
   return loaded_.body(head);
 }
 
-std::variant<TraceeAddr, translate::Special> CodeCache::body(TraceeAddr head) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::body(TraceeAddr head) {
   if (const auto known = find_body(head)) return links_.address_of(*known);
   return make_some(head, Use::kDirect);
 }
 
-std::variant<TraceeAddr, translate::Special> CodeCache::landing(TraceeAddr head) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::landing(TraceeAddr head) {
   if (const CodeBlock* known = indirect_.find(head)) {
     return links_.address_of(std::uint64_t{known->offset} + known->body);
   }
   return make_some(head, Use::kLanding);
 }
 
-std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr head, Use use) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(TraceeAddr head,
+                                                                               Use use) {
   const CodeFacts& facts = maker_.facts();
-  if (const auto why = facts.left_to_cpu(head); why != translate::Special::kNone) return why;
+  if (const auto why = facts.left_to_cpu(head); why != translate::UntranslatableReason::kNone)
+    return why;
   Successors work;
   const auto wanted = make(head, use, work);
   std::size_t made = 1;
@@ -88,7 +90,7 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr hea
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
       const bool known = lands ? indirect_.find(next) != nullptr : find_body(next).has_value();
-      if (known || facts.left_to_cpu(next) != translate::Special::kNone) continue;
+      if (known || facts.left_to_cpu(next) != translate::UntranslatableReason::kNone) continue;
       (void)make(next, next_use, work);
       ++made;
     }
@@ -96,12 +98,13 @@ std::variant<TraceeAddr, translate::Special> CodeCache::make_some(TraceeAddr hea
   return wanted;
 }
 
-std::variant<TraceeAddr, translate::Special> CodeCache::make(TraceeAddr head, Use use,
-                                                             Successors& successors) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr head, Use use,
+                                                                          Successors& successors) {
   const bool lands = use == Use::kLanding;
   const auto translated = maker_.make(head, exits_->next_number(),
                                       lands ? std::optional{indirect_.first(head)} : std::nullopt);
-  if (const auto* special = std::get_if<translate::Special>(&translated)) return *special;
+  if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translated))
+    return *reason;
   const auto& made = std::get<translate::Superblock>(translated);
   const std::uint64_t offset = links_.offset_of(made.address);
   const std::uint32_t logged = exits_->add_block(head, made.branches);
@@ -152,7 +155,7 @@ std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
   const ExitPlace place = exit_links_.place(number);
   return translate::Exit{.number = number,
                          .kind = place.kind(logged->kind),
-                         .special = place.special(),
+                         .reason = place.reason(),
                          .passed = static_cast<std::uint16_t>(logged->block.branches.size()),
                          .executed = logged->executed,
                          .from = logged->from,
@@ -231,7 +234,8 @@ void CodeCache::clear() {
 
 // --- retranslating --------------------------------------------------------------------------
 
-std::variant<TraceeAddr, translate::Special> CodeCache::renew(std::uint32_t exit_number) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(
+    std::uint32_t exit_number) {
   const translate::Exit stale = *exit(exit_number);
   std::vector<std::uint32_t> from_loaded;
   const auto old = exit_links_.is_loaded(exit_number)
@@ -267,7 +271,7 @@ bool CodeCache::make_again(std::uint32_t logged) {
   const CodeBlock old = *found;
   const CodeFacts& facts = maker_.facts();
   if (!maker_.has_room_for(2) || facts.may_change(old.head) ||
-      facts.left_to_cpu(old.head) != translate::Special::kNone) {
+      facts.left_to_cpu(old.head) != translate::UntranslatableReason::kNone) {
     return false;
   }
   const bool lands = old.is_landing();

@@ -53,8 +53,9 @@ struct CodePlace {
 /// exits, IndirectBranchTable indirect branches. LoadedCode and LoadedLinks manage the translations
 /// of the persistent cache. LikelyTargets tells which way superblocks should follow branches.
 ///
-/// Functions that return std::variant<TraceeAddr, Special> return an address in translated code, or
-/// the reason if the first instruction is untranslatable; Special::kNone if the memory is full.
+/// Functions that return std::variant<TraceeAddr, UntranslatableReason> return an address in
+/// translated code, or the reason if the first instruction is untranslatable;
+/// UntranslatableReason::kNone if the memory is full.
 class CodeCache {
  public:
   using CodeFacts = cache::CodeFacts;
@@ -86,13 +87,13 @@ class CodeCache {
 
   /// Returns the translation of the code at `head` for direct transfers. If there is none,
   /// translates it and some of the code that is likely to run next.
-  std::variant<TraceeAddr, translate::Special> body(TraceeAddr head);
+  std::variant<TraceeAddr, translate::UntranslatableReason> body(TraceeAddr head);
   /// Returns the translation of the code at `head` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
-  std::variant<TraceeAddr, translate::Special> landing(TraceeAddr head);
+  std::variant<TraceeAddr, translate::UntranslatableReason> landing(TraceeAddr head);
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
   /// code. Returns the new translation, as body() or landing() does, whichever made the old one.
-  std::variant<TraceeAddr, translate::Special> renew(std::uint32_t exit_number);
+  std::variant<TraceeAddr, translate::UntranslatableReason> renew(std::uint32_t exit_number);
   /// Makes an exit lead to `body`, the translation of its target, from now on.
   void link(std::uint32_t exit_number, TraceeAddr body);
 
@@ -162,10 +163,10 @@ class CodeCache {
   /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);
   /// Translates one superblock, links it, and adds to `successors`.
-  std::variant<TraceeAddr, translate::Special> make(TraceeAddr head, Use use,
-                                                    Successors& successors);
+  std::variant<TraceeAddr, translate::UntranslatableReason> make(TraceeAddr head, Use use,
+                                                                 Successors& successors);
   /// Translates the code at `head` and some of the code that is likely to run next.
-  std::variant<TraceeAddr, translate::Special> make_some(TraceeAddr head, Use use);
+  std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr head, Use use);
   /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
   /// without a translation to `successors`.
   void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);

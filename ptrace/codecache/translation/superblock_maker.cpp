@@ -38,7 +38,8 @@ SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource sourc
       inline_calls_{inline_calls},
       stubs_{stubs} {
   source_.stop_before = [this](TraceeAddr at) {
-    return splits_.contains(at) || facts_.left_to_cpu(at) != translate::Special::kNone ||
+    return splits_.contains(at) ||
+           facts_.left_to_cpu(at) != translate::UntranslatableReason::kNone ||
            facts_.may_change(at) != checked_;
   };
   source_.decoded = &decoded_;
@@ -55,10 +56,10 @@ std::optional<std::uint64_t> SuperblockMaker::reserve(bool has_entry) {
   return used_;
 }
 
-std::variant<translate::Superblock, translate::Special> SuperblockMaker::make(
+std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockMaker::make(
     TraceeAddr head, std::uint32_t first_exit, std::optional<TraceeAddr> conflict) {
   const auto offset = reserve(conflict.has_value());
-  if (!offset) return translate::Special::kNone;
+  if (!offset) return translate::UntranslatableReason::kNone;
   checked_ = facts_.may_change(head);
   if (checked_) facts_.look_again(head);
   auto translated = translate::translate(source_, head,

@@ -27,9 +27,10 @@ TEST(DecodedInsns, AreRememberedByAddressAndBytes) {
 TEST(DecodedInsns, WhatIsCutOffIsNotTakenForWhole) {
   DecodedInsns insns;
   EXPECT_EQ(insns.decode(0x1000_ta, kCall).kind, InsnClass::kCall);
-  EXPECT_EQ(insns.decode(0x1000_ta, std::span{kCall}.first(4)).special, Special::kUndecodable);
-  EXPECT_EQ(insns.decode(0x1000_ta, {}).special, Special::kUnreadable);
-  EXPECT_EQ(insns.decode(0_ta, {}).special, Special::kUnreadable);
+  EXPECT_EQ(insns.decode(0x1000_ta, std::span{kCall}.first(4)).reason,
+            UntranslatableReason::kUndecodable);
+  EXPECT_EQ(insns.decode(0x1000_ta, {}).reason, UntranslatableReason::kUnreadable);
+  EXPECT_EQ(insns.decode(0_ta, {}).reason, UntranslatableReason::kUnreadable);
 }
 
 }  // namespace

@@ -204,9 +204,10 @@ TranslatedRun::TranslatedRun()
   std::memcpy(policy().data() + static_cast<std::size_t>(Policy::kIndexMask), &mask, sizeof mask);
 }
 
-void TranslatedRun::expect_left(Special why, const Shape& shape) {
+void TranslatedRun::expect_left(UntranslatableReason why, const Shape& shape) {
   // Data is out of reach without a free register, or a call was not made.
-  EXPECT_TRUE(why == Special::kRegisters || shape.system_calls != nullptr) << to_string(why);
+  EXPECT_TRUE(why == UntranslatableReason::kRegisters || shape.system_calls != nullptr)
+      << to_string(why);
 }
 
 std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr head,
@@ -226,7 +227,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   const auto result = translate(code, head, options);
   const auto* block = std::get_if<Superblock>(&result);
   if (block == nullptr) {
-    expect_left(std::get<Special>(result), shape);
+    expect_left(std::get<UntranslatableReason>(result), shape);
     return std::nullopt;
   }
   if (used_ + block->code.size() > kCodeBytes) throw std::runtime_error{"too much code"};
@@ -305,8 +306,9 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     const Exit& exit = exits_[log_[0]];
     EXPECT_NE(exit.kind, ExitKind::kStale);
     // The program continues after a failed call.
-    if (exit.kind == ExitKind::kSpecial && exit.special != Special::kFailedCall) {
-      expect_left(exit.special, shape);
+    if (exit.kind == ExitKind::kUntranslatable &&
+        exit.reason != UntranslatableReason::kFailedCall) {
+      expect_left(exit.reason, shape);
       return std::nullopt;
     }
     const bool indirect = exit.kind == ExitKind::kIndirect;

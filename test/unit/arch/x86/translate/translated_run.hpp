@@ -117,7 +117,7 @@ class TranslatedRun {
   void expect_conflict(TraceeAddr entry, TraceeAddr head);
   /// Enters a checked superblock whose code has changed; nothing may change.
   void expect_stale(TraceeAddr entry);
-  static void expect_left(Special why, const Shape& shape);
+  static void expect_left(UntranslatableReason why, const Shape& shape);
   /// `lands`: its indirect-branch entry is used.
   std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
                                          bool lands);

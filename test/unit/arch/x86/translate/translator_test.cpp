@@ -47,7 +47,7 @@ class Program {
   [[nodiscard]] Superblock translated(const InlineSystemCalls* calls = nullptr) const {
     const auto result = translate(source(), base_, options(calls));
     if (const auto* block = std::get_if<Superblock>(&result)) return *block;
-    ADD_FAILURE() << to_string(std::get<Special>(result));
+    ADD_FAILURE() << to_string(std::get<UntranslatableReason>(result));
     return {};
   }
   [[nodiscard]] static TranslateOptions options(const InlineSystemCalls* calls = nullptr) {
@@ -125,22 +125,22 @@ TEST(Translator, LinksLieWithinOneCacheLine) {
 }
 
 TEST(Translator, LeavesWhatItDoesNotKnowToTheCpu) {
-  const std::map<Special, std::vector<std::uint8_t>> cases{
-      {Special::kInterrupt, {0xcc}},
-      {Special::kSystemCall, {0x0f, 0x05}},
-      {Special::kFarTransfer, {0x48, 0xcb}},
-      {Special::kSegment, {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}},
-      {Special::kFlags, {0x9d}},
-      {Special::kTransaction, {0xc7, 0xf8, 0, 0, 0, 0}},
-      {Special::kAddressSize, {0x66, 0xe9, 0, 0, 0, 0}},
-      {Special::kUndecodable, {0x06}},
-      {Special::kUnreadable, {}},
+  const std::map<UntranslatableReason, std::vector<std::uint8_t>> cases{
+      {UntranslatableReason::kInterrupt, {0xcc}},
+      {UntranslatableReason::kSystemCall, {0x0f, 0x05}},
+      {UntranslatableReason::kFarTransfer, {0x48, 0xcb}},
+      {UntranslatableReason::kSegment, {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}},
+      {UntranslatableReason::kFlags, {0x9d}},
+      {UntranslatableReason::kTransaction, {0xc7, 0xf8, 0, 0, 0, 0}},
+      {UntranslatableReason::kAddressSize, {0x66, 0xe9, 0, 0, 0, 0}},
+      {UntranslatableReason::kUndecodable, {0x06}},
+      {UntranslatableReason::kUnreadable, {}},
   };
-  for (const auto& [special, bytes] : cases) {
+  for (const auto& [reason, bytes] : cases) {
     const Program program{0x1000, bytes};
     const auto result = translate(program.source(), program.base(), Program::options());
-    ASSERT_TRUE(std::holds_alternative<Special>(result)) << to_string(special);
-    EXPECT_EQ(std::get<Special>(result), special) << to_string(special);
+    ASSERT_TRUE(std::holds_alternative<UntranslatableReason>(result)) << to_string(reason);
+    EXPECT_EQ(std::get<UntranslatableReason>(result), reason) << to_string(reason);
   }
 }
 
@@ -204,7 +204,7 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   // mov eax, 39; syscall; ret
   const Program program{0x1000, {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3}};
   InlineSystemCalls calls{};
-  EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kSpecial);
+  EXPECT_EQ(program.translated(&calls).exits[0].kind, ExitKind::kUntranslatable);
   calls[39] = CallCheck::kAlways;
   const Superblock block = program.translated(&calls);
   // Code after the call may change while it waits.
@@ -228,14 +228,14 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
     calls[9] = check;
     const Superblock block = program.translated(&calls);
     ASSERT_EQ(block.exits.size(), 3U);
-    EXPECT_EQ(block.exits[0].kind, ExitKind::kSpecial);
-    EXPECT_EQ(block.exits[0].special, Special::kSystemCall);
+    EXPECT_EQ(block.exits[0].kind, ExitKind::kUntranslatable);
+    EXPECT_EQ(block.exits[0].reason, UntranslatableReason::kSystemCall);
     EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1005});
     EXPECT_EQ(block.exits[0].executed, 1U);
     EXPECT_EQ(block.exits[1].kind, ExitKind::kContinue);
     EXPECT_EQ(block.exits[1].executed, 2U);
-    EXPECT_EQ(block.exits[2].kind, ExitKind::kSpecial);
-    EXPECT_EQ(block.exits[2].special, Special::kFailedCall);
+    EXPECT_EQ(block.exits[2].kind, ExitKind::kUntranslatable);
+    EXPECT_EQ(block.exits[2].reason, UntranslatableReason::kFailedCall);
     EXPECT_EQ(block.exits[2].to, TraceeAddr{0x1007});
     EXPECT_EQ(block.exits[2].executed, 2U);
     EXPECT_EQ(decodable_bytes(block.code), block.code.size());

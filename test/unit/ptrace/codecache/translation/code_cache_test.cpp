@@ -14,7 +14,7 @@ namespace {
 
 using Program = FakeProgram;
 using translate::ExitKind;
-using translate::Special;
+using translate::UntranslatableReason;
 
 /// A process with a code cache.
 struct Fake {
@@ -125,10 +125,13 @@ TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
 
 TEST_F(CodeCacheTest, SaysWhyThereIsNone) {
   process_.program.leave_to_cpu(Program::kHead);
-  EXPECT_EQ(std::get<Special>(code_.body(Program::kHead)), Special::kBreakpoint);
-  EXPECT_EQ(std::get<Special>(code_.landing(Program::kHead)), Special::kBreakpoint);
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.body(Program::kHead)),
+            UntranslatableReason::kBreakpoint);
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.landing(Program::kHead)),
+            UntranslatableReason::kBreakpoint);
   code_.limit(code_.bytes_used());
-  EXPECT_EQ(std::get<Special>(code_.body(Program::kTarget)), Special::kNone);
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.body(Program::kTarget)),
+            UntranslatableReason::kNone);
 }
 
 TEST_F(CodeCacheTest, SplitsAreNotRunOver) {

@@ -48,10 +48,11 @@ class FakeProgram {
             .stop_before = {}};
   }
   [[nodiscard]] CodeFacts facts() {
-    using arch::x86::translate::Special;
+    using arch::x86::translate::UntranslatableReason;
     return {.left_to_cpu =
                 [this](TraceeAddr at) {
-                  return left_to_cpu_.contains(at) ? Special::kBreakpoint : Special::kNone;
+                  return left_to_cpu_.contains(at) ? UntranslatableReason::kBreakpoint
+                                                   : UntranslatableReason::kNone;
                 },
             .may_change = [this](TraceeAddr) { return may_change_; },
             .made_here = [this](TraceeAddr) { return may_change_; },

@@ -70,12 +70,14 @@ TEST_F(SuperblockMakerTest, StopsWhereMemoryEnds) {
   (void)make(Program::kHead);
   EXPECT_FALSE(maker_.has_room_for(1));
   const auto made = maker_.make(Program::kTarget, 10, std::nullopt);
-  EXPECT_EQ(std::get<translate::Special>(made), translate::Special::kNone);
+  EXPECT_EQ(std::get<translate::UntranslatableReason>(made),
+            translate::UntranslatableReason::kNone);
 }
 
 TEST_F(SuperblockMakerTest, SaysWhyCodeCannotBeTranslated) {
   const auto made = maker_.make(Program::kBegin + Program::kBytes, 10, std::nullopt);
-  EXPECT_EQ(std::get<translate::Special>(made), translate::Special::kUnreadable);
+  EXPECT_EQ(std::get<translate::UntranslatableReason>(made),
+            translate::UntranslatableReason::kUnreadable);
   EXPECT_EQ(maker_.bytes_used(), kBegin);
 }
 
