@@ -24,8 +24,8 @@ ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped, cons
   return out;
 }
 
-ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped,
-                           const ReadSlot& read) {
+ProgramState state_in_dispatch_stub(const PcRow& row, bool saved, const UserRegs& stopped,
+                                    const ReadSlot& read) {
   const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
   ProgramState out{
       .regs = stopped, .pc = {}, .log = TraceeAddr{stopped[UserReg::kR11]}, .flags = kCommitted};

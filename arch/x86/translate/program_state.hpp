@@ -28,12 +28,12 @@ using ReadSlot = std::function<std::uint64_t(Slot)>;
 [[nodiscard]] ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped,
                                                const ReadSlot& read);
 
-/// Does this for the dispatch stub; `saved`: the stop is at or after MissRoutine::saved_at. The
+/// Does this for the dispatch stub; `saved`: the stop is at or after DispatchStub::saved_at. The
 /// program goes to `pc` or, if that is 0, to the target of the exit that was logged last.
-[[nodiscard]] ProgramState state_in_miss(const PcRow& row, bool saved, const UserRegs& stopped,
-                                         const ReadSlot& read);
+[[nodiscard]] ProgramState state_in_dispatch_stub(const PcRow& row, bool saved,
+                                                  const UserRegs& stopped, const ReadSlot& read);
 
-/// State from MissRoutine::returned_at on: the program goes to pc.
+/// State from DispatchStub::returned_at on: the program goes to pc.
 [[nodiscard]] ProgramState state_behind_handler(const UserRegs& stopped, const ReadSlot& read);
 
 }  // namespace backtrail::arch::x86::translate

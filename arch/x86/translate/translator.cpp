@@ -110,7 +110,7 @@ const PcRow& Superblock::row_at(std::uint32_t offset) const {
   return find_row(rows, offset);
 }
 
-const PcRow& MissRoutine::row_at(std::uint32_t offset) const {
+const PcRow& DispatchStub::row_at(std::uint32_t offset) const {
   return find_row(rows, offset);
 }
 
@@ -135,8 +135,8 @@ TableIndex faster_table_index() {
   return index;
 }
 
-MissRoutine make_miss_routine(TraceeAddr address) {
-  MissRoutine routine;
+DispatchStub make_dispatch_stub(TraceeAddr address) {
+  DispatchStub routine;
   Emitter emit{address};
   const auto mark = [&](unsigned flags) {
     routine.rows.push_back({.offset = emit.offset(), .flags = static_cast<std::uint8_t>(flags)});

@@ -99,7 +99,7 @@ struct TranslateOptions {
   TraceeAddr address;        ///< Where the code will be.
   TraceeAddr table;          ///< The look-up table, which the policy follows; below kTableLimit.
   TraceeAddr miss;           ///< The dispatch stub; every exit leads there until it is linked.
-  TraceeAddr returned = {};  ///< MissRoutine::returned_at.
+  TraceeAddr returned = {};  ///< DispatchStub::returned_at.
   std::uint32_t first_exit = 0;  ///< Exits are numbered from here on.
   /// Where the indirect-branch entry leads if the target does not match. nullopt if the superblock
   /// has no entry; the program's rcx is then in its register at the beginning.
@@ -130,7 +130,7 @@ struct TranslateOptions {
 /// or mistaken for a signal that a process sends; the thread is then just after the INT3
 /// (`stopped_at`), with its signal mask in Slot::kMask. If a filter forbids asking for the mask, it
 /// raises SIGSEGV at `faults_at`.
-struct MissRoutine {
+struct DispatchStub {
   std::vector<std::uint8_t> code;
   std::vector<PcRow> rows;
   std::uint32_t direct_at = 0;
@@ -144,6 +144,6 @@ struct MissRoutine {
   /// Returns the pc map entry for an offset; its pc has no meaning.
   [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
 };
-[[nodiscard]] MissRoutine make_miss_routine(TraceeAddr address);
+[[nodiscard]] DispatchStub make_dispatch_stub(TraceeAddr address);
 
 }  // namespace backtrail::arch::x86::translate

@@ -35,7 +35,7 @@ arch::x86::translate::ProgramState CacheSource::program_state(
   if (place->kind == cache::CodePlace::Kind::kReturned) {
     return translate::state_behind_handler(stopped, read);
   }
-  auto state = translate::state_in_miss(place->row, place->registers_saved, stopped, read);
+  auto state = translate::state_in_dispatch_stub(place->row, place->registers_saved, stopped, read);
   if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   const bool indirect = (place->row.flags & translate::kTargetInR10) != 0;
   if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});

@@ -17,7 +17,7 @@ constexpr std::size_t kBatchBlocks = 4;
 constexpr std::size_t kMostAtOnce = 256;
 
 /// Returns the code offset of the first superblock.
-std::uint64_t first_offset(const translate::MissRoutine& miss) {
+std::uint64_t first_offset(const translate::DispatchStub& miss) {
   return (miss.code.size() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -31,7 +31,7 @@ std::uint64_t entry_of(const CodeBlock& block) {
 CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts facts,
                      const translate::InlineSystemCalls& inline_calls)
     : memory_{memory},
-      miss_{translate::make_miss_routine(memory.code())},
+      miss_{translate::make_dispatch_stub(memory.code())},
       exits_{std::make_shared<decoder::ExitTable>()},
       links_{memory.host_code(), memory.code()},
       exit_links_{links_},

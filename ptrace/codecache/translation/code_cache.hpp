@@ -183,7 +183,7 @@ class CodeCache {
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
 
   CodeMemory& memory_;
-  translate::MissRoutine miss_;  ///< The dispatch stubs.
+  translate::DispatchStub miss_;  ///< The dispatch stubs.
   std::shared_ptr<decoder::ExitTable> exits_;
   CodeLinks links_;
   Superblocks superblocks_;

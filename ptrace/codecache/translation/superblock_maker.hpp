@@ -30,7 +30,7 @@ class SuperblockMaker {
   struct Stubs {
     TraceeAddr dispatch;  ///< The dispatch stub, where exits lead until they are linked.
     TraceeAddr
-        after_handler;  ///< The stub where rt_sigreturn continues (MissRoutine::returned_at).
+        after_handler;  ///< The stub where rt_sigreturn continues (DispatchStub::returned_at).
   };
   /// Borrows `memory` and `inline_calls`. Replaces `source.stop_before` and `source.decoded`.
   /// `source.joined_at` returns true where a superblock begins; it is used only once there is much

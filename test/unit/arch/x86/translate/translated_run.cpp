@@ -191,7 +191,7 @@ TraceeAddr Pages::address() const {
 TranslatedRun::TranslatedRun()
     : code_{kCodeBytes, true}, table_{kEntryTableBytes + kPolicyBytes, true}, log_(kLogEntries) {
   write_far_jump(code_.bytes(), std::bit_cast<std::uintptr_t>(&bt_test_leave));
-  const MissRoutine routine = make_miss_routine(code_.address());
+  const DispatchStub routine = make_dispatch_stub(code_.address());
   const auto returned = std::span{routine.code}.subspan(routine.returned_at);
   if (kReturnedAt + returned.size() > kMissBytes) throw std::runtime_error{"too much code"};
   std::copy(returned.begin(), returned.end(), code_.bytes().begin() + kReturnedAt);

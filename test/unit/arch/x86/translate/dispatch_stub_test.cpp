@@ -27,9 +27,9 @@ constexpr std::size_t kRsp = 4;
 constexpr std::size_t kR10 = 10;
 constexpr std::size_t kR11 = 11;
 
-class MissRoutineTest : public testing::Test {
+class DispatchStubTest : public testing::Test {
  protected:
-  MissRoutineTest() {
+  DispatchStubTest() {
     std::memcpy(code_.bytes().data(), routine_.code.data(), routine_.code.size());
     direct_ = code_.address() + routine_.direct_at;
     answer_ = code_.address() + kPageBytes / 2;
@@ -87,8 +87,8 @@ class MissRoutineTest : public testing::Test {
                     std::optional<TraceeAddr> target) const {
     const auto offset = static_cast<std::uint32_t>(pc - code_.address());
     SCOPED_TRACE(offset);
-    const ProgramState found = state_in_miss(routine_.row_at(offset), offset >= routine_.saved_at,
-                                             user_regs(stopped), slot);
+    const ProgramState found = state_in_dispatch_stub(
+        routine_.row_at(offset), offset >= routine_.saved_at, user_regs(stopped), slot);
     EXPECT_EQ(found.log.value(), before_.general[kR11]);
     EXPECT_EQ(found.flags, kCommitted);
     EXPECT_TRUE(found.pc == TraceeAddr{} || (target && found.pc == *target));
@@ -102,14 +102,14 @@ class MissRoutineTest : public testing::Test {
   }
 
   Pages code_{kPageBytes, false};
-  MissRoutine routine_ = make_miss_routine(code_.address());
+  DispatchStub routine_ = make_dispatch_stub(code_.address());
   Pages stack_{kStackBytes, false};
   TraceeAddr answer_;
   TraceeAddr direct_;
   MachineState before_;
 };
 
-TEST_F(MissRoutineTest, TakesTheTargetOfAnIndirectTransfer) {
+TEST_F(DispatchStubTest, TakesTheTargetOfAnIndirectTransfer) {
   slot(Slot::kServed) = 1;
   slot(Slot::kRcx) = before_.general[kRcx];
   MachineState entered = before_;
@@ -123,14 +123,14 @@ TEST_F(MissRoutineTest, TakesTheTargetOfAnIndirectTransfer) {
   EXPECT_EQ(slot(Slot::kTarget), before_.general[kR10]);
 }
 
-TEST_F(MissRoutineTest, GoesWhereItIsTold) {
+TEST_F(DispatchStubTest, GoesWhereItIsTold) {
   run_beside([this] {
     take_next();
     answer();
   });
 }
 
-TEST_F(MissRoutineTest, StopsWhenItIsRefused) {
+TEST_F(DispatchStubTest, StopsWhenItIsRefused) {
   run_beside([this] {
     take_next();
     shared(Slot::kRequest) = static_cast<std::uint64_t>(Request::kRefused);
@@ -140,7 +140,7 @@ TEST_F(MissRoutineTest, StopsWhenItIsRefused) {
   });
 }
 
-TEST_F(MissRoutineTest, TakesBackWhatNobodyLooksAt) {
+TEST_F(DispatchStubTest, TakesBackWhatNobodyLooksAt) {
   run_beside([this] {
     wait_for(Request::kAsked);
     wait_for(Request::kNone);
@@ -149,7 +149,7 @@ TEST_F(MissRoutineTest, TakesBackWhatNobodyLooksAt) {
   });
 }
 
-TEST_F(MissRoutineTest, StopsWhenAnAnswerTakesLong) {
+TEST_F(DispatchStubTest, StopsWhenAnAnswerTakesLong) {
   run_beside([this] {
     take_next();
     // The stub asks again although the request was taken.
@@ -159,7 +159,7 @@ TEST_F(MissRoutineTest, StopsWhenAnAnswerTakesLong) {
   });
 }
 
-TEST_F(MissRoutineTest, AsksOutsideRestartableSequencesAlone) {
+TEST_F(DispatchStubTest, AsksOutsideRestartableSequencesAlone) {
   std::array<std::uint64_t, 4> area{0, 0x1000, 0, 0};
   slot(Slot::kRseqArea) = std::bit_cast<std::uintptr_t>(area.data());
   run_beside([&] {
@@ -170,7 +170,7 @@ TEST_F(MissRoutineTest, AsksOutsideRestartableSequencesAlone) {
   });
 }
 
-TEST_F(MissRoutineTest, IsInTheProgramsStateWhereverItIsStopped) {
+TEST_F(DispatchStubTest, IsInTheProgramsStateWhereverItIsStopped) {
   for (const bool indirect : {false, true}) {
     SCOPED_TRACE(indirect);
     MachineState program = before_;
@@ -207,7 +207,7 @@ TEST_F(MissRoutineTest, IsInTheProgramsStateWhereverItIsStopped) {
   }
 }
 
-TEST_F(MissRoutineTest, StopsWhileNobodyServes) {
+TEST_F(DispatchStubTest, StopsWhileNobodyServes) {
   run_beside([this] {
     take_next();
     shared(Slot::kServed) = 0;
