@@ -93,8 +93,8 @@ std::optional<Ahead> place_of_waiting(Thread& thread, TraceeAddr pc) {
   const auto numbers = logged_ahead(*space, thread.tid());
   const auto place = space->code().locate(pc);
   if (!numbers || !place || place->kind != cache::CodePlace::Kind::kBlock) return std::nullopt;
-  const bool logged = (place->row.flags & arch::x86::translate::kCommitted) != 0;
-  return Ahead{*numbers, logged ? 0U : place->row.passed};
+  const bool logged = (place->map_entry.flags & arch::x86::translate::kCommitted) != 0;
+  return Ahead{*numbers, logged ? 0U : place->map_entry.passed};
 }
 
 /// Subtracts the marks that the server's own stops caused; 0 if they dominate, because a mark costs

@@ -27,7 +27,7 @@ Builder::Builder(const CodeSource& source, TraceeAddr head, const TranslateOptio
   block_.address = options.address;
   // Most superblocks take no more.
   emit_.reserve(options.max_bytes / 2);
-  block_.rows.reserve(3UL * options.max_instructions);
+  block_.pc_map.reserve(3UL * options.max_instructions);
   block_.exits.reserve(options.max_exits);
   side_exits_.reserve(options.max_exits);
   seen_.reserve(options.max_instructions);
@@ -191,22 +191,22 @@ void Builder::note_range(const SourceInsn& insn) {
 }
 
 void Builder::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
-  PcRow row{.offset = emit_.offset(),
-            .pc = pc,
-            .stack_add = stack_add,
-            .passed = static_cast<std::uint16_t>(block_.branches.size()),
-            .flags = more_flags};
+  PcMapEntry map_entry{.offset = emit_.offset(),
+                       .pc = pc,
+                       .stack_add = stack_add,
+                       .passed = static_cast<std::uint16_t>(block_.branches.size()),
+                       .flags = more_flags};
   const auto set = [&](bool on, StateFlag flag) {
-    if (on) row.flags = static_cast<std::uint8_t>(row.flags | flag);
+    if (on) map_entry.flags = static_cast<std::uint8_t>(map_entry.flags | flag);
   };
   set(r10_live_, kR10Live);
   set(r11_live_, kR11Live);
   set(log_in_slot_, kLogInSlot);
   set(rcx_in_slot_, kRcxInSlot);
-  if (!block_.rows.empty() && block_.rows.back().offset == row.offset) {
-    block_.rows.back() = row;
+  if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
+    block_.pc_map.back() = map_entry;
   } else {
-    block_.rows.push_back(row);
+    block_.pc_map.push_back(map_entry);
   }
 }
 

@@ -3,9 +3,10 @@
 
 namespace backtrail::arch::x86::translate {
 
-ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped, const ReadSlot& read) {
-  const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
-  ProgramState out{.regs = stopped, .pc = row.pc, .log = {}, .flags = row.flags};
+ProgramState state_in_superblock(const PcMapEntry& map_entry, const UserRegs& stopped,
+                                 const ReadSlot& read) {
+  const auto has = [&](StateFlag flag) { return (map_entry.flags & flag) != 0; };
+  ProgramState out{.regs = stopped, .pc = map_entry.pc, .log = {}, .flags = map_entry.flags};
   out.log = TraceeAddr{has(kLogInSlot) ? read(Slot::kLog) : stopped[UserReg::kR11]};
   if (has(kTargetInR10)) {
     const std::uint64_t r10 = stopped[UserReg::kR10];
@@ -19,14 +20,14 @@ ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped, cons
   if (!has(kR11Live)) out.regs[UserReg::kR11] = read(Slot::kR11);
   if (has(kRcxInSlot)) out.regs[UserReg::kRcx] = read(Slot::kRcx);
   if (has(kRcxPlusOne)) ++out.regs[UserReg::kRcx];
-  if (has(kRcxIsPc)) out.regs[UserReg::kRcx] = row.pc.value();
-  out.regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{row.stack_add});
+  if (has(kRcxIsPc)) out.regs[UserReg::kRcx] = map_entry.pc.value();
+  out.regs[UserReg::kRsp] += static_cast<std::uint64_t>(std::int64_t{map_entry.stack_add});
   return out;
 }
 
-ProgramState state_in_dispatch_stub(const PcRow& row, bool saved, const UserRegs& stopped,
-                                    const ReadSlot& read) {
-  const auto has = [&](StateFlag flag) { return (row.flags & flag) != 0; };
+ProgramState state_in_dispatch_stub(const PcMapEntry& map_entry, bool saved,
+                                    const UserRegs& stopped, const ReadSlot& read) {
+  const auto has = [&](StateFlag flag) { return (map_entry.flags & flag) != 0; };
   ProgramState out{
       .regs = stopped, .pc = {}, .log = TraceeAddr{stopped[UserReg::kR11]}, .flags = kCommitted};
   if (has(kTargetInR10)) out.pc = TraceeAddr{stopped[UserReg::kR10]};

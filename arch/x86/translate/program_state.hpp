@@ -24,13 +24,13 @@ struct ProgramState {
 /// Reads a slot of the thread page.
 using ReadSlot = std::function<std::uint64_t(Slot)>;
 
-/// `row` is the superblock's pc map entry for the address of the stop.
-[[nodiscard]] ProgramState state_in_superblock(const PcRow& row, const UserRegs& stopped,
+/// `map_entry` is the superblock's pc map entry for the address of the stop.
+[[nodiscard]] ProgramState state_in_superblock(const PcMapEntry& map_entry, const UserRegs& stopped,
                                                const ReadSlot& read);
 
 /// Does this for the dispatch stub; `saved`: the stop is at or after DispatchStub::saved_at. The
 /// program goes to `pc` or, if that is 0, to the target of the exit that was logged last.
-[[nodiscard]] ProgramState state_in_dispatch_stub(const PcRow& row, bool saved,
+[[nodiscard]] ProgramState state_in_dispatch_stub(const PcMapEntry& map_entry, bool saved,
                                                   const UserRegs& stopped, const ReadSlot& read);
 
 /// State from DispatchStub::returned_at on: the program goes to pc.

@@ -25,7 +25,7 @@ enum StateFlag : std::uint8_t {
 };
 
 /// A pc map entry: the program's state from one offset up to the next entry's.
-struct PcRow {
+struct PcMapEntry {
   std::uint32_t offset = 0;
   TraceeAddr pc{};             ///< The instruction that the program executes next.
   std::int32_t stack_add = 0;  ///< To be added to rsp for the program's value.
@@ -63,7 +63,7 @@ struct Superblock {
   TraceeAddr address;      ///< Address of the code.
   std::uint32_t body = 0;  ///< Offset of the code after the indirect-branch entry.
   std::vector<std::uint8_t> code;
-  std::vector<PcRow> rows;  ///< Ascending.
+  std::vector<PcMapEntry> pc_map;  ///< Ascending.
   std::vector<Exit> exits;
   std::vector<Branch> branches;     ///< Branches taken inside, in order; each exit has passed the
                                     ///< first few.
@@ -73,7 +73,7 @@ struct Superblock {
   bool calls = false;  ///< Makes a system call, or ends before one that is left to the CPU.
 
   /// Returns the pc map entry for an offset below code.size().
-  [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
+  [[nodiscard]] const PcMapEntry& entry_at(std::uint32_t offset) const;
 };
 
 }  // namespace backtrail::arch::x86::translate

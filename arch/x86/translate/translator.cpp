@@ -97,21 +97,21 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.jump_through(Slot::kAnswer);
 }
 
-const PcRow& find_row(const std::vector<PcRow>& rows, std::uint32_t offset) {
-  const auto after =
-      std::upper_bound(rows.begin(), rows.end(), offset,
-                       [](std::uint32_t value, const PcRow& row) { return value < row.offset; });
-  return after == rows.begin() ? rows.front() : *std::prev(after);
+const PcMapEntry& find_entry(const std::vector<PcMapEntry>& pc_map, std::uint32_t offset) {
+  const auto after = std::upper_bound(
+      pc_map.begin(), pc_map.end(), offset,
+      [](std::uint32_t value, const PcMapEntry& map_entry) { return value < map_entry.offset; });
+  return after == pc_map.begin() ? pc_map.front() : *std::prev(after);
 }
 
 }  // namespace
 
-const PcRow& Superblock::row_at(std::uint32_t offset) const {
-  return find_row(rows, offset);
+const PcMapEntry& Superblock::entry_at(std::uint32_t offset) const {
+  return find_entry(pc_map, offset);
 }
 
-const PcRow& DispatchStub::row_at(std::uint32_t offset) const {
-  return find_row(rows, offset);
+const PcMapEntry& DispatchStub::entry_at(std::uint32_t offset) const {
+  return find_entry(pc_map, offset);
 }
 
 std::variant<Superblock, UntranslatableReason> translate(const CodeSource& source, TraceeAddr head,
@@ -139,7 +139,7 @@ DispatchStub make_dispatch_stub(TraceeAddr address) {
   DispatchStub routine;
   Emitter emit{address};
   const auto mark = [&](unsigned flags) {
-    routine.rows.push_back({.offset = emit.offset(), .flags = static_cast<std::uint8_t>(flags)});
+    routine.pc_map.push_back({.offset = emit.offset(), .flags = static_cast<std::uint8_t>(flags)});
   };
   mark(kCommitted | kTargetInR10 | kRcxInSlot);
   emit.store(Slot::kTarget, Gpr::kR10);

@@ -132,7 +132,7 @@ struct TranslateOptions {
 /// raises SIGSEGV at `faults_at`.
 struct DispatchStub {
   std::vector<std::uint8_t> code;
-  std::vector<PcRow> rows;
+  std::vector<PcMapEntry> pc_map;
   std::uint32_t direct_at = 0;
   std::uint32_t saved_at = 0;    ///< Offset from which on the slots hold the program's registers.
   std::uint32_t stopped_at = 0;  ///< Offset just after the INT3.
@@ -142,7 +142,7 @@ struct DispatchStub {
   std::uint32_t returned_at = 0;
 
   /// Returns the pc map entry for an offset; its pc has no meaning.
-  [[nodiscard]] const PcRow& row_at(std::uint32_t offset) const;
+  [[nodiscard]] const PcMapEntry& entry_at(std::uint32_t offset) const;
 };
 [[nodiscard]] DispatchStub make_dispatch_stub(TraceeAddr address);
 

@@ -5,7 +5,7 @@
 
 #include "arch/x86/translate/translator.hpp"
 #include "ptrace/codecache/persist/kept_file.hpp"
-#include "ptrace/codecache/persist/packed_rows.hpp"
+#include "ptrace/codecache/persist/packed_pc_map.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
@@ -17,7 +17,7 @@ bool KeptCode::consistent() const {
     if (block.offset < behind || block.size == 0 || block.row_bytes == 0) return false;
     behind = std::uint64_t{block.offset} + block.size;
     if (behind > code) return false;
-    if (std::uint64_t{block.first_row} + block.row_bytes > view_.rows.size()) return false;
+    if (std::uint64_t{block.first_row} + block.row_bytes > view_.pc_map.size()) return false;
     if (block.body >= block.size || block.logged >= view_.logged.size()) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
@@ -67,8 +67,9 @@ const CodeBlock* KeptCode::block_at(std::uint64_t offset) const {
   return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
 }
 
-std::optional<translate::PcRow> KeptCode::row(const CodeBlock& block, std::uint64_t within) const {
-  return row_at(view_.rows.subspan(block.first_row, block.row_bytes), block.head, within);
+std::optional<translate::PcMapEntry> KeptCode::map_entry(const CodeBlock& block,
+                                                         std::uint64_t within) const {
+  return entry_at(view_.pc_map.subspan(block.first_row, block.row_bytes), block.head, within);
 }
 
 std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,

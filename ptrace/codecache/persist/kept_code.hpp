@@ -34,8 +34,9 @@ template <template <typename> class Array>
 struct KeptArrays {
   Array<CodeModule> modules;
   Array<std::uint8_t> code;
-  Array<CodeBlock> blocks;   ///< Ascending by offset.
-  Array<std::uint8_t> rows;  ///< Packed pc map entries (packed_rows.hpp), superblock by superblock.
+  Array<CodeBlock> blocks;  ///< Ascending by offset.
+  Array<std::uint8_t>
+      pc_map;  ///< Packed pc map entries (packed_pc_map.hpp), superblock by superblock.
   Array<decoder::LoggedBlock> logged;
   Array<decoder::NearBranch> branches;
   Array<decoder::PackedExit> exits;  ///< By exit id, like the next two.
@@ -48,7 +49,7 @@ struct KeptArrays {
 };
 template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
-  return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.rows) &&
+  return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.pc_map) &&
          use(arrays.logged) && use(arrays.branches) && use(arrays.exits) && use(arrays.weights) &&
          use(arrays.places) && use(arrays.pads) && use(arrays.bodies) && use(arrays.crossing);
 }
@@ -68,8 +69,8 @@ class KeptCode {
   /// Returns the superblock that contains a code offset; null if none does.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
   /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.
-  [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const CodeBlock& block,
-                                                               std::uint64_t within) const;
+  [[nodiscard]] std::optional<arch::x86::translate::PcMapEntry> map_entry(
+      const CodeBlock& block, std::uint64_t within) const;
 
   /// Reads a file's contents (kept_file.hpp); null if they are damaged or were made by another
   /// build. Contents known to be whole are not validated. The bytes are not copied; `owner` keeps

@@ -30,14 +30,15 @@ arch::x86::translate::ProgramState CacheSource::program_state(
     return {.regs = stopped, .pc = stopped.pc(), .log = memory_->log_begin()};
   }
   if (place->kind == cache::CodePlace::Kind::kBlock) {
-    return translate::state_in_superblock(place->row, stopped, read);
+    return translate::state_in_superblock(place->map_entry, stopped, read);
   }
   if (place->kind == cache::CodePlace::Kind::kReturned) {
     return translate::state_behind_handler(stopped, read);
   }
-  auto state = translate::state_in_dispatch_stub(place->row, place->registers_saved, stopped, read);
+  auto state =
+      translate::state_in_dispatch_stub(place->map_entry, place->registers_saved, stopped, read);
   if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
-  const bool indirect = (place->row.flags & translate::kTargetInR10) != 0;
+  const bool indirect = (place->map_entry.flags & translate::kTargetInR10) != 0;
   if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
   return state;
 }
@@ -94,13 +95,13 @@ Result<void> CacheSource::leave(Thread& thread) {
   translate::ProgramState native = program_state(place, stopped_at);
   at_insn_ = place && place->kind == cache::CodePlace::Kind::kBlock &&
              (native.flags & (translate::kCommitted | translate::kRcxIsPc)) == 0 &&
-             place->row.stack_add == 0;
+             place->map_entry.stack_add == 0;
   const auto taken_back = take_back_branch(native);
   take_log(native.log);
   if (taken_back) {
     add_passed(taken_back->block, taken_back->block.branches.size());
   } else if (place && (native.flags & translate::kCommitted) == 0) {
-    add_passed(place->logged, place->row.passed);
+    add_passed(place->logged, place->map_entry.passed);
   } else {
     log_->add_arrival(native.pc);
   }

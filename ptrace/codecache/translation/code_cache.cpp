@@ -121,7 +121,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
   if (lands) block.set(CodeBlock::kLanding);
   if (made.calls) block.set(CodeBlock::kCalls);
   if (maker_.facts().made_here(head)) block.set(CodeBlock::kMadeHere);
-  const std::uint32_t index = superblocks_.add(block, made.rows, made.ranges);
+  const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
   if (lands) indirect_.open(head, entry_of(block));
   return made.address + made.body;
@@ -168,14 +168,14 @@ std::optional<CodePlace> CodeCache::locate(TraceeAddr address) const {
   if (offset < miss_.code.size()) {
     if (is_after_handler(address)) return CodePlace{.kind = CodePlace::Kind::kReturned};
     return CodePlace{.kind = CodePlace::Kind::kMiss,
-                     .row = miss_.row_at(static_cast<std::uint32_t>(offset)),
+                     .map_entry = miss_.entry_at(static_cast<std::uint32_t>(offset)),
                      .registers_saved = offset >= miss_.saved_at};
   }
   const CodeBlock* block = superblocks_.at(offset);
   if (block == nullptr) return std::nullopt;
-  const auto row = superblocks_.row(*block, offset - block->offset);
-  if (!row) return std::nullopt;
-  return CodePlace{.row = *row, .logged = exits_->block(block->logged)};
+  const auto map_entry = superblocks_.map_entry(*block, offset - block->offset);
+  if (!map_entry) return std::nullopt;
+  return CodePlace{.map_entry = *map_entry, .logged = exits_->block(block->logged)};
 }
 
 // --- dropping -------------------------------------------------------------------------------

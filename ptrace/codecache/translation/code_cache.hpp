@@ -36,8 +36,8 @@ namespace translate = arch::x86::translate;
 struct CodePlace {
   enum class Kind : std::uint8_t { kBlock, kMiss, kReturned };
   Kind kind = Kind::kBlock;  ///< A superblock, the dispatch stub, or the stub after rt_sigreturn.
-  translate::PcRow row{};    ///< Where the program's state is; not kReturned.
-  decoder::BlockView logged{};   ///< The superblock; kBlock only.
+  translate::PcMapEntry map_entry{};  ///< Where the program's state is; not kReturned.
+  decoder::BlockView logged{};        ///< The superblock; kBlock only.
   bool registers_saved = false;  ///< kMiss only: the thread's slots hold all registers used there.
 };
 

@@ -78,7 +78,7 @@ void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std
     use({.modules = {index.modules()},
          .code = {code},
          .blocks = joined(old.blocks, what.superblocks.blocks()),
-         .rows = joined(old.rows, what.superblocks.packed()),
+         .pc_map = joined(old.pc_map, what.superblocks.packed()),
          .logged = joined(old.logged, logged),
          .branches = joined(old.branches, branches),
          .exits = joined(old.exits, exits),

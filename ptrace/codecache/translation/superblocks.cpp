@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ptrace/codecache/persist/packed_rows.hpp"
+#include "ptrace/codecache/persist/packed_pc_map.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -41,14 +41,14 @@ std::size_t count_before(const ChunkedArray<CodeBlock>& blocks, IsBefore is_befo
 
 void Superblocks::load(std::shared_ptr<const KeptCode> loaded) {
   loaded_bytes_ = loaded->parts().code.size();
-  loaded_rows_ = static_cast<std::uint32_t>(loaded->parts().rows.size());
+  loaded_rows_ = static_cast<std::uint32_t>(loaded->parts().pc_map.size());
   loaded_ = std::move(loaded);
 }
 
-std::uint32_t Superblocks::add(CodeBlock block, std::span<const translate::PcRow> rows,
+std::uint32_t Superblocks::add(CodeBlock block, std::span<const translate::PcMapEntry> pc_map,
                                std::span<const translate::Branch> ranges) {
   std::vector<std::uint8_t> packed;
-  pack_rows(rows, block.head, packed);
+  pack_pc_map(pc_map, block.head, packed);
   block.row_bytes = static_cast<std::uint32_t>(packed.size());
   pack_ranges(ranges, block.head, packed);
   block.range_bytes = static_cast<std::uint16_t>(packed.size() - block.row_bytes);
@@ -149,11 +149,11 @@ CodeRanges Superblocks::ranges_of(const CodeBlock& block) const {
   return unpack_ranges(packed_.piece(first, block.range_bytes), block.head);
 }
 
-std::optional<translate::PcRow> Superblocks::row(const CodeBlock& block,
-                                                 std::uint64_t within) const {
-  if (is_loaded(block.offset)) return loaded_->row(block, within);
-  const auto rows = packed_.piece(block.first_row - loaded_rows_, block.row_bytes);
-  return row_at(rows, block.head, within);
+std::optional<translate::PcMapEntry> Superblocks::map_entry(const CodeBlock& block,
+                                                            std::uint64_t within) const {
+  if (is_loaded(block.offset)) return loaded_->map_entry(block, within);
+  const auto pc_map = packed_.piece(block.first_row - loaded_rows_, block.row_bytes);
+  return entry_at(pc_map, block.head, within);
 }
 
 std::uint64_t Superblocks::source_bytes() const {

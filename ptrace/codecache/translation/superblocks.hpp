@@ -32,9 +32,9 @@ class Superblocks {
   /// Puts the superblocks of the persistent cache before all others; call before the first add().
   void load(std::shared_ptr<const KeptCode> loaded);
   /// Adds a superblock of this process and returns its index. Its code must lie after all others,
-  /// and its id must be the highest. `rows` is its pc map; `ranges` are the native [begin, end)
+  /// and its id must be the highest. `pc_map` is its pc map; `ranges` are the native [begin, end)
   /// that it was made of. The fields of `block` that tell where both are stored are set here.
-  std::uint32_t add(CodeBlock block, std::span<const arch::x86::translate::PcRow> rows,
+  std::uint32_t add(CodeBlock block, std::span<const arch::x86::translate::PcMapEntry> pc_map,
                     std::span<const arch::x86::translate::Branch> ranges);
   /// Forgets all superblocks, loaded ones too.
   void clear();
@@ -72,8 +72,8 @@ class Superblocks {
   [[nodiscard]] CodeRanges ranges_of(const CodeBlock& block) const;
   /// Returns the pc map entry for an offset within a superblock's code, loaded or not; nullopt
   /// before the first entry.
-  [[nodiscard]] std::optional<arch::x86::translate::PcRow> row(const CodeBlock& block,
-                                                               std::uint64_t within) const;
+  [[nodiscard]] std::optional<arch::x86::translate::PcMapEntry> map_entry(
+      const CodeBlock& block, std::uint64_t within) const;
   /// Returns the number of native bytes that superblocks of this process were made of, each counted
   /// once.
   [[nodiscard]] std::uint64_t source_bytes() const;

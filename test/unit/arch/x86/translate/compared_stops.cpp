@@ -117,9 +117,9 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   const std::uint64_t offset = pc - block.address;
   if (offset >= block.code.size()) return;  // Execution is leaving the superblock.
   ++stops_;
-  const PcRow& row = block.row_at(static_cast<std::uint32_t>(offset));
+  const PcMapEntry& map_entry = block.entry_at(static_cast<std::uint32_t>(offset));
   const ProgramState program = state_in_superblock(
-      row, user_regs(state), [](Slot slot) { return TranslatedRun::slot(slot); });
+      map_entry, user_regs(state), [](Slot slot) { return TranslatedRun::slot(slot); });
   Stop stop{.pc = program.pc, .state = state};
   for (std::size_t i = 0; i < kGeneral.size(); ++i) {
     stop.state.general.at(i) = program.regs[kGeneral.at(i)];
@@ -129,7 +129,7 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   // Until the end of an indirect-branch entry, the log is still that of the previous superblock.
   const bool landing = committed && offset < block.body;
   const bool logged = committed && !landing;
-  stop.taken = taken_before_ + row.passed;
+  stop.taken = taken_before_ + map_entry.passed;
   if (logged) {
     const Exit& exit = run.exit_logged();
     const bool branched = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;

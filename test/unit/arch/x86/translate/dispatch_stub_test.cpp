@@ -88,7 +88,7 @@ class DispatchStubTest : public testing::Test {
     const auto offset = static_cast<std::uint32_t>(pc - code_.address());
     SCOPED_TRACE(offset);
     const ProgramState found = state_in_dispatch_stub(
-        routine_.row_at(offset), offset >= routine_.saved_at, user_regs(stopped), slot);
+        routine_.entry_at(offset), offset >= routine_.saved_at, user_regs(stopped), slot);
     EXPECT_EQ(found.log.value(), before_.general[kR11]);
     EXPECT_EQ(found.flags, kCommitted);
     EXPECT_TRUE(found.pc == TraceeAddr{} || (target && found.pc == *target));

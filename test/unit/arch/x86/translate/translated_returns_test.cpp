@@ -126,7 +126,7 @@ class TranslatedReturns : public testing::Test {
       const std::uint64_t offset = pc - block.address;
       if (offset >= block.code.size()) return;
       const auto found =
-          state_in_superblock(block.row_at(static_cast<std::uint32_t>(offset)), regs, read);
+          state_in_superblock(block.entry_at(static_cast<std::uint32_t>(offset)), regs, read);
       if ((found.flags & kCommitted) != 0) return;
       ++stops.first;
       EXPECT_EQ(state.flags, before_.flags);

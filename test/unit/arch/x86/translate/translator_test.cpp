@@ -211,9 +211,10 @@ TEST(Translator, MakesOnlyKnownSystemCallsItself) {
   EXPECT_EQ(block.exits[0].kind, ExitKind::kContinue);
   EXPECT_EQ(block.exits[0].to, TraceeAddr{0x1007});
   // Directly after the call the program's rcx is its pc, and its r11 is in r11.
-  const auto behind = std::find_if(block.rows.begin(), block.rows.end(),
-                                   [](const PcRow& row) { return (row.flags & kRcxIsPc) != 0; });
-  ASSERT_NE(behind, block.rows.end());
+  const auto behind =
+      std::find_if(block.pc_map.begin(), block.pc_map.end(),
+                   [](const PcMapEntry& map_entry) { return (map_entry.flags & kRcxIsPc) != 0; });
+  ASSERT_NE(behind, block.pc_map.end());
   EXPECT_EQ(behind->pc, TraceeAddr{0x1007});
   EXPECT_NE(behind->flags & kR11Live, 0);
 }
@@ -240,9 +241,10 @@ TEST(Translator, LooksAtArgumentsBeforeItMakesSomeSystemCalls) {
     EXPECT_EQ(block.exits[2].executed, 2U);
     EXPECT_EQ(decodable_bytes(block.code), block.code.size());
     // The program's rcx is saved in a slot meanwhile.
-    EXPECT_TRUE(std::any_of(block.rows.begin(), block.rows.end(), [](const PcRow& row) {
-      return row.pc == TraceeAddr{0x1005} && (row.flags & kRcxInSlot) != 0;
-    }));
+    EXPECT_TRUE(
+        std::any_of(block.pc_map.begin(), block.pc_map.end(), [](const PcMapEntry& map_entry) {
+          return map_entry.pc == TraceeAddr{0x1005} && (map_entry.flags & kRcxInSlot) != 0;
+        }));
   }
 }
 
@@ -290,15 +292,15 @@ TEST(Translator, GoesOnBehindACallThatReturns) {
 TEST(Translator, RowsUndoAReturnUntilItIsLogged) {
   const Program program{0x1000, {0xc2, 0x10, 0x00}};  // ret 16
   const Superblock block = program.translated();
-  EXPECT_EQ(block.rows.front().stack_add, 0);
+  EXPECT_EQ(block.pc_map.front().stack_add, 0);
   bool undone = false;
-  for (const PcRow& row : block.rows) {
-    if ((row.flags & kCommitted) != 0) {
-      EXPECT_EQ(row.stack_add, 0);
-      EXPECT_NE(row.flags & kTargetInR10, 0);
+  for (const PcMapEntry& map_entry : block.pc_map) {
+    if ((map_entry.flags & kCommitted) != 0) {
+      EXPECT_EQ(map_entry.stack_add, 0);
+      EXPECT_NE(map_entry.flags & kTargetInR10, 0);
     } else {
-      EXPECT_EQ(row.pc, TraceeAddr{0x1000});
-      undone |= row.stack_add == -24;
+      EXPECT_EQ(map_entry.pc, TraceeAddr{0x1000});
+      undone |= map_entry.stack_add == -24;
     }
   }
   EXPECT_TRUE(undone);
@@ -337,9 +339,10 @@ std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
 void check_block(const Superblock& block) {
   ASSERT_FALSE(block.exits.empty()) << block.head.value();
   for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].number, i);
-  ASSERT_TRUE(std::is_sorted(block.rows.begin(), block.rows.end(),
-                             [](const PcRow& a, const PcRow& b) { return a.offset < b.offset; }));
-  ASSERT_EQ(block.rows.front().offset, 0U);
+  ASSERT_TRUE(
+      std::is_sorted(block.pc_map.begin(), block.pc_map.end(),
+                     [](const PcMapEntry& a, const PcMapEntry& b) { return a.offset < b.offset; }));
+  ASSERT_EQ(block.pc_map.front().offset, 0U);
   const auto constants = static_cast<std::size_t>(
       std::count_if(block.returns.begin(), block.returns.end(),
                     [](TraceeAddr at) { return at.value() > 0x7fff'ffff; }));
@@ -410,10 +413,10 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       // A disabled entry can be enabled again.
       const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
       EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.body)));
-      for (const PcRow& row : block.rows) {
-        const unsigned flags = row.flags;
-        EXPECT_TRUE(row.offset >= block.body || (flags & kTargetInR10) != 0);
-        EXPECT_TRUE(row.offset > block.body || (flags & kRcxInSlot) != 0);
+      for (const PcMapEntry& map_entry : block.pc_map) {
+        const unsigned flags = map_entry.flags;
+        EXPECT_TRUE(map_entry.offset >= block.body || (flags & kTargetInR10) != 0);
+        EXPECT_TRUE(map_entry.offset > block.body || (flags & kRcxInSlot) != 0);
       }
     }
   }
@@ -429,11 +432,11 @@ TEST(Translator, WhoIsStoppedInACheckIsAtTheHead) {
     const auto result = translate(program.source(), TraceeAddr{0x1000}, options);
     const auto& block = std::get<Superblock>(result);
     // From there on r10 and rcx belong to the check, and nothing has run.
-    const PcRow& check = block.row_at(block.body);
+    const PcMapEntry& check = block.entry_at(block.body);
     EXPECT_EQ(check.pc, TraceeAddr{0x1000});
     EXPECT_EQ(check.flags & (kTargetInR10 | kCommitted | kR10Live), 0);
     EXPECT_EQ((check.flags & kRcxInSlot) != 0, lands);
-    EXPECT_NE(block.rows.at(lands ? 1 : 2).flags & kRcxInSlot, 0);
+    EXPECT_NE(block.pc_map.at(lands ? 1 : 2).flags & kRcxInSlot, 0);
   }
 }
 

@@ -40,7 +40,7 @@ class KeptFile : public testing::Test {
     return {.modules = {},
             .code = {code.first(100), code.subspan(100)},
             .blocks = {block_},
-            .rows = {rows_},
+            .pc_map = {pc_map_},
             .logged = {logged_},
             .branches = {},
             .exits = {exit_},
@@ -52,7 +52,7 @@ class KeptFile : public testing::Test {
   }
   Bytes code_ = Bytes(1'000'003, 0x90);
   std::array<CodeBlock, 1> block_{};
-  std::array<std::uint8_t, 3> rows_{};
+  std::array<std::uint8_t, 3> pc_map_{};
   std::array<decoder::LoggedBlock, 1> logged_{};
   std::array<decoder::PackedExit, 1> exit_{};
   std::array<decoder::ExitWeight, 1> weight_{};

@@ -84,7 +84,7 @@ TEST_F(CodeCacheTest, FindsWhatItHasMade) {
   const auto place = code_.locate(made);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->kind, CodePlace::Kind::kBlock);
-  EXPECT_EQ(place->row.pc, Program::kHead);
+  EXPECT_EQ(place->map_entry.pc, Program::kHead);
   EXPECT_EQ(place->logged.head, Program::kHead);
   EXPECT_TRUE(process_.is_dispatch_stub(process_.memory.code()));
   EXPECT_FALSE(code_.locate(process_.memory.code() + code_.bytes_used() + 16));
@@ -208,7 +208,7 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_NE(other.entry_of(Program::kTarget), other.memory.code());
   EXPECT_EQ(other.target_of(link), other.body(Program::kTarget));
   EXPECT_EQ(other.code.blocks(), 0U);
-  EXPECT_EQ(other.code.locate(body)->row.pc, Program::kHead);
+  EXPECT_EQ(other.code.locate(body)->map_entry.pc, Program::kHead);
 
   other.code.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(other.code.drops(), 1U);

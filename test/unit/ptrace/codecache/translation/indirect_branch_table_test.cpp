@@ -26,14 +26,14 @@ class IndirectBranchTableTest : public testing::Test {
   /// Makes a superblock with an entry, but does not open that. Returns the entry.
   std::uint64_t make(TraceeAddr head) {
     const std::array ranges{translate::Branch{head, head + 1}};
-    const std::array rows{translate::PcRow{.pc = head}};
+    const std::array pc_map{translate::PcMapEntry{.pc = head}};
     blocks_.add({.head = head,
                  .offset = offset_,
                  .logged = offset_,
                  .size = 48,
                  .flags = CodeBlock::kLanding,
                  .body = kBody},
-                rows, ranges);
+                pc_map, ranges);
     const std::uint64_t entry = offset_ + translate::kPadOffset;
     offset_ += 64;
     const auto beginning = translate::pad_beginning(kBody);

@@ -10,7 +10,7 @@
 
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
-#include "ptrace/codecache/persist/packed_rows.hpp"
+#include "ptrace/codecache/persist/packed_pc_map.hpp"
 #include "test/unit/ptrace/codecache/translation/loaded_pieces.hpp"
 
 namespace backtrail::tracee::cache {
@@ -42,16 +42,16 @@ struct LoadedExample {
     const std::array heads{kA, kB, kC, kB};
     const std::array offsets{kCodeOfA, kCodeOfB, kCodeOfC, kEntryOfB - translate::kPadOffset};
     std::vector<CodeBlock> blocks;
-    std::vector<std::uint8_t> rows;
+    std::vector<std::uint8_t> pc_map;
     std::vector<decoder::LoggedBlock> logged;
     for (std::uint32_t i = 0; i < heads.size(); ++i) {
-      const auto first = static_cast<std::uint32_t>(rows.size());
-      pack_rows(std::array{translate::PcRow{.pc = heads.at(i)}}, heads.at(i), rows);
+      const auto first = static_cast<std::uint32_t>(pc_map.size());
+      pack_pc_map(std::array{translate::PcMapEntry{.pc = heads.at(i)}}, heads.at(i), pc_map);
       blocks.push_back({.head = heads.at(i),
                         .offset = offsets.at(i),
                         .logged = i,
                         .first_row = first,
-                        .row_bytes = static_cast<std::uint32_t>(rows.size()) - first,
+                        .row_bytes = static_cast<std::uint32_t>(pc_map.size()) - first,
                         .size = 48});
       logged.push_back({.head = heads.at(i)});
     }
@@ -72,7 +72,7 @@ struct LoadedExample {
     return loaded_pieces({.modules = {},
                           .code = {code},
                           .blocks = {blocks},
-                          .rows = {rows},
+                          .pc_map = {pc_map},
                           .logged = {logged},
                           .branches = {},
                           .exits = {exits},

@@ -26,10 +26,10 @@ class LoadedLinksTest : public testing::Test {
   }
   /// Adds a superblock of this process, which need not make sense, and returns its code offset.
   std::uint64_t add(TraceeAddr head) {
-    const std::array rows{translate::PcRow{.pc = head}};
+    const std::array pc_map{translate::PcMapEntry{.pc = head}};
     const std::array ranges{translate::Branch{head, head + 1}};
     const auto index = superblocks_.add(
-        {.head = head, .offset = offset_, .logged = offset_, .size = 48}, rows, ranges);
+        {.head = head, .offset = offset_, .logged = offset_, .size = 48}, pc_map, ranges);
     offset_ += 64;
     return superblocks_[index].offset;
   }

@@ -6,14 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ptrace/codecache/persist/packed_rows.hpp"
+#include "ptrace/codecache/persist/packed_pc_map.hpp"
 #include "test/unit/ptrace/codecache/translation/loaded_pieces.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
 using arch::x86::translate::Branch;
-using arch::x86::translate::PcRow;
+using arch::x86::translate::PcMapEntry;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -25,12 +25,13 @@ class SuperblocksTest : public testing::Test {
   /// A superblock of 32 bytes of code after the last one, made of these ranges.
   std::uint32_t add(const std::vector<Branch>& ranges, std::uint8_t flags = 0) {
     const TraceeAddr head = ranges.front().first;
-    const std::array<PcRow, 2> rows{PcRow{.pc = head}, PcRow{.offset = 8, .pc = head + 3}};
+    const std::array<PcMapEntry, 2> pc_map{PcMapEntry{.pc = head},
+                                           PcMapEntry{.offset = 8, .pc = head + 3}};
     const CodeBlock block{
         .head = head, .offset = offset_, .logged = id_, .size = 32, .flags = flags};
     offset_ += 48;
     id_ += 2;
-    return blocks_.add(block, rows, ranges);
+    return blocks_.add(block, pc_map, ranges);
   }
 
   Superblocks blocks_;
@@ -65,9 +66,9 @@ TEST_F(SuperblocksTest, AreFoundByTheirId) {
 
 TEST_F(SuperblocksTest, KnowThePcOfEachByte) {
   const CodeBlock block = blocks_[add({{kHead, kHead + 10}})];
-  EXPECT_EQ(blocks_.row(block, 0)->pc, kHead);
-  EXPECT_EQ(blocks_.row(block, 7)->pc, kHead);
-  EXPECT_EQ(blocks_.row(block, 31)->pc, kHead + 3);
+  EXPECT_EQ(blocks_.map_entry(block, 0)->pc, kHead);
+  EXPECT_EQ(blocks_.map_entry(block, 7)->pc, kHead);
+  EXPECT_EQ(blocks_.map_entry(block, 31)->pc, kHead + 3);
 }
 
 TEST_F(SuperblocksTest, AreFoundByTheCodeTheyWereMadeOf) {
@@ -122,18 +123,18 @@ TEST_F(SuperblocksTest, CountCodeThatIsInNoFile) {
 }
 
 TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
-  std::vector<std::uint8_t> rows;
-  pack_rows(std::array{PcRow{.pc = kHead + 64}}, kHead + 64, rows);
+  std::vector<std::uint8_t> pc_map;
+  pack_pc_map(std::array{PcMapEntry{.pc = kHead + 64}}, kHead + 64, pc_map);
   const std::array blocks{CodeBlock{.head = kHead + 64,
                                     .offset = 0x40,
                                     .logged = 2,
-                                    .row_bytes = static_cast<std::uint32_t>(rows.size()),
+                                    .row_bytes = static_cast<std::uint32_t>(pc_map.size()),
                                     .size = 16}};
   const std::vector<std::uint8_t> code(0x100);
   blocks_.load(loaded_pieces({.modules = {},
                               .code = {code},
                               .blocks = {blocks},
-                              .rows = {rows},
+                              .pc_map = {pc_map},
                               .logged = {},
                               .branches = {},
                               .exits = {},
@@ -152,10 +153,10 @@ TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
   EXPECT_EQ(blocks_.index_at(0x41), std::nullopt);
   EXPECT_EQ(blocks_.with_id(2), blocks_.at(0x40));
   EXPECT_EQ(blocks_.index_of(2), std::nullopt);
-  EXPECT_EQ(blocks_.row(*blocks_.at(0x41), 1)->pc, kHead + 64);
+  EXPECT_EQ(blocks_.map_entry(*blocks_.at(0x41), 1)->pc, kHead + 64);
   EXPECT_EQ(blocks_.at(0x100), &blocks_[own]);
-  EXPECT_EQ(blocks_.row(blocks_[own], 9)->pc, kHead + 3);
-  EXPECT_EQ(blocks_[own].first_row, rows.size());
+  EXPECT_EQ(blocks_.map_entry(blocks_[own], 9)->pc, kHead + 3);
+  EXPECT_EQ(blocks_[own].first_row, pc_map.size());
   blocks_.clear();
   EXPECT_EQ(blocks_.at(0x41), nullptr);
   EXPECT_EQ(blocks_.with_id(2), nullptr);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/persist/packed_pc_map.hpp"
+
+#include "ptrace/codecache/persist/packed_numbers.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::x86::translate::PcMapEntry;
+
+/// Bits of an entry's first byte: which fields differ from the previous entry. The upper bits hold
+/// the distance to it if that fits.
+enum Difference : std::uint8_t { kPc = 1, kStack = 2, kPassed = 4, kFlags = 8 };
+constexpr unsigned kDistanceShift = 4;
+constexpr std::uint32_t kMostDistance = 15;
+
+PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
+  const std::uint8_t first = from.byte();
+  const std::uint32_t distance = first >> kDistanceShift;
+  map_entry.offset += distance != 0 ? distance : static_cast<std::uint32_t>(from.number());
+  if ((first & kPc) != 0) map_entry.pc = map_entry.pc + unfold_distance(from.number());
+  if ((first & kStack) != 0)
+    map_entry.stack_add = static_cast<std::int32_t>(unfold_distance(from.number()));
+  if ((first & kPassed) != 0) map_entry.passed = static_cast<std::uint16_t>(from.number());
+  if ((first & kFlags) != 0) map_entry.flags = from.byte();
+  return map_entry;
+}
+
+}  // namespace
+
+void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr head,
+                 std::vector<std::uint8_t>& out) {
+  PcMapEntry last{.pc = head};
+  for (const PcMapEntry& map_entry : pc_map) {
+    const std::uint32_t distance = map_entry.offset - last.offset;
+    const bool is_near = distance != 0 && distance <= kMostDistance;
+    unsigned first = is_near ? distance << kDistanceShift : 0;
+    if (map_entry.pc != last.pc) first |= kPc;
+    if (map_entry.stack_add != last.stack_add) first |= kStack;
+    if (map_entry.passed != last.passed) first |= kPassed;
+    if (map_entry.flags != last.flags) first |= kFlags;
+    out.push_back(static_cast<std::uint8_t>(first));
+    if (!is_near) put_number(distance, out);
+    if ((first & kPc) != 0) put_number(fold_distance(map_entry.pc - last.pc), out);
+    if ((first & kStack) != 0) {
+      put_number(fold_distance(static_cast<std::uint64_t>(std::int64_t{map_entry.stack_add})), out);
+    }
+    if ((first & kPassed) != 0) put_number(map_entry.passed, out);
+    if ((first & kFlags) != 0) out.push_back(map_entry.flags);
+    last = map_entry;
+  }
+}
+
+std::optional<PcMapEntry> entry_at(std::span<const std::uint8_t> packed, TraceeAddr head,
+                                   std::uint64_t offset) {
+  PackedReader reader{packed};
+  std::optional<PcMapEntry> found;
+  PcMapEntry map_entry{.pc = head};
+  while (!reader.at_end()) {
+    map_entry = next_entry(reader, map_entry);
+    if (map_entry.offset > offset) break;
+    found = map_entry;
+  }
+  return found;
+}
+
+}  // namespace backtrail::tracee::cache
