@@ -16,8 +16,8 @@ constexpr std::uint32_t kFarPadBytes = 14;
 
 }  // namespace
 
-std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body) {
-  return body < kPadOffset + kFarPadBytes ? kNearPad : kFarPad;
+std::array<std::uint8_t, 2> pad_beginning(std::uint32_t after_entry) {
+  return after_entry < kPadOffset + kFarPadBytes ? kNearPad : kFarPad;
 }
 
 void Builder::load_target(const SourceInsn& insn) {
@@ -133,7 +133,7 @@ void Builder::emit_pad() {
     emit_.bytes({kJumpIfRcxZero, kShortBytes});
     emit_.jump_back(0);
   }
-  block_.body = emit_.offset();
+  block_.after_entry = emit_.offset();
   mark(block_.head);  // the next instruction may use r10
 }
 

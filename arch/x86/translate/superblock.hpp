@@ -59,9 +59,9 @@ struct Exit {
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
 
 struct Superblock {
-  TraceeAddr head;         ///< Start pc; a native address.
-  TraceeAddr address;      ///< Address of the code.
-  std::uint32_t body = 0;  ///< Offset of the code after the indirect-branch entry.
+  TraceeAddr head;                ///< Start pc; a native address.
+  TraceeAddr address;             ///< Address of the code.
+  std::uint32_t after_entry = 0;  ///< Offset of the code after the indirect-branch entry.
   std::vector<std::uint8_t> code;
   std::vector<PcMapEntry> pc_map;  ///< Ascending.
   std::vector<Exit> exits;

@@ -92,8 +92,8 @@ enum class TableIndex : std::uint8_t { kLow16, kMasked };
 inline constexpr std::uint32_t kPadOffset = 5;
 inline constexpr std::uint32_t kPadAlignment = 16;
 inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // to the jump before it
-/// Returns the entry's original first two bytes, by Superblock::body.
-[[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t body);
+/// Returns the entry's original first two bytes, by Superblock::after_entry.
+[[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t after_entry);
 
 struct TranslateOptions {
   TraceeAddr address;        ///< Where the code will be.

@@ -26,7 +26,7 @@ struct CodeBlock {
   std::uint16_t range_bytes = 0;  ///< Size of the packed ranges, which follow the pc map entries.
   std::uint16_t size = 0;         ///< Size of the code.
   std::uint8_t flags = 0;
-  std::uint8_t body = 0;  ///< Offset of the code after the indirect-branch entry.
+  std::uint8_t after_entry = 0;  ///< Offset of the code after the indirect-branch entry.
   std::array<std::uint8_t, 2> unused{};
 
   void set(Flag flag) { flags = static_cast<std::uint8_t>(flags | flag); }

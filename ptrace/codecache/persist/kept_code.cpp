@@ -18,7 +18,7 @@ bool KeptCode::consistent() const {
     behind = std::uint64_t{block.offset} + block.size;
     if (behind > code) return false;
     if (std::uint64_t{block.first_row} + block.row_bytes > view_.pc_map.size()) return false;
-    if (block.body >= block.size || block.logged >= view_.logged.size()) return false;
+    if (block.after_entry >= block.size || block.logged >= view_.logged.size()) return false;
   }
   const auto link_fits = [=](std::uint64_t link) {
     return link < code && link + sizeof(std::uint32_t) <= code;
@@ -34,15 +34,16 @@ bool KeptCode::consistent() const {
     // The indirect-branch entry must lie within a superblock.
     const CodeBlock* block = block_at(pad);
     if (block == nullptr || !block->is_landing() || block->head != head ||
-        pad != block->offset + translate::kPadOffset || block->body <= translate::kPadOffset) {
+        pad != block->offset + translate::kPadOffset ||
+        block->after_entry <= translate::kPadOffset) {
       return false;
     }
   }
-  for (const auto& [head, offset] : view_.bodies) {
+  for (const auto& [head, offset] : view_.translations) {
     if (offset >= code) return false;
   }
   const auto is_exit = [&](std::uint32_t number) { return number < view_.exits.size(); };
-  return std::is_sorted(view_.bodies.begin(), view_.bodies.end()) &&
+  return std::is_sorted(view_.translations.begin(), view_.translations.end()) &&
          std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
 }
 
@@ -50,11 +51,11 @@ decoder::ExitTable::Base KeptCode::exits(std::shared_ptr<const void> owner) cons
   return {view_.logged, view_.branches, view_.exits, view_.weights, std::move(owner)};
 }
 
-std::optional<std::uint32_t> KeptCode::body(TraceeAddr head) const {
+std::optional<std::uint32_t> KeptCode::translation(TraceeAddr head) const {
   const auto found =
-      std::lower_bound(view_.bodies.begin(), view_.bodies.end(), head,
+      std::lower_bound(view_.translations.begin(), view_.translations.end(), head,
                        [](const auto& each, TraceeAddr at) { return each.first < at; });
-  if (found == view_.bodies.end() || found->first != head) return std::nullopt;
+  if (found == view_.translations.end() || found->first != head) return std::nullopt;
   return found->second;
 }
 

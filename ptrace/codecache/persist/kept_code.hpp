@@ -27,7 +27,7 @@ namespace backtrail::tracee::cache {
 /// A start pc and the code offset of its indirect-branch entry.
 using KeptPad = std::pair<TraceeAddr, std::uint32_t>;
 /// A start pc and the code offset of its translation.
-using KeptBody = std::pair<TraceeAddr, std::uint32_t>;
+using KeptTranslation = std::pair<TraceeAddr, std::uint32_t>;
 
 /// All arrays in file form.
 template <template <typename> class Array>
@@ -42,8 +42,8 @@ struct KeptArrays {
   Array<decoder::PackedExit> exits;  ///< By exit id, like the next two.
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
-  Array<KeptPad> pads;     ///< Ascending by offset.
-  Array<KeptBody> bodies;  ///< Ascending.
+  Array<KeptPad> pads;                  ///< Ascending by offset.
+  Array<KeptTranslation> translations;  ///< Ascending.
   /// Ids of exits that lead to another module of the same file.
   Array<std::uint32_t> crossing;
 };
@@ -51,7 +51,7 @@ template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
   return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.pc_map) &&
          use(arrays.logged) && use(arrays.branches) && use(arrays.exits) && use(arrays.weights) &&
-         use(arrays.places) && use(arrays.pads) && use(arrays.bodies) && use(arrays.crossing);
+         use(arrays.places) && use(arrays.pads) && use(arrays.translations) && use(arrays.crossing);
 }
 template <typename T>
 using KeptSpan = std::span<const T>;
@@ -65,7 +65,7 @@ class KeptCode {
   /// Returns what the exit ids mean. `owner` keeps this object alive.
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
   /// Returns the code offset of the translation of `head`; nullopt if there is none.
-  [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr head) const;
   /// Returns the superblock that contains a code offset; null if none does.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
   /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.

@@ -36,7 +36,7 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::siz
       into.emplace_back(head, offset);
     }
   };
-  take_over(older.bodies, bodies_);
+  take_over(older.translations, translations_);
   take_over(older.pads, pads_);
 }
 
@@ -58,7 +58,7 @@ void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   if (block.is_landing()) {
     pads_.emplace_back(block.head, block.offset + arch::x86::translate::kPadOffset);
   } else {
-    bodies_.emplace_back(block.head, block.offset);
+    translations_.emplace_back(block.head, block.offset);
   }
 }
 
@@ -70,15 +70,16 @@ void KeptIndex::complete() {
     });
     list.erase(list.begin(), newest.base());
   };
-  keep_newest(bodies_);
+  keep_newest(translations_);
   keep_newest(pads_);
   std::sort(pads_.begin(), pads_.end(),
             [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
 }
 
-std::optional<std::uint32_t> KeptIndex::body(TraceeAddr head) const {
-  const auto found = std::lower_bound(bodies_.begin(), bodies_.end(), KeptBody{head, 0});
-  if (found == bodies_.end() || found->first != head) return std::nullopt;
+std::optional<std::uint32_t> KeptIndex::translation(TraceeAddr head) const {
+  const auto found =
+      std::lower_bound(translations_.begin(), translations_.end(), KeptTranslation{head, 0});
+  if (found == translations_.end() || found->first != head) return std::nullopt;
   return found->second;
 }
 
@@ -86,13 +87,13 @@ bool KeptIndex::crosses(TraceeAddr head, TraceeAddr to) const {
   const CodeModule* from = module_at(head);
   if (from == nullptr || from->contains(to)) return false;
   const CodeModule* there = module_at(to);
-  return there != nullptr && there->is_beside(*from) && body(to);
+  return there != nullptr && there->is_beside(*from) && translation(to);
 }
 
 std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr head, TraceeAddr to) const {
   const CodeModule* from = module_at(head);
   if (from == nullptr || !from->contains(to)) return std::nullopt;
-  return body(to);
+  return translation(to);
 }
 
 }  // namespace backtrail::tracee::cache

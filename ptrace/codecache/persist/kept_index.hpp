@@ -28,7 +28,7 @@ class KeptIndex {
   void complete();
 
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
-  [[nodiscard]] const std::vector<KeptBody>& bodies() const { return bodies_; }
+  [[nodiscard]] const std::vector<KeptTranslation>& translations() const { return translations_; }
   [[nodiscard]] const std::vector<KeptPad>& pads() const { return pads_; }
   /// Returns the code offset to which an exit of `head`'s superblock is linked from the start;
   /// nullopt if it is linked when first taken.
@@ -39,7 +39,7 @@ class KeptIndex {
 
  private:
   /// Returns the code offset of the kept translation of a start pc.
-  [[nodiscard]] std::optional<std::uint32_t> body(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr head) const;
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;
   [[nodiscard]] bool is_present(const CodeModule& module) const;
 
@@ -47,7 +47,7 @@ class KeptIndex {
                                      ///< first.
   std::size_t present_ = 0;
   // Sorted arrays, because there are hundreds of thousands of entries when memory use is highest.
-  std::vector<KeptBody> bodies_;
+  std::vector<KeptTranslation> translations_;
   std::vector<KeptPad> pads_;
 };
 

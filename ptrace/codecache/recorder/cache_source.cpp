@@ -205,8 +205,8 @@ bool CacheSource::enter(Thread& thread) {
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
   if (!stands_at_handler(thread)) look_for_sections(thread);
   TrapGuard::learn_ignored(thread);
-  const auto body = space_->code().body(before->pc());
-  if (const auto* reason = std::get_if<UntranslatableReason>(&body)) {
+  const auto translation = space_->code().translation(before->pc());
+  if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     note_untranslatable(*reason);
     return false;
   }
@@ -218,7 +218,7 @@ bool CacheSource::enter(Thread& thread) {
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
   regs[UserReg::kR11] = memory_->log_begin().value();
-  regs[UserReg::kRip] = std::get<TraceeAddr>(body).value();
+  regs[UserReg::kRip] = std::get<TraceeAddr>(translation).value();
   regs[UserReg::kGsBase] = memory_->page().value();
   regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;

@@ -53,11 +53,11 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
   cache::CodeCache& code = space_->code();
-  const auto body = stale      ? code.renew(number)
-                    : indirect ? code.landing(*target)
-                               : code.body(*target);
-  if (const auto* reason = std::get_if<UntranslatableReason>(&body)) return {{}, *reason};
-  const TraceeAddr next = std::get<TraceeAddr>(body);
+  const auto translation = stale      ? code.renew(number)
+                           : indirect ? code.landing(*target)
+                                      : code.translation(*target);
+  if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) return {{}, *reason};
+  const TraceeAddr next = std::get<TraceeAddr>(translation);
   if (!indirect && !stale) code.link(number, next);
   return {next, {}};
 }

@@ -94,8 +94,8 @@ bool CacheSource::return_from_handler(Thread& thread) {
     return false;
   }
   const TraceeAddr to{word_of(frame, FrameField::kRip)};
-  const auto body = space_->code().body(to);
-  if (std::holds_alternative<UntranslatableReason>(body)) return false;
+  const auto translation = space_->code().translation(to);
+  if (std::holds_alternative<UntranslatableReason>(translation)) return false;
   const HandlerReturn made{.at = regs->pc(), .to = to, .stack = regs->sp(), .held = slice().held()};
   const std::uint64_t mask = word_of(frame, FrameField::kMask);
   memory_->write(Slot::kR10, word_of(frame, FrameField::kR10));
@@ -105,7 +105,7 @@ bool CacheSource::return_from_handler(Thread& thread) {
   if (slice().active()) slice().measure(thread.tid());
   note_slice();
   set_word(frame, FrameField::kR11, memory_->log_begin().value());
-  set_word(frame, FrameField::kRip, std::get<TraceeAddr>(body).value());
+  set_word(frame, FrameField::kRip, std::get<TraceeAddr>(translation).value());
   arch::x86::UserRegs changed = *regs;
   changed[UserReg::kRsp] = memory_->read(Slot::kFrameAt);
   changed[UserReg::kGsBase] = memory_->page().value();

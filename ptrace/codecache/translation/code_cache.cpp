@@ -50,25 +50,25 @@ CodeCache::CodeCache(CodeMemory& memory, translate::CodeSource source, CodeFacts
 
 translate::CodeSource CodeCache::completed(translate::CodeSource source) {
   source.likely_target = [this](TraceeAddr branch) { return likely_.find(branch); };
-  source.joined_at = [this](TraceeAddr at) { return find_body(at).has_value(); };
+  source.joined_at = [this](TraceeAddr at) { return find_translation(at).has_value(); };
   return source;
 }
 
 // --- finding and making ---------------------------------------------------------------------
 
-std::optional<std::uint64_t> CodeCache::find_body(TraceeAddr head) const {
+std::optional<std::uint64_t> CodeCache::find_translation(TraceeAddr head) const {
   if (const auto index = exit_links_.superblock(head)) return superblocks_[*index].offset;
-  return loaded_.body(head);
+  return loaded_.translation(head);
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::body(TraceeAddr head) {
-  if (const auto known = find_body(head)) return links_.address_of(*known);
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::translation(TraceeAddr head) {
+  if (const auto known = find_translation(head)) return links_.address_of(*known);
   return make_some(head, Use::kDirect);
 }
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::landing(TraceeAddr head) {
   if (const CodeBlock* known = indirect_.find(head)) {
-    return links_.address_of(std::uint64_t{known->offset} + known->body);
+    return links_.address_of(std::uint64_t{known->offset} + known->after_entry);
   }
   return make_some(head, Use::kLanding);
 }
@@ -89,7 +89,8 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
       const auto& list = lands ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
-      const bool known = lands ? indirect_.find(next) != nullptr : find_body(next).has_value();
+      const bool known =
+          lands ? indirect_.find(next) != nullptr : find_translation(next).has_value();
       if (known || facts.left_to_cpu(next) != translate::UntranslatableReason::kNone) continue;
       (void)make(next, next_use, work);
       ++made;
@@ -117,14 +118,14 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
                   .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
-                  .body = static_cast<std::uint8_t>(made.body)};
+                  .after_entry = static_cast<std::uint8_t>(made.after_entry)};
   if (lands) block.set(CodeBlock::kLanding);
   if (made.calls) block.set(CodeBlock::kCalls);
   if (maker_.facts().made_here(head)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
   if (lands) indirect_.open(head, entry_of(block));
-  return made.address + made.body;
+  return made.address + made.after_entry;
 }
 
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
@@ -135,7 +136,7 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
     exit_links_.list(exit.number, exit.to);
-    if (const auto known = find_body(exit.to)) {
+    if (const auto known = find_translation(exit.to)) {
       link(exit.number, links_.address_of(*known));
     } else {
       successors.direct.push_back(exit.to);
@@ -144,9 +145,9 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
   successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
 }
 
-void CodeCache::link(std::uint32_t exit_number, TraceeAddr body) {
+void CodeCache::link(std::uint32_t exit_number, TraceeAddr translation) {
   const std::uint32_t from = exit_links_.place(exit_number).link();
-  if (from != 0) loaded_links_.lead(from, links_.offset_of(body));
+  if (from != 0) loaded_links_.lead(from, links_.offset_of(translation));
 }
 
 std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
@@ -249,7 +250,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(
   ++renewed_;
   // A thread that left a superblock for indirect branches by its stale exit has rcx in the slot.
   if (old && superblocks_[*old].is_landing()) return landing(stale.to);
-  const auto made = body(stale.to);
+  const auto made = translation(stale.to);
   const auto* address = std::get_if<TraceeAddr>(&made);
   if (address == nullptr || !exit_links_.superblock(stale.to)) return made;
   // Exits of this process have been linked by make() already.
@@ -260,7 +261,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(
 }
 
 bool CodeCache::is_in_use(const CodeBlock& block) const {
-  if (!block.is_landing()) return find_body(block.head) == block.offset;
+  if (!block.is_landing()) return find_translation(block.head) == block.offset;
   const CodeBlock* landing = indirect_.find(block.head);
   return landing != nullptr && landing->offset == block.offset;
 }
@@ -347,7 +348,7 @@ void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
 
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   if (!loaded_.is_usable() || calls_renewed_) return;
-  loaded_.activate({begin, end}, [this](TraceeAddr head) { return find_body(head); });
+  loaded_.activate({begin, end}, [this](TraceeAddr head) { return find_translation(head); });
 }
 
 void CodeCache::keep(const KeptModules& modules, Keeping when,

@@ -43,11 +43,11 @@ struct CodePlace {
 
 /// The translations of one address space.
 ///
-/// Translations are found by native address: body() for direct transfers and for threads that enter
-/// translated code, landing() for indirect branches. Both translate code that has no translation
-/// yet. The code begins with the dispatch stubs, to which exits lead until they are linked; then
-/// come the superblocks loaded from the persistent cache, then those of this process. No memory is
-/// reused before clear().
+/// Translations are found by native address: translation() for direct transfers and for threads
+/// that enter translated code, landing() for indirect branches. Both translate code that has no
+/// translation yet. The code begins with the dispatch stubs, to which exits lead until they are
+/// linked; then come the superblocks loaded from the persistent cache, then those of this process.
+/// No memory is reused before clear().
 ///
 /// The parts: SuperblockMaker translates. Superblocks finds superblocks. ExitLinks links direct
 /// exits, IndirectBranchTable indirect branches. LoadedCode and LoadedLinks manage the translations
@@ -87,15 +87,16 @@ class CodeCache {
 
   /// Returns the translation of the code at `head` for direct transfers. If there is none,
   /// translates it and some of the code that is likely to run next.
-  std::variant<TraceeAddr, translate::UntranslatableReason> body(TraceeAddr head);
+  std::variant<TraceeAddr, translate::UntranslatableReason> translation(TraceeAddr head);
   /// Returns the translation of the code at `head` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
   std::variant<TraceeAddr, translate::UntranslatableReason> landing(TraceeAddr head);
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
-  /// code. Returns the new translation, as body() or landing() does, whichever made the old one.
+  /// code. Returns the new translation, as translation() or landing() does, whichever made the old
+  /// one.
   std::variant<TraceeAddr, translate::UntranslatableReason> renew(std::uint32_t exit_number);
-  /// Makes an exit lead to `body`, the translation of its target, from now on.
-  void link(std::uint32_t exit_number, TraceeAddr body);
+  /// Makes an exit lead to `translation`, the translation of its target, from now on.
+  void link(std::uint32_t exit_number, TraceeAddr translation);
 
   /// Drops the translations of [begin, end): threads in them get out at their next exit, and no
   /// thread gets in any more.
@@ -178,7 +179,7 @@ class CodeCache {
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
   /// Returns the code offset of the translation of `head` for direct transfers; nullopt if there is
   /// none.
-  [[nodiscard]] std::optional<std::uint64_t> find_body(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint64_t> find_translation(TraceeAddr head) const;
   /// Returns the address of the dispatch stub for direct exits.
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
 

@@ -49,7 +49,7 @@ void IndirectBranchTable::reopen(TraceeAddr head, std::uint64_t entry) {
   const std::uint32_t there = links_.load(entry);
   std::memcpy(beginning.data(), &there, beginning.size());
   if (beginning == translate::kDeadPad) {
-    begin_with(entry, translate::pad_beginning(superblock_of(entry).body));
+    begin_with(entry, translate::pad_beginning(superblock_of(entry).after_entry));
   }
   set_next(entry, first(head));
   open(head, entry);

@@ -37,12 +37,13 @@ bool LoadedCode::is_active(TraceeAddr address) const {
   return is_in_any(active_, address);
 }
 
-std::optional<std::uint64_t> LoadedCode::body(TraceeAddr head) const {
+std::optional<std::uint64_t> LoadedCode::translation(TraceeAddr head) const {
   if (!is_active(head)) return std::nullopt;
-  return loaded_->body(head);
+  return loaded_->translation(head);
 }
 
-void LoadedCode::activate(const translate::Branch& module, const FindBody& find_body) {
+void LoadedCode::activate(const translate::Branch& module,
+                          const FindTranslation& find_translation) {
   active_.push_back(module);
   if (std::erase(left_, module) != 0) links_.restore(module);
   table_.make_fit(loaded_->parts().pads.size());
@@ -51,17 +52,18 @@ void LoadedCode::activate(const translate::Branch& module, const FindBody& find_
     table_.reopen(head, entry);
     entries_.emplace_back(head, entry);
   }
-  link_crossing(module, find_body);
+  link_crossing(module, find_translation);
 }
 
-void LoadedCode::link_crossing(const translate::Branch& module, const FindBody& find_body) {
+void LoadedCode::link_crossing(const translate::Branch& module,
+                               const FindTranslation& find_translation) {
   for (const std::uint32_t exit_id : loaded_->parts().crossing) {
     const auto exit = *exits_->find(exit_id);
     if (!is_in(module, exit.to) && !is_in(module, exit.block.head)) continue;
     if (!is_active(exit.to) || !is_active(exit.block.head)) continue;
     const std::uint32_t link = loaded_->parts().places[exit_id].link();
-    const auto body = find_body(exit.to);
-    if (link != 0 && body) links_.lead(link, *body);
+    const auto translation = find_translation(exit.to);
+    if (link != 0 && translation) links_.lead(link, *translation);
   }
 }
 

@@ -25,7 +25,7 @@ class LoadedCode {
  public:
   /// Returns the code offset of a native address's translation for direct exits; nullopt if there
   /// is none.
-  using FindBody = std::function<std::optional<std::uint64_t>(TraceeAddr)>;
+  using FindTranslation = std::function<std::optional<std::uint64_t>(TraceeAddr)>;
 
   /// Both references are borrowed.
   LoadedCode(IndirectBranchTable& table, LoadedLinks& links) : table_{table}, links_{links} {}
@@ -42,12 +42,13 @@ class LoadedCode {
   [[nodiscard]] bool is_usable() const { return usable_; }
   /// Returns the code offset of the loaded translation of `head`; nullopt if there is none or its
   /// module is not active.
-  [[nodiscard]] std::optional<std::uint64_t> body(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint64_t> translation(TraceeAddr head) const;
 
   /// Uses the translations of a module from now on: indirect branches find them, and exits between
-  /// this module and other active ones are linked. `find_body` finds translations of this process,
-  /// too. The module must not be active, and is_usable() must be true.
-  void activate(const arch::x86::translate::Branch& module, const FindBody& find_body);
+  /// this module and other active ones are linked. `find_translation` finds translations of this
+  /// process, too. The module must not be active, and is_usable() must be true.
+  void activate(const arch::x86::translate::Branch& module,
+                const FindTranslation& find_translation);
   /// Drops the translations of all modules that overlap [begin, end), each module as a whole: saved
   /// code rarely changes. Threads in them get out at their next exit. Returns false if no active
   /// module overlaps.
@@ -56,7 +57,8 @@ class LoadedCode {
  private:
   [[nodiscard]] bool is_active(TraceeAddr address) const;
   /// Links the exits between a module and other active ones.
-  void link_crossing(const arch::x86::translate::Branch& module, const FindBody& find_body);
+  void link_crossing(const arch::x86::translate::Branch& module,
+                     const FindTranslation& find_translation);
 
   IndirectBranchTable& table_;
   LoadedLinks& links_;

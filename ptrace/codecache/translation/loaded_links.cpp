@@ -115,8 +115,8 @@ void LoadedLinks::restore(const translate::Branch& module) {
         place.kind(exit.kind) == translate::ExitKind::kStale) {
       continue;
     }
-    if (const auto body = loaded_->body(exit.to)) {
-      links_.point(place.link(), links_.address_of(*body));
+    if (const auto translation = loaded_->translation(exit.to)) {
+      links_.point(place.link(), links_.address_of(*translation));
     }
   }
 }

@@ -42,7 +42,7 @@ void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std:
     if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) continue;
     const CodeBlock* block = what.superblocks.at(entry);
     BT_CHECK(block != nullptr);
-    const auto alive = translate::pad_beginning(block->body);
+    const auto alive = translate::pad_beginning(block->after_entry);
     std::copy(alive.begin(), alive.end(), there.begin());
   }
 }
@@ -57,11 +57,11 @@ std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& i
     if (place.link() == 0) continue;
     const auto exit = *what.exits.find(exit_id);
     if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
-    const auto body = index.linked(exit.block.head, exit.to);
-    const std::uint32_t distance =
-        what.links.distance_to(place.link(), body ? what.links.address_of(*body) : what.miss);
+    const auto translation = index.linked(exit.block.head, exit.to);
+    const std::uint32_t distance = what.links.distance_to(
+        place.link(), translation ? what.links.address_of(*translation) : what.miss);
     std::memcpy(code.subspan(place.link()).data(), &distance, sizeof distance);
-    if (!body && index.crosses(exit.block.head, exit.to)) crossing.push_back(exit_id);
+    if (!translation && index.crosses(exit.block.head, exit.to)) crossing.push_back(exit_id);
   }
   return crossing;
 }
@@ -85,7 +85,7 @@ void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std
          .weights = {old.weights, weights},
          .places = joined(old.places, what.exit_links.places()),
          .pads = {index.pads()},
-         .bodies = {index.bodies()},
+         .translations = {index.translations()},
          .crossing = {crossing}});
   });
 }

@@ -127,7 +127,7 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   stop.memory = hash_memory(stop.state.general[kRsp]);
   const bool committed = (program.flags & kCommitted) != 0;
   // Until the end of an indirect-branch entry, the log is still that of the previous superblock.
-  const bool landing = committed && offset < block.body;
+  const bool landing = committed && offset < block.after_entry;
   const bool logged = committed && !landing;
   stop.taken = taken_before_ + map_entry.passed;
   if (logged) {

@@ -409,14 +409,14 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       EXPECT_EQ(closed.kind, InsnClass::kJump);
       EXPECT_EQ(closed.target, options.address);
       // Up to the superblock's code nothing has run, and the target is in r10.
-      EXPECT_GT(block.body, kPadOffset);
+      EXPECT_GT(block.after_entry, kPadOffset);
       // A disabled entry can be enabled again.
       const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
-      EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.body)));
+      EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.after_entry)));
       for (const PcMapEntry& map_entry : block.pc_map) {
         const unsigned flags = map_entry.flags;
-        EXPECT_TRUE(map_entry.offset >= block.body || (flags & kTargetInR10) != 0);
-        EXPECT_TRUE(map_entry.offset > block.body || (flags & kRcxInSlot) != 0);
+        EXPECT_TRUE(map_entry.offset >= block.after_entry || (flags & kTargetInR10) != 0);
+        EXPECT_TRUE(map_entry.offset > block.after_entry || (flags & kRcxInSlot) != 0);
       }
     }
   }
@@ -432,7 +432,7 @@ TEST(Translator, WhoIsStoppedInACheckIsAtTheHead) {
     const auto result = translate(program.source(), TraceeAddr{0x1000}, options);
     const auto& block = std::get<Superblock>(result);
     // From there on r10 and rcx belong to the check, and nothing has run.
-    const PcMapEntry& check = block.entry_at(block.body);
+    const PcMapEntry& check = block.entry_at(block.after_entry);
     EXPECT_EQ(check.pc, TraceeAddr{0x1000});
     EXPECT_EQ(check.flags & (kTargetInR10 | kCommitted | kR10Live), 0);
     EXPECT_EQ((check.flags & kRcxInSlot) != 0, lands);

@@ -47,7 +47,7 @@ class KeptFile : public testing::Test {
             .weights = {weight_},
             .places = {places_},
             .pads = {},
-            .bodies = {},
+            .translations = {},
             .crossing = {crossing_}};
   }
   Bytes code_ = Bytes(1'000'003, 0x90);

@@ -20,7 +20,7 @@ using translate::UntranslatableReason;
 struct Fake {
   Fake() { code.limit(FakeCodeMemory::kBytes); }
 
-  TraceeAddr body(TraceeAddr head) { return std::get<TraceeAddr>(code.body(head)); }
+  TraceeAddr translation(TraceeAddr head) { return std::get<TraceeAddr>(code.translation(head)); }
   TraceeAddr landing(TraceeAddr head) { return std::get<TraceeAddr>(code.landing(head)); }
   /// The newest exit of this kind to an address; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> exit_to(TraceeAddr to, ExitKind kind) const {
@@ -77,9 +77,9 @@ class CodeCacheTest : public testing::Test {
 };
 
 TEST_F(CodeCacheTest, FindsWhatItHasMade) {
-  const TraceeAddr made = process_.body(Program::kHead);
+  const TraceeAddr made = process_.translation(Program::kHead);
   const std::size_t blocks = code_.blocks();
-  EXPECT_EQ(process_.body(Program::kHead), made);
+  EXPECT_EQ(process_.translation(Program::kHead), made);
   EXPECT_EQ(code_.blocks(), blocks);
   const auto place = code_.locate(made);
   ASSERT_TRUE(place);
@@ -92,28 +92,28 @@ TEST_F(CodeCacheTest, FindsWhatItHasMade) {
 }
 
 TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
-  (void)process_.body(Program::kHead);
+  (void)process_.translation(Program::kHead);
   const std::size_t blocks = code_.blocks();
   EXPECT_GE(blocks, 2U);
-  (void)process_.body(Program::kTarget);
+  (void)process_.translation(Program::kTarget);
   EXPECT_EQ(code_.blocks(), blocks);
 }
 
 TEST_F(CodeCacheTest, ExitsLeadToTheTranslationOfTheirTarget) {
-  (void)process_.body(Program::kHead);
+  (void)process_.translation(Program::kHead);
   const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
-  EXPECT_EQ(process_.target_of(link), process_.body(Program::kTarget));
+  EXPECT_EQ(process_.target_of(link), process_.translation(Program::kTarget));
   code_.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(code_.drops(), 1U);
   EXPECT_TRUE(process_.is_dispatch_stub(process_.target_of(link)));
-  const TraceeAddr newer = process_.body(Program::kTarget);
+  const TraceeAddr newer = process_.translation(Program::kTarget);
   EXPECT_EQ(process_.target_of(link), newer);
 }
 
 TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
   const TraceeAddr landing = process_.landing(Program::kTarget);
-  EXPECT_NE(landing, process_.body(Program::kTarget));
+  EXPECT_NE(landing, process_.translation(Program::kTarget));
   EXPECT_EQ(process_.landing(Program::kTarget), landing);
   const auto place = code_.locate(process_.entry_of(Program::kTarget));
   ASSERT_TRUE(place);
@@ -125,20 +125,20 @@ TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
 
 TEST_F(CodeCacheTest, SaysWhyThereIsNone) {
   process_.program.leave_to_cpu(Program::kHead);
-  EXPECT_EQ(std::get<UntranslatableReason>(code_.body(Program::kHead)),
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kHead)),
             UntranslatableReason::kBreakpoint);
   EXPECT_EQ(std::get<UntranslatableReason>(code_.landing(Program::kHead)),
             UntranslatableReason::kBreakpoint);
   code_.limit(code_.bytes_used());
-  EXPECT_EQ(std::get<UntranslatableReason>(code_.body(Program::kTarget)),
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kTarget)),
             UntranslatableReason::kNone);
 }
 
 TEST_F(CodeCacheTest, SplitsAreNotRunOver) {
-  (void)process_.body(Program::kTarget);
+  (void)process_.translation(Program::kTarget);
   EXPECT_FALSE(process_.exit_to(Program::kTarget + 1, ExitKind::kContinue));
   code_.split_at(Program::kTarget + 1);
-  (void)process_.body(Program::kTarget);
+  (void)process_.translation(Program::kTarget);
   EXPECT_TRUE(process_.exit_to(Program::kTarget + 1, ExitKind::kContinue));
   // A debugger's translations are for nobody else.
   EXPECT_EQ(process_.save({.present = {kModule}, .gone = {}}), nullptr);
@@ -146,8 +146,8 @@ TEST_F(CodeCacheTest, SplitsAreNotRunOver) {
 
 TEST_F(CodeCacheTest, ReplacesASuperblockWhoseCodeHasChanged) {
   process_.program.set_may_change(true);
-  (void)process_.body(Program::kHead);
-  const TraceeAddr old = process_.body(Program::kTarget);
+  (void)process_.translation(Program::kHead);
+  const TraceeAddr old = process_.translation(Program::kTarget);
   const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
   EXPECT_EQ(process_.target_of(link), old);
   const auto stale = process_.exit_to(Program::kTarget, ExitKind::kStale);
@@ -155,20 +155,20 @@ TEST_F(CodeCacheTest, ReplacesASuperblockWhoseCodeHasChanged) {
   const TraceeAddr newer = std::get<TraceeAddr>(code_.renew(*stale));
   EXPECT_NE(newer, old);
   EXPECT_EQ(process_.target_of(link), newer);
-  EXPECT_EQ(process_.body(Program::kTarget), newer);
+  EXPECT_EQ(process_.translation(Program::kTarget), newer);
   EXPECT_EQ(code_.renewed(), 1U);
   EXPECT_EQ(code_.blocks_of_files(), 0U);
 }
 
 TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
-  const TraceeAddr old = process_.body(Program::kHead);
+  const TraceeAddr old = process_.translation(Program::kHead);
   const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   ExitProfile profile;
   const std::vector<std::uint32_t> log(1000, taken);
   profile.sample(log, [](auto, auto) { return std::nullopt; });
   EXPECT_TRUE(code_.improve(profile));
   EXPECT_EQ(code_.improved(), 1U);
-  const TraceeAddr newer = process_.body(Program::kHead);
+  const TraceeAddr newer = process_.translation(Program::kHead);
   EXPECT_NE(newer, old);
   const auto place = code_.locate(newer);
   ASSERT_TRUE(place);
@@ -179,18 +179,18 @@ TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
 }
 
 TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
-  const TraceeAddr first = process_.body(Program::kHead);
+  const TraceeAddr first = process_.translation(Program::kHead);
   (void)process_.landing(Program::kTarget);
   code_.clear();
   EXPECT_EQ(code_.blocks(), 0U);
   EXPECT_EQ(code_.cleared(), 1U);
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
   EXPECT_FALSE(code_.locate(first));
-  EXPECT_EQ(process_.body(Program::kHead), first);
+  EXPECT_EQ(process_.translation(Program::kHead), first);
 }
 
 TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
-  const TraceeAddr body = process_.body(Program::kHead);
+  const TraceeAddr translation = process_.translation(Program::kHead);
   const TraceeAddr landing = process_.landing(Program::kTarget);
   const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto link = process_.link_of(exit);
@@ -203,49 +203,49 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_EQ(other.code.exit(exit)->to, Program::kTarget);
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   other.code.activate(kModule.begin, kModule.end);
-  EXPECT_EQ(other.body(Program::kHead), body);
+  EXPECT_EQ(other.translation(Program::kHead), translation);
   EXPECT_EQ(other.landing(Program::kTarget), landing);
   EXPECT_NE(other.entry_of(Program::kTarget), other.memory.code());
-  EXPECT_EQ(other.target_of(link), other.body(Program::kTarget));
+  EXPECT_EQ(other.target_of(link), other.translation(Program::kTarget));
   EXPECT_EQ(other.code.blocks(), 0U);
-  EXPECT_EQ(other.code.locate(body)->map_entry.pc, Program::kHead);
+  EXPECT_EQ(other.code.locate(translation)->map_entry.pc, Program::kHead);
 
   other.code.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(other.code.drops(), 1U);
   EXPECT_TRUE(other.is_dispatch_stub(other.target_of(link)));
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
-  EXPECT_NE(other.body(Program::kHead), body);
+  EXPECT_NE(other.translation(Program::kHead), translation);
   EXPECT_GT(other.code.blocks(), 0U);
 }
 
 TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
-  const TraceeAddr body = process_.body(Program::kHead);
+  const TraceeAddr translation = process_.translation(Program::kHead);
   const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto saved = process_.save({.present = {kModule}, .gone = {}});
   ASSERT_NE(saved, nullptr);
   Fake other;
   other.code.adopt(saved);
   other.code.activate(kModule.begin, kModule.end);
-  EXPECT_EQ(other.body(Program::kHead), body);
+  EXPECT_EQ(other.translation(Program::kHead), translation);
   ExitProfile profile;
   profile.sample(std::vector<std::uint32_t>(1000, taken), [](auto, auto) { return std::nullopt; });
   EXPECT_TRUE(other.code.improve(profile));
-  EXPECT_NE(other.body(Program::kHead), body);
+  EXPECT_NE(other.translation(Program::kHead), translation);
   EXPECT_EQ(other.code.blocks(), 1U);
 }
 
 TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
-  (void)process_.body(Program::kHead);
+  (void)process_.translation(Program::kHead);
   code_.retire(kModule.begin, kModule.end);
   EXPECT_GT(code_.drops(), 0U);
   const KeptModules modules{.present = {}, .gone = {kModule}};
   auto saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
-  EXPECT_TRUE(saved->body(Program::kHead));
+  EXPECT_TRUE(saved->translation(Program::kHead));
   code_.forget_retired(kModule.begin, kModule.end);
   saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
-  EXPECT_FALSE(saved->body(Program::kHead));
+  EXPECT_FALSE(saved->translation(Program::kHead));
 }
 
 }  // namespace

@@ -32,11 +32,11 @@ class IndirectBranchTableTest : public testing::Test {
                  .logged = offset_,
                  .size = 48,
                  .flags = CodeBlock::kLanding,
-                 .body = kBody},
+                 .after_entry = kAfterEntry},
                 pc_map, ranges);
     const std::uint64_t entry = offset_ + translate::kPadOffset;
     offset_ += 64;
-    const auto beginning = translate::pad_beginning(kBody);
+    const auto beginning = translate::pad_beginning(kAfterEntry);
     std::copy(beginning.begin(), beginning.end(), memory_.host_code().subspan(entry).begin());
     links_.point(entry - CodeLinks::kBytes, table_.first(head));
     return entry;
@@ -58,7 +58,7 @@ class IndirectBranchTableTest : public testing::Test {
   [[nodiscard]] std::uint64_t next(std::uint64_t entry) const {
     return links_.target_of(entry - CodeLinks::kBytes);
   }
-  static constexpr std::uint8_t kBody = 32;
+  static constexpr std::uint8_t kAfterEntry = 32;
 
   FakeCodeMemory memory_;
   CodeLinks links_{memory_.host_code(), memory_.code()};
@@ -106,7 +106,7 @@ TEST_F(IndirectBranchTableTest, AClosedEntryIsOpenedAgain) {
   const auto b = open(kB);
   table_.close(kA, a);
   table_.reopen(kA, a);
-  EXPECT_EQ(beginning_of(a), translate::pad_beginning(kBody));
+  EXPECT_EQ(beginning_of(a), translate::pad_beginning(kAfterEntry));
   EXPECT_EQ(table_.first(kA), memory_.code() + a);
   EXPECT_EQ(next(a), b);
   EXPECT_EQ(next(b), 0U);

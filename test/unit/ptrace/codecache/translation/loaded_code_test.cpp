@@ -26,7 +26,7 @@ class LoadedCodeTest : public testing::Test {
     links_.point(Example::kLinks[2], memory_.code() + kMiss);
   }
   void activate(const arch::x86::translate::Branch& module) {
-    loaded_.activate(module, [this](TraceeAddr head) { return loaded_.body(head); });
+    loaded_.activate(module, [this](TraceeAddr head) { return loaded_.translation(head); });
   }
   [[nodiscard]] std::uint64_t target_of_exit(std::size_t exit) const {
     return links_.target_of(Example::kLinks.at(exit));
@@ -43,12 +43,12 @@ class LoadedCodeTest : public testing::Test {
 
 TEST_F(LoadedCodeTest, IsUsedOnceItsModuleIsActive) {
   EXPECT_TRUE(loaded_.is_usable());
-  EXPECT_EQ(loaded_.body(Example::kA), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kA), std::nullopt);
   EXPECT_EQ(table_.find(Example::kB), nullptr);
   activate(Example::kFirst);
-  EXPECT_EQ(loaded_.body(Example::kA), Example::kCodeOfA);
-  EXPECT_EQ(loaded_.body(Example::kA + 1), std::nullopt);
-  EXPECT_EQ(loaded_.body(Example::kC), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kA), Example::kCodeOfA);
+  EXPECT_EQ(loaded_.translation(Example::kA + 1), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kC), std::nullopt);
   EXPECT_NE(table_.find(Example::kB), nullptr);
 }
 
@@ -59,7 +59,7 @@ TEST_F(LoadedCodeTest, ModulesLeadToEachOtherOnceBothAreActive) {
   EXPECT_EQ(target_of_exit(1), Example::kCodeOfC);
   EXPECT_TRUE(loaded_.deactivate(Example::kC, Example::kC + 1));
   EXPECT_EQ(target_of_exit(1), kMiss);
-  EXPECT_EQ(loaded_.body(Example::kC), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kC), std::nullopt);
   EXPECT_EQ(target_of_exit(0), Example::kCodeOfB);
 }
 
@@ -67,11 +67,11 @@ TEST_F(LoadedCodeTest, AModuleGoesAndComesBack) {
   activate(Example::kFirst);
   EXPECT_FALSE(loaded_.deactivate(Example::kSecond.first, Example::kSecond.second));
   EXPECT_TRUE(loaded_.deactivate(Example::kFirst.first, Example::kFirst.first + 1));
-  EXPECT_EQ(loaded_.body(Example::kA), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kA), std::nullopt);
   EXPECT_EQ(table_.find(Example::kB), nullptr);
   EXPECT_EQ(target_of_exit(0), kMiss);
   activate(Example::kFirst);
-  EXPECT_EQ(loaded_.body(Example::kA), Example::kCodeOfA);
+  EXPECT_EQ(loaded_.translation(Example::kA), Example::kCodeOfA);
   EXPECT_NE(table_.find(Example::kB), nullptr);
   EXPECT_EQ(target_of_exit(0), Example::kCodeOfB);
 }
@@ -80,7 +80,7 @@ TEST_F(LoadedCodeTest, IsGivenUpForGood) {
   activate(Example::kFirst);
   loaded_.clear();
   EXPECT_FALSE(loaded_.is_usable());
-  EXPECT_EQ(loaded_.body(Example::kA), std::nullopt);
+  EXPECT_EQ(loaded_.translation(Example::kA), std::nullopt);
   EXPECT_FALSE(loaded_.deactivate(Example::kFirst.first, Example::kFirst.second));
   EXPECT_EQ(loaded_.code(), kept_);
 }

@@ -34,7 +34,7 @@ struct LoadedExample {
   static constexpr std::uint32_t kEntryOfB = 0x200;
   static constexpr std::array<std::uint32_t, 3> kLinks{0x110, 0x120, 0x190};
   static constexpr std::uint64_t kCodeBytesUsed = 0x300;
-  static constexpr std::uint8_t kBody = 32;
+  static constexpr std::uint8_t kAfterEntry = 32;
 
   static std::shared_ptr<const KeptCode> make() {
     namespace translate = arch::x86::translate;
@@ -56,7 +56,7 @@ struct LoadedExample {
       logged.push_back({.head = heads.at(i)});
     }
     blocks.back().set(CodeBlock::kLanding);
-    blocks.back().body = kBody;
+    blocks.back().after_entry = kAfterEntry;
     const auto exit = [&](std::uint32_t block, TraceeAddr to) {
       return decoder::PackedExit{.to = static_cast<std::int32_t>(to - heads.at(block)),
                                  .block_and_kind = block << decoder::PackedExit::kKindBits};
@@ -67,7 +67,8 @@ struct LoadedExample {
     places.reserve(kLinks.size());
     for (const std::uint32_t link : kLinks) places.push_back(ExitPlace::of(link, {}));
     const std::array pads{KeptPad{kB, kEntryOfB}};
-    const std::array bodies{KeptBody{kA, kCodeOfA}, KeptBody{kB, kCodeOfB}, KeptBody{kC, kCodeOfC}};
+    const std::array translations{KeptTranslation{kA, kCodeOfA}, KeptTranslation{kB, kCodeOfB},
+                                  KeptTranslation{kC, kCodeOfC}};
     const std::array<std::uint32_t, 1> crossing{1};
     return loaded_pieces({.modules = {},
                           .code = {code},
@@ -79,7 +80,7 @@ struct LoadedExample {
                           .weights = {weights},
                           .places = {places},
                           .pads = {pads},
-                          .bodies = {bodies},
+                          .translations = {translations},
                           .crossing = {crossing}},
                          true);
   }

@@ -60,7 +60,7 @@ TEST_F(SuperblockMakerTest, PutsCodeWhereTheLastOneEnded) {
 TEST_F(SuperblockMakerTest, AlignsIndirectBranchEntries) {
   const auto made = make(Program::kTarget, memory_.code());
   EXPECT_EQ((made.address + translate::kPadOffset).value() % translate::kPadAlignment, 0U);
-  EXPECT_GT(made.body, translate::kPadOffset);
+  EXPECT_GT(made.after_entry, translate::kPadOffset);
 }
 
 TEST_F(SuperblockMakerTest, StopsWhereMemoryEnds) {

@@ -141,7 +141,7 @@ TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
                               .weights = {},
                               .places = {},
                               .pads = {},
-                              .bodies = {},
+                              .translations = {},
                               .crossing = {}},
                              true));
   const auto own = add({{kHead, kHead + 10}});
