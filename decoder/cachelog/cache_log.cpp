@@ -7,7 +7,7 @@
 namespace backtrail::decoder {
 namespace {
 
-constexpr std::size_t kChunkNumbers = 64UL * 1024;
+constexpr std::size_t kChunkEntries = 64UL * 1024;
 /// First capacity of a log, in entries. Most threads log no more, and a full chunk needs its own
 /// mmap and munmap.
 constexpr std::size_t kFirstNumbers = 1024;
@@ -27,9 +27,9 @@ void CacheLogDecoder::begin_at(TraceeAddr at, std::vector<Record>& out) {
   indirect_from_.reset();
 }
 
-void CacheLogDecoder::numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out) {
-  for (const std::uint32_t number : numbers) {
-    const auto exit = exits_.find(number);
+void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vector<Record>& out) {
+  for (const std::uint32_t entry : entries) {
+    const auto exit = exits_.find(entry);
     if (!exit) {
       lose(out);
       continue;
@@ -60,7 +60,7 @@ CacheLog::CacheLog(std::shared_ptr<const ExitTable> exits, std::uint64_t limit_b
     : exits_{std::move(exits)},
       fresh_memory_{fresh_memory},
       decoder_{*exits_},
-      limit_numbers_{std::max<std::uint64_t>(limit_bytes / sizeof(std::uint32_t), kChunkNumbers)} {}
+      limit_entries_{std::max<std::uint64_t>(limit_bytes / sizeof(std::uint32_t), kChunkEntries)} {}
 
 CacheLog::Chunk& CacheLog::new_chunk() {
   std::optional<Chunk> spare = drop_old();
@@ -68,29 +68,29 @@ CacheLog::Chunk& CacheLog::new_chunk() {
 }
 
 CacheLog::Chunk& CacheLog::open_chunk() {
-  if (!chunks_.empty() && chunks_.back().events.size() < kChunkNumbers) return chunks_.back();
+  if (!chunks_.empty() && chunks_.back().events.size() < kChunkEntries) return chunks_.back();
   return new_chunk();
 }
 
 CacheLog::Chunk& CacheLog::open_copied(std::size_t coming) {
   Chunk& last = open_chunk();
-  const bool has_room = last.held.empty() && last.copied.size() < kChunkNumbers;
+  const bool has_room = last.held.empty() && last.copied.size() < kChunkEntries;
   Chunk& chunk = has_room ? last : new_chunk();
   if (chunk.copied.capacity() != 0) return chunk;
-  const bool is_young = numbers_seen_ <= kChunkNumbers;
-  chunk.copied.reserve(is_young ? std::clamp(coming, kFirstNumbers, kChunkNumbers) : kChunkNumbers);
+  const bool is_young = entries_seen_ <= kChunkEntries;
+  chunk.copied.reserve(is_young ? std::clamp(coming, kFirstNumbers, kChunkEntries) : kChunkEntries);
   void* begin = chunk.copied.data();
-  const std::size_t bytes = std::min(coming, kChunkNumbers) * sizeof(std::uint32_t);
+  const std::size_t bytes = std::min(coming, kChunkEntries) * sizeof(std::uint32_t);
   if (fresh_memory_ != nullptr && bytes >= kWorthPopulating) {
     fresh_memory_({static_cast<std::uint8_t*>(begin), bytes});
   }
   return chunk;
 }
 
-void CacheLog::count_dropped(std::uint64_t numbers) {
-  numbers_dropped_ += numbers;
-  numbers_done_ += numbers;
-  pins_.erase(pins_.begin(), pins_.lower_bound(numbers_done_));
+void CacheLog::count_dropped(std::uint64_t entries) {
+  entries_dropped_ += entries;
+  entries_done_ += entries;
+  pins_.erase(pins_.begin(), pins_.lower_bound(entries_done_));
   dropped_ = true;
 }
 
@@ -98,13 +98,13 @@ CacheLog::Chunk CacheLog::drop_oldest() {
   Chunk oldest = std::move(chunks_.front());
   chunks_.pop_front();
   held_ -= oldest.size();
-  count_dropped(oldest.numbers().size());
+  count_dropped(oldest.entries().size());
   return oldest;
 }
 
 std::optional<CacheLog::Chunk> CacheLog::drop_old() {
   std::optional<Chunk> spare;
-  while (!chunks_.empty() && held_ >= limit_numbers_ + chunks_.front().size()) {
+  while (!chunks_.empty() && held_ >= limit_entries_ + chunks_.front().size()) {
     // Reuses the dropped chunk's memory; fresh memory costs a page fault every 4 KiB.
     spare = drop_oldest();
     spare->copied.clear();
@@ -114,32 +114,32 @@ std::optional<CacheLog::Chunk> CacheLog::drop_old() {
   return spare;
 }
 
-void CacheLog::add_numbers(std::span<const std::uint32_t> numbers) {
-  numbers_seen_ += numbers.size();
-  if (const std::uint64_t most = limit_numbers_ + kChunkNumbers; numbers.size() > most) {
+void CacheLog::add_entries(std::span<const std::uint32_t> entries) {
+  entries_seen_ += entries.size();
+  if (const std::uint64_t most = limit_entries_ + kChunkEntries; entries.size() > most) {
     while (!chunks_.empty()) (void)drop_oldest();
-    count_dropped(numbers.size() - most);
-    numbers = numbers.last(most);
+    count_dropped(entries.size() - most);
+    entries = entries.last(most);
   }
-  while (!numbers.empty()) {
-    Chunk& chunk = open_copied(numbers.size());
-    const std::size_t room = kChunkNumbers - chunk.copied.size();
-    const auto part = numbers.first(std::min(room, numbers.size()));
+  while (!entries.empty()) {
+    Chunk& chunk = open_copied(entries.size());
+    const std::size_t room = kChunkEntries - chunk.copied.size();
+    const auto part = entries.first(std::min(room, entries.size()));
     chunk.copied.insert(chunk.copied.end(), part.begin(), part.end());
     held_ += part.size();
-    numbers = numbers.subspan(part.size());
+    entries = entries.subspan(part.size());
   }
 }
 
-void CacheLog::hold_numbers(std::span<const std::uint32_t> numbers) {
-  if (numbers.empty()) return;
-  numbers_seen_ += numbers.size();
+void CacheLog::hold_entries(std::span<const std::uint32_t> entries) {
+  if (entries.empty()) return;
+  entries_seen_ += entries.size();
   Chunk* last = &open_chunk();
   const bool goes_on =
-      !last->held.empty() && last->held.data() + last->held.size() == numbers.data();
+      !last->held.empty() && last->held.data() + last->held.size() == entries.data();
   if (!goes_on && (!last->held.empty() || !last->copied.empty())) last = &new_chunk();
-  last->held = goes_on ? std::span{last->held.data(), last->held.size() + numbers.size()} : numbers;
-  held_ += numbers.size();
+  last->held = goes_on ? std::span{last->held.data(), last->held.size() + entries.size()} : entries;
+  held_ += entries.size();
 }
 
 void CacheLog::forget(std::span<const std::uint32_t> memory) {
@@ -171,18 +171,18 @@ std::uint64_t CacheLog::keep_newest(std::uint64_t branches) {
   std::size_t chunk = chunks_.size();
   std::size_t end = 0;  // Entries not kept in the oldest chunk that is kept.
   while (chunk != 0 && kept <= branches) {
-    const auto numbers = chunks_[--chunk].numbers();
-    for (end = numbers.size(); end != 0 && kept <= branches;) {
+    const auto entries = chunks_[--chunk].entries();
+    for (end = entries.size(); end != 0 && kept <= branches;) {
       const std::size_t begin = end - std::min(end, kStep);
-      kept += exits_->branches_of(numbers.subspan(begin, end - begin));
+      kept += exits_->branches_of(entries.subspan(begin, end - begin));
       end = begin;
     }
   }
   if (kept <= branches) return 0;
   std::uint64_t dropped = 0;
-  for (; chunk != 0; --chunk) dropped += exits_->branches_of(drop_oldest().numbers());
+  for (; chunk != 0; --chunk) dropped += exits_->branches_of(drop_oldest().entries());
   if (end != 0) {
-    dropped += exits_->branches_of(chunks_.front().numbers().first(end));
+    dropped += exits_->branches_of(chunks_.front().entries().first(end));
     drop_numbers(end);
   }
   return dropped;
@@ -192,19 +192,19 @@ void CacheLog::clear() {
   while (!chunks_.empty()) (void)drop_oldest();
 }
 
-std::uint64_t CacheLog::own_newest(std::uint64_t numbers) {
+std::uint64_t CacheLog::own_newest(std::uint64_t entries) {
   std::uint64_t dropped = 0;
-  while (chunks_.size() > 1 && held_ - chunks_.front().size() >= numbers) {
-    dropped += exits_->branches_of(drop_oldest().numbers());
+  while (chunks_.size() > 1 && held_ - chunks_.front().size() >= entries) {
+    dropped += exits_->branches_of(drop_oldest().entries());
   }
-  if (held_ > numbers) {
-    const auto oldest = chunks_.front().numbers();
-    const std::size_t count = std::min<std::uint64_t>(held_ - numbers, oldest.size());
+  if (held_ > entries) {
+    const auto oldest = chunks_.front().entries();
+    const std::size_t count = std::min<std::uint64_t>(held_ - entries, oldest.size());
     dropped += exits_->branches_of(oldest.first(count));
     if (count != 0) drop_numbers(count);
   }
   for (Chunk& chunk : chunks_) {
-    const auto kept = chunk.numbers();
+    const auto kept = chunk.entries();
     chunk.copied = std::vector<std::uint32_t>{kept.begin(), kept.end()};
     chunk.held = {};
     chunk.events.shrink_to_fit();
@@ -214,17 +214,17 @@ std::uint64_t CacheLog::own_newest(std::uint64_t numbers) {
 
 void CacheLog::add_arrival(TraceeAddr at) {
   Chunk& chunk = open_chunk();
-  chunk.events.push_back({chunk.numbers().size(), std::nullopt, at});
+  chunk.events.push_back({chunk.entries().size(), std::nullopt, at});
   ++held_;
 }
 
 void CacheLog::add_record(const Record& record) {
   if (record.kind == kPinRecord && record.payload != 0) {
-    pins_.emplace(numbers_seen_ + record.payload, record);
+    pins_.emplace(entries_seen_ + record.payload, record);
     return;
   }
   Chunk& chunk = open_chunk();
-  chunk.events.push_back({chunk.numbers().size(), record, TraceeAddr{}});
+  chunk.events.push_back({chunk.entries().size(), record, TraceeAddr{}});
   ++held_;
 }
 
@@ -236,37 +236,37 @@ void CacheLog::tell(const Record& pin, TraceConsumer& consumer, std::vector<Reco
 
 /// Decodes in steps, so that the records of a busy thread's single large chunk are never all in
 /// memory.
-void CacheLog::decode_plain(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+void CacheLog::decode_plain(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
                             std::vector<Record>& out) {
   constexpr std::size_t kAtOnce = 4096;
-  while (!numbers.empty()) {
-    const auto part = numbers.first(std::min(kAtOnce, numbers.size()));
-    decoder_.numbers(part, out);
-    numbers = numbers.subspan(part.size());
-    numbers_done_ += part.size();
+  while (!entries.empty()) {
+    const auto part = entries.first(std::min(kAtOnce, entries.size()));
+    decoder_.entries(part, out);
+    entries = entries.subspan(part.size());
+    entries_done_ += part.size();
     if (out.size() < kBatchRecords) continue;
     consumer.consume(out);
     out.clear();
   }
 }
 
-void CacheLog::decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+void CacheLog::decode_entries(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
                               std::vector<Record>& out) {
-  while (!pins_.empty() && pins_.begin()->first <= numbers_done_ + numbers.size()) {
-    const std::size_t before = pins_.begin()->first - numbers_done_;
-    decode_plain(numbers.first(before), consumer, out);
-    numbers = numbers.subspan(before);
+  while (!pins_.empty() && pins_.begin()->first <= entries_done_ + entries.size()) {
+    const std::size_t before = pins_.begin()->first - entries_done_;
+    decode_plain(entries.first(before), consumer, out);
+    entries = entries.subspan(before);
     tell(pins_.begin()->second, consumer, out);
     pins_.erase(pins_.begin());
   }
-  decode_plain(numbers, consumer, out);
+  decode_plain(entries, consumer, out);
 }
 
 void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out) {
   std::size_t done = 0;
-  const std::span<const std::uint32_t> numbers = chunk.numbers();
+  const std::span<const std::uint32_t> entries = chunk.entries();
   for (const Event& event : chunk.events) {
-    decode_numbers(numbers.subspan(done, event.before - done), consumer, out);
+    decode_entries(entries.subspan(done, event.before - done), consumer, out);
     done = event.before;
     if (event.record && event.record->kind == kPinRecord) {
       tell(*event.record, consumer, out);
@@ -278,7 +278,7 @@ void CacheLog::decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<R
       decoder_.arrive(event.arrival, out);
     }
   }
-  decode_numbers(numbers.subspan(done), consumer, out);
+  decode_entries(entries.subspan(done), consumer, out);
 }
 
 void CacheLog::drain(TraceConsumer& consumer) {

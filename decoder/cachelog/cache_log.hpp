@@ -25,7 +25,7 @@ class CacheLogDecoder {
  public:
   explicit CacheLogDecoder(const ExitTable& exits) : exits_{exits} {}
 
-  void numbers(std::span<const std::uint32_t> numbers, std::vector<Record>& out);
+  void entries(std::span<const std::uint32_t> entries, std::vector<Record>& out);
   /// Reports that the thread is at `at`, which is the target of a pending indirect branch.
   void arrive(TraceeAddr at, std::vector<Record>& out);
   /// Returns true if an indirect branch has no target yet.
@@ -53,9 +53,9 @@ class CacheLog {
            FreshMemory fresh_memory = nullptr);
 
   /// Appends a copy of log entries.
-  void add_numbers(std::span<const std::uint32_t> numbers);
+  void add_entries(std::span<const std::uint32_t> entries);
   /// Appends log entries without copying. They must stay in place until drain() or forget().
-  void hold_numbers(std::span<const std::uint32_t> numbers);
+  void hold_entries(std::span<const std::uint32_t> entries);
   /// Call before `memory` is overwritten: drops all entries as old as those held there, and older.
   void forget(std::span<const std::uint32_t> memory);
   /// Drops older entries without decoding them, so that the newest `branches` branches and somewhat
@@ -63,9 +63,9 @@ class CacheLog {
   std::uint64_t keep_newest(std::uint64_t branches);
   /// Drops everything without decoding. The next drain() begins with a gap.
   void clear();
-  /// Keeps the newest `numbers` entries in memory of its own, sized to fit, so that the memory of
+  /// Keeps the newest `entries` entries in memory of its own, sized to fit, so that the memory of
   /// held entries may be released. Returns the number of branches dropped.
-  std::uint64_t own_newest(std::uint64_t numbers);
+  std::uint64_t own_newest(std::uint64_t entries);
   void add_arrival(TraceeAddr at);
   /// Appends a record. A sentinel with a distance of 0 takes its place among the events; others
   /// wait for the entry that they follow.
@@ -78,8 +78,8 @@ class CacheLog {
   [[nodiscard]] std::uint64_t bytes() const { return held_ * sizeof(std::uint32_t); }
   /// Returns the number of entries and events that wait for decoding.
   [[nodiscard]] std::uint64_t waiting() const { return held_; }
-  [[nodiscard]] std::uint64_t numbers_seen() const { return numbers_seen_; }
-  [[nodiscard]] std::uint64_t numbers_dropped() const { return numbers_dropped_; }
+  [[nodiscard]] std::uint64_t numbers_seen() const { return entries_seen_; }
+  [[nodiscard]] std::uint64_t numbers_dropped() const { return entries_dropped_; }
 
  private:
   struct Event {
@@ -92,10 +92,10 @@ class CacheLog {
     std::span<const std::uint32_t> held;  ///< If not empty, nothing is copied.
     std::vector<Event> events;
 
-    [[nodiscard]] std::span<const std::uint32_t> numbers() const {
+    [[nodiscard]] std::span<const std::uint32_t> entries() const {
       return held.empty() ? std::span<const std::uint32_t>{copied} : held;
     }
-    [[nodiscard]] std::uint64_t size() const { return numbers().size() + events.size(); }
+    [[nodiscard]] std::uint64_t size() const { return entries().size() + events.size(); }
   };
   /// Returns a chunk for events.
   Chunk& open_chunk();
@@ -107,23 +107,23 @@ class CacheLog {
   Chunk drop_oldest();
   /// Drops the first entries of the oldest chunk.
   void drop_numbers(std::size_t count);
-  void count_dropped(std::uint64_t numbers);
+  void count_dropped(std::uint64_t entries);
   void decode(const Chunk& chunk, TraceConsumer& consumer, std::vector<Record>& out);
   void tell(const Record& pin, TraceConsumer& consumer, std::vector<Record>& before);
-  void decode_plain(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+  void decode_plain(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
                     std::vector<Record>& out);
-  void decode_numbers(std::span<const std::uint32_t> numbers, TraceConsumer& consumer,
+  void decode_entries(std::span<const std::uint32_t> entries, TraceConsumer& consumer,
                       std::vector<Record>& out);
 
   std::shared_ptr<const ExitTable> exits_;
   FreshMemory fresh_memory_;
   CacheLogDecoder decoder_;
   std::deque<Chunk> chunks_;
-  std::uint64_t limit_numbers_;
+  std::uint64_t limit_entries_;
   std::uint64_t held_ = 0;
-  std::uint64_t numbers_seen_ = 0;
-  std::uint64_t numbers_dropped_ = 0;
-  std::uint64_t numbers_done_ = 0;  ///< Entries decoded or dropped.
+  std::uint64_t entries_seen_ = 0;
+  std::uint64_t entries_dropped_ = 0;
+  std::uint64_t entries_done_ = 0;  ///< Entries decoded or dropped.
   /// Sentinels by the number of entries that precede them.
   std::multimap<std::uint64_t, Record> pins_;
   bool dropped_ = false;

@@ -62,7 +62,7 @@ std::uint32_t ExitTable::add_block(TraceeAddr head, std::span<const TakenBranch>
 void ExitTable::add_exit(const NewExit& exit) {
   const TraceeAddr head = logged(exit.block).head;
   const std::int32_t to = distance_from(head, exit.to);
-  if (to == kFar) far_[next_number()] = exit.to;
+  if (to == kFar) far_[next_exit_id()] = exit.to;
   exits_.push_back({.from = near_distance(head, exit.from),
                     .to = to,
                     .block_and_kind = exit.block << PackedExit::kKindBits |
@@ -72,46 +72,46 @@ void ExitTable::add_exit(const NewExit& exit) {
                       .instructions = exit.executed});
 }
 
-BlockView ExitTable::block(std::uint32_t number) const {
-  const LoggedBlock& found = logged(number);
+BlockView ExitTable::block(std::uint32_t exit_id) const {
+  const LoggedBlock& found = logged(exit_id);
   const std::size_t before = base_.branches.size();
-  return {found.head, number < base_.blocks.size()
+  return {found.head, exit_id < base_.blocks.size()
                           ? base_.branches.subspan(found.first_branch, found.branches)
                           : branches_.piece(found.first_branch - before, found.branches)};
 }
 
-std::optional<LoggedExit> ExitTable::find(std::uint32_t number) const {
+std::optional<LoggedExit> ExitTable::find(std::uint32_t exit_id) const {
   const std::size_t before = base_.exits.size();
-  if (number >= before && number - before >= exits_.size()) return std::nullopt;
-  const PackedExit& packed = number < before ? base_.exits[number] : exits_[number - before];
-  const ExitWeight weight = number < before ? base_.weights[number] : weights_[number - before];
+  if (exit_id >= before && exit_id - before >= exits_.size()) return std::nullopt;
+  const PackedExit& packed = exit_id < before ? base_.exits[exit_id] : exits_[exit_id - before];
+  const ExitWeight weight = exit_id < before ? base_.weights[exit_id] : weights_[exit_id - before];
   LoggedExit exit{.block = block(packed.block()),
                   .block_number = packed.block(),
                   .kind = packed.kind(),
                   .executed = weight.instructions};
   exit.from = address(exit.block, packed.from);
-  exit.to = packed.to == kFar ? far_.at(number) : address(exit.block, packed.to);
+  exit.to = packed.to == kFar ? far_.at(exit_id) : address(exit.block, packed.to);
   const std::size_t own = exit.kind != LoggedExitKind::kContinue ? 1 : 0;
   exit.block.branches = exit.block.branches.first(weight.branches - own);
   return exit;
 }
 
-TraceeAddr ExitTable::target(std::uint32_t number) const {
+TraceeAddr ExitTable::target(std::uint32_t exit_id) const {
   const std::size_t before = base_.exits.size();
-  const PackedExit& packed = number < before ? base_.exits[number] : exits_[number - before];
-  if (packed.to == kFar) return far_.at(number);
+  const PackedExit& packed = exit_id < before ? base_.exits[exit_id] : exits_[exit_id - before];
+  if (packed.to == kFar) return far_.at(exit_id);
   return address({logged(packed.block()).head, {}}, packed.to);
 }
 
-std::uint64_t ExitTable::branches_of(std::span<const std::uint32_t> numbers) const {
+std::uint64_t ExitTable::branches_of(std::span<const std::uint32_t> exit_ids) const {
   const std::size_t before = base_.weights.size();
   const std::span<const ExitWeight> added{weights_};
   std::uint64_t sum = 0;
-  for (const std::uint32_t number : numbers) {
-    if (number < before) {
-      sum += base_.weights[number].branches;
-    } else if (number - before < added.size()) {
-      sum += added[number - before].branches;
+  for (const std::uint32_t exit_id : exit_ids) {
+    if (exit_id < before) {
+      sum += base_.weights[exit_id].branches;
+    } else if (exit_id - before < added.size()) {
+      sum += added[exit_id - before].branches;
     }
   }
   return sum;
@@ -119,23 +119,23 @@ std::uint64_t ExitTable::branches_of(std::span<const std::uint32_t> numbers) con
 
 void ExitTable::weigh_all() {
   const std::size_t base = base_.weights.size();
-  for (std::size_t number = counted_.size(); number < base + weights_.size(); ++number) {
-    const ExitWeight& weight = number < base ? base_.weights[number] : weights_[number - base];
+  for (std::size_t exit_id = counted_.size(); exit_id < base + weights_.size(); ++exit_id) {
+    const ExitWeight& weight = exit_id < base ? base_.weights[exit_id] : weights_[exit_id - base];
     counted_.push_back(weight.branches | std::uint64_t{weight.instructions} << 32U);
   }
 }
 
-void ExitTable::count(std::span<const std::uint32_t> numbers, LogCounts& counts) {
+void ExitTable::count(std::span<const std::uint32_t> exit_ids, LogCounts& counts) {
   weigh_all();
   // Adds both counts in one sum. The step is small enough that neither half overflows.
   constexpr std::size_t kAtOnce = 32768;
   const std::uint64_t* weights = counted_.data();
   const std::size_t known = counted_.size();
-  while (!numbers.empty()) {
-    const auto part = numbers.first(std::min(kAtOnce, numbers.size()));
-    numbers = numbers.subspan(part.size());
+  while (!exit_ids.empty()) {
+    const auto part = exit_ids.first(std::min(kAtOnce, exit_ids.size()));
+    exit_ids = exit_ids.subspan(part.size());
     std::uint64_t sum = 0;
-    for (const std::uint32_t number : part) sum += number < known ? weights[number] : 0;
+    for (const std::uint32_t exit_id : part) sum += exit_id < known ? weights[exit_id] : 0;
     counts.branches += sum & 0xffff'ffffU;
     counts.instructions += sum >> 32U;
   }

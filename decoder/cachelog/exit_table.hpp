@@ -114,7 +114,7 @@ class ExitTable {
   [[nodiscard]] static bool is_consistent(const Base& base);
 
   /// Returns the id of the next exit to be added.
-  [[nodiscard]] std::uint32_t next_number() const {
+  [[nodiscard]] std::uint32_t next_exit_id() const {
     return static_cast<std::uint32_t>(base_.exits.size() + exits_.size());
   }
   /// Adds a superblock and returns its number. The branches must be less than 2 GiB from `head`.
@@ -122,13 +122,13 @@ class ExitTable {
   /// Adds an exit. `from` must be less than 2 GiB from the superblock's start pc.
   void add_exit(const NewExit& exit);
   /// Returns the exit; nullopt if there is none with that id.
-  [[nodiscard]] std::optional<LoggedExit> find(std::uint32_t number) const;
+  [[nodiscard]] std::optional<LoggedExit> find(std::uint32_t exit_id) const;
   /// Returns find(number)->to. The exit must exist.
-  [[nodiscard]] TraceeAddr target(std::uint32_t number) const;
-  [[nodiscard]] BlockView block(std::uint32_t number) const;
-  void count(std::span<const std::uint32_t> numbers, LogCounts& counts);
+  [[nodiscard]] TraceeAddr target(std::uint32_t exit_id) const;
+  [[nodiscard]] BlockView block(std::uint32_t exit_id) const;
+  void count(std::span<const std::uint32_t> exit_ids, LogCounts& counts);
   /// Returns the branches that count() would add, without building its table.
-  [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> numbers) const;
+  [[nodiscard]] std::uint64_t branches_of(std::span<const std::uint32_t> exit_ids) const;
 
   [[nodiscard]] const Base& base() const { return base_; }
   /// Passes the added parts to `use`. Returns false, without a call, if some target is too far for
@@ -142,9 +142,9 @@ class ExitTable {
 
  private:
   void weigh_all();
-  [[nodiscard]] const LoggedBlock& logged(std::uint32_t number) const {
+  [[nodiscard]] const LoggedBlock& logged(std::uint32_t exit_id) const {
     const std::size_t before = base_.blocks.size();
-    return number < before ? base_.blocks[number] : blocks_[number - before];
+    return exit_id < before ? base_.blocks[exit_id] : blocks_[exit_id - before];
   }
 
   Base base_;

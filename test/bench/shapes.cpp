@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t state = 88172645463325252ULL;
 
-std::uint64_t next_number() {
+std::uint64_t next_exit_id() {
   state ^= state << 13U;
   state ^= state >> 7U;
   state ^= state << 17U;
@@ -52,11 +52,11 @@ struct Group final : Shape {
 };
 
 std::unique_ptr<Shape> make(int depth) {
-  switch (depth > 0 ? next_number() % 3 : next_number() % 2) {
+  switch (depth > 0 ? next_exit_id() % 3 : next_exit_id() % 2) {
     case 0:
-      return std::make_unique<Square>(next_number() % 100);
+      return std::make_unique<Square>(next_exit_id() % 100);
     case 1:
-      return std::make_unique<Box>(next_number() % 100, next_number() % 100);
+      return std::make_unique<Box>(next_exit_id() % 100, next_exit_id() % 100);
     default: {
       auto group = std::make_unique<Group>();
       for (int i = 0; i < 6; ++i) group->parts.push_back(make(depth - 1));
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     }
     std::sort(shapes.begin(), shapes.end(),
               [](const auto& a, const auto& b) { return a->area() < b->area(); });
-    for (int i = 0; i < 2000; ++i) seen[std::to_string(next_number() % 3000)] += total & 7U;
+    for (int i = 0; i < 2000; ++i) seen[std::to_string(next_exit_id() % 3000)] += total & 7U;
   }
   std::printf("%llu %zu\n", static_cast<unsigned long long>(total), seen.size());
   return 0;

@@ -116,7 +116,7 @@ class Builder {
   void emit_side_exits();
   void emit_exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags = 0);
   void log(Exit& exit);
-  void number(Exit& exit) const;
+  void give_id(Exit& exit) const;
   void note_range(const SourceInsn& insn);
 
   const CodeSource& source_;

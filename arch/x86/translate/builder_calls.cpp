@@ -275,8 +275,8 @@ void Builder::return_from_handler(const SourceInsn& insn) {
   emit_.store(frame_slot(FrameField::kRip), Gpr::kRcx);
   // The entry counts from the call on, which advances the log pointer.
   Exit exit{.kind = ExitKind::kIndirect, .from = insn.pc};
-  number(exit);
-  emit_.log_store(exit.number);
+  give_id(exit);
+  emit_.log_store(exit.id);
   block_.exits.push_back(exit);
   emit_.next_entry_to_rcx();
   emit_.store(frame_slot(FrameField::kR11), Gpr::kRcx);

@@ -18,8 +18,8 @@ void Builder::add_side_exit(const SourceInsn& insn, std::uint8_t more_flags) {
        .r11_dirty = r11_dirty_});
 }
 
-void Builder::number(Exit& exit) const {
-  exit.number = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
+void Builder::give_id(Exit& exit) const {
+  exit.id = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
   if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
   if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
     const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
@@ -28,8 +28,8 @@ void Builder::number(Exit& exit) const {
 }
 
 void Builder::log(Exit& exit) {
-  number(exit);
-  emit_.log_store(exit.number);
+  give_id(exit);
+  emit_.log_store(exit.id);
   emit_.log_advance();
 }
 

@@ -245,9 +245,9 @@ void Emitter::push(std::uint64_t value) {
   word32(0);
 }
 
-void Emitter::log_store(std::uint32_t number) {
+void Emitter::log_store(std::uint32_t exit_id) {
   bytes({0x41, 0xc7, 0x03});
-  word32(number);
+  word32(exit_id);
 }
 
 void Emitter::log_advance() {

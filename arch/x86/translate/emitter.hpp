@@ -107,8 +107,8 @@ class Emitter {
   void move(Gpr reg, std::uint64_t value);
   /// push value. A 64-bit value is pushed from a constant that finish() appends.
   void push(std::uint64_t value);
-  /// mov dword [r11], number / lea r11, [r11+4]
-  void log_store(std::uint32_t number);
+  /// mov dword [r11], exit_id / lea r11, [r11+4]
+  void log_store(std::uint32_t exit_id);
   void log_advance();
   /// movzx ecx, r10w / pext ecx, r10d, [mask] / jmp [rcx*8+table]
   void table_index();

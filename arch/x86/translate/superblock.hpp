@@ -42,9 +42,9 @@ enum class ExitKind : std::uint8_t {
   kStale,           ///< The program's code has changed; nothing of the superblock was executed.
 };
 
-/// A way out of a superblock; `number` is its exit id.
+/// A way out of a superblock; `id` is its exit id.
 struct Exit {
-  std::uint32_t number = 0;
+  std::uint32_t id = 0;
   ExitKind kind = ExitKind::kDirect;
   UntranslatableReason reason = UntranslatableReason::kNone;
   std::uint16_t passed = 0;    ///< Branches taken before it.

@@ -42,7 +42,7 @@ bool KeptCode::consistent() const {
   for (const auto& [head, offset] : view_.translations) {
     if (offset >= code) return false;
   }
-  const auto is_exit = [&](std::uint32_t number) { return number < view_.exits.size(); };
+  const auto is_exit = [&](std::uint32_t exit_id) { return exit_id < view_.exits.size(); };
   return std::is_sorted(view_.translations.begin(), view_.translations.end()) &&
          std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
 }

@@ -74,7 +74,7 @@ class CacheSource final : public StepSource {
   void take_log(TraceeAddr log);
   /// Takes the final entries of the log that the running thread is writing.
   void take_written();
-  void take_numbers(std::span<const std::uint32_t> numbers);
+  void take_entries(std::span<const std::uint32_t> entries);
   /// Begins a log. It must be empty, and the thread must not be running.
   void begin_log();
   /// Moves a thread that logs much to a busy log, which needs no copies.

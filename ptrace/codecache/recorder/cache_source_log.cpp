@@ -23,7 +23,7 @@ constexpr std::size_t kMostUndecoded = 64UL * 1024;
 void CacheSource::take_log(TraceeAddr log) {
   note_returned();
   const auto all = memory_->entries(log);
-  take_numbers(all.subspan(std::min(taken_, all.size())));
+  take_entries(all.subspan(std::min(taken_, all.size())));
   if (busy_log_) {
     const bool begins_again = busy_log_->use_up(log);
     set_log(busy_log_->rest());
@@ -32,23 +32,23 @@ void CacheSource::take_log(TraceeAddr log) {
   begin_log();
 }
 
-void CacheSource::take_numbers(std::span<const std::uint32_t> numbers) {
+void CacheSource::take_entries(std::span<const std::uint32_t> entries) {
   const StatisticsTimer timer{counts_ ? &sums_->reading_logs : nullptr};
-  if (counts_) space_->code().exits()->count(numbers, counted_);
+  if (counts_) space_->code().exits()->count(entries, counted_);
   if (!streams_) {
     if (busy_log_) {
-      log_->hold_numbers(numbers);
+      log_->hold_entries(entries);
     } else {
-      log_->add_numbers(numbers);
+      log_->add_entries(entries);
     }
     bound_undecoded();
     return;
   }
-  while (!numbers.empty()) {
-    const auto part = numbers.first(std::min(numbers.size(), kMostUndecoded));
-    log_->add_numbers(part);
+  while (!entries.empty()) {
+    const auto part = entries.first(std::min(entries.size(), kMostUndecoded));
+    log_->add_entries(part);
     hand_on();
-    numbers = numbers.subspan(part.size());
+    entries = entries.subspan(part.size());
   }
 }
 
@@ -69,7 +69,7 @@ void CacheSource::take_written() {
   if (all.size() <= taken_ + 1) return;
   note_returned();
   const auto certain = all.first(all.size() - 1);
-  take_numbers(certain.subspan(taken_));
+  take_entries(certain.subspan(taken_));
   taken_ = certain.size();
 }
 

@@ -46,19 +46,19 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
     return {};
   }
   look_for_sections(thread);
-  const std::uint32_t number = memory_->entries(log).back();
-  const translate::Exit exit = *space_->code().exit(number);
+  const std::uint32_t exit_id = memory_->entries(log).back();
+  const translate::Exit exit = *space_->code().exit(exit_id);
   if (exit.kind == translate::ExitKind::kUntranslatable) return {{}, exit.reason};
   const bool indirect = exit.kind == translate::ExitKind::kIndirect;
   const bool stale = exit.kind == translate::ExitKind::kStale;
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
   cache::CodeCache& code = space_->code();
-  const auto translation = stale      ? code.renew(number)
+  const auto translation = stale      ? code.renew(exit_id)
                            : indirect ? code.landing(*target)
                                       : code.translation(*target);
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) return {{}, *reason};
   const TraceeAddr next = std::get<TraceeAddr>(translation);
-  if (!indirect && !stale) code.link(number, next);
+  if (!indirect && !stale) code.link(exit_id, next);
   return {next, {}};
 }
 

@@ -28,8 +28,8 @@ constexpr std::uint64_t kFirstError = 0 - std::uint64_t{4095};
 
 /// Returns the descriptor that the call writes to.
 int written_file(const arch::x86::UserRegs& regs) {
-  const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
-  const bool third = number == SYS_splice || number == SYS_copy_file_range;
+  const auto entry = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  const bool third = entry == SYS_splice || entry == SYS_copy_file_range;
   return static_cast<int>(regs[third ? UserReg::kRdx : UserReg::kRdi]);
 }
 

@@ -102,7 +102,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr head, Use use,
                                                                           Successors& successors) {
   const bool lands = use == Use::kLanding;
-  const auto translated = maker_.make(head, exits_->next_number(),
+  const auto translated = maker_.make(head, exits_->next_exit_id(),
                                       lands ? std::optional{indirect_.first(head)} : std::nullopt);
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translated))
     return *reason;
@@ -135,9 +135,9 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
   }
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
-    exit_links_.list(exit.number, exit.to);
+    exit_links_.list(exit.id, exit.to);
     if (const auto known = find_translation(exit.to)) {
-      link(exit.number, links_.address_of(*known));
+      link(exit.id, links_.address_of(*known));
     } else {
       successors.direct.push_back(exit.to);
     }
@@ -145,16 +145,16 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
   successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
 }
 
-void CodeCache::link(std::uint32_t exit_number, TraceeAddr translation) {
-  const std::uint32_t from = exit_links_.place(exit_number).link();
+void CodeCache::link(std::uint32_t exit_id, TraceeAddr translation) {
+  const std::uint32_t from = exit_links_.place(exit_id).link();
   if (from != 0) loaded_links_.lead(from, links_.offset_of(translation));
 }
 
-std::optional<translate::Exit> CodeCache::exit(std::uint32_t number) const {
-  const auto logged = exits_->find(number);
+std::optional<translate::Exit> CodeCache::exit(std::uint32_t exit_id) const {
+  const auto logged = exits_->find(exit_id);
   if (!logged) return std::nullopt;
-  const ExitPlace place = exit_links_.place(number);
-  return translate::Exit{.number = number,
+  const ExitPlace place = exit_links_.place(exit_id);
+  return translate::Exit{.id = exit_id,
                          .kind = place.kind(logged->kind),
                          .reason = place.reason(),
                          .passed = static_cast<std::uint16_t>(logged->block.branches.size()),
@@ -235,13 +235,12 @@ void CodeCache::clear() {
 
 // --- retranslating --------------------------------------------------------------------------
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(
-    std::uint32_t exit_number) {
-  const translate::Exit stale = *exit(exit_number);
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(std::uint32_t exit_id) {
+  const translate::Exit stale = *exit(exit_id);
   std::vector<std::uint32_t> from_loaded;
-  const auto old = exit_links_.is_loaded(exit_number)
+  const auto old = exit_links_.is_loaded(exit_id)
                        ? std::nullopt
-                       : superblocks_.index_at(exit_links_.place(exit_number).link());
+                       : superblocks_.index_at(exit_links_.place(exit_id).link());
   if (old && !superblocks_[*old].is_dropped()) {
     from_loaded = loaded_links_.leading_to(*old);
     drop_block(*old);
@@ -295,9 +294,9 @@ bool CodeCache::make_again(std::uint32_t logged) {
 
 bool CodeCache::improve(const ExitProfile& profile) {
   std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;
-  for (const auto& [number, count] : profile.counts()) {
-    if (const auto what = exits_->find(number)) {
-      by_block[what->block_number].push_back({number, *what, count});
+  for (const auto& [exit_id, count] : profile.counts()) {
+    if (const auto what = exits_->find(exit_id)) {
+      by_block[what->block_number].push_back({exit_id, *what, count});
     }
   }
   const auto is_conditional = [this](TraceeAddr branch) { return maker_.is_conditional(branch); };

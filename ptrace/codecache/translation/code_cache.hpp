@@ -94,9 +94,9 @@ class CodeCache {
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
   /// code. Returns the new translation, as translation() or landing() does, whichever made the old
   /// one.
-  std::variant<TraceeAddr, translate::UntranslatableReason> renew(std::uint32_t exit_number);
+  std::variant<TraceeAddr, translate::UntranslatableReason> renew(std::uint32_t exit_id);
   /// Makes an exit lead to `translation`, the translation of its target, from now on.
-  void link(std::uint32_t exit_number, TraceeAddr translation);
+  void link(std::uint32_t exit_id, TraceeAddr translation);
 
   /// Drops the translations of [begin, end): threads in them get out at their next exit, and no
   /// thread gets in any more.
@@ -130,7 +130,7 @@ class CodeCache {
   /// Returns the table of the exits that log entries name. Never nullptr.
   [[nodiscard]] const std::shared_ptr<decoder::ExitTable>& exits() const { return exits_; }
   /// Returns the exit with this id; nullopt if there is none.
-  [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t number) const;
+  [[nodiscard]] std::optional<translate::Exit> exit(std::uint32_t exit_id) const;
 
   /// Returns the bytes of code, loaded code included.
   [[nodiscard]] std::uint64_t bytes_used() const { return maker_.bytes_used(); }

@@ -52,7 +52,7 @@ void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std:
 std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& index,
                                       std::span<std::uint8_t> code) {
   std::vector<std::uint32_t> crossing;
-  for (std::uint32_t exit_id = 0; exit_id < what.exits.next_number(); ++exit_id) {
+  for (std::uint32_t exit_id = 0; exit_id < what.exits.next_exit_id(); ++exit_id) {
     const ExitPlace place = what.exit_links.place(exit_id);
     if (place.link() == 0) continue;
     const auto exit = *what.exits.find(exit_id);

@@ -50,25 +50,25 @@ class CacheLogTest : public testing::Test {
 
 TEST_F(CacheLogTest, AnExitStandsForAllBranchesOnItsWay) {
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_entries(std::array<std::uint32_t, 1>{0});
   const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
 }
 
 TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
   // The call stands for two branches, the fall-through for none.
-  std::vector<std::uint32_t> numbers(400'000, 0);
-  for (std::size_t i = 0; i < numbers.size(); i += 4) numbers[i] = 2;
-  const std::uint64_t all = numbers.size() / 4 * 3 * 2;
+  std::vector<std::uint32_t> entries(400'000, 0);
+  for (std::size_t i = 0; i < entries.size(); i += 4) entries[i] = 2;
+  const std::uint64_t all = entries.size() / 4 * 3 * 2;
   constexpr std::uint64_t kWanted = 1000;
   for (const bool holds : {false, true}) {
-    CacheLog whole{exits_, numbers.size() * sizeof numbers[0]};
-    CacheLog part{exits_, numbers.size() * sizeof numbers[0]};
+    CacheLog whole{exits_, entries.size() * sizeof entries[0]};
+    CacheLog part{exits_, entries.size() * sizeof entries[0]};
     for (CacheLog* log : {&whole, &part}) {
       if (holds) {
-        log->hold_numbers(numbers);
+        log->hold_entries(entries);
       } else {
-        log->add_numbers(numbers);
+        log->add_entries(entries);
       }
       log->add_record(async_transfer(0x300_ta, 0x999_ta));
     }
@@ -90,12 +90,12 @@ TEST_F(CacheLogTest, TheNewestBranchesAloneAreDecodedWhereNoMoreAreWanted) {
 TEST_F(CacheLogTest, WhatIsClearedIsAGap) {
   CacheLog log{exits_, 1};
   const std::array<std::uint32_t, 2> held{0, 0};
-  log.add_numbers(held);
+  log.add_entries(held);
   log.add_record(async_transfer(0x300_ta, 0x999_ta));
-  log.hold_numbers(held);
+  log.hold_entries(held);
   log.clear();
   EXPECT_TRUE(log.empty());
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_entries(std::array<std::uint32_t, 1>{0});
   const std::vector<Record> expected{gap(GapReason::kOverflow, {}, 0x100_ta),
                                      branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
@@ -104,14 +104,14 @@ TEST_F(CacheLogTest, WhatIsClearedIsAGap) {
 TEST_F(CacheLogTest, WhatItOwnsOutlivesTheMemoryThatItHeld) {
   constexpr std::uint64_t kAll = 200'000;
   constexpr std::uint64_t kKept = 1000;
-  auto numbers = std::make_unique<std::vector<std::uint32_t>>(kAll, 0);
+  auto entries = std::make_unique<std::vector<std::uint32_t>>(kAll, 0);
   CacheLog log{exits_, kAll * sizeof(std::uint32_t)};
-  log.hold_numbers(*numbers);
+  log.hold_entries(*entries);
   log.add_record(async_transfer(0x300_ta, 0x999_ta));
   // Two branches for each entry; the event counts as an entry.
   EXPECT_EQ(log.own_newest(kKept), 2 * (kAll - kKept + 1));
   EXPECT_LE(log.bytes(), kKept * sizeof(std::uint32_t));
-  numbers.reset();
+  entries.reset();
   const std::vector<Record> newest = drained(log);
   ASSERT_EQ(newest.size(), 1 + 2 * (kKept - 1) + 1);  // A gap comes first.
   EXPECT_EQ(newest.front().kind, RecordKind::kGap);
@@ -121,18 +121,18 @@ TEST_F(CacheLogTest, WhatItOwnsOutlivesTheMemoryThatItHeld) {
 TEST_F(CacheLogTest, PinsAreToldOfAtTheirPlaces) {
   using Pin = std::pair<std::uint64_t, std::size_t>;
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_entries(std::array<std::uint32_t, 1>{0});
   log.add_record(pin_record(1, 0));  // At this place.
   log.add_record(pin_record(2, 1));  // After the next entry, a return whose target is unknown.
   log.add_record(pin_record(3, 9));
   log.add_record(async_transfer(0x300_ta, 0x999_ta));
   log.add_record(pin_record(4, 0));
-  log.add_numbers(std::array<std::uint32_t, 2>{1, 2});
+  log.add_entries(std::array<std::uint32_t, 2>{1, 2});
   Collector collector;
   log.drain(collector);
   EXPECT_EQ(collector.pins, (std::vector<Pin>{{1, 2}, {4, 3}, {2, 5}}));
   EXPECT_EQ(collector.all.size(), 5U);
-  log.add_numbers(std::array<std::uint32_t, 8>{2, 2, 2, 2, 2, 2, 2, 2});
+  log.add_entries(std::array<std::uint32_t, 8>{2, 2, 2, 2, 2, 2, 2, 2});
   log.drain(collector);
   EXPECT_EQ(collector.pins.back(), (Pin{3, 5}));
 }
@@ -142,7 +142,7 @@ TEST_F(CacheLogTest, PinsInWhatIsDroppedAreGone) {
   log.add_record(pin_record(1, 5));
   log.add_record(pin_record(2, 0));
   const std::vector<std::uint32_t> many(64UL * 1024, 2);
-  for (int i = 0; i < 4; ++i) log.add_numbers(many);
+  for (int i = 0; i < 4; ++i) log.add_entries(many);
   log.add_record(pin_record(3, 0));
   Collector collector;
   log.drain(collector);
@@ -152,11 +152,11 @@ TEST_F(CacheLogTest, PinsInWhatIsDroppedAreGone) {
 
 TEST_F(CacheLogTest, ExitsMayLeadAnywhere) {
   const std::uint32_t block = exits_->add_block(0x300_ta, {});
-  const std::uint32_t number = exits_->next_number();
+  const std::uint32_t exit_id = exits_->next_exit_id();
   exits_->add_exit({block, 0x304_ta, 0x7fff'0000'0000_ta, 0, LoggedExitKind::kDirect, 2});
   exits_->add_exit({block, 0x308_ta, 0x300_ta, 0, LoggedExitKind::kDirect, 3});
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 2>{number, number + 1});
+  log.add_entries(std::array<std::uint32_t, 2>{exit_id, exit_id + 1});
   const std::vector<Record> expected{branch(0x304_ta, 0x7fff'0000'0000_ta),
                                      branch(0x308_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
@@ -175,14 +175,14 @@ TEST_F(CacheLogTest, NumbersGoOnBehindTheBase) {
   const std::array<TakenBranch, 1> inside{TakenBranch{0x610_ta, 0x620_ta}};
   exits->add_exit(
       {exits->add_block(0x600_ta, inside), 0x630_ta, 0x500_ta, 1, LoggedExitKind::kDirect, 5});
-  EXPECT_EQ(exits->next_number(), 2U);
-  const std::array<std::uint32_t, 3> numbers{0, 1, 9};
+  EXPECT_EQ(exits->next_exit_id(), 2U);
+  const std::array<std::uint32_t, 3> entries{0, 1, 9};
   LogCounts counts;
-  exits->count(numbers, counts);
+  exits->count(entries, counts);
   EXPECT_EQ(counts.branches, 4U);
   EXPECT_EQ(counts.instructions, 12U);
   CacheLog log{exits, 1};
-  log.add_numbers(std::span{numbers}.first(2));
+  log.add_entries(std::span{entries}.first(2));
   const std::vector<Record> expected{branch(0x510_ta, 0x400_ta), branch(0x520_ta, 0x540_ta),
                                      branch(0x610_ta, 0x620_ta), branch(0x630_ta, 0x500_ta)};
   EXPECT_EQ(drained(log), expected);
@@ -190,14 +190,14 @@ TEST_F(CacheLogTest, NumbersGoOnBehindTheBase) {
 
 TEST_F(CacheLogTest, AnIndirectBranchGoesToTheNextHead) {
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 2>{1, 2});
+  log.add_entries(std::array<std::uint32_t, 2>{1, 2});
   const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x210_ta, 0x300_ta)};
   EXPECT_EQ(drained(log), expected);
 }
 
 TEST_F(CacheLogTest, AnIndirectBranchGoesToWhereTheThreadArrived) {
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 1>{1});
+  log.add_entries(std::array<std::uint32_t, 1>{1});
   log.add_arrival(0x999_ta);
   const std::vector<Record> expected{branch(0x110_ta, 0x200_ta), branch(0x210_ta, 0x999_ta)};
   EXPECT_EQ(drained(log), expected);
@@ -205,18 +205,18 @@ TEST_F(CacheLogTest, AnIndirectBranchGoesToWhereTheThreadArrived) {
 
 TEST_F(CacheLogTest, AnIndirectBranchWaitsOverADrain) {
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 1>{1});
+  log.add_entries(std::array<std::uint32_t, 1>{1});
   EXPECT_EQ(drained(log).size(), 1U);
-  log.add_numbers(std::array<std::uint32_t, 1>{2});
+  log.add_entries(std::array<std::uint32_t, 1>{2});
   EXPECT_EQ(drained(log), std::vector<Record>{branch(0x210_ta, 0x300_ta)});
 }
 
 TEST_F(CacheLogTest, OtherRecordsKeepTheirPlace) {
   CacheLog log{exits_, 1};
   const Record signal = async_transfer(0x300_ta, 0x500_ta);
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_entries(std::array<std::uint32_t, 1>{0});
   log.add_record(signal);
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
+  log.add_entries(std::array<std::uint32_t, 1>{0});
   const auto records = drained(log);
   ASSERT_EQ(records.size(), 5U);
   EXPECT_EQ(records[2], signal);
@@ -225,8 +225,8 @@ TEST_F(CacheLogTest, OtherRecordsKeepTheirPlace) {
 TEST_F(CacheLogTest, KeepsTheNewestAndSaysThatOlderOnesAreLost) {
   CacheLog log{exits_, 1};
   const std::vector<std::uint32_t> many(1'000'000, 0);
-  log.add_numbers(many);
-  log.add_numbers(std::array<std::uint32_t, 1>{2});
+  log.add_entries(many);
+  log.add_entries(std::array<std::uint32_t, 1>{2});
   const auto records = drained(log);
   ASSERT_FALSE(records.empty());
   EXPECT_EQ(records.front().kind, RecordKind::kGap);
@@ -238,7 +238,7 @@ TEST_F(CacheLogTest, KeepsTheNewestAndSaysThatOlderOnesAreLost) {
 
 TEST_F(CacheLogTest, ANumberThatNoExitHasIsALoss) {
   CacheLog log{exits_, 1};
-  log.add_numbers(std::array<std::uint32_t, 2>{77, 0});
+  log.add_entries(std::array<std::uint32_t, 2>{77, 0});
   const auto records = drained(log);
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(records[0], gap(GapReason::kOverflow, TraceeAddr{}, 0x100_ta));
@@ -247,11 +247,11 @@ TEST_F(CacheLogTest, ANumberThatNoExitHasIsALoss) {
 TEST_F(CacheLogTest, HeldNumbersAreReadWhereTheyAre) {
   CacheLog log{exits_, 4};
   std::array<std::uint32_t, 4> memory{0, 2, 1, 2};
-  log.hold_numbers(std::span{memory}.first(1));
-  log.hold_numbers(std::span{memory}.subspan(1, 1));
+  log.hold_entries(std::span{memory}.first(1));
+  log.hold_entries(std::span{memory}.subspan(1, 1));
   log.add_record(async_transfer(0x320_ta, 0x400_ta));
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
-  log.hold_numbers(std::span{memory}.last(2));
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.hold_entries(std::span{memory}.last(2));
   log.add_arrival(0x320_ta);
   EXPECT_EQ(log.numbers_seen(), 5U);
   const std::vector<Record> call{branch(0x110_ta, 0x200_ta), branch(0x208_ta, 0x300_ta)};
@@ -274,7 +274,7 @@ TEST_F(CacheLogTest, OfABusyLogNotAllRecordsAreInMemoryAtOnce) {
   } counter;
   CacheLog log{exits_, 8U << 20U};
   const std::vector<std::uint32_t> memory(1U << 20U, 0);
-  log.hold_numbers(memory);
+  log.hold_entries(memory);
   log.drain(counter);
   EXPECT_EQ(counter.all, 2 * memory.size());
   EXPECT_LT(counter.most, memory.size() / 8);
@@ -291,7 +291,7 @@ TEST_F(CacheLogTest, AShortLogTakesLittleRoom) {
   std::vector<std::unique_ptr<CacheLog>> logs;
   for (int i = 0; i < 2000; ++i) {
     logs.push_back(std::make_unique<CacheLog>(exits_, 1U << 24U));
-    logs.back()->add_numbers(std::array<std::uint32_t, 3>{0, 1, 2});
+    logs.back()->add_entries(std::array<std::uint32_t, 3>{0, 1, 2});
   }
   EXPECT_LT(pages() - before, logs.size() * 8);
 }
@@ -299,11 +299,11 @@ TEST_F(CacheLogTest, AShortLogTakesLittleRoom) {
 TEST_F(CacheLogTest, WhatIsForgottenLeavesAGap) {
   CacheLog log{exits_, 4};
   std::array<std::uint32_t, 3> memory{0, 1, 2};
-  log.hold_numbers(std::span{memory}.first(1));
+  log.hold_entries(std::span{memory}.first(1));
   log.add_arrival(0x300_ta);
-  log.hold_numbers(std::span{memory}.subspan(1, 1));
-  log.add_numbers(std::array<std::uint32_t, 1>{2});
-  log.hold_numbers(std::span{memory}.last(1));
+  log.hold_entries(std::span{memory}.subspan(1, 1));
+  log.add_entries(std::array<std::uint32_t, 1>{2});
+  log.hold_entries(std::span{memory}.last(1));
   log.forget(std::span{memory}.first(2));
   EXPECT_EQ(log.numbers_dropped(), 2U);
   const std::vector<Record> expected{gap(GapReason::kOverflow, TraceeAddr{}, 0x300_ta)};
@@ -313,8 +313,8 @@ TEST_F(CacheLogTest, WhatIsForgottenLeavesAGap) {
 TEST_F(CacheLogTest, OnlyWhatIsKeptIsCopied) {
   CacheLog log{exits_, 4};
   const std::vector<std::uint32_t> many(1024UL * 1024, 2);
-  log.add_numbers(std::array<std::uint32_t, 1>{0});
-  log.add_numbers(many);
+  log.add_entries(std::array<std::uint32_t, 1>{0});
+  log.add_entries(many);
   EXPECT_EQ(log.numbers_seen(), many.size() + 1);
   EXPECT_EQ(log.numbers_dropped(), many.size() + 1 - 128UL * 1024);
   const std::vector<Record> expected{gap(GapReason::kOverflow, TraceeAddr{}, 0x300_ta)};

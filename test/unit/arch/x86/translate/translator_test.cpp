@@ -338,7 +338,7 @@ std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
 /// Checks that exits are numbered in order, pc map entries are sorted, and every byte decodes.
 void check_block(const Superblock& block) {
   ASSERT_FALSE(block.exits.empty()) << block.head.value();
-  for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].number, i);
+  for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].id, i);
   ASSERT_TRUE(
       std::is_sorted(block.pc_map.begin(), block.pc_map.end(),
                      [](const PcMapEntry& a, const PcMapEntry& b) { return a.offset < b.offset; }));

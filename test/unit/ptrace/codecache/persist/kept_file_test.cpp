@@ -66,7 +66,7 @@ TEST_F(KeptFile, IsReadAsItWasWritten) {
   ASSERT_NE(code, nullptr);
   EXPECT_TRUE(std::equal(code_.begin(), code_.end(), code->parts().code.begin()));
   const decoder::ExitTable exits{code->exits(code)};
-  EXPECT_EQ(exits.next_number(), 1U);
+  EXPECT_EQ(exits.next_exit_id(), 1U);
   const auto exit = exits.find(0);
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->from, TraceeAddr{0x1004});

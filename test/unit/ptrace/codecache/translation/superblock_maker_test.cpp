@@ -51,7 +51,7 @@ TEST_F(SuperblockMakerTest, PutsCodeWhereTheLastOneEnded) {
   EXPECT_EQ(maker_.bytes_used(), kBegin + made.code.size());
   EXPECT_EQ(maker_.instructions(), made.instructions);
   EXPECT_EQ(memory_.settled(), kBegin);
-  for (const translate::Exit& exit : made.exits) EXPECT_GE(exit.number, 10U);
+  for (const translate::Exit& exit : made.exits) EXPECT_GE(exit.id, 10U);
   const auto next = make(Program::kTarget);
   EXPECT_GE(next.address, made.address + made.code.size());
   EXPECT_EQ(next.address.value() % 16, 0U);
