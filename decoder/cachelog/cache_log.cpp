@@ -34,7 +34,7 @@ void CacheLogDecoder::entries(std::span<const std::uint32_t> entries, std::vecto
       lose(out);
       continue;
     }
-    begin_at(exit->block.head, out);
+    begin_at(exit->block.start, out);
     const std::size_t before = out.size();
     out.resize(before + exit->block.branches.size());
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) {

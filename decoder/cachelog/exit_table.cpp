@@ -11,15 +11,15 @@ namespace {
 constexpr std::int32_t kNowhere = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t kFar = kNowhere + 1;
 
-std::int32_t distance_from(TraceeAddr head, TraceeAddr at) {
+std::int32_t distance_from(TraceeAddr start, TraceeAddr at) {
   if (at == TraceeAddr{}) return kNowhere;
-  const auto distance = static_cast<std::int64_t>(at - head);
+  const auto distance = static_cast<std::int64_t>(at - start);
   const auto narrow = static_cast<std::int32_t>(distance);
   return narrow != distance || narrow <= kFar ? kFar : narrow;
 }
 
-std::int32_t near_distance(TraceeAddr head, TraceeAddr at) {
-  const std::int32_t distance = distance_from(head, at);
+std::int32_t near_distance(TraceeAddr start, TraceeAddr at) {
+  const std::int32_t distance = distance_from(start, at);
   BT_CHECK(distance != kFar);
   return distance;
 }
@@ -46,24 +46,24 @@ bool ExitTable::is_consistent(const Base& base) {
   return true;
 }
 
-std::uint32_t ExitTable::add_block(TraceeAddr head, std::span<const TakenBranch> branches) {
+std::uint32_t ExitTable::add_block(TraceeAddr start, std::span<const TakenBranch> branches) {
   std::vector<NearBranch> taken;
   taken.reserve(branches.size());
   for (const auto& [from, to] : branches) {
-    taken.push_back({near_distance(head, from), near_distance(head, to)});
+    taken.push_back({near_distance(start, from), near_distance(start, to)});
   }
   const std::size_t first = base_.branches.size() + branches_.append(taken);
-  blocks_.push_back({.head = head,
+  blocks_.push_back({.start = start,
                      .first_branch = static_cast<std::uint32_t>(first),
                      .branches = static_cast<std::uint32_t>(taken.size())});
   return static_cast<std::uint32_t>(base_.blocks.size() + blocks_.size() - 1);
 }
 
 void ExitTable::add_exit(const NewExit& exit) {
-  const TraceeAddr head = logged(exit.block).head;
-  const std::int32_t to = distance_from(head, exit.to);
+  const TraceeAddr start = logged(exit.block).start;
+  const std::int32_t to = distance_from(start, exit.to);
   if (to == kFar) far_[next_exit_id()] = exit.to;
-  exits_.push_back({.from = near_distance(head, exit.from),
+  exits_.push_back({.from = near_distance(start, exit.from),
                     .to = to,
                     .block_and_kind = exit.block << PackedExit::kKindBits |
                                       static_cast<std::uint32_t>(exit.kind)});
@@ -75,9 +75,9 @@ void ExitTable::add_exit(const NewExit& exit) {
 BlockView ExitTable::block(std::uint32_t exit_id) const {
   const LoggedBlock& found = logged(exit_id);
   const std::size_t before = base_.branches.size();
-  return {found.head, exit_id < base_.blocks.size()
-                          ? base_.branches.subspan(found.first_branch, found.branches)
-                          : branches_.piece(found.first_branch - before, found.branches)};
+  return {found.start, exit_id < base_.blocks.size()
+                           ? base_.branches.subspan(found.first_branch, found.branches)
+                           : branches_.piece(found.first_branch - before, found.branches)};
 }
 
 std::optional<LoggedExit> ExitTable::find(std::uint32_t exit_id) const {
@@ -100,7 +100,7 @@ TraceeAddr ExitTable::target(std::uint32_t exit_id) const {
   const std::size_t before = base_.exits.size();
   const PackedExit& packed = exit_id < before ? base_.exits[exit_id] : exits_[exit_id - before];
   if (packed.to == kFar) return far_.at(exit_id);
-  return address({logged(packed.block()).head, {}}, packed.to);
+  return address({logged(packed.block()).start, {}}, packed.to);
 }
 
 std::uint64_t ExitTable::branches_of(std::span<const std::uint32_t> exit_ids) const {

@@ -26,7 +26,7 @@ struct NearBranch {
 
 /// A superblock: its start pc and the branches taken inside it.
 struct LoggedBlock {
-  TraceeAddr head;
+  TraceeAddr start;
   std::uint32_t first_branch = 0;  ///< Index into all branches.
   std::uint32_t branches = 0;
 };
@@ -60,11 +60,11 @@ struct ExitWeight {
 
 /// A superblock with its branches.
 struct BlockView {
-  TraceeAddr head;
+  TraceeAddr start;
   std::span<const NearBranch> branches;
 
   [[nodiscard]] TraceeAddr at(std::int32_t distance) const {
-    return head + static_cast<std::uint64_t>(std::int64_t{distance});
+    return start + static_cast<std::uint64_t>(std::int64_t{distance});
   }
   [[nodiscard]] TakenBranch branch(std::size_t index) const {
     return {at(branches[index].from), at(branches[index].to)};
@@ -117,8 +117,8 @@ class ExitTable {
   [[nodiscard]] std::uint32_t next_exit_id() const {
     return static_cast<std::uint32_t>(base_.exits.size() + exits_.size());
   }
-  /// Adds a superblock and returns its number. The branches must be less than 2 GiB from `head`.
-  std::uint32_t add_block(TraceeAddr head, std::span<const TakenBranch> branches);
+  /// Adds a superblock and returns its number. The branches must be less than 2 GiB from `start`.
+  std::uint32_t add_block(TraceeAddr start, std::span<const TakenBranch> branches);
   /// Adds an exit. `from` must be less than 2 GiB from the superblock's start pc.
   void add_exit(const NewExit& exit);
   /// Returns the exit; nullopt if there is none with that id.

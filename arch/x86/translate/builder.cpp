@@ -21,9 +21,9 @@ constexpr std::uint64_t kFarthest = 1ULL << 30;
 
 }  // namespace
 
-Builder::Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options)
-    : source_{source}, options_{options}, emit_{options.address}, pc_{head} {
-  block_.head = head;
+Builder::Builder(const CodeSource& source, TraceeAddr start, const TranslateOptions& options)
+    : source_{source}, options_{options}, emit_{options.address}, pc_{start} {
+  block_.start = start;
   block_.address = options.address;
   // Most superblocks take no more.
   emit_.reserve(options.max_bytes / 2);
@@ -67,7 +67,7 @@ bool Builder::is_left_to_another(const SourceInsn& insn) const {
 }
 
 bool Builder::may_follow(TraceeAddr target) const {
-  const bool is_near = target - block_.head + kFarthest < 2 * kFarthest;
+  const bool is_near = target - block_.start + kFarthest < 2 * kFarthest;
   return is_near && !options_.checked && !limits_reached() && !source_.stop_before(target) &&
          std::count(seen_.begin(), seen_.end(), target) < copies_;
 }

@@ -14,7 +14,7 @@ namespace backtrail::arch::x86::translate {
 /// Builds one superblock, once: it borrows `source` and `options`.
 class Builder {
  public:
-  Builder(const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
+  Builder(const CodeSource& source, TraceeAddr start, const TranslateOptions& options);
   [[nodiscard]] std::variant<Superblock, UntranslatableReason> build();
 
  private:

@@ -54,14 +54,14 @@ void Builder::emit_check() {
   for (const SourceInsn& insn : scanned_) {
     code.insert(code.end(), insn.view().begin(), insn.view().end());
   }
-  const TraceeAddr head = block_.head;
-  put_rcx_away(head);
+  const TraceeAddr start = block_.start;
+  put_rcx_away(start);
   for (std::size_t at = 0; at < code.size();) {
     std::size_t width = sizeof(std::uint64_t);
     while (width > code.size() - at) width /= 2;
     std::uint64_t value = 0;
     std::memcpy(&value, &code[at], width);
-    emit_.move(Gpr::kRcx, (head + at).value());
+    emit_.move(Gpr::kRcx, (start + at).value());
     switch (width) {  // loads (r)cx from [rcx], zero-extended
       case 8:
         emit_.bytes({0x48, 0x8b, 0x09});
@@ -90,7 +90,7 @@ void Builder::emit_stale_exit() {
   r11_live_ = false;
   log_in_slot_ = false;
   rcx_in_slot_ = true;
-  emit_exit({.kind = ExitKind::kStale, .to = block_.head}, block_.head);
+  emit_exit({.kind = ExitKind::kStale, .to = block_.start}, block_.start);
 }
 
 }  // namespace backtrail::arch::x86::translate

@@ -120,12 +120,12 @@ void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint
 
 void Builder::emit_pad() {
   rcx_in_slot_ = true;
-  mark(block_.head, kCommitted | kTargetInR10);
+  mark(block_.start, kCommitted | kTargetInR10);
   emit_.bytes({kJump});
   emit_.word32(static_cast<std::uint32_t>(*options_.conflict - (emit_.here() + 4)));
   // Difference 0 for JRCXZ; 1 for LOOP, which counts down.
   const bool loops = options_.pad_test == PadTest::kLoop;
-  emit_.subtract_from_r10_to_rcx(block_.head.value() - (loops ? 1 : 0));
+  emit_.subtract_from_r10_to_rcx(block_.start.value() - (loops ? 1 : 0));
   constexpr std::uint8_t kShortBytes = 2;
   if (loops) {
     emit_.bytes({kLoop, static_cast<std::uint8_t>(0 - (emit_.offset() + kShortBytes))});
@@ -134,7 +134,7 @@ void Builder::emit_pad() {
     emit_.jump_back(0);
   }
   block_.after_entry = emit_.offset();
-  mark(block_.head);  // the next instruction may use r10
+  mark(block_.start);  // the next instruction may use r10
 }
 
 }  // namespace backtrail::arch::x86::translate

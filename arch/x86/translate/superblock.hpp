@@ -59,7 +59,7 @@ struct Exit {
 using Branch = std::pair<TraceeAddr, TraceeAddr>;
 
 struct Superblock {
-  TraceeAddr head;                ///< Start pc; a native address.
+  TraceeAddr start;               ///< Start pc; a native address.
   TraceeAddr address;             ///< Address of the code.
   std::uint32_t after_entry = 0;  ///< Offset of the code after the indirect-branch entry.
   std::vector<std::uint8_t> code;

@@ -114,9 +114,9 @@ const PcMapEntry& DispatchStub::entry_at(std::uint32_t offset) const {
   return find_entry(pc_map, offset);
 }
 
-std::variant<Superblock, UntranslatableReason> translate(const CodeSource& source, TraceeAddr head,
+std::variant<Superblock, UntranslatableReason> translate(const CodeSource& source, TraceeAddr start,
                                                          const TranslateOptions& options) {
-  return Builder{source, head, options}.build();
+  return Builder{source, start, options}.build();
 }
 
 PadTest faster_pad_test() {

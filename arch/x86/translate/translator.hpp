@@ -119,9 +119,9 @@ struct TranslateOptions {
   std::uint32_t max_bytes = 2048;
 };
 
-/// Translates from `head` on. Returns the reason if the first instruction is untranslatable.
+/// Translates from `start` on. Returns the reason if the first instruction is untranslatable.
 [[nodiscard]] std::variant<Superblock, UntranslatableReason> translate(
-    const CodeSource& source, TraceeAddr head, const TranslateOptions& options);
+    const CodeSource& source, TraceeAddr start, const TranslateOptions& options);
 
 /// The dispatch stub. It keeps the registers that it needs in their slots. Indirect-branch entries
 /// and the look-up table lead to its beginning, exits to `direct_at`. While the server looks at

@@ -18,7 +18,7 @@ struct CodeBlock {
   /// unloaded with its module, which matched its file until then. kCalls: reaches a system call.
   enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kLanding = 4, kRetired = 8, kCalls = 16 };
 
-  TraceeAddr head;
+  TraceeAddr start;
   std::uint32_t offset = 0;     ///< Offset in the code.
   std::uint32_t logged = 0;     ///< Its number in the ExitTable.
   std::uint32_t first_row = 0;  ///< Offset of its first pc map entry among the packed bytes of all.

@@ -22,7 +22,7 @@ class EntryTable {
       : first_{first}, more_{more}, mask_{mask} {}
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::size_t index(TraceeAddr head) const { return head.value() & (size_ - 1); }
+  [[nodiscard]] std::size_t index(TraceeAddr start) const { return start.value() & (size_ - 1); }
   /// Returns the table size for `pads` indirect-branch entries. Some CPUs cannot use more than the
   /// first part.
   [[nodiscard]] static std::size_t size_for(std::size_t pads);

@@ -30,16 +30,16 @@ bool KeptCode::consistent() const {
   for (const ExitPlace& place : view_.places) {
     if (!place.is_sound() || !link_fits(place.link())) return false;
   }
-  for (const auto& [head, pad] : view_.pads) {
+  for (const auto& [start, pad] : view_.pads) {
     // The indirect-branch entry must lie within a superblock.
     const CodeBlock* block = block_at(pad);
-    if (block == nullptr || !block->is_landing() || block->head != head ||
+    if (block == nullptr || !block->is_landing() || block->start != start ||
         pad != block->offset + translate::kPadOffset ||
         block->after_entry <= translate::kPadOffset) {
       return false;
     }
   }
-  for (const auto& [head, offset] : view_.translations) {
+  for (const auto& [start, offset] : view_.translations) {
     if (offset >= code) return false;
   }
   const auto is_exit = [&](std::uint32_t exit_id) { return exit_id < view_.exits.size(); };
@@ -51,11 +51,11 @@ decoder::ExitTable::Base KeptCode::exits(std::shared_ptr<const void> owner) cons
   return {view_.logged, view_.branches, view_.exits, view_.weights, std::move(owner)};
 }
 
-std::optional<std::uint32_t> KeptCode::translation(TraceeAddr head) const {
+std::optional<std::uint32_t> KeptCode::translation(TraceeAddr start) const {
   const auto found =
-      std::lower_bound(view_.translations.begin(), view_.translations.end(), head,
+      std::lower_bound(view_.translations.begin(), view_.translations.end(), start,
                        [](const auto& each, TraceeAddr at) { return each.first < at; });
-  if (found == view_.translations.end() || found->first != head) return std::nullopt;
+  if (found == view_.translations.end() || found->first != start) return std::nullopt;
   return found->second;
 }
 
@@ -70,7 +70,7 @@ const CodeBlock* KeptCode::block_at(std::uint64_t offset) const {
 
 std::optional<translate::PcMapEntry> KeptCode::map_entry(const CodeBlock& block,
                                                          std::uint64_t within) const {
-  return entry_at(view_.pc_map.subspan(block.first_row, block.row_bytes), block.head, within);
+  return entry_at(view_.pc_map.subspan(block.first_row, block.row_bytes), block.start, within);
 }
 
 std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,

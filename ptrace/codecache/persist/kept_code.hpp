@@ -64,8 +64,8 @@ class KeptCode {
   [[nodiscard]] const KeptView& parts() const { return view_; }
   /// Returns what the exit ids mean. `owner` keeps this object alive.
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
-  /// Returns the code offset of the translation of `head`; nullopt if there is none.
-  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr head) const;
+  /// Returns the code offset of the translation of `start`; nullopt if there is none.
+  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr start) const;
   /// Returns the superblock that contains a code offset; null if none does.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
   /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.

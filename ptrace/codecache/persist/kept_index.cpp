@@ -29,11 +29,11 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::siz
   for (const CodeModule& old : older.modules) add_free(old);
   const auto take_over = [&](const auto& list, auto& into) {
     into.reserve(list.size() + more);
-    for (const auto& [head, offset] : list) {
-      const CodeModule* was = find(older.modules, head);
-      const CodeModule* now = module_at(head);
+    for (const auto& [start, offset] : list) {
+      const CodeModule* was = find(older.modules, start);
+      const CodeModule* now = module_at(start);
       if (was == nullptr || now == nullptr || !was->is_part_of(*now)) continue;
-      into.emplace_back(head, offset);
+      into.emplace_back(start, offset);
     }
   };
   take_over(older.translations, translations_);
@@ -49,16 +49,16 @@ bool KeptIndex::is_present(const CodeModule& module) const {
 }
 
 void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
-  const CodeModule* module = module_at(block.head);
+  const CodeModule* module = module_at(block.start);
   if (module == nullptr || (!block.is_retired() && !is_present(*module))) return;
   const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
     return module->begin <= range.first && range.second <= module->end;
   });
   if (!alone) return;
   if (block.is_landing()) {
-    pads_.emplace_back(block.head, block.offset + arch::x86::translate::kPadOffset);
+    pads_.emplace_back(block.start, block.offset + arch::x86::translate::kPadOffset);
   } else {
-    translations_.emplace_back(block.head, block.offset);
+    translations_.emplace_back(block.start, block.offset);
   }
 }
 
@@ -76,22 +76,22 @@ void KeptIndex::complete() {
             [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
 }
 
-std::optional<std::uint32_t> KeptIndex::translation(TraceeAddr head) const {
+std::optional<std::uint32_t> KeptIndex::translation(TraceeAddr start) const {
   const auto found =
-      std::lower_bound(translations_.begin(), translations_.end(), KeptTranslation{head, 0});
-  if (found == translations_.end() || found->first != head) return std::nullopt;
+      std::lower_bound(translations_.begin(), translations_.end(), KeptTranslation{start, 0});
+  if (found == translations_.end() || found->first != start) return std::nullopt;
   return found->second;
 }
 
-bool KeptIndex::crosses(TraceeAddr head, TraceeAddr to) const {
-  const CodeModule* from = module_at(head);
+bool KeptIndex::crosses(TraceeAddr start, TraceeAddr to) const {
+  const CodeModule* from = module_at(start);
   if (from == nullptr || from->contains(to)) return false;
   const CodeModule* there = module_at(to);
   return there != nullptr && there->is_beside(*from) && translation(to);
 }
 
-std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr head, TraceeAddr to) const {
-  const CodeModule* from = module_at(head);
+std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr start, TraceeAddr to) const {
+  const CodeModule* from = module_at(start);
   if (from == nullptr || !from->contains(to)) return std::nullopt;
   return translation(to);
 }

@@ -30,16 +30,16 @@ class KeptIndex {
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
   [[nodiscard]] const std::vector<KeptTranslation>& translations() const { return translations_; }
   [[nodiscard]] const std::vector<KeptPad>& pads() const { return pads_; }
-  /// Returns the code offset to which an exit of `head`'s superblock is linked from the start;
+  /// Returns the code offset to which an exit of `start`'s superblock is linked from the start;
   /// nullopt if it is linked when first taken.
-  [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr head, TraceeAddr to) const;
+  [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr start, TraceeAddr to) const;
   /// Returns true if the exit will be linked once both modules are mapped, which are of the same
   /// file.
-  [[nodiscard]] bool crosses(TraceeAddr head, TraceeAddr to) const;
+  [[nodiscard]] bool crosses(TraceeAddr start, TraceeAddr to) const;
 
  private:
   /// Returns the code offset of the kept translation of a start pc.
-  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint32_t> translation(TraceeAddr start) const;
   [[nodiscard]] const CodeModule* module_at(TraceeAddr address) const;
   [[nodiscard]] bool is_present(const CodeModule& module) const;
 

@@ -28,9 +28,9 @@ PcMapEntry next_entry(PackedReader& from, PcMapEntry map_entry) {
 
 }  // namespace
 
-void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr head,
+void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr start,
                  std::vector<std::uint8_t>& out) {
-  PcMapEntry last{.pc = head};
+  PcMapEntry last{.pc = start};
   for (const PcMapEntry& map_entry : pc_map) {
     const std::uint32_t distance = map_entry.offset - last.offset;
     const bool is_near = distance != 0 && distance <= kMostDistance;
@@ -51,11 +51,11 @@ void pack_pc_map(std::span<const PcMapEntry> pc_map, TraceeAddr head,
   }
 }
 
-std::optional<PcMapEntry> entry_at(std::span<const std::uint8_t> packed, TraceeAddr head,
+std::optional<PcMapEntry> entry_at(std::span<const std::uint8_t> packed, TraceeAddr start,
                                    std::uint64_t offset) {
   PackedReader reader{packed};
   std::optional<PcMapEntry> found;
-  PcMapEntry map_entry{.pc = head};
+  PcMapEntry map_entry{.pc = start};
   while (!reader.at_end()) {
     map_entry = next_entry(reader, map_entry);
     if (map_entry.offset > offset) break;

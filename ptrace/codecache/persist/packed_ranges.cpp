@@ -5,9 +5,9 @@
 
 namespace backtrail::tracee::cache {
 
-void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr head,
+void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr start,
                  std::vector<std::uint8_t>& out) {
-  TraceeAddr last = head;
+  TraceeAddr last = start;
   for (const auto& [begin, end] : ranges) {
     put_number(fold_distance(begin - last), out);
     put_number(end - begin, out);
@@ -15,10 +15,10 @@ void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAdd
   }
 }
 
-CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr head) {
+CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr start) {
   CodeRanges ranges;
   PackedReader reader{packed};
-  TraceeAddr last = head;
+  TraceeAddr last = start;
   while (!reader.at_end()) {
     const TraceeAddr begin = last + unfold_distance(reader.number());
     last = begin + reader.number();

@@ -14,9 +14,9 @@ namespace backtrail::tracee::cache {
 /// Half-open ranges [begin, end).
 using CodeRanges = std::vector<arch::x86::translate::Branch>;
 
-/// Appends the packed ranges of the superblock with start pc `head`.
-void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr head,
+/// Appends the packed ranges of the superblock with start pc `start`.
+void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr start,
                  std::vector<std::uint8_t>& out);
-[[nodiscard]] CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr head);
+[[nodiscard]] CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr start);
 
 }  // namespace backtrail::tracee::cache

@@ -76,7 +76,7 @@ std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::Prog
 }
 
 void CacheSource::add_passed(const decoder::BlockView& block, std::size_t passed) {
-  log_->add_arrival(block.head);
+  log_->add_arrival(block.start);
   for (std::size_t i = 0; i < passed; ++i) {
     const auto [from, to] = block.branch(i);
     log_->add_record(decoder::branch(from, to));

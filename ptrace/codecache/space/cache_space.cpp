@@ -277,7 +277,7 @@ void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
     const auto left = exits.find(exit);
     if (!left || left->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
     const auto entered = exits.find(next);
-    return entered ? std::optional{entered->block.head} : std::nullopt;
+    return entered ? std::optional{entered->block.start} : std::nullopt;
   });
   if (!profile_.due() || forbidden() || room_wanted_ || !refresh()) return;
   profile_.begin_again(code_->improve(profile_));

@@ -85,9 +85,9 @@ std::size_t blocks_of(const KeptCode& code, Counts counts) {
   return static_cast<std::size_t>(
       std::count_if(blocks.begin(), blocks.end(), [&](const CodeBlock& block) {
         const auto after = std::upper_bound(
-            modules.begin(), modules.end(), block.head,
-            [](TraceeAddr head, const translate::Branch& each) { return head < each.first; });
-        return after != modules.begin() && block.head < std::prev(after)->second;
+            modules.begin(), modules.end(), block.start,
+            [](TraceeAddr start, const translate::Branch& each) { return start < each.first; });
+        return after != modules.begin() && block.start < std::prev(after)->second;
       }));
 }
 

@@ -107,7 +107,7 @@ void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32
   for (std::size_t i = 0; i < kSamples; ++i) {
     const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
     if (!exit) continue;
-    const TraceeAddr at = exit->block.head;
+    const TraceeAddr at = exit->block.start;
     const auto* range = executable_.find(at);
     if (range == nullptr || !may_be_quiet(*range)) continue;
     // A page whose file was opened again would be slow to write and slow to run.

@@ -56,30 +56,30 @@ translate::CodeSource CodeCache::completed(translate::CodeSource source) {
 
 // --- finding and making ---------------------------------------------------------------------
 
-std::optional<std::uint64_t> CodeCache::find_translation(TraceeAddr head) const {
-  if (const auto index = exit_links_.superblock(head)) return superblocks_[*index].offset;
-  return loaded_.translation(head);
+std::optional<std::uint64_t> CodeCache::find_translation(TraceeAddr start) const {
+  if (const auto index = exit_links_.superblock(start)) return superblocks_[*index].offset;
+  return loaded_.translation(start);
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::translation(TraceeAddr head) {
-  if (const auto known = find_translation(head)) return links_.address_of(*known);
-  return make_some(head, Use::kDirect);
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::translation(TraceeAddr start) {
+  if (const auto known = find_translation(start)) return links_.address_of(*known);
+  return make_some(start, Use::kDirect);
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::landing(TraceeAddr head) {
-  if (const CodeBlock* known = indirect_.find(head)) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::landing(TraceeAddr start) {
+  if (const CodeBlock* known = indirect_.find(start)) {
     return links_.address_of(std::uint64_t{known->offset} + known->after_entry);
   }
-  return make_some(head, Use::kLanding);
+  return make_some(start, Use::kLanding);
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(TraceeAddr head,
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(TraceeAddr start,
                                                                                Use use) {
   const CodeFacts& facts = maker_.facts();
-  if (const auto why = facts.left_to_cpu(head); why != translate::UntranslatableReason::kNone)
+  if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
   Successors work;
-  const auto wanted = make(head, use, work);
+  const auto wanted = make(start, use, work);
   std::size_t made = 1;
   for (std::size_t i = 0;
        made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
@@ -99,39 +99,39 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   return wanted;
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr head, Use use,
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr start, Use use,
                                                                           Successors& successors) {
   const bool lands = use == Use::kLanding;
-  const auto translated = maker_.make(head, exits_->next_exit_id(),
-                                      lands ? std::optional{indirect_.first(head)} : std::nullopt);
+  const auto translated = maker_.make(start, exits_->next_exit_id(),
+                                      lands ? std::optional{indirect_.first(start)} : std::nullopt);
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translated))
     return *reason;
   const auto& made = std::get<translate::Superblock>(translated);
   const std::uint64_t offset = links_.offset_of(made.address);
-  const std::uint32_t logged = exits_->add_block(head, made.branches);
+  const std::uint32_t logged = exits_->add_block(start, made.branches);
   for (const translate::Exit& exit : made.exits) {
     exits_->add_exit(
         {logged, exit.from, exit.to, exit.passed, logged_kind(exit.kind), exit.executed});
     exit_links_.add(exit, offset);
   }
-  CodeBlock block{.head = head,
+  CodeBlock block{.start = start,
                   .offset = static_cast<std::uint32_t>(offset),
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
                   .after_entry = static_cast<std::uint8_t>(made.after_entry)};
   if (lands) block.set(CodeBlock::kLanding);
   if (made.calls) block.set(CodeBlock::kCalls);
-  if (maker_.facts().made_here(head)) block.set(CodeBlock::kMadeHere);
+  if (maker_.facts().made_here(start)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
-  if (lands) indirect_.open(head, entry_of(block));
+  if (lands) indirect_.open(start, entry_of(block));
   return made.address + made.after_entry;
 }
 
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
                         Successors& successors) {
   if (!superblocks_[index].is_landing()) {
-    exit_links_.set_superblock(made.head, index, made.address);
+    exit_links_.set_superblock(made.start, index, made.address);
   }
   for (const translate::Exit& exit : made.exits) {
     if (exit.link_offset == 0 || exit.kind == translate::ExitKind::kStale) continue;
@@ -186,9 +186,9 @@ void CodeCache::drop_block(std::uint32_t index) {
   if (block.is_dropped()) return;
   superblocks_.set(index, CodeBlock::kDropped);
   ++drops_;
-  if (block.is_landing()) return indirect_.close(block.head, entry_of(block));
+  if (block.is_landing()) return indirect_.close(block.start, entry_of(block));
   // Exits that led here must miss before they are linked again: there may be a breakpoint now.
-  exit_links_.remove_superblock(block.head, miss());
+  exit_links_.remove_superblock(block.start, miss());
   loaded_links_.release(index);
 }
 
@@ -260,8 +260,8 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(std::
 }
 
 bool CodeCache::is_in_use(const CodeBlock& block) const {
-  if (!block.is_landing()) return find_translation(block.head) == block.offset;
-  const CodeBlock* landing = indirect_.find(block.head);
+  if (!block.is_landing()) return find_translation(block.start) == block.offset;
+  const CodeBlock* landing = indirect_.find(block.start);
   return landing != nullptr && landing->offset == block.offset;
 }
 
@@ -270,23 +270,23 @@ bool CodeCache::make_again(std::uint32_t logged) {
   if (found == nullptr || !is_in_use(*found)) return false;
   const CodeBlock old = *found;
   const CodeFacts& facts = maker_.facts();
-  if (!maker_.has_room_for(2) || facts.may_change(old.head) ||
-      facts.left_to_cpu(old.head) != translate::UntranslatableReason::kNone) {
+  if (!maker_.has_room_for(2) || facts.may_change(old.start) ||
+      facts.left_to_cpu(old.start) != translate::UntranslatableReason::kNone) {
     return false;
   }
   const bool lands = old.is_landing();
-  if (lands) indirect_.close(old.head, entry_of(old));
+  if (lands) indirect_.close(old.start, entry_of(old));
   Successors successors;
-  const auto made = make(old.head, lands ? Use::kLanding : Use::kDirect, successors);
+  const auto made = make(old.start, lands ? Use::kLanding : Use::kDirect, successors);
   const bool done = std::holds_alternative<TraceeAddr>(made);
   const auto index = superblocks_.index_of(logged);
   if (index && (lands || done)) superblocks_.set(*index, CodeBlock::kDropped);
   if (done && !lands) {
-    const std::uint32_t now = *exit_links_.superblock(old.head);
+    const std::uint32_t now = *exit_links_.superblock(old.start);
     if (index) {
       loaded_links_.move(*index, now);
     } else {
-      loaded_links_.redirect(old.head, now);
+      loaded_links_.redirect(old.start, now);
     }
   }
   return done;
@@ -347,7 +347,7 @@ void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
 
 void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   if (!loaded_.is_usable() || calls_renewed_) return;
-  loaded_.activate({begin, end}, [this](TraceeAddr head) { return find_translation(head); });
+  loaded_.activate({begin, end}, [this](TraceeAddr start) { return find_translation(start); });
 }
 
 void CodeCache::keep(const KeptModules& modules, Keeping when,

@@ -85,12 +85,12 @@ class CodeCache {
   void keep(const KeptModules& modules, Keeping when,
             const std::function<void(const KeptPieces&)>& use);
 
-  /// Returns the translation of the code at `head` for direct transfers. If there is none,
+  /// Returns the translation of the code at `start` for direct transfers. If there is none,
   /// translates it and some of the code that is likely to run next.
-  std::variant<TraceeAddr, translate::UntranslatableReason> translation(TraceeAddr head);
-  /// Returns the translation of the code at `head` for indirect branches, which find it by
+  std::variant<TraceeAddr, translate::UntranslatableReason> translation(TraceeAddr start);
+  /// Returns the translation of the code at `start` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
-  std::variant<TraceeAddr, translate::UntranslatableReason> landing(TraceeAddr head);
+  std::variant<TraceeAddr, translate::UntranslatableReason> landing(TraceeAddr start);
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
   /// code. Returns the new translation, as translation() or landing() does, whichever made the old
   /// one.
@@ -164,10 +164,10 @@ class CodeCache {
   /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);
   /// Translates one superblock, links it, and adds to `successors`.
-  std::variant<TraceeAddr, translate::UntranslatableReason> make(TraceeAddr head, Use use,
+  std::variant<TraceeAddr, translate::UntranslatableReason> make(TraceeAddr start, Use use,
                                                                  Successors& successors);
-  /// Translates the code at `head` and some of the code that is likely to run next.
-  std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr head, Use use);
+  /// Translates the code at `start` and some of the code that is likely to run next.
+  std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr start, Use use);
   /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
   /// without a translation to `successors`.
   void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);
@@ -177,9 +177,9 @@ class CodeCache {
   bool make_again(std::uint32_t logged);
   /// Returns true if control can still get into the superblock.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
-  /// Returns the code offset of the translation of `head` for direct transfers; nullopt if there is
-  /// none.
-  [[nodiscard]] std::optional<std::uint64_t> find_translation(TraceeAddr head) const;
+  /// Returns the code offset of the translation of `start` for direct transfers; nullopt if there
+  /// is none.
+  [[nodiscard]] std::optional<std::uint64_t> find_translation(TraceeAddr start) const;
   /// Returns the address of the dispatch stub for direct exits.
   [[nodiscard]] TraceeAddr miss() const { return memory_.code() + miss_.direct_at; }
 

@@ -13,7 +13,7 @@
 #include "ptrace/codecache/memory/code_block.hpp"
 #include "ptrace/codecache/persist/kept_file.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
-#include "ptrace/codecache/translation/head_table.hpp"
+#include "ptrace/codecache/translation/start_table.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -35,31 +35,31 @@ class ExitLinks {
   /// Puts an exit of this process in the list of its target; call at most once for each.
   void list(std::uint32_t exit_id, TraceeAddr to);
   /// Empties all lists and forgets which superblocks begin where. Exits keep their ids.
-  void clear() { heads_.clear(); }
+  void clear() { starts_.clear(); }
 
   /// Returns an exit's link and kind. `exit_id` must be in use.
   [[nodiscard]] ExitPlace place(std::uint32_t exit_id) const;
   [[nodiscard]] bool is_loaded(std::uint32_t exit_id) const { return exit_id < loaded_.size(); }
 
-  /// Returns the index of the superblock that listed exits to `head` lead to; nullopt if no
+  /// Returns the index of the superblock that listed exits to `start` lead to; nullopt if no
   /// superblock of this process does.
-  [[nodiscard]] std::optional<std::uint32_t> superblock(TraceeAddr head) const;
-  /// Makes all listed exits to `head` lead to a superblock whose code is at `address`.
-  void set_superblock(TraceeAddr head, std::uint32_t index, TraceeAddr address);
-  /// Makes all listed exits to `head` lead to `miss`: no superblock begins there any more.
-  void remove_superblock(TraceeAddr head, TraceeAddr miss);
+  [[nodiscard]] std::optional<std::uint32_t> superblock(TraceeAddr start) const;
+  /// Makes all listed exits to `start` lead to a superblock whose code is at `address`.
+  void set_superblock(TraceeAddr start, std::uint32_t index, TraceeAddr address);
+  /// Makes all listed exits to `start` lead to `miss`: no superblock begins there any more.
+  void remove_superblock(TraceeAddr start, TraceeAddr miss);
 
   /// The exits of this process, in order, as the persistent cache holds them.
   [[nodiscard]] KeptPieceList<ExitPlace> places() const { return places_.pieces(); }
 
  private:
-  void point_all(const HeadTable::Entry& head, TraceeAddr target);
+  void point_all(const StartTable::Entry& start, TraceeAddr target);
 
   CodeLinks& links_;
   std::span<const ExitPlace> loaded_;
   ChunkedArray<ExitPlace> places_;    ///< Exits of this process.
   ChunkedArray<std::uint32_t> next_;  ///< The next exit in the list of each of them.
-  HeadTable heads_;
+  StartTable starts_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -17,18 +17,18 @@ IndirectBranchTable::IndirectBranchTable(EntryTable& table, CodeLinks& links,
                                          const Superblocks& superblocks, TraceeAddr dispatch)
     : table_{table}, links_{links}, superblocks_{superblocks}, dispatch_{dispatch} {}
 
-const CodeBlock* IndirectBranchTable::find(TraceeAddr head) const {
-  for (TraceeAddr at = first(head); at != dispatch_;) {
+const CodeBlock* IndirectBranchTable::find(TraceeAddr start) const {
+  for (TraceeAddr at = first(start); at != dispatch_;) {
     const std::uint64_t entry = links_.offset_of(at);
     const CodeBlock& block = superblock_of(entry);
-    if (block.head == head) return &block;
+    if (block.start == start) return &block;
     at = next(entry);
   }
   return nullptr;
 }
 
-TraceeAddr IndirectBranchTable::first(TraceeAddr head) const {
-  return table_[table_.index(head)];
+TraceeAddr IndirectBranchTable::first(TraceeAddr start) const {
+  return table_[table_.index(start)];
 }
 
 TraceeAddr IndirectBranchTable::next(std::uint64_t entry) const {
@@ -39,26 +39,26 @@ void IndirectBranchTable::set_next(std::uint64_t entry, TraceeAddr target) {
   links_.point(entry - CodeLinks::kBytes, target);
 }
 
-void IndirectBranchTable::open(TraceeAddr head, std::uint64_t entry) {
-  table_.store(table_.index(head), links_.address_of(entry));
+void IndirectBranchTable::open(TraceeAddr start, std::uint64_t entry) {
+  table_.store(table_.index(start), links_.address_of(entry));
   make_fit(++open_);
 }
 
-void IndirectBranchTable::reopen(TraceeAddr head, std::uint64_t entry) {
+void IndirectBranchTable::reopen(TraceeAddr start, std::uint64_t entry) {
   std::array<std::uint8_t, 2> beginning{};
   const std::uint32_t there = links_.load(entry);
   std::memcpy(beginning.data(), &there, beginning.size());
   if (beginning == translate::kDeadPad) {
     begin_with(entry, translate::pad_beginning(superblock_of(entry).after_entry));
   }
-  set_next(entry, first(head));
-  open(head, entry);
+  set_next(entry, first(start));
+  open(start, entry);
 }
 
-void IndirectBranchTable::close(TraceeAddr head, std::uint64_t entry) {
+void IndirectBranchTable::close(TraceeAddr start, std::uint64_t entry) {
   const TraceeAddr at = links_.address_of(entry);
   const TraceeAddr after = next(entry);
-  const std::size_t index = table_.index(head);
+  const std::size_t index = table_.index(start);
   if (table_[index] == at) {
     table_.store(index, after);
   } else {
@@ -80,15 +80,15 @@ void IndirectBranchTable::make_fit(std::size_t entries) {
     const std::size_t first_here = all.size();
     for (TraceeAddr at = table_[i]; at != dispatch_;) {
       const std::uint64_t entry = links_.offset_of(at);
-      all.emplace_back(superblock_of(entry).head, entry);
+      all.emplace_back(superblock_of(entry).start, entry);
       at = next(entry);
     }
     // Entries are put back from the oldest on, so that the newest comes first again.
     std::reverse(all.begin() + static_cast<std::ptrdiff_t>(first_here), all.end());
   }
   std::vector<std::uint64_t> places(size, dispatch_.value());
-  for (const auto& [head, entry] : all) {
-    std::uint64_t& place = places[head.value() & (size - 1)];
+  for (const auto& [start, entry] : all) {
+    std::uint64_t& place = places[start.value() & (size - 1)];
     set_next(entry, TraceeAddr{place});
     place = links_.address_of(entry).value();
   }

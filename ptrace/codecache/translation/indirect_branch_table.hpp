@@ -37,18 +37,18 @@ class IndirectBranchTable {
   IndirectBranchTable(EntryTable& table, CodeLinks& links, const Superblocks& superblocks,
                       TraceeAddr dispatch);
 
-  /// Returns the superblock whose entry takes indirect branches to `head`; nullptr if there is
+  /// Returns the superblock whose entry takes indirect branches to `start`; nullptr if there is
   /// none.
-  [[nodiscard]] const CodeBlock* find(TraceeAddr head) const;
-  /// Returns the address to which the table sends an indirect branch to `head`: an entry or the
+  [[nodiscard]] const CodeBlock* find(TraceeAddr start) const;
+  /// Returns the address to which the table sends an indirect branch to `start`: an entry or the
   /// dispatch stub. A new entry must lead there if the target is another.
-  [[nodiscard]] TraceeAddr first(TraceeAddr head) const;
-  /// Puts a new entry, which leads on to first(head) already, at the beginning of its chain.
-  void open(TraceeAddr head, std::uint64_t entry);
+  [[nodiscard]] TraceeAddr first(TraceeAddr start) const;
+  /// Puts a new entry, which leads on to first(start) already, at the beginning of its chain.
+  void open(TraceeAddr start, std::uint64_t entry);
   /// Puts an entry that has been closed, or never opened, at the beginning of its chain.
-  void reopen(TraceeAddr head, std::uint64_t entry);
+  void reopen(TraceeAddr start, std::uint64_t entry);
   /// Takes an entry out of its chain. A thread heading for it goes on to the next one.
-  void close(TraceeAddr head, std::uint64_t entry);
+  void close(TraceeAddr start, std::uint64_t entry);
   /// Enlarges the table if it is too small for this number of entries.
   void make_fit(std::size_t entries);
   /// Empties the table. No thread may be in an entry or get into one.

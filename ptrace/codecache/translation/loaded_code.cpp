@@ -37,9 +37,9 @@ bool LoadedCode::is_active(TraceeAddr address) const {
   return is_in_any(active_, address);
 }
 
-std::optional<std::uint64_t> LoadedCode::translation(TraceeAddr head) const {
-  if (!is_active(head)) return std::nullopt;
-  return loaded_->translation(head);
+std::optional<std::uint64_t> LoadedCode::translation(TraceeAddr start) const {
+  if (!is_active(start)) return std::nullopt;
+  return loaded_->translation(start);
 }
 
 void LoadedCode::activate(const translate::Branch& module,
@@ -47,10 +47,10 @@ void LoadedCode::activate(const translate::Branch& module,
   active_.push_back(module);
   if (std::erase(left_, module) != 0) links_.restore(module);
   table_.make_fit(loaded_->parts().pads.size());
-  for (const auto& [head, entry] : loaded_->parts().pads) {
-    if (!is_in(module, head)) continue;
-    table_.reopen(head, entry);
-    entries_.emplace_back(head, entry);
+  for (const auto& [start, entry] : loaded_->parts().pads) {
+    if (!is_in(module, start)) continue;
+    table_.reopen(start, entry);
+    entries_.emplace_back(start, entry);
   }
   link_crossing(module, find_translation);
 }
@@ -59,8 +59,8 @@ void LoadedCode::link_crossing(const translate::Branch& module,
                                const FindTranslation& find_translation) {
   for (const std::uint32_t exit_id : loaded_->parts().crossing) {
     const auto exit = *exits_->find(exit_id);
-    if (!is_in(module, exit.to) && !is_in(module, exit.block.head)) continue;
-    if (!is_active(exit.to) || !is_active(exit.block.head)) continue;
+    if (!is_in(module, exit.to) && !is_in(module, exit.block.start)) continue;
+    if (!is_active(exit.to) || !is_active(exit.block.start)) continue;
     const std::uint32_t link = loaded_->parts().places[exit_id].link();
     const auto translation = find_translation(exit.to);
     if (link != 0 && translation) links_.lead(link, *translation);

@@ -40,9 +40,9 @@ class LoadedCode {
   [[nodiscard]] const std::shared_ptr<const KeptCode>& code() const { return loaded_; }
   /// Returns true if there are loaded translations that may be used.
   [[nodiscard]] bool is_usable() const { return usable_; }
-  /// Returns the code offset of the loaded translation of `head`; nullopt if there is none or its
+  /// Returns the code offset of the loaded translation of `start`; nullopt if there is none or its
   /// module is not active.
-  [[nodiscard]] std::optional<std::uint64_t> translation(TraceeAddr head) const;
+  [[nodiscard]] std::optional<std::uint64_t> translation(TraceeAddr start) const;
 
   /// Uses the translations of a module from now on: indirect branches find them, and exits between
   /// this module and other active ones are linked. `find_translation` finds translations of this

@@ -94,10 +94,10 @@ void LoadedLinks::redirect_all() {
           [this](TraceeAddr to, std::uint32_t link) { sorted_.emplace_back(to, link); });
       std::sort(sorted_.begin(), sorted_.end());
     }
-    for (const auto& [head, index] : redirected_) {
+    for (const auto& [start, index] : redirected_) {
       for (auto at =
-               std::lower_bound(sorted_.begin(), sorted_.end(), std::pair{head, std::uint32_t{0}});
-           at != sorted_.end() && at->first == head; ++at) {
+               std::lower_bound(sorted_.begin(), sorted_.end(), std::pair{start, std::uint32_t{0}});
+           at != sorted_.end() && at->first == start; ++at) {
         lead_to(at->second, index);
       }
     }
@@ -111,7 +111,7 @@ void LoadedLinks::restore(const translate::Branch& module) {
     const ExitPlace place = places[exit_id];
     if (place.link() == 0) continue;
     const auto exit = *exits_->find(exit_id);
-    if (!is_in(module, exit.to) || !is_in(module, exit.block.head) ||
+    if (!is_in(module, exit.to) || !is_in(module, exit.block.start) ||
         place.kind(exit.kind) == translate::ExitKind::kStale) {
       continue;
     }
@@ -122,9 +122,9 @@ void LoadedLinks::restore(const translate::Branch& module) {
 }
 
 void LoadedLinks::release_modules(const CodeRanges& modules) {
-  const auto is_gone = [&](TraceeAddr head) {
+  const auto is_gone = [&](TraceeAddr start) {
     return std::any_of(modules.begin(), modules.end(),
-                       [=](const translate::Branch& module) { return is_in(module, head); });
+                       [=](const translate::Branch& module) { return is_in(module, start); });
   };
   const auto& places = loaded_->parts().places;
   for (std::uint32_t exit_id = 0; exit_id < places.size(); ++exit_id) {
@@ -133,7 +133,7 @@ void LoadedLinks::release_modules(const CodeRanges& modules) {
   }
   std::erase_if(to_loaded_, [&](std::uint32_t link) {
     const CodeBlock* target = loaded_->block_at(links_.target_of(link));
-    if (target != nullptr && !is_gone(target->head)) return false;
+    if (target != nullptr && !is_gone(target->start)) return false;
     if (target != nullptr) links_.point(link, miss_);
     return true;
   });

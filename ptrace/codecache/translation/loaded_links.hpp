@@ -45,9 +45,9 @@ class LoadedLinks {
   /// Makes the links in loaded code that lead to superblock `from` lead to superblock `to`.
   void move(std::uint32_t from, std::uint32_t to);
 
-  /// Requests that all links in loaded code to `head` lead to the superblock with this index.
+  /// Requests that all links in loaded code to `start` lead to the superblock with this index.
   /// redirect_all() carries the requests out.
-  void redirect(TraceeAddr head, std::uint32_t index) { redirected_[head] = index; }
+  void redirect(TraceeAddr start, std::uint32_t index) { redirected_[start] = index; }
   void redirect_all();
 
   /// Links the loaded superblocks of a module, [begin, end), to each other as they were when the

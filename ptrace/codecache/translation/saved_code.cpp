@@ -37,7 +37,7 @@ KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
 
 /// Restores the beginning of each closed indirect-branch entry.
 void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std::uint8_t> code) {
-  for (const auto& [head, entry] : index.pads()) {
+  for (const auto& [start, entry] : index.pads()) {
     const auto there = code.subspan(entry, translate::kDeadPad.size());
     if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) continue;
     const CodeBlock* block = what.superblocks.at(entry);
@@ -57,11 +57,11 @@ std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& i
     if (place.link() == 0) continue;
     const auto exit = *what.exits.find(exit_id);
     if (place.kind(exit.kind) == translate::ExitKind::kStale) continue;
-    const auto translation = index.linked(exit.block.head, exit.to);
+    const auto translation = index.linked(exit.block.start, exit.to);
     const std::uint32_t distance = what.links.distance_to(
         place.link(), translation ? what.links.address_of(*translation) : what.miss);
     std::memcpy(code.subspan(place.link()).data(), &distance, sizeof distance);
-    if (!translation && index.crosses(exit.block.head, exit.to)) crossing.push_back(exit_id);
+    if (!translation && index.crosses(exit.block.start, exit.to)) crossing.push_back(exit_id);
   }
   return crossing;
 }

@@ -57,12 +57,12 @@ std::optional<std::uint64_t> SuperblockMaker::reserve(bool has_entry) {
 }
 
 std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockMaker::make(
-    TraceeAddr head, std::uint32_t first_exit, std::optional<TraceeAddr> conflict) {
+    TraceeAddr start, std::uint32_t first_exit, std::optional<TraceeAddr> conflict) {
   const auto offset = reserve(conflict.has_value());
   if (!offset) return translate::UntranslatableReason::kNone;
-  checked_ = facts_.may_change(head);
-  if (checked_) facts_.look_again(head);
-  auto translated = translate::translate(source_, head,
+  checked_ = facts_.may_change(start);
+  if (checked_) facts_.look_again(start);
+  auto translated = translate::translate(source_, start,
                                          {.address = memory_.code() + *offset,
                                           .table = memory_.table(),
                                           .miss = stubs_.dispatch,

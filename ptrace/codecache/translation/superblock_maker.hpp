@@ -40,12 +40,12 @@ class SuperblockMaker {
   SuperblockMaker(const SuperblockMaker&) = delete;
   SuperblockMaker& operator=(const SuperblockMaker&) = delete;
 
-  /// Translates the code at `head` and appends the translation. Its exits get ids from `first_exit`
-  /// on. With `conflict` it begins with an indirect-branch entry, which leads there if the target
-  /// does not match. Returns the reason if the first instruction is untranslatable;
+  /// Translates the code at `start` and appends the translation. Its exits get ids from
+  /// `first_exit` on. With `conflict` it begins with an indirect-branch entry, which leads there if
+  /// the target does not match. Returns the reason if the first instruction is untranslatable;
   /// UntranslatableReason::kNone if there is no memory left.
   std::variant<arch::x86::translate::Superblock, arch::x86::translate::UntranslatableReason> make(
-      TraceeAddr head, std::uint32_t first_exit, std::optional<TraceeAddr> conflict);
+      TraceeAddr start, std::uint32_t first_exit, std::optional<TraceeAddr> conflict);
 
   /// Puts the next translation at this code offset or, for alignment, just after it.
   void go_on_at(std::uint64_t offset) { used_ = offset; }

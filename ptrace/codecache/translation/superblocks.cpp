@@ -48,9 +48,9 @@ void Superblocks::load(std::shared_ptr<const KeptCode> loaded) {
 std::uint32_t Superblocks::add(CodeBlock block, std::span<const translate::PcMapEntry> pc_map,
                                std::span<const translate::Branch> ranges) {
   std::vector<std::uint8_t> packed;
-  pack_pc_map(pc_map, block.head, packed);
+  pack_pc_map(pc_map, block.start, packed);
   block.row_bytes = static_cast<std::uint32_t>(packed.size());
-  pack_ranges(ranges, block.head, packed);
+  pack_ranges(ranges, block.start, packed);
   block.range_bytes = static_cast<std::uint16_t>(packed.size() - block.row_bytes);
   block.first_row = loaded_rows_ + static_cast<std::uint32_t>(packed_.append(packed));
   if (block.is_made_here()) ++made_here_;
@@ -146,14 +146,14 @@ void Superblocks::forget_ranges(std::uint32_t index) {
 
 CodeRanges Superblocks::ranges_of(const CodeBlock& block) const {
   const std::size_t first = block.first_row - loaded_rows_ + block.row_bytes;
-  return unpack_ranges(packed_.piece(first, block.range_bytes), block.head);
+  return unpack_ranges(packed_.piece(first, block.range_bytes), block.start);
 }
 
 std::optional<translate::PcMapEntry> Superblocks::map_entry(const CodeBlock& block,
                                                             std::uint64_t within) const {
   if (is_loaded(block.offset)) return loaded_->map_entry(block, within);
   const auto pc_map = packed_.piece(block.first_row - loaded_rows_, block.row_bytes);
-  return entry_at(pc_map, block.head, within);
+  return entry_at(pc_map, block.start, within);
 }
 
 std::uint64_t Superblocks::source_bytes() const {

@@ -162,7 +162,7 @@ std::string ComparedStops::describe(const TranslatedRun& run, TraceeAddr pc,
   const std::uint64_t offset = pc - block.address;
   std::string out = fmt::format(
       "{} bytes into the superblock of {:#x}: pc {:#x}, natively {:#x} or {:#x}", offset,
-      block.head.value(), stop.pc.value(), native_[at_].pc.value(), near.pc.value());
+      block.start.value(), stop.pc.value(), native_[at_].pc.value(), near.pc.value());
   const Stop& same = stop.pc == near.pc ? near : native_[at_];
   for (std::size_t i = 0; i < kGeneral.size(); ++i) {
     const auto is = stop.state.general.at(i);

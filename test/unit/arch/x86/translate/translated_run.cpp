@@ -210,7 +210,7 @@ void TranslatedRun::expect_left(UntranslatableReason why, const Shape& shape) {
       << to_string(why);
 }
 
-std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr head,
+std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr start,
                                                       Shape shape, bool lands) {
   if (lands) used_ += kPadAlignment - kPadOffset;
   const TraceeAddr at = code_.address() + used_;
@@ -224,7 +224,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.pad_test = shape.pad_test;
   options.table_index = shape.table_index;
   if (lands) options.conflict = code_.address();
-  const auto result = translate(code, head, options);
+  const auto result = translate(code, start, options);
   const auto* block = std::get_if<Superblock>(&result);
   if (block == nullptr) {
     expect_left(std::get<UntranslatableReason>(result), shape);
@@ -239,16 +239,16 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   return lands ? at + kPadOffset : at;
 }
 
-void TranslatedRun::expect_conflict(TraceeAddr entry, TraceeAddr head) {
+void TranslatedRun::expect_conflict(TraceeAddr entry, TraceeAddr start) {
   MachineState& state = page().state;
-  wrong_target_ = head + 1;
+  wrong_target_ = start + 1;
   state.general[kR10] = wrong_target_->value();
   MachineState before = state;
   enter(entry);
   before.general[kRcx] = state.general[kRcx];
   EXPECT_EQ(state, before);
   wrong_target_.reset();
-  state.general[kR10] = head.value();
+  state.general[kR10] = start.value();
 }
 
 void TranslatedRun::expect_stale(TraceeAddr entry) {
@@ -275,23 +275,23 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
   bool lands = false;
   ThreadPage& thread = page();
   thread.state = state;
-  TraceeAddr head = begin;
-  for (int count = 0; head != end; ++count) {
+  TraceeAddr start = begin;
+  for (int count = 0; start != end; ++count) {
     if (count == kMostSuperblocks) {
       ADD_FAILURE() << "does not get to its end";
       break;
     }
-    const auto entry = translate_at(code, head, shape, lands);
+    const auto entry = translate_at(code, start, shape, lands);
     if (!entry) return std::nullopt;
     slot(Slot::kR10) = thread.state.general[kR10];
     slot(Slot::kR11) = thread.state.general[kR11];
     if (lands) {
       slot(Slot::kRcx) = std::exchange(thread.state.general[kRcx], 0x5555);
-      thread.state.general[kR10] = head.value();
+      thread.state.general[kR10] = start.value();
     }
     const auto log = std::bit_cast<std::uintptr_t>(log_.data());
     thread.state.general[kR11] = log;
-    if (lands) expect_conflict(*entry, head);
+    if (lands) expect_conflict(*entry, start);
     if (shape.checked) expect_stale(*entry);
     enter(*entry);
     const std::uint64_t logged = (thread.state.general[kR11] - log) / sizeof(std::uint32_t);
@@ -313,9 +313,9 @@ std::optional<MachineState> TranslatedRun::run(const CodeSource& code, TraceeAdd
     }
     const bool indirect = exit.kind == ExitKind::kIndirect;
     if (indirect) thread.state.general[kRcx] = slot(Slot::kRcx);
-    head = indirect ? target : exit.to;
+    start = indirect ? target : exit.to;
     lands = shape.lands && indirect;
-    if (exit.from != TraceeAddr{}) taken_.insert_or_assign(exit.from, head);
+    if (exit.from != TraceeAddr{}) taken_.insert_or_assign(exit.from, start);
   }
   return thread.state;
 }

@@ -114,12 +114,12 @@ class TranslatedRun {
 
  private:
   /// Enters an indirect-branch entry with the target of another one; nothing may change.
-  void expect_conflict(TraceeAddr entry, TraceeAddr head);
+  void expect_conflict(TraceeAddr entry, TraceeAddr start);
   /// Enters a checked superblock whose code has changed; nothing may change.
   void expect_stale(TraceeAddr entry);
   static void expect_left(UntranslatableReason why, const Shape& shape);
   /// `lands`: its indirect-branch entry is used.
-  std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr head, Shape shape,
+  std::optional<TraceeAddr> translate_at(const CodeSource& code, TraceeAddr start, Shape shape,
                                          bool lands);
 
   Pages code_;

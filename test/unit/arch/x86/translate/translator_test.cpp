@@ -337,7 +337,7 @@ std::vector<Program> text_of(const std::string& path, std::uint64_t base) {
 
 /// Checks that exits are numbered in order, pc map entries are sorted, and every byte decodes.
 void check_block(const Superblock& block) {
-  ASSERT_FALSE(block.exits.empty()) << block.head.value();
+  ASSERT_FALSE(block.exits.empty()) << block.start.value();
   for (std::size_t i = 0; i < block.exits.size(); ++i) ASSERT_EQ(block.exits[i].id, i);
   ASSERT_TRUE(
       std::is_sorted(block.pc_map.begin(), block.pc_map.end(),
@@ -346,7 +346,7 @@ void check_block(const Superblock& block) {
   const auto constants = static_cast<std::size_t>(
       std::count_if(block.returns.begin(), block.returns.end(),
                     [](TraceeAddr at) { return at.value() > 0x7fff'ffff; }));
-  ASSERT_GE(decodable_bytes(block.code) + 8 * constants, block.code.size()) << block.head.value();
+  ASSERT_GE(decodable_bytes(block.code) + 8 * constants, block.code.size()) << block.start.value();
 }
 
 class TranslatorOnLibrary : public testing::TestWithParam<std::uint64_t> {};
@@ -385,14 +385,14 @@ INSTANTIATE_TEST_SUITE_P(NearAndFar, TranslatorOnLibrary,
                          testing::Values(0x4000'0000U, 0x7fff'0000'0000U));
 
 TEST(LandingPad, CanBeChangedWhileThreadsRun) {
-  for (const std::uint64_t head : {0x1000UL, 0x7fff'1234'5678UL}) {
+  for (const std::uint64_t start : {0x1000UL, 0x7fff'1234'5678UL}) {
     for (const PadTest test : {PadTest::kJrcxz, PadTest::kLoop}) {
-      const Program program{head, {0x90, 0xc3}};  // nop; ret
+      const Program program{start, {0x90, 0xc3}};  // nop; ret
       TranslateOptions options = Program::options();
       options.address = kCode + kPadAlignment - kPadOffset;
       options.conflict = kMiss + 0x40;
       options.pad_test = test;
-      const auto result = translate(program.source(), TraceeAddr{head}, options);
+      const auto result = translate(program.source(), TraceeAddr{start}, options);
       const auto& block = std::get<Superblock>(result);
       EXPECT_EQ(decodable_bytes(block.code), block.code.size());
       // A jump to the next entry in the chain; its rel32 ends where this entry begins.

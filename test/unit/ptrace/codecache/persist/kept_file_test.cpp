@@ -30,8 +30,8 @@ class KeptFile : public testing::Test {
  protected:
   KeptFile() {
     code_.back() = 0xc3;
-    block_[0] = {.head = TraceeAddr{0x1000}, .logged = 0, .row_bytes = 3, .size = 9};
-    logged_[0] = {.head = TraceeAddr{0x1000}};
+    block_[0] = {.start = TraceeAddr{0x1000}, .logged = 0, .row_bytes = 3, .size = 9};
+    logged_[0] = {.start = TraceeAddr{0x1000}};
     exit_[0] = {.from = 4, .to = -0x800};
     weight_[0] = {.branches = 1, .instructions = 2};
   }

@@ -11,7 +11,7 @@ namespace {
 
 using arch::x86::translate::PcMapEntry;
 
-constexpr TraceeAddr kHead{0x5555'5555'1234};
+constexpr TraceeAddr kStart{0x5555'5555'1234};
 
 void expect_same(const PcMapEntry& expected, const PcMapEntry& got) {
   EXPECT_EQ(expected.offset, got.offset);
@@ -24,11 +24,11 @@ void expect_same(const PcMapEntry& expected, const PcMapEntry& got) {
 std::vector<PcMapEntry> random_pc_map(std::mt19937& random, std::size_t count) {
   const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
   std::vector<PcMapEntry> pc_map;
-  PcMapEntry map_entry{.pc = kHead};
+  PcMapEntry map_entry{.pc = kStart};
   for (std::size_t i = 0; i < count; ++i) {
     if (i != 0) map_entry.offset += 1 + upto(upto(4) == 0 ? 2000 : 12);
     map_entry.pc = upto(8) == 0
-                       ? kHead + (upto(1) == 0 ? upto(1 << 20) : 0 - std::uint64_t{upto(1 << 20)})
+                       ? kStart + (upto(1) == 0 ? upto(1 << 20) : 0 - std::uint64_t{upto(1 << 20)})
                        : map_entry.pc + upto(15);
     if (upto(9) == 0) map_entry.pc = TraceeAddr{};
     map_entry.stack_add = upto(3) == 0 ? static_cast<std::int32_t>(upto(600)) - 300 : 0;
@@ -45,12 +45,12 @@ TEST(PackedPcMap, ComeBackAsTheyWere) {
   for (std::size_t count = 1; count < 60; ++count) {
     const auto pc_map = random_pc_map(random, count);
     const std::size_t before = packed.size();
-    pack_pc_map(pc_map, kHead, packed);
+    pack_pc_map(pc_map, kStart, packed);
     const auto bytes = std::span{packed}.subspan(before);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t end = i + 1 < count ? pc_map[i + 1].offset : pc_map[i].offset + 20;
       for (const std::uint32_t at : {pc_map[i].offset, end - 1}) {
-        const auto map_entry = entry_at(bytes, kHead, at);
+        const auto map_entry = entry_at(bytes, kStart, at);
         ASSERT_TRUE(map_entry);
         expect_same(pc_map[i], *map_entry);
       }
@@ -65,22 +65,22 @@ TEST(PackedPcMap, KeepTheLargestAndTheSmallestValues) {
        .pc = TraceeAddr{},
        .stack_add = std::numeric_limits<std::int32_t>::min()}};
   std::vector<std::uint8_t> packed;
-  pack_pc_map(pc_map, kHead, packed);
-  EXPECT_FALSE(entry_at(packed, kHead, 6));
-  expect_same(pc_map[0], entry_at(packed, kHead, 7).value_or(PcMapEntry{}));
-  expect_same(pc_map[1], entry_at(packed, kHead, pc_map[1].offset).value_or(PcMapEntry{}));
+  pack_pc_map(pc_map, kStart, packed);
+  EXPECT_FALSE(entry_at(packed, kStart, 6));
+  expect_same(pc_map[0], entry_at(packed, kStart, 7).value_or(PcMapEntry{}));
+  expect_same(pc_map[1], entry_at(packed, kStart, pc_map[1].offset).value_or(PcMapEntry{}));
 }
 
 TEST(PackedPcMap, AreAFewBytesEach) {
   std::vector<PcMapEntry> pc_map;
-  PcMapEntry map_entry{.pc = kHead};
+  PcMapEntry map_entry{.pc = kStart};
   for (int i = 0; i < 100; ++i) {
     pc_map.push_back(map_entry);
     map_entry.offset += 4;
     map_entry.pc += 4;
   }
   std::vector<std::uint8_t> packed;
-  pack_pc_map(pc_map, kHead, packed);
+  pack_pc_map(pc_map, kStart, packed);
   EXPECT_LE(packed.size(), 201U);
 }
 
@@ -89,7 +89,7 @@ TEST(PackedPcMap, DamagedOnesDoNoHarm) {
   for (int i = 0; i < 2000; ++i) {
     std::vector<std::uint8_t> bytes(random() % 40);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random() & 0xffU);
-    for (std::uint64_t at = 0; at < 60; at += 7) (void)entry_at(bytes, kHead, at);
+    for (std::uint64_t at = 0; at < 60; at += 7) (void)entry_at(bytes, kStart, at);
   }
 }
 

@@ -20,8 +20,8 @@ using translate::UntranslatableReason;
 struct Fake {
   Fake() { code.limit(FakeCodeMemory::kBytes); }
 
-  TraceeAddr translation(TraceeAddr head) { return std::get<TraceeAddr>(code.translation(head)); }
-  TraceeAddr landing(TraceeAddr head) { return std::get<TraceeAddr>(code.landing(head)); }
+  TraceeAddr translation(TraceeAddr start) { return std::get<TraceeAddr>(code.translation(start)); }
+  TraceeAddr landing(TraceeAddr start) { return std::get<TraceeAddr>(code.landing(start)); }
   /// The newest exit of this kind to an address; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> exit_to(TraceeAddr to, ExitKind kind) const {
     std::optional<std::uint32_t> found;
@@ -50,8 +50,8 @@ struct Fake {
     return place && place->kind == CodePlace::Kind::kMiss;
   }
   /// Where the table sends indirect branches.
-  [[nodiscard]] TraceeAddr entry_of(TraceeAddr head) {
-    return memory.entries()[memory.entries().index(head)];
+  [[nodiscard]] TraceeAddr entry_of(TraceeAddr start) {
+    return memory.entries()[memory.entries().index(start)];
   }
   std::shared_ptr<const KeptCode> save(const KeptModules& modules,
                                        CodeCache::Keeping when = CodeCache::Keeping::kAtEnd) {
@@ -77,22 +77,22 @@ class CodeCacheTest : public testing::Test {
 };
 
 TEST_F(CodeCacheTest, FindsWhatItHasMade) {
-  const TraceeAddr made = process_.translation(Program::kHead);
+  const TraceeAddr made = process_.translation(Program::kStart);
   const std::size_t blocks = code_.blocks();
-  EXPECT_EQ(process_.translation(Program::kHead), made);
+  EXPECT_EQ(process_.translation(Program::kStart), made);
   EXPECT_EQ(code_.blocks(), blocks);
   const auto place = code_.locate(made);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->kind, CodePlace::Kind::kBlock);
-  EXPECT_EQ(place->map_entry.pc, Program::kHead);
-  EXPECT_EQ(place->logged.head, Program::kHead);
+  EXPECT_EQ(place->map_entry.pc, Program::kStart);
+  EXPECT_EQ(place->logged.start, Program::kStart);
   EXPECT_TRUE(process_.is_dispatch_stub(process_.memory.code()));
   EXPECT_FALSE(code_.locate(process_.memory.code() + code_.bytes_used() + 16));
-  EXPECT_FALSE(code_.locate(Program::kHead));
+  EXPECT_FALSE(code_.locate(Program::kStart));
 }
 
 TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
-  (void)process_.translation(Program::kHead);
+  (void)process_.translation(Program::kStart);
   const std::size_t blocks = code_.blocks();
   EXPECT_GE(blocks, 2U);
   (void)process_.translation(Program::kTarget);
@@ -100,7 +100,7 @@ TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
 }
 
 TEST_F(CodeCacheTest, ExitsLeadToTheTranslationOfTheirTarget) {
-  (void)process_.translation(Program::kHead);
+  (void)process_.translation(Program::kStart);
   const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
   EXPECT_EQ(process_.target_of(link), process_.translation(Program::kTarget));
   code_.drop(Program::kTarget, Program::kTarget + 1);
@@ -117,17 +117,17 @@ TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
   EXPECT_EQ(process_.landing(Program::kTarget), landing);
   const auto place = code_.locate(process_.entry_of(Program::kTarget));
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->logged.head, Program::kTarget);
+  EXPECT_EQ(place->logged.start, Program::kTarget);
   code_.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
   EXPECT_NE(process_.landing(Program::kTarget), landing);
 }
 
 TEST_F(CodeCacheTest, SaysWhyThereIsNone) {
-  process_.program.leave_to_cpu(Program::kHead);
-  EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kHead)),
+  process_.program.leave_to_cpu(Program::kStart);
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kStart)),
             UntranslatableReason::kBreakpoint);
-  EXPECT_EQ(std::get<UntranslatableReason>(code_.landing(Program::kHead)),
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.landing(Program::kStart)),
             UntranslatableReason::kBreakpoint);
   code_.limit(code_.bytes_used());
   EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kTarget)),
@@ -146,7 +146,7 @@ TEST_F(CodeCacheTest, SplitsAreNotRunOver) {
 
 TEST_F(CodeCacheTest, ReplacesASuperblockWhoseCodeHasChanged) {
   process_.program.set_may_change(true);
-  (void)process_.translation(Program::kHead);
+  (void)process_.translation(Program::kStart);
   const TraceeAddr old = process_.translation(Program::kTarget);
   const auto link = process_.link_of(*process_.exit_to(Program::kTarget, ExitKind::kDirect));
   EXPECT_EQ(process_.target_of(link), old);
@@ -161,14 +161,14 @@ TEST_F(CodeCacheTest, ReplacesASuperblockWhoseCodeHasChanged) {
 }
 
 TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
-  const TraceeAddr old = process_.translation(Program::kHead);
+  const TraceeAddr old = process_.translation(Program::kStart);
   const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   ExitProfile profile;
   const std::vector<std::uint32_t> log(1000, taken);
   profile.sample(log, [](auto, auto) { return std::nullopt; });
   EXPECT_TRUE(code_.improve(profile));
   EXPECT_EQ(code_.improved(), 1U);
-  const TraceeAddr newer = process_.translation(Program::kHead);
+  const TraceeAddr newer = process_.translation(Program::kStart);
   EXPECT_NE(newer, old);
   const auto place = code_.locate(newer);
   ASSERT_TRUE(place);
@@ -179,18 +179,18 @@ TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
 }
 
 TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
-  const TraceeAddr first = process_.translation(Program::kHead);
+  const TraceeAddr first = process_.translation(Program::kStart);
   (void)process_.landing(Program::kTarget);
   code_.clear();
   EXPECT_EQ(code_.blocks(), 0U);
   EXPECT_EQ(code_.cleared(), 1U);
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
   EXPECT_FALSE(code_.locate(first));
-  EXPECT_EQ(process_.translation(Program::kHead), first);
+  EXPECT_EQ(process_.translation(Program::kStart), first);
 }
 
 TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
-  const TraceeAddr translation = process_.translation(Program::kHead);
+  const TraceeAddr translation = process_.translation(Program::kStart);
   const TraceeAddr landing = process_.landing(Program::kTarget);
   const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto link = process_.link_of(exit);
@@ -203,49 +203,49 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_EQ(other.code.exit(exit)->to, Program::kTarget);
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   other.code.activate(kModule.begin, kModule.end);
-  EXPECT_EQ(other.translation(Program::kHead), translation);
+  EXPECT_EQ(other.translation(Program::kStart), translation);
   EXPECT_EQ(other.landing(Program::kTarget), landing);
   EXPECT_NE(other.entry_of(Program::kTarget), other.memory.code());
   EXPECT_EQ(other.target_of(link), other.translation(Program::kTarget));
   EXPECT_EQ(other.code.blocks(), 0U);
-  EXPECT_EQ(other.code.locate(translation)->map_entry.pc, Program::kHead);
+  EXPECT_EQ(other.code.locate(translation)->map_entry.pc, Program::kStart);
 
   other.code.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(other.code.drops(), 1U);
   EXPECT_TRUE(other.is_dispatch_stub(other.target_of(link)));
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
-  EXPECT_NE(other.translation(Program::kHead), translation);
+  EXPECT_NE(other.translation(Program::kStart), translation);
   EXPECT_GT(other.code.blocks(), 0U);
 }
 
 TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
-  const TraceeAddr translation = process_.translation(Program::kHead);
+  const TraceeAddr translation = process_.translation(Program::kStart);
   const std::uint32_t taken = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto saved = process_.save({.present = {kModule}, .gone = {}});
   ASSERT_NE(saved, nullptr);
   Fake other;
   other.code.adopt(saved);
   other.code.activate(kModule.begin, kModule.end);
-  EXPECT_EQ(other.translation(Program::kHead), translation);
+  EXPECT_EQ(other.translation(Program::kStart), translation);
   ExitProfile profile;
   profile.sample(std::vector<std::uint32_t>(1000, taken), [](auto, auto) { return std::nullopt; });
   EXPECT_TRUE(other.code.improve(profile));
-  EXPECT_NE(other.translation(Program::kHead), translation);
+  EXPECT_NE(other.translation(Program::kStart), translation);
   EXPECT_EQ(other.code.blocks(), 1U);
 }
 
 TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
-  (void)process_.translation(Program::kHead);
+  (void)process_.translation(Program::kStart);
   code_.retire(kModule.begin, kModule.end);
   EXPECT_GT(code_.drops(), 0U);
   const KeptModules modules{.present = {}, .gone = {kModule}};
   auto saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
-  EXPECT_TRUE(saved->translation(Program::kHead));
+  EXPECT_TRUE(saved->translation(Program::kStart));
   code_.forget_retired(kModule.begin, kModule.end);
   saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
-  EXPECT_FALSE(saved->translation(Program::kHead));
+  EXPECT_FALSE(saved->translation(Program::kStart));
 }
 
 }  // namespace

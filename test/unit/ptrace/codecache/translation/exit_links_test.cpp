@@ -13,7 +13,7 @@ using arch::x86::translate::ExitKind;
 
 constexpr TraceeAddr kCode{0x1000'0000};
 constexpr TraceeAddr kMiss = kCode + 4;
-constexpr TraceeAddr kHead{0x40'1000};
+constexpr TraceeAddr kStart{0x40'1000};
 
 class ExitLinksTest : public testing::Test {
  protected:
@@ -33,37 +33,37 @@ class ExitLinksTest : public testing::Test {
 };
 
 TEST_F(ExitLinksTest, WaitForTheirSuperblock) {
-  add(0x40, kHead);
-  add(0x50, kHead + 1);
-  add(0x60, kHead);
-  EXPECT_EQ(exits_.superblock(kHead), std::nullopt);
-  exits_.set_superblock(kHead, 7, kCode + 0x100);
-  EXPECT_EQ(exits_.superblock(kHead), 7U);
+  add(0x40, kStart);
+  add(0x50, kStart + 1);
+  add(0x60, kStart);
+  EXPECT_EQ(exits_.superblock(kStart), std::nullopt);
+  exits_.set_superblock(kStart, 7, kCode + 0x100);
+  EXPECT_EQ(exits_.superblock(kStart), 7U);
   EXPECT_EQ(links_.target_of(0x40), 0x100U);
   EXPECT_EQ(links_.target_of(0x50), 4U);
   EXPECT_EQ(links_.target_of(0x60), 0x100U);
 }
 
 TEST_F(ExitLinksTest, FollowASuperblockThatIsReplaced) {
-  exits_.set_superblock(kHead, 7, kCode + 0x100);
-  add(0x40, kHead);
-  exits_.set_superblock(kHead, 8, kCode + 0x180);
-  EXPECT_EQ(exits_.superblock(kHead), 8U);
+  exits_.set_superblock(kStart, 7, kCode + 0x100);
+  add(0x40, kStart);
+  exits_.set_superblock(kStart, 8, kCode + 0x180);
+  EXPECT_EQ(exits_.superblock(kStart), 8U);
   EXPECT_EQ(links_.target_of(0x40), 0x180U);
 }
 
 TEST_F(ExitLinksTest, MissWhenTheirSuperblockIsGone) {
-  add(0x40, kHead);
-  exits_.set_superblock(kHead, 7, kCode + 0x100);
-  exits_.remove_superblock(kHead, kMiss);
-  EXPECT_EQ(exits_.superblock(kHead), std::nullopt);
+  add(0x40, kStart);
+  exits_.set_superblock(kStart, 7, kCode + 0x100);
+  exits_.remove_superblock(kStart, kMiss);
+  EXPECT_EQ(exits_.superblock(kStart), std::nullopt);
   EXPECT_EQ(links_.target_of(0x40), 4U);
 }
 
 TEST_F(ExitLinksTest, AreNotTouchedOnceAllIsForgotten) {
-  add(0x40, kHead);
+  add(0x40, kStart);
   exits_.clear();
-  exits_.set_superblock(kHead, 7, kCode + 0x100);
+  exits_.set_superblock(kStart, 7, kCode + 0x100);
   EXPECT_EQ(links_.target_of(0x40), 4U);
   EXPECT_EQ(exits_.place(0).link(), 0x40U);
 }
@@ -80,8 +80,8 @@ TEST_F(ExitLinksTest, TellWhereTheyAre) {
   EXPECT_EQ(exits_.place(2).kind(decoder::LoggedExitKind::kContinue), ExitKind::kStale);
   EXPECT_EQ(exits_.place(3).link(), 0x29U);
   EXPECT_EQ(exits_.places().front().size(), 2U);
-  exits_.list(3, kHead);
-  exits_.set_superblock(kHead, 0, kCode + 0x100);
+  exits_.list(3, kStart);
+  exits_.set_superblock(kStart, 0, kCode + 0x100);
   EXPECT_EQ(links_.target_of(0x29), 0x100U);
 }
 

@@ -20,7 +20,7 @@ class FakeProgram {
   static constexpr TraceeAddr kBegin{0x40'1000};
   static constexpr std::size_t kBytes = 256;
   /// nop; jz kTarget; ret
-  static constexpr TraceeAddr kHead = kBegin;
+  static constexpr TraceeAddr kStart = kBegin;
   static constexpr TraceeAddr kJump = kBegin + 1;
   /// nop; ret
   static constexpr TraceeAddr kTarget = kBegin + 0x10;

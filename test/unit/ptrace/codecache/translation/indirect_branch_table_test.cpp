@@ -24,10 +24,10 @@ class IndirectBranchTableTest : public testing::Test {
   IndirectBranchTableTest() { memory_.fill_table(memory_.code()); }
 
   /// Makes a superblock with an entry, but does not open that. Returns the entry.
-  std::uint64_t make(TraceeAddr head) {
-    const std::array ranges{translate::Branch{head, head + 1}};
-    const std::array pc_map{translate::PcMapEntry{.pc = head}};
-    blocks_.add({.head = head,
+  std::uint64_t make(TraceeAddr start) {
+    const std::array ranges{translate::Branch{start, start + 1}};
+    const std::array pc_map{translate::PcMapEntry{.pc = start}};
+    blocks_.add({.start = start,
                  .offset = offset_,
                  .logged = offset_,
                  .size = 48,
@@ -38,17 +38,17 @@ class IndirectBranchTableTest : public testing::Test {
     offset_ += 64;
     const auto beginning = translate::pad_beginning(kAfterEntry);
     std::copy(beginning.begin(), beginning.end(), memory_.host_code().subspan(entry).begin());
-    links_.point(entry - CodeLinks::kBytes, table_.first(head));
+    links_.point(entry - CodeLinks::kBytes, table_.first(start));
     return entry;
   }
-  std::uint64_t open(TraceeAddr head) {
-    const std::uint64_t entry = make(head);
-    table_.open(head, entry);
+  std::uint64_t open(TraceeAddr start) {
+    const std::uint64_t entry = make(start);
+    table_.open(start, entry);
     return entry;
   }
-  [[nodiscard]] bool finds(TraceeAddr head) const {
-    const CodeBlock* found = table_.find(head);
-    return found != nullptr && found->head == head;
+  [[nodiscard]] bool finds(TraceeAddr start) const {
+    const CodeBlock* found = table_.find(start);
+    return found != nullptr && found->start == start;
   }
   [[nodiscard]] std::array<std::uint8_t, 2> beginning_of(std::uint64_t entry) const {
     const auto code = memory_.host_code();

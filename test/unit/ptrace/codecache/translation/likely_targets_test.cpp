@@ -8,10 +8,10 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr TraceeAddr kHead{0x40'1000};
-constexpr TraceeAddr kJump = kHead + 0x10;  ///< Taken inside the superblock.
-constexpr TraceeAddr kOther = kHead + 0x20;
-constexpr TraceeAddr kEnd = kHead + 0x30;
+constexpr TraceeAddr kStart{0x40'1000};
+constexpr TraceeAddr kJump = kStart + 0x10;  ///< Taken inside the superblock.
+constexpr TraceeAddr kOther = kStart + 0x20;
+constexpr TraceeAddr kEnd = kStart + 0x30;
 constexpr TraceeAddr kTarget{0x50'0000};
 
 /// A superblock with a direct exit, an exit where its inner branch is not taken, and an indirect
@@ -22,11 +22,11 @@ class LikelyTargetsTest : public testing::Test {
 
   LikelyTargetsTest() {
     const std::array branches{decoder::TakenBranch{kJump, kOther}};
-    const std::uint32_t block = table_.add_block(kHead, branches);
+    const std::uint32_t block = table_.add_block(kStart, branches);
     // The last exit of a superblock gets the lowest id.
     table_.add_exit({block, kEnd, {}, 1, decoder::LoggedExitKind::kIndirect, 9});
     table_.add_exit({block, kJump, kJump + 2, 0, decoder::LoggedExitKind::kContinue, 5});
-    table_.add_exit({block, kHead, kTarget, 0, decoder::LoggedExitKind::kDirect, 1});
+    table_.add_exit({block, kStart, kTarget, 0, decoder::LoggedExitKind::kDirect, 1});
   }
 
   [[nodiscard]] SeenExit seen(std::uint32_t exit_id, std::uint32_t times) const {
@@ -49,13 +49,13 @@ class LikelyTargetsTest : public testing::Test {
 
 TEST_F(LikelyTargetsTest, AFewSamplesTellNothing) {
   EXPECT_FALSE(learn({seen(kDirect, 11)}));
-  EXPECT_EQ(likely_.find(kHead), std::nullopt);
+  EXPECT_EQ(likely_.find(kStart), std::nullopt);
 }
 
 TEST_F(LikelyTargetsTest, AConditionalJumpIsFollowedWhenItIsMostlyTaken) {
   EXPECT_FALSE(learn({seen(kDirect, 10), indirect(kTarget, 20, 0)}));
   EXPECT_TRUE(learn({indirect(kTarget, 10, 0), seen(kDirect, 20)}));
-  EXPECT_EQ(likely_.find(kHead), kTarget);
+  EXPECT_EQ(likely_.find(kStart), kTarget);
   // No news.
   EXPECT_FALSE(learn({seen(kDirect, 20)}));
 }
@@ -63,7 +63,7 @@ TEST_F(LikelyTargetsTest, AConditionalJumpIsFollowedWhenItIsMostlyTaken) {
 TEST_F(LikelyTargetsTest, OtherDirectBranchesAreNot) {
   conditional_ = false;
   EXPECT_FALSE(learn({seen(kDirect, 20)}));
-  EXPECT_EQ(likely_.find(kHead), std::nullopt);
+  EXPECT_EQ(likely_.find(kStart), std::nullopt);
 }
 
 TEST_F(LikelyTargetsTest, AnIndirectBranchIsFollowedToItsMostFrequentTarget) {
@@ -79,7 +79,7 @@ TEST_F(LikelyTargetsTest, ABranchThatIsFollowedInVainIsNotAnyMore) {
   // The branch is not known yet.
   EXPECT_FALSE(learn({seen(kNotTaken, 20)}));
   decoder::ExitTable other;
-  const std::uint32_t block = other.add_block(kHead, {});
+  const std::uint32_t block = other.add_block(kStart, {});
   other.add_exit({block, kJump, kOther, 0, decoder::LoggedExitKind::kDirect, 5});
   EXPECT_TRUE(likely_.learn({{0, *other.find(0), {.seen = 20, .target = {}}}}, other,
                             [](TraceeAddr) { return true; }));

@@ -26,7 +26,7 @@ class LoadedCodeTest : public testing::Test {
     links_.point(Example::kLinks[2], memory_.code() + kMiss);
   }
   void activate(const arch::x86::translate::Branch& module) {
-    loaded_.activate(module, [this](TraceeAddr head) { return loaded_.translation(head); });
+    loaded_.activate(module, [this](TraceeAddr start) { return loaded_.translation(start); });
   }
   [[nodiscard]] std::uint64_t target_of_exit(std::size_t exit) const {
     return links_.target_of(Example::kLinks.at(exit));

@@ -39,26 +39,26 @@ struct LoadedExample {
   static std::shared_ptr<const KeptCode> make() {
     namespace translate = arch::x86::translate;
     const std::vector<std::uint8_t> code(kCodeBytesUsed);
-    const std::array heads{kA, kB, kC, kB};
+    const std::array starts{kA, kB, kC, kB};
     const std::array offsets{kCodeOfA, kCodeOfB, kCodeOfC, kEntryOfB - translate::kPadOffset};
     std::vector<CodeBlock> blocks;
     std::vector<std::uint8_t> pc_map;
     std::vector<decoder::LoggedBlock> logged;
-    for (std::uint32_t i = 0; i < heads.size(); ++i) {
+    for (std::uint32_t i = 0; i < starts.size(); ++i) {
       const auto first = static_cast<std::uint32_t>(pc_map.size());
-      pack_pc_map(std::array{translate::PcMapEntry{.pc = heads.at(i)}}, heads.at(i), pc_map);
-      blocks.push_back({.head = heads.at(i),
+      pack_pc_map(std::array{translate::PcMapEntry{.pc = starts.at(i)}}, starts.at(i), pc_map);
+      blocks.push_back({.start = starts.at(i),
                         .offset = offsets.at(i),
                         .logged = i,
                         .first_row = first,
                         .row_bytes = static_cast<std::uint32_t>(pc_map.size()) - first,
                         .size = 48});
-      logged.push_back({.head = heads.at(i)});
+      logged.push_back({.start = starts.at(i)});
     }
     blocks.back().set(CodeBlock::kLanding);
     blocks.back().after_entry = kAfterEntry;
     const auto exit = [&](std::uint32_t block, TraceeAddr to) {
-      return decoder::PackedExit{.to = static_cast<std::int32_t>(to - heads.at(block)),
+      return decoder::PackedExit{.to = static_cast<std::int32_t>(to - starts.at(block)),
                                  .block_and_kind = block << decoder::PackedExit::kKindBits};
     };
     const std::array exits{exit(0, kB), exit(0, kC), exit(2, kNowhere)};

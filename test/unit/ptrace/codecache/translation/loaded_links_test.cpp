@@ -25,11 +25,11 @@ class LoadedLinksTest : public testing::Test {
     for (const std::uint32_t link : Example::kLinks) links_.point(link, kCode + kMiss);
   }
   /// Adds a superblock of this process, which need not make sense, and returns its code offset.
-  std::uint64_t add(TraceeAddr head) {
-    const std::array pc_map{translate::PcMapEntry{.pc = head}};
-    const std::array ranges{translate::Branch{head, head + 1}};
+  std::uint64_t add(TraceeAddr start) {
+    const std::array pc_map{translate::PcMapEntry{.pc = start}};
+    const std::array ranges{translate::Branch{start, start + 1}};
     const auto index = superblocks_.add(
-        {.head = head, .offset = offset_, .logged = offset_, .size = 48}, pc_map, ranges);
+        {.start = start, .offset = offset_, .logged = offset_, .size = 48}, pc_map, ranges);
     offset_ += 64;
     return superblocks_[index].offset;
   }

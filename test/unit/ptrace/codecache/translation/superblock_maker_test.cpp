@@ -21,8 +21,8 @@ class SuperblockMakerTest : public testing::Test {
     maker_.limit(kBytes);
     maker_.go_on_at(kBegin);
   }
-  translate::Superblock make(TraceeAddr head, std::optional<TraceeAddr> conflict = {}) {
-    auto made = maker_.make(head, 10, conflict);
+  translate::Superblock make(TraceeAddr start, std::optional<TraceeAddr> conflict = {}) {
+    auto made = maker_.make(start, 10, conflict);
     EXPECT_TRUE(std::holds_alternative<translate::Superblock>(made));
     return std::get<translate::Superblock>(std::move(made));
   }
@@ -44,7 +44,7 @@ class SuperblockMakerTest : public testing::Test {
 };
 
 TEST_F(SuperblockMakerTest, PutsCodeWhereTheLastOneEnded) {
-  const auto made = make(Program::kHead);
+  const auto made = make(Program::kStart);
   EXPECT_EQ(made.address, memory_.code() + kBegin);
   EXPECT_TRUE(
       std::equal(made.code.begin(), made.code.end(), memory_.host_code().subspan(kBegin).begin()));
@@ -67,7 +67,7 @@ TEST_F(SuperblockMakerTest, StopsWhereMemoryEnds) {
   maker_.limit(kBegin + SuperblockMaker::kLargestBlock);
   EXPECT_TRUE(maker_.has_room_for(1));
   EXPECT_FALSE(maker_.has_room_for(2));
-  (void)make(Program::kHead);
+  (void)make(Program::kStart);
   EXPECT_FALSE(maker_.has_room_for(1));
   const auto made = maker_.make(Program::kTarget, 10, std::nullopt);
   EXPECT_EQ(std::get<translate::UntranslatableReason>(made),
@@ -85,9 +85,9 @@ TEST_F(SuperblockMakerTest, DoesNotRunOverSplitsAndCodeLeftToTheCpu) {
   EXPECT_EQ(make(Program::kTarget).instructions, 2U);
   maker_.split_at(Program::kTarget + 1);
   EXPECT_EQ(make(Program::kTarget).instructions, 1U);
-  EXPECT_EQ(make(Program::kHead).instructions, 3U);
+  EXPECT_EQ(make(Program::kStart).instructions, 3U);
   program_.leave_to_cpu(Program::kJump);
-  EXPECT_EQ(make(Program::kHead).instructions, 1U);
+  EXPECT_EQ(make(Program::kStart).instructions, 1U);
 }
 
 TEST_F(SuperblockMakerTest, ChecksCodeThatMayChange) {
@@ -109,7 +109,7 @@ TEST_F(SuperblockMakerTest, EndsWhereAnotherBeginsOnceThereIsMuchCode) {
 
 TEST_F(SuperblockMakerTest, KnowsConditionalJumps) {
   EXPECT_TRUE(maker_.is_conditional(Program::kJump));
-  EXPECT_FALSE(maker_.is_conditional(Program::kHead));
+  EXPECT_FALSE(maker_.is_conditional(Program::kStart));
   EXPECT_FALSE(maker_.is_conditional(Program::kCaller));
 }
 

@@ -18,17 +18,17 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::uint64_t kPage = 4096;
-constexpr TraceeAddr kHead{0x40'1000};
+constexpr TraceeAddr kStart{0x40'1000};
 
 class SuperblocksTest : public testing::Test {
  protected:
   /// A superblock of 32 bytes of code after the last one, made of these ranges.
   std::uint32_t add(const std::vector<Branch>& ranges, std::uint8_t flags = 0) {
-    const TraceeAddr head = ranges.front().first;
-    const std::array<PcMapEntry, 2> pc_map{PcMapEntry{.pc = head},
-                                           PcMapEntry{.offset = 8, .pc = head + 3}};
+    const TraceeAddr start = ranges.front().first;
+    const std::array<PcMapEntry, 2> pc_map{PcMapEntry{.pc = start},
+                                           PcMapEntry{.offset = 8, .pc = start + 3}};
     const CodeBlock block{
-        .head = head, .offset = offset_, .logged = id_, .size = 32, .flags = flags};
+        .start = start, .offset = offset_, .logged = id_, .size = 32, .flags = flags};
     offset_ += 48;
     id_ += 2;
     return blocks_.add(block, pc_map, ranges);
@@ -40,8 +40,8 @@ class SuperblocksTest : public testing::Test {
 };
 
 TEST_F(SuperblocksTest, AreFoundByTheirCode) {
-  const auto first = add({{kHead, kHead + 10}});
-  const auto second = add({{kHead + 16, kHead + 20}});
+  const auto first = add({{kStart, kStart + 10}});
+  const auto second = add({{kStart + 16, kStart + 20}});
   EXPECT_EQ(blocks_.size(), 2U);
   EXPECT_EQ(blocks_.index_at(0xff), std::nullopt);
   EXPECT_EQ(blocks_.index_at(0x100), first);
@@ -54,8 +54,8 @@ TEST_F(SuperblocksTest, AreFoundByTheirCode) {
 }
 
 TEST_F(SuperblocksTest, AreFoundByTheirId) {
-  const auto first = add({{kHead, kHead + 10}});
-  const auto second = add({{kHead + 16, kHead + 20}});
+  const auto first = add({{kStart, kStart + 10}});
+  const auto second = add({{kStart + 16, kStart + 20}});
   EXPECT_EQ(blocks_.index_of(5), first);
   EXPECT_EQ(blocks_.index_of(6), std::nullopt);
   EXPECT_EQ(blocks_.index_of(7), second);
@@ -65,67 +65,68 @@ TEST_F(SuperblocksTest, AreFoundByTheirId) {
 }
 
 TEST_F(SuperblocksTest, KnowThePcOfEachByte) {
-  const CodeBlock block = blocks_[add({{kHead, kHead + 10}})];
-  EXPECT_EQ(blocks_.map_entry(block, 0)->pc, kHead);
-  EXPECT_EQ(blocks_.map_entry(block, 7)->pc, kHead);
-  EXPECT_EQ(blocks_.map_entry(block, 31)->pc, kHead + 3);
+  const CodeBlock block = blocks_[add({{kStart, kStart + 10}})];
+  EXPECT_EQ(blocks_.map_entry(block, 0)->pc, kStart);
+  EXPECT_EQ(blocks_.map_entry(block, 7)->pc, kStart);
+  EXPECT_EQ(blocks_.map_entry(block, 31)->pc, kStart + 3);
 }
 
 TEST_F(SuperblocksTest, AreFoundByTheCodeTheyWereMadeOf) {
-  const TraceeAddr other = kHead + 10 * kPage;
-  const auto across = add({{kHead + kPage - 4, kHead + kPage + 4}, {other, other + 8}});
+  const TraceeAddr other = kStart + 10 * kPage;
+  const auto across = add({{kStart + kPage - 4, kStart + kPage + 4}, {other, other + 8}});
   const auto second = add({{other + 100, other + 120}});
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + kPage - 4), IsEmpty());
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + kPage - 3), ElementsAre(across));
-  EXPECT_THAT(blocks_.made_of(kHead + kPage, kHead + kPage + 1), ElementsAre(across));
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPage - 4), IsEmpty());
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPage - 3), ElementsAre(across));
+  EXPECT_THAT(blocks_.made_of(kStart + kPage, kStart + kPage + 1), ElementsAre(across));
   EXPECT_THAT(blocks_.made_of(other, other + kPage), ElementsAre(across, second));
   EXPECT_THAT(blocks_.made_of(other + 8, other + 100), IsEmpty());
   // More pages than there are with code.
   EXPECT_THAT(blocks_.made_of(other - 1, other + 1000 * kPage), ElementsAre(across, second));
-  EXPECT_THAT(blocks_.ranges_of(blocks_[across]),
-              ElementsAre(Branch{kHead + kPage - 4, kHead + kPage + 4}, Branch{other, other + 8}));
+  EXPECT_THAT(
+      blocks_.ranges_of(blocks_[across]),
+      ElementsAre(Branch{kStart + kPage - 4, kStart + kPage + 4}, Branch{other, other + 8}));
 }
 
 TEST_F(SuperblocksTest, DroppedOnesAreNotFoundUnlessTheyAreRetired) {
-  const auto dropped = add({{kHead, kHead + 10}});
-  const auto retired = add({{kHead, kHead + 10}});
+  const auto dropped = add({{kStart, kStart + 10}});
+  const auto retired = add({{kStart, kStart + 10}});
   blocks_.set(dropped, CodeBlock::kDropped);
   blocks_.set(retired, CodeBlock::kDropped);
   blocks_.set(retired, CodeBlock::kRetired);
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + 1), ElementsAre(retired));
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), ElementsAre(retired));
   blocks_.reset(retired, CodeBlock::kRetired);
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + 1), IsEmpty());
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), IsEmpty());
   EXPECT_EQ(blocks_.size(), 2U);
 }
 
 TEST_F(SuperblocksTest, RangesAreForgotten) {
-  const auto index = add({{kHead, kHead + 10}});
+  const auto index = add({{kStart, kStart + 10}});
   blocks_.forget_ranges(index);
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + 1), IsEmpty());
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), IsEmpty());
   EXPECT_EQ(blocks_.index_at(0x100), index);
 }
 
 TEST_F(SuperblocksTest, CountEachByteOfTheProgramOnce) {
-  add({{kHead, kHead + 10}});
-  add({{kHead + 4, kHead + 14}, {kHead + 100, kHead + 101}});
+  add({{kStart, kStart + 10}});
+  add({{kStart + 4, kStart + 14}, {kStart + 100, kStart + 101}});
   EXPECT_EQ(blocks_.source_bytes(), 15U);
 }
 
 TEST_F(SuperblocksTest, CountCodeThatIsInNoFile) {
-  add({{kHead, kHead + 10}});
-  add({{kHead + 16, kHead + 20}}, CodeBlock::kMadeHere);
+  add({{kStart, kStart + 10}});
+  add({{kStart + 16, kStart + 20}}, CodeBlock::kMadeHere);
   EXPECT_EQ(blocks_.made_here(), 1U);
   blocks_.clear();
   EXPECT_EQ(blocks_.made_here(), 0U);
   EXPECT_EQ(blocks_.size(), 0U);
   EXPECT_EQ(blocks_.at(0x100), nullptr);
-  EXPECT_THAT(blocks_.made_of(kHead, kHead + 1), IsEmpty());
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), IsEmpty());
 }
 
 TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
   std::vector<std::uint8_t> pc_map;
-  pack_pc_map(std::array{PcMapEntry{.pc = kHead + 64}}, kHead + 64, pc_map);
-  const std::array blocks{CodeBlock{.head = kHead + 64,
+  pack_pc_map(std::array{PcMapEntry{.pc = kStart + 64}}, kStart + 64, pc_map);
+  const std::array blocks{CodeBlock{.start = kStart + 64,
                                     .offset = 0x40,
                                     .logged = 2,
                                     .row_bytes = static_cast<std::uint32_t>(pc_map.size()),
@@ -144,18 +145,18 @@ TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
                               .translations = {},
                               .crossing = {}},
                              true));
-  const auto own = add({{kHead, kHead + 10}});
+  const auto own = add({{kStart, kStart + 10}});
   EXPECT_TRUE(blocks_.is_loaded(0xff));
   EXPECT_FALSE(blocks_.is_loaded(0x100));
   ASSERT_NE(blocks_.at(0x41), nullptr);
-  EXPECT_EQ(blocks_.at(0x41)->head, kHead + 64);
+  EXPECT_EQ(blocks_.at(0x41)->start, kStart + 64);
   EXPECT_EQ(blocks_.at(0x50), nullptr);
   EXPECT_EQ(blocks_.index_at(0x41), std::nullopt);
   EXPECT_EQ(blocks_.with_id(2), blocks_.at(0x40));
   EXPECT_EQ(blocks_.index_of(2), std::nullopt);
-  EXPECT_EQ(blocks_.map_entry(*blocks_.at(0x41), 1)->pc, kHead + 64);
+  EXPECT_EQ(blocks_.map_entry(*blocks_.at(0x41), 1)->pc, kStart + 64);
   EXPECT_EQ(blocks_.at(0x100), &blocks_[own]);
-  EXPECT_EQ(blocks_.map_entry(blocks_[own], 9)->pc, kHead + 3);
+  EXPECT_EQ(blocks_.map_entry(blocks_[own], 9)->pc, kStart + 3);
   EXPECT_EQ(blocks_[own].first_row, pc_map.size());
   blocks_.clear();
   EXPECT_EQ(blocks_.at(0x41), nullptr);

@@ -12,29 +12,29 @@ namespace backtrail::tracee::cache {
 
 /// Maps a native address to a superblock and a list of exits. Every new exit looks its target up,
 /// so the table uses open addressing, and neighbours in the program's code share a cache line.
-class HeadTable {
+class StartTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   /// Key of a free slot; no superblock begins at this address.
   static constexpr TraceeAddr kNowhere{0x8000'0000'0000'0001};
   struct Entry {
-    TraceeAddr head = kNowhere;
+    TraceeAddr start = kNowhere;
     std::uint32_t block = kNone;       ///< Index of the superblock that begins there.
     std::uint32_t first_exit = kNone;  ///< First exit that leads there, linked or not.
   };
 
   /// Returns the entry of an address; nullptr if there is none. Pointers and references to entries
   /// are valid until the next at().
-  [[nodiscard]] const Entry* find(TraceeAddr head) const;
-  [[nodiscard]] Entry* find(TraceeAddr head);
-  /// Returns the entry of an address, and adds it if there is none. `head` must not be kNowhere.
-  Entry& at(TraceeAddr head);
+  [[nodiscard]] const Entry* find(TraceeAddr start) const;
+  [[nodiscard]] Entry* find(TraceeAddr start);
+  /// Returns the entry of an address, and adds it if there is none. `start` must not be kNowhere.
+  Entry& at(TraceeAddr start);
   void clear();
   [[nodiscard]] const std::vector<Entry>& slots() const { return slots_; }
 
  private:
   /// Returns the slot that holds the address, or the free slot that it belongs in.
-  [[nodiscard]] std::size_t slot_of(TraceeAddr head) const;
+  [[nodiscard]] std::size_t slot_of(TraceeAddr start) const;
   void grow();
 
   std::vector<Entry> slots_;  ///< Empty, or a power of two in number.
