@@ -86,7 +86,7 @@ std::variant<Superblock, UntranslatableReason> Builder::build() {
   if (options_.checked) {
     if (const UntranslatableReason why = scan(); why != UntranslatableReason::kNone) return why;
   }
-  if (options_.conflict) emit_pad();
+  if (options_.conflict) emit_ib_entry();
   if (options_.checked) emit_check();
   for (;;) {
     const bool first = block_.instructions == 0;

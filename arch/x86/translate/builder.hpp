@@ -89,7 +89,7 @@ class Builder {
   bool return_from(const SourceInsn& insn);
   /// Continues the superblock at `to`, and adds a side exit for when the target in r10 is not `to`.
   void follow_if(const SourceInsn& insn, TraceeAddr to, std::int32_t stack_add);
-  void emit_pad();
+  void emit_ib_entry();
   /// Puts the index of the target, which is in r10, into rcx.
   void index_table();
   void finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);

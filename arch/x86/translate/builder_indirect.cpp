@@ -10,14 +10,14 @@ constexpr std::uint8_t kJump = 0xe9;
 constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
 constexpr std::uint8_t kLoop = 0xe2;
 // First bytes of the code of subtract_from_r10_to_rcx(), for near addresses and for others.
-constexpr std::array<std::uint8_t, 2> kNearPad{0x49, 0x8d};
-constexpr std::array<std::uint8_t, 2> kFarPad{0x48, 0xb9};
-constexpr std::uint32_t kFarPadBytes = 14;
+constexpr std::array<std::uint8_t, 2> kNearIbEntry{0x49, 0x8d};
+constexpr std::array<std::uint8_t, 2> kFarIbEntry{0x48, 0xb9};
+constexpr std::uint32_t kFarIbEntryBytes = 14;
 
 }  // namespace
 
-std::array<std::uint8_t, 2> pad_beginning(std::uint32_t after_entry) {
-  return after_entry < kPadOffset + kFarPadBytes ? kNearPad : kFarPad;
+std::array<std::uint8_t, 2> ib_entry_beginning(std::uint32_t after_entry) {
+  return after_entry < kIbEntryOffset + kFarIbEntryBytes ? kNearIbEntry : kFarIbEntry;
 }
 
 void Builder::load_target(const SourceInsn& insn) {
@@ -118,13 +118,13 @@ void Builder::finish_indirect(TraceeAddr from, std::int32_t stack_add, std::uint
   block_.exits.push_back(exit);
 }
 
-void Builder::emit_pad() {
+void Builder::emit_ib_entry() {
   rcx_in_slot_ = true;
   mark(block_.start, kCommitted | kTargetInR10);
   emit_.bytes({kJump});
   emit_.word32(static_cast<std::uint32_t>(*options_.conflict - (emit_.here() + 4)));
   // Difference 0 for JRCXZ; 1 for LOOP, which counts down.
-  const bool loops = options_.pad_test == PadTest::kLoop;
+  const bool loops = options_.ib_entry_test == IbEntryTest::kLoop;
   emit_.subtract_from_r10_to_rcx(block_.start.value() - (loops ? 1 : 0));
   constexpr std::uint8_t kShortBytes = 2;
   if (loops) {

@@ -119,8 +119,8 @@ std::variant<Superblock, UntranslatableReason> translate(const CodeSource& sourc
   return Builder{source, start, options}.build();
 }
 
-PadTest faster_pad_test() {
-  return host_near_branch_rule() == NearBranchRule::kAmd ? PadTest::kLoop : PadTest::kJrcxz;
+IbEntryTest faster_ib_entry_test() {
+  return host_near_branch_rule() == NearBranchRule::kAmd ? IbEntryTest::kLoop : IbEntryTest::kJrcxz;
 }
 
 TableIndex faster_table_index() {

@@ -74,9 +74,9 @@ using InlineSystemCalls = std::array<CallCheck, 512>;
 
 /// How an indirect-branch entry compares the target with its own native address. LOOP does not jump
 /// if they match, which most do, but takes several cycles on Intel's CPUs.
-enum class PadTest : std::uint8_t { kJrcxz, kLoop };
+enum class IbEntryTest : std::uint8_t { kJrcxz, kLoop };
 /// Returns the faster test on this CPU.
-[[nodiscard]] PadTest faster_pad_test();
+[[nodiscard]] IbEntryTest faster_ib_entry_test();
 
 /// How an indirect branch computes its index in the look-up table: from the low 16 bits of the
 /// target (MOVZX), or from those in Policy::kIndexMask (PEXT, which changes no flags).
@@ -84,16 +84,16 @@ enum class TableIndex : std::uint8_t { kLow16, kMasked };
 /// Returns the better way on this CPU: kMasked if it has PEXT that is not microcoded.
 [[nodiscard]] TableIndex faster_table_index();
 
-/// A superblock for indirect branches has an indirect-branch entry kPadOffset bytes after its
+/// A superblock for indirect branches has an indirect-branch entry kIbEntryOffset bytes after its
 /// beginning. The entry expects the target in r10 and the program's rcx in its slot. The jump
 /// before the entry takes other targets to the next entry with the same place in the table; its
-/// rel32 can be changed while the program runs. The entry begins at a multiple of kPadAlignment, so
-/// its first two bytes can be replaced, too: kDeadPad closes the entry.
-inline constexpr std::uint32_t kPadOffset = 5;
-inline constexpr std::uint32_t kPadAlignment = 16;
-inline constexpr std::array<std::uint8_t, 2> kDeadPad{0xeb, 0xf9};  // to the jump before it
+/// rel32 can be changed while the program runs. The entry begins at a multiple of
+/// kIbEntryAlignment, so its first two bytes can be replaced, too: kClosedIbEntry closes the entry.
+inline constexpr std::uint32_t kIbEntryOffset = 5;
+inline constexpr std::uint32_t kIbEntryAlignment = 16;
+inline constexpr std::array<std::uint8_t, 2> kClosedIbEntry{0xeb, 0xf9};  // to the jump before it
 /// Returns the entry's original first two bytes, by Superblock::after_entry.
-[[nodiscard]] std::array<std::uint8_t, 2> pad_beginning(std::uint32_t after_entry);
+[[nodiscard]] std::array<std::uint8_t, 2> ib_entry_beginning(std::uint32_t after_entry);
 
 struct TranslateOptions {
   TraceeAddr address;        ///< Where the code will be.
@@ -104,7 +104,7 @@ struct TranslateOptions {
   /// Where the indirect-branch entry leads if the target does not match. nullopt if the superblock
   /// has no entry; the program's rcx is then in its register at the beginning.
   std::optional<TraceeAddr> conflict = {};
-  PadTest pad_test = faster_pad_test();
+  IbEntryTest ib_entry_test = faster_ib_entry_test();
   TableIndex table_index = faster_table_index();
   const InlineSystemCalls* inline_system_calls = nullptr;  ///< Null: none.
   /// Make a checked superblock, because the program may change this code at any time: it compares

@@ -18,10 +18,10 @@ constexpr std::size_t kMostOfEight = 3;
 
 }  // namespace
 
-std::size_t EntryTable::size_for(std::size_t pads) {
+std::size_t EntryTable::size_for(std::size_t ib_entries) {
   std::size_t entries = translate::kTableEntries;
   if (translate::faster_table_index() != translate::TableIndex::kMasked) return entries;
-  while (8 * pads > kMostOfEight * entries && entries < translate::kMostTableEntries) {
+  while (8 * ib_entries > kMostOfEight * entries && entries < translate::kMostTableEntries) {
     entries *= kGrowth;
   }
   return entries;

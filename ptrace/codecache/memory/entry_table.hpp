@@ -23,9 +23,9 @@ class EntryTable {
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t index(TraceeAddr start) const { return start.value() & (size_ - 1); }
-  /// Returns the table size for `pads` indirect-branch entries. Some CPUs cannot use more than the
-  /// first part.
-  [[nodiscard]] static std::size_t size_for(std::size_t pads);
+  /// Returns the table size for `ib_entries` indirect-branch entries. Some CPUs cannot use more
+  /// than the first part.
+  [[nodiscard]] static std::size_t size_for(std::size_t ib_entries);
 
   [[nodiscard]] TraceeAddr operator[](std::size_t index) const;
   /// Stores a target; the program sees it at once.

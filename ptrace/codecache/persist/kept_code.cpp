@@ -30,12 +30,12 @@ bool KeptCode::consistent() const {
   for (const ExitPlace& place : view_.places) {
     if (!place.is_sound() || !link_fits(place.link())) return false;
   }
-  for (const auto& [start, pad] : view_.pads) {
+  for (const auto& [start, ib_entry] : view_.ib_entries) {
     // The indirect-branch entry must lie within a superblock.
-    const CodeBlock* block = block_at(pad);
-    if (block == nullptr || !block->is_landing() || block->start != start ||
-        pad != block->offset + translate::kPadOffset ||
-        block->after_entry <= translate::kPadOffset) {
+    const CodeBlock* block = block_at(ib_entry);
+    if (block == nullptr || !block->has_ib_entry() || block->start != start ||
+        ib_entry != block->offset + translate::kIbEntryOffset ||
+        block->after_entry <= translate::kIbEntryOffset) {
       return false;
     }
   }

@@ -25,7 +25,7 @@
 namespace backtrail::tracee::cache {
 
 /// A start pc and the code offset of its indirect-branch entry.
-using KeptPad = std::pair<TraceeAddr, std::uint32_t>;
+using KeptIbEntry = std::pair<TraceeAddr, std::uint32_t>;
 /// A start pc and the code offset of its translation.
 using KeptTranslation = std::pair<TraceeAddr, std::uint32_t>;
 
@@ -42,7 +42,7 @@ struct KeptArrays {
   Array<decoder::PackedExit> exits;  ///< By exit id, like the next two.
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
-  Array<KeptPad> pads;                  ///< Ascending by offset.
+  Array<KeptIbEntry> ib_entries;        ///< Ascending by offset.
   Array<KeptTranslation> translations;  ///< Ascending.
   /// Ids of exits that lead to another module of the same file.
   Array<std::uint32_t> crossing;
@@ -51,7 +51,8 @@ template <typename Arrays, typename Use>
 bool for_each_part(Arrays& arrays, Use use) {
   return use(arrays.modules) && use(arrays.code) && use(arrays.blocks) && use(arrays.pc_map) &&
          use(arrays.logged) && use(arrays.branches) && use(arrays.exits) && use(arrays.weights) &&
-         use(arrays.places) && use(arrays.pads) && use(arrays.translations) && use(arrays.crossing);
+         use(arrays.places) && use(arrays.ib_entries) && use(arrays.translations) &&
+         use(arrays.crossing);
 }
 template <typename T>
 using KeptSpan = std::span<const T>;

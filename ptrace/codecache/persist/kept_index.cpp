@@ -37,7 +37,7 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::siz
     }
   };
   take_over(older.translations, translations_);
-  take_over(older.pads, pads_);
+  take_over(older.ib_entries, ib_entries_);
 }
 
 const CodeModule* KeptIndex::module_at(TraceeAddr address) const {
@@ -55,8 +55,8 @@ void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
     return module->begin <= range.first && range.second <= module->end;
   });
   if (!alone) return;
-  if (block.is_landing()) {
-    pads_.emplace_back(block.start, block.offset + arch::x86::translate::kPadOffset);
+  if (block.has_ib_entry()) {
+    ib_entries_.emplace_back(block.start, block.offset + arch::x86::translate::kIbEntryOffset);
   } else {
     translations_.emplace_back(block.start, block.offset);
   }
@@ -71,9 +71,9 @@ void KeptIndex::complete() {
     list.erase(list.begin(), newest.base());
   };
   keep_newest(translations_);
-  keep_newest(pads_);
-  std::sort(pads_.begin(), pads_.end(),
-            [](const KeptPad& a, const KeptPad& b) { return a.second < b.second; });
+  keep_newest(ib_entries_);
+  std::sort(ib_entries_.begin(), ib_entries_.end(),
+            [](const KeptIbEntry& a, const KeptIbEntry& b) { return a.second < b.second; });
 }
 
 std::optional<std::uint32_t> KeptIndex::translation(TraceeAddr start) const {

@@ -29,7 +29,7 @@ class KeptIndex {
 
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
   [[nodiscard]] const std::vector<KeptTranslation>& translations() const { return translations_; }
-  [[nodiscard]] const std::vector<KeptPad>& pads() const { return pads_; }
+  [[nodiscard]] const std::vector<KeptIbEntry>& ib_entries() const { return ib_entries_; }
   /// Returns the code offset to which an exit of `start`'s superblock is linked from the start;
   /// nullopt if it is linked when first taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr start, TraceeAddr to) const;
@@ -48,7 +48,7 @@ class KeptIndex {
   std::size_t present_ = 0;
   // Sorted arrays, because there are hundreds of thousands of entries when memory use is highest.
   std::vector<KeptTranslation> translations_;
-  std::vector<KeptPad> pads_;
+  std::vector<KeptIbEntry> ib_entries_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -54,7 +54,7 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   if (stale) process_.insns().invalidate(*target, *target + kMostCheckedBytes);
   cache::CodeCache& code = space_->code();
   const auto translation = stale      ? code.renew(exit_id)
-                           : indirect ? code.landing(*target)
+                           : indirect ? code.ib_entry(*target)
                                       : code.translation(*target);
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) return {{}, *reason};
   const TraceeAddr next = std::get<TraceeAddr>(translation);

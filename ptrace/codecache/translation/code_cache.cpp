@@ -23,7 +23,7 @@ std::uint64_t first_offset(const translate::DispatchStub& miss) {
 
 /// Returns the code offset of a superblock's indirect-branch entry.
 std::uint64_t entry_of(const CodeBlock& block) {
-  return block.offset + translate::kPadOffset;
+  return block.offset + translate::kIbEntryOffset;
 }
 
 }  // namespace
@@ -66,11 +66,11 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::translation
   return make_some(start, Use::kDirect);
 }
 
-std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::landing(TraceeAddr start) {
+std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::ib_entry(TraceeAddr start) {
   if (const CodeBlock* known = indirect_.find(start)) {
     return links_.address_of(std::uint64_t{known->offset} + known->after_entry);
   }
-  return make_some(start, Use::kLanding);
+  return make_some(start, Use::kIndirect);
 }
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(TraceeAddr start,
@@ -84,8 +84,8 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   for (std::size_t i = 0;
        made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
     // make() adds to both lists.
-    for (const Use next_use : {Use::kDirect, Use::kLanding}) {
-      const bool lands = next_use == Use::kLanding;
+    for (const Use next_use : {Use::kDirect, Use::kIndirect}) {
+      const bool lands = next_use == Use::kIndirect;
       const auto& list = lands ? work.returns : work.direct;
       if (i >= list.size() || made >= kBatchBlocks) continue;
       const TraceeAddr next = list[i];
@@ -101,7 +101,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr start, Use use,
                                                                           Successors& successors) {
-  const bool lands = use == Use::kLanding;
+  const bool lands = use == Use::kIndirect;
   const auto translated = maker_.make(start, exits_->next_exit_id(),
                                       lands ? std::optional{indirect_.first(start)} : std::nullopt);
   if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translated))
@@ -119,7 +119,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
                   .logged = logged,
                   .size = static_cast<std::uint16_t>(made.code.size()),
                   .after_entry = static_cast<std::uint8_t>(made.after_entry)};
-  if (lands) block.set(CodeBlock::kLanding);
+  if (lands) block.set(CodeBlock::kIbEntry);
   if (made.calls) block.set(CodeBlock::kCalls);
   if (maker_.facts().made_here(start)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
@@ -130,7 +130,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
 
 void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
                         Successors& successors) {
-  if (!superblocks_[index].is_landing()) {
+  if (!superblocks_[index].has_ib_entry()) {
     exit_links_.set_superblock(made.start, index, made.address);
   }
   for (const translate::Exit& exit : made.exits) {
@@ -186,7 +186,7 @@ void CodeCache::drop_block(std::uint32_t index) {
   if (block.is_dropped()) return;
   superblocks_.set(index, CodeBlock::kDropped);
   ++drops_;
-  if (block.is_landing()) return indirect_.close(block.start, entry_of(block));
+  if (block.has_ib_entry()) return indirect_.close(block.start, entry_of(block));
   // Exits that led here must miss before they are linked again: there may be a breakpoint now.
   exit_links_.remove_superblock(block.start, miss());
   loaded_links_.release(index);
@@ -248,7 +248,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(std::
   }
   ++renewed_;
   // A thread that left a superblock for indirect branches by its stale exit has rcx in the slot.
-  if (old && superblocks_[*old].is_landing()) return landing(stale.to);
+  if (old && superblocks_[*old].has_ib_entry()) return ib_entry(stale.to);
   const auto made = translation(stale.to);
   const auto* address = std::get_if<TraceeAddr>(&made);
   if (address == nullptr || !exit_links_.superblock(stale.to)) return made;
@@ -260,9 +260,9 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::renew(std::
 }
 
 bool CodeCache::is_in_use(const CodeBlock& block) const {
-  if (!block.is_landing()) return find_translation(block.start) == block.offset;
-  const CodeBlock* landing = indirect_.find(block.start);
-  return landing != nullptr && landing->offset == block.offset;
+  if (!block.has_ib_entry()) return find_translation(block.start) == block.offset;
+  const CodeBlock* ib_entry = indirect_.find(block.start);
+  return ib_entry != nullptr && ib_entry->offset == block.offset;
 }
 
 bool CodeCache::make_again(std::uint32_t logged) {
@@ -274,10 +274,10 @@ bool CodeCache::make_again(std::uint32_t logged) {
       facts.left_to_cpu(old.start) != translate::UntranslatableReason::kNone) {
     return false;
   }
-  const bool lands = old.is_landing();
+  const bool lands = old.has_ib_entry();
   if (lands) indirect_.close(old.start, entry_of(old));
   Successors successors;
-  const auto made = make(old.start, lands ? Use::kLanding : Use::kDirect, successors);
+  const auto made = make(old.start, lands ? Use::kIndirect : Use::kDirect, successors);
   const bool done = std::holds_alternative<TraceeAddr>(made);
   const auto index = superblocks_.index_of(logged);
   if (index && (lands || done)) superblocks_.set(*index, CodeBlock::kDropped);

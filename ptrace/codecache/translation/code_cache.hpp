@@ -44,7 +44,7 @@ struct CodePlace {
 /// The translations of one address space.
 ///
 /// Translations are found by native address: translation() for direct transfers and for threads
-/// that enter translated code, landing() for indirect branches. Both translate code that has no
+/// that enter translated code, ib_entry() for indirect branches. Both translate code that has no
 /// translation yet. The code begins with the dispatch stubs, to which exits lead until they are
 /// linked; then come the superblocks loaded from the persistent cache, then those of this process.
 /// No memory is reused before clear().
@@ -90,9 +90,9 @@ class CodeCache {
   std::variant<TraceeAddr, translate::UntranslatableReason> translation(TraceeAddr start);
   /// Returns the translation of the code at `start` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
-  std::variant<TraceeAddr, translate::UntranslatableReason> landing(TraceeAddr start);
+  std::variant<TraceeAddr, translate::UntranslatableReason> ib_entry(TraceeAddr start);
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
-  /// code. Returns the new translation, as translation() or landing() does, whichever made the old
+  /// code. Returns the new translation, as translation() or ib_entry() does, whichever made the old
   /// one.
   std::variant<TraceeAddr, translate::UntranslatableReason> renew(std::uint32_t exit_id);
   /// Makes an exit lead to `translation`, the translation of its target, from now on.
@@ -159,7 +159,7 @@ class CodeCache {
     std::vector<TraceeAddr> direct;   ///< Targets of direct exits.
     std::vector<TraceeAddr> returns;  ///< Return addresses of calls.
   };
-  enum class Use : std::uint8_t { kDirect, kLanding };
+  enum class Use : std::uint8_t { kDirect, kIndirect };
 
   /// Sets the functions of `source` that the code cache itself provides.
   translate::CodeSource completed(translate::CodeSource source);

@@ -48,8 +48,8 @@ void IndirectBranchTable::reopen(TraceeAddr start, std::uint64_t entry) {
   std::array<std::uint8_t, 2> beginning{};
   const std::uint32_t there = links_.load(entry);
   std::memcpy(beginning.data(), &there, beginning.size());
-  if (beginning == translate::kDeadPad) {
-    begin_with(entry, translate::pad_beginning(superblock_of(entry).after_entry));
+  if (beginning == translate::kClosedIbEntry) {
+    begin_with(entry, translate::ib_entry_beginning(superblock_of(entry).after_entry));
   }
   set_next(entry, first(start));
   open(start, entry);
@@ -68,7 +68,7 @@ void IndirectBranchTable::close(TraceeAddr start, std::uint64_t entry) {
       if (before == at) set_next(other, after);
     }
   }
-  begin_with(entry, translate::kDeadPad);
+  begin_with(entry, translate::kClosedIbEntry);
   if (open_ != 0) --open_;
 }
 

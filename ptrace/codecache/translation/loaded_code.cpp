@@ -46,8 +46,8 @@ void LoadedCode::activate(const translate::Branch& module,
                           const FindTranslation& find_translation) {
   active_.push_back(module);
   if (std::erase(left_, module) != 0) links_.restore(module);
-  table_.make_fit(loaded_->parts().pads.size());
-  for (const auto& [start, entry] : loaded_->parts().pads) {
+  table_.make_fit(loaded_->parts().ib_entries.size());
+  for (const auto& [start, entry] : loaded_->parts().ib_entries) {
     if (!is_in(module, start)) continue;
     table_.reopen(start, entry);
     entries_.emplace_back(start, entry);
@@ -77,7 +77,7 @@ bool LoadedCode::deactivate(TraceeAddr begin, TraceeAddr end) {
   if (gone.empty()) return false;
   left_.insert(left_.end(), gone.begin(), gone.end());
   links_.release_modules(gone);
-  std::erase_if(entries_, [&](const KeptPad& entry) {
+  std::erase_if(entries_, [&](const KeptIbEntry& entry) {
     if (!is_in_any(gone, entry.first)) return false;
     table_.close(entry.first, entry.second);
     return true;

@@ -65,9 +65,9 @@ class LoadedCode {
   std::shared_ptr<const KeptCode> loaded_;
   std::shared_ptr<const decoder::ExitTable> exits_;
   bool usable_ = false;
-  CodeRanges active_;             ///< Active modules.
-  CodeRanges left_;               ///< Modules that were active and are not now.
-  std::vector<KeptPad> entries_;  ///< Indirect-branch entries of active modules.
+  CodeRanges active_;                 ///< Active modules.
+  CodeRanges left_;                   ///< Modules that were active and are not now.
+  std::vector<KeptIbEntry> entries_;  ///< Indirect-branch entries of active modules.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -37,12 +37,12 @@ KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
 
 /// Restores the beginning of each closed indirect-branch entry.
 void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std::uint8_t> code) {
-  for (const auto& [start, entry] : index.pads()) {
-    const auto there = code.subspan(entry, translate::kDeadPad.size());
-    if (!std::equal(there.begin(), there.end(), translate::kDeadPad.begin())) continue;
+  for (const auto& [start, entry] : index.ib_entries()) {
+    const auto there = code.subspan(entry, translate::kClosedIbEntry.size());
+    if (!std::equal(there.begin(), there.end(), translate::kClosedIbEntry.begin())) continue;
     const CodeBlock* block = what.superblocks.at(entry);
     BT_CHECK(block != nullptr);
-    const auto alive = translate::pad_beginning(block->after_entry);
+    const auto alive = translate::ib_entry_beginning(block->after_entry);
     std::copy(alive.begin(), alive.end(), there.begin());
   }
 }
@@ -84,7 +84,7 @@ void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std
          .exits = joined(old.exits, exits),
          .weights = {old.weights, weights},
          .places = joined(old.places, what.exit_links.places()),
-         .pads = {index.pads()},
+         .ib_entries = {index.ib_entries()},
          .translations = {index.translations()},
          .crossing = {crossing}});
   });

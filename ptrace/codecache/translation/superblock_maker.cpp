@@ -49,7 +49,7 @@ SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource sourc
 }
 
 std::optional<std::uint64_t> SuperblockMaker::reserve(bool has_entry) {
-  const std::uint64_t before = has_entry ? translate::kPadOffset : 0;
+  const std::uint64_t before = has_entry ? translate::kIbEntryOffset : 0;
   used_ = (used_ + before + kAlignment - 1) / kAlignment * kAlignment - before;
   if (!has_room_for(1)) return std::nullopt;
   memory_.settle_code(used_);

@@ -127,8 +127,8 @@ void ComparedStops::compare(const TranslatedRun& run, TraceeAddr pc, const Machi
   stop.memory = hash_memory(stop.state.general[kRsp]);
   const bool committed = (program.flags & kCommitted) != 0;
   // Until the end of an indirect-branch entry, the log is still that of the previous superblock.
-  const bool landing = committed && offset < block.after_entry;
-  const bool logged = committed && !landing;
+  const bool ib_entry = committed && offset < block.after_entry;
+  const bool logged = committed && !ib_entry;
   stop.taken = taken_before_ + map_entry.passed;
   if (logged) {
     const Exit& exit = run.exit_logged();

@@ -210,22 +210,22 @@ TEST_P(TranslatedExecution, IsInAStateOfTheProgramsWhereverItIsStopped) {
 
 INSTANTIATE_TEST_SUITE_P(
     Places, TranslatedExecution,
-    testing::Values(Place{"Near", true, {}}, Place{"Far", false, {}},
-                    Place{"NearInSmallPieces", true, {.max_instructions = 2}},
-                    Place{"FarInSmallPieces", false, {.max_instructions = 2}},
-                    Place{"NearLanding", true, {.lands = true}},
-                    Place{
-                        "MaskedLanding", true, {.lands = true, .table_index = TableIndex::kMasked}},
-                    Place{"FarLanding", false, {.lands = true}},
-                    Place{"LandingByJrcxz", false, {.lands = true, .pad_test = PadTest::kJrcxz}},
-                    Place{"CheckedLanding", true, {.checked = true, .lands = true}},
-                    Place{"Checked", true, {.checked = true}},
-                    Place{"SavingMemory", true, {.lands = true, .saves_memory = true}},
-                    Place{"MakingCalls", true, {.system_calls = &harmless_calls(), .lands = true}},
-                    Place{"FarMakingCalls", false, {.system_calls = &harmless_calls()}},
-                    Place{"CheckedMakingCalls",
-                          true,
-                          {.checked = true, .system_calls = &harmless_calls(), .lands = true}}),
+    testing::Values(
+        Place{"Near", true, {}}, Place{"Far", false, {}},
+        Place{"NearInSmallPieces", true, {.max_instructions = 2}},
+        Place{"FarInSmallPieces", false, {.max_instructions = 2}},
+        Place{"NearLanding", true, {.lands = true}},
+        Place{"MaskedLanding", true, {.lands = true, .table_index = TableIndex::kMasked}},
+        Place{"FarLanding", false, {.lands = true}},
+        Place{"EntryByJrcxz", false, {.lands = true, .ib_entry_test = IbEntryTest::kJrcxz}},
+        Place{"CheckedLanding", true, {.checked = true, .lands = true}},
+        Place{"Checked", true, {.checked = true}},
+        Place{"SavingMemory", true, {.lands = true, .saves_memory = true}},
+        Place{"MakingCalls", true, {.system_calls = &harmless_calls(), .lands = true}},
+        Place{"FarMakingCalls", false, {.system_calls = &harmless_calls()}},
+        Place{"CheckedMakingCalls",
+              true,
+              {.checked = true, .system_calls = &harmless_calls(), .lands = true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -212,7 +212,7 @@ void TranslatedRun::expect_left(UntranslatableReason why, const Shape& shape) {
 
 std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, TraceeAddr start,
                                                       Shape shape, bool lands) {
-  if (lands) used_ += kPadAlignment - kPadOffset;
+  if (lands) used_ += kIbEntryAlignment - kIbEntryOffset;
   const TraceeAddr at = code_.address() + used_;
   TranslateOptions options{.address = at, .table = table_.address(), .miss = code_.address()};
   options.returned = returned_range().first;
@@ -221,7 +221,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   options.saves_memory = shape.saves_memory;
   options.max_instructions = shape.max_instructions;
   options.inline_system_calls = shape.system_calls;
-  options.pad_test = shape.pad_test;
+  options.ib_entry_test = shape.ib_entry_test;
   options.table_index = shape.table_index;
   if (lands) options.conflict = code_.address();
   const auto result = translate(code, start, options);
@@ -236,7 +236,7 @@ std::optional<TraceeAddr> TranslatedRun::translate_at(const CodeSource& code, Tr
   exits_.insert(exits_.end(), block->exits.begin(), block->exits.end());
   current_ = *block;
   ++superblocks_;
-  return lands ? at + kPadOffset : at;
+  return lands ? at + kIbEntryOffset : at;
 }
 
 void TranslatedRun::expect_conflict(TraceeAddr entry, TraceeAddr start) {

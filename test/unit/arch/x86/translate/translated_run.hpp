@@ -79,7 +79,7 @@ class TranslatedRun {
     const InlineSystemCalls* system_calls = nullptr;
     /// Indirect branches enter superblocks through their indirect-branch entries.
     bool lands = false;
-    PadTest pad_test = PadTest::kLoop;
+    IbEntryTest ib_entry_test = IbEntryTest::kLoop;
     TableIndex table_index = TableIndex::kLow16;
     bool saves_memory = false;
   };

@@ -386,12 +386,12 @@ INSTANTIATE_TEST_SUITE_P(NearAndFar, TranslatorOnLibrary,
 
 TEST(LandingPad, CanBeChangedWhileThreadsRun) {
   for (const std::uint64_t start : {0x1000UL, 0x7fff'1234'5678UL}) {
-    for (const PadTest test : {PadTest::kJrcxz, PadTest::kLoop}) {
+    for (const IbEntryTest test : {IbEntryTest::kJrcxz, IbEntryTest::kLoop}) {
       const Program program{start, {0x90, 0xc3}};  // nop; ret
       TranslateOptions options = Program::options();
-      options.address = kCode + kPadAlignment - kPadOffset;
+      options.address = kCode + kIbEntryAlignment - kIbEntryOffset;
       options.conflict = kMiss + 0x40;
-      options.pad_test = test;
+      options.ib_entry_test = test;
       const auto result = translate(program.source(), TraceeAddr{start}, options);
       const auto& block = std::get<Superblock>(result);
       EXPECT_EQ(decodable_bytes(block.code), block.code.size());
@@ -399,20 +399,20 @@ TEST(LandingPad, CanBeChangedWhileThreadsRun) {
       EXPECT_EQ(block.code[0], 0xe9);
       std::uint32_t distance = 0;
       std::memcpy(&distance, &block.code[1], sizeof distance);
-      EXPECT_EQ(options.address + kPadOffset + distance, *options.conflict + (1ULL << 32U));
+      EXPECT_EQ(options.address + kIbEntryOffset + distance, *options.conflict + (1ULL << 32U));
       // The entry's first instruction is longer than the bytes that disable the entry, which jump
       // to the chain.
-      const std::span<const std::uint8_t> pad = std::span{block.code}.subspan(kPadOffset);
-      const SourceInsn first = decode_source(options.address + kPadOffset, pad.first(15));
-      EXPECT_GE(first.length, kDeadPad.size());
-      const SourceInsn closed = decode_source(options.address + kPadOffset, kDeadPad);
+      const std::span<const std::uint8_t> ib_entry = std::span{block.code}.subspan(kIbEntryOffset);
+      const SourceInsn first = decode_source(options.address + kIbEntryOffset, ib_entry.first(15));
+      EXPECT_GE(first.length, kClosedIbEntry.size());
+      const SourceInsn closed = decode_source(options.address + kIbEntryOffset, kClosedIbEntry);
       EXPECT_EQ(closed.kind, InsnClass::kJump);
       EXPECT_EQ(closed.target, options.address);
       // Up to the superblock's code nothing has run, and the target is in r10.
-      EXPECT_GT(block.after_entry, kPadOffset);
+      EXPECT_GT(block.after_entry, kIbEntryOffset);
       // A disabled entry can be enabled again.
-      const auto beginning = std::span{block.code}.subspan(kPadOffset, kDeadPad.size());
-      EXPECT_TRUE(std::ranges::equal(beginning, pad_beginning(block.after_entry)));
+      const auto beginning = std::span{block.code}.subspan(kIbEntryOffset, kClosedIbEntry.size());
+      EXPECT_TRUE(std::ranges::equal(beginning, ib_entry_beginning(block.after_entry)));
       for (const PcMapEntry& map_entry : block.pc_map) {
         const unsigned flags = map_entry.flags;
         EXPECT_TRUE(map_entry.offset >= block.after_entry || (flags & kTargetInR10) != 0);

@@ -46,9 +46,9 @@ TEST_F(EntryTableTest, HasMoreEntriesThanPads) {
     EXPECT_EQ(EntryTable::size_for(kMostTableEntries), kTableEntries);
     GTEST_SKIP() << "this CPU has no PEXT, or a slow one";
   }
-  for (std::size_t pads = 1; pads < kMostTableEntries / 4; pads *= 3) {
-    const std::size_t size = EntryTable::size_for(pads);
-    EXPECT_GT(size, 2 * pads);
+  for (std::size_t ib_entries = 1; ib_entries < kMostTableEntries / 4; ib_entries *= 3) {
+    const std::size_t size = EntryTable::size_for(ib_entries);
+    EXPECT_GT(size, 2 * ib_entries);
     EXPECT_EQ(size & (size - 1), 0U);
   }
   EXPECT_EQ(EntryTable::size_for(10 * kMostTableEntries), kMostTableEntries);

@@ -46,7 +46,7 @@ class KeptFile : public testing::Test {
             .exits = {exit_},
             .weights = {weight_},
             .places = {places_},
-            .pads = {},
+            .ib_entries = {},
             .translations = {},
             .crossing = {crossing_}};
   }

@@ -21,7 +21,7 @@ struct Fake {
   Fake() { code.limit(FakeCodeMemory::kBytes); }
 
   TraceeAddr translation(TraceeAddr start) { return std::get<TraceeAddr>(code.translation(start)); }
-  TraceeAddr landing(TraceeAddr start) { return std::get<TraceeAddr>(code.landing(start)); }
+  TraceeAddr ib_entry(TraceeAddr start) { return std::get<TraceeAddr>(code.ib_entry(start)); }
   /// The newest exit of this kind to an address; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> exit_to(TraceeAddr to, ExitKind kind) const {
     std::optional<std::uint32_t> found;
@@ -112,22 +112,22 @@ TEST_F(CodeCacheTest, ExitsLeadToTheTranslationOfTheirTarget) {
 
 TEST_F(CodeCacheTest, IndirectBranchesFindTheirTarget) {
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
-  const TraceeAddr landing = process_.landing(Program::kTarget);
-  EXPECT_NE(landing, process_.translation(Program::kTarget));
-  EXPECT_EQ(process_.landing(Program::kTarget), landing);
+  const TraceeAddr ib_entry = process_.ib_entry(Program::kTarget);
+  EXPECT_NE(ib_entry, process_.translation(Program::kTarget));
+  EXPECT_EQ(process_.ib_entry(Program::kTarget), ib_entry);
   const auto place = code_.locate(process_.entry_of(Program::kTarget));
   ASSERT_TRUE(place);
   EXPECT_EQ(place->logged.start, Program::kTarget);
   code_.drop(Program::kTarget, Program::kTarget + 1);
   EXPECT_EQ(process_.entry_of(Program::kTarget), process_.memory.code());
-  EXPECT_NE(process_.landing(Program::kTarget), landing);
+  EXPECT_NE(process_.ib_entry(Program::kTarget), ib_entry);
 }
 
 TEST_F(CodeCacheTest, SaysWhyThereIsNone) {
   process_.program.leave_to_cpu(Program::kStart);
   EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kStart)),
             UntranslatableReason::kBreakpoint);
-  EXPECT_EQ(std::get<UntranslatableReason>(code_.landing(Program::kStart)),
+  EXPECT_EQ(std::get<UntranslatableReason>(code_.ib_entry(Program::kStart)),
             UntranslatableReason::kBreakpoint);
   code_.limit(code_.bytes_used());
   EXPECT_EQ(std::get<UntranslatableReason>(code_.translation(Program::kTarget)),
@@ -180,7 +180,7 @@ TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
 
 TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
   const TraceeAddr first = process_.translation(Program::kStart);
-  (void)process_.landing(Program::kTarget);
+  (void)process_.ib_entry(Program::kTarget);
   code_.clear();
   EXPECT_EQ(code_.blocks(), 0U);
   EXPECT_EQ(code_.cleared(), 1U);
@@ -191,7 +191,7 @@ TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
 
 TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   const TraceeAddr translation = process_.translation(Program::kStart);
-  const TraceeAddr landing = process_.landing(Program::kTarget);
+  const TraceeAddr ib_entry = process_.ib_entry(Program::kTarget);
   const std::uint32_t exit = *process_.exit_to(Program::kTarget, ExitKind::kDirect);
   const auto link = process_.link_of(exit);
   const auto saved = process_.save({.present = {kModule}, .gone = {}});
@@ -204,7 +204,7 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   other.code.activate(kModule.begin, kModule.end);
   EXPECT_EQ(other.translation(Program::kStart), translation);
-  EXPECT_EQ(other.landing(Program::kTarget), landing);
+  EXPECT_EQ(other.ib_entry(Program::kTarget), ib_entry);
   EXPECT_NE(other.entry_of(Program::kTarget), other.memory.code());
   EXPECT_EQ(other.target_of(link), other.translation(Program::kTarget));
   EXPECT_EQ(other.code.blocks(), 0U);

@@ -31,12 +31,12 @@ class IndirectBranchTableTest : public testing::Test {
                  .offset = offset_,
                  .logged = offset_,
                  .size = 48,
-                 .flags = CodeBlock::kLanding,
+                 .flags = CodeBlock::kIbEntry,
                  .after_entry = kAfterEntry},
                 pc_map, ranges);
-    const std::uint64_t entry = offset_ + translate::kPadOffset;
+    const std::uint64_t entry = offset_ + translate::kIbEntryOffset;
     offset_ += 64;
-    const auto beginning = translate::pad_beginning(kAfterEntry);
+    const auto beginning = translate::ib_entry_beginning(kAfterEntry);
     std::copy(beginning.begin(), beginning.end(), memory_.host_code().subspan(entry).begin());
     links_.point(entry - CodeLinks::kBytes, table_.first(start));
     return entry;
@@ -64,7 +64,7 @@ class IndirectBranchTableTest : public testing::Test {
   CodeLinks links_{memory_.host_code(), memory_.code()};
   Superblocks blocks_;
   IndirectBranchTable table_{memory_.entries(), links_, blocks_, memory_.code()};
-  std::uint32_t offset_ = 0x100 - translate::kPadOffset;
+  std::uint32_t offset_ = 0x100 - translate::kIbEntryOffset;
 };
 
 TEST_F(IndirectBranchTableTest, IsEmptyAtFirst) {
@@ -93,7 +93,7 @@ TEST_F(IndirectBranchTableTest, AnEntryIsTakenOutOfItsChain) {
   EXPECT_TRUE(finds(kC));
   EXPECT_EQ(next(c), a);
   // A thread heading for it is led on.
-  EXPECT_EQ(beginning_of(b), translate::kDeadPad);
+  EXPECT_EQ(beginning_of(b), translate::kClosedIbEntry);
   EXPECT_EQ(next(b), a);
   table_.close(kC, c);
   EXPECT_EQ(table_.first(kC), memory_.code() + a);
@@ -106,7 +106,7 @@ TEST_F(IndirectBranchTableTest, AClosedEntryIsOpenedAgain) {
   const auto b = open(kB);
   table_.close(kA, a);
   table_.reopen(kA, a);
-  EXPECT_EQ(beginning_of(a), translate::pad_beginning(kAfterEntry));
+  EXPECT_EQ(beginning_of(a), translate::ib_entry_beginning(kAfterEntry));
   EXPECT_EQ(table_.first(kA), memory_.code() + a);
   EXPECT_EQ(next(a), b);
   EXPECT_EQ(next(b), 0U);

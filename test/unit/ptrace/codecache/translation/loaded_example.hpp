@@ -40,7 +40,7 @@ struct LoadedExample {
     namespace translate = arch::x86::translate;
     const std::vector<std::uint8_t> code(kCodeBytesUsed);
     const std::array starts{kA, kB, kC, kB};
-    const std::array offsets{kCodeOfA, kCodeOfB, kCodeOfC, kEntryOfB - translate::kPadOffset};
+    const std::array offsets{kCodeOfA, kCodeOfB, kCodeOfC, kEntryOfB - translate::kIbEntryOffset};
     std::vector<CodeBlock> blocks;
     std::vector<std::uint8_t> pc_map;
     std::vector<decoder::LoggedBlock> logged;
@@ -55,7 +55,7 @@ struct LoadedExample {
                         .size = 48});
       logged.push_back({.start = starts.at(i)});
     }
-    blocks.back().set(CodeBlock::kLanding);
+    blocks.back().set(CodeBlock::kIbEntry);
     blocks.back().after_entry = kAfterEntry;
     const auto exit = [&](std::uint32_t block, TraceeAddr to) {
       return decoder::PackedExit{.to = static_cast<std::int32_t>(to - starts.at(block)),
@@ -66,7 +66,7 @@ struct LoadedExample {
     std::vector<ExitPlace> places;
     places.reserve(kLinks.size());
     for (const std::uint32_t link : kLinks) places.push_back(ExitPlace::of(link, {}));
-    const std::array pads{KeptPad{kB, kEntryOfB}};
+    const std::array ib_entries{KeptIbEntry{kB, kEntryOfB}};
     const std::array translations{KeptTranslation{kA, kCodeOfA}, KeptTranslation{kB, kCodeOfB},
                                   KeptTranslation{kC, kCodeOfC}};
     const std::array<std::uint32_t, 1> crossing{1};
@@ -79,7 +79,7 @@ struct LoadedExample {
                           .exits = {exits},
                           .weights = {weights},
                           .places = {places},
-                          .pads = {pads},
+                          .ib_entries = {ib_entries},
                           .translations = {translations},
                           .crossing = {crossing}},
                          true);

@@ -59,8 +59,8 @@ TEST_F(SuperblockMakerTest, PutsCodeWhereTheLastOneEnded) {
 
 TEST_F(SuperblockMakerTest, AlignsIndirectBranchEntries) {
   const auto made = make(Program::kTarget, memory_.code());
-  EXPECT_EQ((made.address + translate::kPadOffset).value() % translate::kPadAlignment, 0U);
-  EXPECT_GT(made.after_entry, translate::kPadOffset);
+  EXPECT_EQ((made.address + translate::kIbEntryOffset).value() % translate::kIbEntryAlignment, 0U);
+  EXPECT_GT(made.after_entry, translate::kIbEntryOffset);
 }
 
 TEST_F(SuperblockMakerTest, StopsWhereMemoryEnds) {

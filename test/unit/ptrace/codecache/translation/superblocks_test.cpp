@@ -141,7 +141,7 @@ TEST_F(SuperblocksTest, LoadedOnesComeFirst) {
                               .exits = {},
                               .weights = {},
                               .places = {},
-                              .pads = {},
+                              .ib_entries = {},
                               .translations = {},
                               .crossing = {}},
                              true));
