@@ -31,7 +31,7 @@ class CoreMemory final : public decoder::CodeReader {
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
 
   /// Like read(), but only from the core itself.
-  std::size_t read_kept(TraceeAddr address, std::span<std::uint8_t> out) const {
+  std::size_t read_persistent(TraceeAddr address, std::span<std::uint8_t> out) const {
     return core_.read(address, out);
   }
 

@@ -27,7 +27,7 @@ enum class TraceFormat : std::uint8_t { kBts, kPt };
 class PerfKernel;
 struct SourceStatistics;
 namespace cache {
-class KeptStore;
+class PersistentStore;
 }
 
 struct TraceConfig {
@@ -44,7 +44,7 @@ struct TraceConfig {
   /// Kernel for the hardware sources; null: the real one.
   PerfKernel* perf = nullptr;
   /// Persistent cache from which translations are loaded and to which they are saved; may be null.
-  std::shared_ptr<cache::KeptStore> kept = {};
+  std::shared_ptr<cache::PersistentStore> kept = {};
 };
 
 }  // namespace backtrail::tracee

@@ -75,7 +75,8 @@ Recorder::Recorder(const RecorderOptions& options)
     : options_{options},
       most_clocks_{options.times ? most_clocks() : 0},
       statistics_{std::make_shared<tracee::SourceStatistics>()},
-      kept_{std::make_shared<tracee::cache::KeptStore>(tracee::cache::KeptStore::default_folder())},
+      kept_{std::make_shared<tracee::cache::PersistentStore>(
+          tracee::cache::PersistentStore::default_folder())},
       engine_{options.source} {
   engine_.set_non_stop(true);
   engine_.set_follows_signals(true);

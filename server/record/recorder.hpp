@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -150,7 +150,7 @@ class Recorder {
   RunClock look_clock_{flush_clock_.fd()};
   std::size_t most_clocks_;  ///< 0: the kernel does not permit clocks, or they are not wanted.
   std::shared_ptr<tracee::SourceStatistics> statistics_;
-  std::shared_ptr<tracee::cache::KeptStore> kept_;
+  std::shared_ptr<tracee::cache::PersistentStore> kept_;
   tracee::Engine engine_;
   Sanitizers sanitizers_{engine_,
                          [this](tracee::Thread& thread, bool may_end) {

@@ -36,7 +36,7 @@ Known CoreValues::End::granule(TraceeAddr address) {
   // A file has the first contents of its mapping, not what the program wrote there since.
   const bool constant = pages_.kind(address) == PageKind::kConstant;
   const std::size_t got =
-      constant ? memory_.read(address, bytes) : memory_.read_kept(address, bytes);
+      constant ? memory_.read(address, bytes) : memory_.read_persistent(address, bytes);
   const unsigned bits = kByteBits * static_cast<unsigned>(got);
   return {load_le<std::uint64_t>(bytes, 0), arch::x86::values::low_bits(bits)};
 }

@@ -14,7 +14,7 @@
 namespace backtrail::tracee::cache {
 
 struct StandIn {
-  std::string key;           ///< Key of the translations in the KeptStore.
+  std::string key;           ///< Key of the translations in the PersistentStore.
   std::uint64_t shared = 0;  ///< Number of superblocks that are not of that program's own code.
 };
 

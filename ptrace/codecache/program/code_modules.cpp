@@ -61,8 +61,8 @@ bool CodeModules::keeps(TraceeAddr begin, TraceeAddr end) const {
   });
 }
 
-KeptModules CodeModules::kept() const {
-  KeptModules kept{.present = {}, .gone = gone_};
+PersistentModules CodeModules::kept() const {
+  PersistentModules kept{.present = {}, .gone = gone_};
   for (const Known& known : known_) {
     if (known.module) kept.present.push_back(*known.module);
   }

@@ -11,7 +11,7 @@
 namespace backtrail::tracee::cache {
 
 /// Modules whose translations are kept.
-struct KeptModules {
+struct PersistentModules {
   std::vector<CodeModule> present;
   std::vector<CodeModule> gone;  ///< No longer mapped, and no other module has taken their place.
 };
@@ -34,7 +34,7 @@ class CodeModules {
   std::vector<CodeModule> lose_all_but(const Ranges& ranges);
   /// Returns true if translations of a part of [begin, end) are kept.
   [[nodiscard]] bool keeps(TraceeAddr begin, TraceeAddr end) const;
-  [[nodiscard]] KeptModules kept() const;
+  [[nodiscard]] PersistentModules kept() const;
 
  private:
   struct Known {

@@ -82,7 +82,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
-      kept_store_{config.kept} {}
+      persistent_store_{config.kept} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
@@ -150,7 +150,7 @@ bool CacheSource::set_up(Thread& thread) {
     give_up(std::move(why));
     return false;
   }
-  auto space = cache::CacheSpace::of(thread, sums_, kept_store_);
+  auto space = cache::CacheSpace::of(thread, sums_, persistent_store_);
   if (!space) return failed(space.error());
   const auto slot = (*space)->take_slot(thread);
   if (!slot) return failed(slot.error());
@@ -267,7 +267,7 @@ Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how)
 }
 
 void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
-  if (!process_.cache_space && !kept_store_ && !process_.address_limit.program()) return;
+  if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
@@ -322,7 +322,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // The moves must not be refused halfway.
-    if (kept_store_ && process_.filters.empty()) cache::fix_addresses(thread);
+    if (persistent_store_ && process_.filters.empty()) cache::fix_addresses(thread);
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);

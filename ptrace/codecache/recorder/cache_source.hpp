@@ -214,7 +214,7 @@ class CacheSource final : public StepSource {
   bool keeps_all_;  ///< Undecoded entries are never dropped; the thread waits instead.
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool counts_;                             ///< Statistics are wanted.
-  std::shared_ptr<cache::KeptStore> kept_store_;
+  std::shared_ptr<cache::PersistentStore> persistent_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;

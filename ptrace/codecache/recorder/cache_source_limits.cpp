@@ -82,7 +82,7 @@ void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& re
   if (!call || !is_own_limit(*call)) return;
   limit_call_ = LimitedCall{.call = *call, .behind = behind, .wanted = {}, .given = {}};
   if (call->new_at == TraceeAddr{}) return;
-  if (kept_store_) cache::give_room_back(thread);
+  if (persistent_store_) cache::give_room_back(thread);
   limit_call_->wanted = read_limit(process_, call->new_at);
   // A debugger must see the program's own call; the limit is then raised afterwards.
   if (!limit_call_->wanted || !memory_ || !space || space->memory().removed() || is_watched) return;
@@ -138,7 +138,7 @@ void CacheSource::begin_lock_call(Thread& thread, const arch::x86::UserRegs& reg
   const std::uint64_t how = regs[UserReg::kRdi];
   const auto& space = process_.cache_space;
   if (!space || space->memory().removed() || (how & ~kKnownLocks) != 0) return;
-  if (kept_store_) cache::give_room_back(thread);
+  if (persistent_store_) cache::give_room_back(thread);
   auto maps = ProcFs{}.maps(process_.pid());
   if (!maps) return;
   std::erase_if(*maps, [&](const MapEntry& map) {

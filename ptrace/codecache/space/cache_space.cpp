@@ -99,7 +99,7 @@ void CacheSpace::call_out_running() {
 
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                                                    std::shared_ptr<SourceStatistics> sums,
-                                                   std::shared_ptr<KeptStore> store) {
+                                                   std::shared_ptr<PersistentStore> store) {
   Process& process = thread.process();
   if (process.cache_space) return process.cache_space;
   BT_TRY(const ProcStatus status, ProcFs{}.status(thread.tid()));
@@ -395,7 +395,7 @@ Result<void> CacheSpace::refresh() {
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);
   write_policy(executable_, memory_->policy());
-  use_kept_modules();
+  use_persistent_modules();
   mappings_current_ = true;
   return {};
 }

@@ -15,7 +15,7 @@
 
 #include "arch/base/result.hpp"
 #include "ptrace/codecache/memory/cache_memory.hpp"
-#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
 #include "ptrace/codecache/program/code_pages.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
@@ -41,7 +41,7 @@ class CacheSpace {
   /// Errors: those of CacheMemory::create(); kUnsupported if translated code must not run.
   static Result<std::shared_ptr<CacheSpace>> of(Thread& thread,
                                                 std::shared_ptr<SourceStatistics> sums,
-                                                std::shared_ptr<KeptStore> store);
+                                                std::shared_ptr<PersistentStore> store);
   ~CacheSpace();
   CacheSpace(const CacheSpace&) = delete;
   CacheSpace& operator=(const CacheSpace&) = delete;
@@ -157,18 +157,18 @@ class CacheSpace {
   /// Sets which calls translated code makes itself.
   void change_calls(const translate::InlineSystemCalls& calls);
   void leave_mapping_calls(translate::InlineSystemCalls& calls) const;
-  void begin_keeping(std::shared_ptr<KeptStore> store);
+  void begin_keeping(std::shared_ptr<PersistentStore> store);
   /// Returns a seed for a program without translations of its own.
-  std::shared_ptr<const KeptCode> code_of_its_kind(const std::string& place);
+  std::shared_ptr<const PersistentCode> code_of_its_kind(const std::string& place);
   /// Offers the translations saved for this program as a seed for others of its kind.
   void offer_to_its_kind();
-  void use_kept_modules();
+  void use_persistent_modules();
   /// Unloads the modules: they are gone or may change from now on.
   void retire(const std::vector<CodeModule>& modules);
   void keep();
-  void put_kept(CodeCache::Keeping when);
+  void put_persistent(CodeCache::Keeping when);
   /// Returns how many superblocks belong to modules that are, or were, mapped here.
-  [[nodiscard]] std::size_t usable_blocks(const KeptCode& code) const;
+  [[nodiscard]] std::size_t usable_blocks(const PersistentCode& code) const;
   /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
   /// leave them. Unloads the modules in `lost`.
   void drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost = {});
@@ -225,7 +225,7 @@ class CacheSpace {
   bool mappings_current_ = false;
   bool kernel_writes_ = false;
   std::string why_forbidden_;
-  std::shared_ptr<KeptStore> store_;  ///< Null: nothing is kept.
+  std::shared_ptr<PersistentStore> store_;  ///< Null: nothing is kept.
   std::string key_;
   std::size_t kept_meanwhile_ = 0;  ///< Number of this process's superblocks saved so far.
   /// A kind of programs: those that load the same libraries, or at least the same dynamic linker.

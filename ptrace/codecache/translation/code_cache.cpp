@@ -329,8 +329,8 @@ bool CodeCache::renew_calls() {
 
 // --- the persistent cache -------------------------------------------------------------------
 
-void CodeCache::adopt(std::shared_ptr<const KeptCode> kept) {
-  const KeptView& parts = kept->parts();
+void CodeCache::adopt(std::shared_ptr<const PersistentCode> kept) {
+  const PersistentView& parts = kept->parts();
   // Loaded code begins with dispatch stubs, too; those of another build may differ.
   if (parts.code.size() < miss_.code.size() || parts.code.size() > kTranslationBytes ||
       !std::equal(miss_.code.begin(), miss_.code.end(), parts.code.begin())) {
@@ -350,8 +350,8 @@ void CodeCache::activate(TraceeAddr begin, TraceeAddr end) {
   loaded_.activate({begin, end}, [this](TraceeAddr start) { return find_translation(start); });
 }
 
-void CodeCache::keep(const KeptModules& modules, Keeping when,
-                     const std::function<void(const KeptPieces&)>& use) {
+void CodeCache::keep(const PersistentModules& modules, Keeping when,
+                     const std::function<void(const PersistentPieces&)>& use) {
   if (!complete_) return;
   std::span<std::uint8_t> code = memory_.host_code().first(maker_.bytes_used());
   std::vector<std::uint8_t> copy;
@@ -359,7 +359,7 @@ void CodeCache::keep(const KeptModules& modules, Keeping when,
     copy.assign(code.begin(), code.end());
     code = copy;
   }
-  save_code({.older = loaded_.code() ? loaded_.code()->parts() : KeptView{},
+  save_code({.older = loaded_.code() ? loaded_.code()->parts() : PersistentView{},
              .superblocks = superblocks_,
              .exit_links = exit_links_,
              .exits = *exits_,

@@ -15,7 +15,7 @@
 #include "arch/x86/translate/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
 #include "ptrace/codecache/translation/code_facts.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
@@ -70,9 +70,11 @@ class CodeCache {
 
   /// Loads translations that were made at the same addresses; call before any is made here. Those
   /// of a module are used once activate() is called. Does nothing if they do not fit this build.
-  void adopt(std::shared_ptr<const KeptCode> kept);
+  void adopt(std::shared_ptr<const PersistentCode> kept);
   /// Returns the loaded translations; nullptr if there are none.
-  [[nodiscard]] const std::shared_ptr<const KeptCode>& adopted() const { return loaded_.code(); }
+  [[nodiscard]] const std::shared_ptr<const PersistentCode>& adopted() const {
+    return loaded_.code();
+  }
   /// Uses the loaded translations of the module that is mapped at [begin, end) from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
   /// Drops the translations of the module at [begin, end), which is unmapped or may change from now
@@ -82,8 +84,8 @@ class CodeCache {
   void forget_retired(TraceeAddr begin, TraceeAddr end);
   /// Calls `use` with all translations that other processes of the program can use. Does nothing
   /// after split_at() or clear().
-  void keep(const KeptModules& modules, Keeping when,
-            const std::function<void(const KeptPieces&)>& use);
+  void keep(const PersistentModules& modules, Keeping when,
+            const std::function<void(const PersistentPieces&)>& use);
 
   /// Returns the translation of the code at `start` for direct transfers. If there is none,
   /// translates it and some of the code that is likely to run next.

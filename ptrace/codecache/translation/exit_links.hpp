@@ -11,7 +11,7 @@
 #include "arch/base/chunked_array.hpp"
 #include "arch/x86/translate/superblock.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/start_table.hpp"
 
@@ -50,7 +50,7 @@ class ExitLinks {
   void remove_superblock(TraceeAddr start, TraceeAddr miss);
 
   /// The exits of this process, in order, as the persistent cache holds them.
-  [[nodiscard]] KeptPieceList<ExitPlace> places() const { return places_.pieces(); }
+  [[nodiscard]] PersistentPieceList<ExitPlace> places() const { return places_.pieces(); }
 
  private:
   void point_all(const StartTable::Entry& start, TraceeAddr target);

@@ -20,7 +20,7 @@ bool is_in_any(const CodeRanges& modules, TraceeAddr address) {
 
 }  // namespace
 
-void LoadedCode::load(std::shared_ptr<const KeptCode> loaded,
+void LoadedCode::load(std::shared_ptr<const PersistentCode> loaded,
                       std::shared_ptr<const decoder::ExitTable> exits) {
   loaded_ = std::move(loaded);
   exits_ = std::move(exits);
@@ -77,7 +77,7 @@ bool LoadedCode::deactivate(TraceeAddr begin, TraceeAddr end) {
   if (gone.empty()) return false;
   left_.insert(left_.end(), gone.begin(), gone.end());
   links_.release_modules(gone);
-  std::erase_if(entries_, [&](const KeptIbEntry& entry) {
+  std::erase_if(entries_, [&](const PersistentIbEntry& entry) {
     if (!is_in_any(gone, entry.first)) return false;
     table_.close(entry.first, entry.second);
     return true;

@@ -12,8 +12,8 @@
 #include "arch/base/address.hpp"
 #include "arch/x86/translate/superblock.hpp"
 #include "decoder/cachelog/exit_table.hpp"
-#include "ptrace/codecache/persist/kept_code.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
+#include "ptrace/codecache/persist/persistent_code.hpp"
 #include "ptrace/codecache/translation/indirect_branch_table.hpp"
 #include "ptrace/codecache/translation/loaded_links.hpp"
 
@@ -31,13 +31,13 @@ class LoadedCode {
   LoadedCode(IndirectBranchTable& table, LoadedLinks& links) : table_{table}, links_{links} {}
 
   /// Takes over loaded code; call at most once. `exits` holds its exits. No module is active yet.
-  void load(std::shared_ptr<const KeptCode> loaded,
+  void load(std::shared_ptr<const PersistentCode> loaded,
             std::shared_ptr<const decoder::ExitTable> exits);
   /// Gives up all loaded translations for good; code() still returns them.
   void clear();
 
   /// Returns all loaded translations, in use or not; nullptr if there never were any.
-  [[nodiscard]] const std::shared_ptr<const KeptCode>& code() const { return loaded_; }
+  [[nodiscard]] const std::shared_ptr<const PersistentCode>& code() const { return loaded_; }
   /// Returns true if there are loaded translations that may be used.
   [[nodiscard]] bool is_usable() const { return usable_; }
   /// Returns the code offset of the loaded translation of `start`; nullopt if there is none or its
@@ -62,12 +62,12 @@ class LoadedCode {
 
   IndirectBranchTable& table_;
   LoadedLinks& links_;
-  std::shared_ptr<const KeptCode> loaded_;
+  std::shared_ptr<const PersistentCode> loaded_;
   std::shared_ptr<const decoder::ExitTable> exits_;
   bool usable_ = false;
-  CodeRanges active_;                 ///< Active modules.
-  CodeRanges left_;                   ///< Modules that were active and are not now.
-  std::vector<KeptIbEntry> entries_;  ///< Indirect-branch entries of active modules.
+  CodeRanges active_;                       ///< Active modules.
+  CodeRanges left_;                         ///< Modules that were active and are not now.
+  std::vector<PersistentIbEntry> entries_;  ///< Indirect-branch entries of active modules.
 };
 
 }  // namespace backtrail::tracee::cache

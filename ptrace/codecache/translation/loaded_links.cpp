@@ -20,7 +20,7 @@ bool is_in(const translate::Branch& module, TraceeAddr address) {
 LoadedLinks::LoadedLinks(CodeLinks& links, const Superblocks& superblocks, TraceeAddr miss)
     : links_{links}, superblocks_{superblocks}, miss_{miss} {}
 
-void LoadedLinks::load(std::shared_ptr<const KeptCode> loaded,
+void LoadedLinks::load(std::shared_ptr<const PersistentCode> loaded,
                        std::shared_ptr<const decoder::ExitTable> exits) {
   loaded_ = std::move(loaded);
   exits_ = std::move(exits);

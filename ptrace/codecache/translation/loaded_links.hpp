@@ -12,8 +12,8 @@
 #include "arch/base/address.hpp"
 #include "arch/x86/translate/superblock.hpp"
 #include "decoder/cachelog/exit_table.hpp"
-#include "ptrace/codecache/persist/kept_code.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
+#include "ptrace/codecache/persist/persistent_code.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/superblocks.hpp"
 
@@ -30,7 +30,7 @@ class LoadedLinks {
   LoadedLinks(CodeLinks& links, const Superblocks& superblocks, TraceeAddr miss);
 
   /// Takes over loaded code; call at most once. `exits` holds its exits.
-  void load(std::shared_ptr<const KeptCode> loaded,
+  void load(std::shared_ptr<const PersistentCode> loaded,
             std::shared_ptr<const decoder::ExitTable> exits);
   /// Forgets all links and pending redirections.
   void clear();
@@ -64,7 +64,7 @@ class LoadedLinks {
   CodeLinks& links_;
   const Superblocks& superblocks_;
   TraceeAddr miss_;
-  std::shared_ptr<const KeptCode> loaded_;
+  std::shared_ptr<const PersistentCode> loaded_;
   std::shared_ptr<const decoder::ExitTable> exits_;
   /// Links in loaded code, by the index of the superblock of this process that they lead to.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_loaded_;

@@ -9,7 +9,7 @@
 
 #include "arch/base/check.hpp"
 #include "arch/x86/translate/translator.hpp"
-#include "ptrace/codecache/persist/kept_index.hpp"
+#include "ptrace/codecache/persist/persistent_index.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -18,13 +18,13 @@ namespace translate = arch::x86::translate;
 
 /// Returns the loaded part followed by the new ones.
 template <typename T>
-KeptPieceList<T> joined(std::span<const T> old, KeptPieceList<T> more) {
+PersistentPieceList<T> joined(std::span<const T> old, PersistentPieceList<T> more) {
   more.insert(more.begin(), old);
   return more;
 }
 
-KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
-  KeptIndex index{modules, what.older, what.superblocks.size()};
+PersistentIndex index_of(const CodeToSave& what, const PersistentModules& modules) {
+  PersistentIndex index{modules, what.older, what.superblocks.size()};
   for (std::uint32_t i = 0; i < what.superblocks.size(); ++i) {
     const CodeBlock& block = what.superblocks[i];
     if (what.without_calls && block.comes_to_call()) continue;
@@ -36,7 +36,8 @@ KeptIndex index_of(const CodeToSave& what, const KeptModules& modules) {
 }
 
 /// Restores the beginning of each closed indirect-branch entry.
-void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std::uint8_t> code) {
+void open_entries(const CodeToSave& what, const PersistentIndex& index,
+                  std::span<std::uint8_t> code) {
   for (const auto& [start, entry] : index.ib_entries()) {
     const auto there = code.subspan(entry, translate::kClosedIbEntry.size());
     if (!std::equal(there.begin(), there.end(), translate::kClosedIbEntry.begin())) continue;
@@ -49,7 +50,7 @@ void open_entries(const CodeToSave& what, const KeptIndex& index, std::span<std:
 
 /// Links each exit within its module, and leads others to the dispatch stub. Returns the exits that
 /// may be linked later, when the modules at both ends are active.
-std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& index,
+std::vector<std::uint32_t> link_exits(const CodeToSave& what, const PersistentIndex& index,
                                       std::span<std::uint8_t> code) {
   std::vector<std::uint32_t> crossing;
   for (std::uint32_t exit_id = 0; exit_id < what.exits.next_exit_id(); ++exit_id) {
@@ -68,12 +69,13 @@ std::vector<std::uint32_t> link_exits(const CodeToSave& what, const KeptIndex& i
 
 }  // namespace
 
-void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std::uint8_t> code,
-               const std::function<void(const KeptPieces&)>& use) {
-  const KeptIndex index = index_of(what, modules);
+void save_code(const CodeToSave& what, const PersistentModules& modules,
+               std::span<std::uint8_t> code,
+               const std::function<void(const PersistentPieces&)>& use) {
+  const PersistentIndex index = index_of(what, modules);
   open_entries(what, index, code);
   const auto crossing = link_exits(what, index, code);
-  const KeptView& old = what.older;
+  const PersistentView& old = what.older;
   what.exits.with_added([&](auto logged, auto branches, auto exits, auto weights) {
     use({.modules = {index.modules()},
          .code = {code},

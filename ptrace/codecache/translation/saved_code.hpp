@@ -9,7 +9,7 @@
 
 #include "arch/base/address.hpp"
 #include "decoder/cachelog/exit_table.hpp"
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
 #include "ptrace/codecache/translation/exit_links.hpp"
@@ -19,7 +19,7 @@ namespace backtrail::tracee::cache {
 
 /// The translations to save. All parts are borrowed.
 struct CodeToSave {
-  KeptView older;  ///< The loaded translations; empty if there are none.
+  PersistentView older;  ///< The loaded translations; empty if there are none.
   const Superblocks& superblocks;
   const ExitLinks& exit_links;
   const decoder::ExitTable& exits;
@@ -32,7 +32,8 @@ struct CodeToSave {
 /// and is changed: each exit leads to its target's translation if that is in the same module,
 /// otherwise to the dispatch stub; each indirect-branch entry is open. `use` is not called if an
 /// exit cannot be saved, for its target is too far.
-void save_code(const CodeToSave& what, const KeptModules& modules, std::span<std::uint8_t> code,
-               const std::function<void(const KeptPieces&)>& use);
+void save_code(const CodeToSave& what, const PersistentModules& modules,
+               std::span<std::uint8_t> code,
+               const std::function<void(const PersistentPieces&)>& use);
 
 }  // namespace backtrail::tracee::cache

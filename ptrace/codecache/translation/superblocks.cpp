@@ -39,7 +39,7 @@ std::size_t count_before(const ChunkedArray<CodeBlock>& blocks, IsBefore is_befo
 
 }  // namespace
 
-void Superblocks::load(std::shared_ptr<const KeptCode> loaded) {
+void Superblocks::load(std::shared_ptr<const PersistentCode> loaded) {
   loaded_bytes_ = loaded->parts().code.size();
   loaded_rows_ = static_cast<std::uint32_t>(loaded->parts().pc_map.size());
   loaded_ = std::move(loaded);

@@ -15,8 +15,8 @@
 #include "arch/base/chunked_array.hpp"
 #include "arch/x86/translate/superblock.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
-#include "ptrace/codecache/persist/kept_file.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -30,7 +30,7 @@ namespace backtrail::tracee::cache {
 class Superblocks {
  public:
   /// Puts the superblocks of the persistent cache before all others; call before the first add().
-  void load(std::shared_ptr<const KeptCode> loaded);
+  void load(std::shared_ptr<const PersistentCode> loaded);
   /// Adds a superblock of this process and returns its index. Its code must lie after all others,
   /// and its id must be the highest. `pc_map` is its pc map; `ranges` are the native [begin, end)
   /// that it was made of. The fields of `block` that tell where both are stored are set here.
@@ -79,9 +79,9 @@ class Superblocks {
   [[nodiscard]] std::uint64_t source_bytes() const;
 
   /// Returns the superblocks of this process, in order, as the persistent cache stores them.
-  [[nodiscard]] KeptPieceList<CodeBlock> blocks() const { return blocks_.pieces(); }
+  [[nodiscard]] PersistentPieceList<CodeBlock> blocks() const { return blocks_.pieces(); }
   /// Returns the pc maps and ranges of the superblocks of this process, packed.
-  [[nodiscard]] KeptPieceList<std::uint8_t> packed() const { return packed_.pieces(); }
+  [[nodiscard]] PersistentPieceList<std::uint8_t> packed() const { return packed_.pieces(); }
 
  private:
   ChunkedArray<CodeBlock> blocks_;     ///< Ascending by offset, and by id.
@@ -89,7 +89,7 @@ class Superblocks {
   /// Indexes of the superblocks made of code in a page, by page number.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_page_;
   std::size_t made_here_ = 0;
-  std::shared_ptr<const KeptCode> loaded_;
+  std::shared_ptr<const PersistentCode> loaded_;
   std::uint64_t loaded_bytes_ = 0;  ///< Bytes of loaded code.
   std::uint32_t loaded_rows_ = 0;   ///< Bytes of loaded pc maps, packed.
 };

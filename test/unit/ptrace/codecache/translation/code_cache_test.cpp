@@ -33,7 +33,7 @@ struct Fake {
   /// The code offset of an exit's link.
   std::uint64_t link_of(std::uint32_t exit_id) {
     std::vector<ExitPlace> places;
-    code.keep({}, CodeCache::Keeping::kMeanwhile, [&](const KeptPieces& pieces) {
+    code.keep({}, CodeCache::Keeping::kMeanwhile, [&](const PersistentPieces& pieces) {
       for (const auto& piece : pieces.places) {
         places.insert(places.end(), piece.begin(), piece.end());
       }
@@ -53,11 +53,11 @@ struct Fake {
   [[nodiscard]] TraceeAddr entry_of(TraceeAddr start) {
     return memory.entries()[memory.entries().index(start)];
   }
-  std::shared_ptr<const KeptCode> save(const KeptModules& modules,
-                                       CodeCache::Keeping when = CodeCache::Keeping::kAtEnd) {
-    std::shared_ptr<const KeptCode> saved;
+  std::shared_ptr<const PersistentCode> save(const PersistentModules& modules,
+                                             CodeCache::Keeping when = CodeCache::Keeping::kAtEnd) {
+    std::shared_ptr<const PersistentCode> saved;
     code.keep(modules, when,
-              [&](const KeptPieces& pieces) { saved = loaded_pieces(pieces, false); });
+              [&](const PersistentPieces& pieces) { saved = loaded_pieces(pieces, false); });
     return saved;
   }
 
@@ -238,7 +238,7 @@ TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
   (void)process_.translation(Program::kStart);
   code_.retire(kModule.begin, kModule.end);
   EXPECT_GT(code_.drops(), 0U);
-  const KeptModules modules{.present = {}, .gone = {kModule}};
+  const PersistentModules modules{.present = {}, .gone = {kModule}};
   auto saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
   EXPECT_TRUE(saved->translation(Program::kStart));

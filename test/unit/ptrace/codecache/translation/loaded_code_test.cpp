@@ -38,7 +38,7 @@ class LoadedCodeTest : public testing::Test {
   IndirectBranchTable table_{memory_.entries(), links_, superblocks_, memory_.code()};
   LoadedLinks loaded_links_{links_, superblocks_, memory_.code() + kMiss};
   LoadedCode loaded_{table_, loaded_links_};
-  std::shared_ptr<const KeptCode> kept_ = Example::make();
+  std::shared_ptr<const PersistentCode> kept_ = Example::make();
 };
 
 TEST_F(LoadedCodeTest, IsUsedOnceItsModuleIsActive) {

@@ -36,7 +36,7 @@ struct LoadedExample {
   static constexpr std::uint64_t kCodeBytesUsed = 0x300;
   static constexpr std::uint8_t kAfterEntry = 32;
 
-  static std::shared_ptr<const KeptCode> make() {
+  static std::shared_ptr<const PersistentCode> make() {
     namespace translate = arch::x86::translate;
     const std::vector<std::uint8_t> code(kCodeBytesUsed);
     const std::array starts{kA, kB, kC, kB};
@@ -66,9 +66,10 @@ struct LoadedExample {
     std::vector<ExitPlace> places;
     places.reserve(kLinks.size());
     for (const std::uint32_t link : kLinks) places.push_back(ExitPlace::of(link, {}));
-    const std::array ib_entries{KeptIbEntry{kB, kEntryOfB}};
-    const std::array translations{KeptTranslation{kA, kCodeOfA}, KeptTranslation{kB, kCodeOfB},
-                                  KeptTranslation{kC, kCodeOfC}};
+    const std::array ib_entries{PersistentIbEntry{kB, kEntryOfB}};
+    const std::array translations{PersistentTranslation{kA, kCodeOfA},
+                                  PersistentTranslation{kB, kCodeOfB},
+                                  PersistentTranslation{kC, kCodeOfC}};
     const std::array<std::uint32_t, 1> crossing{1};
     return loaded_pieces({.modules = {},
                           .code = {code},

@@ -41,7 +41,7 @@ class LoadedLinksTest : public testing::Test {
   CodeLinks links_{bytes_, kCode};
   Superblocks superblocks_;
   LoadedLinks loaded_{links_, superblocks_, kCode + kMiss};
-  std::shared_ptr<const KeptCode> kept_ = Example::make();
+  std::shared_ptr<const PersistentCode> kept_ = Example::make();
   std::uint32_t offset_ = 0x400;
 };
 

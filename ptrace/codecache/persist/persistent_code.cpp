@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_code.hpp"
+#include "ptrace/codecache/persist/persistent_code.hpp"
 
 #include <algorithm>
 
 #include "arch/x86/translate/translator.hpp"
-#include "ptrace/codecache/persist/kept_file.hpp"
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
 
-bool KeptCode::consistent() const {
+bool PersistentCode::consistent() const {
   const std::uint64_t code = view_.code.size();
   std::uint64_t behind = 0;
   for (const CodeBlock& block : view_.blocks) {
@@ -47,11 +47,11 @@ bool KeptCode::consistent() const {
          std::all_of(view_.crossing.begin(), view_.crossing.end(), is_exit);
 }
 
-decoder::ExitTable::Base KeptCode::exits(std::shared_ptr<const void> owner) const {
+decoder::ExitTable::Base PersistentCode::exits(std::shared_ptr<const void> owner) const {
   return {view_.logged, view_.branches, view_.exits, view_.weights, std::move(owner)};
 }
 
-std::optional<std::uint32_t> KeptCode::translation(TraceeAddr start) const {
+std::optional<std::uint32_t> PersistentCode::translation(TraceeAddr start) const {
   const auto found =
       std::lower_bound(view_.translations.begin(), view_.translations.end(), start,
                        [](const auto& each, TraceeAddr at) { return each.first < at; });
@@ -59,7 +59,7 @@ std::optional<std::uint32_t> KeptCode::translation(TraceeAddr start) const {
   return found->second;
 }
 
-const CodeBlock* KeptCode::block_at(std::uint64_t offset) const {
+const CodeBlock* PersistentCode::block_at(std::uint64_t offset) const {
   const auto after =
       std::upper_bound(view_.blocks.begin(), view_.blocks.end(), offset,
                        [](std::uint64_t at, const CodeBlock& block) { return at < block.offset; });
@@ -68,18 +68,17 @@ const CodeBlock* KeptCode::block_at(std::uint64_t offset) const {
   return offset < std::uint64_t{block.offset} + block.size ? &block : nullptr;
 }
 
-std::optional<translate::PcMapEntry> KeptCode::map_entry(const CodeBlock& block,
-                                                         std::uint64_t within) const {
+std::optional<translate::PcMapEntry> PersistentCode::map_entry(const CodeBlock& block,
+                                                               std::uint64_t within) const {
   return entry_at(view_.pc_map.subspan(block.first_row, block.row_bytes), block.start, within);
 }
 
-std::shared_ptr<const KeptCode> KeptCode::from_bytes(std::span<const std::uint8_t> bytes,
-                                                     const std::string& key,
-                                                     std::shared_ptr<const void> owner,
-                                                     bool whole) {
-  const auto view = read_kept(bytes, key, whole);
+std::shared_ptr<const PersistentCode> PersistentCode::from_bytes(
+    std::span<const std::uint8_t> bytes, const std::string& key, std::shared_ptr<const void> owner,
+    bool whole) {
+  const auto view = read_persistent(bytes, key, whole);
   if (!view) return nullptr;
-  std::shared_ptr<KeptCode> kept{new KeptCode};
+  std::shared_ptr<PersistentCode> kept{new PersistentCode};
   kept->view_ = *view;
   kept->owner_ = std::move(owner);
   if (!whole && !kept->consistent()) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 
 #include <array>
 
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/temporary_folder.hpp"
 
@@ -17,25 +17,25 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes written(const KeptPieces& parts) {
+Bytes written(const PersistentPieces& parts) {
   const UniqueFd fd{::memfd_create("kept", MFD_CLOEXEC)};
-  EXPECT_TRUE(write_kept(fd.get(), "key", parts));
+  EXPECT_TRUE(write_persistent(fd.get(), "key", parts));
   Bytes bytes(static_cast<std::size_t>(::lseek(fd.get(), 0, SEEK_END)));
   EXPECT_EQ(::pread(fd.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
   return bytes;
 }
 
 /// One superblock with one exit; the code is larger than the piece that is written at once.
-class KeptFile : public testing::Test {
+class PersistentFile : public testing::Test {
  protected:
-  KeptFile() {
+  PersistentFile() {
     code_.back() = 0xc3;
     block_[0] = {.start = TraceeAddr{0x1000}, .logged = 0, .row_bytes = 3, .size = 9};
     logged_[0] = {.start = TraceeAddr{0x1000}};
     exit_[0] = {.from = 4, .to = -0x800};
     weight_[0] = {.branches = 1, .instructions = 2};
   }
-  [[nodiscard]] KeptPieces pieces() const {
+  [[nodiscard]] PersistentPieces pieces() const {
     const std::span<const std::uint8_t> code = code_;
     return {.modules = {},
             .code = {code.first(100), code.subspan(100)},
@@ -60,9 +60,9 @@ class KeptFile : public testing::Test {
   std::array<std::uint32_t, 1> crossing_{};
 };
 
-TEST_F(KeptFile, IsReadAsItWasWritten) {
+TEST_F(PersistentFile, IsReadAsItWasWritten) {
   const Bytes bytes = written(pieces());
-  const auto code = KeptCode::from_bytes(bytes, "key", nullptr, false);
+  const auto code = PersistentCode::from_bytes(bytes, "key", nullptr, false);
   ASSERT_NE(code, nullptr);
   EXPECT_TRUE(std::equal(code_.begin(), code_.end(), code->parts().code.begin()));
   const decoder::ExitTable exits{code->exits(code)};
@@ -72,25 +72,26 @@ TEST_F(KeptFile, IsReadAsItWasWritten) {
   EXPECT_EQ(exit->from, TraceeAddr{0x1004});
   EXPECT_EQ(exit->to, TraceeAddr{0x800});
   EXPECT_EQ(exit->executed, 2);
-  EXPECT_EQ(KeptCode::from_bytes(bytes, "other key", nullptr, false), nullptr);
+  EXPECT_EQ(PersistentCode::from_bytes(bytes, "other key", nullptr, false), nullptr);
 }
 
-TEST_F(KeptFile, IsOfNoUseWithAnyByteChangedOrMissing) {
+TEST_F(PersistentFile, IsOfNoUseWithAnyByteChangedOrMissing) {
   const Bytes bytes = written(pieces());
   for (const std::size_t at :
        {std::size_t{0}, std::size_t{9}, std::size_t{30}, std::size_t{500'000}, bytes.size() - 20}) {
     Bytes other = bytes;
     other[at] ^= 4U;
-    EXPECT_EQ(KeptCode::from_bytes(other, "key", nullptr, false), nullptr) << at;
+    EXPECT_EQ(PersistentCode::from_bytes(other, "key", nullptr, false), nullptr) << at;
   }
-  EXPECT_EQ(KeptCode::from_bytes(std::span{bytes}.first(bytes.size() - 8), "key", nullptr, false),
-            nullptr);
+  EXPECT_EQ(
+      PersistentCode::from_bytes(std::span{bytes}.first(bytes.size() - 8), "key", nullptr, false),
+      nullptr);
 }
 
-TEST_F(KeptFile, WhatLeadsOutOfItIsRefused) {
+TEST_F(PersistentFile, WhatLeadsOutOfItIsRefused) {
   const auto refused = [&] {
     const Bytes bytes = written(pieces());
-    return KeptCode::from_bytes(bytes, "key", nullptr, false) == nullptr;
+    return PersistentCode::from_bytes(bytes, "key", nullptr, false) == nullptr;
   };
   EXPECT_FALSE(refused());
   exit_[0].block_and_kind = 1U << decoder::PackedExit::kKindBits;
@@ -109,24 +110,24 @@ TEST_F(KeptFile, WhatLeadsOutOfItIsRefused) {
   EXPECT_TRUE(refused());
 }
 
-TEST_F(KeptFile, TooLargeAFileIsNotWritten) {
-  KeptPieces many = pieces();
-  many.code.assign(kMostKeptFileBytes / code_.size() + 1, code_);
+TEST_F(PersistentFile, TooLargeAFileIsNotWritten) {
+  PersistentPieces many = pieces();
+  many.code.assign(kMostPersistentFileBytes / code_.size() + 1, code_);
   const UniqueFd fd{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
-  EXPECT_FALSE(write_kept(fd.get(), "key", many));
+  EXPECT_FALSE(write_persistent(fd.get(), "key", many));
 }
 
-TEST_F(KeptFile, IsGoneOnceItIsForgotten) {
+TEST_F(PersistentFile, IsGoneOnceItIsForgotten) {
   const test::TemporaryFolder parent;
   {
-    KeptStore store{parent / "kept"};
+    PersistentStore store{parent / "kept"};
     store.put("key", pieces());
     store.put("other", pieces());
     EXPECT_NE(store.find("key"), nullptr);
     store.forget("key");
     EXPECT_EQ(store.find("key"), nullptr);
   }
-  KeptStore later{parent / "kept"};
+  PersistentStore later{parent / "kept"};
   EXPECT_EQ(later.find("key"), nullptr);
   EXPECT_NE(later.find("other"), nullptr);
 }

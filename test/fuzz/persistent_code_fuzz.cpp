@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace {
@@ -26,22 +26,22 @@ void take(FuzzedDataProvider& input, std::vector<T>& out) {
   for (T& element : out) (void)input.ConsumeData(&element, sizeof element);
 }
 
-KeptPieces pieces_of(const KeptArrays<Elements>& parts) {
+PersistentPieces pieces_of(const PersistentArrays<Elements>& parts) {
   return {{parts.modules}, {parts.code},     {parts.blocks}, {parts.rows},
           {parts.logged},  {parts.branches}, {parts.exits},  {parts.weights},
           {parts.places},  {parts.pads},     {parts.bodies}, {parts.crossing}};
 }
 
-Bytes written(const KeptPieces& parts) {
+Bytes written(const PersistentPieces& parts) {
   const tracee::UniqueFd fd{::memfd_create("kept", MFD_CLOEXEC)};
-  if (!write_kept(fd.get(), "key", parts)) std::abort();
+  if (!write_persistent(fd.get(), "key", parts)) std::abort();
   Bytes bytes(static_cast<std::size_t>(::lseek(fd.get(), 0, SEEK_END)));
   if (::pread(fd.get(), bytes.data(), bytes.size(), 0) != std::ssize(bytes)) std::abort();
   return bytes;
 }
 
-void look_at(const std::shared_ptr<const KeptCode>& code) {
-  const KeptView& parts = code->parts();
+void look_at(const std::shared_ptr<const PersistentCode>& code) {
+  const PersistentView& parts = code->parts();
   const decoder::ExitTable exits{code->exits(code)};
   for (std::uint32_t number = 0; number < parts.exits.size(); ++number) {
     const auto exit = exits.find(number);
@@ -64,15 +64,15 @@ void look_at(const std::shared_ptr<const KeptCode>& code) {
   }
 }
 
-KeptPieces pieces_of(const KeptView& view) {
+PersistentPieces pieces_of(const PersistentView& view) {
   return {{view.modules}, {view.code},     {view.blocks}, {view.rows},
           {view.logged},  {view.branches}, {view.exits},  {view.weights},
           {view.places},  {view.pads},     {view.bodies}, {view.crossing}};
 }
 
-void look_at_written(const KeptPieces& parts) {
+void look_at_written(const PersistentPieces& parts) {
   const auto bytes = std::make_shared<Bytes>(written(parts));
-  if (const auto code = KeptCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
+  if (const auto code = PersistentCode::from_bytes(*bytes, "key", bytes, false)) look_at(code);
 }
 
 /// Returns a file that ends with these bytes and has an invalid checksum.
@@ -88,14 +88,14 @@ Bytes with_head(std::span<const std::uint8_t> parts) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input{data, size};
-  KeptArrays<Elements> parts;
+  PersistentArrays<Elements> parts;
   for_each_part(parts, [&](auto& part) {
     take(input, part);
     return true;
   });
   look_at_written(pieces_of(parts));
   const Bytes file = with_head({data, size});
-  if (const auto view = read_kept(file, "key", true)) look_at_written(pieces_of(*view));
-  (void)KeptCode::from_bytes({data, size}, "key", nullptr, false);
+  if (const auto view = read_persistent(file, "key", true)) look_at_written(pieces_of(*view));
+  (void)PersistentCode::from_bytes({data, size}, "key", nullptr, false);
   return 0;
 }

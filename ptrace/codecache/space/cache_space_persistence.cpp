@@ -25,7 +25,7 @@ constexpr std::size_t kWorthKeepingShare = 64;
 constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
 constexpr std::size_t kWorthKeepingMeanwhile = 64;
 /// Saved code takes memory in each process that loads it.
-constexpr std::uint64_t kMostKeptBytes = 100ULL << 20;
+constexpr std::uint64_t kMostPersistentBytes = 100ULL << 20;
 /// Limits for seeds, whose own code is useless to other programs: for a program that loads the same
 /// libraries, and for one that has only the same dynamic linker.
 constexpr std::uint64_t kMostSharedBytes = 8ULL << 20;
@@ -58,7 +58,7 @@ bool has_sections(pid_t pid, const ExecutableMap::Range& range,
 }
 
 /// Returns the parts of the module that are kept, in order.
-std::vector<CodeModule> parts_of(const CodeModule& module, const KeptCode& kept) {
+std::vector<CodeModule> parts_of(const CodeModule& module, const PersistentCode& kept) {
   std::vector<CodeModule> parts;
   for (const CodeModule& each : kept.parts().modules) {
     if (each.is_part_of(module)) parts.push_back(each);
@@ -75,7 +75,7 @@ bool is_in(std::span<const CodeModule> modules, const CodeModule& module) {
 
 /// Counts the superblocks of modules for which `counts` is true.
 template <typename Counts>
-std::size_t blocks_of(const KeptCode& code, Counts counts) {
+std::size_t blocks_of(const PersistentCode& code, Counts counts) {
   std::vector<translate::Branch> modules;
   for (const CodeModule& module : code.parts().modules) {
     if (counts(module)) modules.emplace_back(module.begin, module.end);
@@ -93,7 +93,7 @@ std::size_t blocks_of(const KeptCode& code, Counts counts) {
 
 }  // namespace
 
-void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
+void CacheSpace::begin_keeping(std::shared_ptr<PersistentStore> store) {
   if (!store) return;
   const auto exe = ProcFs{}.exe(process_.pid());
   const auto repeated = repeated_place(process_.pid());
@@ -115,7 +115,7 @@ void CacheSpace::begin_keeping(std::shared_ptr<KeptStore> store) {
   if (kept) code_->adopt(std::move(kept));
 }
 
-std::shared_ptr<const KeptCode> CacheSpace::code_of_its_kind(const std::string& place) {
+std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::string& place) {
   const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
@@ -146,7 +146,7 @@ void CacheSpace::offer_to_its_kind() {
   }
 }
 
-void CacheSpace::use_kept_modules() {
+void CacheSpace::use_persistent_modules() {
   if (!store_) return;
   const auto& adopted = code_->adopted();
   for (const ExecutableMap::Range& range : executable_.ranges()) {
@@ -169,8 +169,8 @@ void CacheSpace::retire(const std::vector<CodeModule>& modules) {
   for (const CodeModule& module : modules) code_->retire(module.begin, module.end);
 }
 
-std::size_t CacheSpace::usable_blocks(const KeptCode& code) const {
-  const KeptModules known = modules_.kept();
+std::size_t CacheSpace::usable_blocks(const PersistentCode& code) const {
+  const PersistentModules known = modules_.kept();
   return blocks_of(code, [&](const CodeModule& module) {
     return is_in(known.present, module) || is_in(known.gone, module);
   });
@@ -182,7 +182,7 @@ void CacheSpace::keep() {
   const std::uint64_t used = code_->bytes_used();
   const std::size_t made = code_->blocks_of_files();
   const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
-  const bool crowded = code_->cleared() != 0 || used > kMostKeptBytes;
+  const bool crowded = code_->cleared() != 0 || used > kMostPersistentBytes;
   if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
     // Each process would add code that only it can use. If most kept code is of that kind, forget
     // it.
@@ -197,21 +197,22 @@ void CacheSpace::keep() {
       usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
     return;
   }
-  put_kept(CodeCache::Keeping::kAtEnd);
+  put_persistent(CodeCache::Keeping::kAtEnd);
 }
 
 void CacheSpace::keep_for_child() {
-  if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostKeptBytes) return;
+  if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostPersistentBytes) return;
   const std::size_t made = code_->blocks_of_files();
   const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
   const std::size_t kept = old + kept_meanwhile_;
   if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
   kept_meanwhile_ = made;
-  put_kept(CodeCache::Keeping::kMeanwhile);
+  put_persistent(CodeCache::Keeping::kMeanwhile);
 }
 
-void CacheSpace::put_kept(CodeCache::Keeping when) {
-  code_->keep(modules_.kept(), when, [this](const KeptPieces& code) { store_->put(key_, code); });
+void CacheSpace::put_persistent(CodeCache::Keeping when) {
+  code_->keep(modules_.kept(), when,
+              [this](const PersistentPieces& code) { store_->put(key_, code); });
   offer_to_its_kind();
 }
 

@@ -13,27 +13,27 @@
 #include <optional>
 #include <string>
 
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/persist/stand_ins.hpp"
 
 namespace backtrail::tracee::cache {
 
-class KeptStore {
+class PersistentStore {
  public:
   /// An empty `folder` means memory only.
-  explicit KeptStore(std::filesystem::path folder);
+  explicit PersistentStore(std::filesystem::path folder);
   /// Removes the oldest files if there are too many.
-  ~KeptStore();
-  KeptStore(const KeptStore&) = delete;
-  KeptStore& operator=(const KeptStore&) = delete;
+  ~PersistentStore();
+  PersistentStore(const PersistentStore&) = delete;
+  PersistentStore& operator=(const PersistentStore&) = delete;
 
   /// Returns the translations for a key; null if there are none.
-  std::shared_ptr<const KeptCode> find(const std::string& key);
+  std::shared_ptr<const PersistentCode> find(const std::string& key);
   /// Returns true if find() may find some.
   [[nodiscard]] bool has(const std::string& key) const;
   /// Writes the translations at once. They are then used from the file, so that tens of megabytes
   /// are not held twice.
-  void put(const std::string& key, const KeptPieces& code);
+  void put(const std::string& key, const PersistentPieces& code);
   /// Removes the translations of a key.
   void forget(const std::string& key);
 
@@ -49,12 +49,13 @@ class KeptStore {
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const;
   [[nodiscard]] bool folder_is_private(bool make) const;
   /// Writes to the folder; null if that is impossible.
-  std::shared_ptr<const KeptCode> put_in_folder(const std::string& key, const KeptPieces& code);
+  std::shared_ptr<const PersistentCode> put_in_folder(const std::string& key,
+                                                      const PersistentPieces& code);
   void remove_oldest() const;
 
   std::filesystem::path folder_;
   StandIns stand_ins_;
-  std::map<std::string, std::shared_ptr<const KeptCode>> entries_;
+  std::map<std::string, std::shared_ptr<const PersistentCode>> entries_;
   bool wrote_ = false;
 };
 

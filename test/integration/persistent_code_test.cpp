@@ -9,7 +9,7 @@
 
 #include "decoder/trace/trace_consumer.hpp"
 #include "engine_driver.hpp"
-#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "test/support/effort.hpp"
@@ -19,7 +19,7 @@ namespace backtrail::tracee {
 namespace {
 
 namespace fs = std::filesystem;
-using Store = std::shared_ptr<cache::KeptStore>;
+using Store = std::shared_ptr<cache::PersistentStore>;
 
 class Collector : public decoder::TraceConsumer {
  public:
@@ -104,26 +104,28 @@ int vm_random_bits() {
   return bits;
 }
 
-class KeptCodeOf : public testing::TestWithParam<const char*> {};
+class PersistentCodeOf : public testing::TestWithParam<const char*> {};
 
-TEST_P(KeptCodeOf, RunsTheSameWithFewerMisses) {
+TEST_P(PersistentCodeOf, RunsTheSameWithFewerMisses) {
   const Folder folder;
-  const Outcome first = run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam());
-  const Outcome second = run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam());
+  const Outcome first =
+      run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam());
+  const Outcome second =
+      run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam());
   expect_same(first, second);
   EXPECT_LT(second.misses, first.misses);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOf,
+INSTANTIATE_TEST_SUITE_P(Programs, PersistentCodeOf,
                          testing::Values("plain_static", "calls_static", "calls", "throws", "jumps",
                                          "loads"));
 
-class KeptCodeOfRandomAddresses : public testing::TestWithParam<const char*> {};
+class PersistentCodeOfRandomAddresses : public testing::TestWithParam<const char*> {};
 
-TEST_P(KeptCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
+TEST_P(PersistentCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), GetParam(), {}, true);
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam(), {}, true);
   };
   const Outcome first = run();
   EXPECT_EQ(first.end.kind, StopKind::kProcessExited);
@@ -141,7 +143,7 @@ TEST_P(KeptCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, KeptCodeOfRandomAddresses,
+INSTANTIATE_TEST_SUITE_P(Programs, PersistentCodeOfRandomAddresses,
                          testing::Values("plain_static", "calls", "throws", "jumps", "loads"));
 
 TEST(RandomAddresses, AreFixedWithoutALie) {
@@ -150,28 +152,28 @@ TEST(RandomAddresses, AreFixedWithoutALie) {
     for (int i = 0; i < 2; ++i) {
       std::vector<std::string> arguments;
       if (*how != '\0') arguments.emplace_back(how);
-      const Outcome outcome =
-          run_with(std::make_shared<cache::KeptStore>(folder.inner()), "places", arguments, true);
+      const Outcome outcome = run_with(std::make_shared<cache::PersistentStore>(folder.inner()),
+                                       "places", arguments, true);
       EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited) << how;
       EXPECT_EQ(outcome.end.exit_code, 0) << how;
     }
   }
 }
 
-TEST(KeptCode, MayBeMadeBetterAndKeptAgain) {
+TEST(PersistentCode, MayBeMadeBetterAndKeptAgain) {
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "habits");
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "habits");
   };
   const Outcome first = run();
   ASSERT_GT(first.records.size(), 1'000'000U);
   for (int i = 0; i < (test::kSanitized ? 1 : 3); ++i) expect_same(first, run());
 }
 
-TEST(KeptCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
+TEST(PersistentCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "filters", {"alone"});
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "filters", {"alone"});
   };
   const Outcome first = run();
   EXPECT_EQ(first.end.exit_code, 0);
@@ -182,11 +184,11 @@ TEST(KeptCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
   }
 }
 
-TEST(KeptCode, OfAFileInPiecesLeadsFromOneToTheOther) {
+TEST(PersistentCode, OfAFileInPiecesLeadsFromOneToTheOther) {
   constexpr std::uint64_t kBranches = 64;
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "pieces");
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "pieces");
   };
   const Outcome first = run();
   EXPECT_EQ(first.end.exit_code, 0);
@@ -213,16 +215,17 @@ void expect_every_target(const Outcome& outcome) {
   EXPECT_EQ(calls, 2 * kFunctions);
 }
 
-TEST(KeptCode, MoreTargetsThanASmallTableHasEntries) {
+TEST(PersistentCode, MoreTargetsThanASmallTableHasEntries) {
   const Folder folder;
   for (int i = 0; i < (test::kSanitized ? 2 : 3); ++i) {
     SCOPED_TRACE(i);
-    expect_every_target(run_with(std::make_shared<cache::KeptStore>(folder.inner()), "targets"));
+    expect_every_target(
+        run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "targets"));
   }
 }
 
 /// Runs `modules` with copies of libraries, one run after the other.
-class KeptModulesOf : public testing::Test {
+class PersistentModulesOf : public testing::Test {
  protected:
   /// Returns the path of a copy, a new file each time.
   std::string put(const std::string& library, const std::string& name) {
@@ -234,7 +237,7 @@ class KeptModulesOf : public testing::Test {
   }
   Outcome run(const std::vector<std::string>& arguments) {
     Outcome outcome =
-        run_with(std::make_shared<cache::KeptStore>(folder_.inner()), "modules", arguments);
+        run_with(std::make_shared<cache::PersistentStore>(folder_.inner()), "modules", arguments);
     EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited);
     return outcome;
   }
@@ -245,7 +248,7 @@ class KeptModulesOf : public testing::Test {
   Folder folder_;
 };
 
-TEST_F(KeptModulesOf, CodeThatWasFollowedIntoAnotherModuleIsLookedAtAgain) {
+TEST_F(PersistentModulesOf, CodeThatWasFollowedIntoAnotherModuleIsLookedAtAgain) {
   const std::string calls = put("libmodule_calls.so", "libcalls.so");
   const std::string module = put("libmodule_one.so", "libmodule.so");
   for (int i = 0; i < 2; ++i) EXPECT_EQ(run({"call", calls, module}).end.exit_code, kOne);
@@ -253,7 +256,7 @@ TEST_F(KeptModulesOf, CodeThatWasFollowedIntoAnotherModuleIsLookedAtAgain) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(run({"call", calls, module}).end.exit_code, kTwo);
 }
 
-TEST_F(KeptModulesOf, WhatAProgramChangesIsNotTakenForItsFile) {
+TEST_F(PersistentModulesOf, WhatAProgramChangesIsNotTakenForItsFile) {
   const std::string module = put("libmodule_one.so", "libmodule.so");
   for (const int value : {3, 4, 5}) {
     EXPECT_EQ(run({"patch", module, std::to_string(value)}).end.exit_code, value);
@@ -262,7 +265,7 @@ TEST_F(KeptModulesOf, WhatAProgramChangesIsNotTakenForItsFile) {
   EXPECT_EQ(run({"patch", module, "6"}).end.exit_code, 6);
 }
 
-TEST_F(KeptModulesOf, ModulesThatComeAndGoAreKept) {
+TEST_F(PersistentModulesOf, ModulesThatComeAndGoAreKept) {
   const std::string module = put("libmodule_one.so", "libmodule.so");
   const Outcome once = run({"reload", "1", module});
   const Outcome first = run({"reload", "20", module});
@@ -272,7 +275,7 @@ TEST_F(KeptModulesOf, ModulesThatComeAndGoAreKept) {
   EXPECT_LT(second.misses, once.misses / 2);
 }
 
-TEST_F(KeptModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
+TEST_F(PersistentModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
   const std::string one = put("libmodule_one.so", "libone.so");
   const std::string two = put("libmodule_two.so", "libtwo.so");
   for (int i = 0; i < 2; ++i) {
@@ -286,7 +289,7 @@ TEST_F(KeptModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
 class KeptForItsKind : public testing::Test {
  protected:
   Outcome run(const std::string& name) {
-    return run_with(std::make_shared<cache::KeptStore>(folder_.inner()), name);
+    return run_with(std::make_shared<cache::PersistentStore>(folder_.inner()), name);
   }
   void forget_all() { fs::remove_all(folder_.inner()); }
   [[nodiscard]] std::vector<fs::path> files() const { return folder_.files(); }
@@ -347,10 +350,10 @@ TEST_F(KeptForItsKind, ServesAgainOnceWhoServedIsGone) {
   EXPECT_LT(run("calls").misses, alone.misses);
 }
 
-TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
+TEST(PersistentCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "calls");
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "calls");
   };
   const Outcome first = run();
   for (const auto& file : folder.files()) damage(file);
@@ -363,10 +366,10 @@ TEST(KeptCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
   expect_same(first, run());
 }
 
-TEST(KeptCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
+TEST(PersistentCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
   const Folder folder;
   const auto run = [&] {
-    return run_with(std::make_shared<cache::KeptStore>(folder.inner()), "calls");
+    return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "calls");
   };
   const auto code_and_note = [&] {
     const auto files = folder.files();
@@ -388,11 +391,11 @@ TEST(KeptCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
   EXPECT_EQ(damaged.misses, first.misses);
 }
 
-TEST(KeptCode, AFolderOthersMayWriteToIsNotUsed) {
+TEST(PersistentCode, AFolderOthersMayWriteToIsNotUsed) {
   const Folder folder;
   fs::create_directory(folder.inner());
   fs::permissions(folder.inner(), fs::perms::all);
-  const auto store = [&] { return std::make_shared<cache::KeptStore>(folder.inner()); };
+  const auto store = [&] { return std::make_shared<cache::PersistentStore>(folder.inner()); };
   const Outcome first = run_with(store(), "plain_static");
   EXPECT_TRUE(folder.files().empty());
   EXPECT_EQ(run_with(store(), "plain_static").misses, first.misses);

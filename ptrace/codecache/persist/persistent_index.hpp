@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "ptrace/codecache/memory/code_block.hpp"
-#include "ptrace/codecache/persist/kept_code.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
+#include "ptrace/codecache/persist/persistent_code.hpp"
 #include "ptrace/codecache/program/code_modules.hpp"
 
 namespace backtrail::tracee::cache {
 
-class KeptIndex {
+class PersistentIndex {
  public:
   /// Begins with the older translations, except those of modules whose place others have taken. At
   /// most `more` superblocks will be added.
-  KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more);
+  PersistentIndex(const PersistentModules& modules, const PersistentView& older, std::size_t more);
 
   /// Adds a superblock that is in use, or was until its module was unmapped. For each start pc the
   /// one with the highest offset counts. Ignores superblocks that are not made of one module's code
@@ -28,8 +28,10 @@ class KeptIndex {
   void complete();
 
   [[nodiscard]] const std::vector<CodeModule>& modules() const { return modules_; }
-  [[nodiscard]] const std::vector<KeptTranslation>& translations() const { return translations_; }
-  [[nodiscard]] const std::vector<KeptIbEntry>& ib_entries() const { return ib_entries_; }
+  [[nodiscard]] const std::vector<PersistentTranslation>& translations() const {
+    return translations_;
+  }
+  [[nodiscard]] const std::vector<PersistentIbEntry>& ib_entries() const { return ib_entries_; }
   /// Returns the code offset to which an exit of `start`'s superblock is linked from the start;
   /// nullopt if it is linked when first taken.
   [[nodiscard]] std::optional<std::uint32_t> linked(TraceeAddr start, TraceeAddr to) const;
@@ -47,8 +49,8 @@ class KeptIndex {
                                      ///< first.
   std::size_t present_ = 0;
   // Sorted arrays, because there are hundreds of thousands of entries when memory use is highest.
-  std::vector<KeptTranslation> translations_;
-  std::vector<KeptIbEntry> ib_entries_;
+  std::vector<PersistentTranslation> translations_;
+  std::vector<PersistentIbEntry> ib_entries_;
 };
 
 }  // namespace backtrail::tracee::cache

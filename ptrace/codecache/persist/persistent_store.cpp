@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_store.hpp"
+#include "ptrace/codecache/persist/persistent_store.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -53,16 +53,16 @@ class FileView {
   std::span<const std::uint8_t> bytes_;
 };
 
-std::shared_ptr<const KeptCode> map_code(int fd, const struct stat& facts, const std::string& key,
-                                         bool whole) {
+std::shared_ptr<const PersistentCode> map_code(int fd, const struct stat& facts,
+                                               const std::string& key, bool whole) {
   const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size == 0 || size > kMostKeptFileBytes) return nullptr;
+  if (size == 0 || size > kMostPersistentFileBytes) return nullptr;
   const auto view = std::make_shared<const FileView>(fd, size, !whole);
-  return KeptCode::from_bytes(view->bytes(), key, view, whole);
+  return PersistentCode::from_bytes(view->bytes(), key, view, whole);
 }
 
 /// Maps the file just written.
-std::shared_ptr<const KeptCode> map_written(int fd, const std::string& key) {
+std::shared_ptr<const PersistentCode> map_written(int fd, const std::string& key) {
   struct stat facts {};
   if (::fstat(fd, &facts) != 0) return nullptr;
   return map_code(fd, facts, key, true);  // clang 14 loses track of the shared_ptr
@@ -70,13 +70,14 @@ std::shared_ptr<const KeptCode> map_written(int fd, const std::string& key) {
 
 }  // namespace
 
-KeptStore::KeptStore(fs::path folder) : folder_{std::move(folder)}, stand_ins_{folder_} {}
+PersistentStore::PersistentStore(fs::path folder)
+    : folder_{std::move(folder)}, stand_ins_{folder_} {}
 
-KeptStore::~KeptStore() {
+PersistentStore::~PersistentStore() {
   if (wrote_) remove_oldest();
 }
 
-fs::path KeptStore::default_folder() {
+fs::path PersistentStore::default_folder() {
   if (const char* keep = std::getenv("BACKTRAIL_KEEP"); keep != nullptr && *keep == '0') return {};
   if (const char* base = std::getenv("XDG_CACHE_HOME"); base != nullptr && *base == '/') {
     return fs::path{base} / "backtrail";
@@ -87,7 +88,7 @@ fs::path KeptStore::default_folder() {
   return {};
 }
 
-bool KeptStore::folder_is_private(bool make) const {
+bool PersistentStore::folder_is_private(bool make) const {
   if (make) {
     std::error_code ignored;
     fs::create_directories(folder_.parent_path(), ignored);
@@ -97,11 +98,11 @@ bool KeptStore::folder_is_private(bool make) const {
   return ::lstat(folder_.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && is_ours(facts);
 }
 
-fs::path KeptStore::file_of(const std::string& key) const {
+fs::path PersistentStore::file_of(const std::string& key) const {
   return folder_ / fmt::format("{:016x}.code", key_hash(key));
 }
 
-std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
+std::shared_ptr<const PersistentCode> PersistentStore::find(const std::string& key) {
   if (const auto known = entries_.find(key); known != entries_.end()) return known->second;
   auto& code = entries_[key];
   if (folder_.empty() || !folder_is_private(false)) return nullptr;
@@ -118,23 +119,23 @@ std::shared_ptr<const KeptCode> KeptStore::find(const std::string& key) {
   return code;
 }
 
-bool KeptStore::has(const std::string& key) const {
+bool PersistentStore::has(const std::string& key) const {
   if (const auto known = entries_.find(key); known != entries_.end())
     return known->second != nullptr;
   std::error_code error;
   return !folder_.empty() && fs::is_regular_file(file_of(key), error);
 }
 
-void KeptStore::put(const std::string& key, const KeptPieces& code) {
+void PersistentStore::put(const std::string& key, const PersistentPieces& code) {
   auto made = put_in_folder(key, code);
   if (!made) {
     const UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC)};
-    if (memory && write_kept(memory.get(), key, code)) made = map_written(memory.get(), key);
+    if (memory && write_persistent(memory.get(), key, code)) made = map_written(memory.get(), key);
   }
   if (made) entries_[key] = std::move(made);
 }
 
-void KeptStore::forget(const std::string& key) {
+void PersistentStore::forget(const std::string& key) {
   entries_.erase(key);
   if (folder_.empty() || !folder_is_private(false)) return;
   const fs::path path = file_of(key);
@@ -143,23 +144,23 @@ void KeptStore::forget(const std::string& key) {
   fs::remove(seal_of(path), ignored);
 }
 
-std::optional<StandIn> KeptStore::stand_in(const std::string& kind) {
+std::optional<StandIn> PersistentStore::stand_in(const std::string& kind) {
   return stand_ins_.find(kind, !folder_.empty() && folder_is_private(false));
 }
 
-void KeptStore::set_stand_in(const std::string& kind, const StandIn& who) {
+void PersistentStore::set_stand_in(const std::string& kind, const StandIn& who) {
   stand_ins_.set(kind, who, !folder_.empty() && folder_is_private(true));
 }
 
-std::shared_ptr<const KeptCode> KeptStore::put_in_folder(const std::string& key,
-                                                         const KeptPieces& code) {
+std::shared_ptr<const PersistentCode> PersistentStore::put_in_folder(const std::string& key,
+                                                                     const PersistentPieces& code) {
   if (folder_.empty() || !folder_is_private(true)) return nullptr;
   const fs::path target = file_of(key);
   const fs::path made = fmt::format("{}.{}", target.string(), ::getpid());
   const UniqueFd fd{
       ::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kOwnerFile)};
   if (!fd) return nullptr;
-  if (!write_kept(fd.get(), key, code) || ::rename(made.c_str(), target.c_str()) != 0) {
+  if (!write_persistent(fd.get(), key, code) || ::rename(made.c_str(), target.c_str()) != 0) {
     ::unlink(made.c_str());
     return nullptr;
   }
@@ -167,7 +168,7 @@ std::shared_ptr<const KeptCode> KeptStore::put_in_folder(const std::string& key,
   return map_written(fd.get(), key);
 }
 
-void KeptStore::remove_oldest() const {
+void PersistentStore::remove_oldest() const {
   struct File {
     fs::file_time_type changed;
     std::uint64_t size = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_index.hpp"
+#include "ptrace/codecache/persist/persistent_index.hpp"
 
 #include <algorithm>
 
@@ -17,7 +17,8 @@ const CodeModule* find(std::span<const CodeModule> modules, TraceeAddr address) 
 
 }  // namespace
 
-KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::size_t more)
+PersistentIndex::PersistentIndex(const PersistentModules& modules, const PersistentView& older,
+                                 std::size_t more)
     : modules_{modules.present}, present_{modules.present.size()} {
   const auto add_free = [this](const CodeModule& other) {
     const bool taken = std::any_of(modules_.begin(), modules_.end(), [&](const CodeModule& module) {
@@ -40,15 +41,15 @@ KeptIndex::KeptIndex(const KeptModules& modules, const KeptView& older, std::siz
   take_over(older.ib_entries, ib_entries_);
 }
 
-const CodeModule* KeptIndex::module_at(TraceeAddr address) const {
+const CodeModule* PersistentIndex::module_at(TraceeAddr address) const {
   return find(modules_, address);
 }
 
-bool KeptIndex::is_present(const CodeModule& module) const {
+bool PersistentIndex::is_present(const CodeModule& module) const {
   return static_cast<std::size_t>(&module - modules_.data()) < present_;
 }
 
-void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
+void PersistentIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   const CodeModule* module = module_at(block.start);
   if (module == nullptr || (!block.is_retired() && !is_present(*module))) return;
   const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
@@ -62,7 +63,7 @@ void KeptIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   }
 }
 
-void KeptIndex::complete() {
+void PersistentIndex::complete() {
   const auto keep_newest = [](auto& list) {
     std::sort(list.begin(), list.end());
     const auto newest = std::unique(list.rbegin(), list.rend(), [](const auto& a, const auto& b) {
@@ -72,25 +73,26 @@ void KeptIndex::complete() {
   };
   keep_newest(translations_);
   keep_newest(ib_entries_);
-  std::sort(ib_entries_.begin(), ib_entries_.end(),
-            [](const KeptIbEntry& a, const KeptIbEntry& b) { return a.second < b.second; });
+  std::sort(
+      ib_entries_.begin(), ib_entries_.end(),
+      [](const PersistentIbEntry& a, const PersistentIbEntry& b) { return a.second < b.second; });
 }
 
-std::optional<std::uint32_t> KeptIndex::translation(TraceeAddr start) const {
+std::optional<std::uint32_t> PersistentIndex::translation(TraceeAddr start) const {
   const auto found =
-      std::lower_bound(translations_.begin(), translations_.end(), KeptTranslation{start, 0});
+      std::lower_bound(translations_.begin(), translations_.end(), PersistentTranslation{start, 0});
   if (found == translations_.end() || found->first != start) return std::nullopt;
   return found->second;
 }
 
-bool KeptIndex::crosses(TraceeAddr start, TraceeAddr to) const {
+bool PersistentIndex::crosses(TraceeAddr start, TraceeAddr to) const {
   const CodeModule* from = module_at(start);
   if (from == nullptr || from->contains(to)) return false;
   const CodeModule* there = module_at(to);
   return there != nullptr && there->is_beside(*from) && translation(to);
 }
 
-std::optional<std::uint32_t> KeptIndex::linked(TraceeAddr start, TraceeAddr to) const {
+std::optional<std::uint32_t> PersistentIndex::linked(TraceeAddr start, TraceeAddr to) const {
   const CodeModule* from = module_at(start);
   if (from == nullptr || !from->contains(to)) return std::nullopt;
   return translation(to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_file.hpp"
+#include "ptrace/codecache/persist/persistent_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -73,7 +73,7 @@ class Writer {
     }
   }
   template <typename T>
-  void array(const KeptPieceList<T>& pieces) {
+  void array(const PersistentPieceList<T>& pieces) {
     std::uint64_t count = 0;
     for (const auto& piece : pieces) count += piece.size();
     bytes(raw(std::span<const std::uint64_t>{&count, 1}));
@@ -93,7 +93,8 @@ class Writer {
   static_assert(kBufferBytes % Checksum::kAtOnce == 0);
   void flush() {
     sum_.add(buffer_);
-    good_ = good_ && at_ + buffer_.size() <= kMostKeptFileBytes && write_at(fd_, buffer_, at_);
+    good_ =
+        good_ && at_ + buffer_.size() <= kMostPersistentFileBytes && write_at(fd_, buffer_, at_);
     at_ += buffer_.size();
     buffer_.clear();
   }
@@ -144,10 +145,10 @@ std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
-bool write_kept(int fd, const std::string& key, const KeptPieces& parts) {
+bool write_persistent(int fd, const std::string& key, const PersistentPieces& parts) {
   Writer writer{fd};
-  writer.array(KeptPieceList<char>{build_identity()});
-  writer.array(KeptPieceList<char>{key});
+  writer.array(PersistentPieceList<char>{build_identity()});
+  writer.array(PersistentPieceList<char>{key});
   for_each_part(parts, [&](const auto& part) {
     writer.array(part);
     return true;
@@ -155,13 +156,13 @@ bool write_kept(int fd, const std::string& key, const KeptPieces& parts) {
   return writer.finish();
 }
 
-std::optional<KeptView> read_kept(std::span<const std::uint8_t> bytes, const std::string& key,
-                                  bool whole) {
+std::optional<PersistentView> read_persistent(std::span<const std::uint8_t> bytes,
+                                              const std::string& key, bool whole) {
   Reader reader{bytes};
   std::uint64_t magic = 0;
   std::uint64_t sum = 0;
-  KeptView parts;
-  if (bytes.size() > kMostKeptFileBytes || !reader.value(magic) || magic != kMagic ||
+  PersistentView parts;
+  if (bytes.size() > kMostPersistentFileBytes || !reader.value(magic) || magic != kMagic ||
       !reader.value(sum) || (!whole && sum != checksum(reader.rest())) ||
       !reader.is(build_identity()) || !reader.is(key) ||
       !for_each_part(parts, [&](auto& part) { return reader.array(part); }) ||

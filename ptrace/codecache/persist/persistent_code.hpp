@@ -25,13 +25,13 @@
 namespace backtrail::tracee::cache {
 
 /// A start pc and the code offset of its indirect-branch entry.
-using KeptIbEntry = std::pair<TraceeAddr, std::uint32_t>;
+using PersistentIbEntry = std::pair<TraceeAddr, std::uint32_t>;
 /// A start pc and the code offset of its translation.
-using KeptTranslation = std::pair<TraceeAddr, std::uint32_t>;
+using PersistentTranslation = std::pair<TraceeAddr, std::uint32_t>;
 
 /// All arrays in file form.
 template <template <typename> class Array>
-struct KeptArrays {
+struct PersistentArrays {
   Array<CodeModule> modules;
   Array<std::uint8_t> code;
   Array<CodeBlock> blocks;  ///< Ascending by offset.
@@ -42,8 +42,8 @@ struct KeptArrays {
   Array<decoder::PackedExit> exits;  ///< By exit id, like the next two.
   Array<decoder::ExitWeight> weights;
   Array<ExitPlace> places;
-  Array<KeptIbEntry> ib_entries;        ///< Ascending by offset.
-  Array<KeptTranslation> translations;  ///< Ascending.
+  Array<PersistentIbEntry> ib_entries;        ///< Ascending by offset.
+  Array<PersistentTranslation> translations;  ///< Ascending.
   /// Ids of exits that lead to another module of the same file.
   Array<std::uint32_t> crossing;
 };
@@ -55,14 +55,14 @@ bool for_each_part(Arrays& arrays, Use use) {
          use(arrays.crossing);
 }
 template <typename T>
-using KeptSpan = std::span<const T>;
+using PersistentSpan = std::span<const T>;
 /// Views into the mapped file.
-using KeptView = KeptArrays<KeptSpan>;
+using PersistentView = PersistentArrays<PersistentSpan>;
 
 /// Immutable; shared by all processes of the program.
-class KeptCode {
+class PersistentCode {
  public:
-  [[nodiscard]] const KeptView& parts() const { return view_; }
+  [[nodiscard]] const PersistentView& parts() const { return view_; }
   /// Returns what the exit ids mean. `owner` keeps this object alive.
   [[nodiscard]] decoder::ExitTable::Base exits(std::shared_ptr<const void> owner) const;
   /// Returns the code offset of the translation of `start`; nullopt if there is none.
@@ -73,18 +73,19 @@ class KeptCode {
   [[nodiscard]] std::optional<arch::x86::translate::PcMapEntry> map_entry(
       const CodeBlock& block, std::uint64_t within) const;
 
-  /// Reads a file's contents (kept_file.hpp); null if they are damaged or were made by another
-  /// build. Contents known to be whole are not validated. The bytes are not copied; `owner` keeps
-  /// them alive.
-  static std::shared_ptr<const KeptCode> from_bytes(std::span<const std::uint8_t> bytes,
-                                                    const std::string& key,
-                                                    std::shared_ptr<const void> owner, bool whole);
+  /// Reads a file's contents (persistent_file.hpp); null if they are damaged or were made by
+  /// another build. Contents known to be whole are not validated. The bytes are not copied; `owner`
+  /// keeps them alive.
+  static std::shared_ptr<const PersistentCode> from_bytes(std::span<const std::uint8_t> bytes,
+                                                          const std::string& key,
+                                                          std::shared_ptr<const void> owner,
+                                                          bool whole);
 
  private:
-  KeptCode() = default;
+  PersistentCode() = default;
   [[nodiscard]] bool consistent() const;
 
-  KeptView view_;
+  PersistentView view_;
   std::shared_ptr<const void> owner_;  ///< Owner of the bytes in view_.
 };
 
