@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "ptrace/codecache/persist/kept_seal.hpp"
 #include "ptrace/codecache/persist/key_hash.hpp"
+#include "ptrace/codecache/persist/validation.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -70,8 +70,7 @@ std::shared_ptr<const PersistentCode> map_written(int fd, const std::string& key
 
 }  // namespace
 
-PersistentStore::PersistentStore(fs::path folder)
-    : folder_{std::move(folder)}, stand_ins_{folder_} {}
+PersistentStore::PersistentStore(fs::path folder) : folder_{std::move(folder)}, seeds_{folder_} {}
 
 PersistentStore::~PersistentStore() {
   if (wrote_) remove_oldest();
@@ -112,10 +111,10 @@ std::shared_ptr<const PersistentCode> PersistentStore::find(const std::string& k
   if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || !is_ours(facts)) {
     return nullptr;
   }
-  const bool sealed = is_sealed(path, facts);
-  code = map_code(fd.get(), facts, key, sealed);
+  const bool validated = is_validated(path, facts);
+  code = map_code(fd.get(), facts, key, validated);
   if (!code) log::ptrace().debug("kept code of {} is of no use", key);
-  if (code && !sealed) seal(path, facts);
+  if (code && !validated) note_validated(path, facts);
   return code;
 }
 
@@ -141,15 +140,15 @@ void PersistentStore::forget(const std::string& key) {
   const fs::path path = file_of(key);
   std::error_code ignored;
   fs::remove(path, ignored);
-  fs::remove(seal_of(path), ignored);
+  fs::remove(validation_note(path), ignored);
 }
 
-std::optional<StandIn> PersistentStore::stand_in(const std::string& kind) {
-  return stand_ins_.find(kind, !folder_.empty() && folder_is_private(false));
+std::optional<Seed> PersistentStore::seed(const std::string& kind) {
+  return seeds_.find(kind, !folder_.empty() && folder_is_private(false));
 }
 
-void PersistentStore::set_stand_in(const std::string& kind, const StandIn& who) {
-  stand_ins_.set(kind, who, !folder_.empty() && folder_is_private(true));
+void PersistentStore::set_seed(const std::string& kind, const Seed& who) {
+  seeds_.set(kind, who, !folder_.empty() && folder_is_private(true));
 }
 
 std::shared_ptr<const PersistentCode> PersistentStore::put_in_folder(const std::string& key,
@@ -188,7 +187,7 @@ void PersistentStore::remove_oldest() const {
   for (const File& file : files) {
     if (total <= kMostFolderBytes) break;
     fs::remove(file.path, error);
-    fs::remove(seal_of(file.path), error);
+    fs::remove(validation_note(file.path), error);
     total -= file.size;
   }
 }

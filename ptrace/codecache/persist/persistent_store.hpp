@@ -14,7 +14,7 @@
 #include <string>
 
 #include "ptrace/codecache/persist/persistent_file.hpp"
-#include "ptrace/codecache/persist/stand_ins.hpp"
+#include "ptrace/codecache/persist/seeds.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -38,8 +38,8 @@ class PersistentStore {
   void forget(const std::string& key);
 
   /// Returns the seed for programs of a kind; nullopt if there is none.
-  std::optional<StandIn> stand_in(const std::string& kind);
-  void set_stand_in(const std::string& kind, const StandIn& who);
+  std::optional<Seed> seed(const std::string& kind);
+  void set_seed(const std::string& kind, const Seed& who);
 
   /// Returns $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty if neither is known or
   /// BACKTRAIL_KEEP=0.
@@ -54,7 +54,7 @@ class PersistentStore {
   void remove_oldest() const;
 
   std::filesystem::path folder_;
-  StandIns stand_ins_;
+  Seeds seeds_;
   std::map<std::string, std::shared_ptr<const PersistentCode>> entries_;
   bool wrote_ = false;
 };

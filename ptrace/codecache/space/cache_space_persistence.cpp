@@ -125,7 +125,7 @@ std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::st
   const std::string linked = "* " + kind.linker + place;
   kinds_ = {{linked + kind.libraries, kMostSharedBytes}, {linked, kMostCommonBytes}};
   for (const Kind& each : kinds_) {
-    const auto who = store_->stand_in(each.name);
+    const auto who = store_->seed(each.name);
     if (!who) continue;
     if (auto code = store_->find(who->key)) return code;
   }
@@ -140,9 +140,9 @@ void CacheSpace::offer_to_its_kind() {
       blocks_of(*code, [this](const CodeModule& module) { return module.inode != own_inode_; });
   for (const Kind& kind : kinds_) {
     if (code->parts().code.size() > kind.most_bytes) continue;
-    const auto who = store_->stand_in(kind.name);
+    const auto who = store_->seed(kind.name);
     const bool better = !who || shared > who->shared + who->shared / kBetterShare;
-    if (better || !store_->has(who->key)) store_->set_stand_in(kind.name, {key_, shared});
+    if (better || !store_->has(who->key)) store_->set_seed(kind.name, {key_, shared});
   }
 }
 

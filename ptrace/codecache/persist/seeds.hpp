@@ -13,25 +13,25 @@
 
 namespace backtrail::tracee::cache {
 
-struct StandIn {
+struct Seed {
   std::string key;           ///< Key of the translations in the PersistentStore.
   std::uint64_t shared = 0;  ///< Number of superblocks that are not of that program's own code.
 };
 
 /// Seeds by kind of program, in files beside the translations or in memory.
-class StandIns {
+class Seeds {
  public:
-  explicit StandIns(std::filesystem::path folder) : folder_{std::move(folder)} {}
+  explicit Seeds(std::filesystem::path folder) : folder_{std::move(folder)} {}
 
   /// `in_folder`: the folder can be trusted.
-  [[nodiscard]] std::optional<StandIn> find(const std::string& kind, bool in_folder);
-  void set(const std::string& kind, const StandIn& who, bool in_folder);
+  [[nodiscard]] std::optional<Seed> find(const std::string& kind, bool in_folder);
+  void set(const std::string& kind, const Seed& who, bool in_folder);
 
  private:
   [[nodiscard]] std::filesystem::path file_of(const std::string& kind) const;
 
   std::filesystem::path folder_;
-  std::map<std::string, StandIn> known_;
+  std::map<std::string, Seed> known_;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/stand_ins.hpp"
+#include "ptrace/codecache/persist/seeds.hpp"
 
 #include <fstream>
 
@@ -16,10 +16,10 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-class StandInFiles : public testing::Test {
+class SeedFiles : public testing::Test {
  protected:
-  [[nodiscard]] std::optional<StandIn> found(const std::string& kind) const {
-    return StandIns{folder_.path()}.find(kind, true);
+  [[nodiscard]] std::optional<Seed> found(const std::string& kind) const {
+    return Seeds{folder_.path()}.find(kind, true);
   }
   void write(const std::string& kind, const std::string& text) const {
     std::ofstream{folder_ / fmt::format("{:016x}.like", key_hash(kind))} << text;
@@ -27,8 +27,8 @@ class StandInFiles : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(StandInFiles, OthersFindWhatWasSet) {
-  StandIns ours{folder_.path()};
+TEST_F(SeedFiles, OthersFindWhatWasSet) {
+  Seeds ours{folder_.path()};
   ours.set("kind", {"/bin/some program 1 2", 77}, true);
   const auto who = found("kind");
   ASSERT_TRUE(who);
@@ -39,17 +39,17 @@ TEST_F(StandInFiles, OthersFindWhatWasSet) {
   EXPECT_EQ(found("kind")->key, "/bin/better");
 }
 
-TEST_F(StandInFiles, InMemoryOnlyWhereTheFolderIsNotToBeTrusted) {
-  StandIns ours{folder_.path()};
+TEST_F(SeedFiles, InMemoryOnlyWhereTheFolderIsNotToBeTrusted) {
+  Seeds ours{folder_.path()};
   ours.set("kind", {"key", 1}, false);
   EXPECT_EQ(ours.find("kind", false)->key, "key");
   EXPECT_FALSE(found("kind"));
   write("kind", "kind\n1\nkey\n");
   EXPECT_TRUE(found("kind"));
-  EXPECT_FALSE(StandIns{folder_.path()}.find("kind", false));
+  EXPECT_FALSE(Seeds{folder_.path()}.find("kind", false));
 }
 
-TEST_F(StandInFiles, AnythingElseIsNone) {
+TEST_F(SeedFiles, AnythingElseIsNone) {
   for (const char* text :
        {"", "kind", "kind\n", "kind\n1", "kind\n1\n", "kind\n1\nkey", "kind\n\nkey\n",
         "kind\nx\nkey\n", "kind\n1x\nkey\n", "kind\n1\nkey\nmore\n", "other\n1\nkey\n",
@@ -61,8 +61,8 @@ TEST_F(StandInFiles, AnythingElseIsNone) {
   EXPECT_FALSE(found("kind"));
 }
 
-TEST_F(StandInFiles, NamesOfSeveralLinesAreNotWritten) {
-  StandIns ours{folder_.path()};
+TEST_F(SeedFiles, NamesOfSeveralLinesAreNotWritten) {
+  Seeds ours{folder_.path()};
   ours.set("kind", {"one\nmore", 1}, true);
   ours.set("two\nlines", {"key", 1}, true);
   EXPECT_FALSE(found("kind"));

@@ -11,10 +11,10 @@
 namespace backtrail::tracee::cache {
 
 /// Returns true if a note beside the file says that it was validated in exactly this state.
-[[nodiscard]] bool is_sealed(const std::filesystem::path& file, const struct stat& facts);
+[[nodiscard]] bool is_validated(const std::filesystem::path& file, const struct stat& facts);
 /// Writes such a note, unless the file changed so recently that a further change might not show.
-void seal(const std::filesystem::path& file, const struct stat& facts);
+void note_validated(const std::filesystem::path& file, const struct stat& facts);
 /// Returns the path of the note.
-[[nodiscard]] std::filesystem::path seal_of(const std::filesystem::path& file);
+[[nodiscard]] std::filesystem::path validation_note(const std::filesystem::path& file);
 
 }  // namespace backtrail::tracee::cache

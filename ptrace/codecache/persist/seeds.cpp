@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/stand_ins.hpp"
+#include "ptrace/codecache/persist/seeds.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -13,14 +13,14 @@ namespace backtrail::tracee::cache {
 namespace {
 
 /// The file has three lines: the kind, the number of superblocks, the key.
-std::string note_of(const std::string& kind, const StandIn& who) {
+std::string note_of(const std::string& kind, const Seed& who) {
   return fmt::format("{}\n{}\n{}\n", kind, who.shared, who.key);
 }
 
-std::optional<StandIn> parsed(std::string_view note, const std::string& kind) {
+std::optional<Seed> parsed(std::string_view note, const std::string& kind) {
   if (!note.starts_with(kind + '\n') || !note.ends_with('\n')) return std::nullopt;
   note.remove_prefix(kind.size() + 1);
-  StandIn who;
+  Seed who;
   const char* end = note.data() + note.size();
   const auto [behind, error] = std::from_chars(note.data(), end, who.shared);
   if (error != std::errc{} || behind == end || *behind != '\n') return std::nullopt;
@@ -33,11 +33,11 @@ std::optional<StandIn> parsed(std::string_view note, const std::string& kind) {
 
 }  // namespace
 
-std::filesystem::path StandIns::file_of(const std::string& kind) const {
+std::filesystem::path Seeds::file_of(const std::string& kind) const {
   return folder_ / fmt::format("{:016x}.like", key_hash(kind));
 }
 
-std::optional<StandIn> StandIns::find(const std::string& kind, bool in_folder) {
+std::optional<Seed> Seeds::find(const std::string& kind, bool in_folder) {
   if (const auto known = known_.find(kind); known != known_.end()) return known->second;
   if (!in_folder) return std::nullopt;
   const auto note = read_note(file_of(kind));
@@ -46,7 +46,7 @@ std::optional<StandIn> StandIns::find(const std::string& kind, bool in_folder) {
   return who;
 }
 
-void StandIns::set(const std::string& kind, const StandIn& who, bool in_folder) {
+void Seeds::set(const std::string& kind, const Seed& who, bool in_folder) {
   if (kind.find('\n') != std::string::npos || who.key.find('\n') != std::string::npos) return;
   known_[kind] = who;
   if (in_folder) write_note(file_of(kind), note_of(kind, who));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/persist/kept_seal.hpp"
+#include "ptrace/codecache/persist/validation.hpp"
 
 #include <chrono>
 #include <string>
@@ -32,22 +32,22 @@ std::string note_of(const struct stat& facts) {
 
 }  // namespace
 
-fs::path seal_of(const fs::path& file) {
+fs::path validation_note(const fs::path& file) {
   fs::path note = file;
   return note.replace_extension("checked");
 }
 
-bool is_sealed(const fs::path& file, const struct stat& facts) {
+bool is_validated(const fs::path& file, const struct stat& facts) {
   const std::string expected = note_of(facts);
-  return !expected.empty() && read_note(seal_of(file)) == expected;
+  return !expected.empty() && read_note(validation_note(file)) == expected;
 }
 
-void seal(const fs::path& file, const struct stat& facts) {
+void note_validated(const fs::path& file, const struct stat& facts) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const nanoseconds age = time_of(now) - time_of(facts.st_ctim);
   const std::string note = note_of(facts);
-  if (age >= kSettled && !note.empty()) write_note(seal_of(file), note);
+  if (age >= kSettled && !note.empty()) write_note(validation_note(file), note);
 }
 
 }  // namespace backtrail::tracee::cache
