@@ -14,9 +14,15 @@
 namespace backtrail::tracee::cache {
 
 struct CodeBlock {
-  /// kMadeHere: made of code that is in no file. kIbEntry: has an indirect-branch entry. kRetired:
+  /// kMadeHere: made of code that is in no file. kIbEntry: has an indirect-branch entry. kUnloaded:
   /// unloaded with its module, which matched its file until then. kCalls: reaches a system call.
-  enum Flag : std::uint8_t { kMadeHere = 1, kDropped = 2, kIbEntry = 4, kRetired = 8, kCalls = 16 };
+  enum Flag : std::uint8_t {
+    kMadeHere = 1,
+    kDropped = 2,
+    kIbEntry = 4,
+    kUnloaded = 8,
+    kCalls = 16
+  };
 
   TraceeAddr start;
   std::uint32_t offset = 0;     ///< Offset in the code.
@@ -33,7 +39,7 @@ struct CodeBlock {
   void reset(Flag flag) { flags = static_cast<std::uint8_t>(flags & ~flag); }
   [[nodiscard]] bool has_ib_entry() const { return (flags & kIbEntry) != 0; }
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
-  [[nodiscard]] bool is_retired() const { return (flags & kRetired) != 0; }
+  [[nodiscard]] bool is_unloaded() const { return (flags & kUnloaded) != 0; }
   [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
   [[nodiscard]] bool comes_to_call() const { return (flags & kCalls) != 0; }
 };

@@ -51,7 +51,7 @@ bool PersistentIndex::is_present(const CodeModule& module) const {
 
 void PersistentIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   const CodeModule* module = module_at(block.start);
-  if (module == nullptr || (!block.is_retired() && !is_present(*module))) return;
+  if (module == nullptr || (!block.is_unloaded() && !is_present(*module))) return;
   const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
     return module->begin <= range.first && range.second <= module->end;
   });

@@ -139,7 +139,8 @@ std::string CacheSource::statistics() const {
     if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
       text += fmt::format("; {} write-protected pages", quiet);
     }
-    if (code.improved() != 0) text += fmt::format("; {} retranslated by profile", code.improved());
+    if (code.retranslated() != 0)
+      text += fmt::format("; {} retranslated by profile", code.retranslated());
     if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
     if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }

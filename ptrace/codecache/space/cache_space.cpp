@@ -77,7 +77,7 @@ void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
 
 void CacheSpace::drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost) {
   const std::uint64_t before = code_->drops();
-  retire(lost);
+  unload(lost);
   code_->drop(begin, end);
   if (code_->drops() != before) call_out_running();
 }
@@ -280,7 +280,7 @@ void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
     return entered ? std::optional{entered->block.start} : std::nullopt;
   });
   if (!profile_.due() || forbidden() || room_wanted_ || !refresh()) return;
-  profile_.begin_again(code_->improve(profile_));
+  profile_.begin_again(code_->retranslate_by_profile(profile_));
 }
 
 bool CacheSpace::make_room() {
@@ -391,7 +391,7 @@ Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
   BT_TRY(ExecutableMap now, read_mappings());
   pages_.forget();
-  retire(modules_.lose_all_but(now.ranges()));
+  unload(modules_.lose_all_but(now.ranges()));
   for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
   executable_ = std::move(now);
   write_policy(executable_, memory_->policy());

@@ -164,7 +164,7 @@ class CacheSpace {
   void offer_to_its_kind();
   void use_persistent_modules();
   /// Unloads the modules: they are gone or may change from now on.
-  void retire(const std::vector<CodeModule>& modules);
+  void unload(const std::vector<CodeModule>& modules);
   void keep();
   void put_persistent(CodeCache::Keeping when);
   /// Returns how many superblocks belong to modules that are, or were, mapped here.

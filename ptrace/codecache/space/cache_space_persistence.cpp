@@ -112,7 +112,7 @@ void CacheSpace::begin_keeping(std::shared_ptr<PersistentStore> store) {
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
   auto kept = store_->find(key_);
   if (!kept) kept = code_of_its_kind(place);
-  if (kept) code_->adopt(std::move(kept));
+  if (kept) code_->load(std::move(kept));
 }
 
 std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::string& place) {
@@ -148,25 +148,25 @@ void CacheSpace::offer_to_its_kind() {
 
 void CacheSpace::use_persistent_modules() {
   if (!store_) return;
-  const auto& adopted = code_->adopted();
+  const auto& loaded = code_->loaded();
   for (const ExecutableMap::Range& range : executable_.ranges()) {
     if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
       continue;
     }
     auto module = identify(process_.pid(), range);
-    const auto parts = module && adopted ? parts_of(*module, *adopted) : std::vector<CodeModule>{};
+    const auto parts = module && loaded ? parts_of(*module, *loaded) : std::vector<CodeModule>{};
     // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();
     for (const CodeModule& displaced : modules_.add(range, module)) {
-      code_->forget_retired(displaced.begin, displaced.end);
+      code_->forget_unloaded(displaced.begin, displaced.end);
     }
     if (!module) continue;
     for (const CodeModule& part : parts) code_->activate(part.begin, part.end);
   }
 }
 
-void CacheSpace::retire(const std::vector<CodeModule>& modules) {
-  for (const CodeModule& module : modules) code_->retire(module.begin, module.end);
+void CacheSpace::unload(const std::vector<CodeModule>& modules) {
+  for (const CodeModule& module : modules) code_->unload(module.begin, module.end);
 }
 
 std::size_t CacheSpace::usable_blocks(const PersistentCode& code) const {
@@ -178,23 +178,23 @@ std::size_t CacheSpace::usable_blocks(const PersistentCode& code) const {
 
 void CacheSpace::keep() {
   if (!store_) return;
-  const auto& adopted = code_->adopted();
+  const auto& loaded = code_->loaded();
   const std::uint64_t used = code_->bytes_used();
   const std::size_t made = code_->blocks_of_files();
-  const std::size_t old = adopted ? adopted->parts().blocks.size() : 0;
+  const std::size_t old = loaded ? loaded->parts().blocks.size() : 0;
   const bool crowded = code_->cleared() != 0 || used > kMostPersistentBytes;
   if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
     // Each process would add code that only it can use. If most kept code is of that kind, forget
     // it.
-    const bool forgets = adopted && (code_->cleared() != 0 || 2 * usable_blocks(*adopted) < old);
+    const bool forgets = loaded && (code_->cleared() != 0 || 2 * usable_blocks(*loaded) < old);
     if (forgets) store_->forget(key_);
     return;
   }
   const auto other = store_->find(key_);
   if (made <= (other ? old / kWorthKeepingShare : 0)) return;
   // Keep the process that leaves the most, of those that run at the same time.
-  if (other && other != adopted &&
-      usable_blocks(*other) >= made + (adopted ? usable_blocks(*adopted) : 0)) {
+  if (other && other != loaded &&
+      usable_blocks(*other) >= made + (loaded ? usable_blocks(*loaded) : 0)) {
     return;
   }
   put_persistent(CodeCache::Keeping::kAtEnd);
@@ -203,7 +203,7 @@ void CacheSpace::keep() {
 void CacheSpace::keep_for_child() {
   if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostPersistentBytes) return;
   const std::size_t made = code_->blocks_of_files();
-  const std::size_t old = code_->adopted() ? code_->adopted()->parts().blocks.size() : 0;
+  const std::size_t old = code_->loaded() ? code_->loaded()->parts().blocks.size() : 0;
   const std::size_t kept = old + kept_meanwhile_;
   if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
   kept_meanwhile_ = made;

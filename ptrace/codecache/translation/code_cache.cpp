@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kAlignment = 16;
 /// Most superblocks made for one miss, which costs as much as translating several.
 constexpr std::size_t kBatchBlocks = 4;
-/// Most superblocks that one call of improve() replaces.
+/// Most superblocks that one call of retranslate_by_profile() replaces.
 constexpr std::size_t kMostAtOnce = 256;
 
 /// Returns the code offset of the first superblock.
@@ -197,7 +197,7 @@ void CodeCache::drop(TraceeAddr begin, TraceeAddr end) {
   for (const std::uint32_t index : superblocks_.made_of(begin, end)) drop_block(index);
 }
 
-void CodeCache::retire(TraceeAddr begin, TraceeAddr end) {
+void CodeCache::unload(TraceeAddr begin, TraceeAddr end) {
   if (loaded_.deactivate(begin, end)) ++drops_;
   for (const std::uint32_t index : superblocks_.made_of(begin, end)) {
     if (superblocks_[index].is_dropped()) continue;
@@ -206,13 +206,13 @@ void CodeCache::retire(TraceeAddr begin, TraceeAddr end) {
     const bool alone = std::all_of(ranges.begin(), ranges.end(), [=](const auto& range) {
       return begin <= range.first && range.second <= end;
     });
-    if (alone) superblocks_.set(index, CodeBlock::kRetired);
+    if (alone) superblocks_.set(index, CodeBlock::kUnloaded);
   }
 }
 
-void CodeCache::forget_retired(TraceeAddr begin, TraceeAddr end) {
+void CodeCache::forget_unloaded(TraceeAddr begin, TraceeAddr end) {
   for (const std::uint32_t index : superblocks_.made_of(begin, end)) {
-    superblocks_.reset(index, CodeBlock::kRetired);
+    superblocks_.reset(index, CodeBlock::kUnloaded);
   }
 }
 
@@ -265,7 +265,7 @@ bool CodeCache::is_in_use(const CodeBlock& block) const {
   return ib_entry != nullptr && ib_entry->offset == block.offset;
 }
 
-bool CodeCache::make_again(std::uint32_t logged) {
+bool CodeCache::retranslate(std::uint32_t logged) {
   const CodeBlock* found = superblocks_.with_id(logged);
   if (found == nullptr || !is_in_use(*found)) return false;
   const CodeBlock old = *found;
@@ -292,7 +292,7 @@ bool CodeCache::make_again(std::uint32_t logged) {
   return done;
 }
 
-bool CodeCache::improve(const ExitProfile& profile) {
+bool CodeCache::retranslate_by_profile(const ExitProfile& profile) {
   std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;
   for (const auto& [exit_id, count] : profile.counts()) {
     if (const auto what = exits_->find(exit_id)) {
@@ -303,10 +303,10 @@ bool CodeCache::improve(const ExitProfile& profile) {
   std::size_t made = 0;
   for (auto& [logged, seen] : by_block) {
     if (made == kMostAtOnce) break;
-    if (likely_.learn(std::move(seen), *exits_, is_conditional) && make_again(logged)) ++made;
+    if (likely_.learn(std::move(seen), *exits_, is_conditional) && retranslate(logged)) ++made;
   }
   loaded_links_.redirect_all();
-  improved_ += made;
+  retranslated_ += made;
   return made != 0;
 }
 
@@ -314,7 +314,7 @@ bool CodeCache::renew_calls() {
   calls_renewed_ = true;
   if (loaded_.is_usable()) {
     for (const CodeBlock& block : loaded_.code()->parts().blocks) {
-      if (block.comes_to_call() && is_in_use(block) && !make_again(block.logged)) return false;
+      if (block.comes_to_call() && is_in_use(block) && !retranslate(block.logged)) return false;
     }
   }
   loaded_links_.redirect_all();
@@ -322,14 +322,14 @@ bool CodeCache::renew_calls() {
   for (std::uint32_t index = 0; index < count; ++index) {
     const CodeBlock& block = superblocks_[index];
     if (!block.comes_to_call() || block.is_dropped() || !is_in_use(block)) continue;
-    if (!make_again(block.logged)) drop_block(index);
+    if (!retranslate(block.logged)) drop_block(index);
   }
   return true;
 }
 
 // --- the persistent cache -------------------------------------------------------------------
 
-void CodeCache::adopt(std::shared_ptr<const PersistentCode> kept) {
+void CodeCache::load(std::shared_ptr<const PersistentCode> kept) {
   const PersistentView& parts = kept->parts();
   // Loaded code begins with dispatch stubs, too; those of another build may differ.
   if (parts.code.size() < miss_.code.size() || parts.code.size() > kTranslationBytes ||

@@ -70,18 +70,18 @@ class CodeCache {
 
   /// Loads translations that were made at the same addresses; call before any is made here. Those
   /// of a module are used once activate() is called. Does nothing if they do not fit this build.
-  void adopt(std::shared_ptr<const PersistentCode> kept);
+  void load(std::shared_ptr<const PersistentCode> kept);
   /// Returns the loaded translations; nullptr if there are none.
-  [[nodiscard]] const std::shared_ptr<const PersistentCode>& adopted() const {
+  [[nodiscard]] const std::shared_ptr<const PersistentCode>& loaded() const {
     return loaded_.code();
   }
   /// Uses the loaded translations of the module that is mapped at [begin, end) from now on.
   void activate(TraceeAddr begin, TraceeAddr end);
   /// Drops the translations of the module at [begin, end), which is unmapped or may change from now
   /// on. Its code was that of its file until now, so they may still be saved for other processes.
-  void retire(TraceeAddr begin, TraceeAddr end);
-  /// Excludes translations that retire() dropped in [begin, end) from being saved.
-  void forget_retired(TraceeAddr begin, TraceeAddr end);
+  void unload(TraceeAddr begin, TraceeAddr end);
+  /// Excludes translations that unload() dropped in [begin, end) from being saved.
+  void forget_unloaded(TraceeAddr begin, TraceeAddr end);
   /// Calls `use` with all translations that other processes of the program can use. Does nothing
   /// after split_at() or clear().
   void keep(const PersistentModules& modules, Keeping when,
@@ -112,7 +112,7 @@ class CodeCache {
 
   /// Retranslates superblocks that do not follow the way of most executions. Returns true if there
   /// were any.
-  bool improve(const ExitProfile& profile);
+  bool retranslate_by_profile(const ExitProfile& profile);
   /// Retranslates superblocks that come to a system call; call after the inline system calls have
   /// changed. Returns false if that is not possible: clear() must be called then.
   bool renew_calls();
@@ -148,8 +148,8 @@ class CodeCache {
   [[nodiscard]] std::uint64_t source_bytes() const { return superblocks_.source_bytes(); }
   /// Returns the number of drops until now. Threads may still be in dropped superblocks.
   [[nodiscard]] std::uint64_t drops() const { return drops_; }
-  /// Returns the number of superblocks retranslated by improve().
-  [[nodiscard]] std::uint64_t improved() const { return improved_; }
+  /// Returns the number of superblocks retranslated by retranslate_by_profile().
+  [[nodiscard]] std::uint64_t retranslated() const { return retranslated_; }
   /// Returns the number of calls of renew().
   [[nodiscard]] std::uint64_t renewed() const { return renewed_; }
   /// Returns the number of calls of clear().
@@ -176,7 +176,7 @@ class CodeCache {
   void drop_block(std::uint32_t index);
   /// Retranslates a superblock, loaded or not, given by its id in the ExitTable. Returns false if
   /// it is not in use or cannot be retranslated.
-  bool make_again(std::uint32_t logged);
+  bool retranslate(std::uint32_t logged);
   /// Returns true if control can still get into the superblock.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
   /// Returns the code offset of the translation of `start` for direct transfers; nullopt if there
@@ -199,7 +199,7 @@ class CodeCache {
   bool complete_ = true;        ///< False after split_at() or clear().
   bool calls_renewed_ = false;  ///< renew_calls() was called.
   std::uint64_t drops_ = 0;
-  std::uint64_t improved_ = 0;
+  std::uint64_t retranslated_ = 0;
   std::uint64_t renewed_ = 0;
   std::uint64_t cleared_ = 0;
 };

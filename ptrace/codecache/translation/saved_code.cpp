@@ -28,7 +28,7 @@ PersistentIndex index_of(const CodeToSave& what, const PersistentModules& module
   for (std::uint32_t i = 0; i < what.superblocks.size(); ++i) {
     const CodeBlock& block = what.superblocks[i];
     if (what.without_calls && block.comes_to_call()) continue;
-    if (!block.is_dropped() || block.is_retired())
+    if (!block.is_dropped() || block.is_unloaded())
       index.add(block, what.superblocks.ranges_of(block));
   }
   index.complete();

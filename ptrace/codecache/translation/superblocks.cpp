@@ -113,7 +113,7 @@ std::vector<std::uint32_t> Superblocks::made_of(TraceeAddr begin, TraceeAddr end
   const auto look_at = [&](std::vector<std::uint32_t>& blocks) {
     // Dropped ones are removed: pages of a JIT may have had thousands.
     std::erase_if(blocks, [this](std::uint32_t index) {
-      return blocks_[index].is_dropped() && !blocks_[index].is_retired();
+      return blocks_[index].is_dropped() && !blocks_[index].is_unloaded();
     });
     for (const std::uint32_t index : blocks) {
       const CodeRanges ranges = ranges_of(blocks_[index]);

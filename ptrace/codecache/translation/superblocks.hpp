@@ -62,7 +62,7 @@ class Superblocks {
   [[nodiscard]] std::optional<std::uint32_t> index_of(std::uint32_t id) const;
 
   /// Returns the indexes of superblocks made of code in [begin, end), some of them twice. Dropped
-  /// ones are included only while they are marked kRetired. `begin` must be less than `end`.
+  /// ones are included only while they are marked kUnloaded. `begin` must be less than `end`.
   [[nodiscard]] std::vector<std::uint32_t> made_of(TraceeAddr begin, TraceeAddr end);
   /// Makes made_of() skip a dropped superblock from now on, which saves it work where the same code
   /// is translated over and over.

@@ -166,8 +166,8 @@ TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
   ExitProfile profile;
   const std::vector<std::uint32_t> log(1000, taken);
   profile.sample(log, [](auto, auto) { return std::nullopt; });
-  EXPECT_TRUE(code_.improve(profile));
-  EXPECT_EQ(code_.improved(), 1U);
+  EXPECT_TRUE(code_.retranslate_by_profile(profile));
+  EXPECT_EQ(code_.retranslated(), 1U);
   const TraceeAddr newer = process_.translation(Program::kStart);
   EXPECT_NE(newer, old);
   const auto place = code_.locate(newer);
@@ -175,7 +175,7 @@ TEST_F(CodeCacheTest, FollowsTheWayThatSuperblocksGo) {
   ASSERT_EQ(place->logged.branches.size(), 1U);
   EXPECT_EQ(place->logged.branch(0), (decoder::TakenBranch{Program::kJump, Program::kTarget}));
   // There is no news now.
-  EXPECT_FALSE(code_.improve(profile));
+  EXPECT_FALSE(code_.retranslate_by_profile(profile));
 }
 
 TEST_F(CodeCacheTest, ForgetsAllAtOnce) {
@@ -198,8 +198,8 @@ TEST_F(CodeCacheTest, AnotherProcessUsesWhatWasSaved) {
   ASSERT_NE(saved, nullptr);
 
   Fake other;
-  other.code.adopt(saved);
-  EXPECT_EQ(other.code.adopted(), saved);
+  other.code.load(saved);
+  EXPECT_EQ(other.code.loaded(), saved);
   EXPECT_EQ(other.code.exit(exit)->to, Program::kTarget);
   EXPECT_EQ(other.entry_of(Program::kTarget), other.memory.code());
   other.code.activate(kModule.begin, kModule.end);
@@ -224,25 +224,25 @@ TEST_F(CodeCacheTest, LoadedCodeIsRetranslatedLikeAnyOther) {
   const auto saved = process_.save({.present = {kModule}, .gone = {}});
   ASSERT_NE(saved, nullptr);
   Fake other;
-  other.code.adopt(saved);
+  other.code.load(saved);
   other.code.activate(kModule.begin, kModule.end);
   EXPECT_EQ(other.translation(Program::kStart), translation);
   ExitProfile profile;
   profile.sample(std::vector<std::uint32_t>(1000, taken), [](auto, auto) { return std::nullopt; });
-  EXPECT_TRUE(other.code.improve(profile));
+  EXPECT_TRUE(other.code.retranslate_by_profile(profile));
   EXPECT_NE(other.translation(Program::kStart), translation);
   EXPECT_EQ(other.code.blocks(), 1U);
 }
 
 TEST_F(CodeCacheTest, ARetiredModuleIsSavedUnlessItIsForgotten) {
   (void)process_.translation(Program::kStart);
-  code_.retire(kModule.begin, kModule.end);
+  code_.unload(kModule.begin, kModule.end);
   EXPECT_GT(code_.drops(), 0U);
   const PersistentModules modules{.present = {}, .gone = {kModule}};
   auto saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
   EXPECT_TRUE(saved->translation(Program::kStart));
-  code_.forget_retired(kModule.begin, kModule.end);
+  code_.forget_unloaded(kModule.begin, kModule.end);
   saved = process_.save(modules, CodeCache::Keeping::kMeanwhile);
   ASSERT_NE(saved, nullptr);
   EXPECT_FALSE(saved->translation(Program::kStart));

@@ -89,12 +89,12 @@ TEST_F(SuperblocksTest, AreFoundByTheCodeTheyWereMadeOf) {
 
 TEST_F(SuperblocksTest, DroppedOnesAreNotFoundUnlessTheyAreRetired) {
   const auto dropped = add({{kStart, kStart + 10}});
-  const auto retired = add({{kStart, kStart + 10}});
+  const auto unloaded = add({{kStart, kStart + 10}});
   blocks_.set(dropped, CodeBlock::kDropped);
-  blocks_.set(retired, CodeBlock::kDropped);
-  blocks_.set(retired, CodeBlock::kRetired);
-  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), ElementsAre(retired));
-  blocks_.reset(retired, CodeBlock::kRetired);
+  blocks_.set(unloaded, CodeBlock::kDropped);
+  blocks_.set(unloaded, CodeBlock::kUnloaded);
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), ElementsAre(unloaded));
+  blocks_.reset(unloaded, CodeBlock::kUnloaded);
   EXPECT_THAT(blocks_.made_of(kStart, kStart + 1), IsEmpty());
   EXPECT_EQ(blocks_.size(), 2U);
 }
