@@ -49,11 +49,13 @@ MapEntry part(MapEntry map, std::uint64_t begin, std::uint64_t end) {
 }
 
 /// Returns the mappings as they would be without write-protected code pages.
-std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPages& quiet) {
+std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps,
+                              const ProtectedPages& protected_pages) {
   std::vector<MapEntry> result;
   for (const MapEntry& map : maps) {
     std::uint64_t from = map.start;
-    for (const auto& [begin, end] : quiet.within(TraceeAddr{map.start}, TraceeAddr{map.end})) {
+    for (const auto& [begin, end] :
+         protected_pages.within(TraceeAddr{map.start}, TraceeAddr{map.end})) {
       append(result, part(map, from, begin.value()));
       MapEntry written = part(map, begin.value(), end.value());
       written.write = true;
@@ -68,9 +70,10 @@ std::vector<MapEntry> as_made(const std::vector<MapEntry>& maps, const QuietPage
 }  // namespace
 
 ExecutableMap ExecutableMap::from(const std::vector<MapEntry>& maps, TraceeAddr ours,
-                                  const QuietPages& quiet, const MayChange& may_change) {
+                                  const ProtectedPages& protected_pages,
+                                  const MayChange& may_change) {
   ExecutableMap result;
-  for (const MapEntry& map : quiet.empty() ? maps : as_made(maps, quiet)) {
+  for (const MapEntry& map : protected_pages.empty() ? maps : as_made(maps, protected_pages)) {
     if (!map.execute) continue;
     result.everything_.emplace_back(TraceeAddr{map.start}, TraceeAddr{map.end});
     if (!map.read || map.start == ours.value()) continue;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "ptrace/codecache/program/quiet_pages.hpp"
+#include "ptrace/codecache/program/protected_pages.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee::cache {
@@ -26,9 +26,10 @@ class ExecutableMap {
   /// Returns true if a private mapping may change even though the program cannot write to it.
   using MayChange = std::function<bool(const MapEntry&)>;
   /// Makes the map from `maps`, the mappings of the process. `ours`: address of a mapping of the
-  /// recorder, which is left out. Pages in `quiet` count as writable, as the program made them.
+  /// recorder, which is left out. Pages in `protected_pages` count as writable, as the program made
+  /// them.
   static ExecutableMap from(const std::vector<MapEntry>& maps, TraceeAddr ours,
-                            const QuietPages& quiet, const MayChange& may_change);
+                            const ProtectedPages& protected_pages, const MayChange& may_change);
 
   struct Range {
     TraceeAddr begin;

@@ -88,7 +88,7 @@ CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
-  keep_awake(false);
+  keep_unprotected(false);
   hold(false);
   note_written(nullptr);
   drop_space();
@@ -310,7 +310,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
-    keeps_awake_ = false;
+    keeps_unprotected_ = false;
     hold(false);
     returning_.reset();
     filter_call_.reset();
@@ -326,7 +326,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
-  keep_awake(false);
+  keep_unprotected(false);
   end_changed_call(thread);
   end_limit_call(thread);
   end_file_call(thread);
@@ -445,7 +445,7 @@ bool CacheSource::take_fault(Thread& thread) {
 bool CacheSource::guard_hit(Thread& thread) {
   const auto full = memory_->entries(memory_->log_end());
   const bool stays = busy_log_ != nullptr;
-  if (everybody_recorded()) space_->look_for_quiet_code(thread, full);
+  if (everybody_recorded()) space_->look_for_code_to_protect(thread, full);
   if (!stays) space_->learn_from_log(full);
   auto regs = thread.user_regs();
   if (!regs || !take_fault(thread)) return false;
@@ -489,16 +489,16 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CacheSource::detach(Thread& thread) {
-  keep_awake(false);
+  keep_unprotected(false);
   hold(false);
   note_written(&thread);
   StepSource::detach(thread);
   drop_space();
   const auto& space = process_.cache_space;
   // No other code handles this thread's write faults.
-  if (space) (void)space->end_all_quiet(thread);
+  if (space) (void)space->unprotect_all(thread);
   // A vfork's child runs on in memory in which its parent's threads run translated code.
-  if (space && &space->process() != &process_) space->keep_awake(true);
+  if (space && &space->process() != &process_) space->keep_unprotected(true);
   if (!space || space->used()) return;
   remove_memory(thread, *space);
   cache::leave_space(process_);

@@ -130,7 +130,7 @@ class CacheSource final : public StepSource {
   void note_mask(Thread& thread);
   /// Re-protects pages after the stepped write (`thread` is null if it has exited).
   void note_written(Thread* thread);
-  void keep_awake(bool on);
+  void keep_unprotected(bool on);
 
   // cache_source_limits.cpp
   /// Call if the next instruction sets or reads the limit on address space.
@@ -226,7 +226,8 @@ class CacheSource final : public StepSource {
   bool in_cache_ = false;
   bool may_ask_ = false;
   std::optional<cache::MappingChange> mappings_pending_;  ///< Change by a call that was begun.
-  bool keeps_awake_ = false;  ///< keep_awake(true) is in effect for a call that was begun.
+  bool keeps_unprotected_ =
+      false;  ///< keep_unprotected(true) is in effect for a call that was begun.
   struct FilterCall {
     std::optional<SeccompFilter> filter;  ///< nullopt if its memory cannot be read.
     std::optional<int> before;            ///< Number of filters in force before the call.

@@ -30,9 +30,9 @@ void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) 
   filters.add(*filter_call_->filter);
   if (const std::string why = cache::why_not_behind(filters); !why.empty()) {
     forbid(why);
-  } else if (!cache::let_pages_be_quiet(filters)) {
-    (void)space->end_all_quiet(thread);
-    space->keep_awake(true);  // never undone
+  } else if (!cache::allow_protected_pages(filters)) {
+    (void)space->unprotect_all(thread);
+    space->keep_unprotected(true);  // never undone
   }
 }
 

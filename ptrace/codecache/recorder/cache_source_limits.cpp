@@ -200,7 +200,7 @@ bool CacheSource::memory_has_to_wait(Thread& thread) {
   if (space->anybody_inside() && ++waits_ < kMostWaits) return true;
   waits_ = 0;
   if (space->anybody_inside()) return false;
-  (void)space->end_all_quiet(thread);
+  (void)space->unprotect_all(thread);
   remove_memory(thread, *space);
   return false;
 }

@@ -136,8 +136,9 @@ std::string CacheSource::statistics() const {
     const cache::CodeCache& code = space_->code();
     text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
                         code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
-    if (const std::size_t quiet = space_->quiet().size(); quiet != 0) {
-      text += fmt::format("; {} write-protected pages", quiet);
+    if (const std::size_t protected_pages = space_->protected_pages().size();
+        protected_pages != 0) {
+      text += fmt::format("; {} write-protected pages", protected_pages);
     }
     if (code.retranslated() != 0)
       text += fmt::format("; {} retranslated by profile", code.retranslated());

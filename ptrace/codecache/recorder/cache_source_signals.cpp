@@ -82,9 +82,9 @@ bool CacheSource::return_from_handler(Thread& thread) {
   const auto regs = thread.user_regs();
   const SourceResume how = last_resume();
   if (!regs || (*regs)[UserReg::kRax] != SYS_rt_sigreturn || how.step || how.syscalls ||
-      thread.stop_wanted() || process_.address_limit.counts_ours() || !space_->quiet().empty() ||
-      space_->forbidden() || space_->room_wanted() || space_->held() || process_.lifted_for_vfork ||
-      !everybody_recorded()) {
+      thread.stop_wanted() || process_.address_limit.counts_ours() ||
+      !space_->protected_pages().empty() || space_->forbidden() || space_->room_wanted() ||
+      space_->held() || process_.lifted_for_vfork || !everybody_recorded()) {
     return false;
   }
   const Frame frame{memory_->scratch(static_cast<std::uint64_t>(Slot::kFrame)), kFrameBytes};

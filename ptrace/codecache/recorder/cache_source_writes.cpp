@@ -44,13 +44,13 @@ std::uint64_t clone_flags(Process& process, const arch::x86::UserRegs& regs) {
 
 void CacheSource::note_mask(Thread& thread) {
   mask_before_.reset();
-  if (process_.cache_space->quiet().empty()) return;
+  if (process_.cache_space->protected_pages().empty()) return;
   if (const auto mask = request::read_signal_mask(thread.tid())) mask_before_ = *mask;
 }
 
 std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
   const auto space = process_.cache_space;
-  if (!space || space->quiet().empty()) return std::nullopt;
+  if (!space || space->protected_pages().empty()) return std::nullopt;
   if (status.kind != WaitKind::kStopped || status.signal != SIGSEGV) return std::nullopt;
   const auto info = request::read_siginfo(thread.tid());
   auto mask = request::read_signal_mask(thread.tid());
@@ -61,7 +61,7 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
   // may have been anywhere.
   const bool merged = info->si_code <= 0;
   const TraceeAddr at{std::bit_cast<std::uint64_t>(info->si_addr)};
-  if (merged ? !blocked : info->si_code != SEGV_ACCERR || !space->quiet().contains(at)) {
+  if (merged ? !blocked : info->si_code != SEGV_ACCERR || !space->protected_pages().contains(at)) {
     return std::nullopt;
   }
   if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
@@ -71,7 +71,7 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
   if (!set_up(thread) || !space->repair_segv(thread, slot_, *mask)) return std::nullopt;
   if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
   // A failure here ends the thread, or the fault comes again.
-  (void)(merged ? space->end_all_quiet(thread) : space->let_write(thread, at, written_));
+  (void)(merged ? space->unprotect_all(thread) : space->let_write(thread, at, written_));
   note_mask(thread);
   ++native_steps_;
   (void)StepSource::resume(thread, last_resume());
@@ -79,13 +79,14 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
 }
 
 bool CacheSource::hindered(const arch::x86::UserRegs& regs) const {
-  const cache::QuietPages& quiet = process_.cache_space->quiet();
-  if (quiet.empty()) return false;
+  const cache::ProtectedPages& protected_pages = process_.cache_space->protected_pages();
+  if (protected_pages.empty()) return false;
   if (cache::write_effect_of(regs) == cache::WriteEffect::kBuffers) return true;
   constexpr std::array kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
                                   UserReg::kR10, UserReg::kR8,  UserReg::kR9};
-  return std::any_of(kArguments.begin(), kArguments.end(),
-                     [&](UserReg argument) { return quiet.contains(TraceeAddr{regs[argument]}); });
+  return std::any_of(kArguments.begin(), kArguments.end(), [&](UserReg argument) {
+    return protected_pages.contains(TraceeAddr{regs[argument]});
+  });
 }
 
 void CacheSource::note_written(Thread* thread) {
@@ -95,10 +96,10 @@ void CacheSource::note_written(Thread* thread) {
   if (process_.cache_space) process_.cache_space->note_written(thread, written_);
 }
 
-void CacheSource::keep_awake(bool on) {
-  if (keeps_awake_ == on) return;
-  keeps_awake_ = on;
-  if (process_.cache_space) process_.cache_space->keep_awake(on);
+void CacheSource::keep_unprotected(bool on) {
+  if (keeps_unprotected_ == on) return;
+  keeps_unprotected_ = on;
+  if (process_.cache_space) process_.cache_space->keep_unprotected(on);
 }
 
 void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
@@ -109,33 +110,33 @@ void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
       if ((flags & CLONE_THREAD) != 0) return;
       // A child that shares the memory for longer than a vfork's child does writes to it, too.
       const bool shares = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
-      if (shares) space.keep_awake(true);
-      keep_awake(true);
+      if (shares) space.keep_unprotected(true);
+      keep_unprotected(true);
       break;
     }
     case cache::WriteEffect::kAnyTime:
-      space.keep_awake(true);  // never undone
+      space.keep_unprotected(true);  // never undone
       space.let_kernel_write();
       break;
     case cache::WriteEffect::kArguments:
     case cache::WriteEffect::kBuffers:
       if (cache::effect_of(regs) == cache::SyscallEffect::kMappings) {
         const cache::MappingChange change = cache::mapping_change_of(regs);
-        (void)space.end_quiet(thread, change.begin, change.end);
+        (void)space.unprotect(thread, change.begin, change.end);
         return;
       }
       if (cache::effect_of(regs) == cache::SyscallEffect::kSandbox) break;
       if (!hindered(regs)) return;
       break;
   }
-  (void)space.end_all_quiet(thread);
+  (void)space.unprotect_all(thread);
 }
 
 void CacheSource::note_signal_frame(Thread& thread) {
   const auto& space = process_.cache_space;
   const auto regs = thread.user_regs();
-  if (!space || space->quiet().empty() || !regs) return;
-  (void)space->end_quiet(thread, regs->sp() - kMostFrameBytes, regs->sp());
+  if (!space || space->protected_pages().empty() || !regs) return;
+  (void)space->unprotect(thread, regs->sp() - kMostFrameBytes, regs->sp());
 }
 
 void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,

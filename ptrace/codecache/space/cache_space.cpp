@@ -112,7 +112,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   space->stop_by_fault_ = !let_threads_stop(process.filters);
   const auto data = limit_of(process.pid(), LimitedResource::kData);
   const bool data_counts = !data || data->rlim_cur != RLIM_INFINITY;
-  if (data_counts || !let_pages_be_quiet(process.filters)) space->keep_awake(true);
+  if (data_counts || !allow_protected_pages(process.filters)) space->keep_unprotected(true);
   BT_TRY(space->memory_, CacheMemory::create(thread));
   space->leave_mapping_calls(space->inline_calls_);
   space->code_ = std::make_unique<CodeCache>(
@@ -132,7 +132,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
           .may_change =
               [raw = space.get()](TraceeAddr at) {
                 const auto* range = raw->executable_.find(at);
-                return range != nullptr && range->may_change && !raw->is_quiet(at);
+                return range != nullptr && range->may_change && !raw->is_protected(at);
               },
           .made_here =
               [raw = space.get()](TraceeAddr at) {
@@ -384,7 +384,7 @@ Result<ExecutableMap> CacheSpace::read_mappings() {
     });
     return writers.may_change(map, !is_known, looked);
   };
-  return ExecutableMap::from(maps, memory_->mapping(), quiet_, may_change);
+  return ExecutableMap::from(maps, memory_->mapping(), protected_, may_change);
 }
 
 Result<void> CacheSpace::refresh() {

@@ -19,7 +19,7 @@
 #include "ptrace/codecache/program/code_modules.hpp"
 #include "ptrace/codecache/program/code_pages.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
-#include "ptrace/codecache/program/quiet_pages.hpp"
+#include "ptrace/codecache/program/protected_pages.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/codecache/translation/code_cache.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
@@ -107,23 +107,23 @@ class CacheSpace {
   // such pages quiet.
 
   /// Call with a stopped thread's log: write-protects code pages that run often.
-  void look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log);
-  [[nodiscard]] const QuietPages& quiet() const { return quiet_; }
+  void look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log);
+  [[nodiscard]] const ProtectedPages& protected_pages() const { return protected_; }
   /// A write-protected page that a thread may write for one instruction.
   struct WrittenPage {
     TraceeAddr begin;
-    std::array<std::uint8_t, QuietPages::kPageBytes> before{};
+    std::array<std::uint8_t, ProtectedPages::kPageBytes> before{};
   };
   /// Unprotects the page or pages at `at` for the next instruction, which writes there.
   Result<void> let_write(Thread& thread, TraceeAddr at, std::vector<WrittenPage>& written);
   /// Protects the pages again after that instruction. `thread` is null if it has ended.
   void note_written(Thread* thread, std::vector<WrittenPage>& written);
   /// Unprotects all pages in [begin, end). The thread must be stopped outside of system calls.
-  Result<void> end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end);
-  Result<void> end_all_quiet(Thread& thread);
-  /// While keep_awake(true) is in effect, no page becomes write-protected: the memory is about to
-  /// be copied, or other processes write it. Calls nest; each needs one with false.
-  void keep_awake(bool on) { on ? ++awake_ : --awake_; }
+  Result<void> unprotect(Thread& thread, TraceeAddr begin, TraceeAddr end);
+  Result<void> unprotect_all(Thread& thread);
+  /// While keep_unprotected(true) is in effect, no page becomes write-protected: the memory is
+  /// about to be copied, or other processes write it. Calls nest; each needs one with false.
+  void keep_unprotected(bool on) { on ? ++unprotected_ : --unprotected_; }
 
   /// Disables translated code for the process. The first reason given stays.
   void forbid(std::string why);
@@ -181,9 +181,9 @@ class CacheSpace {
   [[nodiscard]] translate::UntranslatableReason left_to_cpu(TraceeAddr address) const;
   /// Reads code, with breakpoints masked.
   std::size_t read_code(TraceeAddr at, std::span<std::uint8_t> out);
-  Result<void> make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages);
-  [[nodiscard]] bool is_quiet(TraceeAddr address) const;
-  [[nodiscard]] bool is_quiet_page(TraceeAddr address) const;
+  Result<void> write_protect(Thread& thread, const std::vector<TraceeAddr>& pages);
+  [[nodiscard]] bool is_protected(TraceeAddr address) const;
+  [[nodiscard]] bool is_protected_page(TraceeAddr address) const;
   /// Returns true if pages of the range that the process wrote change only by its own writes.
   [[nodiscard]] bool keeps_copies(const ExecutableMap::Range& range) const;
   /// Call for a range whose file was open for writing. Returns true if the file is not open any
@@ -208,10 +208,10 @@ class CacheSpace {
   CodePages pages_;
   ExecutableMap executable_;
   ExitProfile profile_;
-  QuietPages quiet_;
+  ProtectedPages protected_;
   /// Ranges of files that were open for writing and no longer are.
   std::vector<ExecutableMap::Range> let_go_;
-  int awake_ = 0;
+  int unprotected_ = 0;
   std::bitset<kMaxThreads> slots_;
   std::vector<std::size_t> free_areas_;
   std::optional<bool> same_ids_;    ///< The program sees the same ids as the server.

@@ -83,10 +83,11 @@ bool let_threads_stop(const SeccompFilters& filters) {
   return filters.always_allow(SYS_rt_sigprocmask);
 }
 
-bool let_pages_be_quiet(const SeccompFilters& filters) {
-  constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
-  return filters.allow(system_call(SYS_mprotect, {kPageBytes, kPageBytes, kQuiet})) &&
-         filters.allow(system_call(SYS_mprotect, {kPageBytes, kPageBytes, kQuiet | PROT_WRITE}));
+bool allow_protected_pages(const SeccompFilters& filters) {
+  constexpr std::uint64_t kProtected = PROT_READ | PROT_EXEC;
+  return filters.allow(system_call(SYS_mprotect, {kPageBytes, kPageBytes, kProtected})) &&
+         filters.allow(
+             system_call(SYS_mprotect, {kPageBytes, kPageBytes, kProtected | PROT_WRITE}));
 }
 
 void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,

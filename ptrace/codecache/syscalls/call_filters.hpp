@@ -28,7 +28,7 @@ namespace backtrail::tracee::cache {
 /// Returns true if a thread that is about to stop may ask for its signal mask.
 [[nodiscard]] bool let_threads_stop(const SeccompFilters& filters);
 /// Returns true if code pages may be write-protected and unprotected.
-[[nodiscard]] bool let_pages_be_quiet(const SeccompFilters& filters);
+[[nodiscard]] bool allow_protected_pages(const SeccompFilters& filters);
 /// Restricts the calls that translated code makes itself to those that the filters allow wherever
 /// they are made.
 void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,

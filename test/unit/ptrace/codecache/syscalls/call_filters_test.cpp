@@ -44,11 +44,11 @@ TEST(CallFilters, SayWhyTranslatedCodeMustNotRun) {
 TEST(CallFilters, KnowWhatThreadsAndPagesMayDo) {
   EXPECT_TRUE(let_threads_stop({}));
   EXPECT_FALSE(let_threads_stop(killing(SYS_rt_sigprocmask)));
-  EXPECT_TRUE(let_pages_be_quiet({}));
-  EXPECT_TRUE(let_pages_be_quiet(killing(SYS_mprotect, PROT_GROWSDOWN)));
+  EXPECT_TRUE(allow_protected_pages({}));
+  EXPECT_TRUE(allow_protected_pages(killing(SYS_mprotect, PROT_GROWSDOWN)));
   // A page that was write-protected could not be unprotected.
-  EXPECT_FALSE(let_pages_be_quiet(killing(SYS_mprotect, PROT_WRITE)));
-  EXPECT_FALSE(let_pages_be_quiet(killing(SYS_mprotect, PROT_EXEC)));
+  EXPECT_FALSE(allow_protected_pages(killing(SYS_mprotect, PROT_WRITE)));
+  EXPECT_FALSE(allow_protected_pages(killing(SYS_mprotect, PROT_EXEC)));
 }
 
 TEST(CallFilters, LeaveOtherCallsToTranslatedCode) {

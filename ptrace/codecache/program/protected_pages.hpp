@@ -16,7 +16,7 @@
 
 namespace backtrail::tracee::cache {
 
-class QuietPages {
+class ProtectedPages {
  public:
   static constexpr std::uint64_t kPageBytes = 4096;
   /// [begin, end), in whole pages.
@@ -47,9 +47,9 @@ class QuietPages {
   /// Call when protection of pages was dropped.
   void remove(const Range& pages);
 
-  [[nodiscard]] bool contains(TraceeAddr at) const { return quiet_.contains(page_of(at)); }
-  [[nodiscard]] bool empty() const { return quiet_.empty(); }
-  [[nodiscard]] std::size_t size() const { return quiet_.size(); }
+  [[nodiscard]] bool contains(TraceeAddr at) const { return protected_.contains(page_of(at)); }
+  [[nodiscard]] bool empty() const { return protected_.empty(); }
+  [[nodiscard]] std::size_t size() const { return protected_.size(); }
   /// Returns the write-protected ranges in [begin, end), adjacent pages joined.
   [[nodiscard]] std::vector<Range> within(TraceeAddr begin, TraceeAddr end) const;
 
@@ -72,13 +72,13 @@ class QuietPages {
     mutable bool asked = false;
   };
 
-  std::set<std::uint64_t> quiet_;  ///< Numbers of the write-protected pages.
+  std::set<std::uint64_t> protected_;  ///< Numbers of the write-protected pages.
   std::unordered_map<std::uint64_t, Opening> open_;
   std::unordered_map<std::uint64_t, Candidate> candidates_;
   std::vector<std::uint64_t> seen_now_;
 };
 
 /// Joins adjacent pages into ranges.
-[[nodiscard]] std::vector<QuietPages::Range> join_pages(const std::vector<TraceeAddr>& pages);
+[[nodiscard]] std::vector<ProtectedPages::Range> join_pages(const std::vector<TraceeAddr>& pages);
 
 }  // namespace backtrail::tracee::cache

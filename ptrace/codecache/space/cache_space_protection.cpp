@@ -26,8 +26,8 @@ namespace {
 constexpr std::size_t kSamples = 1000;
 /// An instruction that begins this close to a page's end may reach into the next page.
 constexpr std::uint64_t kReach = arch::kMaxInsnBytes - 1;
-constexpr std::uint64_t kQuiet = PROT_READ | PROT_EXEC;
-constexpr std::uint64_t kProgram = kQuiet | PROT_WRITE;
+constexpr std::uint64_t kProtected = PROT_READ | PROT_EXEC;
+constexpr std::uint64_t kProgram = kProtected | PROT_WRITE;
 
 /// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t kIsPresent = 1ULL << 63;
@@ -37,7 +37,7 @@ constexpr std::uint64_t kIsOfFile = 1ULL << 61;
 bool is_copy(pid_t tid, TraceeAddr page) {
   const UniqueFd map{::open(ProcFs{}.path(tid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
   std::uint64_t entry = 0;
-  const auto at = static_cast<off_t>(page.value() / QuietPages::kPageBytes * sizeof entry);
+  const auto at = static_cast<off_t>(page.value() / ProtectedPages::kPageBytes * sizeof entry);
   return map && ::pread(map.get(), &entry, sizeof entry, at) == sizeof entry &&
          (entry & kIsPresent) != 0 && (entry & kIsOfFile) == 0;
 }
@@ -46,11 +46,11 @@ bool is_same_file(const ExecutableMap::Range& a, const ExecutableMap::Range& b) 
   return a.device == b.device && a.inode == b.inode && a.path == b.path;
 }
 
-bool may_be_quiet(const ExecutableMap::Range& range) {
+bool may_be_protected(const ExecutableMap::Range& range) {
   return range.own || range.copies;
 }
 
-Result<void> protect(Thread& thread, const std::vector<QuietPages::Range>& ranges,
+Result<void> protect(Thread& thread, const std::vector<ProtectedPages::Range>& ranges,
                      std::uint64_t protection) {
   if (ranges.empty()) return {};
   BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
@@ -82,42 +82,42 @@ bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& ran
   // open may have shortened it, which removes copies.
   const auto ranges = executable_.ranges();
   for (const auto& each : ranges) {
-    if (is_same_file(each, range) && !end_quiet(thread, each.begin, each.end)) return false;
+    if (is_same_file(each, range) && !unprotect(thread, each.begin, each.end)) return false;
   }
   let_go_.push_back(range);
   return true;
 }
 
-bool CacheSpace::is_quiet_page(TraceeAddr address) const {
+bool CacheSpace::is_protected_page(TraceeAddr address) const {
   const auto* range = executable_.find(address);
-  return range != nullptr && (range->own || keeps_copies(*range)) && quiet_.is_kept(address);
+  return range != nullptr && (range->own || keeps_copies(*range)) && protected_.is_kept(address);
 }
 
-bool CacheSpace::is_quiet(TraceeAddr address) const {
-  if (!is_quiet_page(address)) return false;
-  if (is_quiet_page(address + kReach)) return true;
+bool CacheSpace::is_protected(TraceeAddr address) const {
+  if (!is_protected_page(address)) return false;
+  if (is_protected_page(address + kReach)) return true;
   const auto* next = executable_.find(address + kReach);
   return next == nullptr || !next->may_change;
 }
 
-void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32_t> log) {
-  if (awake_ != 0 || forbidden() || process_.lifted_for_vfork || log.empty()) return;
+void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log) {
+  if (unprotected_ != 0 || forbidden() || process_.lifted_for_vfork || log.empty()) return;
   const auto& ranges = executable_.ranges();
-  if (std::none_of(ranges.begin(), ranges.end(), may_be_quiet)) return;
+  if (std::none_of(ranges.begin(), ranges.end(), may_be_protected)) return;
   for (std::size_t i = 0; i < kSamples; ++i) {
     const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
     if (!exit) continue;
     const TraceeAddr at = exit->block.start;
     const auto* range = executable_.find(at);
-    if (range == nullptr || !may_be_quiet(*range)) continue;
+    if (range == nullptr || !may_be_protected(*range)) continue;
     // A page whose file was opened again would be slow to write and slow to run.
-    const bool is_doubtful = !range->own && quiet_.contains(at) && !keeps_copies(*range);
-    const TraceeAddr page{at.value() & ~(QuietPages::kPageBytes - 1)};
-    if (is_doubtful && !end_quiet(thread, page, page + QuietPages::kPageBytes)) return;
-    quiet_.ran(at);
+    const bool is_doubtful = !range->own && protected_.contains(at) && !keeps_copies(*range);
+    const TraceeAddr page{at.value() & ~(ProtectedPages::kPageBytes - 1)};
+    if (is_doubtful && !unprotect(thread, page, page + ProtectedPages::kPageBytes)) return;
+    protected_.ran(at);
   }
-  auto due = quiet_.take_due([this](TraceeAddr page) {
-    std::array<std::uint8_t, QuietPages::kPageBytes> bytes{};
+  auto due = protected_.take_due([this](TraceeAddr page) {
+    std::array<std::uint8_t, ProtectedPages::kPageBytes> bytes{};
     const std::size_t count = process_.read_code(page, bytes);
     const void* data = bytes.data();
     return std::hash<std::string_view>{}({static_cast<const char*>(data), count});
@@ -130,11 +130,11 @@ void CacheSpace::look_for_quiet_code(Thread& thread, std::span<const std::uint32
                                      [&](const auto& each) { return is_same_file(each, *range); });
     if (!is_held && is_settled(thread, page)) return false;
     if (!is_held && range != nullptr && !keeps_copies(*range)) held.push_back(*range);
-    quiet_.put_off(page);
+    protected_.put_off(page);
     return true;
   });
   if (due.empty()) return;
-  if (const auto made = make_quiet(thread, due); !made) {
+  if (const auto made = write_protect(thread, due); !made) {
     log::ptrace().debug("tid={}: {}", thread.tid(), made.error().message());
   }
 }
@@ -146,13 +146,13 @@ bool CacheSpace::is_settled(Thread& thread, TraceeAddr page) {
   return range.copies && let_keep_copies(thread, range) && is_copy(thread.tid(), page);
 }
 
-Result<void> CacheSpace::make_quiet(Thread& thread, const std::vector<TraceeAddr>& pages) {
-  const std::vector<QuietPages::Range> ranges = join_pages(pages);
+Result<void> CacheSpace::write_protect(Thread& thread, const std::vector<TraceeAddr>& pages) {
+  const std::vector<ProtectedPages::Range> ranges = join_pages(pages);
   // First of all, because a failure halfway leaves it unknown which pages are protected.
-  for (const auto& range : ranges) quiet_.add(range);
-  if (auto made = protect(thread, ranges, kQuiet); !made) {
-    for (const auto& [begin, end] : ranges) (void)end_quiet(thread, begin, end);
-    keep_awake(true);  // it would fail again
+  for (const auto& range : ranges) protected_.add(range);
+  if (auto made = protect(thread, ranges, kProtected); !made) {
+    for (const auto& [begin, end] : ranges) (void)unprotect(thread, begin, end);
+    keep_unprotected(true);  // it would fail again
     return made;
   }
   pages_.forget();
@@ -162,27 +162,27 @@ Result<void> CacheSpace::make_quiet(Thread& thread, const std::vector<TraceeAddr
 
 Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
                                    std::vector<WrittenPage>& written) {
-  const TraceeAddr begin{at.value() & ~(QuietPages::kPageBytes - 1)};
-  if (quiet_.written(at)) return end_quiet(thread, begin, begin + QuietPages::kPageBytes);
+  const TraceeAddr begin{at.value() & ~(ProtectedPages::kPageBytes - 1)};
+  if (protected_.written(at)) return unprotect(thread, begin, begin + ProtectedPages::kPageBytes);
   const bool known = std::any_of(written.begin(), written.end(),
                                  [=](const WrittenPage& page) { return page.begin == begin; });
   if (!known) {
     WrittenPage& page = written.emplace_back();
     page.begin = begin;
-    quiet_.open(begin);
+    protected_.open(begin);
     (void)process_.read_code(begin, page.before);
   }
-  return protect(thread, {{begin, begin + QuietPages::kPageBytes}}, kProgram);
+  return protect(thread, {{begin, begin + ProtectedPages::kPageBytes}}, kProgram);
 }
 
 void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written) {
   for (const WrittenPage& page : written) {
-    const TraceeAddr end = page.begin + QuietPages::kPageBytes;
-    const bool asked = quiet_.close(page.begin);
-    if (!quiet_.contains(page.begin)) continue;
-    if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kQuiet)) {
+    const TraceeAddr end = page.begin + ProtectedPages::kPageBytes;
+    const bool asked = protected_.close(page.begin);
+    if (!protected_.contains(page.begin)) continue;
+    if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kProtected)) {
       drop(page.begin, end);
-      quiet_.remove({page.begin, end});
+      protected_.remove({page.begin, end});
       continue;
     }
     // Only now, because other threads may have written, too.
@@ -193,7 +193,7 @@ void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written)
 }
 
 void CacheSpace::drop_changed(const WrittenPage& page) {
-  std::array<std::uint8_t, QuietPages::kPageBytes> now{};
+  std::array<std::uint8_t, ProtectedPages::kPageBytes> now{};
   (void)process_.read_code(page.begin, now);
   for (std::size_t at = 0; at < now.size(); ++at) {
     if (now[at] == page.before[at]) continue;
@@ -204,19 +204,19 @@ void CacheSpace::drop_changed(const WrittenPage& page) {
   }
 }
 
-Result<void> CacheSpace::end_quiet(Thread& thread, TraceeAddr begin, TraceeAddr end) {
-  const auto ranges = quiet_.within(begin, end);
+Result<void> CacheSpace::unprotect(Thread& thread, TraceeAddr begin, TraceeAddr end) {
+  const auto ranges = protected_.within(begin, end);
   for (const auto& range : ranges) drop(range.first, range.second);
   auto given = protect(thread, ranges, kProgram);
   // On failure the pages stay write-protected, and the next write comes here again.
   if (given || !given.error().is(TraceErrc::kBusy)) {
-    for (const auto& range : ranges) quiet_.remove(range);
+    for (const auto& range : ranges) protected_.remove(range);
   }
   return given;
 }
 
-Result<void> CacheSpace::end_all_quiet(Thread& thread) {
-  return end_quiet(thread, TraceeAddr{}, TraceeAddr{~std::uint64_t{0}});
+Result<void> CacheSpace::unprotect_all(Thread& thread) {
+  return unprotect(thread, TraceeAddr{}, TraceeAddr{~std::uint64_t{0}});
 }
 
 }  // namespace backtrail::tracee::cache

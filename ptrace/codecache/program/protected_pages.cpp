@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptrace/codecache/program/quiet_pages.hpp"
+#include "ptrace/codecache/program/protected_pages.hpp"
 
 #include <algorithm>
 
@@ -11,12 +11,12 @@ namespace {
 constexpr std::uint32_t kPatienceFactor = 16;
 constexpr std::uint32_t kMostPatience = 16384;
 /// Each run of write-protected pages costs two mappings; the kernel allows 65530.
-constexpr std::size_t kMostQuiet = 4096;
+constexpr std::size_t kMostProtected = 4096;
 constexpr std::size_t kMostCandidates = 16384;
 
 }  // namespace
 
-void QuietPages::ran(TraceeAddr at) {
+void ProtectedPages::ran(TraceeAddr at) {
   if (candidates_.size() >= kMostCandidates) candidates_.clear();
   Candidate& candidate = candidates_[page_of(at)];
   if (contains(at)) {
@@ -27,7 +27,7 @@ void QuietPages::ran(TraceeAddr at) {
   seen_now_.push_back(page_of(at));
 }
 
-std::vector<TraceeAddr> QuietPages::take_due(
+std::vector<TraceeAddr> ProtectedPages::take_due(
     const std::function<std::uint64_t(TraceeAddr)>& content) {
   std::sort(seen_now_.begin(), seen_now_.end());
   seen_now_.erase(std::unique(seen_now_.begin(), seen_now_.end()), seen_now_.end());
@@ -40,7 +40,7 @@ std::vector<TraceeAddr> QuietPages::take_due(
     const TraceeAddr at{page * kPageBytes};
     const std::uint64_t now = content(at);
     if (candidate.content == now) {
-      if (quiet_.size() + due.size() < kMostQuiet) due.push_back(at);
+      if (protected_.size() + due.size() < kMostProtected) due.push_back(at);
     } else {
       candidate.content = now;
       candidate.seen = 0;
@@ -50,13 +50,13 @@ std::vector<TraceeAddr> QuietPages::take_due(
   return due;
 }
 
-void QuietPages::add(const Range& pages) {
+void ProtectedPages::add(const Range& pages) {
   for (std::uint64_t page = page_of(pages.first); page < page_of(pages.second); ++page) {
-    quiet_.insert(page);
+    protected_.insert(page);
   }
 }
 
-bool QuietPages::written(TraceeAddr at) {
+bool ProtectedPages::written(TraceeAddr at) {
   Candidate& candidate = candidates_[page_of(at)];
   candidate.credit -= kWriteCost;
   if (candidate.credit > 0) return false;
@@ -65,14 +65,14 @@ bool QuietPages::written(TraceeAddr at) {
   return true;
 }
 
-void QuietPages::put_off(TraceeAddr at) {
+void ProtectedPages::put_off(TraceeAddr at) {
   Candidate& candidate = candidates_[page_of(at)];
   candidate.needed = std::min(candidate.needed * kPatienceFactor, kMostPatience);
   candidate.content.reset();
   candidate.seen = 0;
 }
 
-bool QuietPages::is_kept(TraceeAddr at) const {
+bool ProtectedPages::is_kept(TraceeAddr at) const {
   if (!contains(at)) return false;
   const auto opening = open_.find(page_of(at));
   if (opening == open_.end()) return true;
@@ -80,7 +80,7 @@ bool QuietPages::is_kept(TraceeAddr at) const {
   return false;
 }
 
-bool QuietPages::close(TraceeAddr page) {
+bool ProtectedPages::close(TraceeAddr page) {
   const auto opening = open_.find(page_of(page));
   if (opening == open_.end()) return false;
   const bool asked = opening->second.asked;
@@ -88,27 +88,27 @@ bool QuietPages::close(TraceeAddr page) {
   return asked;
 }
 
-void QuietPages::remove(const Range& pages) {
-  quiet_.erase(quiet_.lower_bound(page_of(pages.first)),
-               quiet_.lower_bound(page_of(pages.second + (kPageBytes - 1))));
+void ProtectedPages::remove(const Range& pages) {
+  protected_.erase(protected_.lower_bound(page_of(pages.first)),
+                   protected_.lower_bound(page_of(pages.second + (kPageBytes - 1))));
 }
 
-std::vector<QuietPages::Range> QuietPages::within(TraceeAddr begin, TraceeAddr end) const {
+std::vector<ProtectedPages::Range> ProtectedPages::within(TraceeAddr begin, TraceeAddr end) const {
   std::vector<TraceeAddr> pages;
-  for (auto page = quiet_.lower_bound(page_of(begin));
-       page != quiet_.end() && TraceeAddr{*page * kPageBytes} < end; ++page) {
+  for (auto page = protected_.lower_bound(page_of(begin));
+       page != protected_.end() && TraceeAddr{*page * kPageBytes} < end; ++page) {
     pages.emplace_back(*page * kPageBytes);
   }
   return join_pages(pages);
 }
 
-std::vector<QuietPages::Range> join_pages(const std::vector<TraceeAddr>& pages) {
-  std::vector<QuietPages::Range> ranges;
+std::vector<ProtectedPages::Range> join_pages(const std::vector<TraceeAddr>& pages) {
+  std::vector<ProtectedPages::Range> ranges;
   for (const TraceeAddr page : pages) {
     if (!ranges.empty() && ranges.back().second == page) {
-      ranges.back().second = page + QuietPages::kPageBytes;
+      ranges.back().second = page + ProtectedPages::kPageBytes;
     } else {
-      ranges.emplace_back(page, page + QuietPages::kPageBytes);
+      ranges.emplace_back(page, page + ProtectedPages::kPageBytes);
     }
   }
   return ranges;

@@ -23,10 +23,10 @@
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::size_t kPage = cache::QuietPages::kPageBytes;
+constexpr std::size_t kPage = cache::ProtectedPages::kPageBytes;
 
 /// Returns the largest number of write-protected pages at any stop.
-std::size_t run_quiet(std::vector<std::string> how, int stops) {
+std::size_t run_protected(std::vector<std::string> how, int stops) {
   std::size_t quiet = 0;
   const Outcome outcome = run_recorded({.program = "quiet",
                                         .arguments = std::move(how),
@@ -35,57 +35,60 @@ std::size_t run_quiet(std::vector<std::string> how, int stops) {
                                         .collects = false,
                                         .at_stop = [&](EngineDriver&, Thread& thread) {
                                           const auto& space = thread.process().cache_space;
-                                          if (space) quiet = std::max(quiet, space->quiet().size());
+                                          if (space)
+                                            quiet =
+                                                std::max(quiet, space->protected_pages().size());
                                         }});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
   return quiet;
 }
 
-class QuietCode : public testing::TestWithParam<const char*> {};
+class ProtectedCode : public testing::TestWithParam<const char*> {};
 
-TEST_P(QuietCode, MayBeWrittenLikeAnyOther) {
-  EXPECT_GT(run_quiet({GetParam()}, 0), 0U);
+TEST_P(ProtectedCode, MayBeWrittenLikeAnyOther) {
+  EXPECT_GT(run_protected({GetParam()}, 0), 0U);
 }
 
-TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhileItIsInterrupted) {
-  (void)run_quiet({GetParam()}, 100);
+TEST_P(ProtectedCode, MayBeWrittenLikeAnyOtherWhileItIsInterrupted) {
+  (void)run_protected({GetParam()}, 100);
 }
 
-TEST_P(QuietCode, MayBeWrittenLikeAnyOtherWhereItIsAFiles) {
-  EXPECT_GT(run_quiet({GetParam(), "file"}, 0), 0U);
+TEST_P(ProtectedCode, MayBeWrittenLikeAnyOtherWhereItIsAFiles) {
+  EXPECT_GT(run_protected({GetParam(), "file"}, 0), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, QuietCode,
+INSTANTIATE_TEST_SUITE_P(Ways, ProtectedCode,
                          testing::Values("store", "locked", "string", "border", "bulk", "kernel",
                                          "child", "thread", "signals", "mappings", "reopened"),
                          [](const auto& test) { return std::string{test.param}; });
 
 /// A file's page is write-protected again each time its last open descriptor is closed.
-TEST(QuietCode, IsQuietAgainWheneverItsFileIsLetGo) {
+TEST(ProtectedCode, IsProtectedAgainWheneverItsFileIsLetGo) {
   std::vector<std::size_t> quiet;
-  const Outcome outcome = run_recorded({.program = "quiet",
-                                        .arguments = {"reopened"},
-                                        .collects = false,
-                                        .at_stop = [&](EngineDriver& driver, Thread& thread) {
-                                          const auto pending = thread.control().last_stop;
-                                          (void)driver;
-                                          if (pending.signal != SIGUSR1) return;
-                                          const auto& space = thread.process().cache_space;
-                                          quiet.push_back(space ? space->quiet().size() : 0);
-                                        }});
+  const Outcome outcome =
+      run_recorded({.program = "quiet",
+                    .arguments = {"reopened"},
+                    .collects = false,
+                    .at_stop = [&](EngineDriver& driver, Thread& thread) {
+                      const auto pending = thread.control().last_stop;
+                      (void)driver;
+                      if (pending.signal != SIGUSR1) return;
+                      const auto& space = thread.process().cache_space;
+                      quiet.push_back(space ? space->protected_pages().size() : 0);
+                    }});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
   EXPECT_EQ(quiet, std::vector<std::size_t>(6, 1));
 }
 
 /// Pages that become writable again would count against the limit anew, and the kernel might
 /// refuse.
-TEST(QuietPages, AreNoneWhereDataIsLimited) {
+TEST(ProtectedPages, AreNoneWhereDataIsLimited) {
   if (test::kSanitized) GTEST_SKIP() << "sanitizers have terabytes of data themselves";
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
   const rlimit limited{std::min<rlim_t>(1ULL << 40, before.rlim_max), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limited), 0);
-  EXPECT_EQ(run_quiet({"store"}, 0), 0U);
+  EXPECT_EQ(run_protected({"store"}, 0), 0U);
   EXPECT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
 }
 
@@ -98,7 +101,7 @@ std::vector<MapEntry> anonymous_code(pid_t pid) {
   return *maps;
 }
 
-TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
+TEST(ProtectedMemory, IsTheProgramsAgainWhenRecordingEnds) {
   EngineDriver driver{SourceKind::kCache};
   const pid_t pid = driver.launch("quiet", {"store"});
   const ThreadId id{pid, pid};
@@ -108,7 +111,7 @@ TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
   ASSERT_EQ(event->kind, StopKind::kSignal);
   const auto space = driver.engine.find(id)->process().cache_space;
   ASSERT_TRUE(space);
-  ASSERT_GT(space->quiet().size(), 0U);
+  ASSERT_GT(space->protected_pages().size(), 0U);
   const auto writable = [](const MapEntry& map) { return map.write; };
   const auto quiet = anonymous_code(pid);
   EXPECT_FALSE(std::all_of(quiet.begin(), quiet.end(), writable));
@@ -132,7 +135,7 @@ TEST(QuietMemory, IsTheProgramsAgainWhenRecordingEnds) {
 void expect_as_made(void* memory, std::size_t pages) {
   ASSERT_NE(memory, MAP_FAILED);
   const TraceeAddr begin{std::bit_cast<std::uint64_t>(memory)};
-  const auto range_at = [&](const cache::QuietPages& quiet, TraceeAddr at) {
+  const auto range_at = [&](const cache::ProtectedPages& quiet, TraceeAddr at) {
     const auto maps = ProcFs{}.maps(::getpid());
     if (!maps) return cache::ExecutableMap::Range{};
     const auto map = cache::ExecutableMap::from(*maps, TraceeAddr{}, quiet,
@@ -143,7 +146,7 @@ void expect_as_made(void* memory, std::size_t pages) {
   const auto made = range_at({}, begin);
   EXPECT_TRUE(made.may_change);
   EXPECT_TRUE(made.own);
-  cache::QuietPages quiet;
+  cache::ProtectedPages quiet;
   for (const std::size_t page : {std::size_t{1}, std::size_t{3}}) {
     const TraceeAddr at = begin + page * kPage;
     ASSERT_EQ(::mprotect(std::bit_cast<void*>(at.value()), kPage, PROT_READ | PROT_EXEC), 0);
@@ -161,7 +164,7 @@ void expect_as_made(void* memory, std::size_t pages) {
   ::munmap(memory, pages * kPage);
 }
 
-TEST(QuietMemory, LooksAsTheProgramMadeIt) {
+TEST(ProtectedMemory, LooksAsTheProgramMadeIt) {
   constexpr std::size_t kPages = 5;
   constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
   expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), kPages);
@@ -170,8 +173,8 @@ TEST(QuietMemory, LooksAsTheProgramMadeIt) {
   expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE, file.get(), 2 * kPage), kPages);
 }
 
-TEST(QuietPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
-  cache::QuietPages pages;
+TEST(ProtectedPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
+  cache::ProtectedPages pages;
   std::uint64_t content = 1;
   const auto take = [&](int times) {
     for (int i = 0; i < times; ++i) pages.ran(TraceeAddr{0x5123});
@@ -189,8 +192,8 @@ TEST(QuietPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
   EXPECT_TRUE(take(0).empty());
 }
 
-TEST(QuietPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
-  cache::QuietPages pages;
+TEST(ProtectedPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
+  cache::ProtectedPages pages;
   const TraceeAddr page{0x5000};
   const auto turns_until_due = [&] {
     for (int turn = 0; turn < 1000; ++turn) {
@@ -216,11 +219,11 @@ TEST(QuietPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
   EXPECT_GT(writes_until_left(), few);
 }
 
-TEST(QuietPages, AreToldAsRanges) {
-  cache::QuietPages pages;
+TEST(ProtectedPages, AreToldAsRanges) {
+  cache::ProtectedPages pages;
   pages.add({TraceeAddr{0x5000}, TraceeAddr{0x7000}});
   pages.add({TraceeAddr{0x9000}, TraceeAddr{0xa000}});
-  using Ranges = std::vector<cache::QuietPages::Range>;
+  using Ranges = std::vector<cache::ProtectedPages::Range>;
   EXPECT_EQ(
       pages.within(TraceeAddr{}, TraceeAddr{0x10000}),
       (Ranges{{TraceeAddr{0x5000}, TraceeAddr{0x7000}}, {TraceeAddr{0x9000}, TraceeAddr{0xa000}}}));
