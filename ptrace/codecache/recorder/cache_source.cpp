@@ -89,7 +89,7 @@ CacheSource::~CacheSource() {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
   keep_unprotected(false);
-  hold(false);
+  close_gate(false);
   note_written(nullptr);
   drop_space();
   add_statistics();
@@ -124,17 +124,17 @@ void CacheSource::drop_space() {
   in_cache_ = false;
 }
 
-void CacheSource::give_up(std::string why) {
+void CacheSource::disable_thread(std::string why) {
   if (!why_stepping_.empty()) return;
   log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
   why_stepping_ = std::move(why);
 }
 
-void CacheSource::forbid(const std::string& why) {
+void CacheSource::disable(const std::string& why) {
   cache::CacheSpace& space = *process_.cache_space;
-  if (space.forbidden()) return;
+  if (space.disabled()) return;
   log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
-  space.forbid(why);
+  space.disable(why);
   ++sums_->fallbacks["all of a process: " + why];
 }
 
@@ -143,11 +143,11 @@ bool CacheSource::set_up(Thread& thread) {
   const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
     // A thread that is gone needs no source; other errors will not go away.
-    if (!error.is(TraceErrc::kTraceeGone)) give_up(error.message());
+    if (!error.is(TraceErrc::kTraceeGone)) disable_thread(error.message());
     return false;
   };
   if (auto why = cache::why_not_behind(process_.filters); !why.empty()) {
-    give_up(std::move(why));
+    disable_thread(std::move(why));
     return false;
   }
   auto space = cache::CacheSpace::of(thread, sums_, persistent_store_);
@@ -190,16 +190,16 @@ bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) con
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
   if (process_.lifted_for_vfork || !everybody_recorded()) return false;
   const auto& space = process_.cache_space;
-  return (space_ || is_plain(thread)) && !(space && space->forbidden());
+  return (space_ || is_plain(thread)) && !(space && space->disabled());
 }
 
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !may_enter(thread, *before)) return false;
-  if (!set_up(thread) || space_->held() || !space_->refresh()) return false;
+  if (!set_up(thread) || space_->gate_closed() || !space_->refresh()) return false;
   if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
   if (space_->room_wanted() && !space_->make_room()) {
-    call_out();
+    evict();
     return false;
   }
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
@@ -260,7 +260,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
 }
 
 Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
-  call_out();
+  evict();
   BT_CHECKED(thread.interrupt());
   note_resumed(how);
   return thread.run(RunRequest::kContinue, 0);
@@ -299,7 +299,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
       space.change_mappings(*mappings_pending_);
       break;
     case cache::SyscallEffect::kSandbox:
-      forbid("the program restricts or redirects system calls");
+      disable("the program restricts or redirects system calls");
       break;
     case cache::SyscallEffect::kSegvAction:
       space.segv_action_changed();
@@ -311,7 +311,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
     keeps_unprotected_ = false;
-    hold(false);
+    close_gate(false);
     returning_.reset();
     filter_call_.reset();
     limit_call_.reset();
@@ -353,7 +353,7 @@ void CacheSource::set_inside(bool inside) {
   space_->set_inside(slot_, inside);
 }
 
-void CacheSource::call_out() {
+void CacheSource::evict() {
   for (const auto& other : process_.threads()) {
     if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
   }
@@ -490,7 +490,7 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 
 void CacheSource::detach(Thread& thread) {
   keep_unprotected(false);
-  hold(false);
+  close_gate(false);
   note_written(&thread);
   StepSource::detach(thread);
   drop_space();

@@ -66,9 +66,9 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
   bool set_up(Thread& thread);
   /// Disables translated code for the thread, which is stepped from now on.
-  void give_up(std::string why);
+  void disable_thread(std::string why);
   /// Disables translated code for all threads of the process, which must have a space.
-  void forbid(const std::string& why);
+  void disable(const std::string& why);
   void drop_space();
   // cache_source_log.cpp
   void take_log(TraceeAddr log);
@@ -89,7 +89,7 @@ class CacheSource final : public StepSource {
   void note_untranslatable(arch::x86::translate::UntranslatableReason why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
-  void call_out();
+  void evict();
   [[nodiscard]] bool everybody_recorded() const;
   void note_system_call(Thread& thread, const SourceResume& how);
   /// Resumes the thread so that it stops again before it executes an instruction, which gives the
@@ -164,7 +164,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool filter_has_to_wait();
   /// Closes the space's gate for this thread's call, or opens it again: while any thread keeps it
   /// closed, none enters translated code.
-  void hold(bool on);
+  void close_gate(bool on);
 
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
@@ -247,7 +247,7 @@ class CacheSource final : public StepSource {
                                                      ///< was begun with changed ones.
   std::optional<arch::x86::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
                                                      ///< of address space.
-  bool holds_ = false;
+  bool closes_gate_ = false;
   /// A handler returns into translated code.
   struct HandlerReturn {
     TraceeAddr at;  ///< Address of the system call.

@@ -25,11 +25,11 @@ void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) 
   filter_call_ = FilterCall{.filter = cache::read_filter(process_, described),
                             .before = filters_of(thread.tid())};
   const auto& space = process_.cache_space;
-  if (!filter_call_->filter || !space || space->forbidden()) return;
+  if (!filter_call_->filter || !space || space->disabled()) return;
   SeccompFilters filters = process_.filters;
   filters.add(*filter_call_->filter);
   if (const std::string why = cache::why_not_behind(filters); !why.empty()) {
-    forbid(why);
+    disable(why);
   } else if (!cache::allow_protected_pages(filters)) {
     (void)space->unprotect_all(thread);
     space->keep_unprotected(true);  // never undone
@@ -39,7 +39,7 @@ void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) 
 void CacheSource::end_filter(Thread& thread) {
   const auto call = std::exchange(filter_call_, std::nullopt);
   if (!call) return;
-  hold(false);
+  close_gate(false);
   waits_ = 0;
   const auto now = filters_of(thread.tid());
   const bool known = now && call->before;
@@ -49,23 +49,23 @@ void CacheSource::end_filter(Thread& thread) {
     process_.filters.add(*call->filter);
     if (space) space->restrict_calls(process_.filters);
   } else if (space) {
-    forbid("a seccomp filter that is not known");
+    disable("a seccomp filter that is not known");
   }
 }
 
 bool CacheSource::filter_has_to_wait() {
   const auto& space = process_.cache_space;
   if (!filter_call_ || !space) {
-    hold(false);
+    close_gate(false);
     return false;
   }
-  hold(true);
+  close_gate(true);
   return space->anybody_inside() && ++waits_ < kMostWaits;
 }
 
-void CacheSource::hold(bool on) {
-  if (std::exchange(holds_, on) == on || !process_.cache_space) return;
-  process_.cache_space->hold(on);
+void CacheSource::close_gate(bool on) {
+  if (std::exchange(closes_gate_, on) == on || !process_.cache_space) return;
+  process_.cache_space->close_gate(on);
 }
 
 }  // namespace backtrail::tracee

@@ -90,7 +90,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   const auto place = space_->code().locate(stopped_at.pc());
   if (!place) {
     log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
-    give_up("the thread left translated code by itself");
+    disable_thread("the thread left translated code by itself");
   }
   translate::ProgramState native = program_state(place, stopped_at);
   at_insn_ = place && place->kind == cache::CodePlace::Kind::kBlock &&

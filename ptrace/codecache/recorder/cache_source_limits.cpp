@@ -179,7 +179,7 @@ bool CacheSource::is_memory_wanted(Thread& thread, const WaitStatus& status) {
     arch::x86::UserRegs again = *call;
     again[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
     if (!thread.set_user_regs(again)) return false;
-    forbid("its address space is limited (RLIMIT_AS)");
+    disable("its address space is limited (RLIMIT_AS)");
     return true;
   }
   if (status.kind != WaitKind::kStopped || status.signal != SIGSEGV) return false;
@@ -187,13 +187,13 @@ bool CacheSource::is_memory_wanted(Thread& thread, const WaitStatus& status) {
   if (!info || info->si_code != SEGV_MAPERR) return false;
   const std::uint64_t at = std::bit_cast<std::uint64_t>(info->si_addr);
   if (at + kStackReach - regs->sp().value() > 2 * kStackReach) return false;
-  forbid("its address space is limited (RLIMIT_AS)");
+  disable("its address space is limited (RLIMIT_AS)");
   return true;
 }
 
 bool CacheSource::memory_has_to_wait(Thread& thread) {
   const auto& space = process_.cache_space;
-  if (!space || !space->forbidden() || !process_.address_limit.counts_ours() ||
+  if (!space || !space->disabled() || !process_.address_limit.counts_ours() ||
       space->memory().removed()) {
     return false;
   }

@@ -152,7 +152,7 @@ std::string CacheSource::statistics() const {
   }
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
-  if (space_ && space_->forbidden()) text += "; stepping: " + space_->why_forbidden();
+  if (space_ && space_->disabled()) text += "; stepping: " + space_->why_disabled();
   return text;
 }
 

@@ -41,7 +41,7 @@ std::optional<TraceeAddr> CacheSource::miss_target(TraceeAddr log) const {
 
 CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
   const auto target = miss_target(log);
-  if (!target || space_->forbidden() || space_->room_wanted() || space_->held() ||
+  if (!target || space_->disabled() || space_->room_wanted() || space_->gate_closed() ||
       !everybody_recorded() || !space_->refresh()) {
     return {};
   }

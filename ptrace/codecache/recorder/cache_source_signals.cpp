@@ -83,8 +83,8 @@ bool CacheSource::return_from_handler(Thread& thread) {
   const SourceResume how = last_resume();
   if (!regs || (*regs)[UserReg::kRax] != SYS_rt_sigreturn || how.step || how.syscalls ||
       thread.stop_wanted() || process_.address_limit.counts_ours() ||
-      !space_->protected_pages().empty() || space_->forbidden() || space_->room_wanted() ||
-      space_->held() || process_.lifted_for_vfork || !everybody_recorded()) {
+      !space_->protected_pages().empty() || space_->disabled() || space_->room_wanted() ||
+      space_->gate_closed() || process_.lifted_for_vfork || !everybody_recorded()) {
     return false;
   }
   const Frame frame{memory_->scratch(static_cast<std::uint64_t>(Slot::kFrame)), kFrameBytes};

@@ -79,22 +79,22 @@ void CacheSpace::drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeMo
   const std::uint64_t before = code_->drops();
   unload(lost);
   code_->drop(begin, end);
-  if (code_->drops() != before) call_out_running();
+  if (code_->drops() != before) evict_running();
 }
 
 /// Interrupts threads that run. A thread that waits in a system call is at the end of its
 /// superblock; one that runs, or is ready to, may be anywhere in a dropped one.
-void CacheSpace::call_out_running() {
+void CacheSpace::evict_running() {
   if (inside_.none()) return;
-  const auto call_out = [](Process& process) {
+  const auto evict = [](Process& process) {
     for (const auto& thread : process.threads()) {
       if (thread->stopped() || thread->source() == nullptr) continue;
       const auto stat = ProcFs{}.stat(thread->tid());
       if (stat && (stat->state == 'R' || stat->state == 'D')) (void)thread->interrupt();
     }
   };
-  call_out(process_);
-  for (Process* guest : guests_) call_out(*guest);
+  evict(process_);
+  for (Process* guest : guests_) evict(*guest);
 }
 
 Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
@@ -279,7 +279,7 @@ void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
     const auto entered = exits.find(next);
     return entered ? std::optional{entered->block.start} : std::nullopt;
   });
-  if (!profile_.due() || forbidden() || room_wanted_ || !refresh()) return;
+  if (!profile_.due() || disabled() || room_wanted_ || !refresh()) return;
   profile_.begin_again(code_->retranslate_by_profile(profile_));
 }
 
@@ -320,8 +320,8 @@ void CacheSpace::note_limit() {
   change_calls(calls);
 }
 
-void CacheSpace::forbid(std::string why) {
-  if (why_forbidden_.empty()) why_forbidden_ = std::move(why);
+void CacheSpace::disable(std::string why) {
+  if (why_disabled_.empty()) why_disabled_ = std::move(why);
 }
 
 void CacheSpace::watch_writes() {

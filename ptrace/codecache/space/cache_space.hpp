@@ -126,14 +126,14 @@ class CacheSpace {
   void keep_unprotected(bool on) { on ? ++unprotected_ : --unprotected_; }
 
   /// Disables translated code for the process. The first reason given stays.
-  void forbid(std::string why);
-  [[nodiscard]] bool forbidden() const { return !why_forbidden_.empty(); }
-  [[nodiscard]] const std::string& why_forbidden() const { return why_forbidden_; }
+  void disable(std::string why);
+  [[nodiscard]] bool disabled() const { return !why_disabled_.empty(); }
+  [[nodiscard]] const std::string& why_disabled() const { return why_disabled_; }
 
-  /// Gate: while hold(true) is in effect, no thread enters translated code, because a thread
+  /// Gate: while close_gate(true) is in effect, no thread enters translated code, because a thread
   /// installs a seccomp filter. Calls nest; each needs one with false.
-  void hold(bool on) { on ? ++holds_ : --holds_; }
-  [[nodiscard]] bool held() const { return holds_ != 0; }
+  void close_gate(bool on) { on ? ++closes_gate_ : --closes_gate_; }
+  [[nodiscard]] bool gate_closed() const { return closes_gate_ != 0; }
   [[nodiscard]] bool anybody_inside() const { return inside_.any(); }
   /// Restricts the calls that translated code makes itself to those that these filters allow. The
   /// filters are in force or about to be, and no thread is inside.
@@ -172,7 +172,7 @@ class CacheSpace {
   /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
   /// leave them. Unloads the modules in `lost`.
   void drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost = {});
-  void call_out_running();
+  void evict_running();
   Result<std::vector<MapEntry>> read_maps();
   Result<ExecutableMap> read_mappings();
   /// Writes the thread's ids as the program sees them, for signals that it sends itself.
@@ -217,14 +217,14 @@ class CacheSpace {
   std::optional<bool> same_ids_;    ///< The program sees the same ids as the server.
   bool first_thread_ready_ = true;  ///< The first thread part is as CacheMemory::create() left it.
   std::bitset<kMaxThreads> inside_;
-  int holds_ = 0;
+  int closes_gate_ = 0;
   bool stop_by_fault_ = false;
   bool room_wanted_ = false;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;
   bool kernel_writes_ = false;
-  std::string why_forbidden_;
+  std::string why_disabled_;
   std::shared_ptr<PersistentStore> store_;  ///< Null: nothing is kept.
   std::string key_;
   std::size_t kept_meanwhile_ = 0;  ///< Number of this process's superblocks saved so far.

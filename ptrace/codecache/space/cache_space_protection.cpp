@@ -101,7 +101,7 @@ bool CacheSpace::is_protected(TraceeAddr address) const {
 }
 
 void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log) {
-  if (unprotected_ != 0 || forbidden() || process_.lifted_for_vfork || log.empty()) return;
+  if (unprotected_ != 0 || disabled() || process_.lifted_for_vfork || log.empty()) return;
   const auto& ranges = executable_.ranges();
   if (std::none_of(ranges.begin(), ranges.end(), may_be_protected)) return;
   for (std::size_t i = 0; i < kSamples; ++i) {

@@ -15,7 +15,7 @@ void end_sharing(Process& process) {
     space->remove_guest(process);
   } else {
     // A vfork's child may still use the space, but this process's state is gone.
-    space->forbid("the process that shared its memory ended");
+    space->disable("the process that shared its memory ended");
   }
 }
 
