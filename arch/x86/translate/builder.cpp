@@ -13,8 +13,8 @@ constexpr std::uint8_t kJumpIfEqual = 0x74;
 constexpr std::uint8_t kJumpIfNotEqual = 0x75;
 constexpr std::uint8_t kLoopWhileNotEqual = 0xe0;
 constexpr std::uint8_t kLoopWhileEqual = 0xe1;
-/// Loops of at most kMostTurned instructions are unrolled, up to kMostCopies iterations.
-constexpr std::uint32_t kMostTurned = 32;
+/// Loops of at most kMostUnrolled instructions are unrolled, up to kMostCopies iterations.
+constexpr std::uint32_t kMostUnrolled = 32;
 constexpr std::ptrdiff_t kMostCopies = 8;
 /// All code of a superblock is within about this distance of its start.
 constexpr std::uint64_t kFarthest = 1ULL << 30;
@@ -72,14 +72,14 @@ bool Builder::may_follow(TraceeAddr target) const {
          std::count(seen_.begin(), seen_.end(), target) < copies_;
 }
 
-bool Builder::may_turn(const SourceInsn& insn) const {
+bool Builder::may_unroll(const SourceInsn& insn) const {
   if (options_.checked || insn.target > insn.pc || limits_reached() || copies_ >= kMostCopies)
     return false;
   const auto last = std::find(seen_.rbegin(), seen_.rend(), insn.target);
   if (last == seen_.rend() || source_.stop_before(insn.target)) return false;
   const auto body = static_cast<std::uint32_t>(last - seen_.rbegin()) + 1;
   // The copy must fit: otherwise a superblock would be made for each start within the loop.
-  return body <= kMostTurned && block_.instructions + body < options_.max_instructions;
+  return body <= kMostUnrolled && block_.instructions + body < options_.max_instructions;
 }
 
 std::variant<Superblock, UntranslatableReason> Builder::build() {
@@ -339,7 +339,7 @@ void Builder::conditional_jump(const SourceInsn& insn) {
   if (insn.target == insn.next()) return;
   mark(insn.pc);
   const bool likely = goes_likely(insn, insn.target);
-  if (!likely && !may_turn(insn)) {
+  if (!likely && !may_unroll(insn)) {
     emit_.bytes({0x0f, static_cast<std::uint8_t>(0x80U | insn.condition)});
     add_side_exit(insn);
     return;

@@ -78,7 +78,7 @@ class Builder {
   [[nodiscard]] bool goes_likely(const SourceInsn& insn, TraceeAddr to) const;
   void conditional_jump(const SourceInsn& insn);
   /// Returns true if the jump closes a loop of which another iteration should be unrolled.
-  [[nodiscard]] bool may_turn(const SourceInsn& insn) const;
+  [[nodiscard]] bool may_unroll(const SourceInsn& insn) const;
   void jump_if_rcx_zero(const SourceInsn& insn);
   void loop(const SourceInsn& insn);
   bool follow(const SourceInsn& insn);
