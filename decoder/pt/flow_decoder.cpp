@@ -30,7 +30,7 @@ void FlowDecoder::start(std::size_t offset, const PtPlace& place, std::optional<
   stop_ = stop;
   stopped_ = false;
   place_ = place;
-  leg_ = nullptr;
+  edge_ = nullptr;
   at_end_ = false;
   mode_known_ = false;
   tnt_count_ = 0;
@@ -65,7 +65,7 @@ bool FlowDecoder::yields_at(const std::uint8_t* at) {
 }
 
 void FlowDecoder::lend(FlowLane& lane) {
-  lane = {.leg = leg_,
+  lane = {.edge = edge_,
           .out = batch_.end(),
           .stack = stack_.lend(),
           .full = batch_.full(),
@@ -76,9 +76,9 @@ void FlowDecoder::lend(FlowLane& lane) {
 }
 
 bool FlowDecoder::tip_in(FlowLane& lane) {
-  const Leg* leg = lane.leg;
-  const bool call = leg->end == LegEnd::kIndirectCall;
-  if (lane.count() != 0 || !(call || leg->end == LegEnd::kIndirect)) return false;
+  const Edge* edge = lane.edge;
+  const bool call = edge->end == EdgeEnd::kIndirectCall;
+  if (lane.count() != 0 || !(call || edge->end == EdgeEnd::kIndirect)) return false;
   if (lane.end - lane.at <= FlowLane::kLookAhead || (*lane.at & 0x1fU) != 0x0d) return false;
   const unsigned form = *lane.at >> 5U;
   const std::uint8_t* const behind = lane.at + 1 + PtLastIp::kBytes[form];
@@ -86,12 +86,12 @@ bool FlowDecoder::tip_in(FlowLane& lane) {
   if (lane.end - behind <= FlowLane::kLookAhead || !is_tnt8(*behind)) return false;
   const auto to = last_ip_.update(form, load_le<std::uint64_t>(lane.at + 1));
   if (!to) return false;
-  put_branch(lane.out, leg->jump_from, leg->jump_to);
-  lane.out += leg->jumps;
-  put_branch(lane.out++, leg->last, TraceeAddr{*to});
-  *lane.stack.top = leg->behind;
-  lane.stack.top += leg->calls + (call ? 1 : 0);
-  lane.leg = target(*lane.leg, TraceeAddr{*to});
+  put_branch(lane.out, edge->jump_from, edge->jump_to);
+  lane.out += edge->jumps;
+  put_branch(lane.out++, edge->last, TraceeAddr{*to});
+  *lane.stack.top = edge->behind;
+  lane.stack.top += edge->calls + (call ? 1 : 0);
+  lane.edge = target(*lane.edge, TraceeAddr{*to});
   lane.at = behind;
   lane.set_mark();
   return true;
@@ -105,7 +105,7 @@ void FlowDecoder::take_back(FlowLane& lane) {
   at_ = static_cast<std::size_t>(lane.at - packets_.data());
   tnt_count_ = rest;
   tnt_bits_ = rest == 0 ? 0 : lane.bits >> (64 - rest);
-  leg_ = lane.leg;
+  edge_ = lane.edge;
   held_ = 0;  // The next bit sets it.
   stack_.take_back(lane.stack);
   batch_.set_end(lane.out);
@@ -114,7 +114,7 @@ void FlowDecoder::take_back(FlowLane& lane) {
 /// Drops the held record if its target is unreadable: nothing was executed there.
 void FlowDecoder::give_up() {
   if (held_ == 0 || !on()) return;
-  if (!graph_.insns().at(leg_->begin).known()) batch_.truncate(held_);
+  if (!graph_.insns().at(edge_->begin).known()) batch_.truncate(held_);
 }
 
 bool FlowDecoder::follow_packets() {
@@ -143,7 +143,7 @@ bool FlowDecoder::follow_packets() {
 void FlowDecoder::end() {
   if (!on()) return;
   batch_.truncate(std::exchange(held_, 0));
-  place_ = {kAt, GapReason::kNone, leg_->begin, {}};
+  place_ = {kAt, GapReason::kNone, edge_->begin, {}};
 }
 
 /// Returns true for timing packets, which do not affect the position, at a place where they may
@@ -169,14 +169,14 @@ bool FlowDecoder::is_aside(const PtPacket& packet) {
 }
 
 /// Follows the direct jumps of the edge. Returns true if a packet decides at its end.
-bool FlowDecoder::go_to_end_of_leg() {
+bool FlowDecoder::go_to_end_of_edge() {
   for (unsigned jumps = 0; !at_end_; ++jumps) {
-    if (leg_->end == LegEnd::kUnwalked) graph_.walk(*leg_);
-    if (leg_->end == LegEnd::kNowhere || jumps > kMaxDirectJumps) return false;
-    if (leg_->jumps != 0) batch_.push(branch(leg_->jump_from, leg_->jump_to));
-    stack_.push(leg_->behind, leg_->calls);
-    if (leg_->end == LegEnd::kContinue) {
-      leg_ = leg_->next[0];
+    if (edge_->end == EdgeEnd::kUnwalked) graph_.walk(*edge_);
+    if (edge_->end == EdgeEnd::kNowhere || jumps > kMaxDirectJumps) return false;
+    if (edge_->jumps != 0) batch_.push(branch(edge_->jump_from, edge_->jump_to));
+    stack_.push(edge_->behind, edge_->calls);
+    if (edge_->end == EdgeEnd::kContinue) {
+      edge_ = edge_->next[0];
     } else {
       at_end_ = true;
     }
@@ -187,20 +187,20 @@ bool FlowDecoder::go_to_end_of_leg() {
 
 /// Takes the branch at the end of the edge to `to`.
 void FlowDecoder::depart(TraceeAddr to) {
-  const bool came_back = leg_->end == LegEnd::kFar && to == leg_->after_last();
+  const bool came_back = edge_->end == EdgeEnd::kFar && to == edge_->after_last();
   held_ = came_back ? 0 : 1;
-  if (!came_back) batch_.push(branch(leg_->last, to));
+  if (!came_back) batch_.push(branch(edge_->last, to));
   at_end_ = false;
-  if (leg_->end == LegEnd::kReturn) {
-    leg_ = graph_.at(to);
+  if (edge_->end == EdgeEnd::kReturn) {
+    edge_ = graph_.at(to);
     return;
   }
-  leg_ = target(*leg_, to);
+  edge_ = target(*edge_, to);
 }
 
-/// Returns the edge that a TIP leads to; `leg` remembers the newest two.
-Leg* FlowDecoder::target(Leg& leg, TraceeAddr to) {
-  auto& [newest, older] = leg.next;
+/// Returns the edge that a TIP leads to; `edge` remembers the newest two.
+Edge* FlowDecoder::target(Edge& edge, TraceeAddr to) {
+  auto& [newest, older] = edge.next;
   if (newest->begin != to) {
     std::swap(newest, older);
     if (newest->begin != to) newest = graph_.at(to);
@@ -214,18 +214,18 @@ bool FlowDecoder::tip(TraceeAddr to) {
     if (!walk_to(*fup_)) return false;
     held_ = 0;
     batch_.push(async_transfer(*fup_, to));
-    leg_ = graph_.at(to);
+    edge_ = graph_.at(to);
     fup_.reset();
     return true;
   }
-  if (!go_to_end_of_leg()) return false;
-  switch (leg_->end) {
-    case LegEnd::kIndirectCall:
-      stack_.push(leg_->behind);
+  if (!go_to_end_of_edge()) return false;
+  switch (edge_->end) {
+    case EdgeEnd::kIndirectCall:
+      stack_.push(edge_->behind);
       break;
-    case LegEnd::kIndirect:
-    case LegEnd::kReturn:
-    case LegEnd::kFar:
+    case EdgeEnd::kIndirect:
+    case EdgeEnd::kReturn:
+    case EdgeEnd::kFar:
       break;
     default:
       return false;
@@ -237,7 +237,7 @@ bool FlowDecoder::tip(TraceeAddr to) {
 /// Follows execution to `stop` without a packet. Returns false if it cannot get there.
 bool FlowDecoder::walk_to(TraceeAddr stop) {
   if (tnt_count_ != 0 || at_end_) return false;
-  TraceeAddr pc = leg_->begin;
+  TraceeAddr pc = edge_->begin;
   for (unsigned steps = 0; pc != stop; ++steps) {
     const arch::InsnFacts& insn = graph_.insns().at(pc);
     const TraceeAddr behind = pc + insn.length;
@@ -268,7 +268,7 @@ void FlowDecoder::begin(TraceeAddr at) {
   const auto record = place.arrive(at, graph_.insns());
   if (record) batch_.push(*record);
   held_ = record ? 1 : 0;
-  leg_ = graph_.at(at);
+  edge_ = graph_.at(at);
   at_end_ = false;
 }
 
@@ -336,7 +336,7 @@ bool FlowDecoder::tip_pge(const PtPacket& packet) {
   if (on() || !mode_known_ || !at) return false;
   if (const auto record = place_.arrive(TraceeAddr{*at}, graph_.insns())) batch_.push(*record);
   held_ = 0;
-  leg_ = graph_.at(TraceeAddr{*at});
+  edge_ = graph_.at(TraceeAddr{*at});
   return true;
 }
 
@@ -350,11 +350,11 @@ bool FlowDecoder::tip_pgd(const PtPacket& packet) {
     fup_.reset();
   } else {
     // With an address, it is not the next branch that left the traced code.
-    if (to || !go_to_end_of_leg()) return false;
-    if (leg_->end == LegEnd::kIndirectCall) stack_.push(leg_->behind);
-    place_ = {kLeft, GapReason::kNone, {}, leg_->last};
+    if (to || !go_to_end_of_edge()) return false;
+    if (edge_->end == EdgeEnd::kIndirectCall) stack_.push(edge_->behind);
+    place_ = {kLeft, GapReason::kNone, {}, edge_->last};
   }
-  leg_ = nullptr;
+  edge_ = nullptr;
   at_end_ = false;
   return true;
 }
@@ -371,7 +371,7 @@ bool FlowDecoder::ovf() {
     place_.interrupted_by(GapReason::kOverflow);
   }
   held_ = 0;
-  leg_ = nullptr;
+  edge_ = nullptr;
   last_ip_.reset();
   for (; at_ < packets_.size(); at_ += scan().size) {
     const PtPacket packet = scan();
@@ -471,7 +471,7 @@ bool FlowDecoder::psb() {
     // Decoding cannot begin here without both.
     if (!said->at || !said->mode) return false;
     if (!walk_to(*said->at)) return false;
-    leg_ = graph_.at(*said->at);
+    edge_ = graph_.at(*said->at);
     place = {kAt, GapReason::kNone, *said->at, {}};
     if (held_ != 0) {
       const Record& newest = batch_.back();

@@ -7,9 +7,9 @@
 #include <optional>
 #include <span>
 
+#include "decoder/pt/edge_stack.hpp"
 #include "decoder/pt/flow_graph.hpp"
 #include "decoder/pt/flow_lanes.hpp"
-#include "decoder/pt/leg_stack.hpp"
 #include "decoder/pt/pt_errata.hpp"
 #include "decoder/pt/pt_place.hpp"
 #include "decoder/pt/pt_scanner.hpp"
@@ -87,9 +87,9 @@ class FlowDecoder {
   void give_up();
   bool is_aside(const PtPacket& packet);
   bool follow();
-  bool go_to_end_of_leg();
+  bool go_to_end_of_edge();
   void depart(TraceeAddr to);
-  Leg* target(Leg& leg, TraceeAddr to);
+  Edge* target(Edge& edge, TraceeAddr to);
   bool walk_to(TraceeAddr stop);
   bool tip(TraceeAddr to);
   bool packet();
@@ -105,7 +105,7 @@ class FlowDecoder {
   void begin(TraceeAddr at);
   void end();
   [[nodiscard]] PtPacket scan() const { return scan_packet(packets_.subspan(at_)); }
-  [[nodiscard]] bool on() const { return leg_ != nullptr; }
+  [[nodiscard]] bool on() const { return edge_ != nullptr; }
   /// True if no TNT bit or FUP is pending.
   [[nodiscard]] bool settled() const { return tnt_count_ == 0 && !fup_; }
 
@@ -119,9 +119,9 @@ class FlowDecoder {
   bool mode_known_ = false;  ///< The packets' execution mode matches the program's width.
   bool may_tma_ = false;     ///< A TSC arrived, and no TMA since then.
   bool stopped_ = false;     ///< Decoding stopped at stop_.
-  Leg* leg_ = nullptr;       ///< Current edge; null while tracing is off or the place is unknown.
+  Edge* edge_ = nullptr;     ///< Current edge; null while tracing is off or the place is unknown.
   bool at_end_ = false;      ///< Execution is at the edge's end; otherwise at its begin.
-  PtPlace place_;            ///< Valid while leg_ is null.
+  PtPlace place_;            ///< Valid while edge_ is null.
   std::uint64_t tnt_bits_ = 0;  ///< Unused TNT bits, the oldest in the highest position.
   unsigned tnt_count_ = 0;
   std::optional<TraceeAddr> fup_;  ///< Address of a FUP that the next TIP or TIP.PGD completes.
@@ -132,7 +132,7 @@ class FlowDecoder {
   bool ready_ = false;    ///< Full TNT packets follow.
   std::size_t from_ = 0;  ///< Offset where this step began.
   std::size_t followed_ = 0;
-  LegStack stack_;
+  EdgeStack stack_;
   Checkpoint checkpoint_;
 };
 

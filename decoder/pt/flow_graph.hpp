@@ -18,7 +18,7 @@
 namespace backtrail::decoder {
 
 /// The end of an edge: which packet decides how execution continues.
-enum class LegEnd : std::uint8_t {
+enum class EdgeEnd : std::uint8_t {
   kConditional,   ///< A TNT bit, which leads to next[bit].
   kReturn,        ///< A TNT bit and the call stack, or a TIP.
   kContinue,      ///< No packet; leads to next[0].
@@ -32,16 +32,16 @@ enum class LegEnd : std::uint8_t {
 
 /// An edge: what runs from `begin` on until a packet decides. One cache line, because decoding
 /// mostly follows `next`.
-struct alignas(64) Leg {
+struct alignas(64) Edge {
   TraceeAddr begin;
   TraceeAddr last;  ///< The last instruction; invalid for kContinue, kNowhere and kUnwalked.
   /// The edges that `last` leads to. For edges that end with a TIP, the newest two targets.
-  std::array<Leg*, 2> next{};
+  std::array<Edge*, 2> next{};
   TraceeAddr jump_from;  ///< The direct jump or call within the edge, if `jumps` is 1.
   TraceeAddr jump_to;
   /// The edge at the return address of that call, or of the call at the end.
-  Leg* behind = nullptr;
-  LegEnd end = LegEnd::kUnwalked;
+  Edge* behind = nullptr;
+  EdgeEnd end = EdgeEnd::kUnwalked;
   std::uint8_t jumps = 0;  ///< Direct jumps and calls within the edge: 0 or 1.
   std::uint8_t calls = 0;  ///< Calls within the edge.
   std::uint8_t last_length = 0;
@@ -55,12 +55,12 @@ struct alignas(64) Leg {
 
   [[nodiscard]] TraceeAddr after_last() const { return last + last_length; }
 };
-static_assert(sizeof(Leg) == 64);
+static_assert(sizeof(Edge) == 64);
 
 /// The result of one TNT packet at one edge. Small, because decoding the next packet waits for it.
 struct TntWay {
   std::uint64_t packet_at = 0;  ///< FlowGraph::packet_at(); 0 if unset.
-  Leg* to = nullptr;
+  Edge* to = nullptr;
 };
 
 /// The records of a TntWay, and its other effects. Only for paths that use the call stack for at
@@ -71,9 +71,9 @@ struct alignas(64) TntMemo {
   /// Owner of this slot. The owner's first visit does not fill the slot, because few paths are
   /// taken twice.
   std::uint64_t packet_at = 0;
-  Leg* returned_to = nullptr;  ///< Where the return led; null if there is none.
-  Leg* called_from = nullptr;  ///< Where the call returns to; null if there is none.
-  std::uint8_t tries = 0;      ///< Visits by others until the slot changes its owner.
+  Edge* returned_to = nullptr;  ///< Where the return led; null if there is none.
+  Edge* called_from = nullptr;  ///< Where the call returns to; null if there is none.
+  std::uint8_t tries = 0;       ///< Visits by others until the slot changes its owner.
   std::uint8_t calls = 0;
   std::uint8_t held = 0;   ///< FlowDecoder's `held_` at the end.
   std::uint8_t count = 0;  ///< Number of records.
@@ -101,58 +101,58 @@ class FlowGraph {
   /// Drops all edges if the code has changed or there are too many. Edges are valid until then.
   void refresh();
   /// Returns the edge that begins at `address`; it may be kUnwalked.
-  [[nodiscard]] Leg* at(TraceeAddr address) {
+  [[nodiscard]] Edge* at(TraceeAddr address) {
     for (std::size_t slot = slot_of(address);; ++slot) {
       const Slot& found = slots_[slot & mask_];
-      if (found.leg == nullptr) return make(address);
-      if (found.begin == address) return found.leg;
+      if (found.edge == nullptr) return make(address);
+      if (found.begin == address) return found.edge;
     }
   }
   /// Follows the code of an edge that is kUnwalked.
-  void walk(Leg& leg);
+  void walk(Edge& edge);
   /// Returns a number that identifies the edge.
-  [[nodiscard]] static std::uint64_t number_of(const Leg* leg) {
+  [[nodiscard]] static std::uint64_t number_of(const Edge* edge) {
     // Copied bytewise, because clang-tidy 14 crashes on arithmetic with a cast pointer.
     std::uint64_t number = 0;
-    std::memcpy(&number, &leg, sizeof number);
+    std::memcpy(&number, &edge, sizeof number);
     return number;
   }
   /// Returns a number that identifies the packet and the edge.
-  [[nodiscard]] static std::uint64_t packet_at(const Leg* leg, std::uint8_t packet) {
-    return number_of(leg) ^ (std::uint64_t{packet} << 56U);
+  [[nodiscard]] static std::uint64_t packet_at(const Edge* edge, std::uint8_t packet) {
+    return number_of(edge) ^ (std::uint64_t{packet} << 56U);
   }
   /// Returns the memo slot for a packet at an edge. Others may share the slot.
-  [[nodiscard]] static std::size_t memo_slot(const Leg* leg, std::uint8_t packet) {
+  [[nodiscard]] static std::size_t memo_slot(const Edge* edge, std::uint8_t packet) {
     // Without a multiplication, which has a long latency.
     constexpr std::size_t kSpread = 0x9e5;
-    return ((number_of(leg) >> 6U) ^ (packet * kSpread)) & (kMemos - 1);
+    return ((number_of(edge) >> 6U) ^ (packet * kSpread)) & (kMemos - 1);
   }
   [[nodiscard]] TntWay& way(std::size_t memo_slot) { return ways_[memo_slot]; }
   [[nodiscard]] TntMemo& memo(std::size_t memo_slot) { return memos_[memo_slot]; }
   [[nodiscard]] InsnCache& insns() { return insns_; }
   [[nodiscard]] arch::Isa isa() const { return pages_.isa(); }
-  [[nodiscard]] std::size_t size() const { return legs_.size(); }
+  [[nodiscard]] std::size_t size() const { return edges_.size(); }
 
  private:
   struct Slot {
     TraceeAddr begin;
-    Leg* leg = nullptr;
+    Edge* edge = nullptr;
   };
 
   [[nodiscard]] std::size_t slot_of(TraceeAddr address) const {
     // Fibonacci hashing: the high bits of a product with 2^64 / phi.
     return (address.value() * 0x9e37'79b9'7f4a'7c15U) >> shift_;
   }
-  Leg* make(TraceeAddr address);
-  void insert(Leg* leg);
+  Edge* make(TraceeAddr address);
+  void insert(Edge* edge);
   void forget();
-  bool end_leg(Leg& leg, TraceeAddr pc, const arch::InsnFacts& facts);
+  bool end_edge(Edge& edge, TraceeAddr pc, const arch::InsnFacts& facts);
 
   static constexpr std::size_t kMemos = 1024;  // A quarter of a CPU's second-level cache.
 
   CodePages pages_;
   InsnCache insns_{pages_};
-  std::deque<Leg> legs_;  // A deque keeps addresses stable.
+  std::deque<Edge> edges_;  // A deque keeps addresses stable.
   std::vector<Slot> slots_;
   std::vector<TntWay> ways_;
   std::vector<TntMemo> memos_;

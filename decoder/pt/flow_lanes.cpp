@@ -11,7 +11,7 @@ namespace backtrail::decoder {
 namespace {
 
 constexpr unsigned kSteps = FlowLane::kSteps;
-static_assert(kSteps < LegStack::Loan::kSpare);  // One more slot is for the call of a TIP.
+static_assert(kSteps < EdgeStack::Loan::kSpare);  // One more slot is for the call of a TIP.
 
 /// Returns the bits of eight full packets, the oldest in the highest position. The lowest 16 bits
 /// are zero.
@@ -53,32 +53,32 @@ void refill(FlowLane& lane) {
 
 /// The state that changes with every step.
 struct Runner {
-  Leg* leg;
+  Edge* edge;
   std::uint64_t bits;
   Record* out;
-  Leg** top;
-  Leg* newest;
+  Edge** top;
+  Edge* newest;
 
   explicit Runner(const FlowLane& lane)
-      : leg{lane.leg}, bits{lane.bits}, out{lane.out}, top{lane.stack.top}, newest{top[-1]} {}
+      : edge{lane.edge}, bits{lane.bits}, out{lane.out}, top{lane.stack.top}, newest{top[-1]} {}
   void step() {
-    const Leg::InLane how = leg->in_lane;
-    put_branch(out, leg->jump_from, leg->jump_to);
+    const Edge::InLane how = edge->in_lane;
+    put_branch(out, edge->jump_from, edge->jump_to);
     out += how.jumps;
-    *top = leg->behind;
+    *top = edge->behind;
     top += how.depth;
     const std::uint64_t bit = bits >> 63U;
-    Leg* next = leg->next[bit];
+    Edge* next = edge->next[bit];
     next = (bit & how.returns) != 0 ? newest : next;
-    next = leg->end > LegEnd::kContinue ? leg : next;
+    next = edge->end > EdgeEnd::kContinue ? edge : next;
     newest = top[-1];
-    put_branch(out, leg->last, next->begin);
+    put_branch(out, edge->last, next->begin);
     out += bit & how.bits;
     bits <<= how.bits;
-    leg = next;
+    edge = next;
   }
   void store(FlowLane& lane) const {
-    lane.leg = leg;
+    lane.edge = edge;
     lane.bits = bits;
     lane.out = out;
     lane.stack.top = top;
@@ -86,14 +86,14 @@ struct Runner {
 };
 
 bool can_go_on(const FlowLane& lane) {
-  return lane.leg->end <= LegEnd::kContinue && lane.out <= lane.full &&
+  return lane.edge->end <= EdgeEnd::kContinue && lane.out <= lane.full &&
          lane.stack.top <= lane.stack.most;
 }
 
 }  // namespace
 
 void FlowLane::set_mark() {
-  mark.leg = leg;
+  mark.edge = edge;
   mark.bits = bits;
   mark.out = out;
   mark.top = stack.top;
@@ -101,7 +101,7 @@ void FlowLane::set_mark() {
 }
 
 void FlowLane::go_back() {
-  leg = mark.leg;
+  edge = mark.edge;
   bits = mark.bits;
   out = mark.out;
   stack.top = mark.top;

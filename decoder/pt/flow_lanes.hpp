@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "decoder/pt/edge_stack.hpp"
 #include "decoder/pt/flow_graph.hpp"
-#include "decoder/pt/leg_stack.hpp"
 #include "decoder/trace/record.hpp"
 
 namespace backtrail::decoder {
@@ -26,19 +26,19 @@ struct FlowLane {
 
   /// The last state with bits left, though perhaps fewer than kSteps.
   struct Mark {
-    Leg* leg = nullptr;
+    Edge* edge = nullptr;
     std::uint64_t bits = kNoBits;
     Record* out = nullptr;
-    Leg** top = nullptr;
+    Edge** top = nullptr;
     /// The newest call stack entries, which those steps may overwrite.
-    std::array<Leg*, kSteps> newest{};
+    std::array<Edge*, kSteps> newest{};
   };
 
-  Leg* leg = nullptr;
+  Edge* edge = nullptr;
   /// Unused bits, the oldest in the highest position; then a 1, then zeros.
   std::uint64_t bits = kNoBits;
   Record* out = nullptr;
-  LegStack::Loan stack;
+  EdgeStack::Loan stack;
   const Record* full = nullptr;      ///< Room for records ends soon after this.
   const std::uint8_t* at = nullptr;  ///< The first packet that is not in `bits`.
   const std::uint8_t* end = nullptr;

@@ -42,17 +42,17 @@ class FlowDecoder::MemoWriter {
     returned_to_ = nullptr;
     called_from_ = nullptr;
   }
-  void calls(Leg* behind, unsigned count) {
+  void calls(Edge* behind, unsigned count) {
     if (count == 0) return;
     operations_ = operations_ << 2U | kCall;
     called_from_ = behind;
   }
-  void returns(Leg* to) {
+  void returns(Edge* to) {
     operations_ = operations_ << 2U | kReturn;
     returned_to_ = to;
   }
   /// Ends the packet: no bit is left, and execution is at `to`.
-  void end(Leg* to, const Record* known, const Record* out) {
+  void end(Edge* to, const Record* known, const Record* out) {
     if (memo_ == nullptr) return;
     TntMemo& memo = *std::exchange(memo_, nullptr);
     const auto count = static_cast<std::size_t>(out - begin_);
@@ -80,13 +80,13 @@ class FlowDecoder::MemoWriter {
   const Record* begin_ = nullptr;
   /// Call stack operations, two bits each, the newest in the lowest position.
   unsigned operations_ = 0;
-  Leg* returned_to_ = nullptr;
-  Leg* called_from_ = nullptr;
+  Edge* returned_to_ = nullptr;
+  Edge* called_from_ = nullptr;
 };
 
 /// Uses the pending TNT bits and those of the TNT packets that directly follow.
 bool FlowDecoder::follow() {
-  Leg* leg = leg_;
+  Edge* edge = edge_;
   Record* out = batch_.end();
   Record* known = out - held_;
   std::uint64_t bits = tnt_bits_;
@@ -107,11 +107,11 @@ bool FlowDecoder::follow() {
   };
   for (;;) {
     if (count == 0) {
-      writer.end(leg, known, out);
+      writer.end(edge, known, out);
       if (at == end || !is_tnt8(*at) || (yields_ && yields_at(at))) break;
       const std::uint8_t byte = *at++;
-      const std::size_t slot = FlowGraph::memo_slot(leg, byte);
-      const std::uint64_t packet_at = FlowGraph::packet_at(leg, byte);
+      const std::size_t slot = FlowGraph::memo_slot(edge, byte);
+      const std::uint64_t packet_at = FlowGraph::packet_at(edge, byte);
       TntWay& way = graph_.way(slot);
       TntMemo& memo = graph_.memo(slot);
       if (way.packet_at == packet_at &&
@@ -120,7 +120,7 @@ bool FlowDecoder::follow() {
         stack_.push(memo.called_from, memo.calls);
         out = memo.repeat(out);
         known = out - memo.held;
-        leg = way.to;
+        edge = way.to;
         if (batch_.lacks_room(out)) make_room();
         continue;
       }
@@ -131,52 +131,52 @@ bool FlowDecoder::follow() {
       jumps = 0;
     }
     if (!at_end) {
-      put_branch(out, leg->jump_from, leg->jump_to);
-      out += leg->jumps;
-      stack_.push(leg->behind, leg->calls);
-      writer.calls(leg->behind, leg->calls);
+      put_branch(out, edge->jump_from, edge->jump_to);
+      out += edge->jumps;
+      stack_.push(edge->behind, edge->calls);
+      writer.calls(edge->behind, edge->calls);
     }
     at_end = false;
-    if (leg->end == LegEnd::kConditional) [[likely]] {
+    if (edge->end == EdgeEnd::kConditional) [[likely]] {
       const std::uint64_t bit = next_bit(bits, count);
       known = out;
-      Leg* const next = leg->next[bit];
-      put_branch(out, leg->last, next->begin);
+      Edge* const next = edge->next[bit];
+      put_branch(out, edge->last, next->begin);
       out += bit;
-      leg = next;
-    } else if (leg->end == LegEnd::kReturn) {
+      edge = next;
+    } else if (edge->end == EdgeEnd::kReturn) {
       if (next_bit(bits, count) == 0 || stack_.empty()) {
         fits = false;
         break;
       }
       known = out;
-      Leg* const next = stack_.pop();
+      Edge* const next = stack_.pop();
       writer.returns(next);
-      put_branch(out++, leg->last, next->begin);
-      leg = next;
-    } else if (leg->end == LegEnd::kUnwalked) {
-      graph_.walk(*leg);
+      put_branch(out++, edge->last, next->begin);
+      edge = next;
+    } else if (edge->end == EdgeEnd::kUnwalked) {
+      graph_.walk(*edge);
       continue;
-    } else if (leg->end == LegEnd::kContinue) {
-      leg = leg->next[0];
+    } else if (edge->end == EdgeEnd::kContinue) {
+      edge = edge->next[0];
       if (++jumps > kMaxDirectJumps) {
         fits = false;
         break;
       }
-    } else if (leg->end == LegEnd::kSameWay) {
+    } else if (edge->end == EdgeEnd::kSameWay) {
       --count;
       known = out;
-      leg = leg->next[0];
+      edge = edge->next[0];
     } else {
       // A TIP is needed. CPUs may write the TNT bits of later branches before it.
-      fits = leg->end != LegEnd::kNowhere;
+      fits = edge->end != EdgeEnd::kNowhere;
       if (fits) known = out;
       at_end = true;
       break;
     }
     if (batch_.lacks_room(out)) make_room();
   }
-  leg_ = leg;
+  edge_ = edge;
   at_ = static_cast<std::size_t>(at - packets_.data());
   followed_ += followed;
   at_end_ = at_end;

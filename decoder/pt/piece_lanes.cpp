@@ -42,7 +42,7 @@ FlowPiece& PieceLanes::run() {
 }
 
 void PieceLanes::make_idle(unsigned lane) {
-  lanes_[lane] = {.leg = &idle_leg(),
+  lanes_[lane] = {.edge = &idle_edge(),
                   .out = &no_records_[lane],
                   .stack = no_stack_.lend(),
                   .full = &no_records_[lane],

@@ -59,7 +59,7 @@ class PieceLanes {
   FlowLanes lanes_;
   unsigned count_ = 0;
   unsigned active_ = 0;  ///< Mask of the lanes that hold lent TNT bits.
-  LegStack no_stack_;
+  EdgeStack no_stack_;
   std::array<Record, kFlowLanes> no_records_{};
 };
 

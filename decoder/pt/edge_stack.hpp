@@ -9,28 +9,28 @@
 
 namespace backtrail::decoder {
 
-struct Leg;
+struct Edge;
 /// Returns an edge from which nothing continues.
-Leg& idle_leg();
+Edge& idle_edge();
 
 /// Holds the newest 64 entries; older ones fall off.
 /// Source: SDM vol. 3, "Return Compression (RET)".
-class LegStack {
+class EdgeStack {
  public:
   /// Access to the stack for a decoder that does not count its entries. The entry below the oldest
-  /// is idle_leg().
+  /// is idle_edge().
   struct Loan {
     static constexpr std::ptrdiff_t kSpare = 16;
 
-    Leg** top = nullptr;  ///< One past the newest entry; always writable.
+    Edge** top = nullptr;  ///< One past the newest entry; always writable.
     /// At `top` <= `most`, kSpare more entries fit without pushing an old one out.
-    Leg* const* most = nullptr;
+    Edge* const* most = nullptr;
   };
 
-  LegStack() { clear(); }
-  /// Pushes `leg` if `count` is 1, and nothing if it is 0, without a jump.
-  void push(Leg* leg, std::uint32_t count = 1) {
-    legs_[top_] = leg;
+  EdgeStack() { clear(); }
+  /// Pushes `edge` if `count` is 1, and nothing if it is 0, without a jump.
+  void push(Edge* edge, std::uint32_t count = 1) {
+    edges_[top_] = edge;
     top_ += count;
     bottom_ = std::max(bottom_, top_ - kDepth);
     if (top_ == kSlots - 1) [[unlikely]]
@@ -38,19 +38,19 @@ class LegStack {
   }
   [[nodiscard]] bool empty() const { return top_ == bottom_; }
   /// Returns the newest entry; null if there is none.
-  [[nodiscard]] const Leg* newest() const { return empty() ? nullptr : legs_[top_ - 1]; }
-  Leg* pop() { return legs_[--top_]; }
+  [[nodiscard]] const Edge* newest() const { return empty() ? nullptr : edges_[top_ - 1]; }
+  Edge* pop() { return edges_[--top_]; }
   void clear() { top_ = bottom_ = kFirst; }
 
   /// Returns true if there is room for kSpare more entries.
   [[nodiscard]] bool can_lend() const { return top_ - bottom_ <= kDepth - kLoanSpare; }
   [[nodiscard]] Loan lend() {
     if (bottom_ + kDepth >= kSlots - 1) move_down();
-    legs_[bottom_ - 1] = &idle_leg();
-    Leg** const oldest = legs_.data() + bottom_;
-    return {legs_.data() + top_, oldest + kDepth - kLoanSpare};
+    edges_[bottom_ - 1] = &idle_edge();
+    Edge** const oldest = edges_.data() + bottom_;
+    return {edges_.data() + top_, oldest + kDepth - kLoanSpare};
   }
-  void take_back(const Loan& loan) { top_ = static_cast<std::uint32_t>(loan.top - legs_.data()); }
+  void take_back(const Loan& loan) { top_ = static_cast<std::uint32_t>(loan.top - edges_.data()); }
 
  private:
   static constexpr std::uint32_t kDepth = 64;
@@ -59,12 +59,12 @@ class LegStack {
   static constexpr std::uint32_t kLoanSpare = static_cast<std::uint32_t>(Loan::kSpare);
 
   void move_down() {
-    std::copy(legs_.begin() + bottom_, legs_.begin() + top_, legs_.begin() + kFirst);
+    std::copy(edges_.begin() + bottom_, edges_.begin() + top_, edges_.begin() + kFirst);
     top_ -= bottom_ - kFirst;
     bottom_ = kFirst;
   }
 
-  std::array<Leg*, kSlots> legs_{};
+  std::array<Edge*, kSlots> edges_{};
   std::uint32_t top_ = kFirst;
   std::uint32_t bottom_ = kFirst;
 };
