@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Decides which writable code pages are worth write-protecting, so that superblocks made of them
-/// need not compare the bytes they were made of. The code calls a write-protected page quiet.
+/// need not compare the bytes they were made of.
 
 #include <cstdint>
 #include <functional>

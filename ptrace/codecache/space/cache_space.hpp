@@ -103,8 +103,7 @@ class CacheSpace {
   void learn_from_log(std::span<const std::uint32_t> log);
 
   // Code that may be written at any time is compared each time it is entered. Code pages that are
-  // hardly ever written are write-protected instead, until the program writes them. The code calls
-  // such pages quiet.
+  // hardly ever written are write-protected instead, until the program writes them.
 
   /// Call with a stopped thread's log: write-protects code pages that run often.
   void look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log);
