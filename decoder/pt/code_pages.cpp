@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::decoder {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 /// Most adjacent pages that are compared with one read.
 constexpr std::size_t kPagesTogether = 64;
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gelf.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/symbols/demangle.hpp"
 #include "decoder/symbols/elf_functions.hpp"
 #include "decoder/symbols/line_table.hpp"
@@ -52,8 +53,7 @@ std::optional<std::uint64_t> bias_of(Elf* elf, const LoadedModule& module) {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
-    constexpr std::uint64_t kPage = 4096;
-    const std::uint64_t first = segment.p_offset / kPage * kPage;
+    const std::uint64_t first = page_begin(segment.p_offset);
     for (const LoadedModule::Piece& piece : module.pieces) {
       if (piece.file_offset != first) continue;
       return piece.start.value() - (segment.p_vaddr - (segment.p_offset - first));

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <span>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::decoder::values {
 
 using arch::x86::values::Known;
 
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kNoArgument = -1;
 
 /// A buffer that the kernel may write: an argument and its maximum length.
@@ -115,8 +116,8 @@ std::optional<std::vector<MemoryRange>> written(const Row& row, std::span<const 
 }
 
 MemoryRange whole_pages(std::uint64_t begin, std::uint64_t bytes) {
-  const std::uint64_t first = begin & ~(kPageBytes - 1);
-  return {first, ((begin + bytes + kPageBytes - 1) & ~(kPageBytes - 1)) - first};
+  const std::uint64_t first = page_begin(begin);
+  return {first, round_up_to_pages(begin + bytes) - first};
 }
 
 std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const Known> in,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "arch/x86/program_abi.hpp"
+
 namespace backtrail::decoder::values {
 
 using x86::AccessKind;
@@ -210,9 +212,8 @@ void ValueSolver::handle_frame(const SignalFrame& frame) {
   const Known& before = graph_.known[frame.rsp_before];
   const Known& after = graph_.known[frame.rsp_after];
   if (!before.all() || !after.all()) return;
-  constexpr std::uint64_t kRedZone = 128;
   constexpr std::uint64_t kMostBytes = 65536;
-  const std::uint64_t below = before.value - kRedZone - after.value;
+  const std::uint64_t below = before.value - arch::x86::kRedZoneBytes - after.value;
   settle_range(frame.access, after.value, std::min(below, kMostBytes));
 }
 

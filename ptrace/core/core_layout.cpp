@@ -5,6 +5,7 @@
 
 #include <elf.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/corefile/bytes.hpp"
 #include "decoder/corefile/core_format.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 using decoder::ByteWriter;
 
 constexpr std::size_t kOwnSegments = 2;
-constexpr std::uint64_t kPageBytes = 4096;
 
 struct Class64 {
   using Header = Elf64_Ehdr;

@@ -7,20 +7,16 @@
 
 #include <elf.h>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::tracee {
 namespace {
-
-constexpr std::size_t kFirstPageBytes = 4096;
 
 struct LoadSegment {
   std::uint64_t address = 0;
   std::uint64_t memory_bytes = 0;
   std::uint32_t flags = 0;
 };
-
-std::uint64_t page_of(std::uint64_t address) {
-  return address / kFirstPageBytes * kFirstPageBytes;
-}
 
 TraceeAddr vdso_of(const decoder::CoreFile& core) {
   return TraceeAddr{core.auxv_value(AT_SYSINFO_EHDR)};
@@ -142,9 +138,9 @@ bool CoreMemory::is_writable_data(const decoder::CoreMapping& mapping, TraceeAdd
   }
   const auto segments = load_segments(found.file->bytes());
   if (segments.empty()) return true;
-  const std::uint64_t address = at - first->start + page_of(segments.front().address);
+  const std::uint64_t address = at - first->start + page_begin(segments.front().address);
   return std::ranges::any_of(segments, [address](const LoadSegment& load) {
-    return (load.flags & PF_W) != 0 && address >= page_of(load.address) &&
+    return (load.flags & PF_W) != 0 && address >= page_begin(load.address) &&
            address < load.address + load.memory_bytes;
   });
 }
@@ -193,7 +189,7 @@ CoreMemory::Image& CoreMemory::image(const std::string& path) {
 bool CoreMemory::is_the_mapped_one(const std::string& path, const MappedFile& file) const {
   for (const decoder::CoreMapping& mapping : core_.mappings()) {
     if (mapping.path != path || mapping.file_offset != 0) continue;
-    std::array<std::uint8_t, kFirstPageBytes> page{};
+    std::array<std::uint8_t, kPageBytes> page{};
     const std::size_t got = core_.read(mapping.start, page);
     const auto bytes = file.bytes();
     const std::size_t count = std::min(got, bytes.size());

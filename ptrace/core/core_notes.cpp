@@ -8,6 +8,7 @@
 
 #include <elf.h>
 
+#include "arch/base/page.hpp"
 #include "arch/x86/siginfo32.hpp"
 #include "arch/x86/xsave_area.hpp"
 #include "arch/x86/xsave_convert.hpp"
@@ -27,7 +28,6 @@ constexpr std::size_t kFxRegisterBytes = 16;
 constexpr std::size_t kFxRegisterOffset = 32;
 constexpr std::size_t kX87RegisterBytes = 10;
 constexpr std::size_t kX87Registers = 8;
-constexpr std::uint32_t kPageBytes = 4096;
 
 void put_note(ByteWriter& out, std::string_view owner, std::uint32_t type,
               std::span<const std::uint8_t> desc) {

@@ -11,6 +11,8 @@
 
 #include <elf.h>
 
+#include "arch/base/page.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/core/core_layout.hpp"
 #include "ptrace/core/core_output.hpp"
 #include "ptrace/core/read_ahead.hpp"
@@ -21,12 +23,6 @@
 
 namespace backtrail::tracee {
 namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
-
-std::uint64_t page_up(std::uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
 
 std::uint32_t segment_flags(const MapEntry& map) {
   return (map.read ? PF_R : 0U) | (map.write ? PF_W : 0U) | (map.execute ? PF_X : 0U);
@@ -129,13 +125,12 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdv
 /// Saves stacks early, innermost frames first: a process killed for lack of memory loses its pages
 /// while they are being read.
 void CoreWriter::save_stacks() {
-  constexpr std::uint64_t kRedZone = 128;
   constexpr std::size_t kEach = 16 * kPageBytes;
   constexpr std::size_t kMostThreads = 256;
   for (const CoreThreadState& thread : notes_.threads) {
     if (saved_.size() == kMostThreads) return;
     const std::uint64_t begin =
-        (thread.registers.user.sp().value() - kRedZone) / kPageBytes * kPageBytes;
+        page_begin(thread.registers.user.sp().value() - arch::x86::kRedZoneBytes);
     std::vector<std::uint8_t> bytes(kEach);
     std::size_t got = process_.read_memory(TraceeAddr{begin}, bytes);
     got -= got % kPageBytes;
@@ -198,7 +193,7 @@ void CoreWriter::order_memory(std::uint64_t most) {
 
 void CoreWriter::place_memory() {
   layout_.loads.resize(memory_.size());
-  std::uint64_t at = page_up(layout_.trace_offset + layout_.trace_bytes);
+  std::uint64_t at = round_up_to_pages(layout_.trace_offset + layout_.trace_bytes);
   for (const std::size_t i : order_) {
     const MemorySegment& segment = memory_[i];
     layout_.loads[i] = {.address = segment.map.start,
@@ -206,7 +201,7 @@ void CoreWriter::place_memory() {
                         .offset = at,
                         .file_bytes = segment.file_bytes,
                         .flags = segment_flags(segment.map)};
-    at += page_up(segment.file_bytes);
+    at += round_up_to_pages(segment.file_bytes);
   }
 }
 
@@ -322,10 +317,10 @@ Result<void> CoreWriter::end_memory(const std::optional<Place>& full_disk, bool 
     }
     // Zero pages are not written, but count towards a file's size.
     const std::uint64_t room = out_.longest() - std::min(out_.longest(), load.offset);
-    saved = std::min(saved, room / kPageBytes * kPageBytes);
+    saved = std::min(saved, page_begin(room));
     if (saved < wanted) {
       const std::uint64_t missing = leave_out(i, saved);
-      if (is_needed(i)) needed_missing_ += is_limit ? page_up(wanted) : missing;
+      if (is_needed(i)) needed_missing_ += is_limit ? round_up_to_pages(wanted) : missing;
     }
     if (load.file_bytes != 0) end = std::max(end, load.offset + load.file_bytes);
   }
@@ -357,7 +352,7 @@ Result<CoreResult> CoreWriter::run(const CoreCause& cause, std::span<const CoreT
   const auto unplaced = CoreNotes::build_index(TraceSegment::empty_index(traces), 0, 0);
   const std::uint64_t index_offset = layout_.notes_offset + notes.size();
   layout_.notes_bytes = notes.size() + unplaced.size();
-  layout_.trace_offset = page_up(layout_.notes_offset + layout_.notes_bytes);
+  layout_.trace_offset = round_up_to_pages(layout_.notes_offset + layout_.notes_bytes);
   // Reserves room for the headers, so that a disk too full for them fails here, before any other
   // work.
   const std::vector<std::uint8_t> room(layout_.notes_offset);

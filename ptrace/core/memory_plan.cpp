@@ -8,12 +8,12 @@
 
 #include <sys/stat.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/os/process_files.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::string_view kDeleted = " (deleted)";
 /// Name of the code cache's memory; see ptrace/codecache/memory/cache_memory.cpp.
 constexpr std::string_view kOwnMemory = "/memfd:backtrail";

@@ -10,12 +10,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 // Bits of a pagemap entry. Source: linux/Documentation/admin-guide/mm/pagemap.rst.
 constexpr std::uint64_t kPresent = 1ULL << 63U;
 constexpr std::uint64_t kSwapped = 1ULL << 62U;

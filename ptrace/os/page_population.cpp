@@ -6,10 +6,11 @@
 
 #include <sys/mman.h>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::tracee {
 
 void populate_pages(std::span<std::uint8_t> memory) {
-  constexpr std::size_t kPageBytes = 4096;
   void* begin = memory.data();
   std::size_t bytes = memory.size();
   if (std::align(kPageBytes, 1, begin, bytes) == nullptr) return;

@@ -8,10 +8,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kKib = 1024;
 constexpr unsigned kCapIpcLock = 14;
 

@@ -12,11 +12,11 @@
 #include <poll.h>
 
 #include "arch/base/check.hpp"
+#include "arch/base/page.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 /// PERF_FORMAT_LOST, Linux 6.0.
 constexpr std::uint64_t kFormatLost = 1U << 4U;
 constexpr std::uint64_t kFormat = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;

@@ -22,6 +22,7 @@
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/trap_guard.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -29,6 +30,7 @@
 namespace backtrail::tracee {
 namespace {
 
+using arch::x86::kSyscallInsn;
 using arch::x86::UserReg;
 using Clock = std::chrono::steady_clock;
 
@@ -36,9 +38,6 @@ constexpr std::chrono::seconds kLimit{5};
 /// Most stops come within kSoon.
 constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::microseconds kNap{50};
-constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
-constexpr std::uint64_t kContinueBit = 1ULL << (SIGCONT - 1);
-constexpr std::uint64_t kEveryMaskableSignal = ~std::uint64_t{0};
 /// Results from this value on are negated errnos (include/linux/err.h: MAX_ERRNO).
 constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;
@@ -50,8 +49,8 @@ constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
   bytes.resize(process.read_code(TraceeAddr{map.start}, bytes));
-  constexpr std::array<std::uint8_t, 2> kSyscall{0x0f, 0x05};
-  const auto found = std::search(bytes.begin(), bytes.end(), kSyscall.begin(), kSyscall.end());
+  const auto found =
+      std::search(bytes.begin(), bytes.end(), kSyscallInsn.begin(), kSyscallInsn.end());
   if (found == bytes.end()) return std::nullopt;
   return TraceeAddr{map.start} + static_cast<std::uint64_t>(found - bytes.begin());
 }
@@ -180,7 +179,7 @@ Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_CHECKED(end_call(thread));
   BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
   BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
-  BT_CHECKED(request::write_signal_mask(thread.tid(), kEveryMaskableSignal));
+  BT_CHECKED(request::write_signal_mask(thread.tid(), kEverySignal));
   RemoteCalls calls{thread, at, saved, mask};
   if (is_signal_stop(thread)) {
     const auto info = request::read_siginfo(thread.tid());
@@ -237,7 +236,7 @@ bool RemoteCalls::note_other_stop(const WaitStatus& status) {
 }
 
 Result<void> RemoteCalls::unblock_trap() {
-  return request::write_signal_mask(thread_->tid(), kEveryMaskableSignal & ~kTrapBit);
+  return request::write_signal_mask(thread_->tid(), kEverySignal & ~kTrapBit);
 }
 
 /// Sends SIGTRAP to get a stop for a signal; the tracer then chooses which signal is delivered from
@@ -320,7 +319,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   }
   BT_TRY(const siginfo_t info, request::read_siginfo(tid));
   trap_again_ |= info.si_code <= 0;  // sent by a process; the trap was merged into it
-  BT_CHECKED(request::write_signal_mask(tid, kEveryMaskableSignal));
+  BT_CHECKED(request::write_signal_mask(tid, kEverySignal));
   if (regs[UserReg::kR12] != 0) return fail(TraceErrc::kUnsupported, "remote calls");
   return {};
 }

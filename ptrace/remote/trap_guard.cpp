@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -19,10 +21,9 @@
 namespace backtrail::tracee {
 namespace {
 
+using arch::x86::kRedZoneBytes;
 using arch::x86::UserReg;
 
-constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
-constexpr std::uint64_t kRedZoneBytes = 128;
 constexpr std::uint64_t kSigsetBytes = 8;
 /// Offset of uc_sigmask in struct ucontext, to which rsp points at rt_sigreturn.
 constexpr std::uint64_t kFrameMaskOffset = 296;

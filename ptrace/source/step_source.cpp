@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
@@ -21,10 +22,10 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::InsnKind;
+using arch::x86::kTrapFlag;
 using arch::x86::UserReg;
 
 constexpr std::size_t kBatchRecords = 512;
-constexpr std::uint64_t kTrapFlag = 0x100;
 
 /// Returns true for instructions that may resume right after themselves, which needs no record.
 bool returns_behind_itself(InsnKind kind) {

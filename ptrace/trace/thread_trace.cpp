@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/perf/locked_memory.hpp"
@@ -21,7 +22,6 @@
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 /// gdb's "unlimited", and the largest size that its protocol can express.
 constexpr std::uint64_t kUnlimited = 0xffffffff;
 

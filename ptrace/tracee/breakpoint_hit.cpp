@@ -4,14 +4,16 @@
 #include <array>
 #include <cstdint>
 
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee {
 
+using arch::x86::kInt3;
+
 std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
   // These instructions raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT
   // n").
-  constexpr std::uint8_t kInt3 = 0xcc;
   constexpr std::uint8_t kInt1 = 0xf1;
   constexpr std::array<std::uint8_t, 2> kIntN{0xcd, 0x03};
   const TraceeAddr address = pc - 1;

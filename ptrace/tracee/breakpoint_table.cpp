@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "arch/x86/program_abi.hpp"
+
 namespace backtrail::tracee {
 namespace {
 
-constexpr std::uint8_t kInt3 = 0xcc;
+using arch::x86::kInt3;
 
 // Calls f(index, entry) for every entry in [address, address + size); `index` counts from
 // `address`.

@@ -20,6 +20,7 @@
 #include "ptrace/os/inherited_state.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/tracee/launch_child.hpp"
 
@@ -146,7 +147,6 @@ Result<void> follow_execs(pid_t pid, int execs, int status_fd, ChildGuard& guard
 
 // Returns true if a forced SIGTRAP would change the program's inherited signal state.
 bool trap_would_be_noticed(pid_t pid) {
-  constexpr std::uint64_t kTrapBit = std::uint64_t{1} << (SIGTRAP - 1);
   const auto status = ProcFs{}.status(pid);
   return status && ((status->signals_blocked | status->signals_ignored) & kTrapBit) != 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "arch/insn.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/signal_frame.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -14,9 +15,9 @@
 namespace backtrail::tracee {
 namespace {
 
+using arch::x86::kTrapFlag;
 using arch::x86::UserReg;
 
-constexpr std::uint64_t kTrapFlag = 0x100;
 constexpr std::size_t kSyscallBytes = 2;
 /// Offset of eflags in struct ucontext, to which rsp points at rt_sigreturn.
 constexpr std::uint64_t kFrameFlagsOffset = 176;

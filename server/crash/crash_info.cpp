@@ -10,6 +10,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/corefile/build_id.hpp"
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/corefile/trace_check.hpp"
@@ -110,7 +111,6 @@ std::string size_text(std::uint64_t bytes) {
 
 std::vector<MappedProgramFile> mapped_program_files(const decoder::CoreFile& core,
                                                     tracee::CoreMemory& memory) {
-  constexpr std::size_t kPageBytes = 4096;
   std::vector<MappedProgramFile> out;
   std::set<std::string> seen;
   for (const decoder::CoreMapping& mapping : core.mappings()) {

@@ -11,12 +11,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "server/crash/crash_source.hpp"
 
 namespace backtrail::server {
 namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
 
 tracee::UniqueFd nameless_file(const std::string& folder) {
   constexpr mode_t kOwner = 0600;
@@ -35,7 +34,7 @@ tracee::UniqueFd nameless_file(const std::string& folder) {
 SpoolFile::SpoolFile(const std::string& folder) : fd_{nameless_file(folder)} {}
 
 std::uint64_t SpoolFile::room_for(std::uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return round_up_to_pages(bytes);
 }
 
 std::uint64_t SpoolFile::free_on_disk() const {

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "cache_run.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -22,8 +23,6 @@
 
 namespace backtrail::tracee {
 namespace {
-
-constexpr std::size_t kPage = cache::ProtectedPages::kPageBytes;
 
 /// Returns the largest number of write-protected pages at any stop.
 std::size_t run_protected(std::vector<std::string> how, int stops) {
@@ -148,29 +147,31 @@ void expect_as_made(void* memory, std::size_t pages) {
   EXPECT_TRUE(made.own);
   cache::ProtectedPages quiet;
   for (const std::size_t page : {std::size_t{1}, std::size_t{3}}) {
-    const TraceeAddr at = begin + page * kPage;
-    ASSERT_EQ(::mprotect(std::bit_cast<void*>(at.value()), kPage, PROT_READ | PROT_EXEC), 0);
-    quiet.add({at, at + kPage});
+    const TraceeAddr at = begin + page * kPageBytes;
+    ASSERT_EQ(::mprotect(std::bit_cast<void*>(at.value()), kPageBytes, PROT_READ | PROT_EXEC), 0);
+    quiet.add({at, at + kPageBytes});
   }
-  EXPECT_FALSE(range_at({}, begin + kPage).may_change);
+  EXPECT_FALSE(range_at({}, begin + kPageBytes).may_change);
   for (std::size_t page = 0; page < pages; ++page) {
-    const auto range = range_at(quiet, begin + page * kPage);
+    const auto range = range_at(quiet, begin + page * kPageBytes);
     EXPECT_EQ(range.begin, made.begin) << page;
     EXPECT_EQ(range.end, made.end) << page;
     EXPECT_TRUE(range.may_change) << page;
     EXPECT_TRUE(range.own) << page;
     EXPECT_EQ(range.offset, made.offset) << page;
   }
-  ::munmap(memory, pages * kPage);
+  ::munmap(memory, pages * kPageBytes);
 }
 
 TEST(ProtectedMemory, LooksAsTheProgramMadeIt) {
   constexpr std::size_t kPages = 5;
   constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
-  expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), kPages);
+  expect_as_made(::mmap(nullptr, kPages * kPageBytes, kAll, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                 kPages);
   const UniqueFd file{::memfd_create("code", 0)};
-  ASSERT_EQ(::ftruncate(file.get(), 8 * kPage), 0);
-  expect_as_made(::mmap(nullptr, kPages * kPage, kAll, MAP_PRIVATE, file.get(), 2 * kPage), kPages);
+  ASSERT_EQ(::ftruncate(file.get(), 8 * kPageBytes), 0);
+  expect_as_made(
+      ::mmap(nullptr, kPages * kPageBytes, kAll, MAP_PRIVATE, file.get(), 2 * kPageBytes), kPages);
 }
 
 TEST(ProtectedPages, AreTakenWhenTheyRunOftenAndStayTheSame) {
@@ -208,13 +209,13 @@ TEST(ProtectedPages, ThatAreWrittenOftenAreLeftAloneForLonger) {
     return writes;
   };
   const int first = turns_until_due();
-  pages.add({page, page + kPage});
+  pages.add({page, page + kPageBytes});
   const int few = writes_until_left();
   EXPECT_GT(few, 1);
-  pages.remove({page, page + kPage});
+  pages.remove({page, page + kPageBytes});
   EXPECT_GT(turns_until_due(), first);
   // A page that runs much may be written more often.
-  pages.add({page, page + kPage});
+  pages.add({page, page + kPageBytes});
   for (int i = 0; i < 100000; ++i) pages.ran(page);
   EXPECT_GT(writes_until_left(), few);
 }

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "test/support/ring_writer.hpp"
 
 namespace backtrail::test {
@@ -19,7 +20,6 @@ namespace {
 
 using decoder::perf::RecordType;
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kUnit = 24;
 
 std::span<std::uint8_t> bytes_of(std::vector<std::uint64_t>& words) {
@@ -39,7 +39,7 @@ std::vector<std::uint8_t> raw(const Pairs& pairs) {
 }  // namespace
 
 std::span<std::uint8_t> SimulatedEvent::ring() {
-  return bytes_of(memory).subspan(kPage, data_size);
+  return bytes_of(memory).subspan(kPageBytes, data_size);
 }
 std::span<std::uint8_t> SimulatedEvent::area() {
   return bytes_of(aux);
@@ -259,7 +259,7 @@ Result<std::uint8_t*> SimulatedPerf::map(int fd, std::size_t bytes, bool writabl
   if (offset == 0) {
     if (bytes > largest_ring) return refuse(EPERM);
     event.memory.assign(bytes / 8, 0);
-    event.data_size = bytes - kPage;
+    event.data_size = bytes - kPageBytes;
     event.overwrite = !writable;
     event.page().data_head = event.page().data_tail = first_position;
     std::uint8_t* begin = bytes_of(event.memory).data();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arch/x86/opcode.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "arch/x86/translate/builder.hpp"
 #include "arch/x86/translate/emitter.hpp"
 
@@ -14,7 +15,6 @@ constexpr std::uint32_t kSysSchedYield = 24;
 constexpr std::uint32_t kSysSignalMask = 14;  // rt_sigprocmask
 constexpr std::uint32_t kSignalSetBytes = 8;
 constexpr std::uint8_t kJump = 0xe9;
-constexpr std::uint8_t kTrap = 0xcc;  // int3
 constexpr std::uint8_t kHalt = 0xf4;  // privileged: #GP, whatever the program maps
 constexpr std::uint8_t kShortJump = 0xeb;
 constexpr std::uint8_t kRseqSection = 8;  // of rseq_cs in struct rseq (linux/rseq.h)
@@ -176,7 +176,7 @@ DispatchStub make_dispatch_stub(TraceeAddr address) {
   emit.move(Gpr::kRax, kSysSignalMask);
   emit.bytes({0x0f, 0x05});
   emit.load(Gpr::kR10, Slot::kTarget);
-  emit.bytes({kTrap});
+  emit.bytes({kInt3});
   routine.stopped_at = emit.offset();
   // Reached only without a server: try again.
   emit.jump_back(routine.saved_at);

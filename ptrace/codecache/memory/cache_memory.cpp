@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/memory/program_file.hpp"
 #include "ptrace/os/page_population.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -37,7 +38,6 @@ constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;
 constexpr std::uint64_t kTotalBytes = kMoreTableAt + kMoreTableBytes;
 static_assert(CacheMemory::kMappedBytes + kMaxThreads / kThreadsAtOnce * kThreadsBytes <
               AddressLimit::kMostBytes);
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBigPageBytes = 2ULL << 20;
 /// The rest of a program's cached code gets a large page of its own from this size on.
 constexpr std::uint64_t kWorthABigPage = kBigPageBytes / 3;
@@ -232,7 +232,7 @@ Result<void> CacheMemory::map_code(RemoteCalls& remote, std::uint64_t fd,
                                    const std::vector<MapEntry>& maps, const std::string& exe) {
   for (const std::uint64_t place : code_places(maps, exe)) {
     const std::uint64_t flags = MAP_SHARED | (place != 0 ? MAP_FIXED_NOREPLACE : 0U);
-    const std::uint64_t at = place & ~(kPageBytes - 1);
+    const std::uint64_t at = page_begin(place);
     const auto got = remote.call(SYS_mmap, {at, kSharedBytes, PROT_READ | PROT_EXEC, flags, fd, 0});
     if (!got) continue;
     // Old kernels treat the address as a hint.

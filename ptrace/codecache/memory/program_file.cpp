@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/os/file_size.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/remote/remote_calls.hpp"
@@ -20,8 +21,9 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::uint64_t kRedZoneBytes = 128;
-constexpr std::uint64_t kStackAlignment = 16;
+using arch::x86::kRedZoneBytes;
+using arch::x86::kStackAlignment;
+
 constexpr const char* kName = "backtrail";
 
 }  // namespace

@@ -22,6 +22,8 @@
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
+#include "arch/base/page.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "ptrace/codecache/persist/address_plan.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/resource_limits.hpp"
@@ -34,14 +36,14 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+using arch::x86::kRedZoneBytes;
+using arch::x86::kStackAlignment;
+
 using Maps = std::vector<MapEntry>;
 using Auxv = std::vector<std::uint8_t>;
 using AddressRange = std::pair<std::uint64_t, std::uint64_t>;
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kWordBytes = 8;
-constexpr std::uint64_t kRedZoneBytes = 128;
-constexpr std::uint64_t kStackAlignment = 16;
 /// More than the kernel accepts as arguments (usually a quarter of 8 MiB of stack).
 constexpr std::uint64_t kMostStackBytes = 16ULL << 20;
 constexpr std::uint64_t kMostProgramHeaders = 256;
@@ -82,7 +84,7 @@ std::optional<LoadedImage> image_at(Process& process, std::uint64_t headers, std
     Elf64_Phdr header{};
     std::memcpy(&header, bytes.data() + at, sizeof header);
     if (header.p_type != PT_LOAD) continue;
-    if (!first) first = header.p_vaddr & ~(kPageBytes - 1);
+    if (!first) first = page_begin(header.p_vaddr);
     image.alignment = std::max(image.alignment, header.p_align);
   }
   if (first != 0U || !std::has_single_bit(image.alignment)) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/corefile/build_id.hpp"
 
 /// The linker's symbol for the start of this program's file in memory. /proc/self/exe is not that
@@ -18,8 +19,6 @@ extern "C" __attribute__((visibility("hidden"))) const std::uint8_t __ehdr_start
 
 namespace backtrail::tracee::cache {
 namespace {
-
-constexpr std::size_t kPageBytes = 4096;
 
 std::string program_identity() {
   std::string id = decoder::build_id_of({&__ehdr_start[0], kPageBytes});

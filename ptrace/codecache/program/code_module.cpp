@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/os/process_files.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
@@ -17,7 +18,6 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 // Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 constexpr std::uint64_t kOfFile = 1ULL << 61U;
 constexpr std::uint64_t kSwapped = 1ULL << 62U;

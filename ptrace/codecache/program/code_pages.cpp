@@ -11,7 +11,7 @@ constexpr std::size_t kMostPages = 256;
 }  // namespace
 
 void CodePages::forget(TraceeAddr at) {
-  const std::uint64_t start = at.value() & ~(kPageBytes - 1);
+  const std::uint64_t start = page_begin(at.value());
   pages_.erase(start);
   pages_.erase(start + kPageBytes);
   last_ = nullptr;
@@ -34,7 +34,7 @@ std::size_t CodePages::read(TraceeAddr at, std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {
     const std::uint64_t address = at.value() + done;
-    const std::uint64_t start = address & ~(kPageBytes - 1);
+    const std::uint64_t start = page_begin(address);
     const Page& page = page_at(start);
     const std::uint64_t offset = address - start;
     if (offset >= page.readable) break;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "arch/base/address.hpp"
+#include "arch/base/page.hpp"
 
 namespace backtrail::tracee::cache {
 
@@ -28,7 +29,6 @@ class CodePages {
   void forget(TraceeAddr at);
 
  private:
-  static constexpr std::uint64_t kPageBytes = 4096;
   struct Page {
     std::array<std::uint8_t, kPageBytes> bytes{};
     std::size_t readable = 0;

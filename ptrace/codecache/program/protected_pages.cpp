@@ -106,9 +106,9 @@ std::vector<ProtectedPages::Range> join_pages(const std::vector<TraceeAddr>& pag
   std::vector<ProtectedPages::Range> ranges;
   for (const TraceeAddr page : pages) {
     if (!ranges.empty() && ranges.back().second == page) {
-      ranges.back().second = page + ProtectedPages::kPageBytes;
+      ranges.back().second = page + kPageBytes;
     } else {
-      ranges.emplace_back(page, page + ProtectedPages::kPageBytes);
+      ranges.emplace_back(page, page + kPageBytes);
     }
   }
   return ranges;

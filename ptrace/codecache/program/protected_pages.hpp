@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/base/page.hpp"
 
 namespace backtrail::tracee::cache {
 
 class ProtectedPages {
  public:
-  static constexpr std::uint64_t kPageBytes = 4096;
   /// [begin, end), in whole pages.
   using Range = std::pair<TraceeAddr, TraceeAddr>;
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
 namespace backtrail::tracee::cache {
@@ -34,7 +35,6 @@ bool file_has_abort_signature(const std::string& path, std::uint64_t offset, std
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   if (offset >= size) return false;
   bytes = std::min(bytes, size - offset);
-  constexpr std::uint64_t kPageBytes = 4096;
   const std::uint64_t before = offset % kPageBytes;
   void* mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_PRIVATE, file.get(),
                         static_cast<off_t>(offset - before));

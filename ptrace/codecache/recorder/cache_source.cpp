@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/program_abi.hpp"
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
@@ -18,6 +19,7 @@
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -25,20 +27,18 @@
 namespace backtrail::tracee {
 namespace {
 
+using arch::x86::kTrapFlag;
 using arch::x86::UserReg;
 using arch::x86::translate::Slot;
 using arch::x86::translate::UntranslatableReason;
 namespace translate = arch::x86::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
-constexpr std::uint64_t kTrapFlag = 0x100;
 /// After this many full logs a thread is expected to fill more.
 constexpr std::uint64_t kBusyAt = 4;
 /// Part of the log that is decoded at once if every record is kept. The thread logs more meanwhile,
 /// and stops of other threads must not wait long.
 constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
-constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
-constexpr std::uint64_t kTrapBit = 1ULL << (SIGTRAP - 1);
 
 /// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {

@@ -11,25 +11,26 @@
 
 #include <sys/syscall.h>
 
+#include "arch/x86/program_abi.hpp"
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
+using arch::x86::kTrapFlag;
 using arch::x86::UserReg;
 using arch::x86::translate::FrameField;
 using arch::x86::translate::kFrameBytes;
 using arch::x86::translate::Slot;
 using arch::x86::translate::UntranslatableReason;
 
-constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr std::uint64_t kCodeSegment64 = 0x33;
-constexpr std::uint64_t kTrapFlag = 0x100;
 /// More than a checked superblock reads of the program's code.
 constexpr std::uint64_t kMostCodeRead = 256;
 

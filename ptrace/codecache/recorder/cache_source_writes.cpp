@@ -16,6 +16,7 @@
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -24,8 +25,6 @@ namespace {
 
 using arch::x86::UserReg;
 using arch::x86::translate::Slot;
-
-constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 
 /// More than any signal's frame takes, including the space left free above it.
 constexpr std::uint64_t kMostFrameBytes = 64UL * 1024;

@@ -20,6 +20,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/resource_limits.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -32,7 +33,6 @@ constexpr std::uint64_t kSigsetBytes = 8;
 constexpr std::uint64_t kSectionAlignment = 32;
 /// Lowest address that can be mapped (vm.mmap_min_addr).
 constexpr std::uint64_t kFirstAddress = 65536;
-constexpr std::uint64_t kSegvBit = 1ULL << (SIGSEGV - 1);
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 
 bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {

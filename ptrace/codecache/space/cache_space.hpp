@@ -111,7 +111,7 @@ class CacheSpace {
   /// A write-protected page that a thread may write for one instruction.
   struct WrittenPage {
     TraceeAddr begin;
-    std::array<std::uint8_t, ProtectedPages::kPageBytes> before{};
+    std::array<std::uint8_t, kPageBytes> before{};
   };
   /// Unprotects the page or pages at `at` for the next instruction, which writes there.
   Result<void> let_write(Thread& thread, TraceeAddr at, std::vector<WrittenPage>& written);

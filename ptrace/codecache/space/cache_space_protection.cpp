@@ -37,7 +37,7 @@ constexpr std::uint64_t kIsOfFile = 1ULL << 61;
 bool is_copy(pid_t tid, TraceeAddr page) {
   const UniqueFd map{::open(ProcFs{}.path(tid, "pagemap").c_str(), O_RDONLY | O_CLOEXEC)};
   std::uint64_t entry = 0;
-  const auto at = static_cast<off_t>(page.value() / ProtectedPages::kPageBytes * sizeof entry);
+  const auto at = static_cast<off_t>(page.value() / kPageBytes * sizeof entry);
   return map && ::pread(map.get(), &entry, sizeof entry, at) == sizeof entry &&
          (entry & kIsPresent) != 0 && (entry & kIsOfFile) == 0;
 }
@@ -112,12 +112,12 @@ void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::u
     if (range == nullptr || !may_be_protected(*range)) continue;
     // A page whose file was opened again would be slow to write and slow to run.
     const bool is_doubtful = !range->own && protected_.contains(at) && !keeps_copies(*range);
-    const TraceeAddr page{at.value() & ~(ProtectedPages::kPageBytes - 1)};
-    if (is_doubtful && !unprotect(thread, page, page + ProtectedPages::kPageBytes)) return;
+    const TraceeAddr page{page_begin(at.value())};
+    if (is_doubtful && !unprotect(thread, page, page + kPageBytes)) return;
     protected_.ran(at);
   }
   auto due = protected_.take_due([this](TraceeAddr page) {
-    std::array<std::uint8_t, ProtectedPages::kPageBytes> bytes{};
+    std::array<std::uint8_t, kPageBytes> bytes{};
     const std::size_t count = process_.read_code(page, bytes);
     const void* data = bytes.data();
     return std::hash<std::string_view>{}({static_cast<const char*>(data), count});
@@ -162,8 +162,8 @@ Result<void> CacheSpace::write_protect(Thread& thread, const std::vector<TraceeA
 
 Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
                                    std::vector<WrittenPage>& written) {
-  const TraceeAddr begin{at.value() & ~(ProtectedPages::kPageBytes - 1)};
-  if (protected_.written(at)) return unprotect(thread, begin, begin + ProtectedPages::kPageBytes);
+  const TraceeAddr begin{page_begin(at.value())};
+  if (protected_.written(at)) return unprotect(thread, begin, begin + kPageBytes);
   const bool known = std::any_of(written.begin(), written.end(),
                                  [=](const WrittenPage& page) { return page.begin == begin; });
   if (!known) {
@@ -172,12 +172,12 @@ Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
     protected_.open(begin);
     (void)process_.read_code(begin, page.before);
   }
-  return protect(thread, {{begin, begin + ProtectedPages::kPageBytes}}, kProgram);
+  return protect(thread, {{begin, begin + kPageBytes}}, kProgram);
 }
 
 void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written) {
   for (const WrittenPage& page : written) {
-    const TraceeAddr end = page.begin + ProtectedPages::kPageBytes;
+    const TraceeAddr end = page.begin + kPageBytes;
     const bool asked = protected_.close(page.begin);
     if (!protected_.contains(page.begin)) continue;
     if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kProtected)) {
@@ -193,7 +193,7 @@ void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written)
 }
 
 void CacheSpace::drop_changed(const WrittenPage& page) {
-  std::array<std::uint8_t, ProtectedPages::kPageBytes> now{};
+  std::array<std::uint8_t, kPageBytes> now{};
   (void)process_.read_code(page.begin, now);
   for (std::size_t at = 0; at < now.size(); ++at) {
     if (now[at] == page.before[at]) continue;

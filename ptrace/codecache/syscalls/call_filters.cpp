@@ -15,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint64_t kSigsetBytes = 8;
 
 /// Makes the recorder's calls. Runs in a child process, because a filter may kill for them.

@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "arch/base/page.hpp"
+
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
 namespace {
@@ -217,10 +219,9 @@ constexpr std::uint64_t kDenyWriteExecute = 65;  // PR_SET_MDWE
 constexpr TraceeAddr kEnd{1ULL << 57};
 
 MappingChange pages(std::uint64_t begin, std::uint64_t bytes, bool new_code) {
-  constexpr std::uint64_t kPageMask = 4095;
   const std::uint64_t end = begin + bytes;
-  if (end < begin || end > kEnd.value() - kPageMask) return {TraceeAddr{}, kEnd, true};
-  return {TraceeAddr{begin & ~kPageMask}, TraceeAddr{(end + kPageMask) & ~kPageMask}, new_code};
+  if (end < begin || end > kEnd.value() - kPageBytes) return {TraceeAddr{}, kEnd, true};
+  return {TraceeAddr{page_begin(begin)}, TraceeAddr{round_up_to_pages(end)}, new_code};
 }
 
 /// Judges by the low byte of open()'s flags. A file that the call creates (O_EXCL) is no code yet.

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
 namespace translate = arch::x86::translate;
-
-constexpr std::uint64_t kPageBytes = 4096;
 
 std::uint64_t first_page(const translate::Branch& range) {
   return range.first.value() / kPageBytes;

@@ -8,13 +8,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "test/unit/ptrace/fake_proc.hpp"
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
 namespace backtrail::tracee::simulated {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kThreads = 1000;
 /// Limit of an unprivileged user with 8 MiB and two CPUs.
 constexpr std::uint64_t kBudget = (8U << 20U) + 2 * 516 * 1024;
@@ -69,7 +69,7 @@ TEST(LockedMemory, AThousandThreadsGetAHistoryEach) {
     ASSERT_TRUE(crowd.add_bts(shared(crowd, BufferMode::kHistory, kThreads))) << i;
   EXPECT_EQ(crowd.kernel.open_events(), kThreads);
   EXPECT_LE(crowd.kernel.locked(), kBudget);
-  for (const auto& recorder : crowd.bts) ASSERT_EQ(recorder->event().data().size(), kPage);
+  for (const auto& recorder : crowd.bts) ASSERT_EQ(recorder->event().data().size(), kPageBytes);
   // The last recorder records like the first.
   for (BtsRecorder* recorder : {crowd.bts.front().get(), crowd.bts.back().get()}) {
     crowd.sink.records.clear();
@@ -100,7 +100,7 @@ TEST(LockedMemory, WhoFindsNoneIsToldAndFindsSomeWhenOthersAreGone) {
   }
   ASSERT_TRUE(said);
   // Less than three pages are left, the least for a header, a ring and an area.
-  EXPECT_GT(crowd.kernel.locked() + 3 * kPage, kBudget);
+  EXPECT_GT(crowd.kernel.locked() + 3 * kPageBytes, kBudget);
   EXPECT_GT(crowd.pt.size(), 350U);
   EXPECT_EQ(said->code.value(), EPERM);
   EXPECT_NE(explain_perf_error(*said).find("ulimit -l"), std::string::npos);
@@ -120,8 +120,8 @@ TEST(LockedMemory, ThreadsThatComeOneByOneLeaveSomeToTheNext) {
   constexpr std::size_t kMany = 64;
   for (std::size_t i = 1; i <= kMany; ++i)
     ASSERT_TRUE(crowd.add_bts(shared(crowd, BufferMode::kHistory, i))) << i;
-  EXPECT_EQ(crowd.bts.front()->event().data().size(), 16 * kPage);
-  EXPECT_EQ(crowd.bts.back()->event().data().size(), 16 * kPage);
+  EXPECT_EQ(crowd.bts.front()->event().data().size(), 16 * kPageBytes);
+  EXPECT_EQ(crowd.bts.back()->event().data().size(), 16 * kPageBytes);
   // Threads that take 4 MiB each without regard for others soon use it up.
   Crowd greedy{kBudget};
   std::size_t got = 0;
@@ -134,8 +134,8 @@ TEST(LockedMemory, OfAThreadIsAShareOfHalfTheLimit) {
   EXPECT_EQ(locked_memory_share(8U << 20U, 1), 4U << 20U);
   EXPECT_EQ(locked_memory_share(8U << 20U, 0), 4U << 20U);
   EXPECT_EQ(locked_memory_share(8U << 20U, 16), 256U << 10U);
-  EXPECT_EQ(locked_memory_share(8U << 20U, 1'000'000), kPage);
-  EXPECT_EQ(locked_memory_share(0, 1), kPage);
+  EXPECT_EQ(locked_memory_share(8U << 20U, 1'000'000), kPageBytes);
+  EXPECT_EQ(locked_memory_share(0, 1), kPageBytes);
 }
 
 TEST(LockedMemory, IsLimitedForPlainUsersOnly) {

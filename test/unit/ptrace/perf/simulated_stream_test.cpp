@@ -7,14 +7,13 @@
 
 #include <poll.h>
 
+#include "arch/base/page.hpp"
 #include "decoder/bts/branch_store.hpp"
 #include "ptrace/perf/bts_trial.hpp"
 #include "test/unit/ptrace/perf/perf_fixture.hpp"
 
 namespace backtrail::tracee::simulated {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
 
 /// Returns true if the kernel would wake the reader now.
 bool woken(SimulatedPerf& kernel, const PerfEvent& event) {
@@ -79,13 +78,13 @@ TEST_P(Sizes, PacketsAllArriveIfEachWakeIsFollowed) {
 
 TEST(Streams, WatermarksFollowWhatIsGranted) {
   Bts t;
-  t.kernel.largest_ring = 65 * kPage;
+  t.kernel.largest_ring = 65 * kPageBytes;
   ASSERT_TRUE(t.open(BufferMode::kStream, 4U << 20U));
   EXPECT_EQ(t.recorder->event().data().size(), 64 * 4096U);
   EXPECT_EQ(t.event().attr.wakeup_watermark, 16 * 4096U);
   EXPECT_EQ(t.kernel.open_events(), 1U);
   Pt pt;
-  pt.kernel.largest_area = 8 * kPage;
+  pt.kernel.largest_area = 8 * kPageBytes;
   pt.kernel.area_errno = ENOMEM;
   ASSERT_TRUE(pt.open(BufferMode::kStream, 4U << 20U));
   EXPECT_EQ(pt.event().attr.aux_watermark, 2 * 4096U);

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "arch/x86/translate/program_state.hpp"
 #include "test/unit/arch/x86/translate/stepped.hpp"
 #include "test/unit/arch/x86/translate/translated_run.hpp"
@@ -19,7 +20,6 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 /// Includes room for a signal frame below the middle.
 constexpr std::size_t kStackBytes = 16 * kPageBytes;
 constexpr std::size_t kRcx = 1;

@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "test/unit/arch/x86/translate/compared_stops.hpp"
 #include "test/unit/arch/x86/translate/translated_run.hpp"
 
@@ -25,7 +26,6 @@ namespace {
 /// getpid() ignores its arguments, so any check may treat them as it likes. A mov to r10 precedes
 /// it, so that the slot of r10 is outdated: mov r10, r8 / mov eax, 39 / syscall.
 constexpr std::array<std::uint8_t, 10> kCall{0x4d, 0x89, 0xc2, 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRdx = 2;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kRsi = 6;

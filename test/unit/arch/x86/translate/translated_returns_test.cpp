@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "arch/x86/translate/program_state.hpp"
 #include "test/unit/arch/x86/translate/stepped.hpp"
 #include "test/unit/arch/x86/translate/translated_run.hpp"
@@ -23,7 +24,6 @@ namespace {
 constexpr std::array<std::uint8_t, 13> kReturn{0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xcb, 0xb8,
                                                15,   0,    0,    0,    0x0f, 0x05};
 constexpr std::uint64_t kCallOffset = 11;
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRax = 0;
 constexpr std::size_t kRsp = 4;
 constexpr std::size_t kR8 = 8;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
 #include "test/unit/ptrace/codecache/translation/loaded_pieces.hpp"
 
@@ -17,7 +18,6 @@ using arch::x86::translate::PcMapEntry;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint64_t kPage = 4096;
 constexpr TraceeAddr kStart{0x40'1000};
 
 class SuperblocksTest : public testing::Test {
@@ -72,19 +72,19 @@ TEST_F(SuperblocksTest, KnowThePcOfEachByte) {
 }
 
 TEST_F(SuperblocksTest, AreFoundByTheCodeTheyWereMadeOf) {
-  const TraceeAddr other = kStart + 10 * kPage;
-  const auto across = add({{kStart + kPage - 4, kStart + kPage + 4}, {other, other + 8}});
+  const TraceeAddr other = kStart + 10 * kPageBytes;
+  const auto across = add({{kStart + kPageBytes - 4, kStart + kPageBytes + 4}, {other, other + 8}});
   const auto second = add({{other + 100, other + 120}});
-  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPage - 4), IsEmpty());
-  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPage - 3), ElementsAre(across));
-  EXPECT_THAT(blocks_.made_of(kStart + kPage, kStart + kPage + 1), ElementsAre(across));
-  EXPECT_THAT(blocks_.made_of(other, other + kPage), ElementsAre(across, second));
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPageBytes - 4), IsEmpty());
+  EXPECT_THAT(blocks_.made_of(kStart, kStart + kPageBytes - 3), ElementsAre(across));
+  EXPECT_THAT(blocks_.made_of(kStart + kPageBytes, kStart + kPageBytes + 1), ElementsAre(across));
+  EXPECT_THAT(blocks_.made_of(other, other + kPageBytes), ElementsAre(across, second));
   EXPECT_THAT(blocks_.made_of(other + 8, other + 100), IsEmpty());
   // More pages than there are with code.
-  EXPECT_THAT(blocks_.made_of(other - 1, other + 1000 * kPage), ElementsAre(across, second));
-  EXPECT_THAT(
-      blocks_.ranges_of(blocks_[across]),
-      ElementsAre(Branch{kStart + kPage - 4, kStart + kPage + 4}, Branch{other, other + 8}));
+  EXPECT_THAT(blocks_.made_of(other - 1, other + 1000 * kPageBytes), ElementsAre(across, second));
+  EXPECT_THAT(blocks_.ranges_of(blocks_[across]),
+              ElementsAre(Branch{kStart + kPageBytes - 4, kStart + kPageBytes + 4},
+                          Branch{other, other + 8}));
 }
 
 TEST_F(SuperblocksTest, DroppedOnesAreNotFoundUnlessTheyAreRetired) {
