@@ -26,12 +26,12 @@ std::optional<std::size_t> StepIndex::number(const PastPosition& place) const {
   return first_of(place.block) + place.instruction;
 }
 
-/// Returns the pc of the instruction `step`, or the thread's own.
-TraceeAddr StepIndex::pc_of(std::size_t step) {
-  if (step == steps_) return timeline_.newest().pc;
+PastPosition StepIndex::place(std::size_t step) {
+  if (step == steps_) return timeline_.newest();
   const auto at = std::ranges::lower_bound(from_end_, steps_ - step);
   const std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
-  return timeline_.block(block).pcs[step - first_of(block)];
+  const std::size_t instruction = step - first_of(block);
+  return {block, static_cast<std::uint32_t>(instruction), timeline_.block(block).pcs[instruction]};
 }
 
 void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t end,
@@ -61,7 +61,7 @@ void StepIndex::add_block(std::uint64_t block, std::size_t begin, std::size_t en
 
 values::Window StepIndex::window(std::size_t begin, std::size_t end) {
   values::Window out;
-  out.end_pc = pc_of(end);
+  out.end_pc = place(end).pc;
   const auto at = std::ranges::lower_bound(from_end_, steps_ - begin);
   std::uint64_t block = newest_ - static_cast<std::uint64_t>(at - from_end_.begin());
   for (; block <= newest_ && first_of(block) <= end; ++block) add_block(block, begin, end, out);

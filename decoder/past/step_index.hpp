@@ -23,6 +23,8 @@ class StepIndex {
   /// Returns the number of the instruction at `place`; steps() for the newest place. nullopt if it
   /// is too far back.
   [[nodiscard]] std::optional<std::size_t> number(const PastPosition& place) const;
+  /// Returns the place of the instruction `step`, or the newest place for steps().
+  [[nodiscard]] PastPosition place(std::size_t step);
   /// Returns the steps [begin, end) and the events between them. Step `end` - 1 is followed by
   /// instruction `end`, or by the thread's own pc.
   [[nodiscard]] values::Window window(std::size_t begin, std::size_t end);
@@ -30,7 +32,6 @@ class StepIndex {
  private:
   [[nodiscard]] std::size_t first_of(std::uint64_t block) const;
   void add_block(std::uint64_t block, std::size_t begin, std::size_t end, values::Window& out);
-  [[nodiscard]] TraceeAddr pc_of(std::size_t step);
 
   Timeline& timeline_;
   RecordSequence& records_;

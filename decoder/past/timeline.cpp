@@ -163,17 +163,22 @@ Timeline::Search Timeline::search_back(const PastPosition& from,
 }
 
 Timeline::Search Timeline::search_forward(const PastPosition& from,
-                                          const std::set<TraceeAddr>& stops) {
-  Search search{newest_};
-  if (from >= newest_) return search;
+                                          const std::set<TraceeAddr>& stops,
+                                          const PastPosition& end) {
+  Search search{end};
+  if (from >= end) {
+    search.at = from;
+    return search;
+  }
   std::uint32_t next = from.instruction + 1;
-  for (std::uint64_t number = from.block; number <= newest_.block; ++number) {
+  for (std::uint64_t number = from.block; number <= end.block; ++number) {
     const Record begins = records_.at(number);
     const bool whole = number != from.block;
     search.crossed_gap = search.crossed_gap || (whole && is_gap(begins));
     if (!whole || may_hold(begins, end_of(number), stops)) {
       const Block& here = block(number);
-      for (std::uint32_t i = next; i < count_of(here.pcs); ++i) {
+      const std::uint32_t count = number == end.block ? end.instruction : count_of(here.pcs);
+      for (std::uint32_t i = next; i < count; ++i) {
         if (!stops.contains(here.pcs[i])) continue;
         search.at = {number, i, here.pcs[i]};
         search.found = true;
@@ -182,7 +187,7 @@ Timeline::Search Timeline::search_forward(const PastPosition& from,
     }
     next = 0;
   }
-  // The thread's own place may be a stop, but reaching it ends the history anyway.
+  // `end` itself may be a stop, but reaching it ends the search anyway.
   return search;
 }
 

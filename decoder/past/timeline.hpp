@@ -64,8 +64,12 @@ class Timeline {
   };
   /// Finds the nearest earlier position whose pc is in `stops`, or else the oldest position.
   Search search_back(const PastPosition& from, const std::set<TraceeAddr>& stops);
-  /// Finds the nearest later position whose pc is in `stops`, or else newest().
-  Search search_forward(const PastPosition& from, const std::set<TraceeAddr>& stops);
+  /// Finds the nearest later position before `end` whose pc is in `stops`, or else `end`.
+  Search search_forward(const PastPosition& from, const std::set<TraceeAddr>& stops,
+                        const PastPosition& end);
+  Search search_forward(const PastPosition& from, const std::set<TraceeAddr>& stops) {
+    return search_forward(from, stops, newest_);
+  }
 
   /// The executed instructions of one block.
   struct Block {

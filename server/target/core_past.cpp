@@ -191,6 +191,22 @@ void CorePast::run(ThreadId thread, ThreadPast& past, bool back) {
   stop(thread, search.found ? breakpoint_kind(search.at.pc) : end);
 }
 
+/// Searches the part of the history of which only constant memory is known: it has no changes to
+/// watch. nullopt if `place` is not in this part.
+std::optional<Timeline::Search> CorePast::search_unknown(ThreadId thread, ThreadPast& past,
+                                                         const PastPosition& place, bool back) {
+  CoreValues* values = values_of(thread);
+  const PastPosition oldest = values != nullptr ? values->oldest() : past.timeline.newest();
+  if (place >= oldest) return std::nullopt;
+  if (back) return past.timeline.search_back(place, stops_);
+  // Data that are known from `oldest` on change from the place before it.
+  const auto last = past.timeline.back(oldest);
+  if (!last || place >= last->to) return std::nullopt;
+  Timeline::Search search = past.timeline.search_forward(place, stops_, last->to);
+  search.found = search.found || stops_.contains(search.at.pc);
+  return search;
+}
+
 void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
   PastPosition place = past.here();
   const auto state = [&] {
@@ -203,6 +219,16 @@ void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
   std::optional<PastWatches::Change> change;
   std::optional<TraceeAddr> unseen;
   for (PastWatches::State now = state(); !change;) {
+    if (const auto search = search_unknown(thread, past, place, back)) {
+      place = search->at;
+      crossed_gap = crossed_gap || search->crossed_gap;
+      if (!unseen) unseen = watches_.unknown(now, now);
+      if (search->found) {
+        event.kind = breakpoint_kind(place.pc);
+        break;
+      }
+      if (back) break;
+    }
     const auto move = back ? past.timeline.back(place) : past.timeline.forward(place);
     if (!move) break;
     place = move->to;

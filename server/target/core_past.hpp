@@ -69,6 +69,9 @@ class CorePast final : public PastControl {
   void step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action);
   void run(ThreadId thread, ThreadPast& past, bool back);
   void run_watched(ThreadId thread, ThreadPast& past, bool back);
+  std::optional<decoder::Timeline::Search> search_unknown(ThreadId thread, ThreadPast& past,
+                                                          const decoder::PastPosition& place,
+                                                          bool back);
   [[nodiscard]] std::size_t read_at(ThreadId thread, const decoder::PastPosition& place,
                                     TraceeAddr address, std::span<std::uint8_t> out);
   void stop(ThreadId thread, tracee::StopKind kind);

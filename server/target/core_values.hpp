@@ -26,6 +26,9 @@ class CoreValues {
              const RegisterSlots& slots, decoder::Timeline& timeline,
              decoder::RecordSequence& records);
 
+  /// Returns the oldest place at which anything but constant memory may be known, as far as values
+  /// have been recovered.
+  decoder::PastPosition oldest() { return index_.place(history_.horizon()); }
   /// Puts the known registers into `raw`.
   /// @return Whether each is known, by gdb's number; empty if the place is too old.
   std::vector<bool> registers(const decoder::PastPosition& place, arch::x86::RawRegisters& raw);

@@ -110,6 +110,22 @@ TEST_F(Reverse, SaysWhereWritesCannotBeSeen) {
                                                   HasSubstr("No more reverse-execution history")));
 }
 
+/// The part of the history without values is searched for breakpoints only.
+TEST_F(Reverse, WatchesPassThePartWithoutValues) {
+  gdb.reset();
+  record("long_past");
+  gdb->run("watch early");
+  EXPECT_THAT(gdb->run("reverse-continue"),
+              AllOf(HasSubstr("may have been written here"), HasSubstr("Old value = 5")));
+  gdb->run("break mark");
+  EXPECT_THAT(gdb->run("reverse-continue"),
+              AllOf(HasSubstr("not known on a part of the way"), HasSubstr("Breakpoint 2, mark")));
+  EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("No more reverse-execution history"));
+  EXPECT_THAT(gdb->run("continue"), HasSubstr("Breakpoint 2, mark"));
+  EXPECT_THAT(gdb->run("continue"),
+              AllOf(HasSubstr("may have been written here"), HasSubstr("New value = 5")));
+}
+
 /// A read leaves no trace in memory, so it cannot be found again.
 TEST_F(Reverse, WatchesNoReads) {
   gdb->run("awatch total");

@@ -116,6 +116,18 @@ TEST_F(TimelineOf, AnExecBeginsTheHistory) {
   EXPECT_EQ(backwards(timeline), (std::vector<std::uint64_t>{0x1020}));
 }
 
+TEST_F(TimelineOf, ASearchForwardEndsWhereItIsTold) {
+  Timeline& timeline = over(plain_, 0x1017_ta);
+  const PastPosition begin = timeline.search_back(timeline.newest(), {}).at;
+  const PastPosition end = timeline.search_forward(begin, {0x1020_ta}).at;
+  EXPECT_EQ(timeline.search_forward(begin, {0x1011_ta}, end).at.pc, 0x1011_ta);
+  for (const TraceeAddr beyond : {0x1020_ta, 0x1021_ta}) {
+    const Timeline::Search search = timeline.search_forward(begin, {beyond}, end);
+    EXPECT_FALSE(search.found);
+    EXPECT_EQ(search.at, end);
+  }
+}
+
 TEST_F(TimelineOf, SearchesFindTheNearestPlaceAndNotTheOneTheyBeginAt) {
   std::vector<Record> loop{gap(GapReason::kStart, 0_ta, 0x1020_ta)};
   for (int i = 0; i < 3; ++i) loop.push_back(branch(0x1021_ta, 0x1020_ta));
