@@ -9,7 +9,9 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
+#include "arch/base/bytes.hpp"
 #include "arch/base/log.hpp"
+#include "arch/base/page.hpp"
 #include "arch/x86/program_abi.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -26,6 +28,7 @@ using arch::x86::kTrapFlag;
 using arch::x86::UserReg;
 
 constexpr std::size_t kBatchRecords = 512;
+constexpr TraceeAddr kVsyscallPage{0xffffffffff600000};
 
 /// Returns true for instructions that may resume right after themselves, which needs no record.
 bool returns_behind_itself(InsnKind kind) {
@@ -90,6 +93,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   how_ = how;
   delivering_ = how.signal != 0;
   insn_ = fetch();
+  vsyscall_returns_to_ = at_vsyscall() ? return_address(thread) : std::nullopt;
   note_signals(thread, how);
   if (!how.step && !delivering_ && process_.isa() == arch::Isa::kAmd64) {
     if (const RestartableSection* section = section_ahead(thread)) {
@@ -202,6 +206,7 @@ void StepSource::tell_pins() {
 void StepSource::retire(TraceeAddr now) {
   const TraceeAddr from = *pc_;
   pc_ = now;
+  if (ran_vsyscall(from, now)) return;
   if (!insn_.known()) {
     if (now != from) push(decoder::gap(decoder::GapReason::kUndecodable, from, now));
     return;
@@ -224,14 +229,44 @@ bool StepSource::ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now) 
   constexpr std::array<std::uint8_t, 2> kCpuid{0x0f, 0xa2};
   std::array<std::uint8_t, kCpuid.size()> bytes{};
   if (process_.read_code(first, bytes) != bytes.size() || bytes != kCpuid) return false;
-  const arch::InsnFacts& along = process_.insns().at(second);
-  const bool conditional = along.kind == InsnKind::kConditionalJump;
-  if (!along.known() || (returns_behind_itself(along.kind) && !conditional)) return false;
-  const bool falls_through = now == second + along.length && (conditional || !along.is_branch());
-  if (!falls_through && !explains(along, now)) return false;
-  ++instructions_;
-  if (!falls_through) push(decoder::branch(second, now));
+  const auto way = way_from(second, now);
+  if (way) add_second(second, now, *way);
+  return way.has_value();
+}
+
+bool StepSource::at_vsyscall() const {
+  return process_.isa() == arch::Isa::kAmd64 && *pc_ >= kVsyscallPage &&
+         *pc_ - kVsyscallPage < kPageBytes;
+}
+
+std::optional<TraceeAddr> StepSource::return_address(Thread& thread) {
+  const auto regs = thread.user_regs();
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  if (!regs || process_.read_memory(regs->sp(), bytes) != bytes.size()) return std::nullopt;
+  return TraceeAddr{load_le<std::uint64_t>(bytes, 0)};
+}
+
+bool StepSource::ran_vsyscall(TraceeAddr from, TraceeAddr now) {
+  const auto second = std::exchange(vsyscall_returns_to_, std::nullopt);
+  if (!second || now == from || now == *second) return false;
+  const auto way = way_from(*second, now);
+  if (!way) return false;
+  push(decoder::gap(decoder::GapReason::kUndecodable, from, *second));
+  add_second(*second, now, *way);
   return true;
+}
+
+std::optional<StepSource::Way> StepSource::way_from(TraceeAddr insn, TraceeAddr now) {
+  const arch::InsnFacts& facts = process_.insns().at(insn);
+  const bool conditional = facts.kind == InsnKind::kConditionalJump;
+  if (!facts.known() || (returns_behind_itself(facts.kind) && !conditional)) return std::nullopt;
+  if (now == insn + facts.length && (conditional || !facts.is_branch())) return Way::kFallsThrough;
+  return explains(facts, now) ? std::optional{Way::kBranches} : std::nullopt;
+}
+
+void StepSource::add_second(TraceeAddr insn, TraceeAddr now, Way way) {
+  ++instructions_;
+  if (way == Way::kBranches) push(decoder::branch(insn, now));
 }
 
 void StepSource::handler_entered(Thread& thread, TraceeAddr handler) {

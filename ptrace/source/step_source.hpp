@@ -95,6 +95,16 @@ class StepSource : public BranchSource {
   /// CPUID may let the instruction after it run before the step traps (PVM does, seen with Linux
   /// 6.18).
   bool ran_along(TraceeAddr first, TraceeAddr second, TraceeAddr now);
+  /// The kernel runs calls of the vsyscall page itself; what can be read there, if anything, is not
+  /// what runs. The step traps only after the instruction to which the call returned.
+  [[nodiscard]] bool at_vsyscall() const;
+  std::optional<TraceeAddr> return_address(Thread& thread);
+  bool ran_vsyscall(TraceeAddr from, TraceeAddr now);
+  enum class Way : std::uint8_t { kFallsThrough, kBranches };
+  /// Returns how the instruction led to `now`; nullopt if it cannot have.
+  std::optional<Way> way_from(TraceeAddr insn, TraceeAddr now);
+  /// Accounts for an instruction that ran within the step of the one before it.
+  void add_second(TraceeAddr insn, TraceeAddr now, Way way);
   // step_source_signals.cpp
   void note_signals(Thread& thread, const SourceResume& how);
   void end_slice(Thread& thread);
@@ -114,6 +124,7 @@ class StepSource : public BranchSource {
   std::vector<decoder::Record> pins_;  ///< Pins to be told after the next record.
   std::optional<TraceeAddr> pc_;       ///< Next instruction to account for.
   arch::InsnFacts insn_;               ///< The instruction at pc_ when the thread was resumed.
+  std::optional<TraceeAddr> vsyscall_returns_to_;  ///< Nullopt if pc_ is not in the vsyscall page.
   SourceResume how_;
   bool delivering_ = false;
   std::optional<bool> overtaken_own_;          ///< Cause of a trap that a request to stop overtook.

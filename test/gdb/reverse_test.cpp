@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reverse execution by the server in `backtrail replay`, without record btrace.
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,18 +28,27 @@ class Reverse : public ::testing::Test {
 
   void record(const std::string& program, std::vector<std::string> arguments = {}) {
     const std::string backtrail = server_command(Peer::kUnderTest)[0];
-    const std::string core = folder / "crash.core";
     SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior(program)},
                          .environment = test_environment(),
                          .working_directory = folder.path()};
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     Subprocess recorded{options};
     ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
+    replay(program);
+  }
+
+  void replay(const std::string& program) {
     GdbOptions gdb_options;
     gdb_options.symbols = inferior(program);
     gdb_options.connect = false;
     gdb = std::make_unique<GdbSession>(std::move(gdb_options));
+    const std::string backtrail = server_command(Peer::kUnderTest)[0];
     gdb->run(fmt::format("target remote | {} replay - {}", backtrail, core));
+  }
+
+  static std::string contents(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
   }
 
   /// Steps back by lines until a function shows; compilers split main's end into a varying number
@@ -52,6 +63,7 @@ class Reverse : public ::testing::Test {
   }
 
   TemporaryFolder folder;
+  const std::string core = folder / "crash.core";
   std::unique_ptr<GdbSession> gdb;
 };
 
@@ -150,6 +162,17 @@ TEST_F(Reverse, RecordBtraceWantsTheEnd) {
   gdb->run("record goto end");
   gdb->run("record stop");
   EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
+}
+
+/// The kernel runs the call and, within the same step, the instruction after it.
+TEST_F(Reverse, ShowsTheInstructionAfterACallOfTheVsyscallPage) {
+  if (contents("/proc/self/maps").find("[vsyscall]") == std::string::npos) {
+    GTEST_SKIP() << "the kernel has no vsyscall page";
+  }
+  gdb.reset();
+  record("vsyscall");
+  gdb->run("break *&after_call");
+  EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1,"));
 }
 
 /// The value at mark() is shown as it was then, or as unknown.
