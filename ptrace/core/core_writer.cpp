@@ -53,6 +53,19 @@ Result<std::vector<CoreThreadState>> collect_threads(Process& process, const Cor
   return out;
 }
 
+/// Returns for each segment the bytes of all segments of its mapping.
+std::vector<std::uint64_t> mapping_sizes(const std::vector<MemorySegment>& segments,
+                                         const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::uint64_t> out(sizes);
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    if (segments[i].continues) out[i] += out[i - 1];
+  }
+  for (std::size_t i = out.size(); i-- > 1;) {
+    if (segments[i].continues) out[i - 1] = out[i];
+  }
+  return out;
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
@@ -117,7 +130,12 @@ Result<void> CoreWriter::gather(const CoreCause& cause, bool full, MappingsInAdv
   BT_TRY(const MappingsText text, mappings.get());
   BT_TRY(memory_, plan_memory(task, text, full));
   for (const MemorySegment& segment : memory_) {
-    if (segment.map.inode != 0) notes_.files.push_back(segment.map);
+    if (segment.map.inode == 0) continue;
+    if (segment.continues) {
+      notes_.files.back().end = segment.map.end;
+    } else {
+      notes_.files.push_back(segment.map);
+    }
   }
   return {};
 }
@@ -153,8 +171,8 @@ std::size_t CoreWriter::read(std::uint64_t address, std::span<std::uint8_t> out)
   return size;
 }
 
-/// Orders segments: stacks, then small ones, then the rest. The small ones hold the data of linkers
-/// and libraries that debuggers read first, and matter more than the oldest branches.
+/// Orders segments: stacks, then small mappings, then the rest. The small ones hold the data of
+/// linkers and libraries that debuggers read first, and matter more than the oldest branches.
 void CoreWriter::order_memory(std::uint64_t most) {
   constexpr std::uint64_t kSmallest = 64ULL << 10U;
   constexpr std::uint64_t kSmall = 1ULL << 20U;
@@ -169,11 +187,12 @@ void CoreWriter::order_memory(std::uint64_t most) {
                                       return sum + range.end - range.begin;
                                     }));
   }
+  const std::vector<std::uint64_t> whole = mapping_sizes(memory_, sizes);
   const auto rank = [&](std::size_t i) {
     const auto stack = stacks.lower_bound(memory_[i].map.start);
     if (stack != stacks.end() && *stack < memory_[i].map.end) return 0;
-    if (sizes[i] <= kSmallest) return 1;
-    return sizes[i] <= kSmall ? 2 : 3;
+    if (whole[i] <= kSmallest) return 1;
+    return whole[i] <= kSmall ? 2 : 3;
   };
   std::vector<std::pair<int, std::size_t>> ranked;
   for (std::size_t i = 0; i < memory_.size(); ++i) ranked.emplace_back(rank(i), i);

@@ -14,6 +14,10 @@
 namespace backtrail::tracee {
 namespace {
 
+/// Mappings of files that are gone are read up to this size, at the price of allocating holes.
+constexpr std::uint64_t kLittle = 256ULL << 10U;
+/// Limits the segments of a mapping: gdb needs about 40 us for each.
+constexpr std::size_t kMostGaps = 1U << 18U;
 constexpr std::string_view kDeleted = " (deleted)";
 /// Name of the code cache's memory; see ptrace/codecache/memory/cache_memory.cpp.
 constexpr std::string_view kOwnMemory = "/memfd:backtrail";
@@ -52,24 +56,31 @@ bool file_is_gone(const MemoryMapping& mapping) {
          map.path.starts_with("/SYSV");
 }
 
+/// Returns true if the core needs the first page to tell the file from another one of its name.
+bool is_identified_by_first_page(const MapEntry& map) {
+  return !map.shared && map.offset == 0 && map.read;
+}
+
 MappingPart part_of_file(const MemoryMapping& mapping, bool full) {
   const MapEntry& map = mapping.map;
   if (map.path.starts_with("/dev/") && !map.path.starts_with("/dev/shm/") &&
       !map.path.starts_with("/dev/zero")) {
     return MappingPart::kNone;
   }
+  const bool gone = file_is_gone(mapping);
   if (map.shared) {
-    // Reading a hole of a shared mapping would allocate it.
-    return file_is_gone(mapping) || full ? MappingPart::kPopulated : MappingPart::kNone;
+    if (!gone && !full) return MappingPart::kNone;
+    // Reading a hole of a shared mapping allocates it.
+    return gone && map.end - map.start <= kLittle ? MappingPart::kWhole : MappingPart::kInMemory;
   }
   if (full || mapping.anonymous_bytes + mapping.swapped_bytes != 0) return MappingPart::kWhole;
-  // If the file of data is gone, only pages in memory are written. ThreadSanitizer covers all
-  // read-only memory with mappings of such a file: a thousand, half a megabyte each.
-  if (file_is_gone(mapping)) {
-    if (map.execute) return MappingPart::kWhole;
-    return mapping.resident_bytes == 0 ? MappingPart::kNone : MappingPart::kPopulated;
+  if (gone && map.execute) return MappingPart::kWhole;
+  // ThreadSanitizer covers all read-only memory with mappings of a file that is gone: a thousand,
+  // half a megabyte each.
+  if (gone && mapping.resident_bytes != 0) {
+    return map.end - map.start <= kLittle ? MappingPart::kWhole : MappingPart::kInMemory;
   }
-  return map.offset == 0 && map.read ? MappingPart::kFirstPage : MappingPart::kNone;
+  return is_identified_by_first_page(map) ? MappingPart::kFirstPage : MappingPart::kNone;
 }
 
 /// Returns true if the server finds no file at this path, or finds another file.
@@ -106,15 +117,30 @@ MappingPart part_in_core(const MemoryMapping& mapping, bool full) {
                                                              : MappingPart::kPopulated;
 }
 
-std::vector<MemorySegment> split_vast(MemorySegment segment) {
-  constexpr std::uint64_t kVast = 64ULL << 30U;
-  constexpr std::uint64_t kGap = 1ULL << 30U;
+void join_near(std::vector<AddressRange>& ranges, std::size_t most_gaps) {
+  std::uint64_t shortest = kPageBytes;
+  const auto gaps = [&] {
+    std::size_t count = 0;
+    for (std::size_t i = 1; i < ranges.size(); ++i) {
+      if (ranges[i].begin - ranges[i - 1].end >= shortest) ++count;
+    }
+    return count;
+  };
+  while (gaps() > most_gaps) shortest *= 2;
+  std::vector<AddressRange> out;
+  for (const AddressRange& range : ranges) {
+    if (!out.empty() && range.begin - out.back().end < shortest) {
+      out.back().end = range.end;
+    } else {
+      out.push_back(range);
+    }
+  }
+  ranges = std::move(out);
+}
+
+std::vector<MemorySegment> split_at_gaps(MemorySegment segment, std::uint64_t gap) {
   const AddressRange all{segment.map.start, segment.map.end};
   std::vector<MemorySegment> out;
-  if (all.end - all.begin < kVast || segment.file_bytes == 0) {
-    out.push_back(std::move(segment));
-    return out;
-  }
   const auto add = [&](std::uint64_t begin, std::uint64_t end, bool contents) {
     MemorySegment& piece = out.emplace_back();
     piece.map = segment.map;
@@ -122,10 +148,11 @@ std::vector<MemorySegment> split_vast(MemorySegment segment) {
     piece.map.end = end;
     piece.map.offset += begin - all.begin;
     piece.file_bytes = contents ? end - begin : 0;
+    piece.continues = out.size() > 1;
   };
   std::uint64_t done = all.begin;
   for (const AddressRange& range : segment.ranges) {
-    if (range.begin - done >= kGap) add(done, range.begin, false);
+    if (range.begin - done >= gap) add(done, range.begin, false);
     if (out.empty() || out.back().file_bytes == 0) {
       add(out.empty() ? done : out.back().map.end, range.end, true);
     }
@@ -139,12 +166,69 @@ std::vector<MemorySegment> split_vast(MemorySegment segment) {
   return out;
 }
 
+std::vector<MemorySegment> split_vast(MemorySegment segment) {
+  constexpr std::uint64_t kVast = 64ULL << 30U;
+  constexpr std::uint64_t kGap = 1ULL << 30U;
+  if (segment.map.end - segment.map.start >= kVast && segment.file_bytes != 0) {
+    return split_at_gaps(std::move(segment), kGap);
+  }
+  std::vector<MemorySegment> out;
+  out.push_back(std::move(segment));
+  return out;
+}
+
 Result<MappingsText> read_mappings(pid_t pid) {
   const ProcFs proc;
   if (auto text = proc.read(pid, "smaps")) return MappingsText{std::move(*text), true};
   BT_TRY(std::string text, proc.read(pid, "maps"));
   return MappingsText{std::move(text), false};
 }
+
+namespace {
+
+std::vector<AddressRange> touched(const MemoryMapping& mapping, PageScan& pages) {
+  return pages.populated({mapping.map.start, mapping.map.end},
+                         (mapping.resident_bytes + mapping.swapped_bytes) / kPageBytes);
+}
+
+/// Keeps the first page, which tells the file from another one of its name.
+void add_first_page(const MemoryMapping& mapping, std::vector<AddressRange>& ranges) {
+  const std::uint64_t begin = mapping.map.start;
+  if (!is_identified_by_first_page(mapping.map)) return;
+  if (!ranges.empty() && ranges.front().begin == begin) return;
+  ranges.insert(ranges.begin(), {begin, begin + kPageBytes});
+}
+
+std::vector<MemorySegment> plan_mapping(const MemoryMapping& mapping, MappingPart part,
+                                        PageScan& pages) {
+  MemorySegment segment{.map = mapping.map, .file_bytes = 0, .ranges = {}};
+  const AddressRange all{mapping.map.start, mapping.map.end};
+  const AddressRange first_page{all.begin, all.begin + kPageBytes};
+  switch (part) {
+    case MappingPart::kNone:
+      break;
+    case MappingPart::kFirstPage:
+      segment.ranges = {first_page};
+      segment.file_bytes = kPageBytes;
+      break;
+    case MappingPart::kPopulated:
+      segment.ranges = touched(mapping, pages);
+      segment.file_bytes = all.end - all.begin;
+      break;
+    case MappingPart::kInMemory:
+      segment.ranges = touched(mapping, pages);
+      add_first_page(mapping, segment.ranges);
+      join_near(segment.ranges, kMostGaps);
+      return split_at_gaps(std::move(segment), kPageBytes);
+    case MappingPart::kWhole:
+      segment.ranges = {all};
+      segment.file_bytes = all.end - all.begin;
+      break;
+  }
+  return split_vast(std::move(segment));
+}
+
+}  // namespace
 
 Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& mappings, bool full) {
   const bool details = mappings.details;
@@ -157,27 +241,9 @@ Result<std::vector<MemorySegment>> plan_memory(pid_t pid, const MappingsText& ma
     mapping.out_of_reach = foreign && is_out_of_reach(mapping.map);
     if (!details) mapping.resident_bytes = mapping.map.end - mapping.map.start;
     if (!details && mapping.map.write) mapping.anonymous_bytes = mapping.resident_bytes;
-    MemorySegment segment{.map = mapping.map, .file_bytes = 0, .ranges = {}};
-    const AddressRange all{mapping.map.start, mapping.map.end};
-    switch (part_in_core(mapping, full)) {
-      case MappingPart::kNone:
-        break;
-      case MappingPart::kFirstPage:
-        segment.ranges = {{all.begin, all.begin + kPageBytes}};
-        break;
-      case MappingPart::kPopulated:
-        segment.ranges =
-            pages.populated(all, (mapping.resident_bytes + mapping.swapped_bytes) / kPageBytes);
-        segment.file_bytes = all.end - all.begin;
-        break;
-      case MappingPart::kWhole:
-        segment.ranges = {all};
-        break;
+    for (MemorySegment& piece : plan_mapping(mapping, part_in_core(mapping, full), pages)) {
+      out.push_back(std::move(piece));
     }
-    if (segment.file_bytes == 0 && !segment.ranges.empty()) {
-      segment.file_bytes = segment.ranges.back().end - all.begin;
-    }
-    for (MemorySegment& piece : split_vast(std::move(segment))) out.push_back(std::move(piece));
   }
   return out;
 }

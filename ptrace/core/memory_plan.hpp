@@ -33,6 +33,8 @@ enum class MappingPart : std::uint8_t {
   kNone,       ///< Listed in the core, without contents.
   kFirstPage,  ///< First page of an ELF file, for its build id.
   kPopulated,  ///< Pages with contents; the others are zero.
+  kInMemory,   ///< Pages of a file that the process has touched. The others are listed only: they
+               ///< have the file's contents, but touching them may allocate memory.
   kWhole,      ///< All pages, even untouched ones, because a file backs them.
 };
 /// @param full Include unchanged pages of files.
@@ -43,10 +45,15 @@ struct MemorySegment {
   MapEntry map;
   std::uint64_t file_bytes = 0;      ///< Size in the file from the segment's start, holes included.
   std::vector<AddressRange> ranges;  ///< Memory to copy.
+  bool continues = false;            ///< Part of the same mapping as the segment before it.
 };
-/// Splits very large mappings. Space between their contents becomes segments without bytes in the
-/// file, because file systems limit a file to some terabytes (ext4: 16) and shadow memory of
-/// sanitizers is larger.
+/// Joins the nearest ranges until at most `most_gaps` gaps are left.
+void join_near(std::vector<AddressRange>& ranges, std::size_t most_gaps);
+/// Splits a segment: space of at least `gap` bytes between its ranges becomes segments without
+/// bytes in the file.
+[[nodiscard]] std::vector<MemorySegment> split_at_gaps(MemorySegment segment, std::uint64_t gap);
+/// Splits very large mappings, because file systems limit a file to some terabytes (ext4: 16) and
+/// shadow memory of sanitizers is larger.
 [[nodiscard]] std::vector<MemorySegment> split_vast(MemorySegment segment);
 /// Text of a process's mappings, as read from /proc.
 struct MappingsText {

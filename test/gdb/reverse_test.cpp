@@ -175,6 +175,18 @@ TEST_F(Reverse, ShowsTheInstructionAfterACallOfTheVsyscallPage) {
   EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1,"));
 }
 
+/// Pages that the process did not touch may have contents, which the core does not have.
+TEST_F(Reverse, UntouchedPagesOfFilesAreNotShownAsZeros) {
+  gdb.reset();
+  record("untouched");
+  EXPECT_EQ(gdb->value("large_shared[8*4096]"), "115 's'");
+  EXPECT_EQ(gdb->value("large_private[8*4096]"), "115 's'");
+  EXPECT_EQ(gdb->value("small_shared[3*4096]"), "117 'u'");
+  EXPECT_EQ(gdb->value("small_private[3*4096]"), "117 'u'");
+  EXPECT_THAT(gdb->run("output large_shared[200*4096]"), HasSubstr("annot access memory"));
+  EXPECT_THAT(gdb->run("output large_private[200*4096]"), HasSubstr("annot access memory"));
+}
+
 /// The value at mark() is shown as it was then, or as unknown.
 class ReverseForeignWrites : public Reverse {
  protected:

@@ -99,23 +99,60 @@ TEST(MemoryPlan, TheFirstPageOfAFileIsKeptForItsBuildId) {
 }
 
 TEST(MemoryPlan, FilesThatAreGoneAreKept) {
-  for (const char* path : {"/tmp/a (deleted)", "/memfd:jit (deleted)"}) {
-    EXPECT_EQ(part_in_core(mapping(std::string{"1000-3000 r-xp 00001000 08:01 12 "} + path), false),
+  for (const std::string path : {"/tmp/a (deleted)", "/memfd:jit (deleted)"}) {
+    EXPECT_EQ(part_in_core(mapping("1000-3000 r-xp 00001000 08:01 12 " + path), false),
               MappingPart::kWhole);
-    EXPECT_EQ(part_in_core(mapping(std::string{"1000-3000 rw-s 00001000 08:01 12 "} + path), false),
-              MappingPart::kPopulated);
+    EXPECT_EQ(part_in_core(mapping("1000-3000 rw-s 00001000 08:01 12 " + path), false),
+              MappingPart::kWhole);
+    EXPECT_EQ(part_in_core(mapping("100000-400000 rw-s 00001000 08:01 12 " + path), false),
+              MappingPart::kInMemory);
   }
   EXPECT_EQ(part_in_core(mapping("1000-3000 rw-s 00000000 08:01 12 /var/db"), false),
             MappingPart::kNone);
+  EXPECT_EQ(part_in_core(mapping("1000-3000 rw-s 00000000 08:01 12 /var/db"), true),
+            MappingPart::kInMemory);
   MemoryMapping contained = mapping("1000-3000 r-xp 00001000 08:01 12 /bin/a");
   EXPECT_EQ(part_in_core(contained, false), MappingPart::kNone);
   contained.out_of_reach = true;
   EXPECT_EQ(part_in_core(contained, false), MappingPart::kWhole);
   // For data, only pages in memory.
-  const std::string data = "1000-3000 r--p 00000000 08:01 12 /tmp/tsan.rodata.1 (deleted)";
-  EXPECT_EQ(part_in_core(mapping(data, "Rss:  8 kB\n"), false), MappingPart::kPopulated);
+  const std::string data = "100000-180000 r--p 00001000 08:01 12 /tmp/tsan.rodata.1 (deleted)";
+  EXPECT_EQ(part_in_core(mapping(data, "Rss:  8 kB\n"), false), MappingPart::kInMemory);
   EXPECT_EQ(part_in_core(mapping(data), false), MappingPart::kNone);
   EXPECT_EQ(part_in_core(mapping(data), true), MappingPart::kWhole);
+}
+
+/// The contents of pages that were not touched are not known, and must not read as zeros.
+TEST(MemoryPlan, UntouchedPagesOfAFileAreNotInTheCore) {
+  const auto pieces =
+      split_at_gaps(segment_of(0x10000, {{0x2000, 0x3000}, {0x3000, 0x4000}}), 0x1000);
+  ASSERT_THAT(pieces, SizeIs(3));
+  EXPECT_EQ(pieces[0].file_bytes, 0U);
+  EXPECT_EQ(pieces[1].file_bytes, 0x2000U);
+  EXPECT_EQ(pieces[1].map.offset, 0x2000U);
+  EXPECT_EQ(pieces[2].file_bytes, 0U);
+  EXPECT_EQ(pieces[2].map.end - pieces[0].map.start, 0x10000U);
+  EXPECT_FALSE(pieces[0].continues);
+  EXPECT_TRUE(pieces[1].continues);
+  EXPECT_TRUE(pieces[2].continues);
+  const auto untouched = split_at_gaps(segment_of(0x10000, {}), 0x1000);
+  ASSERT_THAT(untouched, SizeIs(1));
+  EXPECT_EQ(untouched[0].file_bytes, 0U);
+}
+
+TEST(MemoryPlan, TheNearestRangesAreJoined) {
+  std::vector<AddressRange> ranges{
+      {0x1000, 0x2000}, {0x3000, 0x4000}, {0x8000, 0x9000}, {0xa000, 0xb000}};
+  const std::vector<AddressRange> before = ranges;
+  join_near(ranges, 3);
+  EXPECT_EQ(ranges, before);
+  join_near(ranges, 2);
+  EXPECT_EQ(ranges, (std::vector<AddressRange>{{0x1000, 0x4000}, {0x8000, 0xb000}}));
+  join_near(ranges, 0);
+  EXPECT_EQ(ranges, (std::vector<AddressRange>{{0x1000, 0xb000}}));
+  ranges.clear();
+  join_near(ranges, 0);
+  EXPECT_TRUE(ranges.empty());
 }
 
 TEST(MemoryPlan, AnonymousMemoryIsKeptWhereItWasTouched) {
