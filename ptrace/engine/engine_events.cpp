@@ -330,7 +330,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     }
   } else {
     const auto& writers = parent.process().code_writers;
-    if (writers && shares_memory(parent.id().pid, child_pid, false)) writers->note_shared_memory();
+    if (writers && shares_memory(parent.id().pid, child_pid, false)) writers->note_foreign_writes();
     if (const auto& space = parent.process().cache_space) space->keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {

@@ -206,6 +206,10 @@ TEST_F(ReverseForeignWrites, OfAProcessThatSharesTheMemoryAreNotTakenBack) {
   expect_at_mark("clone", "written", "1");
 }
 
+TEST_F(ReverseForeignWrites, OfAnotherRecordedProcessAreNotTakenBack) {
+  expect_at_mark("fork", "written", "1");
+}
+
 TEST_F(ReverseForeignWrites, ThroughAFileThatIsTheMemoryAreNotTakenBack) {
   expect_at_mark("procmem", "written", "1");
 }

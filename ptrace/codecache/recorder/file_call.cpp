@@ -89,7 +89,7 @@ void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
 }
 
 std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserRegs& regs,
-                                        SyscallEffect effect, const CodeWriters& writers) {
+                                        SyscallEffect effect, CodeWriters& writers) {
   FileCall call{effect, regs.pc() + arch::x86::kSyscallInsnBytes};
   switch (effect) {
     case SyscallEffect::kOpens:
@@ -110,6 +110,7 @@ std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserReg
     }
     case SyscallEffect::kWritesMemory:
       call.memory_of_ = id_named_by(thread.tid(), regs[UserReg::kRdi]);
+      if (writers.find(*call.memory_of_) != &thread.process()) writers.note_foreign_writes();
       call.take_ranges(thread, regs);
       return call;
     default:

@@ -26,7 +26,7 @@ class FileCall {
   /// Returns the call that the thread is about to make; nullopt if it cannot change any code, as
   /// far as `writers` know.
   static std::optional<FileCall> begin(Thread& thread, const arch::x86::UserRegs& regs,
-                                       SyscallEffect effect, const CodeWriters& writers);
+                                       SyscallEffect effect, CodeWriters& writers);
   /// Call when the thread has stopped, usually after the call: tells `writers` what was changed.
   void end(Thread& thread, CodeWriters& writers) const;
 

@@ -38,13 +38,12 @@ class CodeWriters {
   /// Returns true once a process of the tree may have had the memory of one of them open for
   /// writing. From then on every write to a file is examined.
   [[nodiscard]] bool watches_writes() const { return watches_writes_; }
-  /// Call when a process of the tree shares another's memory for longer than a vfork's child does.
-  void note_shared_memory() { memory_was_shared_ = true; }
+  /// Call when a process of the tree shares another's memory for longer than a vfork's child does,
+  /// or has written another's memory.
+  void note_foreign_writes() { foreign_writes_ = true; }
   /// Returns true if memory of the tree may have been written other than by stores of its own
   /// threads.
-  [[nodiscard]] bool foreign_writes_possible() const {
-    return watches_writes_ || memory_was_shared_;
-  }
+  [[nodiscard]] bool foreign_writes_possible() const { return watches_writes_ || foreign_writes_; }
   /// Call when [begin, end) was written in the memory of the process that has thread `id`; nullopt:
   /// in any process.
   void note_written(std::optional<pid_t> id, TraceeAddr begin, TraceeAddr end);
@@ -85,7 +84,7 @@ class CodeWriters {
   std::deque<File> opened_;  ///< Files opened for writing lately that were not mapped as code then.
   std::time_t begin_ = std::time(nullptr);
   bool watches_writes_ = false;
-  bool memory_was_shared_ = false;
+  bool foreign_writes_ = false;
 };
 
 /// Translates an id that a thread names in a system call to the server's pid namespace; 0 if

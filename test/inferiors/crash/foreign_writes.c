@@ -1,12 +1,13 @@
-// Memory that changes between mark() and the crash. Three ways have no store to its address:
-// "clone", another process that shares the memory; "procmem", a write to /proc/self/mem; "made",
-// another mapping of a library file being written. "code": a store to memory that is then made
-// executable and looks like a library.
+// Memory that changes between mark() and the crash. Four ways have no store to its address:
+// "clone", another process that shares the memory; "fork", one that writes it by process_vm_writev;
+// "procmem", a write to /proc/self/mem; "made", another mapping of a library file being written.
+// "code": a store to memory that is then made executable and looks like a library.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { kStackWords = 8192, kPageBytes = 4096 };
@@ -28,6 +29,16 @@ static int child(void* unused) {
   return write(done[1], "", 1) != 1;
 }
 
+static int writer(void) {
+  char byte;
+  long value = 77;
+  const struct iovec here = {&value, sizeof value};
+  const struct iovec there = {(void*)&written, sizeof value};
+  if (read(go[0], &byte, 1) != 1) return 1;
+  if (process_vm_writev(getppid(), &here, 1, &there, 1, 0) != sizeof value) return 1;
+  return write(done[1], "", 1) != 1;
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   char byte;
@@ -40,13 +51,14 @@ int main(int argc, char** argv) {
       clone(child, stack + kStackWords, CLONE_VM | CLONE_FILES | SIGCHLD, NULL) < 0) {
     return 1;
   }
+  if (strcmp(how, "fork") == 0 && fork() == 0) _exit(writer());
   const int file = memfd_create("library", 0);
   if (ftruncate(file, kPageBytes) != 0 || pwrite(file, "\177ELF\1", 5, 0) != 5) return 1;
   made = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   alias = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (alias[4] != made[4]) return 1;
   mark();
-  if (strcmp(how, "clone") == 0) {
+  if (strcmp(how, "clone") == 0 || strcmp(how, "fork") == 0) {
     if (write(go[1], "", 1) != 1 || read(done[0], &byte, 1) != 1) return 1;
   } else if (strcmp(how, "procmem") == 0) {
     if (lseek(memory, (off_t)&written, SEEK_SET) < 0) return 1;
