@@ -329,8 +329,9 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                  {"time", std::to_string(now)},
                  {"recorder", "backtrail"}};
   if (!kept.is_program) cause.about["run"] = command_;
-  if (process.code_writers && process.code_writers->foreign_writes_possible()) {
-    cause.about["foreign-writes"] = "possible";
+  if (process.code_writers) {
+    const bool possible = process.code_writers->foreign_writes_possible();
+    cause.about["foreign-writes"] = possible ? "possible" : "none";
   }
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
   if (!caught.empty()) cause.about["caught"] = caught;

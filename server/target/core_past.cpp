@@ -19,7 +19,9 @@ using tracee::StopKind;
 
 namespace {
 
-/// Returns true if nobody but the program's only thread can have written the memory that it reads.
+/// Returns true if the recorder saw that nobody but the program's only thread can have written the
+/// memory that it reads. Nothing is known of other writers without the fact, as in files of older
+/// versions.
 bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archive) {
   // The kernel writes the buffers of asynchronous requests while the thread runs.
   const bool asynchronous = std::ranges::any_of(core.mappings(), [](const auto& mapping) {
@@ -27,9 +29,11 @@ bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archi
            mapping.path.find("/[aio]") != std::string::npos;
   });
   if (asynchronous) return false;
-  if (core.about().contains("foreign-writes")) return false;
-  const auto threads = core.about().find("threads");
-  return threads != core.about().end() && threads->second == "1" && core.threads().size() == 1 &&
+  const auto is = [&](const char* fact, const char* value) {
+    const auto found = core.about().find(fact);
+    return found != core.about().end() && found->second == value;
+  };
+  return is("foreign-writes", "none") && is("threads", "1") && core.threads().size() == 1 &&
          archive.threads().size() <= 1;
 }
 
