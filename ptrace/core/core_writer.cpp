@@ -90,6 +90,9 @@ class CoreWriter {
   void order_memory(std::uint64_t most);
   void place_memory();
   Result<void> write_memory();
+  Result<void> copy_memory(std::optional<Place>& full_disk, bool& is_limit);
+  void note_unreadable(AddressRange pages);
+  void leave_out_unreadable();
   Result<void> end_memory(const std::optional<Place>& full_disk, bool is_limit);
   /// Writes memory. If stacks and small segments do not fit, drops old trace blocks and writes
   /// again.
@@ -110,6 +113,7 @@ class CoreWriter {
   std::set<std::size_t> needed_;      ///< Segments that debuggers need most.
   std::uint64_t needed_missing_ = 0;  ///< Bytes of them that did not fit.
   std::map<std::uint64_t, std::vector<std::uint8_t>> saved_;  ///< Pages read early, by address.
+  std::vector<AddressRange> unreadable_;                      ///< Pages that could not be read.
   CoreResult result_;
 };
 
@@ -253,6 +257,14 @@ std::vector<MemoryPart> CoreWriter::cut_memory(std::vector<Place>& places) const
   return out;
 }
 
+void CoreWriter::note_unreadable(AddressRange pages) {
+  if (!unreadable_.empty() && unreadable_.back().end == pages.begin) {
+    unreadable_.back().end = pages.end;
+  } else {
+    unreadable_.push_back(pages);
+  }
+}
+
 /// @return Number of bytes that could not be read. They are set to zero, and zero pages become
 /// holes.
 std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
@@ -270,6 +282,7 @@ std::uint64_t CoreWriter::fill(std::span<const MemoryPart> parts, std::span<std:
         const std::size_t page = std::min<std::size_t>(kPageBytes, bytes.size() - at);
         std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), page, std::uint8_t{0});
         unreadable += page;
+        note_unreadable({part.address + at, part.address + at + page});
         at += page;
       }
       at += more;
@@ -292,14 +305,36 @@ std::uint64_t CoreWriter::leave_out(std::size_t index, std::uint64_t saved) {
   return missing;
 }
 
+/// Ends segments before pages that could not be read, as those after the end of a file: in the file
+/// they would be zeros.
+void CoreWriter::leave_out_unreadable() {
+  std::ranges::sort(unreadable_, {}, &AddressRange::begin);
+  for (CoreLayout::Load& load : layout_.loads) {
+    const std::uint64_t end = load.address + load.file_bytes;
+    const auto next = std::ranges::lower_bound(unreadable_, end, {}, &AddressRange::begin);
+    if (next == unreadable_.begin() || std::prev(next)->end < end) continue;
+    load.file_bytes = std::max(std::prev(next)->begin, load.address) - load.address;
+  }
+}
+
 Result<void> CoreWriter::write_memory() {
+  std::optional<Place> full_disk;
+  bool is_limit = false;
+  unreadable_.clear();
+  BT_CHECKED(copy_memory(full_disk, is_limit));
+  BT_CHECKED(end_memory(full_disk, is_limit));
+  leave_out_unreadable();
+  return {};
+}
+
+/// @param full_disk Is set to the place that did not fit.
+/// @param is_limit Is set to true if it did not fit because of RLIMIT_FSIZE.
+Result<void> CoreWriter::copy_memory(std::optional<Place>& full_disk, bool& is_limit) {
   std::vector<Place> places;
   ReadAhead ahead{cut_memory(places),
                   [this](std::span<const MemoryPart> parts, std::span<std::uint8_t> out) {
                     return fill(parts, out);
                   }};
-  std::optional<Place> full_disk;
-  bool is_limit = false;
   while (const ReadAhead::Batch* batch = full_disk ? nullptr : ahead.next()) {
     result_.unreadable_bytes += batch->unreadable_bytes;
     std::span<const std::uint8_t> rest{batch->bytes};
@@ -318,7 +353,7 @@ Result<void> CoreWriter::write_memory() {
       rest = rest.subspan(bytes);
     }
   }
-  return end_memory(full_disk, is_limit);
+  return {};
 }
 
 /// Shortens the segments that did not fit: those from `full_disk` on, or beyond RLIMIT_FSIZE.

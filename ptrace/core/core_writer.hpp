@@ -47,8 +47,8 @@ struct CoreResult {
   std::uint64_t disk_bytes = 0;  ///< Bytes written, holes excluded.
   /// Bytes of memory left out because the disk was full or a limit was reached.
   std::uint64_t missing_bytes = 0;
-  std::uint64_t unreadable_bytes = 0;  ///< Bytes of pages that could not be read; the file has
-                                       ///< zeros there.
+  std::uint64_t unreadable_bytes = 0;  ///< Bytes of pages that could not be read; the segment ends
+                                       ///< before them, or has zeros there.
   std::uint64_t older_branches = 0;    ///< Branches of all threads older than the ones in the file.
   /// Records of the traces that did not fit: the oldest.
   std::uint64_t records_without_room = 0;

@@ -185,6 +185,8 @@ TEST_F(Reverse, UntouchedPagesOfFilesAreNotShownAsZeros) {
   EXPECT_EQ(gdb->value("small_private[3*4096]"), "117 'u'");
   EXPECT_THAT(gdb->run("output large_shared[200*4096]"), HasSubstr("annot access memory"));
   EXPECT_THAT(gdb->run("output large_private[200*4096]"), HasSubstr("annot access memory"));
+  EXPECT_EQ(gdb->value("beyond_end[4096]"), "101 'e'");
+  EXPECT_THAT(gdb->run("output beyond_end[2*4096]"), HasSubstr("annot access memory"));
 }
 
 /// As in files of versions that did not look for other writers.

@@ -1,5 +1,5 @@
 // Mappings of files without a name, with pages that were written only through the file and pages
-// that were touched. Then it crashes.
+// that were touched, and a mapping longer than its file. Then it crashes.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ static char* map(int file, int bytes, int how) {
   return mmap(0, bytes, PROT_READ | PROT_WRITE, how, file, 0);
 }
 
-char *large_shared, *large_private, *small_shared, *small_private;
+char *large_shared, *large_private, *small_shared, *small_private, *beyond_end;
 
 int main(void) {
   const int file = memfd_create("untouched", 0);
@@ -19,6 +19,9 @@ int main(void) {
   large_private = map(file, kLarge, MAP_PRIVATE);
   small_shared = map(file, kSmall, MAP_SHARED);
   small_private = map(file, kSmall, MAP_PRIVATE);
+  const int short_file = memfd_create("short", 0);
+  if (pwrite(short_file, "end", 4, kPage) != 4) return 1;
+  beyond_end = map(short_file, kSmall, MAP_SHARED);
   for (long at = 0; at < kLarge; at += kPage) {
     if (pwrite(file, "unseen", 7, at) != 7) return 1;
   }
