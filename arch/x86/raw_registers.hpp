@@ -53,6 +53,7 @@ struct UserRegs {
     return words[static_cast<std::size_t>(r)];
   }
   [[nodiscard]] TraceeAddr pc() const { return TraceeAddr{(*this)[UserReg::kRip]}; }
+  void set_pc(TraceeAddr pc) { (*this)[UserReg::kRip] = pc.value(); }
   [[nodiscard]] TraceeAddr sp() const { return TraceeAddr{(*this)[UserReg::kRsp]}; }
   bool operator==(const UserRegs&) const = default;
 };

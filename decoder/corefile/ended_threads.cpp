@@ -26,7 +26,7 @@ std::vector<CoreThread> ended_threads(const CoreFile& core, const TraceArchive& 
     if (!seen.insert(tid).second) return;
     CoreThread thread;
     thread.tid = tid;
-    thread.user[arch::x86::UserReg::kRip] = newest_place(archive, tid).value();
+    thread.user.set_pc(newest_place(archive, tid));
     out.push_back(std::move(thread));
   };
   for (const TraceIndexEntry& entry : core.trace_index()) add(entry.tid);

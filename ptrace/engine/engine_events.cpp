@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
@@ -427,7 +428,7 @@ void Engine::handle_syscall(Thread& thread) {
     go(thread);
     return;
   }
-  const auto number = static_cast<std::int64_t>((*regs)[arch::x86::UserReg::kOrigRax]);
+  const auto number = static_cast<std::int64_t>((*regs)[arch::x86::kSyscallInProgress]);
   if (!wanted->empty() && !wanted->contains(number)) {
     go(thread);
     return;

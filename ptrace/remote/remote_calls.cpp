@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -39,7 +40,6 @@ constexpr std::chrono::seconds kLimit{5};
 constexpr std::chrono::microseconds kSoon{100};
 constexpr std::chrono::microseconds kNap{50};
 /// Results from this value on are negated errnos (include/linux/err.h: MAX_ERRNO).
-constexpr std::uint64_t kFirstError = ~std::uint64_t{4095} + 1;
 constexpr std::size_t kSearchBytes = 256UL * 1024;
 /// si_code of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD (ptrace(2)).
 constexpr int kSyscallStop = SIGTRAP | 0x80;
@@ -299,8 +299,8 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   if (!thread_->process().filters.empty()) return make_each(code);
   const pid_t tid = thread_->tid();
   arch::x86::UserRegs regs = saved_;
-  regs[UserReg::kRip] = code.begin.value();
-  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  regs.set_pc(code.begin);
+  leave_syscall(regs);
   BT_CHECKED(request::write_user_regs(tid, regs));
   // The kernel resets the action of an ignored trap.
   TrapGuard::learn_ignored(*thread_);
@@ -330,20 +330,21 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
 }
 
 Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
-  constexpr std::array<UserReg, 6> kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
-                                              UserReg::kR10, UserReg::kR8,  UserReg::kR9};
   BT_CHECKED(let_pass(call));
   const auto number = static_cast<std::uint64_t>(call.nr);
   arch::x86::UserRegs regs = saved_;
-  regs[UserReg::kRip] = syscall_at_.value();
-  regs[UserReg::kRax] = number;
-  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
-  for (std::size_t i = 0; i < kArguments.size(); ++i) regs[kArguments.at(i)] = call.args[i];
+  regs.set_pc(syscall_at_);
+  set_syscall_number(regs, number);
+  leave_syscall(regs);
+  for (std::size_t i = 0; i < arch::x86::kSyscallArguments.size(); ++i) {
+    set_syscall_argument(regs, i, call.args[i]);
+  }
   BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
   BT_CHECKED(run_to_syscall_stop());
   BT_CHECKED(run_to_syscall_stop());
-  BT_TRY(const std::uint64_t value, request::peek_user_reg(thread_->tid(), UserReg::kRax));
-  if (value >= kFirstError) {
+  BT_TRY(const std::uint64_t value,
+         request::peek_user_reg(thread_->tid(), arch::x86::kSyscallResult));
+  if (value >= arch::x86::kFirstSyscallError) {
     return fail(errno_error(static_cast<int>(0 - value), "remote call", number));
   }
   return value;

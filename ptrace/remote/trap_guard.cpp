@@ -12,6 +12,7 @@
 
 #include "arch/base/log.hpp"
 #include "arch/x86/program_abi.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
@@ -22,7 +23,6 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::x86::kRedZoneBytes;
-using arch::x86::UserReg;
 
 constexpr std::uint64_t kSigsetBytes = 8;
 /// Offset of uc_sigmask in struct ucontext, to which rsp points at rt_sigreturn.
@@ -91,9 +91,9 @@ bool has_action(const TrapAction& known) {
 
 /// Returns true for calls that let the program, or a child, see the action.
 bool shows_action(const arch::x86::UserRegs& regs) {
-  switch (regs[UserReg::kRax]) {
+  switch (syscall_number(regs)) {
     case SYS_rt_sigaction:
-      return regs[UserReg::kRdi] == SIGTRAP;
+      return syscall_argument(regs, 0) == SIGTRAP;
     case SYS_fork:
     case SYS_vfork:
     case SYS_clone:
@@ -114,22 +114,22 @@ std::uint64_t TrapGuard::mask_behind_call(Thread& thread, std::uint64_t mask) {
   Process& process = thread.process();
   if (shows_action(*regs)) {
     repair(thread);
-    if ((*regs)[UserReg::kRax] != SYS_rt_sigaction) return mask;
-    const TraceeAddr action{(*regs)[UserReg::kRsi]};
-    const TraceeAddr old_action{(*regs)[UserReg::kRdx]};
+    if (syscall_number(*regs) != SYS_rt_sigaction) return mask;
+    const TraceeAddr action{syscall_argument(*regs, 1)};
+    const TraceeAddr old_action{syscall_argument(*regs, 2)};
     if (action != TraceeAddr{}) new_action_ = read_value<KernelSigaction>(process, action);
     if (old_action != TraceeAddr{}) old_action_at_ = old_action;
     return mask;
   }
-  if ((*regs)[UserReg::kRax] == SYS_rt_sigreturn) {
+  if (syscall_number(*regs) == SYS_rt_sigreturn) {
     return read_value<std::uint64_t>(process, regs->sp() + kFrameMaskOffset).value_or(mask);
   }
-  if ((*regs)[UserReg::kRax] != SYS_rt_sigprocmask) return mask;
-  if ((*regs)[UserReg::kR10] != kSigsetBytes) return mask;  // fails
-  const TraceeAddr set{(*regs)[UserReg::kRsi]};
+  if (syscall_number(*regs) != SYS_rt_sigprocmask) return mask;
+  if (syscall_argument(*regs, 3) != kSigsetBytes) return mask;  // fails
+  const TraceeAddr set{syscall_argument(*regs, 1)};
   const auto bits = read_value<std::uint64_t>(process, set);
   if (set == TraceeAddr{} || !bits) return mask;
-  switch ((*regs)[UserReg::kRdi]) {
+  switch (syscall_argument(*regs, 0)) {
     case SIG_BLOCK:
       return mask | *bits;
     case SIG_UNBLOCK:
@@ -168,7 +168,7 @@ void TrapGuard::correct_old_action(Thread& thread) const {
   } else if (known.ignored.value_or(false)) {
     handler = std::bit_cast<std::uint64_t>(SIG_IGN);
   }
-  const auto result = request::peek_user_reg(thread.tid(), UserReg::kRax);
+  const auto result = request::peek_user_reg(thread.tid(), arch::x86::kSyscallResult);
   if (handler == 0 || result.value_or(1) != 0) return;
   const auto shown = read_value<std::uint64_t>(thread.process(), *old_action_at_);
   if (shown.value_or(1) != 0) return;

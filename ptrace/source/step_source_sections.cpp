@@ -7,6 +7,7 @@
 
 #include <sys/syscall.h>
 
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
@@ -14,8 +15,6 @@
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {
-
-using arch::x86::UserReg;
 
 std::optional<TraceeAddr> StepSource::rseq_area(Thread& thread) {
   if (!rseq_area_) {
@@ -28,7 +27,7 @@ std::optional<TraceeAddr> StepSource::rseq_area(Thread& thread) {
 void StepSource::forget_area_before_rseq(Thread& thread) {
   if (!rseq_area_) return;
   const auto regs = thread.user_regs();
-  if (!regs || (*regs)[UserReg::kRax] == SYS_rseq) rseq_area_.reset();
+  if (!regs || syscall_number(*regs) == SYS_rseq) rseq_area_.reset();
 }
 
 const RestartableSection* StepSource::section_ahead(Thread& thread) {

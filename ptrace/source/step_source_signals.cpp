@@ -8,6 +8,7 @@
 
 #include <sys/syscall.h>
 
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -15,8 +16,6 @@
 
 namespace backtrail::tracee {
 namespace {
-
-using arch::x86::UserReg;
 
 /// Offset of uc_sigmask from the stack pointer, at a handler's first instruction.
 constexpr std::uint64_t kFrameMask = 8 + 296;
@@ -74,14 +73,14 @@ void StepSource::begin_signal_call(Thread& thread) {
   if (insn_.kind != arch::InsnKind::kSystemCall || process_.isa() != arch::Isa::kAmd64) return;
   const auto regs = thread.user_regs();
   if (!regs) return;
-  const std::uint64_t number = (*regs)[UserReg::kRax];
+  const std::uint64_t number = syscall_number(*regs);
   if (number != SYS_rt_sigreturn && !slice_.active()) return;
-  SignalCall call{.number = number, .how = (*regs)[UserReg::kRdi], .set = {}, .shown_at = {}};
+  SignalCall call{.number = number, .how = syscall_argument(*regs, 0), .set = {}, .shown_at = {}};
   if (number == SYS_rt_sigprocmask) {
-    call.set = read_set(process_, TraceeAddr{(*regs)[UserReg::kRsi]});
-    call.shown_at = TraceeAddr{(*regs)[UserReg::kRdx]};
+    call.set = read_set(process_, TraceeAddr{syscall_argument(*regs, 1)});
+    call.shown_at = TraceeAddr{syscall_argument(*regs, 2)};
   } else if (number == SYS_rt_sigpending) {
-    call.shown_at = TraceeAddr{(*regs)[UserReg::kRdi]};
+    call.shown_at = TraceeAddr{syscall_argument(*regs, 0)};
   }
   signal_call_ = call;
 }
@@ -93,7 +92,7 @@ void StepSource::end_signal_call(Thread& thread) {
   // Signals that the thread sent to itself must be there when the call returns.
   if (sends_signals(call->number)) return slice_.end(thread);
   const auto regs = thread.user_regs();
-  if (!regs || (*regs)[UserReg::kRax] != 0) return;
+  if (!regs || syscall_result(*regs) != 0) return;
   hide(process_, call->shown_at, slice_.held());
   if (call->number != SYS_rt_sigprocmask || !call->set) return;
   slice_.forget(call->how == SIG_SETMASK ? ~std::uint64_t{0} : *call->set);

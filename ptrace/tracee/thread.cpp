@@ -7,14 +7,13 @@
 #include <sys/ptrace.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee {
 namespace {
-
-using arch::x86::UserReg;
 
 constexpr unsigned kDebugStatus = 6;
 constexpr unsigned kDebugControl = 7;
@@ -78,7 +77,7 @@ Result<TraceeAddr> Thread::pc() {
 
 Result<void> Thread::set_pc(TraceeAddr pc) {
   BT_TRY(arch::x86::UserRegs regs, user_regs());
-  regs[UserReg::kRip] = pc.value();
+  regs.set_pc(pc);
   return set_user_regs(regs);
 }
 
@@ -160,11 +159,11 @@ std::uint64_t Thread::debug_status() {
 
 bool Thread::syscall_will_restart() {
   const auto regs = user_regs();
-  if (!regs || static_cast<std::int64_t>((*regs)[UserReg::kOrigRax]) < 0) return false;
+  if (!regs || !arch::x86::in_syscall(*regs)) return false;
   const bool narrow = process_.isa() == arch::Isa::kI386;
-  const std::uint64_t rax = (*regs)[UserReg::kRax];
-  const std::int64_t result = narrow ? static_cast<std::int32_t>(static_cast<std::uint32_t>(rax))
-                                     : static_cast<std::int64_t>(rax);
+  const std::uint64_t value = syscall_result(*regs);
+  const std::int64_t result = narrow ? static_cast<std::int32_t>(static_cast<std::uint32_t>(value))
+                                     : static_cast<std::int64_t>(value);
   return result == kErestartSys || result == kErestartNoIntr || result == kErestartNoHand ||
          result == kErestartRestartBlock;
 }

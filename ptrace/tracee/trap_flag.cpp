@@ -8,6 +8,7 @@
 
 #include "arch/insn.hpp"
 #include "arch/x86/program_abi.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/signal_frame.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -52,7 +53,7 @@ void TrapFlag::before_step(Thread& thread, TraceeAddr pc, std::span<const std::u
   const auto popped = popped_flags_offset(insn, amd64);
   if (!popped && !call_) return;
   const auto regs = thread.user_regs();
-  if (!regs || (call_ && (*regs)[UserReg::kRax] != SYS_rt_sigreturn)) return;
+  if (!regs || (call_ && syscall_number(*regs) != SYS_rt_sigreturn)) return;
   std::array<std::uint8_t, 2> image{};
   const TraceeAddr at = regs->sp() + popped.value_or(kFrameFlagsOffset);
   if (thread.process().read_memory(at, image) != image.size()) return;

@@ -9,6 +9,7 @@
 #include <elf.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
@@ -17,8 +18,6 @@
 
 namespace backtrail::server {
 namespace {
-
-using arch::x86::UserReg;
 
 /// Machine code of LeakSanitizer's clone; the new task has no frames and executes call *%rax with a
 /// value from its stack. The distance of the jump in between is left out.
@@ -108,7 +107,7 @@ bool makes_system_call(tracee::Thread& thread, std::uint64_t wide, std::uint64_t
   const auto regs = thread.user_regs();
   if (!regs) return false;
   const bool is_wide = thread.process().isa() == arch::Isa::kAmd64;
-  return (*regs)[UserReg::kOrigRax] == (is_wide ? wide : narrow);
+  return (*regs)[arch::x86::kSyscallInProgress] == (is_wide ? wide : narrow);
 }
 
 std::vector<TraceeAddr> clones_in(tracee::Process& process, const tracee::MapEntry& map) {
@@ -250,7 +249,7 @@ Sanitizers::Stop Sanitizers::on_breakpoint(tracee::Thread& thread) {
 void Sanitizers::note_exit(tracee::Thread& thread, Found& found) {
   constexpr std::uint64_t kMask = 0xff;
   if (const auto regs = thread.user_regs()) {
-    found.exit_code = static_cast<int>((*regs)[UserReg::kRdi] & kMask);
+    found.exit_code = static_cast<int>(syscall_argument(*regs, 0) & kMask);
   }
   (void)engine_.remove(thread.process().pid(), {.address = found.exit});
   found.exit = TraceeAddr{};

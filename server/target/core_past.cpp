@@ -103,7 +103,7 @@ std::vector<bool> CorePast::read_registers(ThreadId thread, arch::x86::RawRegist
   std::vector<bool> known;
   if (CoreValues* values = values_of(thread)) known = values->registers(place, raw);
   known.resize(registers_.registers().size());
-  raw.user[arch::x86::UserReg::kRip] = place.pc.value();
+  raw.user.set_pc(place.pc);
   known[registers_.pc_number()] = true;
   return known;
 }

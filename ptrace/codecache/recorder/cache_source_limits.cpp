@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
+#include "arch/x86/syscall_abi.hpp"
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
@@ -90,7 +91,8 @@ void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& re
   const auto bytes = std::bit_cast<LimitBytes>(given);
   std::copy(bytes.begin(), bytes.end(), memory_->scratch(CacheMemory::kLimitOffset));
   arch::x86::UserRegs changed = regs;
-  changed[call->new_in] = (memory_->page() + CacheMemory::kLimitOffset).value();
+  arch::x86::set_syscall_argument(changed, call->new_in,
+                                  (memory_->page() + CacheMemory::kLimitOffset).value());
   if (change_call(thread, regs, changed)) limit_call_->given = given;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "arch/x86/syscall_abi.hpp"
 #include "arch/x86/syscall_insn.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/open_file.hpp"
@@ -18,19 +19,16 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::UserReg;
-
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 /// If a call names more ranges, it may have written anywhere.
 constexpr std::uint64_t kMostRanges = 1024;
 /// Results from this value on are negated errnos.
-constexpr std::uint64_t kFirstError = 0 - std::uint64_t{4095};
 
 /// Returns the descriptor that the call writes to.
 int written_file(const arch::x86::UserRegs& regs) {
-  const auto entry = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  const auto entry = syscall_number(regs);
   const bool third = entry == SYS_splice || entry == SYS_copy_file_range;
-  return static_cast<int>(regs[third ? UserReg::kRdx : UserReg::kRdi]);
+  return static_cast<int>(syscall_argument(regs, third ? 2 : 0));
 }
 
 std::optional<std::uint64_t> read_word(Thread& thread, TraceeAddr at) {
@@ -42,8 +40,8 @@ std::optional<std::uint64_t> read_word(Thread& thread, TraceeAddr at) {
 }  // namespace
 
 std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::x86::UserRegs& regs) {
-  const std::uint64_t fourth = regs[UserReg::kR10];
-  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+  const std::uint64_t fourth = syscall_argument(regs, 3);
+  switch (syscall_number(regs)) {
     case SYS_pwrite64:
     case SYS_pwritev:
       return fourth;
@@ -58,26 +56,26 @@ std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::x86
 }
 
 bool FileCall::truncates(Thread& thread, const arch::x86::UserRegs& regs) {
-  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+  switch (syscall_number(regs)) {
     case SYS_open:
-      return (regs[UserReg::kRsi] & O_TRUNC) != 0;
+      return (syscall_argument(regs, 1) & O_TRUNC) != 0;
     case SYS_openat:
     case SYS_open_by_handle_at:
-      return (regs[UserReg::kRdx] & O_TRUNC) != 0;
+      return (syscall_argument(regs, 2) & O_TRUNC) != 0;
     case SYS_openat2:
       // The flags are the first field of struct open_how.
-      return (read_word(thread, TraceeAddr{regs[UserReg::kRdx]}).value_or(0) & O_TRUNC) != 0;
+      return (read_word(thread, TraceeAddr{syscall_argument(regs, 2)}).value_or(0) & O_TRUNC) != 0;
     default:
       return false;
   }
 }
 
 void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
-  const std::uint64_t count = regs[UserReg::kR8];
+  const std::uint64_t count = syscall_argument(regs, 4);
   std::vector<iovec> vectors(std::min(count, kMostRanges));
   void* first = vectors.data();
   const std::span bytes{static_cast<std::uint8_t*>(first), vectors.size() * sizeof(iovec)};
-  const TraceeAddr at{regs[UserReg::kR10]};
+  const TraceeAddr at{syscall_argument(regs, 3)};
   if (count > kMostRanges || thread.process().read_memory(at, bytes) != bytes.size()) {
     ranges_.emplace_back(TraceeAddr{}, kEndOfMemory);
     return;
@@ -109,7 +107,7 @@ std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserReg
       return call;
     }
     case SyscallEffect::kWritesMemory:
-      call.memory_of_ = id_named_by(thread.tid(), regs[UserReg::kRdi]);
+      call.memory_of_ = id_named_by(thread.tid(), syscall_argument(regs, 0));
       if (writers.find(*call.memory_of_) != &thread.process()) writers.note_foreign_writes();
       call.take_ranges(thread, regs);
       return call;
@@ -133,8 +131,8 @@ void FileCall::end_write(Thread& thread, std::uint64_t count, CodeWriters& write
 void FileCall::end(Thread& thread, CodeWriters& writers) const {
   const auto regs = thread.user_regs();
   if (!regs || regs->pc() != behind_) return;
-  const std::uint64_t result = (*regs)[UserReg::kRax];
-  if (result >= kFirstError) return;
+  const std::uint64_t result = syscall_result(*regs);
+  if (result >= arch::x86::kFirstSyscallError) return;
   switch (effect_) {
     case SyscallEffect::kOpens:
       writers.note_opened(thread.tid(), static_cast<int>(result), truncates_);

@@ -15,12 +15,12 @@
 #include <sys/syscall.h>
 
 #include "arch/base/page.hpp"
+#include "arch/x86/syscall_abi.hpp"
 
 namespace backtrail::tracee::cache {
 namespace translate = arch::x86::translate;
 namespace {
 
-using arch::x86::UserReg;
 using translate::CallCheck;
 using translate::Policy;
 using translate::PolicyRange;
@@ -261,12 +261,12 @@ void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
 }  // namespace
 
 MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
-  const std::uint64_t address = regs[UserReg::kRdi];
-  const std::uint64_t bytes = regs[UserReg::kRsi];
-  const bool executable = (regs[UserReg::kRdx] & PROT_EXEC) != 0;
-  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+  const std::uint64_t address = syscall_argument(regs, 0);
+  const std::uint64_t bytes = syscall_argument(regs, 1);
+  const bool executable = (syscall_argument(regs, 2) & PROT_EXEC) != 0;
+  switch (syscall_number(regs)) {
     case SYS_mmap: {
-      const std::uint64_t flags = regs[UserReg::kR10];
+      const std::uint64_t flags = syscall_argument(regs, 3);
       const bool placed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN)) != 0;
       return placed ? pages(address, bytes, executable) : MappingChange{{}, {}, executable};
     }
@@ -278,7 +278,7 @@ MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
     case SYS_remap_file_pages:
       return pages(address, bytes, false);
     case SYS_mremap:
-      if ((regs[UserReg::kR10] & MREMAP_FIXED) == 0) return pages(address, bytes, false);
+      if ((syscall_argument(regs, 3) & MREMAP_FIXED) == 0) return pages(address, bytes, false);
       break;
     case SYS_arch_prctl:
     case SYS_personality:
@@ -363,26 +363,25 @@ void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool wa
 }
 
 std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
-  const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  const auto number = syscall_number(regs);
   const bool is_prlimit = number == SYS_prlimit64;
   // The kernel uses 32 bits of both.
-  const auto resource =
-      static_cast<std::uint32_t>(regs[is_prlimit ? UserReg::kRsi : UserReg::kRdi]);
+  const auto resource = static_cast<std::uint32_t>(syscall_argument(regs, is_prlimit ? 1 : 0));
   if (resource != RLIMIT_AS) return std::nullopt;
   LimitCall call;
   switch (number) {
     case SYS_getrlimit:
-      call.old_at = TraceeAddr{regs[UserReg::kRsi]};
+      call.old_at = TraceeAddr{syscall_argument(regs, 1)};
       return call;
     case SYS_setrlimit:
-      call.new_at = TraceeAddr{regs[UserReg::kRsi]};
-      call.new_in = UserReg::kRsi;
+      call.new_at = TraceeAddr{syscall_argument(regs, 1)};
+      call.new_in = 1;
       return call;
     case SYS_prlimit64:
-      call.process = static_cast<std::int32_t>(regs[UserReg::kRdi]);
-      call.new_at = TraceeAddr{regs[UserReg::kRdx]};
-      call.new_in = UserReg::kRdx;
-      call.old_at = TraceeAddr{regs[UserReg::kR10]};
+      call.process = static_cast<std::int32_t>(syscall_argument(regs, 0));
+      call.new_at = TraceeAddr{syscall_argument(regs, 2)};
+      call.new_in = 2;
+      call.old_at = TraceeAddr{syscall_argument(regs, 3)};
       return call;
     default:
       return std::nullopt;
@@ -390,19 +389,19 @@ std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
 }
 
 std::optional<bool> keeps_core(const arch::x86::UserRegs& regs) {
-  const bool says = static_cast<std::uint32_t>(regs[UserReg::kRax]) == SYS_prctl &&
-                    regs[UserReg::kRdi] == PR_SET_DUMPABLE && regs[UserReg::kRsi] <= 1;
-  return says ? std::optional{regs[UserReg::kRsi] == 1} : std::nullopt;
+  const bool says = syscall_number(regs) == SYS_prctl &&
+                    syscall_argument(regs, 0) == PR_SET_DUMPABLE && syscall_argument(regs, 1) <= 1;
+  return says ? std::optional{syscall_argument(regs, 1) == 1} : std::nullopt;
 }
 
 SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
-  const std::uint64_t first = regs[UserReg::kRdi];
-  const std::uint64_t second = regs[UserReg::kRsi];
-  const auto number = static_cast<std::uint32_t>(regs[UserReg::kRax]);
+  const std::uint64_t first = syscall_argument(regs, 0);
+  const std::uint64_t second = syscall_argument(regs, 1);
+  const auto number = syscall_number(regs);
   switch (number) {
     case SYS_mmap: {
-      const bool plain = (regs[UserReg::kRdx] & PROT_EXEC) == 0 &&
-                         (regs[UserReg::kR10] & (MAP_FIXED | MAP_GROWSDOWN)) == 0;
+      const bool plain = (syscall_argument(regs, 2) & PROT_EXEC) == 0 &&
+                         (syscall_argument(regs, 3) & (MAP_FIXED | MAP_GROWSDOWN)) == 0;
       return plain ? SyscallEffect::kNone : SyscallEffect::kMappings;
     }
     case SYS_munmap:
@@ -444,7 +443,7 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
     case SYS_seccomp:
       if (first == SECCOMP_SET_MODE_FILTER) return SyscallEffect::kFilter;
       // All other arguments make the call fail.
-      return first == SECCOMP_SET_MODE_STRICT && second == 0 && regs[UserReg::kRdx] == 0
+      return first == SECCOMP_SET_MODE_STRICT && second == 0 && syscall_argument(regs, 2) == 0
                  ? SyscallEffect::kSandbox
                  : SyscallEffect::kNone;
     case SYS_prctl:
@@ -465,7 +464,7 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
 }
 
 WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
-  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+  switch (syscall_number(regs)) {
     case SYS_readv:
     case SYS_preadv:
     case SYS_preadv2:
@@ -481,16 +480,16 @@ WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
       return WriteEffect::kClone;
     case SYS_prctl:
       // Memory that is not writable must remain so (PR_SET_MDWE).
-      return regs[UserReg::kRdi] == kDenyWriteExecute ? WriteEffect::kAnyTime
-                                                      : WriteEffect::kArguments;
+      return syscall_argument(regs, 0) == kDenyWriteExecute ? WriteEffect::kAnyTime
+                                                            : WriteEffect::kArguments;
     // Memory that becomes writable counts against this limit.
     case SYS_setrlimit:
-      return static_cast<std::uint32_t>(regs[UserReg::kRdi]) == RLIMIT_DATA
+      return static_cast<std::uint32_t>(syscall_argument(regs, 0)) == RLIMIT_DATA
                  ? WriteEffect::kAnyTime
                  : WriteEffect::kArguments;
     case SYS_prlimit64:
-      return static_cast<std::uint32_t>(regs[UserReg::kRsi]) == RLIMIT_DATA &&
-                     regs[UserReg::kRdx] != 0
+      return static_cast<std::uint32_t>(syscall_argument(regs, 1)) == RLIMIT_DATA &&
+                     syscall_argument(regs, 2) != 0
                  ? WriteEffect::kAnyTime
                  : WriteEffect::kArguments;
     case SYS_io_setup:

@@ -56,7 +56,7 @@ struct LimitCall {
   std::int32_t process = 0;  ///< Process whose limit it is, by the program's id for it; 0: the
                              ///< caller.
   TraceeAddr new_at;         ///< Address of the new limit; null if the call sets none.
-  arch::x86::UserReg new_in{};
+  std::size_t new_in = 0;    ///< Index of the argument that holds new_at.
   TraceeAddr old_at;
 };
 [[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs);
