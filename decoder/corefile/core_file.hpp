@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
+#include "arch/cpu/compat_siginfo.hpp"
+#include "arch/cpu/registers.hpp"
 #include "arch/isa.hpp"
-#include "arch/x86/raw_registers.hpp"
-#include "arch/x86/siginfo32.hpp"
 #include "decoder/corefile/core_format.hpp"
 
 namespace backtrail::decoder {
@@ -25,9 +25,9 @@ namespace backtrail::decoder {
 struct CoreThread {
   std::uint32_t tid = 0;
   int signal = 0;  ///< The fatal or current signal, pr_cursig.
-  arch::x86::UserRegs user;
+  arch::cpu::UserRegs user;
   std::vector<std::uint8_t> xsave;  ///< NT_X86_XSTATE or the FXSAVE image; may be empty.
-  std::optional<arch::x86::SiginfoBytes> siginfo;  ///< In the layout of the program's width.
+  std::optional<arch::cpu::SiginfoBytes> siginfo;  ///< In the layout of the program's width.
 };
 
 /// An entry of NT_FILE.

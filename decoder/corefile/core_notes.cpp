@@ -71,8 +71,8 @@ void CoreFile::take_core_note(std::uint32_t type, std::span<const std::uint8_t> 
       }
       break;
     case NT_SIGINFO:
-      if (!threads_.empty() && desc.size() >= arch::x86::kSiginfoBytes) {
-        arch::x86::SiginfoBytes bytes{};
+      if (!threads_.empty() && desc.size() >= arch::cpu::kSiginfoBytes) {
+        arch::cpu::SiginfoBytes bytes{};
         std::copy_n(desc.begin(), bytes.size(), bytes.begin());
         threads_.back().siginfo = bytes;
       }
@@ -93,7 +93,7 @@ void CoreFile::take_prstatus(std::span<const std::uint8_t> desc) {
     return;
   }
   ByteReader words{desc.subspan(layout.registers)};
-  for (const arch::x86::UserReg reg : layout.order) {
+  for (const arch::cpu::UserReg reg : layout.order) {
     thread.user[reg] =
         layout.word_bytes == 8 ? words.number<std::uint64_t>() : words.number<std::uint32_t>();
   }

@@ -4,7 +4,7 @@
 namespace backtrail::decoder {
 namespace {
 
-using enum arch::x86::UserReg;
+using enum arch::cpu::UserReg;
 
 constexpr std::array kOrder64{kR15,    kR14, kR13, kR12,    kRbp,    kRbx, kR11,     kR10, kR9,
                               kR8,     kRax, kRcx, kRdx,    kRsi,    kRdi, kOrigRax, kRip, kCs,

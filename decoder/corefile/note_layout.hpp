@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <span>
 
+#include "arch/cpu/registers.hpp"
 #include "arch/isa.hpp"
-#include "arch/x86/raw_registers.hpp"
 
 namespace backtrail::decoder {
 
@@ -22,7 +22,7 @@ struct PrstatusLayout {
   std::size_t held_signals;  ///< Offset of sighold.
   std::size_t pid;           ///< Offset of pid; then ppid, pgrp and sid, 32 bits each.
   std::size_t registers;
-  std::span<const arch::x86::UserReg> order;
+  std::span<const arch::cpu::UserReg> order;
   std::size_t has_fp;
 };
 [[nodiscard]] const PrstatusLayout& prstatus_layout(arch::Isa isa);

@@ -27,7 +27,7 @@ std::optional<T> number_of(std::string_view word, int base) {
 }
 
 /// Returns false if `word` is not a siginfo in hexadecimal.
-bool take_siginfo(std::string_view word, arch::x86::SiginfoBytes& out) {
+bool take_siginfo(std::string_view word, arch::cpu::SiginfoBytes& out) {
   if (word.size() % 2 != 0 || word.size() / 2 > out.size()) return false;
   for (std::size_t i = 0; i < word.size() / 2; ++i) {
     const auto byte = number_of<std::uint8_t>(word.substr(2 * i, 2), kHex);
@@ -48,7 +48,7 @@ std::vector<CaughtSignal> parse_caught(std::string_view text, arch::Isa isa) {
     if (!take_siginfo(next_word(text), caught.info) || !signal || !pc) break;
     caught.signal = *signal;
     caught.pc = TraceeAddr{*pc};
-    if (isa == arch::Isa::kI386) caught.info = arch::x86::siginfo_to_i386(caught.info);
+    if (isa == arch::Isa::kI386) caught.info = arch::cpu::siginfo_to_i386(caught.info);
     out.push_back(caught);
   }
   return out;

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
+#include "arch/cpu/compat_siginfo.hpp"
 #include "arch/isa.hpp"
-#include "arch/x86/siginfo32.hpp"
 
 namespace backtrail::decoder {
 
 struct CaughtSignal {
   int signal = 0;
   TraceeAddr pc;                   ///< The interrupted instruction.
-  arch::x86::SiginfoBytes info{};  ///< In the layout of the program's width.
+  arch::cpu::SiginfoBytes info{};  ///< In the layout of the program's width.
 };
 
 /// @param text  The fact "caught" (docs/core-format.md). Parsing stops at the first malformed

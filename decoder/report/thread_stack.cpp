@@ -13,7 +13,7 @@ Stack thread_stack(const CoreFile& core, CodeReader& code, Symbols& symbols,
     const std::size_t count = core.read(address, out);
     return count == out.size() ? count : code.read_code(address, out);
   };
-  arch::x86::DwarfRegisters registers = arch::x86::dwarf_registers(thread.user, core.isa());
+  arch::cpu::DwarfRegisters registers = arch::cpu::dwarf_registers(thread.user, core.isa());
   Stack stack = symbols.unwind(registers, memory);
   const bool just_arrived = traced.last && traced.last->kind == RecordKind::kBranch &&
                             traced.last->to == thread.user.pc();

@@ -159,7 +159,7 @@ class ElfSymbols final : public Symbols {
     return fmt::format("{}+{:#x}", base_name(place->module->loaded.path),
                        place->file_offset + (address - place->start));
   }
-  [[nodiscard]] Stack unwind(const arch::x86::DwarfRegisters& registers,
+  [[nodiscard]] Stack unwind(const arch::cpu::DwarfRegisters& registers,
                              const ReadMemory& memory) override {
     for (const auto& module : modules_) open(*module);
     return unwind_stack(dwfl_.get(), registers, memory);

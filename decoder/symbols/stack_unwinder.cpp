@@ -44,7 +44,7 @@ class Walk {
   Walk(Dwfl* dwfl, const ReadMemory& memory) : dwfl_{dwfl}, memory_{memory} {}
 
   /// Appends frames, beginning with the one that has `registers`.
-  void go(const arch::x86::DwarfRegisters& registers, Stack& out) {
+  void go(const arch::cpu::DwarfRegisters& registers, Stack& out) {
     registers_ = &registers;
     out_ = &out;
     is_first_ = true;
@@ -112,7 +112,7 @@ class Walk {
     Dwarf_Addr pc = 0;
     Dwarf_Word sp = 0;
     if (!dwfl_frame_pc(state, &pc, nullptr)) return DWARF_CB_ABORT;
-    if (dwfl_frame_reg(state, arch::x86::DwarfRegisters::sp_number(registers_->isa), &sp) != 0) {
+    if (dwfl_frame_reg(state, arch::cpu::DwarfRegisters::sp_number(registers_->isa), &sp) != 0) {
       return DWARF_CB_ABORT;
     }
     StackFrame frame{.pc = TraceeAddr{pc}};
@@ -158,7 +158,7 @@ class Walk {
 
   Dwfl* dwfl_;
   const ReadMemory& memory_;
-  const arch::x86::DwarfRegisters* registers_ = nullptr;
+  const arch::cpu::DwarfRegisters* registers_ = nullptr;
   Stack* out_ = nullptr;
   bool is_first_ = true;
   std::uint64_t last_sp_ = 0;
@@ -167,21 +167,21 @@ class Walk {
 
 }  // namespace
 
-Stack unwind_stack(Dwfl* dwfl, const arch::x86::DwarfRegisters& registers,
+Stack unwind_stack(Dwfl* dwfl, const arch::cpu::DwarfRegisters& registers,
                    const ReadMemory& memory) {
   Stack out;
   Walk walk{dwfl, memory};
-  arch::x86::DwarfRegisters from = registers;
+  arch::cpu::DwarfRegisters from = registers;
   for (;;) {
     walk.go(from, out);
     if (!walk.stopped_at() || out.frames.empty()) break;
     // Code without unwind information may be a signal handler's return.
     StackFrame& last = out.frames.back();
     std::array<std::uint8_t, 16> code{};
-    std::array<std::uint8_t, arch::x86::kSignalContextBytes> frame{};
+    std::array<std::uint8_t, arch::cpu::kSignalContextBytes> frame{};
     const std::size_t code_bytes = memory(last.pc, code);
     const std::size_t frame_bytes = memory(TraceeAddr{*walk.stopped_at()}, frame);
-    from = arch::x86::interrupted_registers(registers.isa, std::span{code}.first(code_bytes),
+    from = arch::cpu::interrupted_registers(registers.isa, std::span{code}.first(code_bytes),
                                             std::span{frame}.first(frame_bytes));
     if (from.values.empty()) break;
     last.is_signal_frame = true;

@@ -4,7 +4,7 @@
 /// Unwinds stacks by call frame information (.eh_frame, .debug_frame) only. Without it the stack
 /// ends there, with the reason in Stack::end.
 
-#include "arch/x86/dwarf_registers.hpp"
+#include "arch/cpu/dwarf_registers.hpp"
 #include "decoder/symbols/stack.hpp"
 
 struct Dwfl;
@@ -13,7 +13,7 @@ namespace backtrail::decoder {
 
 /// @param dwfl       Has the modules that the thread runs in; must not be attached to other state.
 /// @param registers  Registers of the innermost frame.
-[[nodiscard]] Stack unwind_stack(Dwfl* dwfl, const arch::x86::DwarfRegisters& registers,
+[[nodiscard]] Stack unwind_stack(Dwfl* dwfl, const arch::cpu::DwarfRegisters& registers,
                                  const ReadMemory& memory);
 
 }  // namespace backtrail::decoder

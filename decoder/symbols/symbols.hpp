@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/x86/dwarf_registers.hpp"
+#include "arch/cpu/dwarf_registers.hpp"
 #include "decoder/calls/code_map.hpp"
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/symbols/stack.hpp"
@@ -56,7 +56,7 @@ class Symbols : public CodeMap {
   /// Returns the place in the mapped file, "lib.so+0x123"; empty if no file is mapped.
   [[nodiscard]] virtual std::string module_place(TraceeAddr address) const = 0;
   /// Unwinds a thread with these registers, using the unwind tables of the files found.
-  [[nodiscard]] virtual Stack unwind(const arch::x86::DwarfRegisters& registers,
+  [[nodiscard]] virtual Stack unwind(const arch::cpu::DwarfRegisters& registers,
                                      const ReadMemory& memory) = 0;
 };
 

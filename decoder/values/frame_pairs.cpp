@@ -8,8 +8,8 @@
 namespace backtrail::decoder::values {
 namespace {
 
-using x86::InsnModel;
-using x86::Ref;
+using cpu::InsnModel;
+using cpu::Ref;
 
 bool is_slot(Ref ref, Slot slot) {
   return ref.kind == Ref::Kind::kSlot && ref.index == slot;
@@ -18,21 +18,21 @@ bool is_slot(Ref ref, Slot slot) {
 /// Returns true if the stack pointer is unchanged, or is computed from itself or the frame pointer.
 bool moves_stack_regularly(const InsnModel& model) {
   const auto found = std::find_if(model.definitions.begin(), model.definitions.end(),
-                                  [](const auto& d) { return d.slot == x86::kRsp; });
-  if (found == model.definitions.end() || is_slot(found->ref, x86::kRbp)) return true;
-  return std::any_of(model.ops.begin(), model.ops.end(), [&](const x86::MicroOp& op) {
-    if (op.op != x86::Op::kAdd && op.op != x86::Op::kAnd) return false;
+                                  [](const auto& d) { return d.slot == cpu::kRsp; });
+  if (found == model.definitions.end() || is_slot(found->ref, cpu::kRbp)) return true;
+  return std::any_of(model.ops.begin(), model.ops.end(), [&](const cpu::MicroOp& op) {
+    if (op.op != cpu::Op::kAdd && op.op != cpu::Op::kAnd) return false;
     const auto mentions = [&op](auto&& what) {
       return std::any_of(op.refs.begin(), op.refs.end(), what);
     };
     return mentions([&](Ref r) { return r == found->ref; }) &&
-           mentions([](Ref r) { return is_slot(r, x86::kRsp) || is_slot(r, x86::kRbp); });
+           mentions([](Ref r) { return is_slot(r, cpu::kRsp) || is_slot(r, cpu::kRbp); });
   });
 }
 
 bool is_call(const InsnModel& model, TraceeAddr behind) {
   return std::any_of(model.accesses.begin(), model.accesses.end(), [&](const auto& access) {
-    return access.kind == x86::AccessKind::kStore && is_slot(access.base, x86::kRsp) &&
+    return access.kind == cpu::AccessKind::kStore && is_slot(access.base, cpu::kRsp) &&
            access.value.kind == Ref::Kind::kConstant &&
            model.constants[access.value.index] == behind.value();
   });
@@ -40,7 +40,7 @@ bool is_call(const InsnModel& model, TraceeAddr behind) {
 
 bool is_return(const InsnModel& model) {
   return std::any_of(model.accesses.begin(), model.accesses.end(), [](const auto& access) {
-    return access.kind == x86::AccessKind::kLoad && is_slot(access.base, x86::kRsp) &&
+    return access.kind == cpu::AccessKind::kLoad && is_slot(access.base, cpu::kRsp) &&
            access.value.kind == Ref::Kind::kNextPc;
   });
 }

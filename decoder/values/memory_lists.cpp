@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "arch/x86/values/known.hpp"
+#include "arch/cpu/values.hpp"
 
 namespace backtrail::decoder::values {
 
@@ -21,7 +21,7 @@ const Granule* MemoryLists::find(std::uint64_t address) const {
 }
 
 std::uint64_t covered_bits(std::uint64_t granule, std::uint64_t address, unsigned size) {
-  return to_granule(arch::x86::values::low_bits(8 * size), granule, address);
+  return to_granule(arch::cpu::values::low_bits(8 * size), granule, address);
 }
 
 std::uint64_t to_granule(std::uint64_t bits, std::uint64_t granule, std::uint64_t address) {

@@ -7,24 +7,24 @@
 
 namespace backtrail::decoder::values {
 
-namespace x86 = arch::x86::values;
+namespace cpu = arch::cpu::values;
 
-const x86::InsnModel& ModelCache::at(TraceeAddr pc) {
+const cpu::InsnModel& ModelCache::at(TraceeAddr pc) {
   const auto found = models_.find(pc);
   if (found != models_.end()) return found->second;
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t got = code_.read_code(pc, bytes);
-  return models_.emplace(pc, x86::model_insn(pc, std::span{bytes}.first(got), xsave_bytes_))
+  return models_.emplace(pc, cpu::model_insn(pc, std::span{bytes}.first(got), xsave_bytes_))
       .first->second;
 }
 
-const x86::InsnModel* ModelCache::interrupted(TraceeAddr pc) {
+const cpu::InsnModel* ModelCache::interrupted(TraceeAddr pc) {
   if (!at(pc).restartable) return nullptr;
   const auto found = interrupted_.find(pc);
   if (found != interrupted_.end()) return &found->second;
   std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
   const std::size_t got = code_.read_code(pc, bytes);
-  return &interrupted_.emplace(pc, x86::model_interrupted(pc, std::span{bytes}.first(got)))
+  return &interrupted_.emplace(pc, cpu::model_interrupted(pc, std::span{bytes}.first(got)))
               .first->second;
 }
 

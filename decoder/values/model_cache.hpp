@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "arch/x86/values/insn_model.hpp"
+#include "arch/cpu/values.hpp"
 #include "decoder/trace/code_reader.hpp"
 
 namespace backtrail::decoder::values {
@@ -19,17 +19,17 @@ class ModelCache {
       : code_{code}, xsave_bytes_{xsave_bytes} {}
 
   /// Returns the model of the instruction at `pc`; its length is 0 if there is none.
-  const arch::x86::values::InsnModel& at(TraceeAddr pc);
+  const arch::cpu::values::InsnModel& at(TraceeAddr pc);
   /// Returns a model of an interrupted instruction at `pc`; null if it cannot be interrupted half
   /// done.
-  const arch::x86::values::InsnModel* interrupted(TraceeAddr pc);
+  const arch::cpu::values::InsnModel* interrupted(TraceeAddr pc);
   void clear();
 
  private:
   CodeReader& code_;
   std::uint32_t xsave_bytes_;
-  std::unordered_map<TraceeAddr, arch::x86::values::InsnModel> models_;
-  std::unordered_map<TraceeAddr, arch::x86::values::InsnModel> interrupted_;
+  std::unordered_map<TraceeAddr, arch::cpu::values::InsnModel> models_;
+  std::unordered_map<TraceeAddr, arch::cpu::values::InsnModel> interrupted_;
 };
 
 }  // namespace backtrail::decoder::values

@@ -8,7 +8,7 @@
 
 namespace backtrail::decoder::values {
 
-using arch::x86::values::Known;
+using arch::cpu::values::Known;
 
 namespace {
 

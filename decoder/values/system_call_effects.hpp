@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "arch/x86/values/known.hpp"
+#include "arch/cpu/values.hpp"
 
 namespace backtrail::decoder::values {
 
@@ -30,6 +30,6 @@ struct CallEffects {
 /// @param out The result, as far as known.
 /// @return nullopt if unknown so far, or if the call may change any mapping.
 [[nodiscard]] std::optional<CallEffects> call_effects(
-    const std::array<arch::x86::values::Known, 7>& in, const arch::x86::values::Known& out);
+    const std::array<arch::cpu::values::Known, 7>& in, const arch::cpu::values::Known& out);
 
 }  // namespace backtrail::decoder::values

@@ -7,15 +7,15 @@
 
 namespace backtrail::decoder::values {
 
-using x86::InsnModel;
-using x86::Ref;
-using x86::Special;
+using cpu::InsnModel;
+using cpu::Ref;
+using cpu::Special;
 
 namespace {
 
 /// Registers that the kernel sets on entry to a signal handler. Vector registers are reset.
-constexpr std::array kHandlerSlots{x86::kRax, x86::kRdx, x86::kRsp,
-                                   x86::kRsi, x86::kRdi, x86::kFlagsSlot};
+constexpr std::array kHandlerSlots{cpu::kRax, cpu::kRdx, cpu::kRsp,
+                                   cpu::kRsi, cpu::kRdi, cpu::kFlagsSlot};
 
 bool code_is_constant(EndState& end, TraceeAddr pc, const InsnModel& model) {
   return end.page(pc) == PageKind::kConstant &&
@@ -67,13 +67,13 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
 }
 
 void ValueGraph::link_frames(const Window& window, ModelCache& models) {
-  constexpr std::array<Slot, 7> kPreserved{x86::kRsp, x86::kRbx, x86::kRbp, 12, 13, 14, 15};
+  constexpr std::array<Slot, 7> kPreserved{cpu::kRsp, cpu::kRbx, cpu::kRbp, 12, 13, 14, 15};
   for (const FramePair& pair : frame_pairs(window, begin_, models)) {
     for (const Slot slot : kPreserved) {
       const Var before = reg(pair.call, slot);
       const Var after = reg(pair.ret + 1, slot);
       if (before == after) continue;
-      nodes.push_back({{x86::Op::kEqual, 64, 0, 0}, 2, {before, after}});
+      nodes.push_back({{cpu::Op::kEqual, 64, 0, 0}, 2, {before, after}});
     }
   }
 }
@@ -91,7 +91,7 @@ Var ValueGraph::constant(std::uint64_t value) {
   const auto [found, is_new] = constants_.try_emplace(value, 0);
   if (is_new) {
     found->second = fresh();
-    known.back() = x86::known(value);
+    known.back() = cpu::known(value);
   }
   return found->second;
 }
@@ -109,11 +109,11 @@ void ValueGraph::add_signal(const Window&, const Event& event, ModelCache& model
   if (const InsnModel* model = models.interrupted(event.interrupted)) {
     instantiate(*model, TraceeAddr{});
   }
-  SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[x86::kRsp], kNoVar};
+  SignalFrame frame{static_cast<std::uint32_t>(accesses.size()), current_[cpu::kRsp], kNoVar};
   forget(kHandlerSlots);
-  for (Slot slot = x86::kFirstVectorSlot; slot < x86::kSlotCount; ++slot) define(slot, fresh());
-  frame.rsp_after = current_[x86::kRsp];
-  accesses.push_back({x86::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
+  for (Slot slot = cpu::kFirstVectorSlot; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
+  frame.rsp_after = current_[cpu::kRsp];
+  accesses.push_back({cpu::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
                       constant(0), constant(0), 0});
   frames.push_back(frame);
 }
@@ -140,7 +140,7 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
   for (const InsnModel::Initial& initial : model.initials) {
     consistent &= known[temps_ + initial.temp.index].learn(initial.value, initial.mask);
   }
-  for (const x86::MicroOp& op : model.ops) {
+  for (const cpu::MicroOp& op : model.ops) {
     Node node{{op.op, op.width, op.p, op.q}, 0, {}};
     for (const Ref ref : op.refs) {
       if (ref.none()) break;
@@ -148,12 +148,12 @@ void ValueGraph::instantiate(const InsnModel& model, TraceeAddr next) {
     }
     nodes.push_back(node);
   }
-  for (const x86::AccessModel& access : model.accesses) {
+  for (const cpu::AccessModel& access : model.accesses) {
     accesses.push_back({access.kind, access.size, static_cast<std::uint32_t>(step_),
                         var_of(access.base, model, next), var_of(access.value, model, next),
                         access.offset});
   }
-  std::array<std::pair<Slot, Var>, x86::kSlotCount> defined;
+  std::array<std::pair<Slot, Var>, cpu::kSlotCount> defined;
   std::size_t count = 0;
   // All registers are read before any is written.
   for (const InsnModel::Definition& definition : model.definitions) {
@@ -177,15 +177,15 @@ void ValueGraph::add_system_call() {
                   {},
                   kNoVar,
                   true};
-  constexpr std::array<Slot, 7> kIn{x86::kRax, x86::kRdi, x86::kRsi, x86::kRdx, 10, 8, 9};
+  constexpr std::array<Slot, 7> kIn{cpu::kRax, cpu::kRdi, cpu::kRsi, cpu::kRdx, 10, 8, 9};
   for (std::size_t i = 0; i < kIn.size(); ++i) call.in[i] = current_[kIn[i]];
   for (unsigned i = 0; i < kCallAccesses; ++i) {
-    accesses.push_back({x86::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
+    accesses.push_back({cpu::AccessKind::kUnknownStore, 0, static_cast<std::uint32_t>(step_),
                         constant(0), constant(0), 0});
   }
-  constexpr std::array kOut{x86::kRax, x86::kRcx, x86::kR11};
+  constexpr std::array kOut{cpu::kRax, cpu::kRcx, cpu::kR11};
   forget(kOut);
-  call.result = current_[x86::kRax];
+  call.result = current_[cpu::kRax];
   calls.push_back(call);
 }
 
@@ -195,7 +195,7 @@ void ValueGraph::add_step(const Step& step, const InsnModel& model) {
     // Only rt_sigreturn goes elsewhere; a call interrupted by a signal may be repeated.
     if (step.next != step.pc && step.next != step.pc + model.length) {
       calls.back().returns_behind = false;
-      for (Slot slot = 0; slot < x86::kSlotCount; ++slot) define(slot, fresh());
+      for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
     }
     return;
   }
@@ -207,9 +207,9 @@ void ValueGraph::meet_end(ModelCache& models, const Window& window, EndState& en
   if (const InsnModel* model = models.interrupted(window.end_pc)) {
     instantiate(*model, TraceeAddr{});
   }
-  for (Slot slot = 0; slot < x86::kSlotCount; ++slot) {
+  for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
     Known value = end.reg(slot);
-    if (slot == x86::kFlagsSlot) value.mask &= x86::kTrackedFlags;
+    if (slot == cpu::kFlagsSlot) value.mask &= cpu::kTrackedFlags;
     consistent &= known[current_[slot]].learn(value.value & value.mask, value.mask);
   }
 }

@@ -9,8 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "arch/x86/values/insn_model.hpp"
-#include "arch/x86/values/relations.hpp"
+#include "arch/cpu/values.hpp"
 #include "decoder/values/model_cache.hpp"
 #include "decoder/values/window.hpp"
 
@@ -22,14 +21,14 @@ inline constexpr Var kNoVar = ~Var{0};
 
 /// A relation between variables.
 struct Node {
-  x86::Relation relation;
+  cpu::Relation relation;
   std::uint8_t count = 0;
-  std::array<Var, x86::kMaxRefs> vars{};
+  std::array<Var, cpu::kMaxRefs> vars{};
 };
 
 /// A memory access of the trace. Accesses are in the order of execution.
 struct Access {
-  x86::AccessKind kind = x86::AccessKind::kLoad;
+  cpu::AccessKind kind = cpu::AccessKind::kLoad;
   std::uint8_t size = 0;
   std::uint32_t step = 0;
   Var base = kNoVar;
@@ -81,7 +80,7 @@ class ValueGraph {
 
  private:
   static constexpr std::size_t kCheckpointSteps = 64;
-  using Slots = std::array<Var, x86::kSlotCount>;
+  using Slots = std::array<Var, cpu::kSlotCount>;
 
   [[nodiscard]] static std::size_t last_break(const Window& window, std::size_t begin,
                                               ModelCache& models, EndState& end);
@@ -92,11 +91,11 @@ class ValueGraph {
   Var constant(std::uint64_t value);
   void forget(std::span<const Slot> slots);
   void add_signal(const Window& window, const Event& event, ModelCache& models);
-  void add_step(const Step& step, const x86::InsnModel& model);
+  void add_step(const Step& step, const cpu::InsnModel& model);
   void add_system_call();
-  void instantiate(const x86::InsnModel& model, TraceeAddr next);
-  void follow_branch(const x86::InsnModel& model, const Step& step);
-  Var var_of(x86::Ref ref, const x86::InsnModel& model, TraceeAddr next);
+  void instantiate(const cpu::InsnModel& model, TraceeAddr next);
+  void follow_branch(const cpu::InsnModel& model, const Step& step);
+  Var var_of(cpu::Ref ref, const cpu::InsnModel& model, TraceeAddr next);
   void link_frames(const Window& window, ModelCache& models);
   void meet_end(ModelCache& models, const Window& window, EndState& end);
   void define(Slot slot, Var var);

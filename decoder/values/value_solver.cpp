@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 
 namespace backtrail::decoder::values {
 
-using x86::AccessKind;
+using cpu::AccessKind;
 
 ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes)
     : graph_{graph},
@@ -77,9 +77,9 @@ void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
 }
 
 void ValueSolver::relate(const Node& node) {
-  std::array<Known, x86::kMaxRefs> values;
+  std::array<Known, cpu::kMaxRefs> values;
   for (unsigned i = 0; i < node.count; ++i) values[i] = graph_.known[node.vars[i]];
-  if (!x86::deduce(node.relation, std::span{values}.first(node.count))) graph_.consistent = false;
+  if (!cpu::deduce(node.relation, std::span{values}.first(node.count))) graph_.consistent = false;
   for (unsigned i = 0; i < node.count; ++i) learn(node.vars[i], values[i].value, values[i].mask);
 }
 
@@ -213,7 +213,7 @@ void ValueSolver::handle_frame(const SignalFrame& frame) {
   const Known& after = graph_.known[frame.rsp_after];
   if (!before.all() || !after.all()) return;
   constexpr std::uint64_t kMostBytes = 65536;
-  const std::uint64_t below = before.value - arch::x86::kRedZoneBytes - after.value;
+  const std::uint64_t below = before.value - arch::cpu::kRedZoneBytes - after.value;
   settle_range(frame.access, after.value, std::min(below, kMostBytes));
 }
 

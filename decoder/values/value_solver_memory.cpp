@@ -6,7 +6,7 @@
 
 namespace backtrail::decoder::values {
 
-using x86::AccessKind;
+using cpu::AccessKind;
 
 Known ValueSolver::final_content(std::uint64_t granule) {
   const auto [found, is_new] = image_.try_emplace(granule);
@@ -29,7 +29,7 @@ Known ValueSolver::content(std::uint32_t access, std::uint64_t granule) const {
 void ValueSolver::take(std::uint32_t access, std::uint64_t granule, Known what,
                        std::uint64_t bits) {
   const Access& a = graph_.accesses[access];
-  const std::uint64_t own = x86::low_bits(8U * a.size);
+  const std::uint64_t own = cpu::low_bits(8U * a.size);
   const std::uint64_t mask = from_granule(what.mask & bits, granule, address_[access]) & own;
   if (mask == 0) return;
   learn(a.value, from_granule(what.value & bits, granule, address_[access]) & mask, mask);

@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/values/known.hpp"
-#include "arch/x86/values/slots.hpp"
+#include "arch/cpu/values.hpp"
 
 namespace backtrail::decoder::values {
 
-namespace x86 = arch::x86::values;
-using x86::Known;
-using x86::Slot;
+namespace cpu = arch::cpu::values;
+using cpu::Known;
+using cpu::Slot;
 
 /// One executed instruction. A string instruction with a repeat prefix is one step.
 struct Step {

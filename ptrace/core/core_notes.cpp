@@ -9,7 +9,7 @@
 #include <elf.h>
 
 #include "arch/base/page.hpp"
-#include "arch/x86/siginfo32.hpp"
+#include "arch/cpu/compat_siginfo.hpp"
 #include "arch/x86/xsave_area.hpp"
 #include "arch/x86/xsave_convert.hpp"
 #include "decoder/corefile/bytes.hpp"
@@ -21,7 +21,7 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::Isa;
-using arch::x86::X87Control;
+using arch::cpu::X87Control;
 using decoder::ByteWriter;
 
 constexpr std::size_t kFxRegisterBytes = 16;
@@ -63,7 +63,7 @@ std::vector<std::uint8_t> prstatus(const CoreNotes& notes, const CoreThreadState
   set(bytes, decoder::kCursigOffset, static_cast<std::int16_t>(notes.signal));
   set_ids(bytes, layout.pid, thread.tid, notes.stat);
   std::size_t at = layout.registers;
-  for (const arch::x86::UserReg reg : layout.order) {
+  for (const arch::cpu::UserReg reg : layout.order) {
     const std::uint64_t value = thread.registers.user[reg];
     if (layout.word_bytes == sizeof value) {
       set(bytes, layout.held_signals, thread.blocked_signals);
@@ -161,8 +161,8 @@ void put_vector_state(ByteWriter& out, Isa isa, std::span<const std::uint8_t> ar
 
 void put_siginfo(ByteWriter& out, Isa isa, const std::optional<siginfo_t>& info) {
   if (!info) return;
-  auto bytes = std::bit_cast<arch::x86::SiginfoBytes>(*info);
-  if (isa == Isa::kI386) bytes = arch::x86::siginfo_to_i386(bytes);
+  auto bytes = std::bit_cast<arch::cpu::SiginfoBytes>(*info);
+  if (isa == Isa::kI386) bytes = arch::cpu::siginfo_to_i386(bytes);
   put_note(out, "CORE", NT_SIGINFO, bytes);
 }
 

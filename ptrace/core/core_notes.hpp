@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "arch/base/result.hpp"
+#include "arch/cpu/registers.hpp"
 #include "arch/isa.hpp"
-#include "arch/x86/raw_registers.hpp"
 #include "decoder/corefile/core_format.hpp"
 #include "ptrace/core/memory_plan.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -25,7 +25,7 @@ namespace backtrail::tracee {
 
 struct CoreThreadState {
   pid_t tid = 0;
-  arch::x86::RawRegisters registers;
+  arch::cpu::RawRegisters registers;
   std::optional<siginfo_t> siginfo;
   std::uint64_t blocked_signals = 0;
 };

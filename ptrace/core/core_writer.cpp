@@ -12,7 +12,7 @@
 #include <elf.h>
 
 #include "arch/base/page.hpp"
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 #include "ptrace/core/core_layout.hpp"
 #include "ptrace/core/core_output.hpp"
 #include "ptrace/core/read_ahead.hpp"
@@ -152,7 +152,7 @@ void CoreWriter::save_stacks() {
   for (const CoreThreadState& thread : notes_.threads) {
     if (saved_.size() == kMostThreads) return;
     const std::uint64_t begin =
-        page_begin(thread.registers.user.sp().value() - arch::x86::kRedZoneBytes);
+        page_begin(thread.registers.user.sp().value() - arch::cpu::kRedZoneBytes);
     std::vector<std::uint8_t> bytes(kEach);
     std::size_t got = process_.read_memory(TraceeAddr{begin}, bytes);
     got -= got % kPageBytes;

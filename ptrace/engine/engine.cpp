@@ -34,14 +34,14 @@ bool is_debugger_signal(int signal) {
   return signal == SIGTRAP || signal == SIGINT;
 }
 
-arch::x86::DebugAccess debug_access(BreakpointKind kind) {
+arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
   switch (kind) {
     case BreakpointKind::kWrite:
-      return arch::x86::DebugAccess::kWrite;
+      return arch::cpu::DebugAccess::kWrite;
     case BreakpointKind::kAccess:
-      return arch::x86::DebugAccess::kReadWrite;
+      return arch::cpu::DebugAccess::kReadWrite;
     default:
-      return arch::x86::DebugAccess::kExecute;
+      return arch::cpu::DebugAccess::kExecute;
   }
 }
 

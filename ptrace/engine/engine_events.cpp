@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
@@ -49,7 +49,7 @@ StopEvent end_of(ThreadId id, const WaitStatus& status) {
 /// Returns true if the thread was killed since it stopped, for example by an exec; its stop then
 /// has no consequence.
 bool is_gone(const Thread& thread) {
-  const auto pc = request::peek_user_reg(thread.tid(), arch::x86::UserReg::kRip);
+  const auto pc = request::peek_user_reg(thread.tid(), arch::cpu::UserReg::kRip);
   return !pc && pc.error().is(TraceErrc::kTraceeGone);
 }
 
@@ -428,7 +428,7 @@ void Engine::handle_syscall(Thread& thread) {
     go(thread);
     return;
   }
-  const auto number = static_cast<std::int64_t>((*regs)[arch::x86::kSyscallInProgress]);
+  const auto number = static_cast<std::int64_t>((*regs)[arch::cpu::kSyscallInProgress]);
   if (!wanted->empty() && !wanted->contains(number)) {
     go(thread);
     return;
@@ -511,7 +511,7 @@ bool Engine::handle_debug_registers(Thread& thread) {
   if (registers.empty() || thread.trap_cause() == TrapCause::kBreakpointInsn) return false;
   const auto hit = registers.hit(thread.debug_status());
   if (!hit) return false;
-  if (hit->access != arch::x86::DebugAccess::kExecute) {
+  if (hit->access != arch::cpu::DebugAccess::kExecute) {
     post(thread, {.kind = StopKind::kWatchpoint, .signal = SIGTRAP, .address = hit->address});
     return true;
   }

@@ -37,8 +37,8 @@ bool input_waits(int fd) {
 
 /// Returns true if a debug register, for execution or data, has this address.
 bool has_debug_register(const Process& process, TraceeAddr address) {
-  const arch::x86::DebugRegisters& registers = process.debug_registers();
-  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+  const arch::cpu::DebugRegisters& registers = process.debug_registers();
+  for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
     if (enabled && registers.address(slot) == address.value()) return true;
   }

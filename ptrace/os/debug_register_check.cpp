@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/debug_registers.hpp"
+#include "arch/cpu/debug_registers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 
 namespace backtrail::tracee {
@@ -45,9 +45,9 @@ bool wait_for(pid_t child, int& status) {
 /// Resumes the stopped child towards the breakpoint. Returns true if it stops there, or if the test
 /// cannot be made.
 bool traps(pid_t child) {
-  arch::x86::DebugRegisters wanted;
+  arch::cpu::DebugRegisters wanted;
   const TraceeAddr place{reinterpret_cast<std::uintptr_t>(&watched_place)};  // NOLINT
-  if (!wanted.insert(place, 1, arch::x86::DebugAccess::kExecute) ||
+  if (!wanted.insert(place, 1, arch::cpu::DebugAccess::kExecute) ||
       !request::write_debug_register(child, 0, place.value()) ||
       !request::write_debug_register(child, kDebugControl, wanted.control()) ||
       !request::cont(child, 0)) {

@@ -16,8 +16,8 @@
 namespace backtrail::tracee::request {
 namespace {
 
-using arch::x86::UserReg;
-using arch::x86::UserRegs;
+using arch::cpu::UserReg;
+using arch::cpu::UserRegs;
 
 // UserRegs is handed to the kernel as a user_regs_struct.
 static_assert(sizeof(UserRegs::words) == sizeof(user_regs_struct));
@@ -184,14 +184,14 @@ Result<void> write_xstate(pid_t tid, std::span<const std::uint8_t> bytes) {
   return request(PTRACE_SETREGSET, "ptrace(PTRACE_SETREGSET)", tid, number_argument(note), &vector);
 }
 
-Result<arch::x86::RawRegisters> read_registers(pid_t tid) {
-  arch::x86::RawRegisters out;
+Result<arch::cpu::RawRegisters> read_registers(pid_t tid) {
+  arch::cpu::RawRegisters out;
   BT_TRY(out.user, read_user_regs(tid));
   BT_TRY(out.xsave, read_xstate(tid));
   return out;
 }
 
-Result<void> write_registers(pid_t tid, const arch::x86::RawRegisters& regs) {
+Result<void> write_registers(pid_t tid, const arch::cpu::RawRegisters& regs) {
   BT_CHECKED(write_user_regs(tid, regs.user));
   if (!regs.xsave.empty()) BT_CHECKED(write_xstate(tid, regs.xsave));
   return {};

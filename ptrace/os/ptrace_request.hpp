@@ -16,7 +16,7 @@
 #include <csignal>
 
 #include "arch/base/result.hpp"
-#include "arch/x86/raw_registers.hpp"
+#include "arch/cpu/registers.hpp"
 
 namespace backtrail::tracee::request {
 
@@ -40,12 +40,12 @@ Result<void> detach(pid_t tid, int signal = 0);
 
 /// General registers (PTRACE_GETREGS, PTRACE_SETREGS). Threads of 32-bit processes appear in the
 /// 64-bit form.
-Result<arch::x86::UserRegs> read_user_regs(pid_t tid);
-Result<void> write_user_regs(pid_t tid, const arch::x86::UserRegs& regs);
+Result<arch::cpu::UserRegs> read_user_regs(pid_t tid);
+Result<void> write_user_regs(pid_t tid, const arch::cpu::UserRegs& regs);
 
 /// Reads one register (PTRACE_PEEKUSER), one of the cheapest ptrace requests.
-Result<std::uint64_t> peek_user_reg(pid_t tid, arch::x86::UserReg reg);
-Result<void> poke_user_reg(pid_t tid, arch::x86::UserReg reg, std::uint64_t value);
+Result<std::uint64_t> peek_user_reg(pid_t tid, arch::cpu::UserReg reg);
+Result<void> poke_user_reg(pid_t tid, arch::cpu::UserReg reg, std::uint64_t value);
 /// Reads the program counter only.
 Result<TraceeAddr> peek_pc(pid_t tid);
 
@@ -55,9 +55,9 @@ Result<std::vector<std::uint8_t>> read_xstate(pid_t tid);
 Result<void> write_xstate(pid_t tid, std::span<const std::uint8_t> bytes);
 
 /// Reads the general registers and the vector state.
-Result<arch::x86::RawRegisters> read_registers(pid_t tid);
+Result<arch::cpu::RawRegisters> read_registers(pid_t tid);
 /// Writes both; leaves the vector state unchanged if `regs.xsave` is empty.
-Result<void> write_registers(pid_t tid, const arch::x86::RawRegisters& regs);
+Result<void> write_registers(pid_t tid, const arch::cpu::RawRegisters& regs);
 
 /// DR0-DR3, DR6, DR7 by `number` (0-7). Error kInvalidArgument for other numbers.
 Result<std::uint64_t> read_debug_register(pid_t tid, unsigned number);

@@ -19,8 +19,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_abi.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
@@ -31,8 +30,8 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kSyscallInsn;
-using arch::x86::UserReg;
+using arch::cpu::kSyscallInsn;
+using arch::cpu::UserReg;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLimit{5};
@@ -76,7 +75,7 @@ Result<void> end_call(Thread& thread) {
   BT_CHECKED(request::cont_syscall(thread.tid()));
   BT_TRY(const WaitStatus end, next_stop(thread.tid()));
   if (end.kind != WaitKind::kSyscall) return fail(TraceErrc::kBusy, "end of a system call");
-  BT_TRY(const arch::x86::UserRegs behind, request::read_user_regs(thread.tid()));
+  BT_TRY(const arch::cpu::UserRegs behind, request::read_user_regs(thread.tid()));
   return thread.set_user_regs(behind);
 }
 
@@ -160,7 +159,7 @@ Result<TraceeAddr> find_syscall_insn(Process& process) {
   return fail(TraceErrc::kUnsupported, "find a SYSCALL instruction");
 }
 
-RemoteCalls::RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
+RemoteCalls::RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::cpu::UserRegs& saved,
                          std::uint64_t mask)
     : thread_{&thread}, syscall_at_{syscall_at}, saved_{saved}, mask_{mask} {}
 
@@ -177,7 +176,7 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
 Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
   BT_TRY(const TraceeAddr at, find_syscall_insn(thread.process()));
   BT_CHECKED(end_call(thread));
-  BT_TRY(const arch::x86::UserRegs saved, thread.user_regs());
+  BT_TRY(const arch::cpu::UserRegs saved, thread.user_regs());
   BT_TRY(const std::uint64_t mask, request::read_signal_mask(thread.tid()));
   BT_CHECKED(request::write_signal_mask(thread.tid(), kEverySignal));
   RemoteCalls calls{thread, at, saved, mask};
@@ -298,7 +297,7 @@ Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
 Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   if (!thread_->process().filters.empty()) return make_each(code);
   const pid_t tid = thread_->tid();
-  arch::x86::UserRegs regs = saved_;
+  arch::cpu::UserRegs regs = saved_;
   regs.set_pc(code.begin);
   leave_syscall(regs);
   BT_CHECKED(request::write_user_regs(tid, regs));
@@ -332,19 +331,19 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
 Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
   BT_CHECKED(let_pass(call));
   const auto number = static_cast<std::uint64_t>(call.nr);
-  arch::x86::UserRegs regs = saved_;
+  arch::cpu::UserRegs regs = saved_;
   regs.set_pc(syscall_at_);
   set_syscall_number(regs, number);
   leave_syscall(regs);
-  for (std::size_t i = 0; i < arch::x86::kSyscallArguments.size(); ++i) {
+  for (std::size_t i = 0; i < arch::cpu::kSyscallArguments.size(); ++i) {
     set_syscall_argument(regs, i, call.args[i]);
   }
   BT_CHECKED(request::write_user_regs(thread_->tid(), regs));
   BT_CHECKED(run_to_syscall_stop());
   BT_CHECKED(run_to_syscall_stop());
   BT_TRY(const std::uint64_t value,
-         request::peek_user_reg(thread_->tid(), arch::x86::kSyscallResult));
-  if (value >= arch::x86::kFirstSyscallError) {
+         request::peek_user_reg(thread_->tid(), arch::cpu::kSyscallResult));
+  if (value >= arch::cpu::kFirstSyscallError) {
     return fail(errno_error(static_cast<int>(0 - value), "remote call", number));
   }
   return value;

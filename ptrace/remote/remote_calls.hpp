@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "arch/base/result.hpp"
-#include "arch/x86/raw_registers.hpp"
+#include "arch/cpu/registers.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/remote/call_batch.hpp"
 
@@ -45,7 +45,7 @@ class RemoteCalls {
   Result<void> run(const CallBatch::Code& code);
 
  private:
-  RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::x86::UserRegs& saved,
+  RemoteCalls(Thread& thread, TraceeAddr syscall_at, const arch::cpu::UserRegs& saved,
               std::uint64_t mask);
   /// Fails if the program's own seccomp filters forbid the call.
   [[nodiscard]] Result<void> let_pass(const seccomp_data& call) const;
@@ -59,7 +59,7 @@ class RemoteCalls {
 
   Thread* thread_;
   TraceeAddr syscall_at_;
-  arch::x86::UserRegs saved_;
+  arch::cpu::UserRegs saved_;
   std::uint64_t mask_;
   std::optional<siginfo_t> signal_;  ///< Signal that was about to be delivered.
   bool interrupted_ = false;

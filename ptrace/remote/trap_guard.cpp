@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/program_abi.hpp"
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
@@ -22,7 +22,7 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kRedZoneBytes;
+using arch::cpu::kRedZoneBytes;
 
 constexpr std::uint64_t kSigsetBytes = 8;
 /// Offset of uc_sigmask in struct ucontext, to which rsp points at rt_sigreturn.
@@ -90,7 +90,7 @@ bool has_action(const TrapAction& known) {
 }
 
 /// Returns true for calls that let the program, or a child, see the action.
-bool shows_action(const arch::x86::UserRegs& regs) {
+bool shows_action(const arch::cpu::UserRegs& regs) {
   switch (syscall_number(regs)) {
     case SYS_rt_sigaction:
       return syscall_argument(regs, 0) == SIGTRAP;
@@ -168,7 +168,7 @@ void TrapGuard::correct_old_action(Thread& thread) const {
   } else if (known.ignored.value_or(false)) {
     handler = std::bit_cast<std::uint64_t>(SIG_IGN);
   }
-  const auto result = request::peek_user_reg(thread.tid(), arch::x86::kSyscallResult);
+  const auto result = request::peek_user_reg(thread.tid(), arch::cpu::kSyscallResult);
   if (handler == 0 || result.value_or(1) != 0) return;
   const auto shown = read_value<std::uint64_t>(thread.process(), *old_action_at_);
   if (shown.value_or(1) != 0) return;

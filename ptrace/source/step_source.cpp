@@ -12,7 +12,7 @@
 #include "arch/base/bytes.hpp"
 #include "arch/base/log.hpp"
 #include "arch/base/page.hpp"
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
@@ -24,8 +24,8 @@ namespace backtrail::tracee {
 namespace {
 
 using arch::InsnKind;
-using arch::x86::kTrapFlag;
-using arch::x86::UserReg;
+using arch::cpu::kTrapFlag;
+using arch::cpu::UserReg;
 
 constexpr std::size_t kBatchRecords = 512;
 constexpr TraceeAddr kVsyscallPage{0xffffffffff600000};

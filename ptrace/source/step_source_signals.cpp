@@ -8,7 +8,7 @@
 
 #include <sys/syscall.h>
 
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "arch/x86/translate/layout.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/trace/stream_pin.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -18,7 +18,7 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::translate::Slot;
+using arch::cpu::translate::Slot;
 using decoder::MarkKind;
 
 /// Ring size: room for the marks between two looks.
@@ -27,7 +27,7 @@ constexpr std::uint64_t kRingBytes = 8UL * 4096;
 constexpr std::uint64_t kShortestOff = 100'000;
 /// Maximum of log entries that a running thread can have written since its log was last taken.
 constexpr std::uint32_t kMostAhead = static_cast<std::uint32_t>(
-    std::max(cache::kRingBytes, cache::kSegmentBytes) / arch::x86::translate::kLogEntryBytes);
+    std::max(cache::kRingBytes, cache::kSegmentBytes) / arch::cpu::translate::kLogEntryBytes);
 
 std::uint64_t now_ns() {
   timespec now{};
@@ -93,7 +93,7 @@ std::optional<Ahead> place_of_waiting(Thread& thread, TraceeAddr pc) {
   const auto numbers = logged_ahead(*space, thread.tid());
   const auto place = space->code().locate(pc);
   if (!numbers || !place || place->kind != cache::CodePlace::Kind::kBlock) return std::nullopt;
-  const bool logged = (place->map_entry.flags & arch::x86::translate::kCommitted) != 0;
+  const bool logged = (place->map_entry.flags & arch::cpu::translate::kCommitted) != 0;
   return Ahead{*numbers, logged ? 0U : place->map_entry.passed};
 }
 

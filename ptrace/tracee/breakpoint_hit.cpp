@@ -4,12 +4,12 @@
 #include <array>
 #include <cstdint>
 
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee {
 
-using arch::x86::kInt3;
+using arch::cpu::kInt3;
 
 std::optional<TraceeAddr> breakpoint_hit(Process& process, TraceeAddr pc) {
   // These instructions raise the exception: INT3, INT1, and INT with the number 3 (SDM vol. 2, "INT

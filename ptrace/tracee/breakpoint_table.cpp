@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kInt3;
+using arch::cpu::kInt3;
 
 // Calls f(index, entry) for every entry in [address, address + size); `index` counts from
 // `address`.

@@ -312,7 +312,7 @@ Result<LaunchedProcess> start_up(pid_t pid, int execs, int go_fd, int status_fd,
   BT_CHECKED(follow_execs(pid, execs, status_fd, guard, limits));
   BT_CHECKED(leave_exec(pid, status_fd, guard, limits));
   BT_CHECKED(request::set_options(pid, options.ptrace_options));
-  BT_TRY(const std::uint64_t cs, request::peek_user_reg(pid, arch::x86::UserReg::kCs));
+  BT_TRY(const std::uint64_t cs, request::peek_user_reg(pid, arch::cpu::UserReg::kCs));
   LaunchedProcess out;
   out.pid = pid;
   out.isa = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);

@@ -86,7 +86,7 @@ ps_err_e ps_get_thread_area(ps_prochandle* process, lwpid_t tid, int index, psad
   const auto regs = process->host.registers(tid);
   if (!regs) return PS_BADLID;
   const auto base =
-      (*regs)[index == kFsIndex ? arch::x86::UserReg::kFsBase : arch::x86::UserReg::kGsBase];
+      (*regs)[index == kFsIndex ? arch::cpu::UserReg::kFsBase : arch::cpu::UserReg::kGsBase];
   *out = std::bit_cast<psaddr_t>(base);
   return PS_OK;
 }

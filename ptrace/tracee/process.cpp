@@ -36,12 +36,12 @@ Result<void> Process::identify(pid_t tid) {
   if (const auto isa = ProcFs{}.isa(tid)) {
     isa_ = *isa;
   } else {
-    BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::x86::UserReg::kCs));
+    BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::cpu::UserReg::kCs));
     isa_ = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);
   }
   // Computed once: under a hypervisor each CPUID instruction is slow.
   static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
-  register_set_ = std::make_unique<arch::x86::GdbRegisterSet>(isa_, layout);
+  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(isa_, layout);
   return {};
 }
 
@@ -78,14 +78,14 @@ Result<void> Process::write_data(TraceeAddr address, std::span<const std::uint8_
 }
 
 Result<void> Process::insert_debug(TraceeAddr address, std::uint64_t length,
-                                   arch::x86::DebugAccess access) {
+                                   arch::cpu::DebugAccess access) {
   BT_CHECKED(debug_.insert(address, length, access));
   ++debug_generation_;
   return {};
 }
 
 Result<void> Process::remove_debug(TraceeAddr address, std::uint64_t length,
-                                   arch::x86::DebugAccess access) {
+                                   arch::cpu::DebugAccess access) {
   BT_CHECKED(debug_.remove(address, length, access));
   ++debug_generation_;
   return {};

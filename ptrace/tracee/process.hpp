@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "arch/x86/debug_registers.hpp"
-#include "arch/x86/gdb_registers.hpp"
+#include "arch/cpu/debug_registers.hpp"
+#include "arch/cpu/gdb_registers.hpp"
 #include "decoder/trace/code_reader.hpp"
 #include "decoder/trace/insn_cache.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
@@ -80,15 +80,15 @@ class Process final : public decoder::CodeReader {
 
   [[nodiscard]] BreakpointTable& breakpoints() { return breakpoints_; }
   [[nodiscard]] decoder::InsnCache& insns() { return insns_; }
-  [[nodiscard]] const arch::x86::GdbRegisterSet& register_set() const { return *register_set_; }
+  [[nodiscard]] const arch::cpu::GdbRegisterSet& register_set() const { return *register_set_; }
 
   /// Errors as DebugRegisters::insert().
   Result<void> insert_debug(TraceeAddr address, std::uint64_t length,
-                            arch::x86::DebugAccess access);
+                            arch::cpu::DebugAccess access);
   Result<void> remove_debug(TraceeAddr address, std::uint64_t length,
-                            arch::x86::DebugAccess access);
+                            arch::cpu::DebugAccess access);
   void clear_debug();
-  [[nodiscard]] const arch::x86::DebugRegisters& debug_registers() const { return debug_; }
+  [[nodiscard]] const arch::cpu::DebugRegisters& debug_registers() const { return debug_; }
   /// Changes whenever debug_registers() changes; 0 = never used.
   [[nodiscard]] std::uint64_t debug_generation() const { return debug_generation_; }
 
@@ -153,9 +153,9 @@ class Process final : public decoder::CodeReader {
   };
   std::optional<Glimpse> glimpse_;
   decoder::InsnCache insns_;
-  arch::x86::DebugRegisters debug_;
+  arch::cpu::DebugRegisters debug_;
   std::uint64_t debug_generation_ = 0;
-  std::unique_ptr<arch::x86::GdbRegisterSet> register_set_;
+  std::unique_ptr<arch::cpu::GdbRegisterSet> register_set_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;
 };

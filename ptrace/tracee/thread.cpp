@@ -7,7 +7,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -76,12 +76,12 @@ Result<TraceeAddr> Thread::pc() {
 }
 
 Result<void> Thread::set_pc(TraceeAddr pc) {
-  BT_TRY(arch::x86::UserRegs regs, user_regs());
+  BT_TRY(arch::cpu::UserRegs regs, user_regs());
   regs.set_pc(pc);
   return set_user_regs(regs);
 }
 
-Result<arch::x86::UserRegs> Thread::user_regs() {
+Result<arch::cpu::UserRegs> Thread::user_regs() {
   if (!stopped()) {
     return fail(TraceErrc::kNotStopped, "read registers", static_cast<std::uint64_t>(tid_));
   }
@@ -91,7 +91,7 @@ Result<arch::x86::UserRegs> Thread::user_regs() {
   return *regs_;
 }
 
-Result<void> Thread::set_user_regs(const arch::x86::UserRegs& regs) {
+Result<void> Thread::set_user_regs(const arch::cpu::UserRegs& regs) {
   if (!stopped()) {
     return fail(TraceErrc::kNotStopped, "write registers", static_cast<std::uint64_t>(tid_));
   }
@@ -100,15 +100,15 @@ Result<void> Thread::set_user_regs(const arch::x86::UserRegs& regs) {
   return {};
 }
 
-Result<arch::x86::RawRegisters> Thread::registers() {
-  arch::x86::RawRegisters raw;
+Result<arch::cpu::RawRegisters> Thread::registers() {
+  arch::cpu::RawRegisters raw;
   BT_TRY(raw.user, user_regs());
   BT_TRY(raw.xsave, request::read_xstate(tid_));
   return raw;
 }
 
-Result<void> Thread::set_registers(const arch::x86::RawRegisters& registers) {
-  BT_TRY(const arch::x86::UserRegs before, user_regs());
+Result<void> Thread::set_registers(const arch::cpu::RawRegisters& registers) {
+  BT_TRY(const arch::cpu::UserRegs before, user_regs());
   if (!(before == registers.user)) {
     // Read back later, because the kernel may change values, such as selectors.
     BT_CHECKED(set_user_regs(registers.user));
@@ -159,7 +159,7 @@ std::uint64_t Thread::debug_status() {
 
 bool Thread::syscall_will_restart() {
   const auto regs = user_regs();
-  if (!regs || !arch::x86::in_syscall(*regs)) return false;
+  if (!regs || !arch::cpu::in_syscall(*regs)) return false;
   const bool narrow = process_.isa() == arch::Isa::kI386;
   const std::uint64_t value = syscall_result(*regs);
   const std::int64_t result = narrow ? static_cast<std::int32_t>(static_cast<std::uint32_t>(value))
@@ -198,7 +198,7 @@ std::size_t Thread::set_own_breakpoints(std::span<const TraceeAddr> addresses) {
   own_debug_ = process_.debug_registers();
   std::size_t placed = 0;
   for (const TraceeAddr address : addresses) {
-    if (own_debug_->insert(address, 1, arch::x86::DebugAccess::kExecute)) ++placed;
+    if (own_debug_->insert(address, 1, arch::cpu::DebugAccess::kExecute)) ++placed;
   }
   return placed;
 }
@@ -207,7 +207,7 @@ Result<void> Thread::sync_debug_registers() {
   if (debug_generation_ == process_.debug_generation() && !own_debug_changed_) return {};
   const auto& wanted = own_debug_ ? *own_debug_ : process_.debug_registers();
   BT_CHECKED(request::write_debug_register(tid_, kDebugControl, 0));
-  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+  for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     if ((wanted.control() >> (2 * slot) & 3) == 0) continue;
     BT_CHECKED(request::write_debug_register(tid_, slot, wanted.address(slot)));
   }

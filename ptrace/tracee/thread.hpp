@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "arch/x86/debug_registers.hpp"
-#include "arch/x86/raw_registers.hpp"
+#include "arch/cpu/debug_registers.hpp"
+#include "arch/cpu/registers.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
@@ -104,10 +104,10 @@ class Thread {
   // possible.
   [[nodiscard]] Result<TraceeAddr> pc();
   Result<void> set_pc(TraceeAddr pc);
-  [[nodiscard]] Result<arch::x86::UserRegs> user_regs();
-  Result<void> set_user_regs(const arch::x86::UserRegs& regs);
-  [[nodiscard]] Result<arch::x86::RawRegisters> registers();
-  Result<void> set_registers(const arch::x86::RawRegisters& registers);
+  [[nodiscard]] Result<arch::cpu::UserRegs> user_regs();
+  Result<void> set_user_regs(const arch::cpu::UserRegs& regs);
+  [[nodiscard]] Result<arch::cpu::RawRegisters> registers();
+  Result<void> set_registers(const arch::cpu::RawRegisters& registers);
   /// Cause of a SIGTRAP stop. Meaningful only in such a stop.
   [[nodiscard]] TrapCause trap_cause();
   /// DR6 at the present stop.
@@ -151,12 +151,12 @@ class Thread {
   RunRequest last_run_ = RunRequest::kContinue;
   WaitStatus status_;
   bool in_syscall_ = false;
-  std::optional<arch::x86::UserRegs> regs_;
+  std::optional<arch::cpu::UserRegs> regs_;
   std::optional<TrapCause> cause_;
   std::optional<std::uint64_t> debug_status_;
   std::uint64_t debug_generation_ = 0;
   /// The process's debug registers combined with the recorder's own breakpoints.
-  std::optional<arch::x86::DebugRegisters> own_debug_;
+  std::optional<arch::cpu::DebugRegisters> own_debug_;
   bool own_debug_changed_ = false;
   TrapFlag trap_flag_;
   ThreadControl control_;

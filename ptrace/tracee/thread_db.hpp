@@ -18,8 +18,8 @@
 #include <sys/types.h>
 
 #include "arch/base/result.hpp"
+#include "arch/cpu/registers.hpp"
 #include "arch/isa.hpp"
-#include "arch/x86/raw_registers.hpp"
 #include "ptrace/tracee/tracee_memory.hpp"
 
 namespace backtrail::tracee {
@@ -31,7 +31,7 @@ struct ThreadDbHost {
   /// Borrowed; must outlive the ThreadDb.
   TraceeMemory* memory = nullptr;
   /// Returns the registers of a stopped thread.
-  std::function<Result<arch::x86::UserRegs>(pid_t tid)> registers;
+  std::function<Result<arch::cpu::UserRegs>(pid_t tid)> registers;
 };
 
 /// One process's thread_db. All calls require the threads concerned to be stopped.

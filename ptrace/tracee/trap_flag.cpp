@@ -6,9 +6,9 @@
 
 #include <sys/syscall.h>
 
+#include "arch/cpu/program_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "arch/insn.hpp"
-#include "arch/x86/program_abi.hpp"
-#include "arch/x86/syscall_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/signal_frame.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -16,8 +16,8 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kTrapFlag;
-using arch::x86::UserReg;
+using arch::cpu::kTrapFlag;
+using arch::cpu::UserReg;
 
 constexpr std::size_t kSyscallBytes = 2;
 /// Offset of eflags in struct ucontext, to which rsp points at rt_sigreturn.

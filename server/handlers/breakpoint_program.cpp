@@ -18,7 +18,7 @@ class ThreadMachine : public agent::AgentMachine {
   ThreadMachine(Target& target, ThreadId thread) : target_{target}, thread_{thread} {}
 
   Result<std::uint64_t> read_register(std::size_t number) override {
-    BT_TRY(const arch::x86::GdbRegisterSet* set, target_.register_set(thread_.pid));
+    BT_TRY(const arch::cpu::GdbRegisterSet* set, target_.register_set(thread_.pid));
     if (!registers_) {
       BT_TRY(registers_, target_.read_registers(thread_));
     }
@@ -47,7 +47,7 @@ class ThreadMachine : public agent::AgentMachine {
  private:
   Target& target_;
   ThreadId thread_;
-  std::optional<arch::x86::RawRegisters> registers_;
+  std::optional<arch::cpu::RawRegisters> registers_;
 };
 
 /// Takes "XLEN,HEX": an expression of LEN bytes.

@@ -14,8 +14,8 @@
 namespace backtrail::server::handlers {
 namespace {
 
-using arch::x86::GdbRegisterSet;
-using arch::x86::RawRegisters;
+using arch::cpu::GdbRegisterSet;
+using arch::cpu::RawRegisters;
 
 /// Registers of the selected thread, and gdb's view of them.
 struct Registers {

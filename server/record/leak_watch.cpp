@@ -8,7 +8,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -57,8 +57,8 @@ void go_on(pid_t tid, const WaitStatus& status, bool to_system_call) {
 /// do.
 bool starts_a_checker(pid_t tid) {
   constexpr std::uint64_t kClone = 56;
-  const auto number = request::peek_user_reg(tid, arch::x86::kSyscallInProgress);
-  const auto flags = request::peek_user_reg(tid, arch::x86::kSyscallArguments[0]);
+  const auto number = request::peek_user_reg(tid, arch::cpu::kSyscallInProgress);
+  const auto flags = request::peek_user_reg(tid, arch::cpu::kSyscallArguments[0]);
   return number && flags && *number == kClone && (*flags & CLONE_UNTRACED) != 0;
 }
 

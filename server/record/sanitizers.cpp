@@ -9,7 +9,7 @@
 #include <elf.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/core/mapped_file.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/tracee/link_map.hpp"
@@ -107,7 +107,7 @@ bool makes_system_call(tracee::Thread& thread, std::uint64_t wide, std::uint64_t
   const auto regs = thread.user_regs();
   if (!regs) return false;
   const bool is_wide = thread.process().isa() == arch::Isa::kAmd64;
-  return (*regs)[arch::x86::kSyscallInProgress] == (is_wide ? wide : narrow);
+  return (*regs)[arch::cpu::kSyscallInProgress] == (is_wide ? wide : narrow);
 }
 
 std::vector<TraceeAddr> clones_in(tracee::Process& process, const tracee::MapEntry& map) {

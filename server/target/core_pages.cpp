@@ -8,7 +8,7 @@
 
 namespace backtrail::server {
 
-using arch::x86::UserReg;
+using arch::cpu::UserReg;
 using decoder::CoreMapping;
 using decoder::CoreSegment;
 using decoder::values::PageKind;

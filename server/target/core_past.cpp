@@ -53,7 +53,7 @@ struct CorePast::ThreadPast {
 };
 
 CorePast::CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory,
-                   const CoreTraces& traces, const arch::x86::GdbRegisterSet& registers)
+                   const CoreTraces& traces, const arch::cpu::GdbRegisterSet& registers)
     : core_{core},
       memory_{memory},
       traces_{traces},
@@ -98,7 +98,7 @@ CoreValues* CorePast::values_of(ThreadId thread) {
   return past.values.get();
 }
 
-std::vector<bool> CorePast::read_registers(ThreadId thread, arch::x86::RawRegisters& raw) {
+std::vector<bool> CorePast::read_registers(ThreadId thread, arch::cpu::RawRegisters& raw) {
   const PastPosition place = past_of(thread)->here();
   std::vector<bool> known;
   if (CoreValues* values = values_of(thread)) known = values->registers(place, raw);

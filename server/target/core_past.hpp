@@ -31,7 +31,7 @@ class CorePast final : public PastControl {
  public:
   /// All are borrowed.
   CorePast(const decoder::CoreFile& core, tracee::CoreMemory& memory, const CoreTraces& traces,
-           const arch::x86::GdbRegisterSet& registers);
+           const arch::cpu::GdbRegisterSet& registers);
   ~CorePast() override;
 
   // PastControl
@@ -51,7 +51,7 @@ class CorePast final : public PastControl {
 
   /// Puts the known registers at a thread's place in the past into `raw`.
   /// @return Whether each is known, by gdb's number; the pc always is.
-  std::vector<bool> read_registers(ThreadId thread, arch::x86::RawRegisters& raw);
+  std::vector<bool> read_registers(ThreadId thread, arch::cpu::RawRegisters& raw);
 
   /// Error kUnsupported for access watchpoints: reads leave no trace.
   Result<void> insert(const tracee::BreakpointSpec& breakpoint);
@@ -80,7 +80,7 @@ class CorePast final : public PastControl {
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
   const CoreTraces& traces_;
-  const arch::x86::GdbRegisterSet& registers_;
+  const arch::cpu::GdbRegisterSet& registers_;
   RegisterSlots slots_{registers_};
   CorePages pages_;
   decoder::InsnCache insns_;

@@ -111,13 +111,13 @@ class CoreTarget final : public Target,
   [[nodiscard]] StopEvent last_stop(ThreadId thread) const override;
   [[nodiscard]] bool has_own_files(pid_t /*pid*/) const override { return false; }
 
-  Result<const arch::x86::GdbRegisterSet*> register_set(pid_t /*pid*/) override {
+  Result<const arch::cpu::GdbRegisterSet*> register_set(pid_t /*pid*/) override {
     return &registers_;
   }
-  Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override;
+  Result<arch::cpu::RawRegisters> read_registers(ThreadId thread) override;
   KnownRegisters known_registers(ThreadId thread) override;
   Result<void> write_registers(ThreadId /*thread*/,
-                               const arch::x86::RawRegisters& /*regs*/) override {
+                               const arch::cpu::RawRegisters& /*regs*/) override {
     return fail(errno_error(EROFS, "write registers"));
   }
   Result<std::size_t> read_memory(pid_t /*pid*/, TraceeAddr address,
@@ -172,7 +172,7 @@ class CoreTarget final : public Target,
   tracee::CoreMemory memory_;
   CoreTraces traces_;
   CoreProcFiles proc_files_{core_};
-  arch::x86::GdbRegisterSet registers_;
+  arch::cpu::GdbRegisterSet registers_;
   CorePast past_{core_, memory_, traces_, registers_};
   ReadOnlyMemory thread_db_memory_{memory_};
   std::map<std::string, TraceeAddr> symbols_;
@@ -240,10 +240,10 @@ StopEvent CoreTarget::last_stop(ThreadId thread) const {
   return stop;
 }
 
-Result<arch::x86::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
+Result<arch::cpu::RawRegisters> CoreTarget::read_registers(ThreadId thread) {
   const decoder::CoreThread* found = find(thread);
   if (found == nullptr) return fail(TraceErrc::kNotFound, "read registers");
-  arch::x86::RawRegisters out{found->user, found->xsave};
+  arch::cpu::RawRegisters out{found->user, found->xsave};
   if (past_.in_past(thread)) past_.read_registers(thread, out);
   return out;
 }
@@ -254,7 +254,7 @@ KnownRegisters CoreTarget::known_registers(ThreadId thread) {
   const bool ended = std::ranges::any_of(
       traces_.ended(), [=](const decoder::CoreThread& one) { return one.tid == found->tid; });
   if (!past_.in_past(thread) && !ended) return {};
-  arch::x86::RawRegisters raw{found->user, found->xsave};
+  arch::cpu::RawRegisters raw{found->user, found->xsave};
   return KnownRegisters{past_.read_registers(thread, raw)};
 }
 
@@ -290,7 +290,7 @@ void CoreTarget::symbols_resolved(pid_t pid, const std::map<std::string, TraceeA
       .pid = pid,
       .isa = core_.isa(),
       .memory = &thread_db_memory_,
-      .registers = [this, pid](pid_t tid) -> Result<arch::x86::UserRegs> {
+      .registers = [this, pid](pid_t tid) -> Result<arch::cpu::UserRegs> {
         const decoder::CoreThread* found = find({pid, tid});
         if (found == nullptr) return fail(TraceErrc::kNotFound, "registers for libthread_db");
         return found->user;

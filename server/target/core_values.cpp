@@ -38,7 +38,7 @@ Known CoreValues::End::granule(TraceeAddr address) {
   const std::size_t got =
       constant ? memory_.read(address, bytes) : memory_.read_persistent(address, bytes);
   const unsigned bits = kByteBits * static_cast<unsigned>(got);
-  return {load_le<std::uint64_t>(bytes, 0), arch::x86::values::low_bits(bits)};
+  return {load_le<std::uint64_t>(bytes, 0), arch::cpu::values::low_bits(bits)};
 }
 
 CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread,
@@ -51,7 +51,7 @@ CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread
                [this](std::size_t begin, std::size_t end) { return index_.window(begin, end); },
                memory, end_} {}
 
-std::vector<bool> CoreValues::registers(const PastPosition& place, arch::x86::RawRegisters& raw) {
+std::vector<bool> CoreValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
   const auto step = index_.number(place);
   if (!step) return {};
   return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);

@@ -31,7 +31,7 @@ class CoreValues {
   decoder::PastPosition oldest() { return index_.place(history_.horizon()); }
   /// Puts the known registers into `raw`.
   /// @return Whether each is known, by gdb's number; empty if the place is too old.
-  std::vector<bool> registers(const decoder::PastPosition& place, arch::x86::RawRegisters& raw);
+  std::vector<bool> registers(const decoder::PastPosition& place, arch::cpu::RawRegisters& raw);
   /// Copies the known bytes from `address` on. Returns the number of bytes before the first unknown
   /// one.
   std::size_t memory(const decoder::PastPosition& place, TraceeAddr address,
@@ -52,7 +52,7 @@ class CoreValues {
 
    private:
     const CorePages& pages_;
-    arch::x86::RawRegisters raw_;
+    arch::cpu::RawRegisters raw_;
     tracee::CoreMemory& memory_;
     const RegisterSlots& slots_;
   };

@@ -29,7 +29,7 @@ void LiveSymbols::try_open(tracee::Process& process, Known& known) {
       .pid = process.pid(),
       .isa = process.isa(),
       .memory = known.memory.get(),
-      .registers = [&process](pid_t tid) -> Result<arch::x86::UserRegs> {
+      .registers = [&process](pid_t tid) -> Result<arch::cpu::UserRegs> {
         tracee::Thread* thread = process.find(tid);
         if (thread == nullptr) return fail(TraceErrc::kTraceeGone, "registers for libthread_db");
         return thread->user_regs();

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 
-#include "arch/x86/siginfo32.hpp"
+#include "arch/cpu/compat_siginfo.hpp"
 #include "decoder/pt/pt_decoder.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -203,15 +203,15 @@ class LiveTarget final : public Target,
   }
   [[nodiscard]] tracee::StopEvent last_stop(ThreadId thread) const override;
 
-  Result<const arch::x86::GdbRegisterSet*> register_set(pid_t pid) override {
+  Result<const arch::cpu::GdbRegisterSet*> register_set(pid_t pid) override {
     BT_TRY(const Process* process, find(pid, "register set"));
     return &process->register_set();
   }
-  Result<arch::x86::RawRegisters> read_registers(ThreadId thread) override {
+  Result<arch::cpu::RawRegisters> read_registers(ThreadId thread) override {
     BT_TRY(Thread * found, find(thread, "read registers"));
     return found->registers();
   }
-  Result<void> write_registers(ThreadId thread, const arch::x86::RawRegisters& regs) override {
+  Result<void> write_registers(ThreadId thread, const arch::cpu::RawRegisters& regs) override {
     BT_TRY(Thread * found, find(thread, "write registers"));
     return found->set_registers(regs);
   }
@@ -482,17 +482,17 @@ Result<LinkMapList> LiveTarget::link_maps(pid_t pid) {
 Result<std::vector<std::uint8_t>> LiveTarget::siginfo(ThreadId id) {
   BT_TRY(Thread * thread, find(id, "siginfo"));
   BT_TRY(const siginfo_t info, tracee::request::read_siginfo(thread->tid()));
-  arch::x86::SiginfoBytes bytes = std::bit_cast<arch::x86::SiginfoBytes>(info);
-  if (thread->process().isa() == arch::Isa::kI386) bytes = arch::x86::siginfo_to_i386(bytes);
+  arch::cpu::SiginfoBytes bytes = std::bit_cast<arch::cpu::SiginfoBytes>(info);
+  if (thread->process().isa() == arch::Isa::kI386) bytes = arch::cpu::siginfo_to_i386(bytes);
   return std::vector<std::uint8_t>{bytes.begin(), bytes.end()};
 }
 
 Result<void> LiveTarget::set_siginfo(ThreadId id, std::span<const std::uint8_t> bytes) {
   BT_TRY(Thread * thread, find(id, "write siginfo"));
-  arch::x86::SiginfoBytes native{};
+  arch::cpu::SiginfoBytes native{};
   if (bytes.size() != native.size()) return fail(TraceErrc::kInvalidArgument, "write siginfo");
   std::copy(bytes.begin(), bytes.end(), native.begin());
-  if (thread->process().isa() == arch::Isa::kI386) native = arch::x86::siginfo_from_i386(native);
+  if (thread->process().isa() == arch::Isa::kI386) native = arch::cpu::siginfo_from_i386(native);
   return tracee::request::write_siginfo(thread->tid(), std::bit_cast<siginfo_t>(native));
 }
 

@@ -10,9 +10,9 @@
 
 namespace backtrail::server {
 
-namespace values = arch::x86::values;
+namespace values = arch::cpu::values;
 
-RegisterSlots::RegisterSlots(const arch::x86::GdbRegisterSet& set) : set_{set} {
+RegisterSlots::RegisterSlots(const arch::cpu::GdbRegisterSet& set) : set_{set} {
   static constexpr std::array kGeneral{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                        "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
   static_assert(kGeneral.size() == values::kGeneralSlots);
@@ -32,9 +32,9 @@ void RegisterSlots::add(const char* name, Slot first, unsigned slots) {
   places_.push_back({*number, first, slots});
 }
 
-RegisterSlots::Known RegisterSlots::read(Slot slot, const arch::x86::RawRegisters& raw) const {
+RegisterSlots::Known RegisterSlots::read(Slot slot, const arch::cpu::RawRegisters& raw) const {
   if (slot == values::kFlagsSlot) {
-    return {raw.user[arch::x86::UserReg::kEflags] & values::kTrackedFlags, values::kTrackedFlags};
+    return {raw.user[arch::cpu::UserReg::kEflags] & values::kTrackedFlags, values::kTrackedFlags};
   }
   const auto place = std::ranges::find_if(places_, [slot](const Place& candidate) {
     return slot >= candidate.first && slot < candidate.first + candidate.slots;
@@ -46,7 +46,7 @@ RegisterSlots::Known RegisterSlots::read(Slot slot, const arch::x86::RawRegister
 }
 
 std::vector<bool> RegisterSlots::write(const std::function<Known(Slot)>& value_of,
-                                       arch::x86::RawRegisters& raw) const {
+                                       arch::cpu::RawRegisters& raw) const {
   std::vector<bool> known(set_.registers().size());
   for (const Place& place : places_) {
     std::array<std::uint8_t, 16> bytes{};

@@ -10,9 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "arch/x86/gdb_registers.hpp"
-#include "arch/x86/values/known.hpp"
-#include "arch/x86/values/slots.hpp"
+#include "arch/cpu/gdb_registers.hpp"
+#include "arch/cpu/values.hpp"
 
 namespace backtrail::server {
 
@@ -20,17 +19,17 @@ namespace backtrail::server {
 class RegisterSlots {
  public:
   /// Borrows `set`.
-  explicit RegisterSlots(const arch::x86::GdbRegisterSet& set);
+  explicit RegisterSlots(const arch::cpu::GdbRegisterSet& set);
 
-  using Known = arch::x86::values::Known;
-  using Slot = arch::x86::values::Slot;
+  using Known = arch::cpu::values::Known;
+  using Slot = arch::cpu::values::Slot;
 
   /// Returns the slot's part of a real register file; for rflags, only the tracked bits.
-  [[nodiscard]] Known read(Slot slot, const arch::x86::RawRegisters& raw) const;
+  [[nodiscard]] Known read(Slot slot, const arch::cpu::RawRegisters& raw) const;
   /// Writes every register whose slots are all known into `raw`. @return The written registers, by
   /// gdb's number.
   std::vector<bool> write(const std::function<Known(Slot)>& value_of,
-                          arch::x86::RawRegisters& raw) const;
+                          arch::cpu::RawRegisters& raw) const;
 
  private:
   /// Register that consists of whole slots.
@@ -41,7 +40,7 @@ class RegisterSlots {
   };
   void add(const char* name, Slot first, unsigned slots);
 
-  const arch::x86::GdbRegisterSet& set_;
+  const arch::cpu::GdbRegisterSet& set_;
   std::vector<Place> places_;
 };
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "arch/x86/gdb_registers.hpp"
+#include "arch/cpu/gdb_registers.hpp"
 #include "decoder/bts/branch_store.hpp"
 #include "decoder/bts/bts_history.hpp"
 #include "decoder/pt/cpu_identity.hpp"
@@ -209,15 +209,15 @@ class Target {
   [[nodiscard]] virtual tracee::StopEvent last_stop(ThreadId thread) const = 0;
 
   /// The returned set is valid until the process execs or ends.
-  virtual Result<const arch::x86::GdbRegisterSet*> register_set(pid_t pid) = 0;
-  virtual Result<arch::x86::RawRegisters> read_registers(ThreadId thread) = 0;
+  virtual Result<const arch::cpu::GdbRegisterSet*> register_set(pid_t pid) = 0;
+  virtual Result<arch::cpu::RawRegisters> read_registers(ThreadId thread) = 0;
   /// Returns which of read_registers()'s values are known; all of them unless the thread is in the
   /// past.
   [[nodiscard]] virtual KnownRegisters known_registers(ThreadId thread) {
     (void)thread;
     return {};
   }
-  virtual Result<void> write_registers(ThreadId thread, const arch::x86::RawRegisters& regs) = 0;
+  virtual Result<void> write_registers(ThreadId thread, const arch::cpu::RawRegisters& regs) = 0;
 
   /// Reads up to out.size() bytes; returns how many bytes from `address` on were readable (0 =
   /// none). Shows the program's own bytes under breakpoints.

@@ -14,7 +14,7 @@ import sys
 ORDER = ("server", "ptrace", "decoder", "arch")
 # The rooms of each folder: one may include itself and those before it. "" is the folder itself.
 ROOMS = {
-    "arch": ("base", "", "x86", "x86/bts", "x86/values", "x86/translate"),
+    "arch": ("base", "", "x86", "x86/bts", "x86/values", "x86/translate", "cpu"),
     "decoder": ("trace", "bts", "cachelog", "pt", "perf", "file", "calls", "corefile", "values",
                 "past", "symbols", "report", "export"),
     "ptrace": ("os", "perf", "tracee", "remote", "source", "core",
@@ -29,6 +29,19 @@ INTERFACES = {
     "ptrace/source/branch_source.hpp": ("tracee",),
     "ptrace/source/source_kind.hpp": ("tracee",),
 }
+
+# What depends on the CPU goes through arch/cpu. These may include one CPU's headers, as they are
+# about that CPU by nature; the list only gets shorter.
+ONE_CPU = {
+    "decoder/bts/branch_store.hpp": "a qualifier that only BTS has",
+    "decoder/bts/ds_dump.hpp": "dumps of Intel's DS area",
+    "ptrace/core/core_notes.cpp": "NT_X86_XSTATE and NT_PRFPREG of cores",
+    "ptrace/remote/call_batch.hpp": "machine code for calls in a row",
+    "server/cli/decode.hpp": "`backtrail decode` of DS areas",
+    "server/target/core_target.cpp": "NT_X86_XSTATE of cores",
+}
+
+ONE_CPU_HEADER = re.compile(r"^arch/(?!base/|cpu/)[^/]+/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
@@ -74,6 +87,8 @@ def breach(path, quote, header):
             return "project headers are included by their path from the root"
         if ORDER.index(header_top) < ORDER.index(top):
             return "%s/ must not know %s/" % (top, header_top)
+        if top != "arch" and ONE_CPU_HEADER.match(header) and path not in ONE_CPU:
+            return "what depends on the CPU is included by arch/cpu/ (docs/porting.md)"
         return room_breach(path, header) if header_top == top else None
     hides = path.endswith((".hpp", ".h")) and path not in HIDDEN_ALLOWED
     if hides and HIDDEN.match(header):

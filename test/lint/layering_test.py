@@ -35,6 +35,14 @@ class Layering(unittest.TestCase):
         self.refused("ptrace/tracee/a.cpp", '"', "ptrace/source/step_source.hpp")
         self.refused("ptrace/perf/a.cpp", '"', "ptrace/source/branch_source.hpp")
 
+    def test_one_cpu_is_known_by_few(self):
+        self.allowed("ptrace/tracee/a.cpp", '"', "arch/cpu/registers.hpp")
+        self.allowed("ptrace/tracee/a.cpp", '"', "arch/base/page.hpp")
+        self.allowed("ptrace/tracee/a.cpp", '"', "arch/insn.hpp")
+        self.allowed("server/cli/decode.hpp", '"', "arch/x86/bts/ds_area.hpp")
+        self.refused("ptrace/tracee/a.cpp", '"', "arch/x86/raw_registers.hpp")
+        self.refused("arch/x86/a.cpp", '"', "arch/cpu/registers.hpp")
+
     def test_every_room_has_its_place(self):
         self.refused("ptrace/attic/a.cpp", '"', "ptrace/os/procfs.hpp")
 

@@ -29,9 +29,9 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
-using arch::x86::translate::Request;
-using arch::x86::translate::Slot;
+namespace translate = arch::cpu::translate;
+using arch::cpu::translate::Request;
+using arch::cpu::translate::Slot;
 
 /// Layout of the file: table and code, thread parts, rest of the table.
 constexpr std::uint64_t kMoreTableAt = kSharedBytes + kThreadsBytes;

@@ -24,7 +24,7 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/result.hpp"
-#include "arch/x86/translate/layout.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -42,7 +42,7 @@ namespace backtrail::tracee::cache {
 inline constexpr std::uint64_t kRingBytes = 1ULL << 20;
 inline constexpr std::uint64_t kGuardBytes = 4096;
 inline constexpr std::uint64_t kThreadBytes =
-    arch::x86::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
+    arch::cpu::translate::kThreadPageBytes + kRingBytes + kGuardBytes;
 /// Number of thread parts that are mapped at once: a chunk.
 inline constexpr std::size_t kThreadsAtOnce = 256;
 inline constexpr std::uint64_t kThreadsBytes = kThreadBytes * kThreadsAtOnce;
@@ -77,13 +77,13 @@ class ThreadMemory {
   ThreadMemory(std::uint8_t* host, TraceeAddr base)
       : host_{host},
         base_{base},
-        log_{host + arch::x86::translate::kThreadPageBytes,
-             base + arch::x86::translate::kThreadPageBytes,
-             base + arch::x86::translate::kThreadPageBytes + kRingBytes} {}
+        log_{host + arch::cpu::translate::kThreadPageBytes,
+             base + arch::cpu::translate::kThreadPageBytes,
+             base + arch::cpu::translate::kThreadPageBytes + kRingBytes} {}
 
-  [[nodiscard]] std::uint64_t read(arch::x86::translate::Slot slot) const;
-  void write(arch::x86::translate::Slot slot, std::uint64_t value);
-  void write32(arch::x86::translate::Slot slot, std::uint32_t value);
+  [[nodiscard]] std::uint64_t read(arch::cpu::translate::Slot slot) const;
+  void write(arch::cpu::translate::Slot slot, std::uint64_t value);
+  void write32(arch::cpu::translate::Slot slot, std::uint32_t value);
   /// Takes a request that the running thread has posted; it then waits for answer() or refuse().
   /// Returns false if there is none.
   bool take_request();
@@ -110,7 +110,7 @@ class ThreadMemory {
   [[nodiscard]] std::span<const std::uint32_t> written(std::size_t known) const;
 
  private:
-  void set_request(arch::x86::translate::Request state);
+  void set_request(arch::cpu::translate::Request state);
 
   std::uint8_t* host_;
   TraceeAddr base_;
@@ -148,7 +148,7 @@ class CacheMemory : public CodeMemory {
 
   /// The policy, which follows the table; zero at first.
   [[nodiscard]] std::span<std::uint8_t> policy() const {
-    return {host_ + kFirstTableBytes, arch::x86::translate::kPolicyBytes};
+    return {host_ + kFirstTableBytes, arch::cpu::translate::kPolicyBytes};
   }
 
   /// Offset in a thread page, after the slots, for arguments of remote system calls. create()

@@ -7,9 +7,9 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::translate::Exit;
-using arch::x86::translate::ExitKind;
-using arch::x86::translate::UntranslatableReason;
+using arch::cpu::translate::Exit;
+using arch::cpu::translate::ExitKind;
+using arch::cpu::translate::UntranslatableReason;
 
 constexpr unsigned kLinkBits = 27;
 constexpr std::uint32_t kLinkMask = (1U << kLinkBits) - 1;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 
 namespace backtrail::tracee::cache {
@@ -48,11 +48,11 @@ struct CodeBlock {
 class ExitPlace {
  public:
   /// `link`: code offset of the rel32 that leads to the target; 0 = cannot be linked.
-  static ExitPlace of(std::uint64_t link, const arch::x86::translate::Exit& exit);
+  static ExitPlace of(std::uint64_t link, const arch::cpu::translate::Exit& exit);
 
   [[nodiscard]] std::uint32_t link() const;
-  [[nodiscard]] arch::x86::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
-  [[nodiscard]] arch::x86::translate::UntranslatableReason reason() const;
+  [[nodiscard]] arch::cpu::translate::ExitKind kind(decoder::LoggedExitKind logged) const;
+  [[nodiscard]] arch::cpu::translate::UntranslatableReason reason() const;
   /// Returns true if of() can have made this value.
   [[nodiscard]] bool is_sound() const;
 
@@ -60,6 +60,6 @@ class ExitPlace {
   std::uint32_t bits_ = 0;
 };
 
-[[nodiscard]] decoder::LoggedExitKind logged_kind(arch::x86::translate::ExitKind kind);
+[[nodiscard]] decoder::LoggedExitKind logged_kind(arch::cpu::translate::ExitKind kind);
 
 }  // namespace backtrail::tracee::cache

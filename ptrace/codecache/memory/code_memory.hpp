@@ -7,19 +7,19 @@
 #include <span>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/layout.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/entry_table.hpp"
 
 namespace backtrail::tracee::cache {
 
 /// The look-up table as it is at first.
-inline constexpr std::uint64_t kFirstTableBytes = 8 * arch::x86::translate::kTableEntries;
+inline constexpr std::uint64_t kFirstTableBytes = 8 * arch::cpu::translate::kTableEntries;
 /// The first table and the policy that tells which system calls matter.
 inline constexpr std::uint64_t kTableBytes =
-    (kFirstTableBytes + arch::x86::translate::kPolicyBytes + 4095) / 4096 * 4096;
+    (kFirstTableBytes + arch::cpu::translate::kPolicyBytes + 4095) / 4096 * 4096;
 /// The rest of a table that grows is elsewhere. The program sees all of it in a row.
 inline constexpr std::uint64_t kMoreTableBytes =
-    arch::x86::translate::kEntryTableBytes - kFirstTableBytes;
+    arch::cpu::translate::kEntryTableBytes - kFirstTableBytes;
 inline constexpr std::uint64_t kTableSpan = kTableBytes + kMoreTableBytes;
 /// Table and code. A browser's start has 60 MB of it.
 inline constexpr std::uint64_t kSharedBytes = 128ULL << 20;

@@ -2,14 +2,13 @@
 #include "ptrace/codecache/memory/entry_table.hpp"
 
 #include "arch/base/check.hpp"
-#include "arch/x86/translate/layout.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/os/page_population.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 /// Growth by two index bits at a time, because each growth visits all indirect-branch entries.
 constexpr std::size_t kGrowth = 4;

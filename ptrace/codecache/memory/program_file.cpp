@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 #include "ptrace/os/file_size.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/remote/remote_calls.hpp"
@@ -21,8 +21,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::kRedZoneBytes;
-using arch::x86::kStackAlignment;
+using arch::cpu::kRedZoneBytes;
+using arch::cpu::kStackAlignment;
 
 constexpr const char* kName = "backtrail";
 
@@ -30,7 +30,7 @@ constexpr const char* kName = "backtrail";
 
 Result<BorrowedName> BorrowedName::of(Thread& thread) {
   Process& process = thread.process();
-  BT_TRY(const arch::x86::UserRegs regs, thread.user_regs());
+  BT_TRY(const arch::cpu::UserRegs regs, thread.user_regs());
   const TraceeAddr at{(regs.sp().value() - kRedZoneBytes - kBytes) & ~(kStackAlignment - 1)};
   Bytes saved{};
   if (process.read_memory(at, saved) != saved.size() || !process.write_data(at, saved)) {

@@ -23,7 +23,7 @@
 
 #include "arch/base/log.hpp"
 #include "arch/base/page.hpp"
-#include "arch/x86/program_abi.hpp"
+#include "arch/cpu/program_abi.hpp"
 #include "ptrace/codecache/persist/address_plan.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/resource_limits.hpp"
@@ -36,8 +36,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::kRedZoneBytes;
-using arch::x86::kStackAlignment;
+using arch::cpu::kRedZoneBytes;
+using arch::cpu::kStackAlignment;
 
 using Maps = std::vector<MapEntry>;
 using Auxv = std::vector<std::uint8_t>;
@@ -339,7 +339,7 @@ Result<void> fix(Thread& thread) {
   if (!plan) return {};
   const auto mm_map = read_mm_map(process.pid());
   if (!mm_map) return fail(TraceErrc::kMalformed, "/proc/PID/stat");
-  BT_TRY(arch::x86::UserRegs regs, thread.user_regs());
+  BT_TRY(arch::cpu::UserRegs regs, thread.user_regs());
   const TraceeAddr pc = regs.pc();
   if (regs.sp().value() != mm_map->start_stack || pc != first_insn(process, facts)) return {};
   if (!calls_from_vdso(process, maps)) return fail(TraceErrc::kUnsupported, "calls from the vdso");
@@ -349,7 +349,7 @@ Result<void> fix(Thread& thread) {
   });
   if (entered == plan->moves.end()) return {};
   BT_TRY(regs, thread.user_regs());
-  regs[arch::x86::UserReg::kRip] += entered->to - entered->begin;
+  regs[arch::cpu::UserReg::kRip] += entered->to - entered->begin;
   return thread.set_user_regs(regs);
 }
 

@@ -6,7 +6,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::x86::translate::PcMapEntry;
+using arch::cpu::translate::PcMapEntry;
 
 /// Bits of an entry's first byte: which fields differ from the previous entry. The upper bits hold
 /// the distance to it if that fits.

@@ -5,7 +5,7 @@
 
 namespace backtrail::tracee::cache {
 
-void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr start,
+void pack_ranges(std::span<const arch::cpu::translate::Branch> ranges, TraceeAddr start,
                  std::vector<std::uint8_t>& out) {
   TraceeAddr last = start;
   for (const auto& [begin, end] : ranges) {

@@ -7,15 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 
 namespace backtrail::tracee::cache {
 
 /// Half-open ranges [begin, end).
-using CodeRanges = std::vector<arch::x86::translate::Branch>;
+using CodeRanges = std::vector<arch::cpu::translate::Branch>;
 
 /// Appends the packed ranges of the superblock with start pc `start`.
-void pack_ranges(std::span<const arch::x86::translate::Branch> ranges, TraceeAddr start,
+void pack_ranges(std::span<const arch::cpu::translate::Branch> ranges, TraceeAddr start,
                  std::vector<std::uint8_t>& out);
 [[nodiscard]] CodeRanges unpack_ranges(std::span<const std::uint8_t> packed, TraceeAddr start);
 

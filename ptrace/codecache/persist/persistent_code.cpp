@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/persist/packed_pc_map.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
 
 namespace backtrail::tracee::cache {
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 bool PersistentCode::consistent() const {
   const std::uint64_t code = view_.code.size();

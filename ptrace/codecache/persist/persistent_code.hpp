@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
 #include "ptrace/codecache/program/code_module.hpp"
@@ -70,7 +70,7 @@ class PersistentCode {
   /// Returns the superblock that contains a code offset; null if none does.
   [[nodiscard]] const CodeBlock* block_at(std::uint64_t offset) const;
   /// Returns the pc map entry at an offset within the superblock; nullopt if there is none.
-  [[nodiscard]] std::optional<arch::x86::translate::PcMapEntry> map_entry(
+  [[nodiscard]] std::optional<arch::cpu::translate::PcMapEntry> map_entry(
       const CodeBlock& block, std::uint64_t within) const;
 
   /// Reads a file's contents (persistent_file.hpp); null if they are damaged or were made by

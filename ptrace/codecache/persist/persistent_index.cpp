@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -57,7 +57,7 @@ void PersistentIndex::add(const CodeBlock& block, const CodeRanges& ranges) {
   });
   if (!alone) return;
   if (block.has_ib_entry()) {
-    ib_entries_.emplace_back(block.start, block.offset + arch::x86::translate::kIbEntryOffset);
+    ib_entries_.emplace_back(block.start, block.offset + arch::cpu::translate::kIbEntryOffset);
   } else {
     translations_.emplace_back(block.start, block.offset);
   }

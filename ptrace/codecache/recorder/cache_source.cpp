@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/program_abi.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/program_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
@@ -27,11 +27,11 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kTrapFlag;
-using arch::x86::UserReg;
-using arch::x86::translate::Slot;
-using arch::x86::translate::UntranslatableReason;
-namespace translate = arch::x86::translate;
+using arch::cpu::kTrapFlag;
+using arch::cpu::UserReg;
+using arch::cpu::translate::Slot;
+using arch::cpu::translate::UntranslatableReason;
+namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 /// After this many full logs a thread is expected to fill more.
@@ -179,7 +179,7 @@ bool CacheSource::everybody_recorded() const {
   });
 }
 
-bool CacheSource::may_enter(Thread& thread, const arch::x86::UserRegs& regs) const {
+bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const {
   if (!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64) return false;
   if (regs[UserReg::kCs] != kCodeSegment64 || regs[UserReg::kGsBase] != 0 ||
       regs[UserReg::kGs] != 0 || (regs[UserReg::kEflags] & kTrapFlag) != 0) {
@@ -214,13 +214,13 @@ bool CacheSource::enter(Thread& thread) {
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
   note_slice();
-  arch::x86::UserRegs regs = *before;
+  arch::cpu::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
   regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(translation).value();
   regs[UserReg::kGsBase] = memory_->page().value();
-  regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  regs[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
   counted_at_ = TraceeAddr{};
@@ -271,7 +271,7 @@ void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  if (!arch::x86::is_syscall(process_.insn_bytes(regs->pc()))) return;
+  if (!arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
   const auto effect = cache::effect_of(*regs);
   if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
   if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);

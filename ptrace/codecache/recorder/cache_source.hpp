@@ -13,8 +13,8 @@
 
 #include <sys/resource.h>
 
-#include "arch/x86/raw_registers.hpp"
-#include "arch/x86/translate/program_state.hpp"
+#include "arch/cpu/registers.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/recorder/file_call.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
@@ -63,7 +63,7 @@ class CacheSource final : public StepSource {
  private:
   /// Resumes the thread in translated code; returns false if it must be stepped.
   bool enter(Thread& thread);
-  [[nodiscard]] bool may_enter(Thread& thread, const arch::x86::UserRegs& regs) const;
+  [[nodiscard]] bool may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const;
   bool set_up(Thread& thread);
   /// Disables translated code for the thread, which is stepped from now on.
   void disable_thread(std::string why);
@@ -86,7 +86,7 @@ class CacheSource final : public StepSource {
 
   void add_statistics() const;
   /// Counts a miss that found no translation, by its reason.
-  void note_untranslatable(arch::x86::translate::UntranslatableReason why);
+  void note_untranslatable(arch::cpu::translate::UntranslatableReason why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
   void evict();
@@ -108,22 +108,22 @@ class CacheSource final : public StepSource {
   bool asks_to_trace(Thread& thread);
   /// Call when the thread asks its parent, which is this server, to trace it: makes the call
   /// succeed without being made.
-  void let_trace_itself(Thread& thread, const arch::x86::UserRegs& regs);
+  void let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs);
 
   // cache_source_writes.cpp
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
   /// Unprotects the pages that the next system call may write.
-  void note_writes(Thread& thread, const arch::x86::UserRegs& regs);
+  void note_writes(Thread& thread, const arch::cpu::UserRegs& regs);
   /// Call if the next instruction opens a file, writes to one, or writes memory, any of which may
   /// be code.
-  void begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
+  void begin_file_call(Thread& thread, const arch::cpu::UserRegs& regs,
                        cache::SyscallEffect effect);
   void end_file_call(Thread& thread);
   /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
   void note_signal_frame(Thread& thread);
   /// Returns true if write-protected pages may keep the kernel from writing for this call.
-  [[nodiscard]] bool hindered(const arch::x86::UserRegs& regs) const;
+  [[nodiscard]] bool hindered(const arch::cpu::UserRegs& regs) const;
   /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
   /// repeated.
   void make_call_again(Thread& thread);
@@ -134,15 +134,15 @@ class CacheSource final : public StepSource {
 
   // cache_source_limits.cpp
   /// Call if the next instruction sets or reads the limit on address space.
-  void begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs, bool is_watched);
+  void begin_limit_call(Thread& thread, const arch::cpu::UserRegs& regs, bool is_watched);
   /// Call when a limit call has been made, has failed, or was not begun.
   void end_limit_call(Thread& thread);
   /// Changes the call that the thread is about to make.
-  bool change_call(Thread& thread, const arch::x86::UserRegs& regs,
-                   const arch::x86::UserRegs& changed);
+  bool change_call(Thread& thread, const arch::cpu::UserRegs& regs,
+                   const arch::cpu::UserRegs& changed);
   void end_changed_call(Thread& thread);
   /// Call if the next instruction locks all memory: locks every mapping but the recorder's.
-  void begin_lock_call(Thread& thread, const arch::x86::UserRegs& regs);
+  void begin_lock_call(Thread& thread, const arch::cpu::UserRegs& regs);
   [[nodiscard]] bool may_lock_all(Thread& thread, std::uint64_t bytes) const;
   [[nodiscard]] bool is_own_limit(const cache::LimitCall& call) const;
   /// Returns true if the recorder's memory may have caused a request for memory to be refused.
@@ -156,7 +156,7 @@ class CacheSource final : public StepSource {
 
   // cache_source_filters.cpp
   /// Call if the next instruction installs a filter.
-  void begin_filter(Thread& thread, const arch::x86::UserRegs& regs);
+  void begin_filter(Thread& thread, const arch::cpu::UserRegs& regs);
   /// Call when a filter has been installed, the call has failed, or another instruction is next.
   void end_filter(Thread& thread);
   /// Returns true if other threads, to which the filter may apply at once, must leave translated
@@ -179,7 +179,7 @@ class CacheSource final : public StepSource {
   /// Address at which a thread continues after a miss, or why it must leave translated code.
   struct MissResult {
     std::optional<TraceeAddr> next;
-    std::optional<arch::x86::translate::UntranslatableReason> why;
+    std::optional<arch::cpu::translate::UntranslatableReason> why;
   };
   MissResult find_next(Thread& thread, TraceeAddr log);
   void count(const MissResult& result, TraceeAddr log);
@@ -198,10 +198,10 @@ class CacheSource final : public StepSource {
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
   /// Returns the program's state at a stop. `place` is nullopt outside of translated code.
-  [[nodiscard]] arch::x86::translate::ProgramState program_state(
-      const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const;
+  [[nodiscard]] arch::cpu::translate::ProgramState program_state(
+      const std::optional<cache::CodePlace>& place, const arch::cpu::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
-      arch::x86::translate::ProgramState& native);
+      arch::cpu::translate::ProgramState& native);
   /// Adds the first `passed` branches of a superblock that was not left by an exit.
   void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
@@ -243,9 +243,9 @@ class CacheSource final : public StepSource {
   std::optional<LimitedCall> limit_call_;            ///< The call that was begun.
   pid_t trace_request_ = 0;                          ///< Thread that another process asks to trace.
   std::optional<cache::FileCall> file_call_;         ///< The call that was begun.
-  std::optional<arch::x86::UserRegs> changed_call_;  ///< The program's registers for a call that
+  std::optional<arch::cpu::UserRegs> changed_call_;  ///< The program's registers for a call that
                                                      ///< was begun with changed ones.
-  std::optional<arch::x86::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
+  std::optional<arch::cpu::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
                                                      ///< of address space.
   bool closes_gate_ = false;
   /// A handler returns into translated code.

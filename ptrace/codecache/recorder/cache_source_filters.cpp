@@ -20,8 +20,8 @@ std::optional<int> filters_of(pid_t tid) {
 
 }  // namespace
 
-void CacheSource::begin_filter(Thread& thread, const arch::x86::UserRegs& regs) {
-  const TraceeAddr described{regs[arch::x86::UserReg::kRdx]};
+void CacheSource::begin_filter(Thread& thread, const arch::cpu::UserRegs& regs) {
+  const TraceeAddr described{regs[arch::cpu::UserReg::kRdx]};
   filter_call_ = FilterCall{.filter = cache::read_filter(process_, described),
                             .before = filters_of(thread.tid())};
   const auto& space = process_.cache_space;

@@ -2,7 +2,7 @@
 // Leaves translated code: restores the program's native state.
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -10,9 +10,9 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::UserReg;
-using arch::x86::translate::Slot;
-namespace translate = arch::x86::translate;
+using arch::cpu::UserReg;
+using arch::cpu::translate::Slot;
+namespace translate = arch::cpu::translate;
 
 /// Returns true if the target has more than 48 bits. A CPU with more address bits jumps there and
 /// faults one instruction later.
@@ -23,8 +23,8 @@ bool may_be_refused(TraceeAddr target) {
 
 }  // namespace
 
-arch::x86::translate::ProgramState CacheSource::program_state(
-    const std::optional<cache::CodePlace>& place, const arch::x86::UserRegs& stopped) const {
+arch::cpu::translate::ProgramState CacheSource::program_state(
+    const std::optional<cache::CodePlace>& place, const arch::cpu::UserRegs& stopped) const {
   const auto read = [this](Slot slot) { return memory_->read(slot); };
   if (!place) {
     return {.regs = stopped, .pc = stopped.pc(), .log = memory_->log_begin()};
@@ -37,7 +37,7 @@ arch::x86::translate::ProgramState CacheSource::program_state(
   }
   auto state =
       translate::state_in_dispatch_stub(place->map_entry, place->registers_saved, stopped, read);
-  if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
   const bool indirect = (place->map_entry.flags & translate::kTargetInR10) != 0;
   if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
   return state;
@@ -85,7 +85,7 @@ void CacheSource::add_passed(const decoder::BlockView& block, std::size_t passed
 }
 
 Result<void> CacheSource::leave(Thread& thread) {
-  BT_TRY(const arch::x86::UserRegs stopped_at, thread.user_regs());
+  BT_TRY(const arch::cpu::UserRegs stopped_at, thread.user_regs());
   set_inside(false);
   const auto place = space_->code().locate(stopped_at.pc());
   if (!place) {
@@ -110,7 +110,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   // A call that will be repeated is not complete yet.
   const bool interrupted =
       (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
-  moved_to(interrupted ? native.pc - arch::x86::kSyscallInsnBytes : native.pc);
+  moved_to(interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc);
   return thread.set_user_regs(native.regs);
 }
 

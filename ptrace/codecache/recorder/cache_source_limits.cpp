@@ -13,8 +13,7 @@
 #include <sys/syscall.h>
 
 #include "arch/base/log.hpp"
-#include "arch/x86/syscall_abi.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -27,8 +26,8 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::UserReg;
-using arch::x86::translate::Slot;
+using arch::cpu::UserReg;
+using arch::cpu::translate::Slot;
 using cache::CacheMemory;
 
 using LimitBytes = std::array<std::uint8_t, sizeof(rlimit)>;
@@ -43,7 +42,7 @@ std::optional<rlimit> read_limit(Process& process, TraceeAddr at) {
   return std::bit_cast<rlimit>(bytes);
 }
 
-bool may_be_refused(const arch::x86::UserRegs& regs) {
+bool may_be_refused(const arch::cpu::UserRegs& regs) {
   switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
     case SYS_brk:
     case SYS_mmap:
@@ -55,14 +54,14 @@ bool may_be_refused(const arch::x86::UserRegs& regs) {
   }
 }
 
-bool was_refused(const arch::x86::UserRegs& before, const arch::x86::UserRegs& after) {
+bool was_refused(const arch::cpu::UserRegs& before, const arch::cpu::UserRegs& after) {
   const std::uint64_t result = after[UserReg::kRax];
   if (before[UserReg::kRax] == SYS_brk) return result < before[UserReg::kRdi];
   return result == 0 - std::uint64_t{ENOMEM};
 }
 
 /// Returns true if the call has been made and has ended.
-bool is_behind(Thread& thread, const arch::x86::UserRegs& regs, TraceeAddr behind) {
+bool is_behind(Thread& thread, const arch::cpu::UserRegs& regs, TraceeAddr behind) {
   return regs.pc() == behind && !thread.in_syscall() && !thread.syscall_will_restart();
 }
 
@@ -74,10 +73,10 @@ bool CacheSource::is_own_limit(const cache::LimitCall& call) const {
   return call.process == id;
 }
 
-void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& regs,
+void CacheSource::begin_limit_call(Thread& thread, const arch::cpu::UserRegs& regs,
                                    bool is_watched) {
   const auto& space = process_.cache_space;
-  const TraceeAddr behind = regs.pc() + arch::x86::kSyscallInsnBytes;
+  const TraceeAddr behind = regs.pc() + arch::cpu::kSyscallInsnBytes;
   if (space && process_.address_limit.counts_ours() && may_be_refused(regs)) mapping_call_ = regs;
   const auto call = cache::limit_call_of(regs);
   if (!call || !is_own_limit(*call)) return;
@@ -90,14 +89,14 @@ void CacheSource::begin_limit_call(Thread& thread, const arch::x86::UserRegs& re
   const rlimit given = process_.address_limit.raised(*limit_call_->wanted);
   const auto bytes = std::bit_cast<LimitBytes>(given);
   std::copy(bytes.begin(), bytes.end(), memory_->scratch(CacheMemory::kLimitOffset));
-  arch::x86::UserRegs changed = regs;
-  arch::x86::set_syscall_argument(changed, call->new_in,
+  arch::cpu::UserRegs changed = regs;
+  arch::cpu::set_syscall_argument(changed, call->new_in,
                                   (memory_->page() + CacheMemory::kLimitOffset).value());
   if (change_call(thread, regs, changed)) limit_call_->given = given;
 }
 
-bool CacheSource::change_call(Thread& thread, const arch::x86::UserRegs& regs,
-                              const arch::x86::UserRegs& changed) {
+bool CacheSource::change_call(Thread& thread, const arch::cpu::UserRegs& regs,
+                              const arch::cpu::UserRegs& changed) {
   if (!thread.set_user_regs(changed)) return false;
   changed_call_ = regs;
   return true;
@@ -136,7 +135,7 @@ bool CacheSource::may_lock_all(Thread& thread, std::uint64_t bytes) const {
   return limit && bytes <= limit->rlim_cur;
 }
 
-void CacheSource::begin_lock_call(Thread& thread, const arch::x86::UserRegs& regs) {
+void CacheSource::begin_lock_call(Thread& thread, const arch::cpu::UserRegs& regs) {
   const std::uint64_t how = regs[UserReg::kRdi];
   const auto& space = process_.cache_space;
   if (!space || space->memory().removed() || (how & ~kKnownLocks) != 0) return;
@@ -159,7 +158,7 @@ void CacheSource::begin_lock_call(Thread& thread, const arch::x86::UserRegs& reg
       (void)remote->call(SYS_mlock2, {map.start, map.end - map.start, flags});
     }
   }
-  arch::x86::UserRegs changed = regs;
+  arch::cpu::UserRegs changed = regs;
   changed[UserReg::kRdi] = how & ~std::uint64_t{MCL_CURRENT};
   if ((how & MCL_FUTURE) == 0) {
     // No work is left, but the call itself may be forbidden.
@@ -176,10 +175,10 @@ bool CacheSource::is_memory_wanted(Thread& thread, const WaitStatus& status) {
   if (!space || space->memory().removed() || !process_.address_limit.counts_ours()) return false;
   const auto regs = thread.user_regs();
   if (!regs) return false;
-  if (call && is_behind(thread, *regs, call->pc() + arch::x86::kSyscallInsnBytes) &&
+  if (call && is_behind(thread, *regs, call->pc() + arch::cpu::kSyscallInsnBytes) &&
       was_refused(*call, *regs)) {
-    arch::x86::UserRegs again = *call;
-    again[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+    arch::cpu::UserRegs again = *call;
+    again[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
     if (!thread.set_user_regs(again)) return false;
     disable("its address space is limited (RLIMIT_AS)");
     return true;

@@ -148,7 +148,7 @@ std::string CacheSource::statistics() const {
   for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
     if (untranslatable_[i] == 0) continue;
     text += fmt::format("; {} {}", untranslatable_[i],
-                        to_string(static_cast<arch::x86::translate::UntranslatableReason>(i)));
+                        to_string(static_cast<arch::cpu::translate::UntranslatableReason>(i)));
   }
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";

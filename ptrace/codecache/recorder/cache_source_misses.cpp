@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -11,10 +11,10 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::UserReg;
-using arch::x86::translate::Slot;
-using arch::x86::translate::UntranslatableReason;
-namespace translate = arch::x86::translate;
+using arch::cpu::UserReg;
+using arch::cpu::translate::Slot;
+using arch::cpu::translate::UntranslatableReason;
+namespace translate = arch::cpu::translate;
 
 /// At least the number of bytes that a checked superblock is made of.
 constexpr std::uint64_t kMostCheckedBytes = 128;
@@ -89,7 +89,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
   (*regs)[UserReg::kR11] = log.value();
   (*regs)[UserReg::kRip] = found.next->value();
-  (*regs)[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  (*regs)[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
   // A thread that misses often misses again soon.
   may_ask_ = rseq_area_known();

@@ -11,8 +11,8 @@
 
 #include <sys/syscall.h>
 
-#include "arch/x86/program_abi.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/program_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -23,12 +23,12 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::kTrapFlag;
-using arch::x86::UserReg;
-using arch::x86::translate::FrameField;
-using arch::x86::translate::kFrameBytes;
-using arch::x86::translate::Slot;
-using arch::x86::translate::UntranslatableReason;
+using arch::cpu::kTrapFlag;
+using arch::cpu::UserReg;
+using arch::cpu::translate::FrameField;
+using arch::cpu::translate::kFrameBytes;
+using arch::cpu::translate::Slot;
+using arch::cpu::translate::UntranslatableReason;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
 /// More than a checked superblock reads of the program's code.
@@ -56,7 +56,7 @@ bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
   const auto pc = thread.pc();
   if (!pc) return false;
   const auto bytes = process_.insn_bytes(*pc);
-  if (bytes.size() < arch::x86::kSyscallInsnBytes || arch::x86::is_syscall(bytes)) return false;
+  if (bytes.size() < arch::cpu::kSyscallInsnBytes || arch::cpu::is_syscall(bytes)) return false;
   const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
   switch (info.si_signo) {
     case SIGSEGV:
@@ -107,7 +107,7 @@ bool CacheSource::return_from_handler(Thread& thread) {
   note_slice();
   set_word(frame, FrameField::kR11, memory_->log_begin().value());
   set_word(frame, FrameField::kRip, std::get<TraceeAddr>(translation).value());
-  arch::x86::UserRegs changed = *regs;
+  arch::cpu::UserRegs changed = *regs;
   changed[UserReg::kRsp] = memory_->read(Slot::kFrameAt);
   changed[UserReg::kGsBase] = memory_->page().value();
   if (!thread.set_user_regs(changed)) return false;

@@ -4,7 +4,7 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -14,10 +14,10 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::UserReg;
+using arch::cpu::UserReg;
 
 bool stands_at_system_call(Process& process, TraceeAddr pc) {
-  return arch::x86::is_syscall(process.insn_bytes(pc));
+  return arch::cpu::is_syscall(process.insn_bytes(pc));
 }
 
 bool is_our_child(pid_t pid) {
@@ -47,15 +47,15 @@ bool CacheSource::asks_to_trace(Thread& thread) {
   return trace_request_ != 0;
 }
 
-void CacheSource::let_trace_itself(Thread& thread, const arch::x86::UserRegs& regs) {
+void CacheSource::let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs) {
   // A second call fails, as it should: the thread is traced.
   process_.asked_to_be_traced = true;
-  arch::x86::UserRegs after = regs;
+  arch::cpu::UserRegs after = regs;
   after[UserReg::kRax] = 0;
-  after[UserReg::kRip] += arch::x86::kSyscallInsnBytes;
+  after[UserReg::kRip] += arch::cpu::kSyscallInsnBytes;
   after[UserReg::kRcx] = after[UserReg::kRip];
   after[UserReg::kR11] = regs[UserReg::kEflags];
-  after[UserReg::kOrigRax] = arch::x86::kNoSystemCall;
+  after[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
   if (thread.set_user_regs(after)) moved_to(after.pc());
 }
 

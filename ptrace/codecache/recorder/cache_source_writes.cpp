@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -23,15 +23,15 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::x86::UserReg;
-using arch::x86::translate::Slot;
+using arch::cpu::UserReg;
+using arch::cpu::translate::Slot;
 
 /// More than any signal's frame takes, including the space left free above it.
 constexpr std::uint64_t kMostFrameBytes = 64UL * 1024;
 
 /// Returns the flags of a clone call. clone3() takes them from memory; fork() and vfork() have none
 /// that matter.
-std::uint64_t clone_flags(Process& process, const arch::x86::UserRegs& regs) {
+std::uint64_t clone_flags(Process& process, const arch::cpu::UserRegs& regs) {
   if (regs[UserReg::kRax] == SYS_clone) return regs[UserReg::kRdi];
   if (regs[UserReg::kRax] != SYS_clone3) return 0;
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
@@ -77,7 +77,7 @@ std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStat
   return StopVerdict::kResumed;
 }
 
-bool CacheSource::hindered(const arch::x86::UserRegs& regs) const {
+bool CacheSource::hindered(const arch::cpu::UserRegs& regs) const {
   const cache::ProtectedPages& protected_pages = process_.cache_space->protected_pages();
   if (protected_pages.empty()) return false;
   if (cache::write_effect_of(regs) == cache::WriteEffect::kBuffers) return true;
@@ -101,7 +101,7 @@ void CacheSource::keep_unprotected(bool on) {
   if (process_.cache_space) process_.cache_space->keep_unprotected(on);
 }
 
-void CacheSource::note_writes(Thread& thread, const arch::x86::UserRegs& regs) {
+void CacheSource::note_writes(Thread& thread, const arch::cpu::UserRegs& regs) {
   cache::CacheSpace& space = *process_.cache_space;
   switch (cache::write_effect_of(regs)) {
     case cache::WriteEffect::kClone: {
@@ -138,7 +138,7 @@ void CacheSource::note_signal_frame(Thread& thread) {
   (void)space->unprotect(thread, regs->sp() - kMostFrameBytes, regs->sp());
 }
 
-void CacheSource::begin_file_call(Thread& thread, const arch::x86::UserRegs& regs,
+void CacheSource::begin_file_call(Thread& thread, const arch::cpu::UserRegs& regs,
                                   cache::SyscallEffect effect) {
   file_call_ = cache::FileCall::begin(thread, regs, effect, *process_.code_writers);
 }
@@ -153,9 +153,9 @@ void CacheSource::end_file_call(Thread& thread) {
 void CacheSource::make_call_again(Thread& thread) {
   const auto regs = thread.user_regs();
   if (!regs) return;
-  arch::x86::UserRegs again = *regs;
+  arch::cpu::UserRegs again = *regs;
   again[UserReg::kRax] = memory_->read(Slot::kArgument);
-  again[UserReg::kRip] -= arch::x86::kSyscallInsnBytes;
+  again[UserReg::kRip] -= arch::cpu::kSyscallInsnBytes;
   if (!hindered(again)) return;
   if (thread.set_user_regs(again)) on_pc_written(regs->pc(), again.pc());
 }

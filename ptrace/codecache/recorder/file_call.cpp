@@ -9,8 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "arch/x86/syscall_abi.hpp"
-#include "arch/x86/syscall_insn.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/open_file.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -25,7 +24,7 @@ constexpr std::uint64_t kMostRanges = 1024;
 /// Results from this value on are negated errnos.
 
 /// Returns the descriptor that the call writes to.
-int written_file(const arch::x86::UserRegs& regs) {
+int written_file(const arch::cpu::UserRegs& regs) {
   const auto entry = syscall_number(regs);
   const bool third = entry == SYS_splice || entry == SYS_copy_file_range;
   return static_cast<int>(syscall_argument(regs, third ? 2 : 0));
@@ -39,7 +38,7 @@ std::optional<std::uint64_t> read_word(Thread& thread, TraceeAddr at) {
 
 }  // namespace
 
-std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::x86::UserRegs& regs) {
+std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::cpu::UserRegs& regs) {
   const std::uint64_t fourth = syscall_argument(regs, 3);
   switch (syscall_number(regs)) {
     case SYS_pwrite64:
@@ -55,7 +54,7 @@ std::optional<std::uint64_t> FileCall::offset_of(Thread& thread, const arch::x86
   }
 }
 
-bool FileCall::truncates(Thread& thread, const arch::x86::UserRegs& regs) {
+bool FileCall::truncates(Thread& thread, const arch::cpu::UserRegs& regs) {
   switch (syscall_number(regs)) {
     case SYS_open:
       return (syscall_argument(regs, 1) & O_TRUNC) != 0;
@@ -70,7 +69,7 @@ bool FileCall::truncates(Thread& thread, const arch::x86::UserRegs& regs) {
   }
 }
 
-void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
+void FileCall::take_ranges(Thread& thread, const arch::cpu::UserRegs& regs) {
   const std::uint64_t count = syscall_argument(regs, 4);
   std::vector<iovec> vectors(std::min(count, kMostRanges));
   void* first = vectors.data();
@@ -86,9 +85,9 @@ void FileCall::take_ranges(Thread& thread, const arch::x86::UserRegs& regs) {
   }
 }
 
-std::optional<FileCall> FileCall::begin(Thread& thread, const arch::x86::UserRegs& regs,
+std::optional<FileCall> FileCall::begin(Thread& thread, const arch::cpu::UserRegs& regs,
                                         SyscallEffect effect, CodeWriters& writers) {
-  FileCall call{effect, regs.pc() + arch::x86::kSyscallInsnBytes};
+  FileCall call{effect, regs.pc() + arch::cpu::kSyscallInsnBytes};
   switch (effect) {
     case SyscallEffect::kOpens:
       call.truncates_ = truncates(thread, regs);
@@ -132,7 +131,7 @@ void FileCall::end(Thread& thread, CodeWriters& writers) const {
   const auto regs = thread.user_regs();
   if (!regs || regs->pc() != behind_) return;
   const std::uint64_t result = syscall_result(*regs);
-  if (result >= arch::x86::kFirstSyscallError) return;
+  if (result >= arch::cpu::kFirstSyscallError) return;
   switch (effect_) {
     case SyscallEffect::kOpens:
       writers.note_opened(thread.tid(), static_cast<int>(result), truncates_);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/raw_registers.hpp"
+#include "arch/cpu/registers.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 
 namespace backtrail::tracee {
@@ -25,7 +25,7 @@ class FileCall {
  public:
   /// Returns the call that the thread is about to make; nullopt if it cannot change any code, as
   /// far as `writers` know.
-  static std::optional<FileCall> begin(Thread& thread, const arch::x86::UserRegs& regs,
+  static std::optional<FileCall> begin(Thread& thread, const arch::cpu::UserRegs& regs,
                                        SyscallEffect effect, CodeWriters& writers);
   /// Call when the thread has stopped, usually after the call: tells `writers` what was changed.
   void end(Thread& thread, CodeWriters& writers) const;
@@ -36,11 +36,11 @@ class FileCall {
   /// Returns the offset at which a call of effect kWrites begins to write; nullopt: the file's
   /// position.
   [[nodiscard]] static std::optional<std::uint64_t> offset_of(Thread& thread,
-                                                              const arch::x86::UserRegs& regs);
+                                                              const arch::cpu::UserRegs& regs);
   /// Returns true if a call of effect kOpens truncates the file.
-  [[nodiscard]] static bool truncates(Thread& thread, const arch::x86::UserRegs& regs);
+  [[nodiscard]] static bool truncates(Thread& thread, const arch::cpu::UserRegs& regs);
   /// Adds the ranges of memory that a call of effect kWritesMemory names.
-  void take_ranges(Thread& thread, const arch::x86::UserRegs& regs);
+  void take_ranges(Thread& thread, const arch::cpu::UserRegs& regs);
   void end_write(Thread& thread, std::uint64_t count, CodeWriters& writers) const;
 
   SyscallEffect effect_;

@@ -35,8 +35,8 @@ constexpr std::uint64_t kSectionAlignment = 32;
 constexpr std::uint64_t kFirstAddress = 65536;
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 
-bool is_code_breakpoint(const arch::x86::DebugRegisters& registers, TraceeAddr address) {
-  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+bool is_code_breakpoint(const arch::cpu::DebugRegisters& registers, TraceeAddr address) {
+  for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     const bool enabled = (registers.control() >> (2 * slot) & 3) != 0;
     const bool executes = (registers.control() >> (16 + 4 * slot) & 3) == 0;
     if (enabled && executes && registers.address(slot) == address.value()) return true;
@@ -185,8 +185,8 @@ std::size_t CacheSpace::read_code(TraceeAddr at, std::span<std::uint8_t> out) {
 
 void CacheSpace::stop_at_breakpoints_of(Process& guest) {
   for (const TraceeAddr address : guest.breakpoints().addresses()) code_->split_at(address);
-  const arch::x86::DebugRegisters& registers = guest.debug_registers();
-  for (unsigned slot = 0; slot < arch::x86::DebugRegisters::kSlots; ++slot) {
+  const arch::cpu::DebugRegisters& registers = guest.debug_registers();
+  for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     const TraceeAddr address{registers.address(slot)};
     if (is_code_breakpoint(registers, address)) code_->split_at(address);
   }

@@ -19,7 +19,7 @@
 #include "ptrace/tracee/process.hpp"
 
 namespace backtrail::tracee::cache {
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 namespace {
 
 constexpr std::uint64_t kSigsetBytes = 8;
@@ -90,7 +90,7 @@ bool allow_protected_pages(const SeccompFilters& filters) {
              system_call(SYS_mprotect, {kPageBytes, kPageBytes, kProtected | PROT_WRITE}));
 }
 
-void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,
+void restrict_inline_calls(arch::cpu::translate::InlineSystemCalls& calls,
                            const SeccompFilters& filters) {
   for (std::size_t number = 0; number < calls.size(); ++number) {
     if (!filters.always_allow(static_cast<std::uint32_t>(number))) {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
 
@@ -31,7 +31,7 @@ namespace backtrail::tracee::cache {
 [[nodiscard]] bool allow_protected_pages(const SeccompFilters& filters);
 /// Restricts the calls that translated code makes itself to those that the filters allow wherever
 /// they are made.
-void restrict_inline_calls(arch::x86::translate::InlineSystemCalls& calls,
+void restrict_inline_calls(arch::cpu::translate::InlineSystemCalls& calls,
                            const SeccompFilters& filters);
 
 /// Reads the filter described by the struct sock_fprog at `at`. nullopt if the kernel will refuse

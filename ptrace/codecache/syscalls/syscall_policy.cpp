@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 
 #include "arch/base/page.hpp"
-#include "arch/x86/syscall_abi.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 
 namespace backtrail::tracee::cache {
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 namespace {
 
 using translate::CallCheck;
@@ -260,7 +260,7 @@ void write_ranges(const ExecutableMap& map, std::span<std::uint8_t> bytes) {
 
 }  // namespace
 
-MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
+MappingChange mapping_change_of(const arch::cpu::UserRegs& regs) {
   const std::uint64_t address = syscall_argument(regs, 0);
   const std::uint64_t bytes = syscall_argument(regs, 1);
   const bool executable = (syscall_argument(regs, 2) & PROT_EXEC) != 0;
@@ -289,9 +289,9 @@ MappingChange mapping_change_of(const arch::x86::UserRegs& regs) {
   return {TraceeAddr{}, kEnd, true};
 }
 
-const arch::x86::translate::InlineSystemCalls& inline_system_calls() {
-  static const arch::x86::translate::InlineSystemCalls calls = [] {
-    arch::x86::translate::InlineSystemCalls made;
+const arch::cpu::translate::InlineSystemCalls& inline_system_calls() {
+  static const arch::cpu::translate::InlineSystemCalls calls = [] {
+    arch::cpu::translate::InlineSystemCalls made;
     for (const auto number : kInline)
       made.at(static_cast<std::size_t>(number)) = CallCheck::kAlways;
     made[SYS_mmap] = CallCheck::kMap;
@@ -343,10 +343,10 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
 }
 
-void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool watches_writes,
+void write_numbers(const arch::cpu::translate::InlineSystemCalls& calls, bool watches_writes,
                    std::span<std::uint8_t> policy) {
   static_assert(static_cast<std::size_t>(Policy::kNumbers) +
-                    std::tuple_size_v<arch::x86::translate::InlineSystemCalls> <=
+                    std::tuple_size_v<arch::cpu::translate::InlineSystemCalls> <=
                 static_cast<std::size_t>(Policy::kNumberHigh));
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const bool made =
@@ -362,7 +362,7 @@ void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool wa
   }
 }
 
-std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
+std::optional<LimitCall> limit_call_of(const arch::cpu::UserRegs& regs) {
   const auto number = syscall_number(regs);
   const bool is_prlimit = number == SYS_prlimit64;
   // The kernel uses 32 bits of both.
@@ -388,13 +388,13 @@ std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs) {
   }
 }
 
-std::optional<bool> keeps_core(const arch::x86::UserRegs& regs) {
+std::optional<bool> keeps_core(const arch::cpu::UserRegs& regs) {
   const bool says = syscall_number(regs) == SYS_prctl &&
                     syscall_argument(regs, 0) == PR_SET_DUMPABLE && syscall_argument(regs, 1) <= 1;
   return says ? std::optional{syscall_argument(regs, 1) == 1} : std::nullopt;
 }
 
-SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
+SyscallEffect effect_of(const arch::cpu::UserRegs& regs) {
   const std::uint64_t first = syscall_argument(regs, 0);
   const std::uint64_t second = syscall_argument(regs, 1);
   const auto number = syscall_number(regs);
@@ -463,7 +463,7 @@ SyscallEffect effect_of(const arch::x86::UserRegs& regs) {
   }
 }
 
-WriteEffect write_effect_of(const arch::x86::UserRegs& regs) {
+WriteEffect write_effect_of(const arch::cpu::UserRegs& regs) {
   switch (syscall_number(regs)) {
     case SYS_readv:
     case SYS_preadv:

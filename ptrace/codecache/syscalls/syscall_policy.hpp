@@ -8,9 +8,8 @@
 #include <span>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/raw_registers.hpp"
-#include "arch/x86/translate/layout.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/registers.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/program/executable_map.hpp"
 
 namespace backtrail::tracee::cache {
@@ -18,14 +17,14 @@ namespace backtrail::tracee::cache {
 /// Returns the calls that translated code makes itself, unseen by the server. They change neither
 /// executable memory nor threads, processes, or signal masks and actions that matter to the
 /// recorder, and they return to the instruction after them.
-[[nodiscard]] const arch::x86::translate::InlineSystemCalls& inline_system_calls();
+[[nodiscard]] const arch::cpu::translate::InlineSystemCalls& inline_system_calls();
 
 /// Writes the executable ranges that checks of inline calls read. `policy` holds the bytes of
 /// translate::Policy.
 void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy);
 /// Writes which calls are made if translated code learns the number only at run time.
 /// @param watches_writes Exclude calls that write to files.
-void write_numbers(const arch::x86::translate::InlineSystemCalls& calls, bool watches_writes,
+void write_numbers(const arch::cpu::translate::InlineSystemCalls& calls, bool watches_writes,
                    std::span<std::uint8_t> policy);
 
 enum class SyscallEffect : unsigned char {
@@ -49,7 +48,7 @@ struct MappingChange {
   TraceeAddr end;
   bool new_code = false;  ///< There may be executable memory that was not there before.
 };
-[[nodiscard]] MappingChange mapping_change_of(const arch::x86::UserRegs& regs);
+[[nodiscard]] MappingChange mapping_change_of(const arch::cpu::UserRegs& regs);
 
 /// A call of effect kAddressLimit.
 struct LimitCall {
@@ -59,14 +58,14 @@ struct LimitCall {
   std::size_t new_in = 0;    ///< Index of the argument that holds new_at.
   TraceeAddr old_at;
 };
-[[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::x86::UserRegs& regs);
+[[nodiscard]] std::optional<LimitCall> limit_call_of(const arch::cpu::UserRegs& regs);
 
 /// Returns whether a core of the process may be written after this call; nullopt if the call does
 /// not change that.
-[[nodiscard]] std::optional<bool> keeps_core(const arch::x86::UserRegs& regs);
+[[nodiscard]] std::optional<bool> keeps_core(const arch::cpu::UserRegs& regs);
 
 /// Returns the effect of the call that the thread is about to make.
-[[nodiscard]] SyscallEffect effect_of(const arch::x86::UserRegs& regs);
+[[nodiscard]] SyscallEffect effect_of(const arch::cpu::UserRegs& regs);
 
 /// How a call accesses memory that the program may write but the recorder has write-protected.
 enum class WriteEffect : unsigned char {
@@ -75,6 +74,6 @@ enum class WriteEffect : unsigned char {
   kClone,      ///< Another thread or process gets the memory, or a copy.
   kAnyTime,    ///< Others may write it from now on, or it may not become writable again.
 };
-[[nodiscard]] WriteEffect write_effect_of(const arch::x86::UserRegs& regs);
+[[nodiscard]] WriteEffect write_effect_of(const arch::cpu::UserRegs& regs);
 
 }  // namespace backtrail::tracee::cache

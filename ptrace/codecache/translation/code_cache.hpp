@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
@@ -30,7 +30,7 @@
 
 namespace backtrail::tracee::cache {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 /// The meaning of an address in translated code.
 struct CodePlace {

@@ -5,7 +5,7 @@
 
 namespace backtrail::tracee::cache {
 
-void ExitLinks::add(const arch::x86::translate::Exit& exit, std::uint64_t offset) {
+void ExitLinks::add(const arch::cpu::translate::Exit& exit, std::uint64_t offset) {
   const std::uint64_t link = exit.link_offset == 0 ? 0 : offset + exit.link_offset;
   places_.push_back(ExitPlace::of(link, exit));
   next_.push_back(StartTable::kNone);

@@ -9,7 +9,7 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/chunked_array.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/translation/code_links.hpp"
@@ -31,7 +31,7 @@ class ExitLinks {
   /// Gives the lowest ids to loaded exits; call before the first add(). `places` is borrowed.
   void load(std::span<const ExitPlace> places) { loaded_ = places; }
   /// Adds an exit of a superblock whose code begins at `offset`. It gets the next id.
-  void add(const arch::x86::translate::Exit& exit, std::uint64_t offset);
+  void add(const arch::cpu::translate::Exit& exit, std::uint64_t offset);
   /// Puts an exit of this process in the list of its target; call at most once for each.
   void list(std::uint32_t exit_id, TraceeAddr to);
   /// Empties all lists and forgets which superblocks begin where. Exits keep their ids.

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "arch/base/check.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 
 namespace backtrail::tracee::cache {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 IndirectBranchTable::IndirectBranchTable(EntryTable& table, CodeLinks& links,
                                          const Superblocks& superblocks, TraceeAddr dispatch)

@@ -7,7 +7,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 bool is_in(const translate::Branch& module, TraceeAddr address) {
   return module.first <= address && address < module.second;

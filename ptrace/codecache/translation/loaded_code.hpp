@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 #include "ptrace/codecache/persist/persistent_code.hpp"
@@ -47,7 +47,7 @@ class LoadedCode {
   /// Uses the translations of a module from now on: indirect branches find them, and exits between
   /// this module and other active ones are linked. `find_translation` finds translations of this
   /// process, too. The module must not be active, and is_usable() must be true.
-  void activate(const arch::x86::translate::Branch& module,
+  void activate(const arch::cpu::translate::Branch& module,
                 const FindTranslation& find_translation);
   /// Drops the translations of all modules that overlap [begin, end), each module as a whole: saved
   /// code rarely changes. Threads in them get out at their next exit. Returns false if no active
@@ -57,7 +57,7 @@ class LoadedCode {
  private:
   [[nodiscard]] bool is_active(TraceeAddr address) const;
   /// Links the exits between a module and other active ones.
-  void link_crossing(const arch::x86::translate::Branch& module,
+  void link_crossing(const arch::cpu::translate::Branch& module,
                      const FindTranslation& find_translation);
 
   IndirectBranchTable& table_;

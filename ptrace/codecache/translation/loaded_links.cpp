@@ -6,7 +6,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 /// Number of times that redirect_all() goes through all links; after that it sorts them.
 constexpr std::uint32_t kLooksBeforeSorting = 3;

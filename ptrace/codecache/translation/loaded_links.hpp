@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/exit_table.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 #include "ptrace/codecache/persist/persistent_code.hpp"
@@ -52,7 +52,7 @@ class LoadedLinks {
 
   /// Links the loaded superblocks of a module, [begin, end), to each other as they were when the
   /// module was saved.
-  void restore(const arch::x86::translate::Branch& module);
+  void restore(const arch::cpu::translate::Branch& module);
   /// Makes all links to loaded superblocks of these modules lead to `miss`.
   void release_modules(const CodeRanges& modules);
 

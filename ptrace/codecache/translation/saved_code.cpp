@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "arch/base/check.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/persist/persistent_index.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 /// Returns the loaded part followed by the new ones.
 template <typename T>

@@ -7,7 +7,7 @@
 
 namespace backtrail::tracee::cache {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 namespace {
 

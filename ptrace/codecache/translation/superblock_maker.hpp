@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/translate/translator.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_memory.hpp"
 #include "ptrace/codecache/translation/code_facts.hpp"
 
@@ -35,8 +35,8 @@ class SuperblockMaker {
   /// Borrows `memory` and `inline_calls`. Replaces `source.stop_before` and `source.decoded`.
   /// `source.joined_at` returns true where a superblock begins; it is used only once there is much
   /// code.
-  SuperblockMaker(CodeMemory& memory, arch::x86::translate::CodeSource source, CodeFacts facts,
-                  const arch::x86::translate::InlineSystemCalls& inline_calls, const Stubs& stubs);
+  SuperblockMaker(CodeMemory& memory, arch::cpu::translate::CodeSource source, CodeFacts facts,
+                  const arch::cpu::translate::InlineSystemCalls& inline_calls, const Stubs& stubs);
   SuperblockMaker(const SuperblockMaker&) = delete;
   SuperblockMaker& operator=(const SuperblockMaker&) = delete;
 
@@ -44,7 +44,7 @@ class SuperblockMaker {
   /// `first_exit` on. With `conflict` it begins with an indirect-branch entry, which leads there if
   /// the target does not match. Returns the reason if the first instruction is untranslatable;
   /// UntranslatableReason::kNone if there is no memory left.
-  std::variant<arch::x86::translate::Superblock, arch::x86::translate::UntranslatableReason> make(
+  std::variant<arch::cpu::translate::Superblock, arch::cpu::translate::UntranslatableReason> make(
       TraceeAddr start, std::uint32_t first_exit, std::optional<TraceeAddr> conflict);
 
   /// Puts the next translation at this code offset or, for alignment, just after it.
@@ -72,11 +72,11 @@ class SuperblockMaker {
   std::optional<std::uint64_t> reserve(bool has_entry);
 
   CodeMemory& memory_;
-  arch::x86::translate::CodeSource source_;
+  arch::cpu::translate::CodeSource source_;
   CodeFacts facts_;
-  const arch::x86::translate::InlineSystemCalls& inline_calls_;
+  const arch::cpu::translate::InlineSystemCalls& inline_calls_;
   Stubs stubs_;
-  arch::x86::translate::DecodedInsns decoded_;
+  arch::cpu::translate::DecodedInsns decoded_;
   std::set<TraceeAddr> splits_;
   bool checked_ = false;  ///< The superblock that is being made is a checked one.
   std::uint64_t limit_ = kTranslationBytes;

@@ -10,7 +10,7 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-namespace translate = arch::x86::translate;
+namespace translate = arch::cpu::translate;
 
 std::uint64_t first_page(const translate::Branch& range) {
   return range.first.value() / kPageBytes;

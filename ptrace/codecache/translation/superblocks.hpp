@@ -13,7 +13,7 @@
 
 #include "arch/base/address.hpp"
 #include "arch/base/chunked_array.hpp"
-#include "arch/x86/translate/superblock.hpp"
+#include "arch/cpu/translator.hpp"
 #include "ptrace/codecache/memory/code_block.hpp"
 #include "ptrace/codecache/persist/packed_ranges.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
@@ -34,8 +34,8 @@ class Superblocks {
   /// Adds a superblock of this process and returns its index. Its code must lie after all others,
   /// and its id must be the highest. `pc_map` is its pc map; `ranges` are the native [begin, end)
   /// that it was made of. The fields of `block` that tell where both are stored are set here.
-  std::uint32_t add(CodeBlock block, std::span<const arch::x86::translate::PcMapEntry> pc_map,
-                    std::span<const arch::x86::translate::Branch> ranges);
+  std::uint32_t add(CodeBlock block, std::span<const arch::cpu::translate::PcMapEntry> pc_map,
+                    std::span<const arch::cpu::translate::Branch> ranges);
   /// Forgets all superblocks, loaded ones too.
   void clear();
 
@@ -72,7 +72,7 @@ class Superblocks {
   [[nodiscard]] CodeRanges ranges_of(const CodeBlock& block) const;
   /// Returns the pc map entry for an offset within a superblock's code, loaded or not; nullopt
   /// before the first entry.
-  [[nodiscard]] std::optional<arch::x86::translate::PcMapEntry> map_entry(
+  [[nodiscard]] std::optional<arch::cpu::translate::PcMapEntry> map_entry(
       const CodeBlock& block, std::uint64_t within) const;
   /// Returns the number of native bytes that superblocks of this process were made of, each counted
   /// once.
