@@ -51,7 +51,7 @@ def comments(lines, hash_comments):
         before = False
         behind = tail.match(line)
         if behind and not re.search(r'"[^"]*//[^"]*"', line):
-            yield number, behind.group(1), True
+            yield number, behind.group(1), not line.lstrip().startswith("///<")
 
 
 def paragraphs(lines):
