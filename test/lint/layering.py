@@ -27,7 +27,6 @@ ROOMS = {
 # Interfaces that a room offers to those before it, which call what implements them.
 INTERFACES = {
     "ptrace/source/branch_source.hpp": ("tracee",),
-    "ptrace/source/source_kind.hpp": ("tracee",),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
