@@ -444,7 +444,8 @@ void Engine::handle_signal(Thread& thread, int signal) {
   pass_or_post(thread, signal);
 }
 
-/// Nobody is told; traps aside, which mean more than their number says.
+/// Returns true if the signal is passed on without a report. False for SIGTRAP, whose stops also
+/// mean breakpoints and steps.
 bool Engine::is_passed(Thread& thread, int signal) const {
   return signal != SIGTRAP && pass_signals.contains(signal) &&
          thread.control().action.kind == ResumeKind::kContinue;

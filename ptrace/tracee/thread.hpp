@@ -82,11 +82,11 @@ class Thread {
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
-  /// Null if the thread is not recorded. Only ptrace/trace knows the type.
+  /// Null if the thread is not recorded. The type is ptrace/trace's, and opaque in this folder.
   [[nodiscard]] std::shared_ptr<ThreadTrace>& trace() { return trace_; }
   /// The source of trace(); null if there is none.
   [[nodiscard]] BranchSource* source() { return source_; }
-  /// Called by the trace when it begins and when it ends.
+  /// Called by the trace when its source begins, and with null when the trace is destroyed.
   void set_source(BranchSource* source) { source_ = source; }
   [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
 
