@@ -11,6 +11,8 @@ import os
 import re
 import sys
 
+from source_files import read, source_files
+
 DEFINED = re.compile(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", re.MULTILINE)
 # A row of the simulated kernel's table: its number, then what the kernel does.
 ROW = re.compile(r"^ +\{(\d+),\s*\"", re.MULTILINE)
@@ -19,22 +21,15 @@ NUMBER = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 OPERATIONS = ("config", "status", "size", "get", "clear", "drain")
 
 
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as text:
-        return text.read()
-
-
 def defined_tests(root):
     """The names of all tests; rows of the simulated kernel as SimulatedKernel.RowN."""
     names = set()
-    for folder, _, files in os.walk(os.path.join(root, "test")):
-        for name in files:
-            if not name.endswith(".cpp"):
-                continue
-            text = read(folder, name)
-            names.update(".".join(test) for test in DEFINED.findall(text))
-            if name.startswith("simulated_") and name.endswith("_cases.cpp"):
-                names.update("SimulatedKernel.Row" + number for number in ROW.findall(text))
+    for path in source_files(root, ("test",), ".cpp"):
+        text = read(root, path)
+        names.update(".".join(test) for test in DEFINED.findall(text))
+        name = os.path.basename(path)
+        if name.startswith("simulated_") and name.endswith("_cases.cpp"):
+            names.update("SimulatedKernel.Row" + number for number in ROW.findall(text))
     return names
 
 
