@@ -34,6 +34,11 @@ bool is_debugger_signal(int signal) {
   return signal == SIGTRAP || signal == SIGINT;
 }
 
+/// Signals that an instruction raises, and raises again when it is repeated.
+bool is_fault(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+}
+
 arch::x86::DebugAccess debug_access(BreakpointKind kind) {
   switch (kind) {
     case BreakpointKind::kWrite:
@@ -193,6 +198,9 @@ int Engine::detach_signal(Thread& thread) const {
   if (control.resume_signal != 0) return control.resume_signal;
   const StopEvent& stop = control.pending ? *control.pending : control.last_stop;
   if (stop.kind != StopKind::kSignal || !thread.at_signal_delivery()) return 0;
+  // The thread is not where the fault was. gdb has functions that it calls return to the stack,
+  // which raises SIGSEGV; then it restores the registers.
+  if (is_fault(stop.signal) && thread.moved()) return 0;
   if (program_signals) return program_signals->contains(stop.signal) ? stop.signal : 0;
   return is_debugger_signal(stop.signal) ? 0 : stop.signal;
 }

@@ -108,6 +108,8 @@ class Thread {
   Result<void> set_user_regs(const arch::x86::UserRegs& regs);
   [[nodiscard]] Result<arch::x86::RawRegisters> registers();
   Result<void> set_registers(const arch::x86::RawRegisters& registers);
+  /// Returns true if set_registers() has changed pc since the stop.
+  [[nodiscard]] bool moved() const { return moved_; }
   /// Cause of a SIGTRAP stop. Meaningful only in such a stop.
   [[nodiscard]] TrapCause trap_cause();
   /// DR6 at the present stop.
@@ -151,6 +153,7 @@ class Thread {
   RunRequest last_run_ = RunRequest::kContinue;
   WaitStatus status_;
   bool in_syscall_ = false;
+  bool moved_ = false;
   std::optional<arch::x86::UserRegs> regs_;
   std::optional<TrapCause> cause_;
   std::optional<std::uint64_t> debug_status_;

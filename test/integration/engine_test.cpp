@@ -450,6 +450,28 @@ TEST(Engine, LeavesAnAttachedProcessAsItWas) {
   ::close(pipe_fds[1]);
 }
 
+// A client that calls a function has it return to a breakpoint on the stack, which cannot be
+// executed. The signal is not the program's.
+TEST(Engine, DetachesWithoutTheFaultOfACallByTheClient) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("plain_no_pie");
+  Thread* thread = driver.engine.find({pid, pid});
+  ASSERT_NE(thread, nullptr);
+  const auto before = thread->registers();
+  ASSERT_TRUE(before);
+  auto call = *before;
+  call.user[arch::x86::UserReg::kRip] = call.user[arch::x86::UserReg::kRsp];
+  ASSERT_TRUE(thread->set_registers(call));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->signal, SIGSEGV);
+  ASSERT_TRUE(thread->set_registers(*before));
+  ASSERT_TRUE(driver.engine.detach(pid));
+  int raw = 0;
+  ASSERT_EQ(::waitpid(pid, &raw, 0), pid);
+  EXPECT_EQ(WaitStatus::decode(raw).describe(), "exited 1");
+}
+
 // Other threads may also have executed the breakpoint when they are asked to stop.
 TEST(Engine, LeavesNoTrapBehindWhenManyThreadsHitABreakpoint) {
   const TraceeAddr address = symbol_of("churn_no_pie", "visit");
