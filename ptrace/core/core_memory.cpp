@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include <elf.h>
 
@@ -90,7 +91,10 @@ std::size_t CoreMemory::read_constant(const decoder::CoreSegment& segment, Trace
   if (mapping == nullptr) return code && segment.start == vdso_ ? in_core : 0;
   if (!is_elf(mapping->path)) return 0;
   // If the core has no copy, memory equals the file only if nothing was written there.
-  if (in_core == 0) return is_writable_data(*mapping, at) ? 0 : read_file(at, wanted);
+  if (in_core == 0) {
+    const std::uint64_t constant = never_writable(*mapping, at);
+    return read_file(at, wanted.first(std::min<std::uint64_t>(wanted.size(), constant)));
+  }
   std::vector<std::uint8_t> kept(wanted.begin(),
                                  wanted.begin() + static_cast<std::ptrdiff_t>(in_core));
   const std::size_t in_file = read_file(at, wanted);
@@ -124,25 +128,28 @@ bool CoreMemory::is_elf(const std::string& path) {
   return has_header;
 }
 
-/// Returns true if the file's headers allow writes at `at` at first (RELRO removes the permission
-/// later).
-bool CoreMemory::is_writable_data(const decoder::CoreMapping& mapping, TraceeAddr at) {
+/// Returns how many bytes from `at` on the file's headers never allow to be written (RELRO removes
+/// the permission later). 0 if unknown.
+std::uint64_t CoreMemory::never_writable(const decoder::CoreMapping& mapping, TraceeAddr at) {
   const Image& found = image(mapping.path);
-  if (!found.file) return true;
+  if (!found.file) return 0;
   // A page of the file may be mapped twice: as read-only data, and as data that is writable at
   // first.
   const auto& mappings = core_.mappings();
   auto first = std::ranges::find(mappings, mapping.start, &decoder::CoreMapping::start);
   while (first->file_offset != 0) {
-    if (first == mappings.begin() || (--first)->path != mapping.path) return true;
+    if (first == mappings.begin() || (--first)->path != mapping.path) return 0;
   }
   const auto segments = load_segments(found.file->bytes());
-  if (segments.empty()) return true;
+  if (segments.empty()) return 0;
   const std::uint64_t address = at - first->start + page_begin(segments.front().address);
-  return std::ranges::any_of(segments, [address](const LoadSegment& load) {
-    return (load.flags & PF_W) != 0 && address >= page_begin(load.address) &&
-           address < load.address + load.memory_bytes;
-  });
+  std::uint64_t count = std::numeric_limits<std::uint64_t>::max();
+  for (const LoadSegment& load : segments) {
+    if ((load.flags & PF_W) == 0 || address >= load.address + load.memory_bytes) continue;
+    const std::uint64_t begin = page_begin(load.address);
+    count = std::min(count, begin > address ? begin - address : 0);
+  }
+  return count;
 }
 
 std::size_t CoreMemory::read_file(TraceeAddr address, std::span<std::uint8_t> out) {

@@ -60,7 +60,7 @@ class CoreMemory final : public decoder::CodeReader {
   std::size_t read_constant(const decoder::CoreSegment& segment, TraceeAddr at,
                             std::span<std::uint8_t> wanted);
   [[nodiscard]] bool has_elf_header(TraceeAddr start);
-  [[nodiscard]] bool is_writable_data(const decoder::CoreMapping& mapping, TraceeAddr at);
+  [[nodiscard]] std::uint64_t never_writable(const decoder::CoreMapping& mapping, TraceeAddr at);
 
   const decoder::CoreFile& core_;
   TraceeAddr vdso_;

@@ -34,6 +34,11 @@ bool is_debugger_signal(int signal) {
   return signal == SIGTRAP || signal == SIGINT;
 }
 
+/// Signals that an instruction raises, and raises again when it is repeated.
+bool is_fault(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+}
+
 arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
   switch (kind) {
     case BreakpointKind::kWrite:
@@ -50,14 +55,21 @@ arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
 Engine::Engine(SourceKind source) : source_{source} {}
 
 Engine::~Engine() {
-  while (!processes_.empty()) {
-    Process& process = *processes_.begin()->second;
+  const auto next = [this] {
+    return std::ranges::find_if(
+        processes_, [this](const auto& each) { return !leaving_.contains(each.first); });
+  };
+  for (auto each = next(); each != processes_.end(); each = next()) {
+    Process& process = *each->second;
     const pid_t pid = process.pid();
     if (auto done = process.attached() ? detach(pid) : kill(pid); !done) {
       log::ptrace().warn("pid={}: {}", pid, done.error().message());
     }
-    forget_process(pid);
+    if (!leaving_.contains(pid)) forget_process(pid);
   }
+  // The kernel kills launched processes that are still traced when the server ends.
+  if (!leaving_.empty()) (void)wait_until([this] { return leaving_.empty(); }, kStopLimit);
+  for (const pid_t pid : std::set{leaving_}) forget_process(pid);
   // Otherwise the end of a session's leader would send SIGHUP to the program that was let go.
   take_terminal_back();
 }
@@ -81,6 +93,7 @@ void Engine::forget_thread(Thread& thread) {
 void Engine::forget_process(pid_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
+  leaving_.erase(pid);
   for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   processes_.erase(found);
@@ -193,6 +206,9 @@ int Engine::detach_signal(Thread& thread) const {
   if (control.resume_signal != 0) return control.resume_signal;
   const StopEvent& stop = control.pending ? *control.pending : control.last_stop;
   if (stop.kind != StopKind::kSignal || !thread.at_signal_delivery()) return 0;
+  // The thread is not where the fault was. gdb has functions that it calls return to the stack,
+  // which raises SIGSEGV; then it restores the registers.
+  if (is_fault(stop.signal) && thread.moved()) return 0;
   if (program_signals) return program_signals->contains(stop.signal) ? stop.signal : 0;
   return is_debugger_signal(stop.signal) ? 0 : stop.signal;
 }
@@ -214,11 +230,14 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
   process = find(pid);
   if (process == nullptr) return {};  // it ended meanwhile
+  std::vector<pid_t> gone;
   for (const auto& thread : process->threads()) {
-    if (!thread->trace()) continue;
-    thread->trace()->end();
-    if (thread->stopped()) thread->trace()->source().detach(*thread);
-    thread->trace().reset();
+    const bool waits = thread->control().vfork_parent && !thread->stopped();
+    if (!waits) {
+      end_trace(*thread);
+      gone.push_back(thread->tid());
+    }
+    thread->control().resumed = false;
   }
   (void)process->breakpoints().lift_all();
   (void)process->address_limit.lower(pid);
@@ -230,8 +249,35 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
     if (before_last) before_last();
     detach_one(*thread);
   }
-  forget_process(pid);
+  if (gone.size() == process->threads().size()) {
+    forget_process(pid);
+    return {};
+  }
+  for (const pid_t tid : gone) forget_thread(*process->find(tid));
+  process->hidden = true;
+  leaving_.insert(pid);
   return {};
+}
+
+void Engine::end_trace(Thread& thread) {
+  if (!thread.trace()) return;
+  thread.trace()->end();
+  if (thread.stopped()) thread.trace()->source().detach(thread);
+  thread.trace().reset();
+}
+
+/// Detaches from a thread of a process in leaving_, at its first stop.
+void Engine::let_leave(Thread& thread) {
+  end_trace(thread);
+  const WaitStatus& status = thread.status();
+  thread.control().last_stop = {};
+  if (status.kind == WaitKind::kStopped) {
+    thread.control().last_stop = {.kind = StopKind::kSignal, .signal = status.signal};
+  }
+  detach_one(thread);
+  Process& process = thread.process();
+  forget_thread(thread);
+  if (process.threads().empty()) forget_process(process.pid());
 }
 
 Result<void> Engine::detach(pid_t pid) {

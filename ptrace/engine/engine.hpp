@@ -59,6 +59,8 @@ class Engine {
   Result<pid_t> launch(const LaunchSpec& spec);
   /// Error kBusy if the server traces the process already.
   Result<pid_t> attach(pid_t pid);
+  /// A thread that waits for its vfork child cannot stop now: it is let go when the child has ended
+  /// or executed another program, during a later pump().
   Result<void> detach(pid_t pid);
   /// Detaches from a launched process, whose end is reported nevertheless. By the time `last` runs
   /// again no thread of the process is traced.
@@ -227,6 +229,8 @@ class Engine {
   Result<void> seize_tasks(Process& process);
   Result<void> detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last = {});
   void detach_one(Thread& thread);
+  void end_trace(Thread& thread);
+  void let_leave(Thread& thread);
   [[nodiscard]] int detach_signal(Thread& thread) const;
 
   SourceKind source_;
@@ -240,6 +244,8 @@ class Engine {
   std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
                                            ///< entries.
   std::set<pid_t> let_go_;
+  /// Processes that were detached from, except for threads that wait for their vfork children.
+  std::set<pid_t> leaving_;
   SpareCpu spare_cpu_;
   StopCpu stop_cpu_;
   /// Threads whose requested stop waits until the signal that an instruction raised has come, with

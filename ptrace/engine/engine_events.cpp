@@ -102,7 +102,9 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   StopEvent event = end_of(id, status);
   if (id.tid == id.pid) {
     // The end of a child that the client does not know is not reported.
-    if (!thread.process().hidden) ended_.emplace_back(next_order_++, event);
+    if (!thread.process().hidden || let_go_.erase(id.pid) != 0) {
+      ended_.emplace_back(next_order_++, event);
+    }
     forget_process(id.pid);
     return;
   }
@@ -158,6 +160,10 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
     if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
     note_due(thread);
+    return;
+  }
+  if (leaving_.contains(thread.id().pid)) {
+    let_leave(thread);
     return;
   }
   switch (status.kind) {
@@ -445,7 +451,8 @@ void Engine::handle_signal(Thread& thread, int signal) {
   pass_or_post(thread, signal);
 }
 
-/// Nobody is told; traps aside, which mean more than their number says.
+/// Returns true if the signal is passed on without a report. False for SIGTRAP, whose stops also
+/// mean breakpoints and steps.
 bool Engine::is_passed(Thread& thread, int signal) const {
   return signal != SIGTRAP && pass_signals.contains(signal) &&
          thread.control().action.kind == ResumeKind::kContinue;

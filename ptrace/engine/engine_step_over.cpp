@@ -33,8 +33,10 @@ bool sleeps(const Thread& thread) {
 bool Engine::wait_for_step_over(Thread& thread) {
   ThreadControl& control = thread.control();
   if (!control.step_over_at || control.stepping_over) return false;
-  // The process is in a group stop: the breakpoint stays until it continues.
-  if (thread.status().is_group_stop()) return false;
+  // In a group stop the thread stays at the breakpoint until the process continues. A step leaves
+  // the stop.
+  const bool steps = control.action.kind != ResumeKind::kContinue;
+  if (thread.status().is_group_stop() && !steps) return false;
   const auto pc = thread.pc();
   if (!pc || *pc != *control.step_over_at || !thread.process().breakpoints().contains(*pc)) {
     control.step_over_at.reset();

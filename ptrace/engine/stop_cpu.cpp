@@ -51,16 +51,15 @@ void StopCpu::look() {
 
 void StopCpu::follow(pid_t tid) {
   const auto stat = ProcFs{}.stat(tid);
-  if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return go_back();
-  if (narrowed_ && stat->processor == cpu_) return;
-  if (!narrowed_ && ::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
+  if (narrowed_ && stat && stat->processor == cpu_) return;
+  go_back();
+  if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return;
+  if (::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
   // The tracing thread must not leave the CPUs that it is confined to.
-  if (CPU_COUNT(&original_) < 2 ||
-      !CPU_ISSET(static_cast<std::size_t>(stat->processor), &original_)) {
-    return go_back();
-  }
+  const auto cpu = static_cast<std::size_t>(stat->processor);
+  if (CPU_COUNT(&original_) < 2 || !CPU_ISSET(cpu, &original_)) return;
   const cpu_set_t set = only(stat->processor);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) return go_back();
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) return;
   narrowed_ = true;
   cpu_ = stat->processor;
 }

@@ -24,7 +24,7 @@ class ChildSignal {
 
   enum class Woken : unsigned char { kChild, kInput, kTimeout };
   /// Waits until a child changes state, or `input_fd` (-1: none) is readable or closed. If both
-  /// have happened, returns kInput; the next call then returns kChild.
+  /// have happened, returns kInput and leaves the child's change to a later call.
   Woken wait(int input_fd, std::chrono::milliseconds timeout);
 
  private:

@@ -34,7 +34,7 @@ class SignalSlice {
   /// which differs if a slice begins. Only the kernel may see the returned mask.
   [[nodiscard]] std::uint64_t note_return(std::uint64_t mask, Clock::time_point now = Clock::now());
   [[nodiscard]] bool active() const { return held_ != 0; }
-  /// Whoever returns from a handler next has to be noted.
+  /// Returns true if note_return() must be called at the next return from a handler.
   [[nodiscard]] bool awaits_return() const { return delivered_ || active(); }
   /// The slice that has begun is this thread's, which is stopped: it is not over before the thread
   /// has run for a while, however busy the machine is.

@@ -212,9 +212,8 @@ void StepSource::retire(TraceeAddr now) {
     return;
   }
   const TraceeAddr next = from + insn_.length;
-  if (now == from && !(insn_.is_branch() && insn_.target == from))
-    return;  // a REP iteration, or no
-             // progress
+  // A REP iteration, or no progress.
+  if (now == from && !(insn_.is_branch() && insn_.target == from)) return;
   ++instructions_;
   if (now == next && (!insn_.is_branch() || returns_behind_itself(insn_.kind))) return;
   if (explains(insn_, now)) {

@@ -38,9 +38,8 @@ class MarkPace {
   static constexpr std::uint64_t kShortestNs = 100'000;
   /// Pause: some thirty times as long as it takes to see that there are too many marks.
   static constexpr std::uint64_t kRestNs = 320'000'000;
-  /// Each pause in a row is at least twice as long as the one before, for threads that are calm
-  /// only now and then: after the last mark, the kernel itself slows switches a little for a
-  /// second.
+  /// Longest pause. Pauses in a row double up to this, for threads that are calm only now and then:
+  /// after the last mark, the kernel itself slows switches a little for a second.
   static constexpr std::uint64_t kLongestRestNs = 16 * kRestNs;
 
  private:

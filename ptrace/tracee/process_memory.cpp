@@ -47,7 +47,7 @@ Result<void> ProcessMemory::reopen(pid_t tid) {
 std::size_t ProcessMemory::read(TraceeAddr address, std::span<std::uint8_t> out) {
   if (gone_) return 0;
   errno = 0;
-  const std::size_t done = mem_ ? read_file(address, out) : 0;
+  const std::size_t done = read_file(address, out);
   // process_vm_readv could not read what the file refuses, but would block on pages that the
   // program itself supplies (userfaultfd(2)), perhaps by a thread that is stopped now. It is needed
   // if the file belongs to an old program's memory or cannot be read at all.

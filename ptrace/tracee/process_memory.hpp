@@ -11,10 +11,10 @@
 namespace backtrail::tracee {
 
 /// One address space, accessed through one of its threads. Reads use /proc/TID/mem (which ignores
-/// page protection and never blocks) or else process_vm_readv; writes use /proc/TID/mem or else
-/// PTRACE_POKEDATA. Reads need no stopped thread. The descriptor belongs to the address space, so
-/// it keeps working when the thread that it was opened for has ended. Once all threads have ended,
-/// reads return 0 without a system call.
+/// page protection and does not wait for userfaultfd(2)) or else process_vm_readv; writes use
+/// /proc/TID/mem or else PTRACE_POKEDATA. Reads need no stopped thread. The descriptor belongs to
+/// the address space, so it keeps working when the thread that it was opened for has ended. Once
+/// all threads have ended, reads return 0 without a system call.
 class ProcessMemory final : public TraceeMemory {
  public:
   /// Error kTraceeGone. If /proc/TID/mem is refused, only the fallbacks remain; that is not an
@@ -26,9 +26,6 @@ class ProcessMemory final : public TraceeMemory {
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out) override;
   Result<void> write(TraceeAddr address, std::span<const std::uint8_t> data) override;
 
-  /// The thread used for requests that need one; changes when that thread has ended.
-  [[nodiscard]] pid_t tid() const { return tid_; }
-
  private:
   ProcessMemory(pid_t tid, pid_t pid, UniqueFd mem) : tid_{tid}, pid_{pid}, mem_{std::move(mem)} {}
   std::size_t read_vm(TraceeAddr address, std::span<std::uint8_t> out);
@@ -36,7 +33,7 @@ class ProcessMemory final : public TraceeMemory {
   bool choose_live_thread();
   Result<void> poke(TraceeAddr address, std::span<const std::uint8_t> data);
 
-  pid_t tid_;
+  pid_t tid_;  ///< For requests that need a thread; changes when that thread has ended.
   pid_t pid_;
   UniqueFd mem_;
   /// The address space has no threads left; all reads return 0.

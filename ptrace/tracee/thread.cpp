@@ -58,6 +58,7 @@ void Thread::note_stop(const WaitStatus& status) {
   regs_.reset();
   cause_.reset();
   debug_status_.reset();
+  moved_ = false;
   in_syscall_ = is_inside_syscall(status) || (status.kind == WaitKind::kSyscall && !in_syscall_);
   // Any trap consumes a pending one of PTRACE_INTERRUPT (ptrace_stop() in kernel/signal.c). One
   // sent during the trap arrives later, and is swallowed then.
@@ -113,8 +114,9 @@ Result<void> Thread::set_registers(const arch::cpu::RawRegisters& registers) {
     // Read back later, because the kernel may change values, such as selectors.
     BT_CHECKED(set_user_regs(registers.user));
     regs_.reset();
-    if (source_ != nullptr && before.pc() != registers.user.pc()) {
-      source_->on_pc_written(before.pc(), registers.user.pc());
+    if (before.pc() != registers.user.pc()) {
+      moved_ = true;
+      if (source_ != nullptr) source_->on_pc_written(before.pc(), registers.user.pc());
     }
   }
   BT_TRY(const std::vector<std::uint8_t> xstate, request::read_xstate(tid_));

@@ -82,11 +82,11 @@ class Thread {
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
-  /// Null if the thread is not recorded. Only ptrace/trace knows the type.
+  /// Null if the thread is not recorded. The type is ptrace/trace's, and opaque in this folder.
   [[nodiscard]] std::shared_ptr<ThreadTrace>& trace() { return trace_; }
   /// The source of trace(); null if there is none.
   [[nodiscard]] BranchSource* source() { return source_; }
-  /// Called by the trace when it begins and when it ends.
+  /// Called by the trace when its source begins, and with null when the trace is destroyed.
   void set_source(BranchSource* source) { source_ = source; }
   [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
 
@@ -108,6 +108,8 @@ class Thread {
   Result<void> set_user_regs(const arch::cpu::UserRegs& regs);
   [[nodiscard]] Result<arch::cpu::RawRegisters> registers();
   Result<void> set_registers(const arch::cpu::RawRegisters& registers);
+  /// Returns true if set_registers() has changed pc since the stop.
+  [[nodiscard]] bool moved() const { return moved_; }
   /// Cause of a SIGTRAP stop. Meaningful only in such a stop.
   [[nodiscard]] TrapCause trap_cause();
   /// DR6 at the present stop.
@@ -151,6 +153,7 @@ class Thread {
   RunRequest last_run_ = RunRequest::kContinue;
   WaitStatus status_;
   bool in_syscall_ = false;
+  bool moved_ = false;
   std::optional<arch::cpu::UserRegs> regs_;
   std::optional<TrapCause> cause_;
   std::optional<std::uint64_t> debug_status_;

@@ -135,6 +135,16 @@ TEST(RunControl, DetachLetsTheProgramGoOn) {
   EXPECT_TRUE(gdb.quit());
 }
 
+TEST(RunControl, DetachAfterACallLetsTheProgramGoOn) {
+  GdbSession gdb{on("calls")};
+  gdb.run_all({"break fib", "continue"});
+  EXPECT_THAT(gdb.run("print add(1, 2)"), HasSubstr("= 3"));
+  EXPECT_THAT(gdb.run("detach"), HasSubstr("Detaching from program"));
+  EXPECT_TRUE(gdb.wait_for_server("fib 55"));
+  EXPECT_TRUE(gdb.wait_for_server("global 9 text after"));
+  EXPECT_TRUE(gdb.quit());
+}
+
 TEST(RunControl, KillEndsTheProgram) {
   GdbSession gdb{on("spin")};
   gdb.run_all({"break main", "continue"});

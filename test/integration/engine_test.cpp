@@ -393,6 +393,31 @@ TEST(Engine, ReportsAForkAndHoldsTheChild) {
   EXPECT_EQ(in_child->thread, event->child);
 }
 
+// A thread that waits for its vfork child cannot stop before the child has ended.
+TEST(Engine, LetsAThreadGoThatWaitsForItsVforkChild) {
+  for (const auto source : {SourceKind::kAuto, SourceKind::kStep, SourceKind::kCache}) {
+    SCOPED_TRACE(static_cast<int>(source));
+    EngineDriver driver{source};
+    driver.engine.reported.vfork = true;
+    const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
+    if (source != SourceKind::kAuto) {
+      ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
+    }
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kVfork);
+    driver.resume({pid, pid}, {});
+    ASSERT_TRUE(driver.engine.let_go({pid, pid}));
+    EXPECT_EQ(driver.engine.processes().size(), 1U);
+    ASSERT_TRUE(driver.engine.detach(event->child.pid));
+    const auto end = driver.await();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->kind, StopKind::kProcessExited);
+    EXPECT_EQ(end->thread.pid, pid);
+    EXPECT_EQ(end->exit_code, 0);
+  }
+}
+
 TEST(Engine, FollowsAnExec) {
   EngineDriver driver;
   driver.engine.reported.exec = true;
@@ -448,6 +473,28 @@ TEST(Engine, LeavesAnAttachedProcessAsItWas) {
   ASSERT_EQ(::waitpid(pid, &raw, 0), pid);
   EXPECT_EQ(WaitStatus::decode(raw).exit_code, 42);
   ::close(pipe_fds[1]);
+}
+
+// A client that calls a function has it return to a breakpoint on the stack, which cannot be
+// executed. The signal is not the program's.
+TEST(Engine, DetachesWithoutTheFaultOfACallByTheClient) {
+  EngineDriver driver;
+  const pid_t pid = driver.launch("plain_no_pie");
+  Thread* thread = driver.engine.find({pid, pid});
+  ASSERT_NE(thread, nullptr);
+  const auto before = thread->registers();
+  ASSERT_TRUE(before);
+  auto call = *before;
+  call.user[arch::x86::UserReg::kRip] = call.user[arch::x86::UserReg::kRsp];
+  ASSERT_TRUE(thread->set_registers(call));
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->signal, SIGSEGV);
+  ASSERT_TRUE(thread->set_registers(*before));
+  ASSERT_TRUE(driver.engine.detach(pid));
+  int raw = 0;
+  ASSERT_EQ(::waitpid(pid, &raw, 0), pid);
+  EXPECT_EQ(WaitStatus::decode(raw).describe(), "exited 1");
 }
 
 // Other threads may also have executed the breakpoint when they are asked to stop.

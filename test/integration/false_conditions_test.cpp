@@ -2,15 +2,19 @@
 // Threads hit a breakpoint whose condition is false, again and again: no other thread waits long,
 // and no hit is lost or evaluated twice.
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -42,6 +46,9 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
                                            .address = symbol_of(kProgram, symbol),
                                            .condition = [this](ThreadId id) {
                                              ++hits[id];
+                                             if (std::exchange(stop_at_next_hit, false)) {
+                                               ::syscall(SYS_tgkill, pid, id.tid, SIGSTOP);
+                                             }
                                              return false;
                                            }}));
   }
@@ -59,7 +66,7 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
     return last;
   }
 
-  /// Lets it run until that is so; false: it never is.
+  /// Pumps until `done`; returns false after a minute.
   bool pump_until(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
     while (std::chrono::steady_clock::now() < deadline) {
@@ -82,6 +89,7 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
   UniqueFd input{::eventfd(1, EFD_CLOEXEC)};  ///< Always readable.
   pid_t pid = 0;
   std::map<ThreadId, int> hits;
+  bool stop_at_next_hit = false;  ///< The thread's process gets SIGSTOP before the thread goes on.
   std::optional<StopEvent> last;
 };
 
@@ -195,6 +203,32 @@ TEST_P(FalseConditions, DoNotKeepAStoppedProcessGoing) {
     ASSERT_EQ(::kill(pid, SIGCONT), 0);
     EXPECT_TRUE(pump_until([&] { return all_hits() > before; }));
   }
+}
+
+/// A client may step a thread of a stopped process: it must be stepped over the breakpoint.
+TEST_P(FalseConditions, AreNotLookedAtAgainWhenAStoppedThreadIsStepped) {
+  launch({"1", "0"});
+  driver.engine.pass_signals = {SIGUSR1, SIGSTOP, SIGCONT};
+  insert("hot");
+  stop_at_next_hit = true;
+  driver.resume_all();
+  const Process& process = *driver.engine.find(pid);
+  ASSERT_TRUE(pump_until([&] {
+    return std::ranges::all_of(process.threads(),
+                               [](const auto& thread) { return thread->status().is_group_stop(); });
+  }));
+  driver.engine.interrupt();
+  ASSERT_TRUE(driver.await());
+  ASSERT_EQ(hits.size(), 1U);
+  const auto [id, count] = *hits.begin();
+  Thread* thread = driver.engine.find(id);
+  ASSERT_EQ(thread->pc().value_or(TraceeAddr{}), symbol_of(kProgram, "hot"));
+  driver.resume(id, {.kind = ResumeKind::kStep});
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  EXPECT_NE(thread->pc().value_or(TraceeAddr{}), symbol_of(kProgram, "hot"));
+  EXPECT_EQ(hits[id], count);
 }
 
 std::string name_of(const testing::TestParamInfo<Recorded>& tested) {

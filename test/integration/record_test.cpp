@@ -129,7 +129,7 @@ TEST(Record, RunsNothingWhereTheCpuDoesNotRecord) {
   const TemporaryFolder folder;
   for (const char* source : {"perf-pt", "perf-bts", "lbr"}) {
     const Ran ran = record({"--source", source, "-o", folder / "core", "--", "echo", "ran"});
-    if (ran.status == 0) continue;  // This program succeeds.
+    if (ran.status == 0) continue;  // this machine has the source
     EXPECT_EQ(ran.status, 125);
     EXPECT_THAT(ran.output, StartsWith(std::string{"backtrail: "} + source + ": "));
     EXPECT_THAT(ran.output, Not(HasSubstr("ran\n")));

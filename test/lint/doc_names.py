@@ -12,6 +12,7 @@ import re
 import sys
 
 from doc_tests import DEFINED, ROW
+from source_files import read, source_files
 
 SOURCES = ("arch", "decoder", "ptrace", "server", "test", "cmake")
 TOPS = SOURCES + ("docs", ".ci")
@@ -38,11 +39,6 @@ IDENTIFIER = re.compile(
 DRAWN = re.compile(r"\b[a-z]+_\w+\(\)")
 
 
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as text:
-        return text.read()
-
-
 def slug(heading):
     """GitHub's anchor of a heading."""
     text = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip().lower())
@@ -63,11 +59,8 @@ class Tree:
         self.tests = set()
         self.words = set()
         self.words.update(WORD.findall(read(root, "CMakeLists.txt")))
-        for top in SOURCES:
-            for folder, _, names in os.walk(os.path.join(root, top)):
-                for name in names:
-                    if name.endswith(SUFFIXES):
-                        self.add(os.path.relpath(os.path.join(folder, name), root))
+        for path in source_files(root, SOURCES, SUFFIXES):
+            self.add(path)
 
     def add(self, path):
         text = read(self.root, path)
@@ -169,18 +162,16 @@ def untested(invariants):
             if not QUOTED.search(cells[-1])]
 
 
+def checked_rows(page, check):
+    """What `check` finds; a page that has moved, or has no table, must not pass."""
+    return check(page) if any(rows(page)) else ["there is no table"]
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     tree = Tree(root)
-    pages = {}
-    for folder, _, names in os.walk(os.path.join(root, "docs")):
-        for name in names:
-            if name.endswith(".md"):
-                path = os.path.relpath(os.path.join(folder, name), root)
-                pages[path] = read(root, path)
-    for name in sorted(os.listdir(root)):
-        if name.endswith(".md"):
-            pages[name] = read(root, name)
+    at_top = [name for name in os.listdir(root) if name.endswith(".md")]
+    pages = {path: read(root, path) for path in source_files(root, ["docs"] + at_top, ".md")}
     wrong = []
     for path, page in sorted(pages.items()):
         plain = FENCE.sub("", page)
@@ -191,10 +182,9 @@ def main():
         if MAINTAINERS.match(path):
             found += shape(path, page)
         wrong += ["%s: %s" % (path, why) for why in found if why]
-    glossary = pages.get("docs/glossary.md", "")
-    wrong += ["docs/glossary.md: " + why for why in unowned(tree, glossary)]
-    invariants = pages.get("docs/codecache/invariants.md", "")
-    wrong += ["docs/codecache/invariants.md: " + why for why in untested(invariants)]
+    for path, check in (("docs/glossary.md", lambda page: unowned(tree, page)),
+                        ("docs/codecache/invariants.md", untested)):
+        wrong += ["%s: %s" % (path, why) for why in checked_rows(pages.get(path, ""), check)]
     for line in sorted(set(wrong)):
         print(line)
     return 1 if wrong or not pages else 0

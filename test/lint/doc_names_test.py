@@ -6,8 +6,8 @@ import os
 import tempfile
 import unittest
 
-from doc_names import (Tree, anchors, broken_link, rows, shape, slug, unknown_name, unowned,
-                       untested)
+from doc_names import (Tree, anchors, broken_link, checked_rows, rows, shape, slug, unknown_name,
+                       unowned, untested)
 
 
 class DocNames(unittest.TestCase):
@@ -80,6 +80,12 @@ class DocNames(unittest.TestCase):
         self.assertEqual(untested(table), [])
         self.assertEqual(len(untested(table + "| b | `b.hpp` | |\n")), 1)
         self.assertEqual(len(list(rows(table))), 1)
+
+    def test_pages_without_their_table_do_not_pass(self):
+        table = "| invariant | owner | test |\n|---|---|---|\n| a | `a.hpp` | `Aa.One` |\n"
+        self.assertEqual(checked_rows(table, untested), [])
+        for page in ("", "# Moved\n", "| invariant | owner | test |\n|---|---|---|\n"):
+            self.assertEqual(len(checked_rows(page, untested)), 1)
 
 
 if __name__ == "__main__":

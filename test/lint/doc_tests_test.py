@@ -19,8 +19,13 @@ class DocTests(unittest.TestCase):
         self.assertEqual(len(complaints("| a | `Aa.*` |", {"Aa.One"})), 1)
 
     def test_names_outside_of_tables_count_too(self):
-        self.assertEqual(len(complaints("shown by `Bb.Gone`", set())), 1)
-        self.assertEqual(complaints("`decoder::Record` and text", set()), [])
+        table = "| a | `Aa.One` |\n"
+        self.assertEqual(len(complaints(table + "shown by `Bb.Gone`", {"Aa.One"})), 1)
+        self.assertEqual(complaints(table + "`decoder::Record` and text", {"Aa.One"}), [])
+
+    def test_pages_without_their_table_do_not_pass(self):
+        for page in ("", "# Moved\n", "| fact | test |\n|---|---|\n"):
+            self.assertEqual(complaints(page, set()), ["there is no table"])
 
     def test_finds_rows_that_are_left_out(self):
         page = "| 1 | a | `SimulatedKernel.Row1` |\n| 2 | b | `Aa.One` |\n"

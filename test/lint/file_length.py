@@ -8,24 +8,19 @@ usage: file_length.py ROOT
 import os
 import sys
 
+from source_files import DATA, source_files
+
 WANT, LIMIT = 500, 800
 TOPS = ("arch", "decoder", "ptrace", "server", "test")
-# Tables of facts, and bytes that are data.
-EXEMPT_FOLDERS = (os.path.join("test", "data"), os.path.join("test", "fuzz", "corpus"))
+KINDS = (".hpp", ".cpp", ".h", ".c", ".S", ".py")
 
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     lengths = []
-    for top in TOPS:
-        for folder, _, names in os.walk(os.path.join(root, top)):
-            if os.path.relpath(folder, root).startswith(EXEMPT_FOLDERS):
-                continue
-            for name in names:
-                if name.endswith((".hpp", ".cpp", ".h", ".c", ".S", ".py")):
-                    path = os.path.join(folder, name)
-                    with open(path, "rb") as text:
-                        lengths.append((sum(1 for _ in text), os.path.relpath(path, root)))
+    for path in source_files(root, TOPS, KINDS, DATA):
+        with open(os.path.join(root, path), "rb") as text:
+            lengths.append((sum(1 for _ in text), path))
     for lines, path in sorted(lengths, reverse=True):
         if lines > WANT:
             print("%5d lines  %s%s" % (lines, path, "  TOO LONG" if lines > LIMIT else ""))

@@ -10,6 +10,8 @@ import os
 import re
 import sys
 
+from source_files import source_files
+
 # A folder may include itself and what stands to its right.
 ORDER = ("server", "ptrace", "decoder", "arch")
 # The rooms of each folder: one may include itself and those before it. "" is the folder itself.
@@ -27,7 +29,6 @@ ROOMS = {
 # Interfaces that a room offers to those before it, which call what implements them.
 INTERFACES = {
     "ptrace/source/branch_source.hpp": ("tracee",),
-    "ptrace/source/source_kind.hpp": ("tracee",),
 }
 
 # What depends on the CPU goes through arch/cpu. These may include one CPU's headers, as they are
@@ -55,14 +56,6 @@ KERNEL_ALLOWED = {"elf.h", "sys/types.h"}
 HIDDEN_ALLOWED = {"arch/x86/values/model_builder.hpp"}
 ASIO = re.compile(r"^boost/asio")
 ASIO_ALLOWED = re.compile(r"^server/(transport/|main\.cpp$)")
-
-
-def sources(root):
-    for top in ORDER:
-        for folder, _, names in os.walk(os.path.join(root, top)):
-            for name in sorted(names):
-                if name.endswith((".hpp", ".cpp", ".h", ".c")):
-                    yield os.path.relpath(os.path.join(folder, name), root)
 
 
 def room_breach(path, header):
@@ -104,7 +97,7 @@ def breach(path, quote, header):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     files = breaches = 0
-    for path in sources(root):
+    for path in source_files(root, ORDER, (".hpp", ".cpp", ".h", ".c")):
         files += 1
         with open(os.path.join(root, path), encoding="utf-8") as text:
             for number, line in enumerate(text, 1):

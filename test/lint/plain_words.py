@@ -12,10 +12,12 @@ import os
 import re
 import sys
 
+from source_files import DATA, read, source_files
+
 TOPS = ("arch", "decoder", "ptrace", "server", "test")
 DOCUMENTS = ("docs", "README.md", "CONTRIBUTING.md", "SECURITY.md")
-EXEMPT = (os.path.join("test", "data"), os.path.join("test", "fuzz", "corpus"),
-          os.path.join("test", "lint"))
+KINDS = (".hpp", ".cpp", ".h", ".c", ".py", ".md", ".cmake", ".txt")
+EXEMPT = DATA + (os.path.join("test", "lint"),)
 
 # What a comment must not begin with.
 OPENER = re.compile(
@@ -51,7 +53,7 @@ def comments(lines, hash_comments):
         before = False
         behind = tail.match(line)
         if behind and not re.search(r'"[^"]*//[^"]*"', line):
-            yield number, behind.group(1), True
+            yield number, behind.group(1), not line.lstrip().startswith("///<")
 
 
 def paragraphs(lines):
@@ -79,16 +81,7 @@ def findings(path, lines):
 
 
 def sources(root, tops):
-    for top in tops:
-        full = os.path.join(root, top)
-        if os.path.isfile(full):
-            yield top
-        for folder, _, names in os.walk(full):
-            if os.path.relpath(folder, root).startswith(EXEMPT):
-                continue
-            for name in sorted(names):
-                if name.endswith((".hpp", ".cpp", ".h", ".c", ".py", ".md", ".cmake", ".txt")):
-                    yield os.path.relpath(os.path.join(folder, name), root)
+    return source_files(root, tops, KINDS, EXEMPT)
 
 
 def main():
@@ -96,10 +89,9 @@ def main():
     files = count = 0
     for path in sources(root, sys.argv[2:] or TOPS + DOCUMENTS):
         files += 1
-        with open(os.path.join(root, path), encoding="utf-8") as text:
-            for number, why in findings(path, text.read().split("\n")):
-                count += 1
-                print("%s:%d: %s" % (path, number, why))
+        for number, why in findings(path, read(root, path).split("\n")):
+            count += 1
+            print("%s:%d: %s" % (path, number, why))
     if not files:
         print("plain_words: no sources below %s" % root)
         return 1

@@ -58,6 +58,7 @@ class PlainWords(unittest.TestCase):
 
     def test_a_line_that_goes_on_may_begin_with_any_word(self):
         self.plain("a.hpp", "/// The caller knows", "/// What the size is.")
+        self.plain("a.hpp", "int a = 0;  ///< The caller knows", "            ///< What it holds.")
 
     def test_code_and_strings(self):
         self.plain("a.cpp", "int behind = 0;")

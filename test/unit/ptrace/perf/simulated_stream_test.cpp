@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers that are read while their thread runs, so that no record is overwritten or lost; and
-// recorder's events that consist of several kernel events.
+// events of a recorder that consist of several kernel events.
 
 #include <array>
 #include <random>
