@@ -35,7 +35,7 @@ std::vector<Read> reads_of(TruthRun& run, TraceeAddr pc) {
     const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
     if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64) return;
     const unsigned shift = reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH ? 8 : 0;
-    reads.push_back({static_cast<Slot>(ZydisRegisterGetId(whole)), x86::low_bits(bits) << shift});
+    reads.push_back({static_cast<Slot>(ZydisRegisterGetId(whole)), cpu::low_bits(bits) << shift});
   };
   for (unsigned i = 0; i < insn.operand_count; ++i) {
     const ZydisDecodedOperand& operand = operands[i];
@@ -63,7 +63,7 @@ class Judge {
 
   Judgement judge() {
     const std::clock_t start = std::clock();
-    (void)history_.reg(0, x86::kRax);
+    (void)history_.reg(0, cpu::kRax);
     result_.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     for (std::size_t position = count_ + 1; position > 0; --position) registers(position - 1);
     for (const MemorySample& sample : run_.samples()) memory(sample);
@@ -87,8 +87,8 @@ class Judge {
   }
 
   void registers(std::size_t position) {
-    std::array<Known, x86::kSlotCount> known;
-    for (Slot slot = 0; slot < x86::kSlotCount; ++slot) {
+    std::array<Known, cpu::kSlotCount> known;
+    for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
       known[slot] = history_.reg(position, slot);
       const std::uint64_t truth = run_.reg_at(position, slot);
       result_.compared_bits += static_cast<unsigned>(std::popcount(known[slot].mask));

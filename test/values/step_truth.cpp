@@ -294,11 +294,11 @@ Window TruthRun::window(std::size_t begin, std::size_t end) const {
 
 std::uint64_t TruthRun::reg_at(std::size_t position, Slot slot) const {
   const General& state = states_[position];
-  if (slot < x86::kGeneralSlots) return state.regs[slot];
-  if (slot == x86::kFlagsSlot) return state.flags;
-  if (slot == x86::kFsBaseSlot) return state.fs_base;
-  if (slot == x86::kGsBaseSlot) return state.gs_base;
-  return vectors_[state.vectors][slot - x86::kFirstVectorSlot];
+  if (slot < cpu::kGeneralSlots) return state.regs[slot];
+  if (slot == cpu::kFlagsSlot) return state.flags;
+  if (slot == cpu::kFsBaseSlot) return state.fs_base;
+  if (slot == cpu::kGsBaseSlot) return state.gs_base;
+  return vectors_[state.vectors][slot - cpu::kFirstVectorSlot];
 }
 
 std::size_t TruthRun::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
@@ -306,7 +306,7 @@ std::size_t TruthRun::read_code(TraceeAddr address, std::span<std::uint8_t> out)
 }
 
 Known TruthRun::reg(Slot slot) {
-  return x86::known(reg_at(steps_.size(), slot));
+  return cpu::known(reg_at(steps_.size(), slot));
 }
 
 void TruthRun::read_mappings() {
@@ -348,7 +348,7 @@ bool TruthRun::stable(TraceeAddr granule) {
 
 Known TruthRun::granule(TraceeAddr address) {
   std::uint64_t value = 0;
-  return peek(address.value(), &value, 8) == 8 ? x86::known(value) : Known{};
+  return peek(address.value(), &value, 8) == 8 ? cpu::known(value) : Known{};
 }
 
 std::optional<std::pair<TraceeAddr, TraceeAddr>> TruthRun::heap() {

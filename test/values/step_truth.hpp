@@ -69,7 +69,7 @@ class TruthRun final : public CodeReader, public EndState {
     std::uint64_t pc, flags, fs_base, gs_base;
     std::uint32_t vectors;  ///< Index into vectors_.
   };
-  using Vectors = std::array<std::uint64_t, x86::kVectorRegisters * x86::kLanes>;
+  using Vectors = std::array<std::uint64_t, cpu::kVectorRegisters * cpu::kLanes>;
   struct Mapping {
     std::uint64_t begin, end;
     PageKind kind;

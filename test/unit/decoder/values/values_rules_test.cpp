@@ -37,7 +37,7 @@ class Program : public CodeReader, public EndState {
     if (page == kData) return data_kind;
     return page == kStack ? PageKind::kPrivate : PageKind::kUnknown;
   }
-  Known granule(TraceeAddr address) override { return x86::known(memory[address.value()]); }
+  Known granule(TraceeAddr address) override { return cpu::known(memory[address.value()]); }
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
 
   /// Appends an instruction that runs next and falls through.
@@ -52,7 +52,7 @@ class Program : public CodeReader, public EndState {
   Bytes code;
   PageKind code_kind = PageKind::kConstant;
   PageKind data_kind = PageKind::kPrivate;
-  std::array<Known, x86::kSlotCount> regs{};
+  std::array<Known, cpu::kSlotCount> regs{};
   std::map<std::uint64_t, std::uint64_t> memory;
   Window window;
   ModelCache models{*this, 1024};
@@ -68,29 +68,29 @@ TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
   Program p;
   p.run(add_rbx_1);
   p.run({0x48, 0xf7, 0xdb});  // neg %rbx
-  p.regs[x86::kRbx] = x86::known(static_cast<std::uint64_t>(-8));
+  p.regs[cpu::kRbx] = cpu::known(static_cast<std::uint64_t>(-8));
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(0, x86::kRbx), x86::known(7));
-  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+  EXPECT_EQ(solved.reg(0, cpu::kRbx), cpu::known(7));
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
 }
 
 TEST(ValuesRules, TheInstructionAtTheEndHasNotRun) {
   Program p;
   p.run(add_rbx_1);
   p.code.insert(p.code.end(), {0x48, 0x83, 0xc3, 0x05});
-  p.regs[x86::kRbx] = x86::known(10);
-  EXPECT_EQ(p.solve().reg(0, x86::kRbx), x86::known(9));
+  p.regs[cpu::kRbx] = cpu::known(10);
+  EXPECT_EQ(p.solve().reg(0, cpu::kRbx), cpu::known(9));
 }
 
 TEST(ValuesRules, ARepeatedStringInstructionAtTheEndMayBeHalfDone) {
   Program p;
   p.run({0x90});
   p.code.insert(p.code.end(), {0xf3, 0xaa});  // rep stosb
-  for (const Slot slot : {x86::kRdi, x86::kRcx, x86::kRbx}) p.regs[slot] = x86::known(kData);
+  for (const Slot slot : {cpu::kRdi, cpu::kRcx, cpu::kRbx}) p.regs[slot] = cpu::known(kData);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(kData));
-  EXPECT_EQ(solved.reg(0, x86::kRcx).mask, 0U);
-  EXPECT_EQ(solved.reg(0, x86::kRdi).mask, 0U);
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(kData));
+  EXPECT_EQ(solved.reg(0, cpu::kRcx).mask, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::kRdi).mask, 0U);
   EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
 }
 
@@ -101,10 +101,10 @@ TEST(ValuesRules, AnInterruptedStringInstructionMayBeHalfDone) {
   p.code.insert(p.code.begin() + 1, {0xf3, 0xaa});
   p.window.steps[1].pc = TraceeAddr{kCode + 3};
   p.window.events.push_back({1, EventKind::kSignal, TraceeAddr{kCode + 1}});
-  p.regs[x86::kRcx] = p.regs[x86::kRbx] = x86::known(5);
+  p.regs[cpu::kRcx] = p.regs[cpu::kRbx] = cpu::known(5);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(0, x86::kRbx), x86::known(5));
-  EXPECT_EQ(solved.reg(0, x86::kRcx).mask, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::kRbx), cpu::known(5));
+  EXPECT_EQ(solved.reg(0, cpu::kRcx).mask, 0U);
 }
 
 TEST(ValuesRules, UndefinedFlagsAreUnknown) {
@@ -113,50 +113,50 @@ TEST(ValuesRules, UndefinedFlagsAreUnknown) {
   p.run({0x48, 0x83, 0xe3, 0x01});                    // and $1, %rbx
   p.run({0x48, 0xc1, 0xe3, 0x02});                    // shl $2, %rbx
   const SolvedWindow solved = p.solve();
-  const Known after_and = solved.reg(2, x86::kFlagsSlot);
-  EXPECT_FALSE(after_and.bit_known(x86::kAf));
-  EXPECT_TRUE(after_and.bit_known(x86::kCf) && after_and.bit_known(x86::kZf));
-  EXPECT_FALSE(solved.reg(3, x86::kFlagsSlot).bit_known(x86::kOf));
+  const Known after_and = solved.reg(2, cpu::kFlagsSlot);
+  EXPECT_FALSE(after_and.bit_known(cpu::kAf));
+  EXPECT_TRUE(after_and.bit_known(cpu::kCf) && after_and.bit_known(cpu::kZf));
+  EXPECT_FALSE(solved.reg(3, cpu::kFlagsSlot).bit_known(cpu::kOf));
 }
 
 TEST(ValuesRules, AShiftByAVariableMayLeaveTheFlags) {
   Program p;
   p.run({0x48, 0xc7, 0xc1, 0x00, 0x00, 0x00, 0x00});  // mov $0, %rcx
   p.run({0x48, 0xd3, 0xe3});                          // shl %cl, %rbx
-  EXPECT_EQ(p.solve().reg(2, x86::kFlagsSlot).mask & x86::kArithmeticFlags, 0U);
+  EXPECT_EQ(p.solve().reg(2, cpu::kFlagsSlot).mask & cpu::kArithmeticFlags, 0U);
 }
 
 TEST(ValuesRules, A32BitWriteTellsNothingOfTheOldUpperHalf) {
   Program p;
   p.run({0x83, 0xc3, 0x01});  // add $1, %ebx
-  p.regs[x86::kRbx] = x86::known(8);
-  EXPECT_EQ(p.solve().reg(0, x86::kRbx), (Known{7, 0xffffffff}));
+  p.regs[cpu::kRbx] = cpu::known(8);
+  EXPECT_EQ(p.solve().reg(0, cpu::kRbx), (Known{7, 0xffffffff}));
 }
 
 TEST(ValuesRules, A32BitConditionalMoveClearsTheUpperHalfAlways) {
   Program p;
   p.run({0xf9});              // stc
   p.run({0x0f, 0x43, 0xd8});  // cmovae %eax, %ebx
-  p.regs[x86::kRbx] = x86::known(9);
-  EXPECT_EQ(p.solve().reg(0, x86::kRbx), (Known{9, 0xffffffff}));
+  p.regs[cpu::kRbx] = cpu::known(9);
+  EXPECT_EQ(p.solve().reg(0, cpu::kRbx), (Known{9, 0xffffffff}));
 }
 
 TEST(ValuesRules, ABitScanOfZeroGivesNothing) {
   Program p;
   p.run({0x31, 0xdb});              // xor %ebx, %ebx
   p.run({0x48, 0x0f, 0xbc, 0xcb});  // bsf %rbx, %rcx
-  EXPECT_EQ(p.solve().reg(2, x86::kRcx).mask, 0U);
+  EXPECT_EQ(p.solve().reg(2, cpu::kRcx).mask, 0U);
 }
 
 TEST(ValuesRules, AComparedExchangeWritesOneOrTheOther) {
   Program p;
   p.run(mov_rax_data);
   p.run({0x48, 0x0f, 0xb1, 0x18});  // cmpxchg %rbx, (%rax)
-  p.regs[x86::kRbx] = x86::known(1);
+  p.regs[cpu::kRbx] = cpu::known(1);
   p.memory[kData] = 7;
   const SolvedWindow solved = p.solve();
   // Memory was not exchanged, so rbx did not hold 7.
-  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}), x86::known(7));
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData}), cpu::known(7));
 }
 
 TEST(ValuesRules, LegacySseKeepsTheUpperLanesAndVexClearsThem) {
@@ -164,20 +164,20 @@ TEST(ValuesRules, LegacySseKeepsTheUpperLanesAndVexClearsThem) {
   p.run({0x66, 0x0f, 0xef, 0xc0});  // pxor %xmm0, %xmm0
   p.run({0xc5, 0xf1, 0xef, 0xc9});  // vpxor %xmm1, %xmm1, %xmm1
   for (unsigned lane = 0; lane < 4; ++lane) {
-    p.regs[x86::vector_slot(0, lane)] = x86::known(lane < 2 ? 0 : 5);
-    p.regs[x86::vector_slot(1, lane)] = x86::known(0);
+    p.regs[cpu::vector_slot(0, lane)] = cpu::known(lane < 2 ? 0 : 5);
+    p.regs[cpu::vector_slot(1, lane)] = cpu::known(0);
   }
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(0, x86::vector_slot(0, 2)), x86::known(5));
-  EXPECT_EQ(solved.reg(0, x86::vector_slot(0, 0)).mask, 0U);
-  EXPECT_EQ(solved.reg(0, x86::vector_slot(1, 2)).mask, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::vector_slot(0, 2)), cpu::known(5));
+  EXPECT_EQ(solved.reg(0, cpu::vector_slot(0, 0)).mask, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::vector_slot(1, 2)).mask, 0U);
 }
 
 TEST(ValuesRules, ResultsOfFloatingPointAreUnknown) {
   Program p;
   p.run({0x66, 0x0f, 0xef, 0xc0});  // pxor %xmm0, %xmm0
   p.run({0xf2, 0x0f, 0x58, 0xc0});  // addsd %xmm0, %xmm0
-  EXPECT_EQ(p.solve().reg(2, x86::vector_slot(0, 0)).mask, 0U);
+  EXPECT_EQ(p.solve().reg(2, cpu::vector_slot(0, 0)).mask, 0U);
 }
 
 TEST(ValuesRules, X87StoresUnknownValues) {
@@ -188,20 +188,20 @@ TEST(ValuesRules, X87StoresUnknownValues) {
   p.memory[kData + 8] = 8;
   const SolvedWindow solved = p.solve();
   EXPECT_EQ(solved.memory(1, TraceeAddr{kData}).mask, 0U);
-  EXPECT_EQ(solved.memory(1, TraceeAddr{kData + 8}), x86::known(8));
+  EXPECT_EQ(solved.memory(1, TraceeAddr{kData + 8}), cpu::known(8));
 }
 
 TEST(ValuesRules, XrstorWritesEveryLane) {
   Program p;
   p.run({0x0f, 0xae, 0x28});  // xrstor (%rax)
-  for (Known& known : p.regs) known = x86::known(kData);
-  EXPECT_EQ(p.solve().reg(0, x86::vector_slot(3, 1)).mask, 0U);
+  for (Known& known : p.regs) known = cpu::known(kData);
+  EXPECT_EQ(p.solve().reg(0, cpu::vector_slot(3, 1)).mask, 0U);
 }
 
 TEST(ValuesRules, XsaveMayWriteAllOfItsArea) {
   Program p;
   p.run({0x0f, 0xae, 0x20});  // xsave (%rax)
-  p.regs[x86::kRax] = x86::known(kData);
+  p.regs[cpu::kRax] = cpu::known(kData);
   EXPECT_EQ(p.solve().memory(0, TraceeAddr{kData + 1016}).mask, 0U);
   EXPECT_TRUE(p.solve().memory(0, TraceeAddr{kData + 1024}).all());
 }
@@ -212,13 +212,13 @@ TEST(ValuesRules, ASignalWritesItsFrameBelowTheRedZone) {
   p.run({0x48, 0xc7, 0xc4, 0x00, 0x04, 0xfe, 0x7f});  // mov $0x7ffe0400, %rsp: known before
   p.run({0x90});
   p.window.events.push_back({2, EventKind::kSignal, p.window.steps[2].pc});
-  p.regs[x86::kRsp] = x86::known(kStack + 0x100);
+  p.regs[cpu::kRsp] = cpu::known(kStack + 0x100);
   const SolvedWindow solved = p.solve();
   EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0x400 - 128}).all());
   EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x400 - 136}).mask, 0U);
   EXPECT_EQ(solved.memory(1, TraceeAddr{kStack + 0x100}).mask, 0U);
   EXPECT_TRUE(solved.memory(1, TraceeAddr{kStack + 0xf8}).all());
-  EXPECT_EQ(solved.reg(1, x86::kRdi).mask, 0U);
+  EXPECT_EQ(solved.reg(1, cpu::kRdi).mask, 0U);
 }
 
 TEST(ValuesRules, AHandlersReturnMayHaveChangedMemory) {
@@ -238,10 +238,10 @@ TEST(ValuesRules, ASegmentsBaseCountsBesideThePc) {
   Program p;
   p.run({0x64, 0x48, 0x8b, 0x0d, 0x00, 0x00, 0x00, 0x00});  // mov %fs:0(%rip), %rcx
   p.run({0x48, 0x31, 0xc9});                                // xor %rcx, %rcx
-  p.regs[x86::kFsBaseSlot] = x86::known(kData - p.window.steps[1].pc.value());
+  p.regs[cpu::kFsBaseSlot] = cpu::known(kData - p.window.steps[1].pc.value());
   p.memory[kData] = 7;
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(1, x86::kRcx), x86::known(7));
+  EXPECT_EQ(solved.reg(1, cpu::kRcx), cpu::known(7));
 }
 
 TEST(ValuesRules, MemoryThatOthersChangeIsNeverKnown) {
@@ -252,7 +252,7 @@ TEST(ValuesRules, MemoryThatOthersChangeIsNeverKnown) {
   p.run(load_rcx);
   p.memory[kData] = 5;
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(3, x86::kRcx).mask, 0U);
+  EXPECT_EQ(solved.reg(3, cpu::kRcx).mask, 0U);
   EXPECT_EQ(solved.memory(3, TraceeAddr{kData}).mask, 0U);
 }
 
@@ -272,18 +272,18 @@ TEST(ValuesRules, CodeOnPagesThatCouldBeWrittenIsNotTrusted) {
   Program p;
   p.code_kind = PageKind::kPrivate;
   p.run(add_rbx_1);
-  p.regs[x86::kRbx] = x86::known(8);
+  p.regs[cpu::kRbx] = cpu::known(8);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
-  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+  EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
 }
 
 TEST(ValuesRules, NothingIsKnownBeforeAnUnknownSystemCall) {
   Program p;
   p.run(system_call);
-  p.regs[x86::kRbx] = x86::known(8);
+  p.regs[cpu::kRbx] = cpu::known(8);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
   EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
 }
 
@@ -291,9 +291,9 @@ TEST(ValuesRules, ASystemCallWithAnUnknownBufferIsABarrier) {
   Program p;
   p.run({0xb8, 0x00, 0x00, 0x00, 0x00});  // mov $0, %eax
   p.run(system_call);                     // read
-  p.regs[x86::kRbx] = x86::known(8);
+  p.regs[cpu::kRbx] = cpu::known(8);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
   EXPECT_EQ(solved.memory(1, TraceeAddr{kData}).mask, 0U);
 }
 
@@ -302,10 +302,10 @@ TEST(ValuesRules, NothingIsKnownBeyondAGap) {
   p.run({0x90});
   p.run({0x90});
   p.window.events.push_back({1, EventKind::kGap, TraceeAddr{}});
-  p.regs[x86::kRbx] = x86::known(8);
+  p.regs[cpu::kRbx] = cpu::known(8);
   const SolvedWindow solved = p.solve();
-  EXPECT_EQ(solved.reg(1, x86::kRbx), x86::known(8));
-  EXPECT_EQ(solved.reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
+  EXPECT_EQ(solved.reg(0, cpu::kRbx).mask, 0U);
   EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
 }
 
@@ -318,7 +318,7 @@ TEST(ValuesRules, AStoreToAnUnknownAddressIsABarrier) {
   p.run({0x31, 0xd2});  // xor %edx, %edx
   p.run({0x31, 0xf6});  // xor %esi, %esi
   p.memory[kData] = 7;
-  EXPECT_EQ(p.solve().reg(2, x86::kRcx).mask, 0U);
+  EXPECT_EQ(p.solve().reg(2, cpu::kRcx).mask, 0U);
 }
 
 TEST(ValuesRules, AStoreCannotHaveLeftBytesThatItDidNotWrite) {
@@ -328,17 +328,17 @@ TEST(ValuesRules, AStoreCannotHaveLeftBytesThatItDidNotWrite) {
   p.run({0x31, 0xc9});  // xor %ecx, %ecx
   p.run(store_to_rdx);
   p.run({0x31, 0xd2});  // xor %edx, %edx
-  p.regs[x86::kRsi] = x86::known(0x0102030405060708);
+  p.regs[cpu::kRsi] = cpu::known(0x0102030405060708);
   p.memory[kData] = 0x1112131415161708;
   // The lowest byte may come from the store; none of the others can.
-  EXPECT_EQ(p.solve().reg(2, x86::kRcx), (Known{0x1112131415161700, ~std::uint64_t{0xff}}));
+  EXPECT_EQ(p.solve().reg(2, cpu::kRcx), (Known{0x1112131415161700, ~std::uint64_t{0xff}}));
 }
 
 TEST(ValuesRules, ContradictionsShowThatNothingIsUnderstood) {
   Program p;
   p.run({0x48, 0xc7, 0xc3, 0x03, 0x00, 0x00, 0x00});  // mov $3, %rbx
-  p.regs[x86::kRbx] = x86::known(4);
-  p.regs[kR8] = x86::known(4);
+  p.regs[cpu::kRbx] = cpu::known(4);
+  p.regs[kR8] = cpu::known(4);
   const SolvedWindow solved = p.solve();
   EXPECT_FALSE(solved.consistent());
   EXPECT_EQ(solved.reg(0, kR8).mask, 0U);
@@ -355,23 +355,23 @@ struct WithCall : Program {
     p.window.steps.back().next = next;
     p.window.end_pc = next;
     p.window.links = links;
-    p.regs[x86::kRbx] = x86::known(9);
+    p.regs[cpu::kRbx] = cpu::known(9);
   }
 };
 
 TEST(ValuesRules, SavedRegistersAreNotTakenToBeIntact) {
   WithCall strict{TraceeAddr{kCode + 5}, FrameLinks::kNone};
-  EXPECT_EQ(strict.solve().reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(strict.solve().reg(0, cpu::kRbx).mask, 0U);
 }
 
 TEST(ValuesRules, TheConventionHoldsForExactPairsOnly) {
   WithCall exact{TraceeAddr{kCode + 5}, FrameLinks::kConvention};
-  EXPECT_EQ(exact.solve().reg(0, x86::kRbx), x86::known(9));
+  EXPECT_EQ(exact.solve().reg(0, cpu::kRbx), cpu::known(9));
   WithCall smashed{TraceeAddr{kCode + 16}, FrameLinks::kConvention};
-  EXPECT_EQ(smashed.solve().reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(smashed.solve().reg(0, cpu::kRbx).mask, 0U);
   WithCall signalled{TraceeAddr{kCode + 5}, FrameLinks::kConvention};
   signalled.window.events.push_back({2, EventKind::kSignal, signalled.window.steps[2].pc});
-  EXPECT_EQ(signalled.solve().reg(0, x86::kRbx).mask, 0U);
+  EXPECT_EQ(signalled.solve().reg(0, cpu::kRbx).mask, 0U);
 }
 
 TEST(ValuesRules, AStackFromElsewhereEndsThePairs) {
@@ -382,8 +382,8 @@ TEST(ValuesRules, AStackFromElsewhereEndsThePairs) {
   p.run({0xc3});
   p.window.steps.back().next = p.window.end_pc = TraceeAddr{kCode + 5};
   p.window.links = FrameLinks::kConvention;
-  p.regs[x86::kRbx] = x86::known(9);
-  EXPECT_EQ(p.solve().reg(0, x86::kRbx).mask, 0U);
+  p.regs[cpu::kRbx] = cpu::known(9);
+  EXPECT_EQ(p.solve().reg(0, cpu::kRbx).mask, 0U);
 }
 
 }  // namespace
