@@ -168,6 +168,7 @@ class Engine {
   void post(Thread& thread, StopEvent event);
   [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
   Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
+  void let_child_go(pid_t child_pid, const Error& why);
   void release_child(Process& child);
 
   // engine_run.cpp: resumes and stops threads.

@@ -17,13 +17,12 @@
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
 
 namespace backtrail::tracee {
 namespace {
-
-constexpr std::chrono::seconds kChildLimit{5};
 
 /// @param otherwise The answer if the kernel cannot tell.
 bool shares_memory(pid_t one, pid_t other, bool otherwise) {
@@ -280,21 +279,8 @@ void Engine::handle_clone(Thread& parent) {
 }
 
 Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
-  // The child's first stop comes at once; it cannot run before.
-  if (unclaimed_.erase(child_pid) == 0) {
-    int raw = 0;
-    const auto deadline = Clock::now() + kChildLimit;
-    while (::waitpid(child_pid, &raw, __WALL | WNOHANG) == 0) {
-      if (Clock::now() > deadline) {
-        return fail(TraceErrc::kTraceeGone, "wait for forked child",
-                    static_cast<std::uint64_t>(child_pid));
-      }
-      (void)child_signal_.wait(-1, std::chrono::milliseconds{5});
-    }
-    if (WaitStatus::decode(raw).ended()) {
-      return fail(TraceErrc::kTraceeGone, "forked child", static_cast<std::uint64_t>(child_pid));
-    }
-  }
+  // The child stops before it executes an instruction.
+  if (unclaimed_.erase(child_pid) == 0) BT_CHECKED(next_stop(child_pid));
   BT_TRY(
       std::unique_ptr<Process> opened,
       Process::open(child_pid, child_pid, parent.process().attached(), cache::process_observer()));
@@ -306,6 +292,17 @@ Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
   if (parent.trace()) unblock(thread, parent.trace()->source().held_signals());
   return &child;
+}
+
+/// Call for a child that could not be adopted: it must not stay stopped.
+void Engine::let_child_go(pid_t child_pid, const Error& why) {
+  if (why.is(TraceErrc::kTraceeGone)) {
+    log::ptrace().debug("pid={}: {}", child_pid, why.message());
+    return;
+  }
+  log::ptrace().warn("pid={}: the forked child runs on by itself, unrecorded: {}", child_pid,
+                     why.message());
+  (void)request::detach(child_pid);
 }
 
 void Engine::release_child(Process& child) {
@@ -324,7 +321,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
   const auto child_pid = static_cast<pid_t>(*message);
   const auto child = adopt_child(parent, child_pid);
   if (!child) {
-    log::ptrace().debug("pid={}: {}", child_pid, child.error().message());
+    let_child_go(child_pid, child.error());
     go(parent);
     return;
   }

@@ -20,6 +20,8 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
+/// Limit for threads that stop when they get a CPU.
+constexpr std::chrono::milliseconds kStarvedLimit{60'000};
 constexpr std::chrono::milliseconds kWaitSlice{20};
 /// Wait slice while a thread must be stopped soon.
 constexpr std::chrono::milliseconds kShortSlice{1};
@@ -33,6 +35,11 @@ bool input_waits(int fd) {
   if (fd < 0) return false;
   pollfd request{fd, POLLIN, 0};
   return ::poll(&request, 1, 0) > 0;
+}
+
+char state_of(pid_t tid) {
+  const auto stat = ProcFs{}.stat(tid);
+  return stat ? stat->state : '?';
 }
 
 /// Returns true if a debug register, for execution or data, has this address.
@@ -334,12 +341,16 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
     if (awaited.empty()) look_at_all();
     return awaited.empty();
   };
-  if (wait_until(all_stay, kStopLimit)) return;
+  const auto starves = [&](pid_t tid) { return running(tid) != nullptr && state_of(tid) == 'R'; };
+  bool stay = wait_until(all_stay, kStopLimit);
+  for (auto waited = kStopLimit; !stay && waited < kStarvedLimit; waited += kStopLimit) {
+    if (std::none_of(awaited.begin(), awaited.end(), starves)) break;
+    stay = wait_until(all_stay, kStopLimit);
+  }
+  if (stay) return;
   for (const auto& [tid, thread] : by_tid_) {
     if (!still_runs(*thread)) continue;
-    const auto stat = ProcFs{}.status(tid);
-    log::ptrace().error("tid={} does not stop (state {}); going on without it", tid,
-                        stat ? stat->state : '?');
+    log::ptrace().error("tid={} does not stop (state {}); going on without it", tid, state_of(tid));
   }
 }
 

@@ -32,18 +32,21 @@ namespace {
 
 using arch::cpu::kSyscallInsn;
 using arch::cpu::UserReg;
+
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLimit{5};
-/// Most stops come within kSoon.
+/// Most stops come within kSoon, and all but those of threads that are starved, frozen or held up
+/// in the kernel within kUsual.
 constexpr std::chrono::microseconds kSoon{100};
+constexpr std::chrono::seconds kUsual{5};
 constexpr std::chrono::microseconds kNap{50};
-/// Results from this value on are negated errnos (include/linux/err.h: MAX_ERRNO).
+constexpr std::chrono::milliseconds kLongNap{5};
 constexpr std::size_t kSearchBytes = 256UL * 1024;
 /// si_code of a stop at a system call's end, with PTRACE_O_TRACESYSGOOD (ptrace(2)).
 constexpr int kSyscallStop = SIGTRAP | 0x80;
-/// si_status of PTRACE_EVENT_EXIT (waitid(2)).
+/// si_status of PTRACE_EVENT_EXIT and PTRACE_EVENT_EXEC (waitid(2)).
 constexpr int kExitStop = SIGTRAP | PTRACE_EVENT_EXIT << 8;
+constexpr int kExecStop = SIGTRAP | PTRACE_EVENT_EXEC << 8;
 
 std::optional<TraceeAddr> find_in(Process& process, const MapEntry& map) {
   std::vector<std::uint8_t> bytes(std::min<std::size_t>(map.end - map.start, kSearchBytes));
@@ -97,11 +100,61 @@ std::optional<TraceeAddr> vdso_of(Process& process) {
   return std::nullopt;
 }
 
+/// Returns true if this process blocks a signal that was sent to end it.
+bool is_asked_to_end() {
+  sigset_t waiting;
+  if (::sigpending(&waiting) != 0) return false;
+  constexpr std::array kEnd{SIGTERM, SIGQUIT, SIGHUP};
+  return std::any_of(kEnd.begin(), kEnd.end(),
+                     [&](int signal) { return ::sigismember(&waiting, signal) == 1; });
+}
+
+/// Waits between two looks at a thread that stops soon. The wait has no limit: a thread that has no
+/// time to run now gets some later, and must not run on with the registers of a remote call.
+class Patience {
+ public:
+  explicit Patience(pid_t tid) : tid_{tid} {}
+
+  /// Errors: kTraceeGone (the thread has ended), kBusy (this process is to end first).
+  Result<void> nap() {
+    const auto waited = Clock::now() - begin_;
+    if (waited < kSoon) {
+      std::this_thread::yield();
+    } else if (waited < kUsual) {
+      // On a busy machine a yielding thread would come last every time.
+      std::this_thread::sleep_for(kNap);
+    } else {
+      BT_CHECKED(look());
+      std::this_thread::sleep_for(kLongNap);
+    }
+    return {};
+  }
+
+ private:
+  Result<void> look() {
+    const auto stat = ProcFs{}.stat(tid_);
+    // The kernel shows the end of a leader only when all other threads have ended.
+    if (!stat || stat->zombie()) return fail(TraceErrc::kTraceeGone, "remote call", detail());
+    if (!std::exchange(told_, true)) {
+      log::ptrace().warn(
+          "tid={}: the thread (state {}) has not stopped for {} s; still waiting. SIGTERM ends the "
+          "wait, and the process",
+          tid_, stat->state, kUsual.count());
+    }
+    if (is_asked_to_end()) return fail(TraceErrc::kBusy, "remote call", detail());
+    return {};
+  }
+  [[nodiscard]] std::uint64_t detail() const { return static_cast<std::uint64_t>(tid_); }
+
+  pid_t tid_;
+  Clock::time_point begin_ = Clock::now();
+  bool told_ = false;
+};
+
 }  // namespace
 
 Result<WaitStatus> next_stop(pid_t tid) {
-  const auto begin = Clock::now();
-  const auto deadline = begin + kLimit;
+  Patience patience{tid};
   for (;;) {
     siginfo_t info{};
     const int done = ::waitid(P_PID, static_cast<id_t>(tid), &info,
@@ -109,22 +162,13 @@ Result<WaitStatus> next_stop(pid_t tid) {
     if (done != 0) return fail(TraceErrc::kTraceeGone, "waitid", static_cast<std::uint64_t>(tid));
     if (info.si_pid == tid) {
       const bool stops = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
-      if (!stops || info.si_status == kExitStop) {
+      if (!stops || info.si_status == kExitStop || info.si_status == kExecStop) {
         return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(tid));
       }
       int raw = 0;
       if (::waitpid(tid, &raw, __WALL | WNOHANG) == tid) return WaitStatus::decode(raw);
     }
-    const auto now = Clock::now();
-    if (now > deadline) {
-      return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(tid));
-    }
-    if (now < begin + kSoon) {
-      std::this_thread::yield();
-    } else {
-      // On a busy machine a yielding thread would come last every time.
-      std::this_thread::sleep_for(kNap);
-    }
+    BT_CHECKED(patience.nap());
   }
 }
 
@@ -169,6 +213,7 @@ RemoteCalls::RemoteCalls(RemoteCalls&& other) noexcept
       saved_{other.saved_},
       mask_{other.mask_},
       signal_{other.signal_},
+      lost_{other.lost_},
       interrupted_{other.interrupted_},
       stop_again_{other.stop_again_},
       trap_again_{other.trap_again_} {}
@@ -189,25 +234,63 @@ Result<RemoteCalls> RemoteCalls::begin(Thread& thread) {
 
 RemoteCalls::~RemoteCalls() {
   if (thread_ == nullptr) return;
-  if (signal_) {
+  if (signal_ && lost_ == Lost::kNo) {
     if (const auto stopped = stop_for_signal_again(); !stopped) {
       log::ptrace().debug("tid={}: {}", thread_->tid(), stopped.error().message());
     }
   }
+  if (!may_restore()) return;
   const auto restored = request::write_user_regs(thread_->tid(), saved_);
   if (restored && signal_) (void)request::write_siginfo(thread_->tid(), *signal_);
   (void)request::write_signal_mask(thread_->tid(), mask_);
-  if (!restored) log::ptrace().debug("tid={}: {}", thread_->tid(), restored.error().message());
+  if (!restored) {
+    const bool gone = restored.error().is(TraceErrc::kTraceeGone);
+    log::ptrace().log(gone ? log::Level::kDebug : log::Level::kError,
+                      "tid={}: registers after a remote call: {}", thread_->tid(),
+                      restored.error().message());
+  }
   if (restored && !signal_ && thread_->syscall_will_restart()) {
     // The kernel repeats an interrupted call when the thread leaves a stop like the original one,
     // but not when it leaves the end of a remote call.
     (void)request::interrupt(thread_->tid());
     (void)request::cont(thread_->tid());
-    (void)next_stop(thread_->tid());
+    if (!wait() && !may_restore()) return;
   }
   send_again();
   // The stop that the engine waits for was consumed here, so cause it again.
   if (interrupted_) (void)request::interrupt(thread_->tid());
+}
+
+Result<WaitStatus> RemoteCalls::wait() {
+  auto status = next_stop(thread_->tid());
+  if (!status) lost_ = status.error().is(TraceErrc::kBusy) ? Lost::kRuns : Lost::kEnds;
+  return status;
+}
+
+Result<void> RemoteCalls::check_usable() const {
+  if (lost_ == Lost::kNo) return {};
+  return fail(TraceErrc::kTraceeGone, "remote call", static_cast<std::uint64_t>(thread_->tid()));
+}
+
+/// Returns false if the thread's state is not to be restored.
+bool RemoteCalls::may_restore() {
+  const pid_t tid = thread_->tid();
+  switch (lost_) {
+    case Lost::kNo:
+      return true;
+    case Lost::kRuns:
+      log::ptrace().error(
+          "tid={}: killing process {}: it has not finished a system call that was made in its "
+          "place, so its registers cannot be restored",
+          tid, thread_->id().pid);
+      (void)::kill(thread_->id().pid, SIGKILL);
+      return false;
+    case Lost::kEnds:
+      break;
+  }
+  // Another thread has executed a program, which has this thread's id now.
+  const auto info = request::read_siginfo(tid);
+  return !info || info->si_code != kExecStop;
 }
 
 /// Sends again the signals that arrived meanwhile and could not be kept pending.
@@ -251,7 +334,7 @@ Result<void> RemoteCalls::stop_for_signal_again() {
   (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
   for (;;) {
     BT_CHECKED(request::cont(tid));
-    BT_TRY(const WaitStatus status, next_stop(tid));
+    BT_TRY(const WaitStatus status, wait());
     if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return {};
     if (!note_other_stop(status)) return fail(TraceErrc::kBusy, "stop for a signal");
   }
@@ -260,7 +343,7 @@ Result<void> RemoteCalls::stop_for_signal_again() {
 Result<void> RemoteCalls::run_to_syscall_stop() {
   for (;;) {
     BT_CHECKED(request::cont_syscall(thread_->tid()));
-    BT_TRY(const WaitStatus status, next_stop(thread_->tid()));
+    BT_TRY(const WaitStatus status, wait());
     if (status.kind == WaitKind::kSyscall) return {};
     // Only SIGSTOP and SIGKILL cannot be masked.
     if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
@@ -296,6 +379,7 @@ Result<void> RemoteCalls::make_each(const CallBatch::Code& code) {
 
 Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   if (!thread_->process().filters.empty()) return make_each(code);
+  BT_CHECKED(check_usable());
   const pid_t tid = thread_->tid();
   arch::cpu::UserRegs regs = saved_;
   regs.set_pc(code.begin);
@@ -307,7 +391,7 @@ Result<void> RemoteCalls::run(const CallBatch::Code& code) {
   BT_CHECKED(unblock_trap());
   for (;;) {
     BT_CHECKED(request::cont(tid));
-    BT_TRY(const WaitStatus status, next_stop(tid));
+    BT_TRY(const WaitStatus status, wait());
     if (status.kind == WaitKind::kStopped && status.signal == SIGTRAP) {
       BT_TRY(regs, request::read_user_regs(tid));
       if (regs.pc() == code.end) break;
@@ -329,6 +413,7 @@ Result<std::uint64_t> RemoteCalls::call(std::uint64_t number,
 }
 
 Result<std::uint64_t> RemoteCalls::make(const seccomp_data& call) {
+  BT_CHECKED(check_usable());
   BT_CHECKED(let_pass(call));
   const auto number = static_cast<std::uint64_t>(call.nr);
   arch::cpu::UserRegs regs = saved_;

@@ -23,6 +23,10 @@ class Thread;
 /// Borrows a stopped thread for system calls, and restores its registers and signal mask when done.
 /// Signals that arrive meanwhile stay pending. The calls use a SYSCALL instruction that the program
 /// contains, so nothing is written to its memory.
+///
+/// A thread that takes long to stop is waited for, because it cannot run on with the registers of a
+/// call. If this process is asked to end meanwhile, it kills the thread's process and logs an
+/// error.
 class RemoteCalls {
  public:
   /// Requires a stop outside of system calls, which may be a signal's delivery; the thread is in
@@ -52,6 +56,10 @@ class RemoteCalls {
   Result<std::uint64_t> make(const seccomp_data& call);
   Result<void> make_each(const CallBatch::Code& code);
   Result<void> run_to_syscall_stop();
+  Result<WaitStatus> wait();
+  /// Fails once the thread has been lost.
+  [[nodiscard]] Result<void> check_usable() const;
+  bool may_restore();
   Result<void> stop_for_signal_again();
   Result<void> unblock_trap();
   bool note_other_stop(const WaitStatus& status);
@@ -62,13 +70,21 @@ class RemoteCalls {
   arch::cpu::UserRegs saved_;
   std::uint64_t mask_;
   std::optional<siginfo_t> signal_;  ///< Signal that was about to be delivered.
+  enum class Lost : std::uint8_t {
+    kNo,
+    kRuns,  ///< The thread has not stopped.
+    kEnds,  ///< The thread has ended, or stands at its end or at another thread's exec.
+  };
+  Lost lost_ = Lost::kNo;
   bool interrupted_ = false;
   bool stop_again_ = false;  ///< A SIGSTOP arrived meanwhile and must be sent again.
   bool trap_again_ = false;  ///< A SIGTRAP arrived meanwhile and must be sent again.
 };
 
-/// Waits for the next stop of a thread that was just resumed and stops soon. Leaves the end of a
-/// thread for the engine to collect. Errors: kTraceeGone, kBusy (it does not stop).
+/// Waits for the next stop of a thread that was just resumed and stops soon, for as long as it
+/// takes; warns when that is long. Leaves the end of a thread, and an exec, for the engine to
+/// collect. Errors: kTraceeGone (one of these); kBusy (it has not stopped for long, and a blocked
+/// SIGTERM, SIGQUIT or SIGHUP waits for this process).
 Result<WaitStatus> next_stop(pid_t tid);
 
 /// Returns a signal set from /proc/TID/status, by its name there; empty if the thread is gone.

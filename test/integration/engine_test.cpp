@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "symbols.hpp"
 #include "test/support/machine.hpp"
 
@@ -416,6 +418,27 @@ TEST(Engine, LetsAThreadGoThatWaitsForItsVforkChild) {
     EXPECT_EQ(end->thread.pid, pid);
     EXPECT_EQ(end->exit_code, 0);
   }
+}
+
+TEST(Engine, LetsAChildGoThatItCannotFollow) {
+  EngineDriver driver;
+  driver.engine.reported.fork = true;
+  driver.launch("forks_no_pie", {"fork"});
+  // No file can be opened when the child comes.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd lowest{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(lowest.get()), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto event = driver.run();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSignal) << "the child's end";
+  driver.engine.pass_signals = {SIGCHLD};
+  const auto end = driver.run();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, StopKind::kProcessExited);
+  EXPECT_EQ(end->exit_code, 0);
 }
 
 TEST(Engine, FollowsAnExec) {

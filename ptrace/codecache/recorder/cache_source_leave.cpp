@@ -89,7 +89,11 @@ Result<void> CacheSource::leave(Thread& thread) {
   set_inside(false);
   const auto place = space_->code().locate(stopped_at.pc());
   if (!place) {
-    log::ptrace().error("tid={}: left translated code at {}", thread.tid(), stopped_at.pc());
+    log::ptrace().error(
+        "tid={}: left translated code at {} by itself (r10={:#x} r11={:#x} rsp={}); a signal from "
+        "here is the recorder's fault, not the program's",
+        thread.tid(), stopped_at.pc(), stopped_at[UserReg::kR10], stopped_at[UserReg::kR11],
+        stopped_at.sp());
     disable_thread("the thread left translated code by itself");
   }
   translate::ProgramState native = program_state(place, stopped_at);
