@@ -125,9 +125,11 @@ std::string trace_line(const ReportThread& thread) {
     out += fmt::format("; {}{} older branches were not kept",
                        thread.lost_is_exact ? "" : "at least ", grouped(thread.lost));
   }
-  if (thread.lost_between != 0 || !thread.lost_between_is_exact) {
+  if (thread.lost_between != 0) {
     out += fmt::format("; {}{} were lost in gaps", thread.lost_between_is_exact ? "" : "at least ",
                        grouped(thread.lost_between));
+  } else if (!thread.lost_between_is_exact) {
+    out += "; an unknown number were lost in gaps";
   }
   if (thread.missing != 0) {
     out += fmt::format("; {} are damaged or missing in the file", grouped(thread.missing));

@@ -75,6 +75,18 @@ TEST(ReportText, RoundsAreCountedAndNamed) {
   EXPECT_FALSE(last.as_object().contains("nested"));
 }
 
+TEST(ReportText, LossesAreSaidAsFarAsTheyAreKnown) {
+  Report report = hostile();
+  ReportThread& thread = report.threads[0];
+  EXPECT_THAT(report_text(report), Not(HasSubstr("lost in gaps")));
+  thread.lost_between = 1234;
+  EXPECT_THAT(report_text(report), HasSubstr("; 1,234 were lost in gaps"));
+  thread.lost_between_is_exact = false;
+  EXPECT_THAT(report_text(report), HasSubstr("; at least 1,234 were lost in gaps"));
+  thread.lost_between = 0;
+  EXPECT_THAT(report_text(report), HasSubstr("; an unknown number were lost in gaps"));
+}
+
 TEST(ReportText, TimesAreSaidInWords) {
   Report report = hostile();
   ReportThread& thread = report.threads[0];
