@@ -16,11 +16,9 @@
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
-#include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
-#include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -82,14 +80,15 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
-      persistent_store_{config.kept} {}
+      persistent_store_{config.kept},
+      calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
   keep_unprotected(false);
-  close_gate(false);
+  calls_.release();
   note_written(nullptr);
   drop_space();
   add_statistics();
@@ -239,85 +238,50 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 }
 
 Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
-  filter_call_.reset();
-  if (memory_has_to_wait(thread)) return let_others_go(thread, how);
-  if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
-    // The thread stops again before it executes an instruction.
-    BT_CHECKED(thread.interrupt());
-    note_resumed(how);
-    return thread.run(RunRequest::kContinue, 0);
+  switch (calls_.prepare(thread, how)) {
+    case cache::CallInterceptor::Next::kGo:
+      break;
+    case cache::CallInterceptor::Next::kGoElsewhere:
+      if (const auto pc = thread.pc()) moved_to(*pc);
+      break;
+    case cache::CallInterceptor::Next::kWait:
+      return let_others_go(thread, how);
+    case cache::CallInterceptor::Next::kRequest:
+      return stop_again(thread, how);
   }
-  note_system_call(thread, how);
+  begin_native(thread, how);
   if (how.signal != 0 && how.signal != SIGSTOP) note_signal_frame(thread);
-  if (how.signal == 0 && filter_has_to_wait()) {
-    end_changed_call(thread);
-    end_limit_call(thread);
-    filter_call_.reset();
-    return let_others_go(thread, how);
-  }
+  if (calls_.has_to_wait(thread, how)) return let_others_go(thread, how);
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
 
-Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
-  evict();
-  BT_CHECKED(thread.interrupt());
-  note_resumed(how);
-  return thread.run(RunRequest::kContinue, 0);
-}
-
-void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
+void CacheSource::begin_native(Thread& thread, const SourceResume& how) {
   if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
   if (process_.cache_space) note_mask(thread);
   const auto regs = thread.user_regs();
-  if (!regs) return;
-  if (!arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
-  const auto effect = cache::effect_of(*regs);
-  if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
-  if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
+  if (!regs || !arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
   if (process_.cache_space) note_writes(thread, *regs);
-  if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
-  const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
-  if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
-  begin_file_call(thread, *regs, effect);
-  if (!process_.cache_space) return;
-  cache::CacheSpace& space = *process_.cache_space;
-  switch (effect) {
-    case cache::SyscallEffect::kNone:
-    case cache::SyscallEffect::kFilter:
-    case cache::SyscallEffect::kAddressLimit:
-    case cache::SyscallEffect::kLocksAll:
-    case cache::SyscallEffect::kOpens:
-    case cache::SyscallEffect::kTruncates:
-    case cache::SyscallEffect::kWrites:
-    case cache::SyscallEffect::kWritesMemory:
-    case cache::SyscallEffect::kTraces:
-      break;
-    case cache::SyscallEffect::kMappings:
-      // Once before the call, for other threads, and once after it, for what they saw meanwhile.
-      mappings_pending_ = cache::mapping_change_of(*regs);
-      space.change_mappings(*mappings_pending_);
-      break;
-    case cache::SyscallEffect::kSandbox:
-      disable("the program restricts or redirects system calls");
-      break;
-    case cache::SyscallEffect::kSegvAction:
-      space.segv_action_changed();
-      break;
-  }
+  calls_.begin(thread, *regs, how, memory_ ? &*memory_ : nullptr);
+}
+
+Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
+  evict();
+  return stop_again(thread, how);
+}
+
+Result<void> CacheSource::stop_again(Thread& thread, const SourceResume& how) {
+  BT_CHECKED(thread.interrupt());
+  note_resumed(how);
+  return thread.run(RunRequest::kContinue, 0);
 }
 
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
     keeps_unprotected_ = false;
-    close_gate(false);
+    calls_.forget();
     returning_.reset();
-    filter_call_.reset();
-    limit_call_.reset();
-    file_call_.reset();
-    changed_call_.reset();
-    mapping_call_.reset();
     written_.clear();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
@@ -326,19 +290,13 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
+  (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   keep_unprotected(false);
-  end_changed_call(thread);
-  end_limit_call(thread);
-  end_file_call(thread);
-  end_filter(thread);
+  calls_.end(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   note_written(&thread);
-  if (trace_request_ != 0 && status.is_interrupt_stop()) return StopVerdict::kTraceRequest;
-  trace_request_ = 0;
-  if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
-    if (process_.cache_space) process_.cache_space->change_mappings(*change);
-  }
-  if (is_memory_wanted(thread, status)) {
+  if (calls_.takes_request(status)) return StopVerdict::kTraceRequest;
+  if (calls_.repeats(thread, status)) {
     (void)resume(thread, last_resume());
     return StopVerdict::kResumed;
   }
@@ -490,7 +448,7 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 
 void CacheSource::detach(Thread& thread) {
   keep_unprotected(false);
-  close_gate(false);
+  calls_.release();
   note_written(&thread);
   StepSource::detach(thread);
   drop_space();
@@ -500,7 +458,7 @@ void CacheSource::detach(Thread& thread) {
   // A vfork's child runs on in memory in which its parent's threads run translated code.
   if (space && &space->process() != &process_) space->keep_unprotected(true);
   if (!space || space->used()) return;
-  remove_memory(thread, *space);
+  cache::remove_memory(thread, *space);
   cache::leave_space(process_);
 }
 

@@ -11,12 +11,10 @@
 #include <optional>
 #include <string>
 
-#include <sys/resource.h>
-
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
-#include "ptrace/codecache/recorder/file_call.hpp"
+#include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
@@ -39,7 +37,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
-  [[nodiscard]] pid_t trace_request() const override { return trace_request_; }
+  [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
   [[nodiscard]] bool may_ask() const override { return may_ask_; }
   bool serve(Thread& thread) override;
   void let_wait() override;
@@ -91,35 +89,21 @@ class CacheSource final : public StepSource {
   /// Evicts the other threads: makes them leave translated code.
   void evict();
   [[nodiscard]] bool everybody_recorded() const;
-  void note_system_call(Thread& thread, const SourceResume& how);
-  /// Resumes the thread so that it stops again before it executes an instruction, which gives the
-  /// other threads time.
+  /// Call before the thread goes natively: begins what concerns pages and calls.
+  void begin_native(Thread& thread, const SourceResume& how);
+  /// Resumes the thread so that it stops again before it executes an instruction.
+  Result<void> stop_again(Thread& thread, const SourceResume& how);
+  /// As stop_again(), and gives the other threads time to leave translated code.
   Result<void> let_others_go(Thread& thread, const SourceResume& how);
-  /// A thread that has not left translated code after this many waits does not stop at all, as in
-  /// an uninterruptible call.
-  static constexpr unsigned kMostWaits = 20'000;
   /// Executes one instruction at its native address, or first lets the thread wait for others.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
-
-  // cache_source_tracing.cpp
-  /// Returns true if the next instruction requests that another process trace a process of this
-  /// server's; notes which in trace_request_.
-  bool asks_to_trace(Thread& thread);
-  /// Call when the thread asks its parent, which is this server, to trace it: makes the call
-  /// succeed without being made.
-  void let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs);
 
   // cache_source_writes.cpp
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
   /// Unprotects the pages that the next system call may write.
   void note_writes(Thread& thread, const arch::cpu::UserRegs& regs);
-  /// Call if the next instruction opens a file, writes to one, or writes memory, any of which may
-  /// be code.
-  void begin_file_call(Thread& thread, const arch::cpu::UserRegs& regs,
-                       cache::SyscallEffect effect);
-  void end_file_call(Thread& thread);
   /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
   void note_signal_frame(Thread& thread);
   /// Returns true if write-protected pages may keep the kernel from writing for this call.
@@ -131,40 +115,6 @@ class CacheSource final : public StepSource {
   /// Re-protects pages after the stepped write (`thread` is null if it has exited).
   void note_written(Thread* thread);
   void keep_unprotected(bool on);
-
-  // cache_source_limits.cpp
-  /// Call if the next instruction sets or reads the limit on address space.
-  void begin_limit_call(Thread& thread, const arch::cpu::UserRegs& regs, bool is_watched);
-  /// Call when a limit call has been made, has failed, or was not begun.
-  void end_limit_call(Thread& thread);
-  /// Changes the call that the thread is about to make.
-  bool change_call(Thread& thread, const arch::cpu::UserRegs& regs,
-                   const arch::cpu::UserRegs& changed);
-  void end_changed_call(Thread& thread);
-  /// Call if the next instruction locks all memory: locks every mapping but the recorder's.
-  void begin_lock_call(Thread& thread, const arch::cpu::UserRegs& regs);
-  [[nodiscard]] bool may_lock_all(Thread& thread, std::uint64_t bytes) const;
-  [[nodiscard]] bool is_own_limit(const cache::LimitCall& call) const;
-  /// Returns true if the recorder's memory may have caused a request for memory to be refused.
-  [[nodiscard]] bool is_memory_wanted(Thread& thread, const WaitStatus& status);
-  /// Removes the recorder's memory before the thread runs on. Returns true if other threads must
-  /// leave translated code first.
-  bool memory_has_to_wait(Thread& thread);
-
-  /// Removes the recorder's memory. No thread may be in translated code or enter it.
-  void remove_memory(Thread& thread, cache::CacheSpace& space);
-
-  // cache_source_filters.cpp
-  /// Call if the next instruction installs a filter.
-  void begin_filter(Thread& thread, const arch::cpu::UserRegs& regs);
-  /// Call when a filter has been installed, the call has failed, or another instruction is next.
-  void end_filter(Thread& thread);
-  /// Returns true if other threads, to which the filter may apply at once, must leave translated
-  /// code first.
-  [[nodiscard]] bool filter_has_to_wait();
-  /// Closes the space's gate for this thread's call, or opens it again: while any thread keeps it
-  /// closed, none enters translated code.
-  void close_gate(bool on);
 
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
@@ -225,29 +175,9 @@ class CacheSource final : public StepSource {
   std::size_t taken_ = 0;  ///< Log entries already taken.
   bool in_cache_ = false;
   bool may_ask_ = false;
-  std::optional<cache::MappingChange> mappings_pending_;  ///< Change by a call that was begun.
+  cache::CallInterceptor calls_;
   bool keeps_unprotected_ =
       false;  ///< keep_unprotected(true) is in effect for a call that was begun.
-  struct FilterCall {
-    std::optional<SeccompFilter> filter;  ///< nullopt if its memory cannot be read.
-    std::optional<int> before;            ///< Number of filters in force before the call.
-  };
-  std::optional<FilterCall> filter_call_;  ///< The call that the thread makes next.
-  unsigned waits_ = 0;
-  struct LimitedCall {
-    cache::LimitCall call;
-    TraceeAddr behind;             ///< Address after the call's instruction.
-    std::optional<rlimit> wanted;  ///< Limit that the program sets.
-    std::optional<rlimit> given;   ///< Limit that is set instead.
-  };
-  std::optional<LimitedCall> limit_call_;            ///< The call that was begun.
-  pid_t trace_request_ = 0;                          ///< Thread that another process asks to trace.
-  std::optional<cache::FileCall> file_call_;         ///< The call that was begun.
-  std::optional<arch::cpu::UserRegs> changed_call_;  ///< The program's registers for a call that
-                                                     ///< was begun with changed ones.
-  std::optional<arch::cpu::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
-                                                     ///< of address space.
-  bool closes_gate_ = false;
   /// A handler returns into translated code.
   struct HandlerReturn {
     TraceeAddr at;  ///< Address of the system call.

@@ -14,7 +14,6 @@
 
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
-#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -136,18 +135,6 @@ void CacheSource::note_signal_frame(Thread& thread) {
   const auto regs = thread.user_regs();
   if (!space || space->protected_pages().empty() || !regs) return;
   (void)space->unprotect(thread, regs->sp() - kMostFrameBytes, regs->sp());
-}
-
-void CacheSource::begin_file_call(Thread& thread, const arch::cpu::UserRegs& regs,
-                                  cache::SyscallEffect effect) {
-  file_call_ = cache::FileCall::begin(thread, regs, effect, *process_.code_writers);
-}
-
-void CacheSource::end_file_call(Thread& thread) {
-  // A call that waits and is interrupted continues later.
-  if (!file_call_ || thread.in_syscall() || thread.syscall_will_restart()) return;
-  const cache::FileCall call = *std::exchange(file_call_, std::nullopt);
-  call.end(thread, *process_.code_writers);
 }
 
 void CacheSource::make_call_again(Thread& thread) {
