@@ -81,15 +81,16 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
       persistent_store_{config.kept},
-      calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }} {}
+      calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }},
+      write_guard_{process} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
-  keep_unprotected(false);
+  write_guard_.end_call();
   calls_.release();
-  note_written(nullptr);
+  write_guard_.end_step(nullptr);
   drop_space();
   add_statistics();
 }
@@ -250,7 +251,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
       return stop_again(thread, how);
   }
   begin_native(thread, how);
-  if (how.signal != 0 && how.signal != SIGSTOP) note_signal_frame(thread);
+  if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
   if (calls_.has_to_wait(thread, how)) return let_others_go(thread, how);
   ++native_steps_;
   return StepSource::resume(thread, how);
@@ -258,10 +259,10 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
 
 void CacheSource::begin_native(Thread& thread, const SourceResume& how) {
   if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
-  if (process_.cache_space) note_mask(thread);
+  if (process_.cache_space) write_guard_.begin_step(thread);
   const auto regs = thread.user_regs();
   if (!regs || !arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
-  if (process_.cache_space) note_writes(thread, *regs);
+  if (process_.cache_space) write_guard_.begin_call(thread, *regs);
   calls_.begin(thread, *regs, how, memory_ ? &*memory_ : nullptr);
 }
 
@@ -279,10 +280,9 @@ Result<void> CacheSource::stop_again(Thread& thread, const SourceResume& how) {
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
-    keeps_unprotected_ = false;
+    write_guard_.forget();
     calls_.forget();
     returning_.reset();
-    written_.clear();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // The moves must not be refused halfway.
@@ -291,16 +291,29 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   }
   if (in_cache_) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
-  keep_unprotected(false);
+  write_guard_.end_call();
   calls_.end(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
-  note_written(&thread);
+  write_guard_.end_step(&thread);
   if (calls_.takes_request(status)) return StopVerdict::kTraceRequest;
   if (calls_.repeats(thread, status)) {
     (void)resume(thread, last_resume());
     return StopVerdict::kResumed;
   }
   return StepSource::on_stop(thread, status);
+}
+
+std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
+  if (!write_guard_.may_be_hit(status)) return std::nullopt;
+  const auto blocked = in_cache_ ? std::optional{segv_blocked(thread)} : std::nullopt;
+  const auto hit = write_guard_.hit(thread, blocked);
+  if (!hit) return std::nullopt;
+  if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
+  slice().end(thread);
+  if (!set_up(thread) || !write_guard_.let_write(thread, *hit, slot_)) return std::nullopt;
+  ++native_steps_;
+  (void)StepSource::resume(thread, last_resume());
+  return StopVerdict::kResumed;
 }
 
 void CacheSource::set_inside(bool inside) {
@@ -447,9 +460,9 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CacheSource::detach(Thread& thread) {
-  keep_unprotected(false);
+  write_guard_.end_call();
   calls_.release();
-  note_written(&thread);
+  write_guard_.end_step(&thread);
   StepSource::detach(thread);
   drop_space();
   const auto& space = process_.cache_space;

@@ -15,6 +15,7 @@
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
+#include "ptrace/codecache/recorder/code_write_guard.hpp"
 #include "ptrace/codecache/space/busy_log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
@@ -99,23 +100,8 @@ class CacheSource final : public StepSource {
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
-  // cache_source_writes.cpp
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
-  /// Unprotects the pages that the next system call may write.
-  void note_writes(Thread& thread, const arch::cpu::UserRegs& regs);
-  /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
-  void note_signal_frame(Thread& thread);
-  /// Returns true if write-protected pages may keep the kernel from writing for this call.
-  [[nodiscard]] bool hindered(const arch::cpu::UserRegs& regs) const;
-  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
-  /// repeated.
-  void make_call_again(Thread& thread);
-  void note_mask(Thread& thread);
-  /// Re-protects pages after the stepped write (`thread` is null if it has exited).
-  void note_written(Thread* thread);
-  void keep_unprotected(bool on);
-
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
   bool return_from_handler(Thread& thread);
@@ -155,6 +141,9 @@ class CacheSource final : public StepSource {
   /// Adds the first `passed` branches of a superblock that was not left by an exit.
   void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
+  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
+  /// repeated.
+  void make_call_again(Thread& thread);
   StopVerdict step_natively(Thread& thread);
 
   Process& process_;
@@ -176,8 +165,7 @@ class CacheSource final : public StepSource {
   bool in_cache_ = false;
   bool may_ask_ = false;
   cache::CallInterceptor calls_;
-  bool keeps_unprotected_ =
-      false;  ///< keep_unprotected(true) is in effect for a call that was begun.
+  cache::CodeWriteGuard write_guard_;
   /// A handler returns into translated code.
   struct HandlerReturn {
     TraceeAddr at;  ///< Address of the system call.
@@ -185,10 +173,8 @@ class CacheSource final : public StepSource {
     TraceeAddr stack;        ///< The program's stack pointer.
     std::uint64_t held = 0;  ///< SignalSlice::held() before the call.
   };
-  std::optional<HandlerReturn> returning_;    ///< A return that the thread may not have made yet.
-  bool at_insn_ = false;                      ///< leave() found the thread before an instruction.
-  std::optional<std::uint64_t> mask_before_;  ///< Signal mask before the current step.
-  std::vector<cache::CacheSpace::WrittenPage> written_;  ///< Pages that the current step may write.
+  std::optional<HandlerReturn> returning_;  ///< A return that the thread may not have made yet.
+  bool at_insn_ = false;                    ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;
