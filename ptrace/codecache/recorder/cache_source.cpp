@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,7 +17,6 @@
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
-#include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -32,12 +32,6 @@ using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
-/// After this many full logs a thread is expected to fill more.
-constexpr std::uint64_t kBusyAt = 4;
-/// Part of the log that is decoded at once if every record is kept. The thread logs more meanwhile,
-/// and stops of other threads must not wait long.
-constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
-
 /// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   if (status.kind != WaitKind::kStopped) return std::nullopt;
@@ -75,12 +69,14 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
     : StepSource{process, sink},
       process_{process},
       sink_{sink},
-      history_bytes_{history_bytes},
       drops_undecoded_{config.log_bytes != 0},
-      keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
       persistent_store_{config.kept},
+      log_{sink,
+           {.history_bytes = history_bytes,
+            .keeps_all = config.every_record,
+            .statistics = config.statistics.get()}},
       calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }},
       write_guard_{process} {}
 
@@ -96,10 +92,10 @@ CacheSource::~CacheSource() {
 }
 
 void CacheSource::add_statistics() const {
-  sums_->branches += counted_.branches + stepped_branches_;
-  sums_->instructions += counted_.instructions + instructions_stepped();
-  sums_->log_bytes += numbers_ * sizeof(std::uint32_t);
-  sums_->full_logs += rings_;
+  sums_->branches += log_.counts().branches + stepped_branches_;
+  sums_->instructions += log_.counts().instructions + instructions_stepped();
+  sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
+  sums_->full_logs += log_.full_logs();
   sums_->entries += entries_;
   sums_->misses += misses_;
   sums_->stepped += instructions_stepped();
@@ -111,13 +107,37 @@ void CacheSource::add_statistics() const {
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
 
-void CacheSource::drop_space() {
-  if (log_) {
-    if (!drops_undecoded_) flush();
-    numbers_ += log_->numbers_seen();
-    log_.reset();
+std::string CacheSource::statistics() const {
+  std::string text = fmt::format(
+      "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
+      log_.entries_seen(), entries_, misses_, log_.full_logs(), native_steps_);
+  if (space_) {
+    const cache::CodeCache& code = space_->code();
+    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
+                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
+    if (const std::size_t protected_pages = space_->protected_pages().size();
+        protected_pages != 0) {
+      text += fmt::format("; {} write-protected pages", protected_pages);
+    }
+    if (code.retranslated() != 0)
+      text += fmt::format("; {} retranslated by profile", code.retranslated());
+    if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
+    if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }
-  busy_log_.reset();
+  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
+    if (untranslatable_[i] == 0) continue;
+    text += fmt::format("; {} {}", untranslatable_[i],
+                        to_string(static_cast<arch::cpu::translate::UntranslatableReason>(i)));
+  }
+  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
+  if (space_ && space_->disabled()) text += "; stepping: " + space_->why_disabled();
+  return text;
+}
+
+void CacheSource::drop_space() {
+  if (log_.is_open() && !drops_undecoded_) flush();
+  log_.close();
   if (space_) space_->give_slot_back(slot_);
   memory_.reset();
   space_.reset();
@@ -158,17 +178,7 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
-  constexpr std::uint64_t kNoLimit = ~0ULL;
-  log_ = std::make_unique<decoder::CacheLog>(
-      space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
-  if (keeps_all_) {
-    cache::LogRange log = memory_->log();
-    const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
-    log.host += unused;
-    log.begin = log.begin + unused;
-    set_log(log);
-  }
-  begin_log();
+  log_.open(*space_, slot_, *memory_);
   return true;
 }
 
@@ -415,39 +425,77 @@ bool CacheSource::take_fault(Thread& thread) {
 
 bool CacheSource::guard_hit(Thread& thread) {
   const auto full = memory_->entries(memory_->log_end());
-  const bool stays = busy_log_ != nullptr;
+  const bool stays = log_.is_busy();
   if (everybody_recorded()) space_->look_for_code_to_protect(thread, full);
   if (!stays) space_->learn_from_log(full);
   auto regs = thread.user_regs();
   if (!regs || !take_fault(thread)) return false;
-  ++rings_;
   counted_at_ = TraceeAddr{};
   take_log(memory_->log_end());
-  if (stays) {
-    busy_log_->commit(thread);
-  } else if (!keeps_all_ && (rings_ % kBusyAt == 0 || space_->memory().areas() == 0)) {
-    use_busy_log(thread);
-  }
+  log_.renew(thread);
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   if (stays) {
     // While the thread runs on: this segment is not written again for a while.
     space_->learn_from_log(full);
-    busy_log_->prepare_next();
+    log_.prepare_next();
   }
-  if (keeps_all_) hand_on();
+  if (log_.keeps_all()) hand_on();
   return true;
 }
 
 void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
-  if (log_) {
-    log_->add_record(record);
-    bound_undecoded();
-  } else {
-    StepSource::push(record);
+  if (!log_.is_open()) return StepSource::push(record);
+  if (log_.may_drain()) StepSource::flush();
+  log_.add_record(record);
+}
+
+void CacheSource::take_log(TraceeAddr log) {
+  note_returned();
+  if (log_.may_drain()) StepSource::flush();
+  log_.take(log);
+}
+
+Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
+  log_.stream(!in_cache_);
+  return {};
+}
+
+void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
+  // `ahead` counts from the beginning of the log.
+  const auto taken = static_cast<std::uint32_t>(log_.taken());
+  StepSource::pin(id, ahead - std::min(ahead, taken));
+}
+
+void CacheSource::hand_on() {
+  StepSource::flush();
+  log_.drain();
+}
+
+std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
+  return log_.keep_newest(branches);
+}
+
+void CacheSource::forget() {
+  StepSource::forget();
+  log_.clear();
+}
+
+std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
+  if (!log_.is_open() || in_cache_ || log_.streams()) return nullptr;
+  StepSource::flush();
+  return log_.release();
+}
+
+void CacheSource::flush() {
+  if (const std::size_t fresh = in_cache_ ? log_.new_entries() : 0; fresh != 0) {
+    note_returned();
+    StepSource::flush();
+    log_.take_written(fresh);
   }
+  hand_on();
 }
 
 void CacheSource::on_breakpoint(TraceeAddr address) {

@@ -16,7 +16,7 @@
 #include "decoder/cachelog/cache_log.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
-#include "ptrace/codecache/space/busy_log.hpp"
+#include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -50,8 +50,8 @@ class CacheSource final : public StepSource {
   std::uint64_t keep_newest(std::uint64_t branches) override;
   std::unique_ptr<decoder::CacheLog> take_log_of_ended() override;
   Result<void> stream(std::uint64_t size_bytes) override;
-  [[nodiscard]] bool streams() const override { return streams_; }
-  void end_stream() override { streams_ = false; }
+  [[nodiscard]] bool streams() const override { return log_.streams(); }
+  void end_stream() override { log_.end_stream(); }
   void detach(Thread& thread) override;
   [[nodiscard]] std::string statistics() const override;
 
@@ -69,20 +69,10 @@ class CacheSource final : public StepSource {
   /// Disables translated code for all threads of the process, which must have a space.
   void disable(const std::string& why);
   void drop_space();
-  // cache_source_log.cpp
+  /// Takes the entries of the stopped thread's log up to the log pointer `log`.
   void take_log(TraceeAddr log);
-  /// Takes the final entries of the log that the running thread is writing.
-  void take_written();
-  void take_entries(std::span<const std::uint32_t> entries);
-  /// Begins a log. It must be empty, and the thread must not be running.
-  void begin_log();
-  /// Moves a thread that logs much to a busy log, which needs no copies.
-  void use_busy_log(Thread& thread);
-  void set_log(const cache::LogRange& log);
+  /// Hands on all records so far.
   void hand_on();
-  /// If every record must be kept: hands on the taken entries once there are many.
-  void bound_undecoded();
-
   void add_statistics() const;
   /// Counts a miss that found no translation, by its reason.
   void note_untranslatable(arch::cpu::translate::UntranslatableReason why);
@@ -138,8 +128,6 @@ class CacheSource final : public StepSource {
       const std::optional<cache::CodePlace>& place, const arch::cpu::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
       arch::cpu::translate::ProgramState& native);
-  /// Adds the first `passed` branches of a superblock that was not left by an exit.
-  void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
   /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
   /// repeated.
@@ -148,20 +136,14 @@ class CacheSource final : public StepSource {
 
   Process& process_;
   decoder::TraceConsumer& sink_;
-  std::uint64_t history_bytes_;
   bool drops_undecoded_;
-  bool keeps_all_;  ///< Undecoded entries are never dropped; the thread waits instead.
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool counts_;                             ///< Statistics are wanted.
   std::shared_ptr<cache::PersistentStore> persistent_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
-  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns memory that log_ may refer to.
-  std::unique_ptr<decoder::CacheLog> log_;
-  bool streams_ = false;   ///< Every record is kept.
-  bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.
-  std::size_t taken_ = 0;  ///< Log entries already taken.
+  cache::ThreadLog log_;
   bool in_cache_ = false;
   bool may_ask_ = false;
   cache::CallInterceptor calls_;
@@ -179,11 +161,8 @@ class CacheSource final : public StepSource {
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;
   TraceeAddr counted_at_;  ///< Log pointer at the last miss.
-  std::uint64_t rings_ = 0;
   std::uint64_t native_steps_ = 0;
-  std::uint64_t numbers_ = 0;
   std::array<std::uint64_t, 16> untranslatable_{};
-  decoder::LogCounts counted_;
   std::uint64_t stepped_branches_ = 0;
 };
 
