@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,11 +17,8 @@
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
-#include "ptrace/codecache/syscalls/syscall_policy.hpp"
-#include "ptrace/os/page_population.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
-#include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -34,12 +32,6 @@ using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
-/// After this many full logs a thread is expected to fill more.
-constexpr std::uint64_t kBusyAt = 4;
-/// Part of the log that is decoded at once if every record is kept. The thread logs more meanwhile,
-/// and stops of other threads must not wait long.
-constexpr std::uint64_t kDecodedAtOnce = 256ULL << 10;
-
 /// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   if (status.kind != WaitKind::kStopped) return std::nullopt;
@@ -77,29 +69,33 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
     : StepSource{process, sink},
       process_{process},
       sink_{sink},
-      history_bytes_{history_bytes},
       drops_undecoded_{config.log_bytes != 0},
-      keeps_all_{config.every_record},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},
-      persistent_store_{config.kept} {}
+      persistent_store_{config.kept},
+      log_{sink,
+           {.history_bytes = history_bytes,
+            .keeps_all = config.every_record,
+            .statistics = config.statistics.get()}},
+      calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }},
+      write_guard_{process} {}
 
 CacheSource::~CacheSource() {
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kDebug)) {
     logger.debug("pid={}: {}", process_.pid(), statistics());
   }
-  keep_unprotected(false);
-  close_gate(false);
-  note_written(nullptr);
+  write_guard_.end_call();
+  calls_.release();
+  write_guard_.end_step(nullptr);
   drop_space();
   add_statistics();
 }
 
 void CacheSource::add_statistics() const {
-  sums_->branches += counted_.branches + stepped_branches_;
-  sums_->instructions += counted_.instructions + instructions_stepped();
-  sums_->log_bytes += numbers_ * sizeof(std::uint32_t);
-  sums_->full_logs += rings_;
+  sums_->branches += log_.counts().branches + stepped_branches_;
+  sums_->instructions += log_.counts().instructions + instructions_stepped();
+  sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
+  sums_->full_logs += log_.full_logs();
   sums_->entries += entries_;
   sums_->misses += misses_;
   sums_->stepped += instructions_stepped();
@@ -111,13 +107,37 @@ void CacheSource::add_statistics() const {
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
 
-void CacheSource::drop_space() {
-  if (log_) {
-    if (!drops_undecoded_) flush();
-    numbers_ += log_->numbers_seen();
-    log_.reset();
+std::string CacheSource::statistics() const {
+  std::string text = fmt::format(
+      "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
+      log_.entries_seen(), entries_, misses_, log_.full_logs(), native_steps_);
+  if (space_) {
+    const cache::CodeCache& code = space_->code();
+    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
+                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
+    if (const std::size_t protected_pages = space_->protected_pages().size();
+        protected_pages != 0) {
+      text += fmt::format("; {} write-protected pages", protected_pages);
+    }
+    if (code.retranslated() != 0)
+      text += fmt::format("; {} retranslated by profile", code.retranslated());
+    if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
+    if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }
-  busy_log_.reset();
+  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
+    if (untranslatable_[i] == 0) continue;
+    text += fmt::format("; {} {}", untranslatable_[i],
+                        to_string(static_cast<arch::cpu::translate::UntranslatableReason>(i)));
+  }
+  if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
+  if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
+  if (space_ && space_->disabled()) text += "; stepping: " + space_->why_disabled();
+  return text;
+}
+
+void CacheSource::drop_space() {
+  if (log_.is_open() && !drops_undecoded_) flush();
+  log_.close();
   if (space_) space_->give_slot_back(slot_);
   memory_.reset();
   space_.reset();
@@ -158,17 +178,7 @@ bool CacheSource::set_up(Thread& thread) {
   slot_ = *slot;
   if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
   memory_ = space_->memory().thread(slot_);
-  constexpr std::uint64_t kNoLimit = ~0ULL;
-  log_ = std::make_unique<decoder::CacheLog>(
-      space_->code().exits(), keeps_all_ ? kNoLimit : history_bytes_, populate_pages);
-  if (keeps_all_) {
-    cache::LogRange log = memory_->log();
-    const std::uint64_t unused = log.bytes() - std::min(log.bytes(), kDecodedAtOnce);
-    log.host += unused;
-    log.begin = log.begin + unused;
-    set_log(log);
-  }
-  begin_log();
+  log_.open(*space_, slot_, *memory_);
   return true;
 }
 
@@ -239,86 +249,50 @@ Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
 }
 
 Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
-  filter_call_.reset();
-  if (memory_has_to_wait(thread)) return let_others_go(thread, how);
-  if (how.signal == 0 && process_.reports_tracing && asks_to_trace(thread)) {
-    // The thread stops again before it executes an instruction.
-    BT_CHECKED(thread.interrupt());
-    note_resumed(how);
-    return thread.run(RunRequest::kContinue, 0);
+  switch (calls_.prepare(thread, how)) {
+    case cache::CallInterceptor::Next::kGo:
+      break;
+    case cache::CallInterceptor::Next::kGoElsewhere:
+      if (const auto pc = thread.pc()) moved_to(*pc);
+      break;
+    case cache::CallInterceptor::Next::kWait:
+      return let_others_go(thread, how);
+    case cache::CallInterceptor::Next::kRequest:
+      return stop_again(thread, how);
   }
-  note_system_call(thread, how);
-  if (how.signal != 0 && how.signal != SIGSTOP) note_signal_frame(thread);
-  if (how.signal == 0 && filter_has_to_wait()) {
-    end_changed_call(thread);
-    end_limit_call(thread);
-    filter_call_.reset();
-    return let_others_go(thread, how);
-  }
+  begin_native(thread, how);
+  if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
+  if (calls_.has_to_wait(thread, how)) return let_others_go(thread, how);
   ++native_steps_;
   return StepSource::resume(thread, how);
 }
 
+void CacheSource::begin_native(Thread& thread, const SourceResume& how) {
+  if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
+  if (process_.cache_space) write_guard_.begin_step(thread);
+  const auto regs = thread.user_regs();
+  if (!regs || !arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
+  if (process_.cache_space) write_guard_.begin_call(thread, *regs);
+  calls_.begin(thread, *regs, how, memory_ ? &*memory_ : nullptr);
+}
+
 Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
   evict();
+  return stop_again(thread, how);
+}
+
+Result<void> CacheSource::stop_again(Thread& thread, const SourceResume& how) {
   BT_CHECKED(thread.interrupt());
   note_resumed(how);
   return thread.run(RunRequest::kContinue, 0);
 }
 
-void CacheSource::note_system_call(Thread& thread, const SourceResume& how) {
-  if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
-  if (process_.cache_space) note_mask(thread);
-  const auto regs = thread.user_regs();
-  if (!regs) return;
-  if (!arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
-  const auto effect = cache::effect_of(*regs);
-  if (const auto kept = cache::keeps_core(*regs)) process_.asked_not_to_be_dumped = !*kept;
-  if (effect == cache::SyscallEffect::kFilter) begin_filter(thread, *regs);
-  if (process_.cache_space) note_writes(thread, *regs);
-  if (how.signal == 0) begin_limit_call(thread, *regs, how.syscalls);
-  const bool unseen = how.signal == 0 && !how.syscalls && process_.filters.empty();
-  if (effect == cache::SyscallEffect::kLocksAll && unseen) begin_lock_call(thread, *regs);
-  begin_file_call(thread, *regs, effect);
-  if (!process_.cache_space) return;
-  cache::CacheSpace& space = *process_.cache_space;
-  switch (effect) {
-    case cache::SyscallEffect::kNone:
-    case cache::SyscallEffect::kFilter:
-    case cache::SyscallEffect::kAddressLimit:
-    case cache::SyscallEffect::kLocksAll:
-    case cache::SyscallEffect::kOpens:
-    case cache::SyscallEffect::kTruncates:
-    case cache::SyscallEffect::kWrites:
-    case cache::SyscallEffect::kWritesMemory:
-    case cache::SyscallEffect::kTraces:
-      break;
-    case cache::SyscallEffect::kMappings:
-      // Once before the call, for other threads, and once after it, for what they saw meanwhile.
-      mappings_pending_ = cache::mapping_change_of(*regs);
-      space.change_mappings(*mappings_pending_);
-      break;
-    case cache::SyscallEffect::kSandbox:
-      disable("the program restricts or redirects system calls");
-      break;
-    case cache::SyscallEffect::kSegvAction:
-      space.segv_action_changed();
-      break;
-  }
-}
-
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   if (status.is_event(PTRACE_EVENT_EXEC)) {
     drop_space();  // its memory went with the old program
-    keeps_unprotected_ = false;
-    close_gate(false);
+    write_guard_.forget();
+    calls_.forget();
     returning_.reset();
-    filter_call_.reset();
-    limit_call_.reset();
-    file_call_.reset();
-    changed_call_.reset();
-    mapping_call_.reset();
-    written_.clear();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // The moves must not be refused halfway.
@@ -326,23 +300,30 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     return StepSource::on_stop(thread, status);
   }
   if (in_cache_) return cache_stop(thread, status);
-  keep_unprotected(false);
-  end_changed_call(thread);
-  end_limit_call(thread);
-  end_file_call(thread);
-  end_filter(thread);
+  (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
+  write_guard_.end_call();
+  calls_.end(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
-  note_written(&thread);
-  if (trace_request_ != 0 && status.is_interrupt_stop()) return StopVerdict::kTraceRequest;
-  trace_request_ = 0;
-  if (const auto change = std::exchange(mappings_pending_, std::nullopt)) {
-    if (process_.cache_space) process_.cache_space->change_mappings(*change);
-  }
-  if (is_memory_wanted(thread, status)) {
+  write_guard_.end_step(&thread);
+  if (calls_.takes_request(status)) return StopVerdict::kTraceRequest;
+  if (calls_.repeats(thread, status)) {
     (void)resume(thread, last_resume());
     return StopVerdict::kResumed;
   }
   return StepSource::on_stop(thread, status);
+}
+
+std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
+  if (!write_guard_.may_be_hit(status)) return std::nullopt;
+  const auto blocked = in_cache_ ? std::optional{segv_blocked(thread)} : std::nullopt;
+  const auto hit = write_guard_.hit(thread, blocked);
+  if (!hit) return std::nullopt;
+  if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
+  slice().end(thread);
+  if (!set_up(thread) || !write_guard_.let_write(thread, *hit, slot_)) return std::nullopt;
+  ++native_steps_;
+  (void)StepSource::resume(thread, last_resume());
+  return StopVerdict::kResumed;
 }
 
 void CacheSource::set_inside(bool inside) {
@@ -444,39 +425,77 @@ bool CacheSource::take_fault(Thread& thread) {
 
 bool CacheSource::guard_hit(Thread& thread) {
   const auto full = memory_->entries(memory_->log_end());
-  const bool stays = busy_log_ != nullptr;
+  const bool stays = log_.is_busy();
   if (everybody_recorded()) space_->look_for_code_to_protect(thread, full);
   if (!stays) space_->learn_from_log(full);
   auto regs = thread.user_regs();
   if (!regs || !take_fault(thread)) return false;
-  ++rings_;
   counted_at_ = TraceeAddr{};
   take_log(memory_->log_end());
-  if (stays) {
-    busy_log_->commit(thread);
-  } else if (!keeps_all_ && (rings_ % kBusyAt == 0 || space_->memory().areas() == 0)) {
-    use_busy_log(thread);
-  }
+  log_.renew(thread);
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   if (stays) {
     // While the thread runs on: this segment is not written again for a while.
     space_->learn_from_log(full);
-    busy_log_->prepare_next();
+    log_.prepare_next();
   }
-  if (keeps_all_) hand_on();
+  if (log_.keeps_all()) hand_on();
   return true;
 }
 
 void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
-  if (log_) {
-    log_->add_record(record);
-    bound_undecoded();
-  } else {
-    StepSource::push(record);
+  if (!log_.is_open()) return StepSource::push(record);
+  if (log_.may_drain()) StepSource::flush();
+  log_.add_record(record);
+}
+
+void CacheSource::take_log(TraceeAddr log) {
+  note_returned();
+  if (log_.may_drain()) StepSource::flush();
+  log_.take(log);
+}
+
+Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
+  log_.stream(!in_cache_);
+  return {};
+}
+
+void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
+  // `ahead` counts from the beginning of the log.
+  const auto taken = static_cast<std::uint32_t>(log_.taken());
+  StepSource::pin(id, ahead - std::min(ahead, taken));
+}
+
+void CacheSource::hand_on() {
+  StepSource::flush();
+  log_.drain();
+}
+
+std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
+  return log_.keep_newest(branches);
+}
+
+void CacheSource::forget() {
+  StepSource::forget();
+  log_.clear();
+}
+
+std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
+  if (!log_.is_open() || in_cache_ || log_.streams()) return nullptr;
+  StepSource::flush();
+  return log_.release();
+}
+
+void CacheSource::flush() {
+  if (const std::size_t fresh = in_cache_ ? log_.new_entries() : 0; fresh != 0) {
+    note_returned();
+    StepSource::flush();
+    log_.take_written(fresh);
   }
+  hand_on();
 }
 
 void CacheSource::on_breakpoint(TraceeAddr address) {
@@ -489,9 +508,9 @@ void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
 }
 
 void CacheSource::detach(Thread& thread) {
-  keep_unprotected(false);
-  close_gate(false);
-  note_written(&thread);
+  write_guard_.end_call();
+  calls_.release();
+  write_guard_.end_step(&thread);
   StepSource::detach(thread);
   drop_space();
   const auto& space = process_.cache_space;
@@ -500,7 +519,7 @@ void CacheSource::detach(Thread& thread) {
   // A vfork's child runs on in memory in which its parent's threads run translated code.
   if (space && &space->process() != &process_) space->keep_unprotected(true);
   if (!space || space->used()) return;
-  remove_memory(thread, *space);
+  cache::remove_memory(thread, *space);
   cache::leave_space(process_);
 }
 

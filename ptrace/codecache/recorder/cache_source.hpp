@@ -11,13 +11,12 @@
 #include <optional>
 #include <string>
 
-#include <sys/resource.h>
-
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
-#include "ptrace/codecache/recorder/file_call.hpp"
-#include "ptrace/codecache/space/busy_log.hpp"
+#include "ptrace/codecache/recorder/call_interceptor.hpp"
+#include "ptrace/codecache/recorder/code_write_guard.hpp"
+#include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -39,7 +38,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
-  [[nodiscard]] pid_t trace_request() const override { return trace_request_; }
+  [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
   [[nodiscard]] bool may_ask() const override { return may_ask_; }
   bool serve(Thread& thread) override;
   void let_wait() override;
@@ -51,8 +50,8 @@ class CacheSource final : public StepSource {
   std::uint64_t keep_newest(std::uint64_t branches) override;
   std::unique_ptr<decoder::CacheLog> take_log_of_ended() override;
   Result<void> stream(std::uint64_t size_bytes) override;
-  [[nodiscard]] bool streams() const override { return streams_; }
-  void end_stream() override { streams_ = false; }
+  [[nodiscard]] bool streams() const override { return log_.streams(); }
+  void end_stream() override { log_.end_stream(); }
   void detach(Thread& thread) override;
   [[nodiscard]] std::string statistics() const override;
 
@@ -70,20 +69,10 @@ class CacheSource final : public StepSource {
   /// Disables translated code for all threads of the process, which must have a space.
   void disable(const std::string& why);
   void drop_space();
-  // cache_source_log.cpp
+  /// Takes the entries of the stopped thread's log up to the log pointer `log`.
   void take_log(TraceeAddr log);
-  /// Takes the final entries of the log that the running thread is writing.
-  void take_written();
-  void take_entries(std::span<const std::uint32_t> entries);
-  /// Begins a log. It must be empty, and the thread must not be running.
-  void begin_log();
-  /// Moves a thread that logs much to a busy log, which needs no copies.
-  void use_busy_log(Thread& thread);
-  void set_log(const cache::LogRange& log);
+  /// Hands on all records so far.
   void hand_on();
-  /// If every record must be kept: hands on the taken entries once there are many.
-  void bound_undecoded();
-
   void add_statistics() const;
   /// Counts a miss that found no translation, by its reason.
   void note_untranslatable(arch::cpu::translate::UntranslatableReason why);
@@ -91,81 +80,18 @@ class CacheSource final : public StepSource {
   /// Evicts the other threads: makes them leave translated code.
   void evict();
   [[nodiscard]] bool everybody_recorded() const;
-  void note_system_call(Thread& thread, const SourceResume& how);
-  /// Resumes the thread so that it stops again before it executes an instruction, which gives the
-  /// other threads time.
+  /// Call before the thread goes natively: begins what concerns pages and calls.
+  void begin_native(Thread& thread, const SourceResume& how);
+  /// Resumes the thread so that it stops again before it executes an instruction.
+  Result<void> stop_again(Thread& thread, const SourceResume& how);
+  /// As stop_again(), and gives the other threads time to leave translated code.
   Result<void> let_others_go(Thread& thread, const SourceResume& how);
-  /// A thread that has not left translated code after this many waits does not stop at all, as in
-  /// an uninterruptible call.
-  static constexpr unsigned kMostWaits = 20'000;
   /// Executes one instruction at its native address, or first lets the thread wait for others.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
   void look_for_sections(Thread& thread);
 
-  // cache_source_tracing.cpp
-  /// Returns true if the next instruction requests that another process trace a process of this
-  /// server's; notes which in trace_request_.
-  bool asks_to_trace(Thread& thread);
-  /// Call when the thread asks its parent, which is this server, to trace it: makes the call
-  /// succeed without being made.
-  void let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs);
-
-  // cache_source_writes.cpp
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
-  /// Unprotects the pages that the next system call may write.
-  void note_writes(Thread& thread, const arch::cpu::UserRegs& regs);
-  /// Call if the next instruction opens a file, writes to one, or writes memory, any of which may
-  /// be code.
-  void begin_file_call(Thread& thread, const arch::cpu::UserRegs& regs,
-                       cache::SyscallEffect effect);
-  void end_file_call(Thread& thread);
-  /// Unprotects pages below the thread's stack pointer, where a signal's frame may be written.
-  void note_signal_frame(Thread& thread);
-  /// Returns true if write-protected pages may keep the kernel from writing for this call.
-  [[nodiscard]] bool hindered(const arch::cpu::UserRegs& regs) const;
-  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
-  /// repeated.
-  void make_call_again(Thread& thread);
-  void note_mask(Thread& thread);
-  /// Re-protects pages after the stepped write (`thread` is null if it has exited).
-  void note_written(Thread* thread);
-  void keep_unprotected(bool on);
-
-  // cache_source_limits.cpp
-  /// Call if the next instruction sets or reads the limit on address space.
-  void begin_limit_call(Thread& thread, const arch::cpu::UserRegs& regs, bool is_watched);
-  /// Call when a limit call has been made, has failed, or was not begun.
-  void end_limit_call(Thread& thread);
-  /// Changes the call that the thread is about to make.
-  bool change_call(Thread& thread, const arch::cpu::UserRegs& regs,
-                   const arch::cpu::UserRegs& changed);
-  void end_changed_call(Thread& thread);
-  /// Call if the next instruction locks all memory: locks every mapping but the recorder's.
-  void begin_lock_call(Thread& thread, const arch::cpu::UserRegs& regs);
-  [[nodiscard]] bool may_lock_all(Thread& thread, std::uint64_t bytes) const;
-  [[nodiscard]] bool is_own_limit(const cache::LimitCall& call) const;
-  /// Returns true if the recorder's memory may have caused a request for memory to be refused.
-  [[nodiscard]] bool is_memory_wanted(Thread& thread, const WaitStatus& status);
-  /// Removes the recorder's memory before the thread runs on. Returns true if other threads must
-  /// leave translated code first.
-  bool memory_has_to_wait(Thread& thread);
-
-  /// Removes the recorder's memory. No thread may be in translated code or enter it.
-  void remove_memory(Thread& thread, cache::CacheSpace& space);
-
-  // cache_source_filters.cpp
-  /// Call if the next instruction installs a filter.
-  void begin_filter(Thread& thread, const arch::cpu::UserRegs& regs);
-  /// Call when a filter has been installed, the call has failed, or another instruction is next.
-  void end_filter(Thread& thread);
-  /// Returns true if other threads, to which the filter may apply at once, must leave translated
-  /// code first.
-  [[nodiscard]] bool filter_has_to_wait();
-  /// Closes the space's gate for this thread's call, or opens it again: while any thread keeps it
-  /// closed, none enters translated code.
-  void close_gate(bool on);
-
   // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
   bool return_from_handler(Thread& thread);
@@ -202,52 +128,26 @@ class CacheSource final : public StepSource {
       const std::optional<cache::CodePlace>& place, const arch::cpu::UserRegs& stopped) const;
   [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
       arch::cpu::translate::ProgramState& native);
-  /// Adds the first `passed` branches of a superblock that was not left by an exit.
-  void add_passed(const decoder::BlockView& block, std::size_t passed);
   [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
+  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
+  /// repeated.
+  void make_call_again(Thread& thread);
   StopVerdict step_natively(Thread& thread);
 
   Process& process_;
   decoder::TraceConsumer& sink_;
-  std::uint64_t history_bytes_;
   bool drops_undecoded_;
-  bool keeps_all_;  ///< Undecoded entries are never dropped; the thread waits instead.
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool counts_;                             ///< Statistics are wanted.
   std::shared_ptr<cache::PersistentStore> persistent_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
   std::size_t slot_ = 0;
-  std::unique_ptr<cache::BusyLog> busy_log_;  ///< Owns memory that log_ may refer to.
-  std::unique_ptr<decoder::CacheLog> log_;
-  bool streams_ = false;   ///< Every record is kept.
-  bool is_blank_ = false;  ///< The log was blanked, so unwritten entries can be told.
-  std::size_t taken_ = 0;  ///< Log entries already taken.
+  cache::ThreadLog log_;
   bool in_cache_ = false;
   bool may_ask_ = false;
-  std::optional<cache::MappingChange> mappings_pending_;  ///< Change by a call that was begun.
-  bool keeps_unprotected_ =
-      false;  ///< keep_unprotected(true) is in effect for a call that was begun.
-  struct FilterCall {
-    std::optional<SeccompFilter> filter;  ///< nullopt if its memory cannot be read.
-    std::optional<int> before;            ///< Number of filters in force before the call.
-  };
-  std::optional<FilterCall> filter_call_;  ///< The call that the thread makes next.
-  unsigned waits_ = 0;
-  struct LimitedCall {
-    cache::LimitCall call;
-    TraceeAddr behind;             ///< Address after the call's instruction.
-    std::optional<rlimit> wanted;  ///< Limit that the program sets.
-    std::optional<rlimit> given;   ///< Limit that is set instead.
-  };
-  std::optional<LimitedCall> limit_call_;            ///< The call that was begun.
-  pid_t trace_request_ = 0;                          ///< Thread that another process asks to trace.
-  std::optional<cache::FileCall> file_call_;         ///< The call that was begun.
-  std::optional<arch::cpu::UserRegs> changed_call_;  ///< The program's registers for a call that
-                                                     ///< was begun with changed ones.
-  std::optional<arch::cpu::UserRegs> mapping_call_;  ///< A begun call that may be refused for lack
-                                                     ///< of address space.
-  bool closes_gate_ = false;
+  cache::CallInterceptor calls_;
+  cache::CodeWriteGuard write_guard_;
   /// A handler returns into translated code.
   struct HandlerReturn {
     TraceeAddr at;  ///< Address of the system call.
@@ -255,19 +155,14 @@ class CacheSource final : public StepSource {
     TraceeAddr stack;        ///< The program's stack pointer.
     std::uint64_t held = 0;  ///< SignalSlice::held() before the call.
   };
-  std::optional<HandlerReturn> returning_;    ///< A return that the thread may not have made yet.
-  bool at_insn_ = false;                      ///< leave() found the thread before an instruction.
-  std::optional<std::uint64_t> mask_before_;  ///< Signal mask before the current step.
-  std::vector<cache::CacheSpace::WrittenPage> written_;  ///< Pages that the current step may write.
+  std::optional<HandlerReturn> returning_;  ///< A return that the thread may not have made yet.
+  bool at_insn_ = false;                    ///< leave() found the thread before an instruction.
   std::string why_stepping_;
   std::uint64_t entries_ = 0;
   std::uint64_t misses_ = 0;
   TraceeAddr counted_at_;  ///< Log pointer at the last miss.
-  std::uint64_t rings_ = 0;
   std::uint64_t native_steps_ = 0;
-  std::uint64_t numbers_ = 0;
   std::array<std::uint64_t, 16> untranslatable_{};
-  decoder::LogCounts counted_;
   std::uint64_t stepped_branches_ = 0;
 };
 

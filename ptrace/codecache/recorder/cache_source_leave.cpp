@@ -75,15 +75,6 @@ std::optional<decoder::LoggedExit> CacheSource::take_back_branch(translate::Prog
   return exit;
 }
 
-void CacheSource::add_passed(const decoder::BlockView& block, std::size_t passed) {
-  log_->add_arrival(block.start);
-  for (std::size_t i = 0; i < passed; ++i) {
-    const auto [from, to] = block.branch(i);
-    log_->add_record(decoder::branch(from, to));
-    ++counted_.branches;
-  }
-}
-
 Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::cpu::UserRegs stopped_at, thread.user_regs());
   set_inside(false);
@@ -103,11 +94,11 @@ Result<void> CacheSource::leave(Thread& thread) {
   const auto taken_back = take_back_branch(native);
   take_log(native.log);
   if (taken_back) {
-    add_passed(taken_back->block, taken_back->block.branches.size());
+    log_.add_passed(taken_back->block, taken_back->block.branches.size());
   } else if (place && (native.flags & translate::kCommitted) == 0) {
-    add_passed(place->logged, place->map_entry.passed);
+    log_.add_passed(place->logged, place->map_entry.passed);
   } else {
-    log_->add_arrival(native.pc);
+    log_.add_arrival(native.pc);
   }
   native.regs[UserReg::kRip] = native.pc.value();
   native.regs[UserReg::kGsBase] = 0;

@@ -99,6 +99,12 @@ StopVerdict CacheSource::miss(Thread& thread) {
   return StopVerdict::kResumed;
 }
 
+void CacheSource::make_call_again(Thread& thread) {
+  const auto from = thread.pc();
+  if (!from || !write_guard_.repeat_call(thread, memory_->read(Slot::kArgument))) return;
+  on_pc_written(*from, *from - arch::cpu::kSyscallInsnBytes);
+}
+
 bool CacheSource::serve(Thread& thread) {
   if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
   const StatisticsTimer timer{counts_ ? &sums_->serving : nullptr};
