@@ -4,6 +4,7 @@
 
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_text.hpp"
+#include "decoder/report/values_json.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -196,6 +197,7 @@ json::object thread_json(const ReportThread& thread) {
   if (thread.times) out["times"] = times_json(*thread.times);
   if (thread.interrupted) out["interrupted"] = interrupted_json(*thread.interrupted);
   out["calls"] = rows_json(thread.rows);
+  if (!thread.stack.frames.empty()) add_stack_json(thread.stack, out);
   return out;
 }
 

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "decoder/report/off_marks.hpp"
+#include "decoder/report/stack_values.hpp"
 #include "decoder/report/stack_words.hpp"
 #include "decoder/report/thread_stack.hpp"
+#include "decoder/report/value_source.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -168,6 +170,10 @@ JoinedStack ThreadReporter::add_stack(const CoreThread& thread, ThreadCalls& tra
   JoinedStack joined = join_stack(stack, traced, insns_, symbols_);
   out.stack_complete = joined.result == JoinedStack::Result::kComplete;
   if (!out.stack_complete) out.stack_problem = stack_problem(stack, joined, traced, places_);
+  if (options_.values != nullptr && out.is_first) {
+    const auto end = options_.values->at_end(thread.tid);
+    out.stack = stack_values(stack, joined, end.get(), places_, symbols_);
+  }
   return joined;
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decoder/report/values_text.hpp"
+
+#include <fmt/format.h>
+
+#include "decoder/report/clean_text.hpp"
+
+namespace backtrail::decoder {
+namespace {
+
+std::string value_of(const Variable& variable) {
+  return variable.value ? printable(*variable.value) : "?";
+}
+
+std::string frame_text(const ReportStackFrame& frame) {
+  std::string out = printable(frame.frame.function);
+  if (out.empty()) out = printable(frame.module_place);
+  if (out.empty()) out = fmt::format("{:#x}", frame.address.value());
+  // A demangled name has its parameters' types, which the values replace.
+  if (frame.variables) {
+    out = name_without_parameters(out) + arguments_text(frame.variables->arguments);
+  }
+  if (!frame.frame.file.empty()) {
+    const std::string& file = frame.frame.file;
+    out += fmt::format(" at {}:{}", printable(file.substr(file.rfind('/') + 1)), frame.frame.line);
+  }
+  if (frame.frame.inlined) out += "  (inlined)";
+  if (frame.is_handler_return) out += "  (returns from a signal handler)";
+  return out;
+}
+
+}  // namespace
+
+std::string arguments_text(const std::vector<Variable>& arguments) {
+  std::string out = "(";
+  for (const Variable& one : arguments) {
+    out += fmt::format("{}{}={}", out.size() == 1 ? "" : ", ",
+                       one.name.empty() ? "_" : printable(one.name), value_of(one));
+  }
+  return out + ")";
+}
+
+std::string name_without_parameters(const std::string& name) {
+  if (!name.ends_with(')') && !name.ends_with(") const")) return name;
+  // The parameters are the last group of parentheses; types in them may have their own.
+  int depth = 0;
+  for (std::size_t i = name.rfind(')') + 1; i-- > 0;) {
+    if (name[i] == ')') ++depth;
+    if (name[i] != '(' || --depth != 0) continue;
+    const std::string out = name.substr(0, i);
+    return out.empty() || out.ends_with("operator") ? name : out;
+  }
+  return name;
+}
+
+std::string stack_text(const ReportStack& stack) {
+  if (stack.frames.empty()) return {};
+  std::string out = "  the stack, with values at the end (? is unknown):\n";
+  for (const ReportStackFrame& frame : stack.frames) {
+    out += "    " + frame_text(frame) + "\n";
+    if (!frame.variables) continue;
+    for (const Variable& local : frame.variables->locals) {
+      out += fmt::format("        {} = {}\n", local.name.empty() ? "_" : printable(local.name),
+                         value_of(local));
+    }
+  }
+  if (stack.left_out != 0) out += fmt::format("    ... {} more frames ...\n", stack.left_out);
+  for (const std::string& problem : stack.problems) {
+    out += "    no values: " + printable(problem) + "\n";
+  }
+  return out;
+}
+
+}  // namespace backtrail::decoder
