@@ -64,7 +64,7 @@ class Reader {
   void add(const StackFrame& frame, FrameState& state) {
     const ReportPlace place = places_.place(frame.place());
     std::vector<FrameVariables> variables = symbols_.variables().at(frame.place(), state);
-    if (variables.empty()) add_problem(frame.place());
+    if (variables.empty() && !frame.is_signal_frame) add_problem(frame.place());
     // Both lists begin with the innermost inlined function and end with the function itself.
     const std::size_t missing =
         place.frames.size() - std::min(place.frames.size(), variables.size());

@@ -40,6 +40,7 @@ json::object frame_json(const ReportStackFrame& frame) {
     out["file"] = text(frame.frame.file);
     out["line"] = frame.frame.line;
   }
+  if (frame.is_handler_return) out["signal"] = true;
   if (frame.frame.inlined) out["inlined"] = true;
   if (frame.variables) {
     out["arguments"] = variables_json(frame.variables->arguments);

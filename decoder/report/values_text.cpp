@@ -13,6 +13,7 @@ std::string value_of(const Variable& variable) {
 }
 
 std::string frame_text(const ReportStackFrame& frame) {
+  if (frame.is_handler_return) return "(a signal handler, called here:)";
   std::string out = printable(frame.frame.function);
   if (out.empty()) out = printable(frame.module_place);
   if (out.empty()) out = fmt::format("{:#x}", frame.address.value());
@@ -25,7 +26,6 @@ std::string frame_text(const ReportStackFrame& frame) {
     out += fmt::format(" at {}:{}", printable(file.substr(file.rfind('/') + 1)), frame.frame.line);
   }
   if (frame.frame.inlined) out += "  (inlined)";
-  if (frame.is_handler_return) out += "  (returns from a signal handler)";
   return out;
 }
 
