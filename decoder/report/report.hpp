@@ -91,6 +91,20 @@ struct ReportStack {
   std::vector<std::string> problems;     ///< Why frames have no variables.
 };
 
+/// One of a thread's last calls, with its arguments when it was made.
+struct ReportCall {
+  std::uint32_t level = 0;  ///< Depth below the shown call with the fewest callers.
+  std::string function;     ///< Never empty; an address if no name is known.
+  std::string file;         ///< File of the call site; empty if unknown.
+  std::uint32_t line = 0;
+  CallBegin begin = CallBegin::kCalled;
+  CallEnd end = CallEnd::kReturned;
+  std::uint64_t begin_position = 0;  ///< As in ReportRow.
+  std::uint64_t end_position = 0;
+  std::optional<std::vector<Variable>> arguments;  ///< nullopt without debug information.
+  std::optional<Variable> result;  ///< Set if it returned a number, a pointer or a reference.
+};
+
 struct ReportThread {
   std::uint32_t tid = 0;
   bool is_first = false;  ///< First in the core: it died or ended the process.
@@ -115,7 +129,8 @@ struct ReportThread {
   std::uint64_t earlier_rows = 0;  ///< Calls before `rows`, without those before `interrupted`.
   std::string stack_problem;  ///< Why the stack is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
-  ReportStack stack;  ///< Without frames unless values were asked for.
+  ReportStack stack;                   ///< Without frames unless values were asked for.
+  std::vector<ReportCall> last_calls;  ///< Oldest first; empty unless values were asked for.
   /// Set if the thread was in a handler or failed.
   std::optional<ReportInterrupted> interrupted;
   std::vector<ReportRow> rows;

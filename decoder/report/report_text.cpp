@@ -282,7 +282,7 @@ std::string thread_text(const Report& report, const ReportThread& thread,
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
   }
   if (thread.ended) out += "  => the thread ended\n";
-  out += stack_text(thread.stack);
+  out += calls_text(thread.last_calls) + stack_text(thread.stack);
   return out;
 }
 

@@ -33,7 +33,7 @@ class CalledNowhere final : public FrameState {
  public:
   CalledNowhere(FrameState& callee, std::uint64_t pc) : callee_{callee}, pc_{pc} {}
   Known reg(unsigned number) override {
-    if (number == kPc) return arch::x86::values::known(pc_);
+    if (number == kPc) return arch::cpu::values::known(pc_);
     Known value = callee_.reg(number);
     if (number == kRsp && value.all()) value.value += sizeof(std::uint64_t);
     return value;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "decoder/report/call_values.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/report/stack_values.hpp"
 #include "decoder/report/stack_words.hpp"
@@ -151,6 +152,9 @@ void ThreadReporter::add_found(const CoreThread& thread, ThreadCalls& traced,
   if (first_functions_.empty()) first_functions_ = functions_of(traced, thread.user.pc());
   const RowSource all{traced.calls, traced.gaps, rows, offs};
   out.rows = report_rows(all, symbols_, wanted);
+  if (options_.values != nullptr && out.is_first) {
+    out.last_calls = last_calls(traced, thread.tid, *options_.values, places_, symbols_);
+  }
   failures_[out.tid] = interruptions_.find(traced, all, stack, wanted, out);
   add_arrival(thread, traced, out);
 }

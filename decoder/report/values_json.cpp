@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <boost/json.hpp>
 
+#include "decoder/report/call_words.hpp"
 #include "decoder/report/clean_text.hpp"
 
 namespace backtrail::decoder {
@@ -15,18 +16,43 @@ json::string text(std::string_view bytes) {
   return json::string{valid_utf8(bytes)};
 }
 
+void add_value(const Variable& variable, json::object& out) {
+  out["type"] = text(variable.type);
+  if (variable.value) {
+    out["value"] = text(*variable.value);
+  } else {
+    out["value"] = nullptr;
+  }
+}
+
 json::array variables_json(const std::vector<Variable>& variables) {
   json::array out;
   for (const Variable& variable : variables) {
     json::object one;
     one["name"] = text(variable.name);
-    one["type"] = text(variable.type);
-    if (variable.value) {
-      one["value"] = text(*variable.value);
-    } else {
-      one["value"] = nullptr;
-    }
+    add_value(variable, one);
     out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json::object call_json(const ReportCall& call) {
+  json::object out;
+  out["depth"] = call.level;
+  out["function"] = text(call.function);
+  if (!call.file.empty()) {
+    out["file"] = text(call.file);
+    out["line"] = call.line;
+  }
+  out["begin"] = name_of(call.begin);
+  out["end"] = name_of(call.end);
+  out["from"] = call.begin_position;
+  out["to"] = call.end_position;
+  if (call.arguments) out["arguments"] = variables_json(*call.arguments);
+  if (call.result) {
+    json::object result;
+    add_value(*call.result, result);
+    out["result"] = std::move(result);
   }
   return out;
 }
@@ -50,6 +76,12 @@ json::object frame_json(const ReportStackFrame& frame) {
 }
 
 }  // namespace
+
+void add_calls_json(const std::vector<ReportCall>& calls, json::object& out) {
+  json::array list;
+  for (const ReportCall& call : calls) list.push_back(call_json(call));
+  out["last_calls"] = std::move(list);
+}
 
 void add_stack_json(const ReportStack& stack, json::object& out) {
   json::array frames;

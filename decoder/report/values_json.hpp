@@ -13,6 +13,9 @@ class object;
 
 namespace backtrail::decoder {
 
+/// Adds "last_calls".
+void add_calls_json(const std::vector<ReportCall>& calls, boost::json::object& out);
+
 /// Adds "stack" and "no_values".
 void add_stack_json(const ReportStack& stack, boost::json::object& out);
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/report/values_text.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "decoder/report/clean_text.hpp"
 
 namespace backtrail::decoder {
 namespace {
+
+/// Largest level that is indented further.
+constexpr std::uint32_t kMostIndent = 40;
 
 std::string value_of(const Variable& variable) {
   return variable.value ? printable(*variable.value) : "?";
@@ -51,6 +57,25 @@ std::string name_without_parameters(const std::string& name) {
     return out.empty() || out.ends_with("operator") ? name : out;
   }
   return name;
+}
+
+std::string calls_text(const std::vector<ReportCall>& calls) {
+  if (calls.empty()) return {};
+  std::string out = "  the last calls, with their arguments when called (? is unknown):\n";
+  for (const ReportCall& call : calls) {
+    out += call.end == CallEnd::kOpen ? "  > " : "    ";
+    out.append(std::size_t{2} * std::min(call.level, kMostIndent), ' ');
+    const std::string name = printable(call.function);
+    out += call.arguments ? name_without_parameters(name) + arguments_text(*call.arguments) : name;
+    if (call.result && call.result->value) out += " = " + printable(*call.result->value);
+    if (!call.file.empty()) {
+      const std::string& file = call.file;
+      out += fmt::format("  {}:{}", printable(file.substr(file.rfind('/') + 1)), call.line);
+    }
+    if (call.begin == CallBegin::kSignal) out += "  (signal handler)";
+    out += "\n";
+  }
+  return out;
 }
 
 std::string stack_text(const ReportStack& stack) {

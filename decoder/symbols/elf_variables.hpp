@@ -7,8 +7,8 @@
 #include <string>
 
 #include "decoder/symbols/line_table.hpp"
+#include "decoder/variables/function_frame.hpp"
 #include "decoder/variables/variable_reader.hpp"
-#include "decoder/variables/work_limit.hpp"
 
 namespace backtrail::decoder {
 
@@ -25,10 +25,16 @@ class ElfVariables final : public VariableReader {
   explicit ElfVariables(FindCode find) : find_{std::move(find)} {}
 
   std::vector<FrameVariables> at(TraceeAddr place, FrameState& state) override;
+  std::optional<TraceeAddr> after_prologue(TraceeAddr first) override;
+  std::optional<std::vector<Variable>> arguments(TraceeAddr first, FrameState& entry,
+                                                 FrameState* after) override;
+  std::optional<Variable> result(TraceeAddr first, FrameState& state) override;
   std::string problem(TraceeAddr place) override;
   std::unique_ptr<FrameState> caller(TraceeAddr place, FrameState& state) override;
 
  private:
+  std::optional<FunctionPlace> function_at(TraceeAddr place);
+
   FindCode find_;
 };
 

@@ -8,14 +8,14 @@
 #include <span>
 
 #include "arch/base/address.hpp"
-#include "arch/x86/values/known.hpp"
+#include "arch/cpu/values.hpp"
 
 namespace backtrail::decoder {
 
 /// x86-64 only. Registers have DWARF's numbers (System V ABI, "DWARF Register Number Mapping").
 class FrameState {
  public:
-  using Known = arch::x86::values::Known;
+  using Known = arch::cpu::values::Known;
 
   static constexpr unsigned kRax = 0;
   static constexpr unsigned kRbp = 6;

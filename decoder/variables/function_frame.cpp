@@ -290,6 +290,12 @@ void FunctionFrame::add_scope(Dwarf_Die scope, FrameVariables& out) {
   if (out.locals.size() > kMostVariables) out.locals.resize(kMostVariables);
 }
 
+std::vector<Variable> FunctionFrame::parameters() {
+  FrameVariables out;
+  if (!place_.scopes.empty()) add_scope(place_.scopes.front(), out);
+  return std::move(out.arguments);
+}
+
 std::vector<FrameVariables> FunctionFrame::variables() {
   std::vector<FrameVariables> out;
   for (Dwarf_Die scope : place_.scopes) {

@@ -38,6 +38,12 @@ class FunctionFrame {
   /// Returns the variables of the functions, innermost first.
   [[nodiscard]] std::vector<FrameVariables> variables();
 
+  /// Returns the parameters of the function itself.
+  [[nodiscard]] std::vector<Variable> parameters();
+
+  /// Returns true if variables may be elsewhere than in memory, or the compiler is unknown.
+  [[nodiscard]] bool is_optimised() const { return optimised_; }
+
   /// Returns where the function's code begins after it has stored its arguments, an address in the
   /// file; nullopt if the line table does not tell.
   [[nodiscard]] std::optional<std::uint64_t> after_prologue() const { return after_prologue_; }

@@ -15,6 +15,8 @@ namespace {
 using Kind = LocationPiece::Kind;
 
 constexpr unsigned kByteBits = 8;
+/// Most separate runs of known bytes of an object.
+constexpr std::size_t kMostTries = 64;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 /// Runs one expression.
@@ -218,7 +220,7 @@ void read_piece(const LocationPiece& piece, FrameState& state, std::span<std::ui
       return;
     case Kind::kMemory:
       // An unknown byte hides only itself.
-      for (std::size_t at = 0; at < out.size();) {
+      for (std::size_t at = 0, tries = 0; at < out.size() && tries < kMostTries; ++tries) {
         const std::size_t got = state.memory(TraceeAddr{piece.value + at}, out.subspan(at));
         for (std::size_t i = at; i < at + got; ++i) known[first + i] = true;
         at += got + 1;

@@ -103,7 +103,7 @@ std::unique_ptr<FrameState> UnwindRules::caller(FrameState& state, WorkLimit& wo
   }
   // Without a rule of its own the stack pointer is the CFA.
   if (!registers[FrameState::kRsp].all()) {
-    registers[FrameState::kRsp] = arch::x86::values::known(*cfa_now);
+    registers[FrameState::kRsp] = arch::cpu::values::known(*cfa_now);
   }
   if (!registers[FrameState::kPc].all()) return nullptr;
   return std::make_unique<CallerState>(state, registers);

@@ -341,7 +341,7 @@ class Writer {
     auto plain = plain_type(type);
     if (!bits || !plain) return std::nullopt;
     const auto used = static_cast<unsigned>(*width);
-    const Number number{*bits >> shift & arch::x86::values::low_bits(used), used};
+    const Number number{*bits >> shift & arch::cpu::values::low_bits(used), used};
     if (dwarf_tag(&*plain) == DW_TAG_enumeration_type) return enum_text(*plain, number);
     return dwarf_tag(&*plain) == DW_TAG_base_type ? base_text(&*plain, number) : std::nullopt;
   }

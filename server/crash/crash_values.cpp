@@ -5,14 +5,14 @@
 #include <array>
 #include <optional>
 
-#include "arch/x86/raw_registers.hpp"
-#include "arch/x86/values/slots.hpp"
-#include "arch/x86/xsave_convert.hpp"
+#include "arch/cpu/registers.hpp"
+#include "arch/cpu/values.hpp"
+#include "server/target/core_target.hpp"
 
 namespace backtrail::server {
 namespace {
 
-namespace values = arch::x86::values;
+namespace values = arch::cpu::values;
 using decoder::FrameState;
 
 /// Returns the slot of a general register with DWARF's number; the pc has none.
@@ -54,9 +54,33 @@ class EndState final : public FrameState {
   }
 
  private:
-  arch::x86::RawRegisters raw_;
+  arch::cpu::RawRegisters raw_;
   tracee::CoreMemory& memory_;
   const RegisterSlots& slots_;
+};
+
+/// A thread's innermost frame at a place in its past.
+class PastState final : public FrameState {
+ public:
+  PastState(CorePast& past, ThreadId thread, const decoder::PastPosition& place)
+      : past_{past}, thread_{thread}, place_{place} {}
+
+  Known reg(unsigned number) override {
+    if (number == kPc) return values::known(place_.pc.value());
+    const auto slot = slot_of(number);
+    return slot ? past_.read_slot(thread_, place_, *slot) : Known{};
+  }
+  Known lane(unsigned number, unsigned lane) override {
+    return past_.read_slot(thread_, place_, values::vector_slot(number, lane));
+  }
+  std::size_t memory(TraceeAddr address, std::span<std::uint8_t> out) override {
+    return past_.read_at(thread_, place_, address, out);
+  }
+
+ private:
+  CorePast& past_;
+  ThreadId thread_;
+  decoder::PastPosition place_;
 };
 
 }  // namespace
@@ -64,12 +88,28 @@ class EndState final : public FrameState {
 CrashValues::CrashValues(const decoder::CoreFile& core, tracee::CoreMemory& memory)
     : core_{core},
       memory_{memory},
-      registers_{core.isa(), arch::x86::core_xsave_layout(core.threads().front().xsave)} {}
+      registers_{core_registers(core)},
+      traces_{core, memory},
+      past_{core, memory, traces_, registers_} {}
 
 std::unique_ptr<FrameState> CrashValues::at_end(std::uint32_t tid) {
   const auto found = std::ranges::find(core_.threads(), tid, &decoder::CoreThread::tid);
   if (found == core_.threads().end() || core_.isa() != arch::Isa::kAmd64) return nullptr;
   return std::make_unique<EndState>(*found, memory_, slots_);
+}
+
+std::unique_ptr<FrameState> CrashValues::in_past(std::uint32_t tid, const Past& place) {
+  if (core_.isa() != arch::Isa::kAmd64) return nullptr;
+  const ThreadId thread{static_cast<pid_t>(core_.process().pid), static_cast<pid_t>(tid)};
+  const auto found = past_.find_after(thread, place.newer, place.pc, place.ahead);
+  return found ? std::make_unique<PastState>(past_, thread, *found) : nullptr;
+}
+
+std::unique_ptr<FrameState> CrashValues::after_return(std::uint32_t tid, std::uint64_t newer) {
+  if (core_.isa() != arch::Isa::kAmd64) return nullptr;
+  const ThreadId thread{static_cast<pid_t>(core_.process().pid), static_cast<pid_t>(tid)};
+  const auto found = past_.find_return(thread, newer);
+  return found ? std::make_unique<PastState>(past_, thread, *found) : nullptr;
 }
 
 }  // namespace backtrail::server

@@ -5,10 +5,12 @@
 
 #include <memory>
 
-#include "arch/x86/gdb_registers.hpp"
+#include "arch/cpu/gdb_registers.hpp"
 #include "decoder/corefile/core_file.hpp"
 #include "decoder/report/value_source.hpp"
 #include "ptrace/core/core_memory.hpp"
+#include "server/target/core_past.hpp"
+#include "server/target/core_traces.hpp"
 #include "server/target/register_slots.hpp"
 
 namespace backtrail::server {
@@ -19,12 +21,17 @@ class CrashValues final : public decoder::ValueSource {
   CrashValues(const decoder::CoreFile& core, tracee::CoreMemory& memory);
 
   std::unique_ptr<decoder::FrameState> at_end(std::uint32_t tid) override;
+  std::unique_ptr<decoder::FrameState> in_past(std::uint32_t tid, const Past& place) override;
+  std::unique_ptr<decoder::FrameState> after_return(std::uint32_t tid,
+                                                    std::uint64_t newer) override;
 
  private:
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
-  arch::x86::GdbRegisterSet registers_;
+  arch::cpu::GdbRegisterSet registers_;
   RegisterSlots slots_{registers_};
+  CoreTraces traces_;
+  CorePast past_;
 };
 
 }  // namespace backtrail::server

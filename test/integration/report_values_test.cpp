@@ -190,6 +190,110 @@ TEST_F(ReportValues, WithoutTheProgramALineSaysWhy) {
   EXPECT_THAT(report({"--values"}), HasSubstr("no values: gone was not found"));
 }
 
+/// One value of a call: "add more 8"; of a result "add = 11".
+using Lines = std::vector<std::string>;
+
+class ReportCalls : public ReportValues {
+ protected:
+  /// Returns what the program prints natively, without the addresses of strings.
+  Lines truth_of(const std::string& program) {
+    const std::string text = run({std::string{BT_INFERIOR_DIR} + "/" + program, "say"}, -1);
+    Lines out;
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) out.push_back(line);
+    return out;
+  }
+  static std::string without_address(const std::string& value) {
+    const bool is_string = value.starts_with("0x") && value.find(" \"") != std::string::npos;
+    return is_string ? "* " + value.substr(value.find(' ') + 1) : value;
+  }
+  /// Returns the known values of the report's last calls, calls in order, each before its result.
+  Lines calls() {
+    const json::value all = json::parse(report({"--values", "--json"}));
+    const json::object& thread = all.at("threads").at(0).as_object();
+    Lines out;
+    if (!thread.contains("last_calls")) return out;
+    for (const json::value& call : thread.at("last_calls").as_array()) {
+      const json::object& one = call.as_object();
+      const std::string name = one.at("function").as_string().c_str();
+      if (one.contains("arguments")) {
+        for (const json::value& argument : one.at("arguments").as_array()) {
+          const json::value& value = argument.at("value");
+          if (value.is_null()) continue;
+          out.push_back(name + " " + argument.at("name").as_string().c_str() + " " +
+                        without_address(value.as_string().c_str()));
+        }
+      }
+      if (!one.contains("result") || one.at("result").at("value").is_null()) continue;
+      out.push_back(name + " = " +
+                    without_address(one.at("result").at("value").as_string().c_str()));
+    }
+    return out;
+  }
+  /// Compares the values of each function's arguments and results in order, from the last call
+  /// back. Returns the number of those that are known.
+  static std::size_t judge_calls(const Lines& truth, const Lines& values) {
+    std::map<std::string, Lines> wanted;
+    std::set<std::string> done;
+    const auto key = [](const std::string& line) {
+      return line.substr(0, line.find(' ', line.find(' ') + 1));
+    };
+    for (const std::string& line : truth) wanted[key(line)].push_back(line);
+    std::map<std::string, Lines> found;
+    for (const std::string& line : values) found[key(line)].push_back(line);
+    std::size_t count = 0;
+    for (auto& [name, lines] : found) {
+      if (!wanted.contains(name)) continue;
+      Lines right = wanted.at(name);
+      // Results of nested calls end in the other order.
+      if (name.ends_with("=")) {
+        std::sort(right.begin(), right.end());
+        std::sort(lines.begin(), lines.end());
+      }
+      auto at = right.begin();
+      for (const std::string& line : lines) {
+        at = std::find(at, right.end(), line);
+        EXPECT_NE(at, right.end()) << "wrong: " << line;
+        if (at == right.end()) break;
+        ++at;
+        ++count;
+      }
+    }
+    return count;
+  }
+};
+
+TEST_F(ReportCalls, WithoutOptimisationArgumentsAndResultsAreKnown) {
+  const Lines truth = truth_of("called_O0");
+  record("called_O0");
+  const Lines values = calls();
+  EXPECT_GE(truth.size(), 25U);
+  EXPECT_GE(judge_calls(truth, values) + 3, truth.size()) << report({"--values"});
+  EXPECT_THAT(report({"--values"}),
+              AllOf(HasSubstr("mix(a=120 'x', b=100) = 320  called.c:"), HasSubstr("> last(count="),
+                    HasSubstr("add(pair={low=-3, high=1099511627776}")));
+}
+
+TEST_F(ReportCalls, OptimisedCodeShowsOnlyTruth) {
+  for (const char* program : {"called_O1", "called_O2"}) {
+    const Lines truth = truth_of(program);
+    record(program);
+    EXPECT_GE(judge_calls(truth, calls()), 8U) << report({"--values"});
+  }
+}
+
+TEST_F(ReportCalls, OfOtherSourcesAreTheSame) {
+  record("called_O0");
+  const Lines values = calls();
+  record("called_O0", {}, "step");
+  EXPECT_EQ(calls(), values);
+}
+
+TEST_F(ReportCalls, ACoreWithoutATraceHasNone) {
+  record("called_O0", {}, "none");
+  EXPECT_TRUE(calls().empty());
+}
+
 TEST_F(ReportValues, AreNotShownUnlessAskedFor) {
   recorded("valued");
   EXPECT_THAT(report(), Not(HasSubstr("values at the end")));

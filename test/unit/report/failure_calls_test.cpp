@@ -41,6 +41,11 @@ TEST(FailureSign, IsAsStrongAsTheNameIsClear) {
 class NoVariables final : public VariableReader {
  public:
   std::vector<FrameVariables> at(TraceeAddr, FrameState&) override { return {}; }
+  std::optional<TraceeAddr> after_prologue(TraceeAddr) override { return std::nullopt; }
+  std::optional<std::vector<Variable>> arguments(TraceeAddr, FrameState&, FrameState*) override {
+    return std::nullopt;
+  }
+  std::optional<Variable> result(TraceeAddr, FrameState&) override { return std::nullopt; }
   std::string problem(TraceeAddr) override { return {}; }
   std::unique_ptr<FrameState> caller(TraceeAddr, FrameState&) override { return nullptr; }
 };
