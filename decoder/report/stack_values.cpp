@@ -112,7 +112,7 @@ ReportStack stack_values(const Stack& stack, const JoinedStack& joined, FrameSta
     // Two ways to unwind must lead to one place.
     if (state != nullptr && state->reg(FrameState::kPc).value != frame.pc.value()) state = nullptr;
     reader.add(frame, state == nullptr ? unknown : *state);
-    // What called main is the same in every program.
+    // The callers of main are the same in every program.
     if (out.frames.back().frame.function == "main") return out;
     if (state == nullptr || i + 1 == count) continue;
     auto caller = symbols.variables().caller(frame.place(), *state);

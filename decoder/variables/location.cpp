@@ -176,7 +176,7 @@ class Run {
     if (size == 0 || size > kMostObjectBytes || pieces_.size() == kMostPieces) return false;
     has_pieces_ = true;
     LocationPiece out;
-    finish_piece(out);  // Nothing described: this piece has no value.
+    finish_piece(out);  // If nothing was described, the piece has no value.
     out.size = size;
     pieces_.push_back(std::move(out));
     return true;

@@ -13,8 +13,8 @@
 namespace backtrail::decoder {
 
 /// Limits of one value.
-inline constexpr std::size_t kMostMembers = 10;     ///< Of a struct, union or array.
-inline constexpr std::size_t kMostCharacters = 64;  ///< Of a string.
+inline constexpr std::size_t kMostMembers = 10;     ///< Parts shown of a struct or array.
+inline constexpr std::size_t kMostCharacters = 64;  ///< Shown of a string.
 inline constexpr std::size_t kLongestValue = 240;   ///< In bytes.
 inline constexpr unsigned kDeepestValue = 3;        ///< Structs within structs.
 

@@ -22,7 +22,7 @@ struct Variable {
 
 struct FrameVariables {
   std::vector<Variable> arguments;
-  std::vector<Variable> locals;  ///< Those of inner blocks first.
+  std::vector<Variable> locals;  ///< Variables of inner blocks first.
 };
 
 /// A value is given only if debug information places the variable without doubt and every bit that

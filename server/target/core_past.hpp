@@ -57,7 +57,7 @@ class CorePast final : public PastControl {
   /// Finds a place after a record of a thread's trace, without a gap or a signal in between.
   /// @param newer  The number of records after that one.
   /// @param pc     The place's instruction.
-  /// @param most   Looks at so many instructions after the first one.
+  /// @param most   Number of instructions looked at after the first one.
   std::optional<decoder::PastPosition> find_after(ThreadId thread, std::uint64_t newer,
                                                   TraceeAddr pc, std::size_t most);
   /// Finds the place after a return; nullopt if the record is none, or nothing ran after it.
