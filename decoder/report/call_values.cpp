@@ -24,7 +24,9 @@ class Reader {
     if (newer(call.begin_position) > kMostValueRecords) return false;
     const bool begins = call.begin == CallBegin::kCalled || call.begin == CallBegin::kTailCalled ||
                         call.begin == CallBegin::kSignal;
-    return begins && !call.function.stub && !is_run_time_library(symbols_.module_place(call.first));
+    return begins && !call.function.stub &&
+           !is_run_time_library(symbols_.module_place(call.first)) &&
+           symbols_.variables().problem(call.first).empty();
   }
 
   void read(const Call& call, ReportCall& out) {

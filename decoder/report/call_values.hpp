@@ -19,8 +19,9 @@ inline constexpr std::size_t kMostValueCalls = 20;
 /// Most records from the end to a call whose arguments are read: older values take long to recover.
 inline constexpr std::uint64_t kMostValueRecords = 50'000;
 
-/// Returns the last calls of functions outside of run-time libraries, oldest first. Calls whose
-/// beginning is not in the trace are left out, and those before a missing part of it.
+/// Returns the last calls of functions outside of run-time libraries that have debug
+/// information, oldest first. Calls whose beginning is not in the trace are left out, and those
+/// before a missing part of it.
 [[nodiscard]] std::vector<ReportCall> last_calls(const ThreadCalls& traced, std::uint32_t tid,
                                                  ValueSource& values, CodePlaces& places,
                                                  Symbols& symbols);

@@ -114,6 +114,10 @@ ReportStack stack_values(const Stack& stack, const JoinedStack& joined, FrameSta
     reader.add(frame, state == nullptr ? unknown : *state);
     // The callers of main are the same in every program.
     if (out.frames.back().frame.function == "main") return out;
+    if (out.frames.size() > 1 && out.frames.back().frame.function == "__libc_start_call_main") {
+      out.frames.pop_back();
+      return out;
+    }
     if (state == nullptr || i + 1 == count) continue;
     auto caller = symbols.variables().caller(frame.place(), *state);
     if (caller == nullptr && i == 0) caller = called_nowhere(*state, stack.frames[1].pc);

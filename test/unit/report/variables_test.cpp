@@ -66,7 +66,7 @@ TEST_F(Variables, ArgumentsOfOtherCodeAreInMemoryAfterThePrologue) {
   ASSERT_GT(*after, first);
   frame.set(FrameState::kRsp, kStack);
   frame.set(5, 99);
-  // What is on the stack before the function has stored its arguments is of no account.
+  // Bytes on the stack from before the function has stored its arguments are of no account.
   for (std::uint64_t at = kStack - 0x80; at < kStack; ++at) frame.memory_bytes[at] = 1;
   EXPECT_EQ(argument(first, "count"), std::nullopt);
   test::FakeFrame later;
