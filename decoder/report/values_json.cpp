@@ -86,8 +86,8 @@ void add_calls_json(const std::vector<ReportCall>& calls, json::object& out) {
 void add_stack_json(const ReportStack& stack, json::object& out) {
   json::array frames;
   for (const ReportStackFrame& frame : stack.frames) frames.push_back(frame_json(frame));
-  out["stack"] = std::move(frames);
-  if (stack.left_out != 0) out["stack_left_out"] = stack.left_out;
+  out["stack_frames"] = std::move(frames);
+  if (stack.left_out != 0) out["stack_frames_left_out"] = stack.left_out;
   json::array problems;
   for (const std::string& problem : stack.problems) problems.push_back(text(problem));
   if (!problems.empty()) out["no_values"] = std::move(problems);

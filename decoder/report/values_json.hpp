@@ -16,7 +16,7 @@ namespace backtrail::decoder {
 /// Adds "last_calls".
 void add_calls_json(const std::vector<ReportCall>& calls, boost::json::object& out);
 
-/// Adds "stack" and "no_values".
+/// Adds "stack_frames", "stack_frames_left_out" and "no_values".
 void add_stack_json(const ReportStack& stack, boost::json::object& out);
 
 }  // namespace backtrail::decoder

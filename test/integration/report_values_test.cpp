@@ -58,8 +58,8 @@ class ReportValues : public test::ReportFixture {
     const json::object& thread = all.at("threads").at(0).as_object();
     Values out;
     std::map<std::string, int> counts;
-    if (!thread.contains("stack")) return out;
-    for (const json::value& frame : thread.at("stack").as_array()) {
+    if (!thread.contains("stack_frames")) return out;
+    for (const json::value& frame : thread.at("stack_frames").as_array()) {
       const json::object& one = frame.as_object();
       if (!one.contains("function")) continue;
       const std::string name = last_name(one.at("function").as_string().c_str());
