@@ -119,7 +119,14 @@ void FunctionFrame::judge_compiler() {
         dwarf_getlocation(&attribute, &ops, &count) == 0 ? only_op(ops, count) : nullptr;
     has_frame_pointer = op != nullptr && op->atom == DW_OP_reg6;
   }
-  optimised_ = has_list || (is_gnu ? optimises(producer) : !has_frame_pointer);
+  // Only optimised functions have a description of all their calls.
+  Dwarf_Die function = place_.scopes.front();
+  const bool describes_calls =
+      has_flag(&function, DW_AT_call_all_calls) || has_flag(&function, DW_AT_GNU_all_call_sites);
+  // gcc lists its options unless it was told not to; the target's are always among them.
+  const bool is_plain_gnu = is_gnu && has_option(producer, " -m") && !optimises(producer);
+  const bool is_plain_clang = has_option(producer, "clang") && has_frame_pointer;
+  optimised_ = has_list || describes_calls || !(is_plain_gnu || is_plain_clang);
 }
 
 ExpressionContext FunctionFrame::context() {
@@ -284,6 +291,7 @@ void FunctionFrame::add_scope(Dwarf_Die scope, FrameVariables& out) {
   std::ranges::stable_sort(parameters, {}, [](Dwarf_Die die) { return origin_of(&die); });
   for (const Dwarf_Die& die : parameters) out.arguments.push_back(read(die));
   std::vector<Variable> locals;
+  locals.reserve(variables.size());
   for (const Dwarf_Die& die : variables) locals.push_back(read(die));
   out.locals.insert(out.locals.begin(), std::make_move_iterator(locals.begin()),
                     std::make_move_iterator(locals.end()));

@@ -92,8 +92,6 @@ class Writer {
         return struct_text(*type, object, offset, depth);
       case DW_TAG_array_type:
         return array_text(*type, object, offset, depth);
-      case DW_TAG_unspecified_type:  // std::nullptr_t
-        return std::nullopt;
       default:
         return std::nullopt;
     }
@@ -151,8 +149,8 @@ class Writer {
     if (dwarf_tag(&type) != DW_TAG_base_type) return false;
     if (constant_attribute(&type, DW_AT_byte_size) != std::uint64_t{1}) return false;
     const auto encoding = constant_attribute(&type, DW_AT_encoding);
-    return encoding == std::uint64_t{DW_ATE_signed_char} ||
-           encoding == std::uint64_t{DW_ATE_unsigned_char};
+    const std::uint64_t kind = encoding.value_or(0);
+    return kind == DW_ATE_signed_char || kind == DW_ATE_unsigned_char;
   }
 
   std::optional<std::string> pointer_text(Dwarf_Die type, const ObjectBytes& object,
@@ -232,7 +230,7 @@ class Writer {
   std::optional<std::string> struct_text(Dwarf_Die type, const ObjectBytes& object,
                                          std::size_t offset, unsigned depth) {
     if (has_flag(&type, DW_AT_declaration)) return std::nullopt;
-    if (const auto string = standard_string(type, object, offset)) return string;
+    if (auto string = standard_string(type, object, offset)) return string;
     if (depth >= kDeepestValue || is_internal(type)) return "{...}";
     Parts parts;
     bool whole = true;
