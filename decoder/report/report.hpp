@@ -12,6 +12,7 @@
 #include "decoder/calls/call.hpp"
 #include "decoder/report/off_marks.hpp"
 #include "decoder/trace/record.hpp"
+#include "decoder/variables/variable_reader.hpp"
 
 namespace backtrail::decoder {
 
@@ -76,6 +77,34 @@ struct ReportInterrupted {
   std::vector<ReportRow> rows;
 };
 
+/// A frame of the stack at a thread's end.
+struct ReportStackFrame {
+  ReportFrame frame;
+  TraceeAddr address;        ///< The pc, or the address to which a callee returns.
+  std::string module_place;  ///< Empty if no file is mapped there.
+  bool is_handler_return = false;
+  std::optional<FrameVariables> variables;  ///< nullopt without debug information.
+};
+struct ReportStack {
+  std::vector<ReportStackFrame> frames;  ///< Innermost first.
+  std::size_t left_out = 0;              ///< Outer frames that were not read.
+  std::vector<std::string> problems;     ///< Why frames have no variables.
+};
+
+/// One of a thread's last calls, with its arguments when it was made.
+struct ReportCall {
+  std::uint32_t level = 0;  ///< Depth below the shown call with the fewest callers.
+  std::string function;     ///< Never empty; an address if no name is known.
+  std::string file;         ///< File of the call site; empty if unknown.
+  std::uint32_t line = 0;
+  CallBegin begin = CallBegin::kCalled;
+  CallEnd end = CallEnd::kReturned;
+  std::uint64_t begin_position = 0;  ///< As in ReportRow.
+  std::uint64_t end_position = 0;
+  std::optional<std::vector<Variable>> arguments;  ///< nullopt without debug information.
+  std::optional<Variable> result;  ///< Set if it returned a number, a pointer or a reference.
+};
+
 struct ReportThread {
   std::uint32_t tid = 0;
   bool is_first = false;  ///< First in the core: it died or ended the process.
@@ -100,6 +129,8 @@ struct ReportThread {
   std::uint64_t earlier_rows = 0;  ///< Calls before `rows`, without those before `interrupted`.
   std::string stack_problem;  ///< Why the stack is not complete: a sentence without a full stop.
   std::optional<OffSums> times;
+  ReportStack stack;                   ///< Without frames unless values were asked for.
+  std::vector<ReportCall> last_calls;  ///< Oldest first; empty unless values were asked for.
   /// Set if the thread was in a handler or failed.
   std::optional<ReportInterrupted> interrupted;
   std::vector<ReportRow> rows;

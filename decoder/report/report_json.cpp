@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <boost/json.hpp>
 
+#include "decoder/report/call_words.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/report_text.hpp"
+#include "decoder/report/values_json.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -64,40 +66,6 @@ const char* name_of(RowKind kind) {
       return "rounds";
     case RowKind::kOmitted:
       return "omitted";
-  }
-  return "";
-}
-
-const char* name_of(CallBegin begin) {
-  switch (begin) {
-    case CallBegin::kCalled:
-      return "called";
-    case CallBegin::kTailCalled:
-      return "tail-called";
-    case CallBegin::kSignal:
-      return "signal";
-    case CallBegin::kResumed:
-      return "resumed";
-    case CallBegin::kUnseen:
-      return "unseen";
-  }
-  return "";
-}
-
-const char* name_of(CallEnd end) {
-  switch (end) {
-    case CallEnd::kReturned:
-      return "returned";
-    case CallEnd::kTailCalled:
-      return "tail-called";
-    case CallEnd::kUnwound:
-      return "unwound";
-    case CallEnd::kGap:
-      return "gap";
-    case CallEnd::kSwitched:
-      return "switched";
-    case CallEnd::kOpen:
-      return "open";
   }
   return "";
 }
@@ -196,6 +164,8 @@ json::object thread_json(const ReportThread& thread) {
   if (thread.times) out["times"] = times_json(*thread.times);
   if (thread.interrupted) out["interrupted"] = interrupted_json(*thread.interrupted);
   out["calls"] = rows_json(thread.rows);
+  if (!thread.last_calls.empty()) add_calls_json(thread.last_calls, out);
+  if (!thread.stack.frames.empty()) add_stack_json(thread.stack, out);
   return out;
 }
 

@@ -8,12 +8,16 @@
 
 namespace backtrail::decoder {
 
+class ValueSource;
+
 struct ReportOptions {
   std::size_t calls = 50;        ///< Calls shown of the first thread.
   std::size_t other_calls = 10;  ///< Calls shown of each other thread.
   /// Branches examined of each thread. 0: as many as the calls shown need, up to a bound.
   std::uint64_t branches = 0;
   bool only_dead = false;  ///< Reports only the thread that died or failed.
+  /// Where the values of variables come from, borrowed; null for a report without values.
+  ValueSource* values = nullptr;
 };
 
 /// First and largest number of branches examined if ReportOptions::branches is 0. A folded row can

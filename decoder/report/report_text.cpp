@@ -8,6 +8,7 @@
 
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/shown_rows.hpp"
+#include "decoder/report/values_text.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -283,6 +284,7 @@ std::string thread_text(const Report& report, const ReportThread& thread,
     out += "  => " + report.signal_name + " at " + frame_text(frame, thread.place) + "\n";
   }
   if (thread.ended) out += "  => the thread ended\n";
+  out += calls_text(thread.last_calls) + stack_text(thread.stack);
   return out;
 }
 

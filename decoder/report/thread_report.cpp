@@ -5,9 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "decoder/report/call_values.hpp"
 #include "decoder/report/off_marks.hpp"
+#include "decoder/report/stack_values.hpp"
 #include "decoder/report/stack_words.hpp"
 #include "decoder/report/thread_stack.hpp"
+#include "decoder/report/value_source.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -149,6 +152,9 @@ void ThreadReporter::add_found(const CoreThread& thread, ThreadCalls& traced,
   if (first_functions_.empty()) first_functions_ = functions_of(traced, thread.user.pc());
   const RowSource all{traced.calls, traced.gaps, rows, offs};
   out.rows = report_rows(all, symbols_, wanted);
+  if (options_.values != nullptr && out.is_first) {
+    out.last_calls = last_calls(traced, thread.tid, *options_.values, places_, symbols_);
+  }
   failures_[out.tid] = interruptions_.find(traced, all, stack, wanted, out);
   add_arrival(thread, traced, out);
 }
@@ -168,6 +174,10 @@ JoinedStack ThreadReporter::add_stack(const CoreThread& thread, ThreadCalls& tra
   JoinedStack joined = join_stack(stack, traced, insns_, symbols_);
   out.stack_complete = joined.result == JoinedStack::Result::kComplete;
   if (!out.stack_complete) out.stack_problem = stack_problem(stack, joined, traced, places_);
+  if (options_.values != nullptr && out.is_first) {
+    const auto end = options_.values->at_end(thread.tid);
+    out.stack = stack_values(stack, joined, end.get(), places_, symbols_);
+  }
   return joined;
 }
 

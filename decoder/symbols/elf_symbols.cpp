@@ -13,6 +13,7 @@
 #include "arch/base/page.hpp"
 #include "decoder/symbols/demangle.hpp"
 #include "decoder/symbols/elf_functions.hpp"
+#include "decoder/symbols/elf_variables.hpp"
 #include "decoder/symbols/line_table.hpp"
 #include "decoder/symbols/stack_unwinder.hpp"
 #include "decoder/symbols/symbols.hpp"
@@ -164,6 +165,7 @@ class ElfSymbols final : public Symbols {
     for (const auto& module : modules_) open(*module);
     return unwind_stack(dwfl_.get(), registers, memory);
   }
+  [[nodiscard]] VariableReader& variables() override { return variables_; }
 
  private:
   struct Place {
@@ -207,6 +209,16 @@ class ElfSymbols final : public Symbols {
   TextPool texts_;
   std::unordered_map<TraceeAddr, SourceLine> line_cache_;
   std::unordered_map<TraceeAddr, std::vector<CodeFrame>> frame_cache_;
+  ElfVariables variables_{[this](TraceeAddr address) {
+    const Place* place = place_at(address);
+    if (place == nullptr) return ElfVariables::Code{};
+    open(*place->module);
+    ElfVariables::Code code{nullptr, nullptr, base_name(place->module->loaded.path)};
+    if (place->module->dwfl == nullptr) return code;
+    code.module = place->module->dwfl;
+    code.lines = &lines_of(*place->module);
+    return code;
+  }};
 };
 
 void ElfSymbols::open(Module& module) {

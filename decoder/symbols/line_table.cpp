@@ -50,6 +50,7 @@ void add_ranges(Dwarf_Die* die, std::size_t index, std::vector<Range>& out) {
 struct Unit {
   Dwarf_Die die{};
   bool read = false;
+  bool nested_read = false;  ///< Functions within functions were read, too.
   std::vector<Dwarf_Die> functions;
   std::vector<Range> ranges;
 };
@@ -74,6 +75,33 @@ void add_functions(Unit& unit, Dwarf_Die parent, int nesting) {
         break;
     }
   } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+/// Adds the functions that are described within other functions: those of local classes, lambdas.
+void add_nested(Unit& unit, Dwarf_Die parent, bool in_function, int nesting, std::size_t& left) {
+  Dwarf_Die die{};
+  if (nesting > kMostNesting || dwarf_child(&parent, &die) != 0) return;
+  do {
+    if (left == 0) return;
+    --left;
+    const int tag = dwarf_tag(&die);
+    const bool is_function = tag == DW_TAG_subprogram;
+    if (is_function && in_function) {
+      add_ranges(&die, unit.functions.size(), unit.ranges);
+      unit.functions.push_back(die);
+    }
+    if (dwarf_haschildren(&die) == 1 && tag != DW_TAG_inlined_subroutine) {
+      add_nested(unit, die, in_function || is_function, nesting + 1, left);
+    }
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+void read_nested_functions_of(Unit& unit) {
+  constexpr std::size_t kMostEntries = 1U << 20U;
+  unit.nested_read = true;
+  std::size_t left = kMostEntries;
+  add_nested(unit, unit.die, false, 0, left);
+  sort_ranges(unit.ranges);
 }
 
 void read_functions_of(Unit& unit) {
@@ -142,6 +170,10 @@ struct LineTable::Tables {
   std::optional<Dwarf_Die> function_at(Unit& unit, std::uint64_t address) const {
     read_functions_of(unit);
     const Range* range = find_range(unit.ranges, address);
+    if (range == nullptr && !unit.nested_read) {
+      read_nested_functions_of(unit);
+      range = find_range(unit.ranges, address);
+    }
     if (range == nullptr) return std::nullopt;
     return unit.functions[range->index];
   }
@@ -191,6 +223,24 @@ std::vector<LineTable::Inlined> LineTable::inlined_at(std::uint64_t address) {
     if (dwarf_tag(&*die) != DW_TAG_inlined_subroutine) continue;
     out.push_back({name_of(&*die), call_place(&unit->die, &*die)});
   }
+  return out;
+}
+
+bool LineTable::has_units() const {
+  return !tables_->units.empty();
+}
+
+LineTable::Scopes LineTable::scopes_at(std::uint64_t address) {
+  Scopes out;
+  out.bias = tables_->bias;
+  address -= tables_->bias;
+  Unit* unit = tables_->unit_at(address);
+  if (unit == nullptr) return out;
+  auto die = tables_->function_at(*unit, address);
+  if (!die) return out;
+  out.unit = unit->die;
+  out.dies.push_back(*die);
+  for (int i = 0; i < kMostNesting && descend(*die, address); ++i) out.dies.push_back(*die);
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <elfutils/libdw.h>
+
 struct Dwfl_Module;
 
 namespace backtrail::decoder {
@@ -35,6 +37,18 @@ class LineTable {
   [[nodiscard]] std::vector<Inlined> inlined_at(std::uint64_t address);
   /// Returns DWARF's name of the function; empty if there is none.
   [[nodiscard]] std::string function_at(std::uint64_t address);
+
+  /// Returns true if there is debug information about any code.
+  [[nodiscard]] bool has_units() const;
+
+  /// The debug entries around an address.
+  struct Scopes {
+    Dwarf_Die unit{};
+    std::vector<Dwarf_Die> dies;  ///< The function, then the blocks and inlined functions within.
+    std::uint64_t bias = 0;       ///< Difference between addresses in the process and in the file.
+  };
+  /// Returns no entries without debug information.
+  [[nodiscard]] Scopes scopes_at(std::uint64_t address);
 
  private:
   struct Tables;

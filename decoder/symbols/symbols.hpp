@@ -12,6 +12,7 @@
 #include "decoder/calls/code_map.hpp"
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/symbols/stack.hpp"
+#include "decoder/variables/variable_reader.hpp"
 
 namespace backtrail::decoder {
 
@@ -58,6 +59,8 @@ class Symbols : public CodeMap {
   /// Unwinds a thread with these registers, using the unwind tables of the files found.
   [[nodiscard]] virtual Stack unwind(const arch::cpu::DwarfRegisters& registers,
                                      const ReadMemory& memory) = 0;
+  /// Returns the reader of variables, which lives as long as this object.
+  [[nodiscard]] virtual VariableReader& variables() = 0;
 };
 
 struct SymbolsOptions {

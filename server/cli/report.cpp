@@ -16,6 +16,7 @@
 #include "decoder/symbols/core_modules.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "server/crash/crash_source.hpp"
+#include "server/crash/crash_values.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -143,7 +144,10 @@ int run_report(const ReportCommand& command) {
   if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;
   if (needs_report(command.form)) {
-    report = decoder::build_report(core, archive, memory, *symbols, report_options(command));
+    decoder::ReportOptions options = report_options(command);
+    CrashValues values{core, memory};
+    if (command.values) options.values = &values;
+    report = decoder::build_report(core, archive, memory, *symbols, options);
   }
   for (const std::string& problem : memory.problems()) report.notes.push_back(problem);
   decoder::ExportSource source{core, archive, memory, *symbols, command.branches};

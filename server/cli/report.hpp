@@ -27,6 +27,7 @@ struct ReportCommand {
   std::vector<std::string> roots;  ///< Folders searched first for the program's files.
   ReportForm form = ReportForm::kText;
   std::uint64_t calls = 0;     ///< Calls to show of each thread; 0 = the usual number.
+  bool values = false;         ///< Show the values of variables.
   bool all_threads = false;    ///< Show every thread in full.
   std::uint64_t branches = 0;  ///< Branches to read of each thread; 0 = as many as needed.
 };

@@ -25,6 +25,8 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
                  "Branches to read of each thread, newest first (default: as needed)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
+  app.add_flag("--values", command.values,
+               "Show arguments and variables of the thread that died, where they can be known");
   app.add_flag("--all-threads", command.all_threads,
                "Show each thread in full (default: of more than 8 threads, those in the same calls "
                "are shown once)");

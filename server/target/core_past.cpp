@@ -267,6 +267,50 @@ void CorePast::run_watched(ThreadId thread, ThreadPast& past, bool back) {
   event_ = event;
 }
 
+std::optional<PastPosition> CorePast::find_after(ThreadId thread, std::uint64_t newer,
+                                                 TraceeAddr pc, std::size_t most) {
+  ThreadPast* past = past_of(thread);
+  if (past == nullptr) return std::nullopt;
+  decoder::RecordSequence& records = *past->records;
+  if (records.end() - records.begin() <= newer) return std::nullopt;
+  const std::uint64_t number = records.end() - 1 - newer;
+  const Timeline::Block& block = past->timeline.block(number);
+  PastPosition place{number, 0, past->timeline.newest().pc};
+  if (!block.pcs.empty()) {
+    place.pc = block.pcs.front();
+  } else if (place != past->timeline.newest()) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i <= most; ++i) {
+    if (place.pc == pc) return place;
+    const auto move = past->timeline.forward(place);
+    if (!move || move->crossed_gap) return std::nullopt;
+    for (std::uint64_t next = place.block; next < move->to.block; ++next) {
+      if (records.at(next + 1).kind == decoder::RecordKind::kAsync) return std::nullopt;
+    }
+    place = move->to;
+  }
+  return std::nullopt;
+}
+
+std::optional<PastPosition> CorePast::find_return(ThreadId thread, std::uint64_t newer) {
+  ThreadPast* past = past_of(thread);
+  if (past == nullptr) return std::nullopt;
+  decoder::RecordSequence& records = *past->records;
+  if (records.end() - records.begin() <= newer) return std::nullopt;
+  const std::uint64_t number = records.end() - 1 - newer;
+  const decoder::Record record = records.at(number);
+  if (record.kind != decoder::RecordKind::kBranch) return std::nullopt;
+  if (insns_.at(record.from).kind != arch::InsnKind::kReturn) return std::nullopt;
+  return find_after(thread, newer, record.to, 0);
+}
+
+decoder::values::Known CorePast::read_slot(ThreadId thread, const PastPosition& place,
+                                           decoder::values::Slot slot) {
+  CoreValues* values = past_of(thread) == nullptr ? nullptr : values_of(thread);
+  return values == nullptr ? decoder::values::Known{} : values->slot(place, slot);
+}
+
 std::size_t CorePast::read_at(ThreadId thread, const PastPosition& place, TraceeAddr address,
                               std::span<std::uint8_t> out) {
   std::size_t known = 0;

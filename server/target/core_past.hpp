@@ -15,6 +15,7 @@
 #include "decoder/past/archive_records.hpp"
 #include "decoder/past/timeline.hpp"
 #include "decoder/trace/insn_cache.hpp"
+#include "decoder/values/window.hpp"
 #include "ptrace/core/core_memory.hpp"
 #include "server/target/core_pages.hpp"
 #include "server/target/core_traces.hpp"
@@ -53,6 +54,21 @@ class CorePast final : public PastControl {
   /// @return Whether each is known, by gdb's number; the pc always is.
   std::vector<bool> read_registers(ThreadId thread, arch::cpu::RawRegisters& raw);
 
+  /// Finds a place after a record of a thread's trace, without a gap or a signal in between.
+  /// @param newer  The number of records after that one.
+  /// @param pc     The place's instruction.
+  /// @param most   Number of instructions looked at after the first one.
+  std::optional<decoder::PastPosition> find_after(ThreadId thread, std::uint64_t newer,
+                                                  TraceeAddr pc, std::size_t most);
+  /// Finds the place after a return; nullopt if the record is none, or nothing ran after it.
+  std::optional<decoder::PastPosition> find_return(ThreadId thread, std::uint64_t newer);
+  /// Returns the known bits of a register at a place; none of threads without values.
+  decoder::values::Known read_slot(ThreadId thread, const decoder::PastPosition& place,
+                                   decoder::values::Slot slot);
+  /// Copies memory at a place. Returns the number of known bytes before the first unknown one.
+  [[nodiscard]] std::size_t read_at(ThreadId thread, const decoder::PastPosition& place,
+                                    TraceeAddr address, std::span<std::uint8_t> out);
+
   /// Error kUnsupported for access watchpoints: reads leave no trace.
   Result<void> insert(const tracee::BreakpointSpec& breakpoint);
   void remove(const tracee::BreakpointSpec& breakpoint);
@@ -72,8 +88,6 @@ class CorePast final : public PastControl {
   std::optional<decoder::Timeline::Search> search_unknown(ThreadId thread, ThreadPast& past,
                                                           const decoder::PastPosition& place,
                                                           bool back);
-  [[nodiscard]] std::size_t read_at(ThreadId thread, const decoder::PastPosition& place,
-                                    TraceeAddr address, std::span<std::uint8_t> out);
   void stop(ThreadId thread, tracee::StopKind kind);
   [[nodiscard]] tracee::StopKind breakpoint_kind(TraceeAddr pc) const;
 

@@ -54,7 +54,7 @@ class CoreTarget final : public Target,
         roots_{roots},
         memory_{core_, std::move(roots)},
         traces_{core_, memory_},
-        registers_{core_.isa(), arch::x86::core_xsave_layout(core_.threads().front().xsave)} {}
+        registers_{core_registers(core_)} {}
 
   ProcessControl* process_control() override { return this; }
   RunControl* run_control() override { return this; }
@@ -314,6 +314,10 @@ Result<std::vector<std::uint8_t>> CoreTarget::siginfo(ThreadId thread) {
 }
 
 }  // namespace
+
+arch::cpu::GdbRegisterSet core_registers(const decoder::CoreFile& core) {
+  return {core.isa(), arch::x86::core_xsave_layout(core.threads().front().xsave)};
+}
 
 std::unique_ptr<Target> make_core_target(OpenCore core, std::vector<std::string> roots) {
   return std::make_unique<CoreTarget>(std::make_unique<OpenCore>(std::move(core)),

@@ -57,6 +57,11 @@ std::vector<bool> CoreValues::registers(const PastPosition& place, arch::cpu::Ra
   return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);
 }
 
+Known CoreValues::slot(const PastPosition& place, Slot slot) {
+  const auto step = index_.number(place);
+  return step ? history_.reg(*step, slot) : Known{};
+}
+
 std::size_t CoreValues::memory(const PastPosition& place, TraceeAddr address,
                                std::span<std::uint8_t> out) {
   const auto step = index_.number(place);

@@ -32,6 +32,8 @@ class CoreValues {
   /// Puts the known registers into `raw`.
   /// @return Whether each is known, by gdb's number; empty if the place is too old.
   std::vector<bool> registers(const decoder::PastPosition& place, arch::cpu::RawRegisters& raw);
+  /// Returns the known bits of one slot; none if the place is too old.
+  decoder::values::Known slot(const decoder::PastPosition& place, decoder::values::Slot slot);
   /// Copies the known bytes from `address` on. Returns the number of bytes before the first unknown
   /// one.
   std::size_t memory(const decoder::PastPosition& place, TraceeAddr address,

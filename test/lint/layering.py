@@ -18,7 +18,7 @@ ORDER = ("server", "ptrace", "decoder", "arch")
 ROOMS = {
     "arch": ("base", "", "x86", "x86/bts", "x86/values", "x86/translate", "cpu"),
     "decoder": ("trace", "bts", "cachelog", "pt", "perf", "file", "calls", "corefile", "values",
-                "past", "symbols", "report", "export"),
+                "past", "variables", "symbols", "report", "export"),
     "ptrace": ("os", "perf", "tracee", "remote", "source", "core",
                "codecache/program", "codecache/memory", "codecache/persist",
                "codecache/translation", "codecache/syscalls", "codecache/space",

@@ -37,6 +37,19 @@ TEST(FailureSign, IsAsStrongAsTheNameIsClear) {
   }
 }
 
+/// No code has variables.
+class NoVariables final : public VariableReader {
+ public:
+  std::vector<FrameVariables> at(TraceeAddr, FrameState&) override { return {}; }
+  std::optional<TraceeAddr> after_prologue(TraceeAddr) override { return std::nullopt; }
+  std::optional<std::vector<Variable>> arguments(TraceeAddr, FrameState&, FrameState*) override {
+    return std::nullopt;
+  }
+  std::optional<Variable> result(TraceeAddr, FrameState&) override { return std::nullopt; }
+  std::string problem(TraceeAddr) override { return {}; }
+  std::unique_ptr<FrameState> caller(TraceeAddr, FrameState&) override { return nullptr; }
+};
+
 class Names final : public Symbols {
  public:
   FunctionRef at(TraceeAddr /*address*/) override { return {}; }
@@ -49,6 +62,7 @@ class Names final : public Symbols {
                const ReadMemory& /*memory*/) override {
     return {};
   }
+  VariableReader& variables() override { return no_variables; }
 
   std::uint32_t id_of(const std::string& name) {
     for (const auto& [id, known] : names) {
@@ -58,6 +72,7 @@ class Names final : public Symbols {
     names[id] = name;
     return id;
   }
+  NoVariables no_variables;
   std::map<std::uint32_t, std::string> names;
   std::vector<CodeFrame> frames;
   std::string empty;
