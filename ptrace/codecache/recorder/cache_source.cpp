@@ -68,7 +68,6 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
                          std::uint64_t history_bytes, const TraceConfig& config)
     : StepSource{process, sink},
       process_{process},
-      sink_{sink},
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       counts_{config.statistics != nullptr},

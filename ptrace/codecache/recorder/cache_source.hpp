@@ -135,7 +135,6 @@ class CacheSource final : public StepSource {
   StopVerdict step_natively(Thread& thread);
 
   Process& process_;
-  decoder::TraceConsumer& sink_;
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool counts_;                             ///< Statistics are wanted.
