@@ -64,7 +64,7 @@ std::string printable(std::string_view text) {
   each_code_point(text, [&](const CodePoint& c, std::string_view bytes) {
     if (c.length != 0 && !is_unprintable(c.value)) {
       out += bytes;
-    } else if (c.value < 0x100) {
+    } else if (bytes.size() == 1) {
       out += fmt::format("\\x{:02x}", static_cast<std::uint8_t>(bytes.front()));
     } else {
       out += fmt::format("\\u{{{:x}}}", c.value);

@@ -26,7 +26,8 @@ TEST(CleanText, WhatIsNoUtf8IsReplaced) {
 TEST(CleanText, TerminalsGetNoControlCharacters) {
   EXPECT_EQ(printable("a\n\x1b[31mb"), "a\\x0a\\x1b[31mb");
   EXPECT_EQ(printable("\xe2\x80\xae"), "\\u{202e}");
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\u{9b}");
+  EXPECT_EQ(printable("\xc2"), "\\xc2");
 }
 
 TEST(CleanText, MarkdownMeansNothing) {
