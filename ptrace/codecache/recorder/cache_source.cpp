@@ -229,7 +229,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(translation).value();
   regs[UserReg::kGsBase] = memory_->page().value();
-  regs[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+  leave_syscall(regs);
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
   counted_at_ = TraceeAddr{};
