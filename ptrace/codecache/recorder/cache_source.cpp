@@ -32,6 +32,7 @@ using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
+
 /// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   if (status.kind != WaitKind::kStopped) return std::nullopt;
