@@ -32,6 +32,7 @@ using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
+
 /// Returns the siginfo if an instruction raised the signal of this stop.
 std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
   if (status.kind != WaitKind::kStopped) return std::nullopt;
@@ -229,7 +230,7 @@ bool CacheSource::enter(Thread& thread) {
   regs[UserReg::kR11] = memory_->log_begin().value();
   regs[UserReg::kRip] = std::get<TraceeAddr>(translation).value();
   regs[UserReg::kGsBase] = memory_->page().value();
-  regs[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+  leave_syscall(regs);
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
   counted_at_ = TraceeAddr{};

@@ -37,7 +37,7 @@ arch::cpu::translate::ProgramState CacheSource::program_state(
   }
   auto state =
       translate::state_in_dispatch_stub(place->map_entry, place->registers_saved, stopped, read);
-  if (place->registers_saved) state.regs[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+  if (place->registers_saved) leave_syscall(state.regs);
   const bool indirect = (place->map_entry.flags & translate::kTargetInR10) != 0;
   if (!indirect) state.pc = miss_target(state.log).value_or(TraceeAddr{});
   return state;

@@ -89,7 +89,7 @@ StopVerdict CacheSource::miss(Thread& thread) {
   (*regs)[UserReg::kRdi] = memory_->read(Slot::kRdi);
   (*regs)[UserReg::kR11] = log.value();
   (*regs)[UserReg::kRip] = found.next->value();
-  (*regs)[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+  leave_syscall(*regs);
   if (!thread.set_user_regs(*regs)) return StopVerdict::kReport;
   // A thread that misses often misses again soon.
   may_ask_ = rseq_area_known();

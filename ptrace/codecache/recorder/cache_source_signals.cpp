@@ -82,7 +82,7 @@ void CacheSource::note_slice() {
 bool CacheSource::return_from_handler(Thread& thread) {
   const auto regs = thread.user_regs();
   const SourceResume how = last_resume();
-  if (!regs || (*regs)[UserReg::kRax] != SYS_rt_sigreturn || how.step || how.syscalls ||
+  if (!regs || syscall_number(*regs) != SYS_rt_sigreturn || how.step || how.syscalls ||
       thread.stop_wanted() || process_.address_limit.counts_ours() ||
       !space_->protected_pages().empty() || space_->disabled() || space_->room_wanted() ||
       space_->gate_closed() || process_.lifted_for_vfork || !everybody_recorded()) {

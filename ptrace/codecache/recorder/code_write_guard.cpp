@@ -30,10 +30,10 @@ constexpr std::uint64_t kMostFrameBytes = 64UL * 1024;
 /// Returns the flags of a clone call. clone3() takes them from memory; fork() and vfork() have none
 /// that matter.
 std::uint64_t clone_flags(Process& process, const arch::cpu::UserRegs& regs) {
-  if (regs[UserReg::kRax] == SYS_clone) return regs[UserReg::kRdi];
-  if (regs[UserReg::kRax] != SYS_clone3) return 0;
+  if (syscall_number(regs) == SYS_clone) return syscall_argument(regs, 0);
+  if (syscall_number(regs) != SYS_clone3) return 0;
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
-  (void)process.read_memory(TraceeAddr{regs[UserReg::kRdi]}, bytes);
+  (void)process.read_memory(TraceeAddr{syscall_argument(regs, 0)}, bytes);
   return std::bit_cast<std::uint64_t>(bytes);
 }
 
@@ -91,9 +91,8 @@ bool CodeWriteGuard::hinders(const arch::cpu::UserRegs& regs) const {
   const ProtectedPages& protected_pages = process_.cache_space->protected_pages();
   if (protected_pages.empty()) return false;
   if (write_effect_of(regs) == WriteEffect::kBuffers) return true;
-  constexpr std::array kArguments{UserReg::kRdi, UserReg::kRsi, UserReg::kRdx,
-                                  UserReg::kR10, UserReg::kR8,  UserReg::kR9};
-  return std::any_of(kArguments.begin(), kArguments.end(), [&](UserReg argument) {
+  using arch::cpu::kSyscallArguments;
+  return std::any_of(kSyscallArguments.begin(), kSyscallArguments.end(), [&](UserReg argument) {
     return protected_pages.contains(TraceeAddr{regs[argument]});
   });
 }
@@ -151,7 +150,7 @@ void CodeWriteGuard::begin_delivery(Thread& thread) {
 bool CodeWriteGuard::repeat_call(Thread& thread, std::uint64_t number) const {
   auto regs = thread.user_regs();
   if (!regs) return false;
-  (*regs)[UserReg::kRax] = number;
+  set_syscall_number(*regs, number);
   (*regs)[UserReg::kRip] -= arch::cpu::kSyscallInsnBytes;
   return hinders(*regs) && thread.set_user_regs(*regs);
 }

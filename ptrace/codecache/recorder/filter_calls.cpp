@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -21,7 +22,7 @@ std::optional<int> filters_of(pid_t tid) {
 }  // namespace
 
 void FilterCalls::begin(Thread& thread, const arch::cpu::UserRegs& regs) {
-  const TraceeAddr described{regs[arch::cpu::UserReg::kRdx]};
+  const TraceeAddr described{syscall_argument(regs, 2)};
   call_ = Call{.filter = read_filter(process_, described), .before = filters_of(thread.tid())};
   const auto& space = process_.cache_space;
   if (!call_->filter || !space || space->disabled()) return;

@@ -65,7 +65,7 @@ void LimitCalls::end(Thread& thread) {
   const Call made = *std::exchange(call_, std::nullopt);
   const auto regs = thread.user_regs();
   if (!regs) return;
-  if (!has_made_call(thread, *regs, made.after) || (*regs)[UserReg::kRax] != 0) return;
+  if (!has_made_call(thread, *regs, made.after) || syscall_result(*regs) != 0) return;
   AddressLimit& limit = process_.address_limit;
   if (limit.program() && made.is.old_at != TraceeAddr{}) {
     (void)process_.write_data(made.is.old_at, std::bit_cast<LimitBytes>(*limit.program()));

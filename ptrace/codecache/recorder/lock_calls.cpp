@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -16,8 +17,6 @@
 
 namespace backtrail::tracee::cache {
 namespace {
-
-using arch::cpu::UserReg;
 
 constexpr std::uint64_t kKnownLocks = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
 
@@ -45,7 +44,7 @@ bool lock(Thread& thread, const std::vector<MapEntry>& maps, std::uint64_t how) 
 std::optional<arch::cpu::UserRegs> lock_program_memory(Thread& thread,
                                                        const arch::cpu::UserRegs& regs,
                                                        bool keeps_translations) {
-  const std::uint64_t how = regs[UserReg::kRdi];
+  const std::uint64_t how = syscall_argument(regs, 0);
   const auto& space = thread.process().cache_space;
   if (!space || space->memory().removed() || (how & ~kKnownLocks) != 0) return std::nullopt;
   if (keeps_translations) give_room_back(thread);
@@ -60,12 +59,12 @@ std::optional<arch::cpu::UserRegs> lock_program_memory(Thread& thread,
   // If this is too much, so is all memory.
   if (!may_lock(thread, bytes) || !lock(thread, *maps, how)) return std::nullopt;
   arch::cpu::UserRegs changed = regs;
-  changed[UserReg::kRdi] = how & ~std::uint64_t{MCL_CURRENT};
+  set_syscall_argument(changed, 0, how & ~std::uint64_t{MCL_CURRENT});
   if ((how & MCL_FUTURE) == 0) {
     // No work is left, but the call itself may be forbidden.
-    changed[UserReg::kRax] = SYS_mlock;
-    changed[UserReg::kRdi] = 0;
-    changed[UserReg::kRsi] = 0;
+    set_syscall_number(changed, SYS_mlock);
+    set_syscall_argument(changed, 0, 0);
+    set_syscall_argument(changed, 1, 0);
   }
   return changed;
 }

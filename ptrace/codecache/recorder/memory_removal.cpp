@@ -23,13 +23,11 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::cpu::UserReg;
-
 /// A fault this close to the stack pointer may be one for which the stack should grow.
 constexpr std::uint64_t kStackReach = 1ULL << 20;
 
 bool may_be_refused(const arch::cpu::UserRegs& regs) {
-  switch (static_cast<std::uint32_t>(regs[UserReg::kRax])) {
+  switch (syscall_number(regs)) {
     case SYS_brk:
     case SYS_mmap:
     case SYS_mremap:
@@ -41,8 +39,8 @@ bool may_be_refused(const arch::cpu::UserRegs& regs) {
 }
 
 bool was_refused(const arch::cpu::UserRegs& before, const arch::cpu::UserRegs& after) {
-  const std::uint64_t result = after[UserReg::kRax];
-  if (before[UserReg::kRax] == SYS_brk) return result < before[UserReg::kRdi];
+  const std::uint64_t result = syscall_result(after);
+  if (syscall_number(before) == SYS_brk) return result < syscall_argument(before, 0);
   return result == 0 - std::uint64_t{ENOMEM};
 }
 
@@ -87,7 +85,7 @@ bool MemoryRemoval::is_wanted(Thread& thread, const WaitStatus& status) {
                        was_refused(*call, *regs);
   if (refused) {
     arch::cpu::UserRegs again = *call;
-    again[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+    leave_syscall(again);
     if (!thread.set_user_regs(again)) return false;
   } else if (!wants_stack(thread, *regs, status)) {
     return false;

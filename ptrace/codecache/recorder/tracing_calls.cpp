@@ -28,14 +28,14 @@ TracingCalls::Found TracingCalls::begin(Thread& thread) {
   const auto regs = thread.user_regs();
   if (!regs || effect_of(*regs) != SyscallEffect::kTraces) return Found::kNone;
   if (!arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return Found::kNone;
-  if ((*regs)[UserReg::kRdi] == PTRACE_TRACEME) {
+  if (syscall_argument(*regs, 0) == PTRACE_TRACEME) {
     if (!is_our_child(process_.pid())) {
       request_ = thread.tid();
     } else if (!process_.asked_to_be_traced && let_trace_itself(thread, *regs)) {
       return Found::kMade;
     }
   } else {
-    const pid_t id = id_named_by(thread.tid(), (*regs)[UserReg::kRsi]);
+    const pid_t id = id_named_by(thread.tid(), syscall_argument(*regs, 1));
     const Process* target = process_.code_writers->find(id);
     // A process cannot trace itself.
     if (target != nullptr && target != &process_) request_ = id;
@@ -47,11 +47,11 @@ bool TracingCalls::let_trace_itself(Thread& thread, const arch::cpu::UserRegs& r
   // A second call fails, as it should: the thread is traced.
   process_.asked_to_be_traced = true;
   arch::cpu::UserRegs after = regs;
-  after[UserReg::kRax] = 0;
+  after[arch::cpu::kSyscallResult] = 0;
   after[UserReg::kRip] += arch::cpu::kSyscallInsnBytes;
   after[UserReg::kRcx] = after[UserReg::kRip];
   after[UserReg::kR11] = regs[UserReg::kEflags];
-  after[UserReg::kOrigRax] = arch::cpu::kNoSystemCall;
+  leave_syscall(after);
   return thread.set_user_regs(after).has_value();
 }
 
