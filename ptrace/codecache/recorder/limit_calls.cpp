@@ -17,7 +17,6 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-using arch::cpu::UserReg;
 using arch::cpu::translate::Slot;
 
 using LimitBytes = std::array<std::uint8_t, sizeof(rlimit)>;

@@ -34,9 +34,9 @@ struct CallInterceptorTest : ::testing::Test {
   const WaitStatus stop = child.thread().status();
 };
 
-const std::array<sock_filter, 1> kAllowAll{{{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
-const sock_fprog kFilter{kAllowAll.size(), const_cast<sock_filter*>(kAllowAll.data())};
-const rlimit kLimit{1ULL << 40, 1ULL << 40};
+const std::array<sock_filter, 1> allow_all{{{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
+const sock_fprog filter_program{allow_all.size(), const_cast<sock_filter*>(allow_all.data())};
+const rlimit program_limit{1ULL << 40, 1ULL << 40};
 
 std::uint64_t address_of(const void* object) {
   return reinterpret_cast<std::uint64_t>(object);
@@ -58,7 +58,7 @@ TEST_F(CallInterceptorTest, LeavesOtherCallsAlone) {
 TEST_F(CallInterceptorTest, LetsAFilterWaitForThreadsInTranslatedCode) {
   memory = child.take_space();
   space().set_inside(kOtherThread, true);
-  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&kFilter)});
+  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   EXPECT_TRUE(space().gate_closed());
   EXPECT_FALSE(begin());
@@ -74,7 +74,7 @@ TEST_F(CallInterceptorTest, LetsAFilterWaitForThreadsInTranslatedCode) {
 TEST_F(CallInterceptorTest, OpensTheGateForAnotherInstruction) {
   memory = child.take_space();
   space().set_inside(kOtherThread, true);
-  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&kFilter)});
+  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   child.stand_before(SYS_getpid, {});
   EXPECT_TRUE(begin());
@@ -84,7 +84,7 @@ TEST_F(CallInterceptorTest, OpensTheGateForAnotherInstruction) {
 TEST_F(CallInterceptorTest, OpensTheGateWhenTheThreadIsGone) {
   memory = child.take_space();
   space().set_inside(kOtherThread, true);
-  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&kFilter)});
+  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   calls.release();
   EXPECT_FALSE(space().gate_closed());
@@ -95,13 +95,13 @@ TEST_F(CallInterceptorTest, OpensTheGateWhenTheThreadIsGone) {
 TEST_F(CallInterceptorTest, ASignalIsDeliveredWithoutWaiting) {
   memory = child.take_space();
   space().set_inside(kOtherThread, true);
-  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&kFilter)});
+  child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_TRUE(begin({.signal = SIGUSR1}));
 }
 
 TEST_F(CallInterceptorTest, RaisesALimitAndShowsTheProgramItsOwnCall) {
   memory = child.take_space();
-  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&kLimit)});
+  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&program_limit)});
   ASSERT_TRUE(begin());
   const std::uint64_t given_at = (memory->page() + CacheMemory::kLimitOffset).value();
   EXPECT_EQ(child.regs()[UserReg::kRsi], given_at);
@@ -110,19 +110,19 @@ TEST_F(CallInterceptorTest, RaisesALimitAndShowsTheProgramItsOwnCall) {
       child.process().read_memory(TraceeAddr{given_at},
                                   std::span{reinterpret_cast<std::uint8_t*>(&given), sizeof given}),
       sizeof given);
-  EXPECT_GT(given.rlim_cur, kLimit.rlim_cur);
+  EXPECT_GT(given.rlim_cur, program_limit.rlim_cur);
   ASSERT_EQ(::prlimit(child.process().pid(), RLIMIT_AS, &given, nullptr), 0);
   child.stand_behind(0);
   calls.end(child.thread());
   EXPECT_EQ(child.regs()[UserReg::kRsi], before[UserReg::kRsi]);
   EXPECT_EQ(child.regs()[UserReg::kRax], 0U);
   ASSERT_TRUE(child.process().address_limit.program());
-  EXPECT_EQ(child.process().address_limit.program()->rlim_cur, kLimit.rlim_cur);
+  EXPECT_EQ(child.process().address_limit.program()->rlim_cur, program_limit.rlim_cur);
 }
 
 TEST_F(CallInterceptorTest, ALimitIsNotedAfterTheCallOnly) {
   memory = child.take_space();
-  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&kLimit)});
+  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&program_limit)});
   ASSERT_TRUE(begin());
   calls.end(child.thread());  // stopped by something else
   EXPECT_EQ(child.regs(), before);
@@ -133,7 +133,7 @@ TEST_F(CallInterceptorTest, ALimitIsNotedAfterTheCallOnly) {
 
 TEST_F(CallInterceptorTest, ShowsADebuggerTheProgramsCall) {
   memory = child.take_space();
-  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&kLimit)});
+  const auto before = child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&program_limit)});
   ASSERT_TRUE(begin({.syscalls = true}));
   EXPECT_EQ(child.regs(), before);
 }
@@ -154,7 +154,7 @@ TEST_F(CallInterceptorTest, LocksTheProgramsMemoryItself) {
 
 TEST_F(CallInterceptorTest, ForgetsTheCallsOfTheOldProgram) {
   memory = child.take_space();
-  child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&kLimit)});
+  child.stand_before(SYS_setrlimit, {RLIMIT_AS, address_of(&program_limit)});
   ASSERT_TRUE(begin());
   const auto now = child.regs();
   calls.forget();
