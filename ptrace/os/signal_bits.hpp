@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Signal sets as the kernel has them: bit n - 1 stands for signal n (sigset_t of rt_sigprocmask(2)).
+/// Signal sets as the kernel has them: bit n - 1 stands for signal n (rt_sigprocmask(2)).
 
 #include <csignal>
 #include <cstdint>
 
 namespace backtrail::tracee {
 
-[[nodiscard]] constexpr std::uint64_t signal_bit(int signal) { return 1ULL << (signal - 1); }
+[[nodiscard]] constexpr std::uint64_t signal_bit(int signal) {
+  return 1ULL << (signal - 1);
+}
 
 inline constexpr std::uint64_t kSegvBit = signal_bit(SIGSEGV);
 inline constexpr std::uint64_t kTrapBit = signal_bit(SIGTRAP);

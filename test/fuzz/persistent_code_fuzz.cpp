@@ -27,9 +27,9 @@ void take(FuzzedDataProvider& input, std::vector<T>& out) {
 }
 
 PersistentPieces pieces_of(const PersistentArrays<Elements>& parts) {
-  return {{parts.modules}, {parts.code},     {parts.blocks}, {parts.rows},
-          {parts.logged},  {parts.branches}, {parts.exits},  {parts.weights},
-          {parts.places},  {parts.pads},     {parts.bodies}, {parts.crossing}};
+  return {{parts.modules}, {parts.code},       {parts.blocks},       {parts.pc_map},
+          {parts.logged},  {parts.branches},   {parts.exits},        {parts.weights},
+          {parts.places},  {parts.ib_entries}, {parts.translations}, {parts.crossing}};
 }
 
 Bytes written(const PersistentPieces& parts) {
@@ -49,15 +49,16 @@ void look_at(const std::shared_ptr<const PersistentCode>& code) {
     for (std::size_t i = 0; i < exit->block.branches.size(); ++i) (void)exit->block.branch(i);
     (void)parts.places[number].kind(exit->kind);
   }
-  for (const auto& [head, offset] : parts.bodies) {
-    if (!code->body(head) || offset > parts.code.size()) std::abort();
+  for (const auto& [start, offset] : parts.translations) {
+    if (!code->translation(start) || offset > parts.code.size()) std::abort();
   }
   for (const std::uint32_t number : parts.crossing) {
     if (!exits.find(number)) std::abort();
   }
   for (const CodeBlock& block : parts.blocks) {
     (void)exits.block(block.logged);
-    for (std::uint32_t within = 0; within < block.size; ++within) (void)code->row(block, within);
+    for (std::uint32_t within = 0; within < block.size; ++within)
+      (void)code->map_entry(block, within);
   }
   for (std::uint64_t offset = 0; offset <= parts.code.size(); ++offset) {
     (void)code->block_at(offset);
@@ -65,9 +66,9 @@ void look_at(const std::shared_ptr<const PersistentCode>& code) {
 }
 
 PersistentPieces pieces_of(const PersistentView& view) {
-  return {{view.modules}, {view.code},     {view.blocks}, {view.rows},
-          {view.logged},  {view.branches}, {view.exits},  {view.weights},
-          {view.places},  {view.pads},     {view.bodies}, {view.crossing}};
+  return {{view.modules}, {view.code},       {view.blocks},       {view.pc_map},
+          {view.logged},  {view.branches},   {view.exits},        {view.weights},
+          {view.places},  {view.ib_entries}, {view.translations}, {view.crossing}};
 }
 
 void look_at_written(const PersistentPieces& parts) {
