@@ -159,11 +159,17 @@ TEST_F(LongRemoteCall, EndsByAnotherThreadsExec) {
   const auto signal = run(*thread);
   ASSERT_TRUE(signal);
   ASSERT_EQ(signal->kind, StopKind::kSignal);
+  // Nothing resumes the other thread from its first stop once the call has begun.
+  UniqueFd other_end;
+  ASSERT_TRUE(wait_until([&] {
+    engine_.pump(-1);
+    other_end.reset(::open(starts_exec.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return other_end.get() >= 0;
+  }));
   std::thread waits{[&] {
     const std::string opens = std::to_string(SYS_openat) + " ";
     EXPECT_TRUE(
         wait_until([&] { return ProcFs{}.read(pid, "syscall").value_or("").starts_with(opens); }));
-    const UniqueFd other_end{::open(starts_exec.c_str(), O_WRONLY | O_CLOEXEC)};
     EXPECT_EQ(::write(other_end.get(), "x", 1), 1);
   }};
   {
