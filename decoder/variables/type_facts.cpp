@@ -77,6 +77,13 @@ std::optional<std::uint64_t> count_of(Dwarf_Die* range) {
   return *upper - lower + 1;
 }
 
+std::string shortened(std::string name) {
+  if (name.size() <= kLongestName) return name;
+  name.resize(kLongestName);
+  name += "...";
+  return name;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> constant_attribute(Dwarf_Die* die, unsigned name) {
@@ -109,9 +116,7 @@ bool has_flag(Dwarf_Die* die, unsigned name) {
 std::string die_name(Dwarf_Die* die) {
   const char* name = dwarf_diename(die);
   if (name == nullptr) return {};
-  std::string out{name};
-  if (out.size() > kLongestName) out = out.substr(0, kLongestName) + "...";
-  return out;
+  return shortened(name);
 }
 
 std::optional<Dwarf_Die> type_of(Dwarf_Die* die) {
@@ -178,9 +183,7 @@ std::optional<std::uint64_t> type_size(const Dwarf_Die& type, WorkLimit& work) {
 }
 
 std::string type_name(const Dwarf_Die& type) {
-  std::string out = name_of(type, 0);
-  if (out.size() > kLongestName) out = out.substr(0, kLongestName) + "...";
-  return out;
+  return shortened(name_of(type, 0));
 }
 
 }  // namespace backtrail::decoder
