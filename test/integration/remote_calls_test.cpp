@@ -159,7 +159,7 @@ TEST_F(LongRemoteCall, EndsByAnotherThreadsExec) {
   const auto signal = run(*thread);
   ASSERT_TRUE(signal);
   ASSERT_EQ(signal->kind, StopKind::kSignal);
-  // Nothing resumes the other thread from its first stop once the call has begun.
+  // Once the call has begun, the engine does not resume the other thread from its first stop.
   UniqueFd other_end;
   ASSERT_TRUE(wait_until([&] {
     engine_.pump(-1);
