@@ -80,4 +80,8 @@ class EngineDriver {
   std::uint64_t errors_before_ = log::errors();
 };
 
+inline BreakpointSpec software(TraceeAddr address) {
+  return {.kind = BreakpointKind::kSoftware, .address = address};
+}
+
 }  // namespace backtrail::tracee
