@@ -86,6 +86,7 @@ Thread& Engine::add_thread(Process& process, pid_t tid) {
 }
 
 void Engine::forget_thread(Thread& thread) {
+  thread.cpu_pin()->release();
   by_tid_.erase(thread.tid());
   thread.process().remove_thread(thread.tid());
 }
@@ -261,6 +262,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
 
 void Engine::end_trace(Thread& thread) {
   if (!thread.trace()) return;
+  thread.cpu_pin()->release();  // nobody sees its calls from now on
   thread.trace()->end();
   if (thread.stopped()) thread.trace()->source().detach(thread);
   thread.trace().reset();

@@ -75,13 +75,17 @@ class Engine {
 
   // Running and stopping.
   void set_non_stop(bool on) { non_stop_ = on; }
-  /// Allows moving the calling thread to the CPU of a thread that stops for signals all the time
-  /// (StopCpu). The caller must create threads and processes only within calls that stop or launch
-  /// something: others would inherit that one CPU.
+  /// Allows keeping the calling thread on one CPU with a thread that stops for signals all the time
+  /// (StopCpu).
+  /// The caller must create threads and processes only within calls that stop or launch something:
+  /// others would inherit that one CPU. It must call pump() at least every few milliseconds while
+  /// shares_cpu().
   void set_follows_signals(bool on) { follows_signals_ = on; }
-  /// Returns true while the calling thread shares its CPU with such a thread. pump() then yields
-  /// the CPU before it returns without an event, so the caller may call it again at once.
-  [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.narrowed(); }
+  /// Returns true while the calling thread shares its CPU with such a thread.
+  [[nodiscard]] bool shares_cpu() const { return stop_cpu_.narrowed(); }
+  /// Returns true if the next signal should come at once. pump() then yields the CPU before it
+  /// returns without an event, so the caller may call it again without waiting.
+  [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.in_turns(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
   /// mask.

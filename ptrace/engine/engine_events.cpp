@@ -52,6 +52,16 @@ bool is_gone(const Thread& thread) {
   return !pc && pc.error().is(TraceErrc::kTraceeGone);
 }
 
+/// Returns true if the thread's affinity may be narrowed: its source sees every system call before
+/// it is made.
+bool may_pin(Thread& thread) {
+  const BranchSource* source = thread.source();
+  if (source == nullptr) return false;
+  const bool sees_calls =
+      source->kind() == SourceKind::kCache || source->kind() == SourceKind::kStep;
+  return sees_calls && thread.process().own_affinity.may_be_narrowed();
+}
+
 }  // namespace
 
 bool Engine::wait_one(pid_t tid) {
@@ -157,7 +167,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     ThreadControl& control = thread.control();
     const bool stops_again = std::exchange(control.group_stop_due, false);
     if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
-    if (thread.trace()->source().may_ask()) asking_.insert(thread.tid());
+    BranchSource& source = thread.trace()->source();
+    if (source.may_ask() && stop_cpu_.narrowed()) source.let_wait();
+    if (source.may_ask()) asking_.insert(thread.tid());
     note_due(thread);
     return;
   }
@@ -456,7 +468,7 @@ bool Engine::is_passed(Thread& thread, int signal) const {
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {
-  if (follows_signals_) stop_cpu_.note_signal(thread.tid());
+  if (follows_signals_) stop_cpu_.note_signal(thread.cpu_pin(), may_pin(thread));
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
   const bool stepping = control.action.kind != ResumeKind::kContinue;

@@ -455,7 +455,7 @@ void Engine::ask_each(int handled) {
 }
 
 bool Engine::wait_in_turn() {
-  if (!stop_cpu_.narrowed() || !ended_.empty() || oldest_pending() != nullptr) return false;
+  if (!stop_cpu_.in_turns() || !ended_.empty() || oldest_pending() != nullptr) return false;
   ::sched_yield();
   return wait_one();
 }

@@ -6,41 +6,55 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Signals between two reads of the thread's CPU: /proc/TID/stat costs about as much as a stop.
-constexpr std::size_t kBatch = 64;
-/// Longest time for a batch of fast signals: 2000 signals per second.
-constexpr std::chrono::milliseconds kBatchLimit{32};
-/// Time without a signal after which the affinity is restored.
+/// Signals between two looks at their rate: of a thread that can be pinned, and of one that is
+/// followed, for which /proc/TID/stat costs about as much as a stop.
+constexpr std::size_t kBatch = 16;
+constexpr std::size_t kBatchToFollow = 64;
+/// Fast signals: 2000 a second.
+constexpr std::chrono::microseconds kMostForSignal{500};
+/// Time without a signal after which the affinities are restored.
 constexpr std::chrono::milliseconds kQuiet{5};
+/// Time without a signal after which waiting for one without sleeping does not pay.
+constexpr std::chrono::microseconds kTurn{100};
+/// Signals after which the scheduler may choose another CPU.
+constexpr std::size_t kChooseAfter = 256;
 
-cpu_set_t only(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  return set;
+/// Returns the first CPU in both sets, preferably `wanted`; -1 if there is none.
+int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
+  cpu_set_t both;
+  CPU_AND(&both, &one, &other);
+  if (wanted >= 0 && CPU_ISSET(static_cast<std::size_t>(wanted), &both)) return wanted;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &both)) return cpu;
+  }
+  return -1;
 }
 
 }  // namespace
 
-void StopCpu::note_signal(pid_t tid) {
-  const auto now = Clock::now();
-  if (tid != tid_ || now - last_ > kQuiet) {
-    go_back();
-    begin(tid, now);
+void StopCpu::note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now) {
+  if (pin != thread_ || now - last_ > kQuiet) {
+    release_thread();
+    begin(pin, now);
   }
   last_ = now;
-  if (++signals_ < kBatch) return;
-  const bool fast = now - since_ <= kBatchLimit;
-  if (fast) {
-    follow(tid);
-  } else {
+  if (++signals_ < (may_pin ? kBatch : kBatchToFollow)) return;
+  const bool fast = now - since_ <= kMostForSignal * signals_;
+  since_choice_ += signals_;
+  if (!fast) {
     go_back();
+  } else if (narrowed_ && may_pin && since_choice_ >= kChooseAfter) {
+    // The next batch pins both wherever the tracing thread runs then.
+    own_.release();
+    narrowed_ = false;
+  } else {
+    follow(may_pin);
   }
-  begin(tid, now);
+  begin(pin, now);
 }
 
-void StopCpu::begin(pid_t tid, Clock::time_point now) {
-  tid_ = tid;
+void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
+  thread_ = pin;
   signals_ = 0;
   since_ = now;
 }
@@ -49,30 +63,38 @@ void StopCpu::look() {
   if (narrowed_ && Clock::now() - last_ > kQuiet) go_back();
 }
 
-void StopCpu::follow(pid_t tid) {
-  const auto stat = ProcFs{}.stat(tid);
-  if (narrowed_ && stat && stat->processor == cpu_) return;
-  go_back();
-  if (!stat || stat->processor < 0 || stat->processor >= CPU_SETSIZE) return;
-  if (::sched_getaffinity(0, sizeof original_, &original_) != 0) return;
+bool StopCpu::in_turns() const {
+  return narrowed_ && Clock::now() - last_ < kTurn;
+}
+
+void StopCpu::follow(bool may_pin) {
+  if (narrowed_ && may_pin && thread_->active()) return;
+  narrowed_ = may_pin ? pin_both() : follow_natively();
+  if (!narrowed_) own_.release();
+  since_choice_ = 0;
+}
+
+bool StopCpu::pin_both() {
+  const int cpu = common_cpu(own_.allowed(), thread_->allowed(), ::sched_getcpu());
+  return own_.pin(cpu) && thread_->pin(cpu);
+}
+
+bool StopCpu::follow_natively() {
+  const auto stat = ProcFs{}.stat(thread_->tid());
   // The tracing thread must not leave the CPUs that it is confined to.
-  const auto cpu = static_cast<std::size_t>(stat->processor);
-  if (CPU_COUNT(&original_) < 2 || !CPU_ISSET(cpu, &original_)) return;
-  const cpu_set_t set = only(stat->processor);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) return;
-  narrowed_ = true;
-  cpu_ = stat->processor;
+  return stat && own_.pin(stat->processor) && own_.active();
+}
+
+void StopCpu::release_thread() {
+  if (thread_) thread_->release();
+  thread_.reset();
+  since_choice_ = 0;
 }
 
 void StopCpu::go_back() {
-  tid_ = 0;
-  if (!narrowed_) return;
+  release_thread();
+  own_.release();
   narrowed_ = false;
-  // If another process has changed the affinity meanwhile, it stays.
-  cpu_set_t present;
-  const cpu_set_t set = only(cpu_);
-  if (::sched_getaffinity(0, sizeof present, &present) == 0 && !CPU_EQUAL(&present, &set)) return;
-  (void)::sched_setaffinity(0, sizeof original_, &original_);
 }
 
 }  // namespace backtrail::tracee

@@ -1,54 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Moves the tracing thread to the CPU of a thread that stops for signals all the time.
+/// Keeps the tracing thread and a thread that stops for signals all the time on one CPU.
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 
-#include <sched.h>
 #include <sys/types.h>
+
+#include "ptrace/os/cpu_pin.hpp"
 
 namespace backtrail::tracee {
 
 /// A thread that stops for signals all the time and the tracing thread, which handles the stops,
-/// run in turns. On two CPUs each turn costs a wake-up, on one CPU only a switch. While the signals
-/// of one traced thread come fast, the tracing thread's affinity is narrowed to the CPU that the
-/// traced thread runs on. The traced thread's affinity stays as it is.
+/// run in turns. On one CPU each turn costs a switch. On two it costs a wake-up, which is dear
+/// where the other CPU has gone idle meanwhile: some 80 microseconds instead of 15 in a virtual
+/// machine. While the signals of one traced thread come fast, both are narrowed to one CPU. The
+/// scheduler would not keep them there: it moves a thread that is woken to an idle CPU.
+///
+/// Now and then the tracing thread may run anywhere again for one turn, so that the scheduler can
+/// choose a better CPU for both.
 ///
 /// All calls must come from the tracing thread. Threads and processes inherit its affinity: call
 /// go_back() before creating one.
 class StopCpu {
  public:
+  using Clock = std::chrono::steady_clock;
+
   StopCpu() = default;
   ~StopCpu() { go_back(); }
   StopCpu(const StopCpu&) = delete;
   StopCpu& operator=(const StopCpu&) = delete;
 
-  /// Counts a signal for which the thread has stopped; narrows the affinity if they come fast.
-  void note_signal(pid_t tid);
-  /// Restores the affinity if no signal has come for some milliseconds.
+  /// Counts a signal for which the thread of `pin` has stopped; narrows the affinities if they come
+  /// fast.
+  /// @param may_pin the thread's affinity may be narrowed: whoever asks for it, or inherits it, is
+  /// seen before and CpuPin::release() called. Otherwise the tracing thread follows the thread.
+  void note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now);
+  void note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin) {
+    note_signal(pin, may_pin, Clock::now());
+  }
+  /// Restores the affinities if no signal has come for some milliseconds.
   void look();
-  /// Restores the affinity and forgets the signals counted. Makes no system call if the affinity is
-  /// not narrowed.
+  /// Restores the affinities and forgets the signals counted. Makes no system call if nothing is
+  /// narrowed.
   void go_back();
-  /// Returns true while the affinity is narrowed to one CPU.
+  /// Returns true while the tracing thread is narrowed to one CPU.
   [[nodiscard]] bool narrowed() const { return narrowed_; }
+  /// Returns true if narrowed() and the next signal should come within microseconds.
+  [[nodiscard]] bool in_turns() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// Begins to count the signals of a thread.
-  void begin(pid_t tid, Clock::time_point now);
-  /// Narrows the affinity to the CPU that the thread last ran on.
-  void follow(pid_t tid);
+  void begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now);
+  /// Narrows the affinities to one CPU for the thread that is counted.
+  void follow(bool may_pin);
+  /// Narrows the tracing thread to the CPU that the thread last ran on.
+  bool follow_natively();
+  bool pin_both();
+  void release_thread();
 
-  pid_t tid_ = 0;            ///< Thread whose signals are counted; 0 if none.
-  std::size_t signals_ = 0;  ///< Signals of the thread since `since_`.
+  CpuPin own_{0};
+  std::shared_ptr<CpuPin> thread_;  ///< The thread whose signals are counted; may be null.
+  std::size_t signals_ = 0;         ///< Signals of the thread since `since_`.
+  std::size_t since_choice_ = 0;    ///< Signals since the CPU was chosen.
   Clock::time_point since_;
   Clock::time_point last_;  ///< Time of the newest signal.
   bool narrowed_ = false;
-  int cpu_ = -1;          ///< The one CPU while narrowed_.
-  cpu_set_t original_{};  ///< The affinity to restore.
 };
 
 }  // namespace backtrail::tracee

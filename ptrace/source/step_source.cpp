@@ -14,6 +14,7 @@
 #include "arch/base/page.hpp"
 #include "arch/cpu/program_abi.hpp"
 #include "decoder/trace/stream_pin.hpp"
+#include "ptrace/source/affinity_calls.hpp"
 #include "ptrace/source/source_statistics.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -101,7 +102,10 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
       return run_section(thread, *section);
     }
   }
-  if (insn_.kind == InsnKind::kSystemCall) forget_area_before_rseq(thread);
+  if (insn_.kind == InsnKind::kSystemCall) {
+    forget_area_before_rseq(thread);
+    show_own_affinity(process_, thread);
+  }
   guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
   // After an exec the call belongs to another program.
   const bool at_syscall = insn_.kind == InsnKind::kSystemCall || thread.in_syscall();
@@ -113,6 +117,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
 }
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
+  process_.own_affinity.end_call(thread.tid());
   const StopVerdict verdict = section_ ? section_stop(thread, status) : stepped(thread, status);
   if (verdict == StopVerdict::kReport) {
     end_slice(thread);

@@ -108,6 +108,7 @@ Thread& Process::add_thread(pid_t tid) {
 }
 
 void Process::remove_thread(pid_t tid) {
+  own_affinity.end_call(tid);
   std::erase_if(threads_, [=](const auto& thread) { return thread->tid() == tid; });
 }
 
@@ -119,6 +120,7 @@ Thread* Process::any_stopped() {
 
 Result<void> Process::renew_memory() {
   trap_action = {};
+  own_affinity = {};
   BT_CHECKED(memory_.reopen(pid_));
   return identify(pid_);
 }

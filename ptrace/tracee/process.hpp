@@ -20,6 +20,7 @@
 #include "ptrace/tracee/address_limit.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
 #include "ptrace/tracee/breakpoint_table.hpp"
+#include "ptrace/tracee/own_affinity.hpp"
 #include "ptrace/tracee/process_memory.hpp"
 #include "ptrace/tracee/restartable_sections.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -113,6 +114,7 @@ class Process final : public decoder::CodeReader {
 
   /// System calls that the client wants reported; nullopt: none; empty: all.
   std::optional<std::set<std::int64_t>> catch_syscalls;
+  OwnAffinity own_affinity;
   /// For sources that step.
   TrapAction trap_action;
   RestartableSections restartable;

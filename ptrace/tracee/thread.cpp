@@ -40,7 +40,8 @@ bool is_inside_syscall(const WaitStatus& status) {
 
 }  // namespace
 
-Thread::Thread(Process& process, pid_t tid) : process_{process}, tid_{tid} {}
+Thread::Thread(Process& process, pid_t tid)
+    : process_{process}, tid_{tid}, cpu_pin_{std::make_shared<CpuPin>(tid)} {}
 Thread::~Thread() = default;
 
 ThreadId Thread::id() const {
@@ -49,6 +50,7 @@ ThreadId Thread::id() const {
 
 void Thread::rename(pid_t tid) {
   tid_ = tid;
+  cpu_pin_ = std::make_shared<CpuPin>(tid);
 }
 
 void Thread::note_stop(const WaitStatus& status) {

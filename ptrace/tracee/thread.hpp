@@ -14,6 +14,7 @@
 #include "arch/base/result.hpp"
 #include "arch/cpu/debug_registers.hpp"
 #include "arch/cpu/registers.hpp"
+#include "ptrace/os/cpu_pin.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/tracee/resume_action.hpp"
 #include "ptrace/tracee/stop_event.hpp"
@@ -89,6 +90,9 @@ class Thread {
   /// Called by the trace when its source begins, and with null when the trace is destroyed.
   void set_source(BranchSource* source) { source_ = source; }
   [[nodiscard]] TrapFlag& trap_flag() { return trap_flag_; }
+  /// Never null. While it is active the kernel shows and hands down an affinity that is not the
+  /// program's own.
+  [[nodiscard]] const std::shared_ptr<CpuPin>& cpu_pin() const { return cpu_pin_; }
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool stopped() const { return state_ == State::kStopped; }
@@ -162,6 +166,7 @@ class Thread {
   std::optional<arch::cpu::DebugRegisters> own_debug_;
   bool own_debug_changed_ = false;
   TrapFlag trap_flag_;
+  std::shared_ptr<CpuPin> cpu_pin_;
   ThreadControl control_;
   BranchSource* source_ = nullptr;
   std::shared_ptr<ThreadTrace> trace_;  ///< Shared so that its type may remain opaque here.

@@ -424,7 +424,10 @@ Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
     pollfd waited[] = {{engine_.event_fd(), POLLIN, 0}, {look_clock_.fd(), POLLIN, 0}};
     // A leader that ended before its other threads is found only by looking now and then.
     constexpr int kLookAgainMs = 1000;
-    ::poll(waited, 2, engine_.runs_in_turns() ? 0 : kLookAgainMs);
+    // As short as the engine asks for.
+    constexpr int kSharedMs = 5;
+    const int most = engine_.shares_cpu() ? kSharedMs : kLookAgainMs;
+    ::poll(waited, 2, engine_.runs_in_turns() ? 0 : most);
     clocks_called = waited[1].revents != 0;
   }
   let_go_of_the_rest();

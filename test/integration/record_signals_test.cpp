@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Job control and storms of signals: recorded programs behave as without a tracer.
 
+#include <fstream>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "record_fixture.hpp"
@@ -10,6 +13,16 @@ namespace {
 
 Words program(const char* name, const Words& arguments) {
   return with({std::string{BT_INFERIOR_DIR "/"} + name}, arguments);
+}
+
+/// The hexadecimal digits of the affinity, which the recorded program inherits.
+std::string allowed_cpus() {
+  std::ifstream status{"/proc/self/status"};
+  std::string word;
+  while (status >> word && word != "Cpus_allowed:") {
+  }
+  status >> word;
+  return word;
 }
 
 class RecordSource : public testing::TestWithParam<const char*> {
@@ -48,11 +61,16 @@ TEST_P(RecordSource, LetsHandlersReturnAnyhow) {
   }
 }
 
-/// Amid signals the recorder shares the CPU of the thread that gets them; whatever begins then must
-/// not inherit that.
+TEST_P(RecordSource, ShowsTheProgramItsOwnAffinity) {
+  const bool steps = std::string{GetParam()} == "step";
+  expect_right(program("affinity", {steps ? "2" : "20", "50", allowed_cpus()}));
+}
+
+/// Amid signals the recorder and the thread that gets them share one CPU; what begins then must not
+/// inherit that.
 TEST(RecordSignals, NarrowsItsCpusForNobodyElse) {
   const Words words = shell(
-      "cpus() { grep Cpus_allowed_list /proc/$PPID/status /proc/self/status; }\n"
+      "cpus() { grep Cpus_allowed_list /proc/$$/status /proc/self/status; }\n"
       "before=$(cpus | sed 's/.*://'); trap : USR1; i=0\n"
       "while [ $i -lt 1000 ]; do kill -USR1 $$; i=$((i + 1)); done\n"
       "after=$(cpus | sed 's/.*://'); echo \"$before, $after\"; [ \"$before\" = \"$after\" ]");

@@ -241,6 +241,8 @@ bool CacheSource::enter(Thread& thread) {
 }
 
 Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
+  // While the affinity is narrowed no file may show it.
+  if (space_) space_->see_opens(thread.cpu_pin()->active());
   if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
     note_resumed(how);
     return {};

@@ -145,6 +145,7 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   process.code_writers->look_at_files_of(process);
   write_numbers(space->inline_calls_, process.code_writers->watches_writes(),
                 space->memory_->policy());
+  write_opens(false, space->memory_->policy());
   space->maps_.reset(::open(ProcFs{}.path(process.pid(), "maps").c_str(), O_RDONLY | O_CLOEXEC));
   space->take_actions();
   space->begin_keeping(std::move(store));
@@ -318,6 +319,10 @@ void CacheSpace::note_limit() {
   translate::InlineSystemCalls calls = inline_calls_;
   leave_mapping_calls(calls);
   change_calls(calls);
+}
+
+void CacheSpace::see_opens(bool all) {
+  if (std::exchange(sees_opens_, all) != all) write_opens(all, memory_->policy());
 }
 
 void CacheSpace::disable(std::string why) {

@@ -143,6 +143,9 @@ class CacheSpace {
   /// removed first.
   void note_limit();
 
+  /// Leaves all calls that open files to the server, or only those that may write code.
+  void see_opens(bool all);
+
   /// A full log raises SIGSEGV. If the program blocks or ignores it, the kernel resets the action;
   /// the following functions know the action and restore it.
   void segv_action_changed() { segv_action_current_ = false; }
@@ -219,6 +222,7 @@ class CacheSpace {
   int closes_gate_ = 0;
   bool stop_by_fault_ = false;
   bool room_wanted_ = false;
+  bool sees_opens_ = false;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;

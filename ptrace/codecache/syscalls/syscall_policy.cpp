@@ -128,7 +128,6 @@ constexpr std::array kInline{
     SYS_statx,
     SYS_faccessat2,
     SYS_utimensat,
-    SYS_sched_getaffinity,
     SYS_set_tid_address,
     SYS_set_robust_list,
     SYS_wait4,
@@ -197,7 +196,6 @@ constexpr std::array kInline{
     SYS_preadv2,
     SYS_getpriority,
     SYS_setpriority,
-    SYS_sched_setaffinity,
     SYS_sched_getscheduler,
     SYS_sched_getparam,
     SYS_getgroups,
@@ -329,18 +327,24 @@ void write_policy(const ExecutableMap& map, std::span<std::uint8_t> policy) {
   const auto protections = part(Policy::kProtections, 256);
   const auto flags = part(Policy::kMapFlags, 256);
   const auto segv = part(Policy::kSegvBit, 256);
-  const auto open = part(Policy::kOpenFlags, 256);
-  const auto truncate = part(Policy::kOpenFlags2, 256);
   const auto traced = part(Policy::kTrapFlag, 256);
   for (std::size_t i = 0; i < protections.size(); ++i) {
     protections[i] = (i & PROT_EXEC) != 0 ? 1 : 0;
     flags[i] = (i & MAP_FIXED) != 0 ? 1 : 0;
     segv[i] = static_cast<std::uint8_t>(i >> (SIGSEGV - 9) & 1);
-    open[i] = may_open_existing_to_write(i) ? 1 : 0;
-    truncate[i] = may_truncate(i) ? 1 : 0;
     traced[i] = static_cast<std::uint8_t>(i & 1U);
   }
   write_ranges(map, part(Policy::kRanges, translate::kPolicyRanges * sizeof(PolicyRange)));
+}
+
+void write_opens(bool sees_all, std::span<std::uint8_t> policy) {
+  constexpr std::size_t kFlags = 256;
+  const auto open = policy.subspan(static_cast<std::size_t>(Policy::kOpenFlags), kFlags);
+  const auto truncate = policy.subspan(static_cast<std::size_t>(Policy::kOpenFlags2), kFlags);
+  for (std::size_t i = 0; i < kFlags; ++i) {
+    open[i] = sees_all || may_open_existing_to_write(i) ? 1 : 0;
+    truncate[i] = may_truncate(i) ? 1 : 0;
+  }
 }
 
 void write_numbers(const arch::cpu::translate::InlineSystemCalls& calls, bool watches_writes,

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The affinity of the tracing thread amid signals: narrowed, and restored in every case.
+// The affinities of the tracing thread and of one that gets signals all the time: narrowed to one
+// CPU, and restored in every case.
 #include "ptrace/engine/stop_cpu.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
 
 #include <unistd.h>
 
@@ -11,14 +17,50 @@
 namespace backtrail::tracee {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = StopCpu::Clock;
+using Pin = std::shared_ptr<CpuPin>;
 
-cpu_set_t affinity() {
+cpu_set_t affinity(pid_t tid = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(::sched_getaffinity(tid, sizeof set, &set), 0);
   return set;
 }
+
+bool equal(const cpu_set_t& one, const cpu_set_t& other) {
+  return CPU_EQUAL(&one, &other);
+}
+
+std::size_t first_cpu(const cpu_set_t& set) {
+  std::size_t cpu = 0;
+  while (!CPU_ISSET(cpu, &set)) ++cpu;
+  return cpu;
+}
+
+cpu_set_t only(std::size_t cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  return set;
+}
+
+/// A thread that waits until the end.
+class Waiting {
+ public:
+  Waiting() {
+    while (tid_ == 0) std::this_thread::yield();
+  }
+  [[nodiscard]] pid_t tid() const { return tid_; }
+
+ private:
+  std::atomic<pid_t> tid_{0};
+  std::jthread thread_{[this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock{mutex};
+    tid_ = ::gettid();
+    std::condition_variable_any{}.wait(lock, stop, [] { return false; });
+  }};
+};
 
 class StopCpuTest : public testing::Test {
  protected:
@@ -27,60 +69,142 @@ class StopCpuTest : public testing::Test {
   }
   void TearDown() override { ::sched_setaffinity(0, sizeof original_, &original_); }
 
-  /// Signals come as fast as can be. A busy machine may need several batches.
-  bool narrow() {
-    const auto deadline = Clock::now() + std::chrono::minutes{1};
-    while (!cpu_.narrowed() && Clock::now() < deadline) cpu_.note_signal(::getpid());
-    return cpu_.narrowed();
+  /// Notes signals at this rate.
+  void note(int signals, const Pin& pin, bool may_pin, std::chrono::microseconds each) {
+    for (int i = 0; i < signals; ++i) cpu_.note_signal(pin, may_pin, now_ += each);
   }
-  [[nodiscard]] bool is_original() const {
-    const cpu_set_t present = affinity();
-    return CPU_EQUAL(&present, &original_);
+  void note_fast(int signals, const Pin& pin, bool may_pin = true) {
+    note(signals, pin, may_pin, std::chrono::microseconds{20});
   }
+  [[nodiscard]] bool is_original(pid_t tid = 0) const { return equal(affinity(tid), original_); }
 
   const cpu_set_t original_ = affinity();
+  Clock::time_point now_ = Clock::now();
+  Waiting thread_;
+  Pin pin_ = std::make_shared<CpuPin>(thread_.tid());
   StopCpu cpu_;
 };
 
-TEST_F(StopCpuTest, NarrowsTheAffinityToTheThreadsCpuAndGoesBack) {
-  ASSERT_TRUE(narrow());
-  cpu_set_t set = affinity();
+TEST_F(StopCpuTest, NarrowsBothToOneCpuAndGoesBack) {
+  note_fast(100, pin_);
+  ASSERT_TRUE(cpu_.narrowed());
+  EXPECT_TRUE(pin_->active());
+  const cpu_set_t set = affinity();
   EXPECT_EQ(CPU_COUNT(&set), 1);
-  EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(::sched_getcpu()), &set));
+  EXPECT_TRUE(equal(affinity(thread_.tid()), set));
   cpu_.go_back();
   EXPECT_FALSE(cpu_.narrowed());
+  EXPECT_FALSE(pin_->active());
   EXPECT_TRUE(is_original());
+  EXPECT_TRUE(is_original(thread_.tid()));
+}
+
+TEST_F(StopCpuTest, FollowsAThreadWhoseAffinityMustStay) {
+  const cpu_set_t last = only(first_cpu(original_));
+  ASSERT_EQ(::sched_setaffinity(thread_.tid(), sizeof last, &last), 0);
+  note_fast(1000, pin_, false);
+  ASSERT_TRUE(cpu_.narrowed());
+  EXPECT_FALSE(pin_->active());
+  EXPECT_TRUE(equal(affinity(), last));
+}
+
+TEST_F(StopCpuTest, LeavesSlowSignalsAlone) {
+  note(1000, pin_, true, std::chrono::milliseconds{1});
+  EXPECT_FALSE(cpu_.narrowed());
+  EXPECT_TRUE(is_original(thread_.tid()));
+  note_fast(100, pin_);
+  EXPECT_TRUE(cpu_.narrowed());
+  note(100, pin_, true, std::chrono::milliseconds{1});
+  EXPECT_FALSE(cpu_.narrowed());
+  EXPECT_TRUE(is_original());
+  EXPECT_TRUE(is_original(thread_.tid()));
 }
 
 TEST_F(StopCpuTest, GoesBackWhenNoSignalComesAnyMore) {
-  ASSERT_TRUE(narrow());
+  note_fast(100, pin_);
+  ASSERT_TRUE(cpu_.narrowed());
   const auto deadline = Clock::now() + std::chrono::minutes{1};
   while (cpu_.narrowed() && Clock::now() < deadline) cpu_.look();
   EXPECT_FALSE(cpu_.narrowed());
   EXPECT_TRUE(is_original());
+  EXPECT_TRUE(is_original(thread_.tid()));
+}
+
+TEST_F(StopCpuTest, GivesAThreadItsAffinityBackForAnother) {
+  const Waiting second;
+  const Pin other = std::make_shared<CpuPin>(second.tid());
+  note_fast(100, pin_);
+  note_fast(1, other);
+  EXPECT_TRUE(is_original(thread_.tid()));
+  note_fast(100, other);
+  EXPECT_TRUE(cpu_.narrowed());
+  EXPECT_TRUE(other->active());
+}
+
+TEST_F(StopCpuTest, PinsAgainAfterTheThreadHasShownItsAffinity) {
+  note_fast(100, pin_);
+  pin_->release();
+  EXPECT_TRUE(is_original(thread_.tid()));
+  note_fast(100, pin_);
+  EXPECT_TRUE(pin_->active());
+}
+
+TEST_F(StopCpuTest, LetsTheSchedulerChooseNowAndThen) {
+  bool was_free = false;
+  for (int i = 0; i < 1000; ++i) {
+    note_fast(1, pin_);
+    was_free = was_free || (i > 100 && !cpu_.narrowed() && is_original());
+  }
+  EXPECT_TRUE(was_free);
+}
+
+TEST_F(StopCpuTest, KeepsToTheCpusOfTheThread) {
+  const cpu_set_t first = only(first_cpu(original_));
+  ASSERT_EQ(::sched_setaffinity(thread_.tid(), sizeof first, &first), 0);
+  note_fast(100, pin_);
+  EXPECT_TRUE(equal(affinity(), first));
+  cpu_.go_back();
+  EXPECT_TRUE(equal(affinity(thread_.tid()), first));
+  EXPECT_TRUE(is_original());
+}
+
+TEST_F(StopCpuTest, DoesNothingIfThereIsNoCommonCpu) {
+  const std::size_t cpu = first_cpu(original_);
+  const cpu_set_t first = only(cpu);
+  cpu_set_t others = original_;
+  CPU_CLR(cpu, &others);
+  ASSERT_EQ(::sched_setaffinity(thread_.tid(), sizeof first, &first), 0);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof others, &others), 0);
+  note_fast(1000, pin_);
+  EXPECT_FALSE(cpu_.narrowed());
+  EXPECT_TRUE(equal(affinity(), others));
+  EXPECT_TRUE(equal(affinity(thread_.tid()), first));
 }
 
 TEST_F(StopCpuTest, GoesBackForAThreadThatIsGone) {
   constexpr pid_t kNobody = 0x3fff'ffff;
-  ASSERT_TRUE(narrow());
-  for (int i = 0; i < 1000; ++i) cpu_.note_signal(kNobody);
+  const auto nobody = std::make_shared<CpuPin>(kNobody);
+  note_fast(100, pin_);
+  note_fast(1000, nobody);
+  EXPECT_FALSE(cpu_.narrowed());
+  note_fast(1000, nobody, false);
   EXPECT_FALSE(cpu_.narrowed());
   EXPECT_TRUE(is_original());
+  EXPECT_TRUE(is_original(thread_.tid()));
 }
 
 TEST_F(StopCpuTest, LeavesAnAffinityThatAnotherProcessHasSet) {
-  ASSERT_TRUE(narrow());
+  note_fast(100, pin_);
+  ASSERT_TRUE(pin_->active());
   cpu_set_t other = original_;
-  CPU_CLR(static_cast<std::size_t>(::sched_getcpu()), &other);
-  std::size_t first = 0;
-  while (!CPU_ISSET(first, &other)) ++first;
-  CPU_ZERO(&other);
-  CPU_SET(first, &other);
+  CPU_CLR(first_cpu(affinity()), &other);
+  other = only(first_cpu(other));
   ASSERT_EQ(::sched_setaffinity(0, sizeof other, &other), 0);
-  for (int i = 0; i < 1000; ++i) cpu_.note_signal(::getpid());
+  ASSERT_EQ(::sched_setaffinity(thread_.tid(), sizeof other, &other), 0);
+  note_fast(100, pin_);
   cpu_.go_back();
-  const cpu_set_t present = affinity();
-  EXPECT_TRUE(CPU_EQUAL(&present, &other));
+  EXPECT_TRUE(equal(affinity(), other));
+  EXPECT_TRUE(equal(affinity(thread_.tid()), other));
 }
 
 }  // namespace
