@@ -41,7 +41,8 @@ class CorePages {
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
   bool alone_;
-  std::vector<const decoder::CoreSegment*> thread_areas_;  ///< Those that may hold the rseq area.
+  std::vector<const decoder::CoreSegment*>
+      thread_areas_;  ///< Segments that may hold the rseq area.
   std::optional<std::pair<TraceeAddr, TraceeAddr>> rseq_;
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap_;
 };
