@@ -388,6 +388,16 @@ TEST(ValuesRules, AStackFromElsewhereEndsThePairs) {
   EXPECT_EQ(p.solve().reg(0, cpu::kRbx).mask, 0U);
 }
 
+TEST(ValuesRules, AnEnterAtTheEndMayHavePushedSomething) {
+  Program p;
+  p.run({0x48, 0x89, 0xc4});                              // mov %rax, %rsp
+  p.code.insert(p.code.end(), {0xc8, 0x20, 0x00, 0x05});  // enter $32, $5
+  p.regs[cpu::kRsp] = cpu::known(kStack + 0x100);
+  p.memory[kStack + 0xf8] = 7;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kStack + 0xf8}).mask, 0U);
+}
+
 /// A function saves %rbp somewhere, `between` runs, and it restores %rbp to a known value. Where
 /// the stack was is not known.
 Known saved_register(Program& p, const std::vector<Bytes>& between) {
