@@ -10,15 +10,21 @@ SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
   constexpr std::size_t kMostChanges = 16;
   std::vector<MappingChange> changes;
   std::size_t from = 0;
+  std::size_t links_from = 0;
+  const bool may_link = end.all_is_private();
   while (true) {
     graph_ = std::make_unique<ValueGraph>(window_, from, models, end);
-    solver_ = std::make_unique<ValueSolver>(*graph_, end, changes);
+    std::vector<StackLink> links;
+    if (may_link) links = stack_links(*graph_, links_from);
+    solver_ = std::make_unique<ValueSolver>(*graph_, end, changes, std::move(links));
     solver_->solve();
     begin_ = graph_->begin();
     const std::optional<ValueSolver::Flaw> flaw = solver_->flaw(window_);
     consistent_ = solver_->consistent();
     if (!flaw) return;
-    if (flaw->change && changes.size() < kMostChanges) {
+    if (flaw->links) {
+      links_from = flaw->step + std::size_t{1};
+    } else if (flaw->change && changes.size() < kMostChanges) {
       changes.push_back(*flaw->change);
     } else {
       from = flaw->step + std::size_t{1};

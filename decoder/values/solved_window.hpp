@@ -36,6 +36,9 @@ class SolvedWindow {
   /// Returns true if the mapping at an address may have been different before the window.
   [[nodiscard]] bool remaps(TraceeAddr address) const;
 
+  /// Returns true if a mapping may have been removed in the window.
+  [[nodiscard]] bool removes_mappings() const { return solver_->removes_mappings(); }
+
   [[nodiscard]] const ValueGraph& graph() const { return *graph_; }
   [[nodiscard]] const ValueSolver& solver() const { return *solver_; }
 

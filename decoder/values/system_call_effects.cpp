@@ -122,8 +122,10 @@ MemoryRange whole_pages(std::uint64_t begin, std::uint64_t bytes) {
 
 std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const Known> in,
                                            const Known& out) {
-  CallEffects effects{std::vector<MemoryRange>{}, std::nullopt, false};
+  CallEffects effects;
+  effects.writes.emplace();
   constexpr std::uint64_t kLowestError = ~std::uint64_t{4094};
+  constexpr std::uint64_t kMapFixed = 0x10;
   constexpr std::uint64_t kTcGets = 0x5401;
   constexpr std::uint64_t kDupFdCloexec = 1030;
   switch (number) {
@@ -136,9 +138,12 @@ std::optional<CallEffects> mapping_effects(std::uint64_t number, std::span<const
       } else {
         effects.mapping = whole_pages(out.value, in[2].value);
       }
+      effects.removes = !in[4].bit_known(4) || (in[4].value & kMapFixed) != 0;
       break;
     case 10:  // mprotect
     case 11:  // munmap
+      effects.removes = true;
+      [[fallthrough]];
     case 28:  // madvise
       if (!in[1].all() || !in[2].all()) return std::nullopt;
       effects.mapping = whole_pages(in[1].value, in[2].value);
@@ -198,7 +203,9 @@ std::optional<CallEffects> call_effects(const std::array<Known, 7>& in, const Kn
     return effects;
   }
   if (const Row* row = row_of(number)) {
-    return CallEffects{written(*row, in), std::nullopt, false};
+    CallEffects effects;
+    effects.writes = written(*row, in);
+    return effects;
   }
   return mapping_effects(number, in, out);
 }

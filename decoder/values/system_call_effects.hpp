@@ -22,6 +22,8 @@ struct CallEffects {
   std::optional<std::vector<MemoryRange>> writes;
   /// A range whose mapping or permissions may change.
   std::optional<MemoryRange> mapping;
+  /// A mapping may be gone, or its permissions are others.
+  bool removes = false;
   /// The heap's mapping may change (brk).
   bool heap = false;
 };

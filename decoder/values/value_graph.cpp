@@ -49,6 +49,7 @@ ValueGraph::ValueGraph(const Window& window, std::size_t begin, ModelCache& mode
   first_definition_.reserve(count + 1);
   first_access_.reserve(count + 1);
   for (Var& var : current_) var = fresh();
+  stack_pointers.push_back(current_[cpu::kRsp]);
   auto event = std::find_if(window.events.begin(), window.events.end(),
                             [this](const Event& e) { return e.before > begin_; });
   for (step_ = begin_;; ++step_) {
@@ -98,6 +99,7 @@ Var ValueGraph::constant(std::uint64_t value) {
 
 void ValueGraph::define(Slot slot, Var var) {
   current_[slot] = var;
+  if (slot == cpu::kRsp) stack_pointers.push_back(var);
   definitions_.emplace_back(slot, var);
 }
 

@@ -75,6 +75,7 @@ class ValueGraph {
   std::vector<Access> accesses;
   std::vector<SystemCall> calls;
   std::vector<SignalFrame> frames;
+  std::vector<Var> stack_pointers;  ///< All that rsp is at any step.
   /// False if facts of the trace contradict each other.
   bool consistent = true;
 

@@ -17,6 +17,7 @@ class ValueHistory::Boundary final : public EndState {
   }
   Known granule(TraceeAddr address) override { return later_.memory(0, address); }
   bool stable(TraceeAddr granule) override { return after_.stable(granule); }
+  bool all_is_private() override { return !later_.removes_mappings() && after_.all_is_private(); }
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return after_.heap(); }
 
  private:

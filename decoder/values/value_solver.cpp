@@ -9,7 +9,8 @@ namespace backtrail::decoder::values {
 
 using cpu::AccessKind;
 
-ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes)
+ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes,
+                         std::vector<StackLink> links)
     : graph_{graph},
       end_{end},
       changes_{std::move(changes)},
@@ -17,11 +18,13 @@ ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingCh
       hard_{graph.accesses.size()},
       address_(graph.accesses.size()),
       place_(graph.accesses.size(), Place::kOpen),
-      effects_(graph.calls.size()) {
+      effects_(graph.calls.size()),
+      links_{std::move(links)} {
   first_access_item_ = static_cast<std::uint32_t>(graph.nodes.size());
   first_call_item_ = first_access_item_ + static_cast<std::uint32_t>(graph.accesses.size());
   first_frame_item_ = first_call_item_ + static_cast<std::uint32_t>(graph.calls.size());
-  queued_.resize(first_frame_item_ + graph.frames.size());
+  first_link_item_ = first_frame_item_ + static_cast<std::uint32_t>(graph.frames.size());
+  queued_.resize(first_link_item_ + links_.size());
   for (std::uint32_t i = 0; i < graph.accesses.size(); ++i) {
     if (graph.accesses[i].kind != AccessKind::kLoad) barriers_.add(i);
   }
@@ -46,6 +49,11 @@ void ValueSolver::index_uses() {
     for (const SignalFrame& frame : graph_.frames) {
       use(frame.rsp_before, item);
       use(frame.rsp_after, item++);
+    }
+    for (const StackLink& link : links_) {
+      use(graph_.accesses[link.earlier].value, item);
+      for (const std::uint32_t suspect : link.suspects) use(graph_.accesses[suspect].value, item);
+      use(graph_.accesses[link.later].value, item++);
     }
   };
   // A fully known variable never changes, and constants have very many uses.
@@ -97,8 +105,10 @@ void ValueSolver::solve() {
       handle_access(item - first_access_item_);
     } else if (item < first_frame_item_) {
       handle_call(item - first_call_item_);
-    } else {
+    } else if (item < first_link_item_) {
       handle_frame(graph_.frames[item - first_frame_item_]);
+    } else {
+      handle_link(links_[item - first_link_item_]);
     }
   }
 }
@@ -271,6 +281,10 @@ std::optional<ValueSolver::Flaw> ValueSolver::flaw(const Window& window) {
     const bool restores = (graph_.known[call.in[0]].value & 0xffffffff) == kSigreturn;
     if (restores == call.returns_behind) return Flaw{call.step, std::nullopt};
     if (auto found = mapping_flaw(window, call, *effects)) return found;
+    const bool linked = std::ranges::any_of(links_, [&](const StackLink& link) {
+      return graph_.accesses[link.earlier].step < call.step;
+    });
+    if (effects->removes && linked) return Flaw{call.step, std::nullopt, true};
   }
   return std::nullopt;
 }
@@ -308,6 +322,11 @@ std::optional<ValueSolver::Flaw> ValueSolver::mapping_flaw(const Window& window,
   }
   changes_.push_back(change);
   return std::nullopt;
+}
+
+bool ValueSolver::removes_mappings() const {
+  return std::ranges::any_of(effects_,
+                             [](const auto& effects) { return !effects || effects->removes; });
 }
 
 std::optional<std::uint64_t> ValueSolver::address(std::uint32_t access) const {

@@ -10,6 +10,7 @@
 
 #include "decoder/values/barriers.hpp"
 #include "decoder/values/memory_lists.hpp"
+#include "decoder/values/stack_links.hpp"
 #include "decoder/values/system_call_effects.hpp"
 #include "decoder/values/value_graph.hpp"
 
@@ -25,7 +26,8 @@ struct MappingChange {
 class ValueSolver {
  public:
   /// `changes` are the mapping changes known beforehand.
-  ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes);
+  ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes,
+              std::vector<StackLink> links);
 
   void solve();
 
@@ -43,11 +45,14 @@ class ValueSolver {
     /// A mapping change that a new solution must know beforehand; nullopt: it must not reach before
     /// `step`.
     std::optional<MappingChange> change;
+    bool links = false;  ///< Only links by the stack must not reach before `step`.
   };
   /// Returns the latest assumption about system calls that proved wrong; nullopt if none did.
   [[nodiscard]] std::optional<Flaw> flaw(const Window& window);
   /// Returns all mapping changes of the window. Call after flaw() has found none.
   [[nodiscard]] const std::vector<MappingChange>& mapping_changes() const { return changes_; }
+  /// Returns true if a system call of the window may have removed a mapping.
+  [[nodiscard]] bool removes_mappings() const;
 
  private:
   enum class Place : std::uint8_t { kOpen, kListed, kConstant, kUnstable };
@@ -66,6 +71,9 @@ class ValueSolver {
   void handle_range(std::uint32_t access);
   void handle_frame(const SignalFrame& frame);
   void handle_call(std::size_t index);
+  void handle_link(const StackLink& link);
+  [[nodiscard]] std::uint64_t may_have_written(std::uint32_t suspect, const Access& load,
+                                               std::uint64_t alive) const;
   void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
   void wake_around(std::uint32_t access);
   void make_refutable(std::uint32_t access);
@@ -93,11 +101,14 @@ class ValueSolver {
   std::vector<Place> place_;            ///< By access.
   std::unordered_map<std::uint64_t, Known> image_;
   std::vector<std::optional<CallEffects>> effects_;  ///< By system call.
+  std::vector<StackLink> links_;
 
-  // Items of the work list: nodes, then accesses, then system calls, then frames.
+  // Items of the work list: nodes, then accesses, then system calls, then frames,
+  // then links.
   std::uint32_t first_access_item_ = 0;
   std::uint32_t first_call_item_ = 0;
   std::uint32_t first_frame_item_ = 0;
+  std::uint32_t first_link_item_ = 0;
   std::vector<std::uint32_t> first_use_;  ///< Index into uses_, by variable.
   std::vector<std::uint32_t> uses_;
   std::vector<bool> queued_;

@@ -125,6 +125,64 @@ void ValueSolver::spread_backwards(std::uint32_t access, std::uint64_t granule) 
   }
 }
 
+/// Returns the bytes of a load, as a mask of bits, that a store before it may have written.
+/// A place is impossible if a byte that the store would have left there differs from the one that
+/// was loaded (of those in `alive`), or if the load's address cannot be that.
+std::uint64_t ValueSolver::may_have_written(std::uint32_t suspect, const Access& load,
+                                            std::uint64_t alive) const {
+  const Access& store = graph_.accesses[suspect];
+  const Known& value = graph_.known[store.value];
+  const Known& loaded = graph_.known[load.value];
+  const Known& base = graph_.known[load.base];
+  const std::uint64_t own = cpu::low_bits(8U * store.size);
+  std::uint64_t written = 0;
+  for (int first = 1 - store.size; first < load.size; ++first) {
+    const auto shifted = [first](std::uint64_t bits) {
+      return first < 0 ? bits >> (-8 * first) : bits << (8 * first);
+    };
+    if (place_[suspect] != Place::kOpen) {
+      const std::uint64_t load_at = address_[suspect] - static_cast<std::uint64_t>(first);
+      const std::uint64_t load_base = load_at - static_cast<std::uint64_t>(load.offset);
+      if (((load_base ^ base.value) & base.mask) != 0) continue;
+    }
+    const std::uint64_t compared = shifted(value.mask & own) & alive;
+    if (((shifted(value.value) ^ loaded.value) & compared) == 0) written |= shifted(own);
+  }
+  return written;
+}
+
+/// The loaded bytes were stored there, unless a store in between can have written them.
+void ValueSolver::handle_link(const StackLink& link) {
+  const Access& earlier = graph_.accesses[link.earlier];
+  const Access& later = graph_.accesses[link.later];
+  // Accesses with known addresses are in the lists.
+  if (place_[link.earlier] != Place::kOpen && place_[link.later] != Place::kOpen) return;
+  const std::uint64_t own = cpu::low_bits(8U * later.size);
+  const Known loaded = graph_.known[later.value];
+  std::uint64_t alive = 0;
+  for (unsigned bit = 0; bit < 8U * later.size; bit += 8) {
+    if ((loaded.mask >> bit & 0xff) == 0xff) alive |= std::uint64_t{0xff} << bit;
+  }
+  bool is_equal = true;
+  for (auto at = link.suspects.rbegin(); at != link.suspects.rend(); ++at) {
+    const Access& suspect = graph_.accesses[*at];
+    if (suspect.kind != AccessKind::kStore) {
+      // A call or a string instruction that has turned out to write nothing.
+      if (place_[*at] != Place::kOpen && !barriers_.contains(*at)) continue;
+      return;
+    }
+    is_equal = false;
+    alive &= ~may_have_written(*at, later, alive);
+    if (alive == 0) return;
+  }
+  if (is_equal) {
+    alive = own;
+    const Known stored = graph_.known[earlier.value];
+    learn(later.value, stored.value & stored.mask & own, stored.mask & own);
+  }
+  learn(earlier.value, loaded.value & loaded.mask & alive, loaded.mask & alive);
+}
+
 Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
   // A change during the step at this position comes after it.
   const Place place = judge(static_cast<std::int64_t>(position) - 1, granule, 8);

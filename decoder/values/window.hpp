@@ -73,6 +73,9 @@ class EndState {
   /// Returns false for bytes that may change without a store of the trace although their page is
   /// kPrivate.
   [[nodiscard]] virtual bool stable(TraceeAddr granule) { return granule.value() % 8 == 0; }
+  /// Returns true if all memory that can be written is kPrivate, wherever it is: no mapping is
+  /// shared with others. Links by the stack (stack_links.hpp) are possible then.
+  [[nodiscard]] virtual bool all_is_private() { return false; }
   /// Returns the first and one-past-last address of the heap made by brk; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() = 0;
 };

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -216,6 +217,7 @@ int Engine::detach_signal(Thread& thread) const {
 
 void Engine::detach_one(Thread& thread) {
   if (!thread.stopped()) return;
+  thread.process().code_writers->note_unseen_calls();
   for (unsigned number = 7; thread.process().debug_generation() != 0 && number == 7; --number) {
     (void)request::write_debug_register(thread.tid(), number, 0);
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interprets the kernel's wait statuses.
 
+#include <array>
+#include <bit>
 #include <csignal>
 
 #include <linux/kcmp.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +31,28 @@ namespace {
 bool shares_memory(pid_t one, pid_t other, bool otherwise) {
   const auto order = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
   return order < 0 ? otherwise : order == 0;
+}
+
+/// Returns true if the call that the thread is in and that made a process may have given it the
+/// thread's memory.
+bool may_share_memory(Thread& parent) {
+  const auto regs = parent.user_regs();
+  if (!regs || parent.process().isa() != arch::Isa::kAmd64) return true;
+  std::uint64_t flags = syscall_argument(*regs, 0);
+  switch ((*regs)[arch::cpu::kSyscallInProgress]) {
+    case SYS_fork:
+      return false;
+    case SYS_clone:
+      return (flags & CLONE_VM) != 0;
+    case SYS_clone3: {
+      std::array<std::uint8_t, sizeof flags> bytes{};
+      if (parent.process().read_memory(TraceeAddr{flags}, bytes) != bytes.size()) return true;
+      flags = std::bit_cast<std::uint64_t>(bytes);
+      return (flags & CLONE_VM) != 0;
+    }
+    default:
+      return true;
+  }
 }
 
 /// Unblocks signals that were held only from the thread that created this one.
@@ -318,6 +343,7 @@ void Engine::let_child_go(pid_t child_pid, const Error& why) {
 }
 
 void Engine::release_child(Process& child) {
+  child.code_writers->note_unseen_calls();
   if (auto lifted = child.breakpoints().lift_all(); !lifted) {
     log::ptrace().warn("pid={}: breakpoints stay in a forked child: {}", child.pid(),
                        lifted.error().message());
@@ -333,6 +359,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
   const auto child_pid = static_cast<pid_t>(*message);
   const auto child = adopt_child(parent, child_pid);
   if (!child) {
+    parent.process().code_writers->note_unseen_calls();
     let_child_go(child_pid, child.error());
     go(parent);
     return;
@@ -346,7 +373,9 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     }
   } else {
     const auto& writers = parent.process().code_writers;
-    if (writers && shares_memory(parent.id().pid, child_pid, false)) writers->note_foreign_writes();
+    if (shares_memory(parent.id().pid, child_pid, may_share_memory(parent))) {
+      writers->note_foreign_writes();
+    }
     if (const auto& space = parent.process().cache_space) space->keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {

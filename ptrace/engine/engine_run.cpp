@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/trace/thread_trace.hpp"
@@ -100,6 +101,9 @@ void Engine::set_going(Thread& thread) {
   const bool stops_again = std::exchange(control.group_stop_due, false) || stays;
   if (thread.trace() && !thread.trace()->asked_for()) end_trace_beside(thread);
   Result<void> done;
+  if (!thread.trace() || !thread.trace()->source().sees_calls()) {
+    thread.process().code_writers->note_unseen_calls();
+  }
   if (thread.trace()) {
     done = thread.trace()->source().resume(
         thread, SourceResume{.step = step, .syscalls = syscalls, .signal = signal});

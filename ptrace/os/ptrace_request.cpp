@@ -302,13 +302,13 @@ Result<std::uint64_t> thread_area_base(pid_t tid, int gdt_index) {
   return description.base_addr;
 }
 
-Result<TraceeAddr> rseq_area(pid_t tid) {
+Result<RseqArea> rseq_area(pid_t tid) {
   __ptrace_rseq_configuration facts{};
   const auto what = static_cast<__ptrace_request>(PTRACE_GET_RSEQ_CONFIGURATION);
   if (::ptrace(what, tid, number_argument(sizeof facts), &facts) == -1) {
     return fail(request_error("PTRACE_GET_RSEQ_CONFIGURATION", tid));
   }
-  return TraceeAddr{facts.rseq_abi_pointer};
+  return RseqArea{TraceeAddr{facts.rseq_abi_pointer}, facts.rseq_abi_size};
 }
 
 }  // namespace backtrail::tracee::request

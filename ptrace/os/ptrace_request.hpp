@@ -97,9 +97,13 @@ Result<SyscallInfo> syscall_info(pid_t tid);
 Result<std::uint64_t> peek_data(pid_t tid, TraceeAddr address);
 Result<void> poke_data(pid_t tid, TraceeAddr address, std::uint64_t word);
 
-/// Returns the address of the thread's struct rseq (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13); 0
-/// if it has none. Fails on older kernels.
-Result<TraceeAddr> rseq_area(pid_t tid);
+/// A thread's struct rseq, which the kernel writes at its own times.
+struct RseqArea {
+  TraceeAddr address;  ///< 0: none.
+  std::uint32_t bytes = 0;
+};
+/// Returns the thread's area (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13). Fails on older kernels.
+Result<RseqArea> rseq_area(pid_t tid);
 
 /// Base of a 32-bit TLS segment by GDT index (PTRACE_GET_THREAD_AREA).
 Result<std::uint64_t> thread_area_base(pid_t tid, int gdt_index);

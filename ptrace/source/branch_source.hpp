@@ -49,6 +49,9 @@ class BranchSource {
  public:
   virtual ~BranchSource() = default;
   [[nodiscard]] virtual SourceKind kind() const = 0;
+  /// Returns true if the source sees by which system calls its thread may write memory without a
+  /// store (CodeWriters).
+  [[nodiscard]] virtual bool sees_calls() const { return false; }
 
   /// Resumes the thread. Errors: kTraceeGone.
   virtual Result<void> resume(Thread& thread, const SourceResume& how) = 0;

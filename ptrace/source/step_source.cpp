@@ -53,8 +53,9 @@ bool explains(const arch::InsnFacts& insn, TraceeAddr now) {
 
 }  // namespace
 
-StepSource::StepSource(Process& process, decoder::TraceConsumer& sink)
-    : process_{process}, sink_{sink} {
+StepSource::StepSource(Process& process, decoder::TraceConsumer& sink,
+                       std::unique_ptr<CallWatch> calls)
+    : process_{process}, sink_{sink}, calls_{std::move(calls)} {
   pending_.reserve(kBatchRecords);
 }
 
@@ -105,6 +106,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
   if (insn_.kind == InsnKind::kSystemCall) {
     forget_area_before_rseq(thread);
     show_own_affinity(process_, thread);
+    calls_->begin(thread);
   }
   guard_.before_step(thread, insn_.kind == InsnKind::kSystemCall);
   // After an exec the call belongs to another program.
@@ -118,6 +120,7 @@ Result<void> StepSource::resume(Thread& thread, const SourceResume& how) {
 
 StopVerdict StepSource::on_stop(Thread& thread, const WaitStatus& status) {
   process_.own_affinity.end_call(thread.tid());
+  end_call(thread);
   const StopVerdict verdict = section_ ? section_stop(thread, status) : stepped(thread, status);
   if (verdict == StopVerdict::kReport) {
     end_slice(thread);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "decoder/trace/trace_consumer.hpp"
 #include "ptrace/remote/trap_guard.hpp"
 #include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/call_watch.hpp"
 #include "ptrace/source/signal_slice.hpp"
 #include "ptrace/tracee/restartable_sections.hpp"
 
@@ -26,15 +28,16 @@ class Process;
 /// compared every time, so changed code is noticed.
 class StepSource : public BranchSource {
  public:
-  /// `sink` gets the records; borrowed, must outlive the source. The thread's position is unknown
-  /// until its first stop.
-  StepSource(Process& process, decoder::TraceConsumer& sink);
+  /// `sink` gets the records; borrowed, must outlive the source. `calls` sees the system calls that
+  /// the thread makes while it is stepped. The thread's position is unknown until its first stop.
+  StepSource(Process& process, decoder::TraceConsumer& sink, std::unique_ptr<CallWatch> calls);
   /// Hands on the last records of a thread that has ended.
   ~StepSource() override { StepSource::flush(); }
   StepSource(const StepSource&) = delete;
   StepSource& operator=(const StepSource&) = delete;
 
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kStep; }
+  [[nodiscard]] bool sees_calls() const override { return true; }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   void on_pc_written(TraceeAddr from, TraceeAddr to) override;
@@ -65,6 +68,8 @@ class StepSource : public BranchSource {
   /// stopped.
   [[nodiscard]] bool rseq_area_known() const { return rseq_area_.has_value(); }
   void note_resumed(const SourceResume& how) { how_ = how; }
+  /// Call at a stop of the thread, as early as possible. Further calls have no effect.
+  void end_call(Thread& thread) { calls_->end(thread); }
   [[nodiscard]] SignalSlice& slice() { return slice_; }
   /// Returns how the engine last resumed the thread, without the signal.
   [[nodiscard]] SourceResume last_resume() const {
@@ -119,6 +124,7 @@ class StepSource : public BranchSource {
 
   Process& process_;
   decoder::TraceConsumer& sink_;
+  std::unique_ptr<CallWatch> calls_;
   std::unordered_map<TraceeAddr, Seen> seen_;
   std::vector<decoder::Record> pending_;
   std::vector<decoder::Record> pins_;  ///< Pins to be told after the next record.

@@ -19,7 +19,7 @@ namespace backtrail::tracee {
 std::optional<TraceeAddr> StepSource::rseq_area(Thread& thread) {
   if (!rseq_area_) {
     const auto area = request::rseq_area(thread.tid());
-    rseq_area_ = area.value_or(TraceeAddr{});
+    rseq_area_ = area ? area->address : TraceeAddr{};
   }
   return *rseq_area_ == TraceeAddr{} ? std::nullopt : rseq_area_;
 }

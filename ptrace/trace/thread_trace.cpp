@@ -12,6 +12,7 @@
 #include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/cache_source.hpp"
+#include "ptrace/codecache/recorder/file_watch.hpp"
 #include "ptrace/perf/locked_memory.hpp"
 #include "ptrace/source/hardware_source.hpp"
 #include "ptrace/source/source_statistics.hpp"
@@ -208,7 +209,8 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
     step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
                                          log_bytes_for(trace->config()), trace->config());
   } else {
-    step = std::make_unique<StepSource>(thread.process(), trace->hub_);
+    step = std::make_unique<StepSource>(thread.process(), trace->hub_,
+                                        std::make_unique<cache::FileWatch>());
   }
   if (thread.stopped()) {
     BT_TRY(const TraceeAddr pc, thread.next_pc());

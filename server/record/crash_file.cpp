@@ -195,6 +195,39 @@ bool fits_file_name(char c) {
   return !control && std::string_view{"/\\:<>|*?\""}.find(c) == std::string_view::npos;
 }
 
+/// Returns the heap made by brk; nullopt if there is none. Parts may have a name of their own
+/// (prctl, PR_SET_VMA), so neighbours count as well.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> heap_in(
+    const std::vector<tracee::MapEntry>& maps) {
+  const auto is_heap = [](const tracee::MapEntry& map) { return map.path == "[heap]"; };
+  auto first = std::ranges::find_if(maps, is_heap);
+  if (first == maps.end()) return std::nullopt;
+  auto last = std::find_if(maps.rbegin(), maps.rend(), is_heap).base() - 1;
+  while (first != maps.begin() && (first - 1)->end == first->start && (first - 1)->inode == 0) {
+    --first;
+  }
+  while (last + 1 != maps.end() && last->end == (last + 1)->start && (last + 1)->inode == 0) ++last;
+  return std::pair{first->start, last->end};
+}
+
+/// Adds what the core's segments do not show: which memory the kernel writes at its own times,
+/// where the heap is, and whether memory is shared with others.
+void add_memory_facts(tracee::Process& process, tracee::Thread& thread,
+                      std::map<std::string, std::string>& about) {
+  if (process.threads_ever() != 1) return;
+  if (const auto area = tracee::request::rseq_area(thread.tid())) {
+    about["rseq"] = fmt::format("{:#x} {}", area->address.value(), area->bytes);
+  }
+  const auto maps = tracee::ProcFs{}.maps(process.pid());
+  if (!maps) return;
+  const bool shares = std::ranges::any_of(
+      *maps, [](const tracee::MapEntry& map) { return map.shared && map.write; });
+  about["shared-memory"] = shares ? "writable" : "none";
+  if (const auto heap = heap_in(*maps)) {
+    about["heap"] = fmt::format("{:#x} {:#x}", heap->first, heap->second);
+  }
+}
+
 }  // namespace
 
 std::string crash_file_name(const std::string& pattern, pid_t pid, const std::string& name,
@@ -333,6 +366,7 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
     const bool possible = process.code_writers->foreign_writes_possible();
     cause.about["foreign-writes"] = possible ? "possible" : "none";
   }
+  add_memory_facts(process, thread, cause.about);
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));
   if (!caught.empty()) cause.about["caught"] = caught;
   tracee::CoreOptions core = options_.core;

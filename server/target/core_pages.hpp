@@ -3,6 +3,8 @@
 /// @file
 /// Tells which pages of a dead program only the instructions of its trace can have changed.
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "decoder/corefile/core_file.hpp"
@@ -20,8 +22,16 @@ class CorePages {
 
   /// Returns kConstant for code and unchanged parts of files, kPrivate for memory that only the
   /// thread can have written: anonymous memory and the data of ELF files, if the thread was alone.
-  /// The mapping with thread-local variables is kUnknown: the kernel writes the rseq area in it.
+  /// Without a fact that tells where the rseq area is, the mapping with thread-local variables is
+  /// kUnknown: it may be in there.
   [[nodiscard]] decoder::values::PageKind kind(TraceeAddr address) const;
+  /// Returns false for the 8 bytes at `granule` if the kernel may have written them at its own
+  /// times.
+  [[nodiscard]] bool stable(TraceeAddr granule) const;
+  /// Returns true if all writable memory is kPrivate, and the file says that none is shared.
+  [[nodiscard]] bool all_is_private() const;
+  /// Returns the bounds of the heap made by brk; nullopt if the file does not tell.
+  [[nodiscard]] std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() const { return heap_; }
 
  private:
   [[nodiscard]] bool is_constant(TraceeAddr address) const;
@@ -31,7 +41,10 @@ class CorePages {
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
   bool alone_;
-  std::vector<const decoder::CoreSegment*> thread_areas_;
+  std::vector<const decoder::CoreSegment*>
+      thread_areas_;  ///< Segments that may hold the rseq area.
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> rseq_;
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap_;
 };
 
 }  // namespace backtrail::server

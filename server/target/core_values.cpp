@@ -33,6 +33,7 @@ PageKind CoreValues::End::page(TraceeAddr address) {
 
 Known CoreValues::End::granule(TraceeAddr address) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  if (!pages_.stable(address)) return {};
   // A file has the first contents of its mapping, not what the program wrote there since.
   const bool constant = pages_.kind(address) == PageKind::kConstant;
   const std::size_t got =

@@ -49,8 +49,9 @@ class CoreValues {
     decoder::values::Known reg(decoder::values::Slot slot) override;
     decoder::values::PageKind page(TraceeAddr address) override;
     decoder::values::Known granule(TraceeAddr address) override;
-    /// Returns nullopt: a core does not tell which mapping is the heap.
-    std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
+    bool stable(TraceeAddr granule) override { return pages_.stable(granule); }
+    bool all_is_private() override { return pages_.all_is_private(); }
+    std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return pages_.heap(); }
 
    private:
     const CorePages& pages_;

@@ -26,11 +26,15 @@ class Reverse : public ::testing::Test {
  protected:
   void SetUp() override { record("past"); }
 
-  void record(const std::string& program, std::vector<std::string> arguments = {}) {
+  /// @param wrapper  A program that executes the recorder; none if empty.
+  void record(const std::string& program, std::vector<std::string> arguments = {},
+              const std::string& source = "cache", const std::string& wrapper = "") {
     const std::string backtrail = server_command(Peer::kUnderTest)[0];
-    SpawnOptions options{.arguments = {backtrail, "record", "-o", core, "--", inferior(program)},
-                         .environment = test_environment(),
-                         .working_directory = folder.path()};
+    SpawnOptions options{
+        .arguments = {backtrail, "record", "--source", source, "-o", core, "--", inferior(program)},
+        .environment = test_environment(),
+        .working_directory = folder.path()};
+    if (!wrapper.empty()) options.arguments.insert(options.arguments.begin(), inferior(wrapper));
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     Subprocess recorded{options};
     ASSERT_TRUE(recorded.wait(deadline_in(std::chrono::seconds{60})));
@@ -204,13 +208,13 @@ TEST_F(Reverse, WithoutTheFactThatNobodyElseWroteOldMemoryIsUnknown) {
   EXPECT_THAT(gdb->run("output total"), HasSubstr("annot access memory"));
 }
 
-/// The value at mark() is shown as it was then, or as unknown.
-class ReverseForeignWrites : public Reverse {
+/// The value at mark() is shown as it was then, or as unknown, whatever the source.
+class ReverseForeignWrites : public Reverse, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {}
   void expect_at_mark(const std::string& how, const std::string& expression,
-                      const std::string& then) {
-    record("foreign_writes", {how});
+                      const std::string& then, const std::string& wrapper = "") {
+    record("foreign_writes", {how}, GetParam(), wrapper);
     EXPECT_EQ(gdb->value(expression), "77");
     gdb->run("break mark");
     EXPECT_THAT(gdb->run("reverse-continue"), HasSubstr("Breakpoint 1, mark"));
@@ -219,25 +223,36 @@ class ReverseForeignWrites : public Reverse {
   }
 };
 
-TEST_F(ReverseForeignWrites, OfAProcessThatSharesTheMemoryAreNotTakenBack) {
+TEST_P(ReverseForeignWrites, OfAProcessThatSharesTheMemoryAreNotTakenBack) {
   expect_at_mark("clone", "written", "1");
 }
 
-TEST_F(ReverseForeignWrites, OfAnotherRecordedProcessAreNotTakenBack) {
+TEST_P(ReverseForeignWrites, AreNotTakenBackWhereTheKernelDoesNotTellWhoSharesMemory) {
+  expect_at_mark("clone", "written", "1", "no_kcmp");
+}
+
+TEST_P(ReverseForeignWrites, OfAnotherRecordedProcessAreNotTakenBack) {
   expect_at_mark("fork", "written", "1");
 }
 
-TEST_F(ReverseForeignWrites, ThroughAFileThatIsTheMemoryAreNotTakenBack) {
+TEST_P(ReverseForeignWrites, ThroughAFileThatIsTheMemoryAreNotTakenBack) {
   expect_at_mark("procmem", "written", "1");
 }
 
-TEST_F(ReverseForeignWrites, ThroughAnotherMappingAreNotTakenBack) {
+TEST_P(ReverseForeignWrites, ThroughAnotherMappingAreNotTakenBack) {
   expect_at_mark("made", "alias[4]+0", "1");
 }
 
-TEST_F(ReverseForeignWrites, MemoryThatBecameCodeIsNotTakenToBeALibrarys) {
+TEST_P(ReverseForeignWrites, ThroughAFileOpenedByA32BitCallAreNotTakenBack) {
+  expect_at_mark("procmem32", "written", "1");
+}
+
+TEST_P(ReverseForeignWrites, MemoryThatBecameCodeIsNotTakenToBeALibrarys) {
   expect_at_mark("code", "page[4]+0", "1");
 }
+
+INSTANTIATE_TEST_SUITE_P(Sources, ReverseForeignWrites, ::testing::Values("cache", "step"),
+                         [](const auto& source) { return std::string{source.param}; });
 
 }  // namespace
 }  // namespace backtrail::test

@@ -1,4 +1,5 @@
-// Executes the program of its arguments where ptrace(2) is forbidden, as in some containers.
+// Executes the program of its arguments where ptrace(2), or the call REFUSED, is forbidden, as in
+// some containers.
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -8,10 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef REFUSED
+#define REFUSED SYS_ptrace
+#endif
+
 int main(int count, char** arguments) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, REFUSED, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };

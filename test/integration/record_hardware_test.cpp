@@ -96,6 +96,8 @@ class RecordHardware : public ::testing::Test {
       ADD_FAILURE() << "no core";
       return {};
     }
+    // Nobody saw the program's calls.
+    EXPECT_EQ(core->about().at("foreign-writes"), "possible");
     return decoder::TraceArchive{*core}.load(static_cast<std::uint32_t>(end->thread.pid));
   }
 

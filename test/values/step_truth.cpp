@@ -321,6 +321,7 @@ void TruthRun::read_mappings() {
     if (permissions[3] == 'p' && !special) {
       m.kind = permissions[1] == 'w' ? PageKind::kPrivate : PageKind::kConstant;
     }
+    shares_ |= permissions[3] == 's' && permissions[1] == 'w';
     m.heap = line.find("[heap]") != std::string::npos;
     mappings_.push_back(m);
   }

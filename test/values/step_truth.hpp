@@ -61,6 +61,7 @@ class TruthRun final : public CodeReader, public EndState {
   PageKind page(TraceeAddr address) override;
   Known granule(TraceeAddr address) override;
   bool stable(TraceeAddr granule) override;
+  bool all_is_private() override { return !shares_; }
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override;
 
  private:
@@ -99,6 +100,7 @@ class TruthRun final : public CodeReader, public EndState {
   std::vector<Mapping> mappings_;
   std::unordered_map<std::uint64_t, std::array<std::uint8_t, 16>> code_;
   std::uint64_t rseq_ = 0;
+  bool shares_ = false;  ///< There is a shared mapping that is writable.
 };
 
 }  // namespace backtrail::decoder::values

@@ -20,8 +20,9 @@ bool decode(TraceeAddr pc, std::span<const std::uint8_t> bytes, Decoded& decoded
 }
 
 /// Returns true for instructions that may be half done when they fault: gathers, scatters, masked
-/// and state-saving ones.
+/// and state-saving ones, and ENTER, which may push several words.
 bool may_be_half_done(const Decoded& decoded) {
+  if (decoded.insn.mnemonic == ZYDIS_MNEMONIC_ENTER) return true;
   switch (decoded.insn.meta.category) {
     case ZYDIS_CATEGORY_AVX2GATHER:
     case ZYDIS_CATEGORY_GATHER:

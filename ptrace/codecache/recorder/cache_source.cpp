@@ -15,6 +15,7 @@
 #include "arch/cpu/program_abi.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
+#include "ptrace/codecache/recorder/file_watch.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -67,7 +68,7 @@ bool stands_at_handler(Thread& thread) {
 
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
                          std::uint64_t history_bytes, const TraceConfig& config)
-    : StepSource{process, sink},
+    : StepSource{process, sink, std::make_unique<cache::FileWatch>()},
       process_{process},
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
@@ -305,6 +306,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   write_guard_.end_call();
   calls_.end(thread);
+  end_call(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   write_guard_.end_step(&thread);
   if (calls_.takes_request(status)) return StopVerdict::kTraceRequest;

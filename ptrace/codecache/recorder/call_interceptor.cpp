@@ -5,7 +5,6 @@
 
 #include "ptrace/codecache/recorder/lock_calls.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
-#include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
@@ -51,7 +50,6 @@ void CallInterceptor::begin(Thread& thread, const arch::cpu::UserRegs& regs,
     const auto changed = lock_program_memory(thread, regs, keeps_translations_);
     if (changed) (void)changed_.begin(thread, regs, *changed);
   }
-  file_ = FileCall::begin(thread, regs, effect, *process_.code_writers);
   if (process_.cache_space) begin_effect(effect, regs);
 }
 
@@ -65,6 +63,7 @@ void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRe
     case SyscallEffect::kTruncates:
     case SyscallEffect::kWrites:
     case SyscallEffect::kWritesMemory:
+    case SyscallEffect::kWritesLater:
     case SyscallEffect::kTraces:
       break;
     case SyscallEffect::kMappings:
@@ -92,10 +91,6 @@ bool CallInterceptor::has_to_wait(Thread& thread, const SourceResume& how) {
 void CallInterceptor::end(Thread& thread) {
   changed_.end(thread);
   limit_.end(thread);
-  // A call that waits and is interrupted continues later.
-  if (file_ && !thread.in_syscall() && !thread.syscall_will_restart()) {
-    std::exchange(file_, std::nullopt)->end(thread, *process_.code_writers);
-  }
   filter_.end(thread);
 }
 
@@ -115,7 +110,6 @@ bool CallInterceptor::repeats(Thread& thread, const WaitStatus& status) {
 void CallInterceptor::forget() {
   filter_.release();
   limit_.forget();
-  file_.reset();
   changed_.forget();
   removal_.forget();
   tracing_.forget();

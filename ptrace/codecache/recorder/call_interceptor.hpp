@@ -12,7 +12,6 @@
 #include "arch/cpu/registers.hpp"
 #include "ptrace/codecache/recorder/changed_call.hpp"
 #include "ptrace/codecache/recorder/disable_space.hpp"
-#include "ptrace/codecache/recorder/file_call.hpp"
 #include "ptrace/codecache/recorder/filter_calls.hpp"
 #include "ptrace/codecache/recorder/limit_calls.hpp"
 #include "ptrace/codecache/recorder/memory_removal.hpp"
@@ -93,7 +92,6 @@ class CallInterceptor {
   LimitCalls limit_;
   MemoryRemoval removal_;
   TracingCalls tracing_;
-  std::optional<FileCall> file_;
   std::optional<MappingChange> mappings_;  ///< Change by the call that was begun.
 };
 

@@ -21,7 +21,6 @@ namespace {
 constexpr TraceeAddr kEndOfMemory{1ULL << 57};
 /// If a call names more ranges, it may have written anywhere.
 constexpr std::uint64_t kMostRanges = 1024;
-/// Results from this value on are negated errnos.
 
 /// Returns the descriptor that the call writes to.
 int written_file(const arch::cpu::UserRegs& regs) {
@@ -110,6 +109,9 @@ std::optional<FileCall> FileCall::begin(Thread& thread, const arch::cpu::UserReg
       if (writers.find(*call.memory_of_) != &thread.process()) writers.note_foreign_writes();
       call.take_ranges(thread, regs);
       return call;
+    case SyscallEffect::kWritesLater:
+      writers.note_foreign_writes();
+      return std::nullopt;
     default:
       return std::nullopt;
   }

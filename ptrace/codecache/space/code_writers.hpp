@@ -41,8 +41,11 @@ class CodeWriters {
   /// Call when a process of the tree shares another's memory for longer than a vfork's child does,
   /// or has written another's memory.
   void note_foreign_writes() { foreign_writes_ = true; }
-  /// Returns true if memory of the tree may have been written other than by stores of its own
-  /// threads.
+  /// Call when a thread of the tree may make calls that nobody looks at: it is not recorded, or by
+  /// a source that does not see calls, or a call has an unknown form.
+  void note_unseen_calls() { foreign_writes_ = true; }
+  /// Returns false if it is certain that all memory of the tree was written by stores and calls of
+  /// its own threads alone, as far as its processes are concerned.
   [[nodiscard]] bool foreign_writes_possible() const { return watches_writes_ || foreign_writes_; }
   /// Call when [begin, end) was written in the memory of the process that has thread `id`; nullopt:
   /// in any process.
@@ -84,7 +87,7 @@ class CodeWriters {
   std::deque<File> opened_;  ///< Files opened for writing lately that were not mapped as code then.
   std::time_t begin_ = std::time(nullptr);
   bool watches_writes_ = false;
-  bool foreign_writes_ = false;
+  bool foreign_writes_ = false;  ///< Memory may have been written from elsewhere.
 };
 
 /// Translates an id that a thread names in a system call to the server's pid namespace; 0 if

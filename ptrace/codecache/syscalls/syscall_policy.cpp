@@ -440,6 +440,10 @@ SyscallEffect effect_of(const arch::cpu::UserRegs& regs) {
       return SyscallEffect::kWrites;
     case SYS_process_vm_writev:
       return SyscallEffect::kWritesMemory;
+    case SYS_io_setup:
+    case SYS_io_uring_setup:
+    case SYS_userfaultfd:
+      return SyscallEffect::kWritesLater;
     case SYS_ptrace:
       return first == PTRACE_TRACEME || first == PTRACE_ATTACH || first == PTRACE_SEIZE
                  ? SyscallEffect::kTraces

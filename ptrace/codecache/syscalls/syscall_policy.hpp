@@ -43,6 +43,7 @@ enum class SyscallEffect : unsigned char {
   kWrites,        ///< Writes to an open file.
   kTraces,        ///< Requests that a process be traced by another process than the server.
   kWritesMemory,  ///< Writes the memory of another process or of the caller.
+  kWritesLater,   ///< Lets the kernel or others write memory at any time.
 };
 
 /// The most that a call of effect kMappings can do.

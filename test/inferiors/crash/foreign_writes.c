@@ -1,6 +1,7 @@
 // Memory that changes between mark() and the crash. Four ways have no store to its address:
 // "clone", another process that shares the memory; "fork", one that writes it by process_vm_writev;
 // "procmem", a write to /proc/self/mem; "made", another mapping of a library file being written.
+// "procmem32" is as "procmem", but the file is opened by a 32-bit call.
 // "code": a store to memory that is then made executable and looks like a library.
 #include <fcntl.h>
 #include <sched.h>
@@ -39,12 +40,30 @@ static int writer(void) {
   return write(done[1], "", 1) != 1;
 }
 
+/// Opens a file for reading and writing as 32-bit programs do; fails where the kernel has no such
+/// calls. The name is in the low 4 GiB.
+static int open_by_32_bit_call(const char* name) {
+  long result = 5;  // open
+  __asm__ volatile("int $0x80"
+                   : "+a"(result)
+                   : "b"(name), "c"(O_RDWR), "d"(0)
+                   : "memory", "r8", "r9", "r10", "r11");
+  return (int)result;
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   char byte;
   long value = 77;
   if (pipe(go) != 0 || pipe(done) != 0) return 1;
-  memory = open("/proc/self/mem", strcmp(how, "procmem") == 0 ? O_RDWR : O_RDONLY);
+  if (strcmp(how, "procmem32") == 0) {
+    char* const low = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    memory = open_by_32_bit_call(strcpy(low, "/proc/self/mem"));
+    how = "procmem";
+  } else {
+    memory = open("/proc/self/mem", strcmp(how, "procmem") == 0 ? O_RDWR : O_RDONLY);
+  }
   page = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy((void*)page, "\177ELF\1", 5);
   if (strcmp(how, "clone") == 0 &&

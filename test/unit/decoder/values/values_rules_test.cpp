@@ -38,6 +38,7 @@ class Program : public CodeReader, public EndState {
     return page == kStack ? PageKind::kPrivate : PageKind::kUnknown;
   }
   Known granule(TraceeAddr address) override { return cpu::known(memory[address.value()]); }
+  bool all_is_private() override { return all_private; }
   std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
 
   /// Appends an instruction that runs next and falls through.
@@ -52,6 +53,7 @@ class Program : public CodeReader, public EndState {
   Bytes code;
   PageKind code_kind = PageKind::kConstant;
   PageKind data_kind = PageKind::kPrivate;
+  bool all_private = true;
   std::array<Known, cpu::kSlotCount> regs{};
   std::map<std::uint64_t, std::uint64_t> memory;
   Window window;
@@ -384,6 +386,85 @@ TEST(ValuesRules, AStackFromElsewhereEndsThePairs) {
   p.window.links = FrameLinks::kConvention;
   p.regs[cpu::kRbx] = cpu::known(9);
   EXPECT_EQ(p.solve().reg(0, cpu::kRbx).mask, 0U);
+}
+
+TEST(ValuesRules, AnEnterAtTheEndMayHavePushedSomething) {
+  Program p;
+  p.run({0x48, 0x89, 0xc4});                              // mov %rax, %rsp
+  p.code.insert(p.code.end(), {0xc8, 0x20, 0x00, 0x05});  // enter $32, $5
+  p.regs[cpu::kRsp] = cpu::known(kStack + 0x100);
+  p.memory[kStack + 0xf8] = 7;
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.memory(0, TraceeAddr{kStack + 0xf8}).mask, 0U);
+}
+
+/// A function saves %rbp somewhere, `between` runs, and it restores %rbp to a known value. Where
+/// the stack was is not known.
+Known saved_register(Program& p, const std::vector<Bytes>& between) {
+  p.run({0x55});  // push %rbp
+  for (const Bytes& insn : between) p.run(insn);
+  p.run({0x5d});              // pop %rbp
+  p.run({0x4c, 0x89, 0xc4});  // mov %r8, %rsp
+  p.regs[cpu::kRbp] = cpu::known(0x7ffe0123456789ab);
+  return p.solve().reg(0, cpu::kRbp);
+}
+
+TEST(ValuesRules, ARestoredRegisterIsWhatWasSaved) {
+  Program p;
+  // push $1; sub $8, %rsp; add $16, %rsp
+  const Known saved =
+      saved_register(p, {{0x6a, 0x01}, {0x48, 0x83, 0xec, 0x08}, {0x48, 0x83, 0xc4, 0x10}});
+  EXPECT_EQ(saved, cpu::known(0x7ffe0123456789ab));
+}
+
+TEST(ValuesRules, AStoreThatMayHaveHitASavedRegisterHidesIt) {
+  Program p;
+  EXPECT_EQ(saved_register(p, {store_to_rdx}).mask, 0U);
+  Program same_byte;
+  same_byte.regs[cpu::kRsi] = cpu::known(0x45);
+  // mov %sil, (%rdx)
+  EXPECT_EQ(saved_register(same_byte, {{0x40, 0x88, 0x32}}).mask, 0xffffffff00ffffffU);
+}
+
+TEST(ValuesRules, AStoreOfOtherBytesCannotHaveHitASavedRegister) {
+  Program p;
+  p.regs[cpu::kRsi] = cpu::known(0x1111111111111111);
+  EXPECT_TRUE(saved_register(p, {store_to_rdx}).all());
+}
+
+TEST(ValuesRules, AStoreToTheSlotOfASavedRegisterCounts) {
+  Program p;
+  p.regs[cpu::kRsi] = cpu::known(0x22);
+  // mov %sil, (%rsp): the byte that was saved is another one.
+  EXPECT_EQ(saved_register(p, {{0x40, 0x88, 0x34, 0x24}}).mask, 0U);
+}
+
+TEST(ValuesRules, AStackThatMayBeSharedHasNoLinks) {
+  Program p;
+  p.all_private = false;
+  EXPECT_EQ(saved_register(p, {}).mask, 0U);
+}
+
+TEST(ValuesRules, ASystemCallMayHaveWrittenASavedRegister) {
+  Program p;
+  p.regs[cpu::kRax] = cpu::known(0);
+  EXPECT_EQ(saved_register(p, {system_call}).mask, 0U);
+}
+
+TEST(ValuesRules, BeforeAMappingWasRemovedTheStackMayHaveBeenShared) {
+  Program p;
+  p.run({0x55});                                      // push %rbp
+  p.run({0x5d});                                      // pop %rbp
+  p.run({0xb8, 0x0b, 0x00, 0x00, 0x00});              // mov $11, %eax: munmap
+  p.run({0x48, 0xc7, 0xc7, 0x00, 0x00, 0x70, 0x00});  // mov $0x700000, %rdi
+  p.run({0xbe, 0x00, 0x10, 0x00, 0x00});              // mov $0x1000, %esi
+  p.run(system_call);
+  p.run({0x48, 0x89, 0xc8});  // mov %rcx, %rax
+  p.run({0x4c, 0x89, 0xc4});  // mov %r8, %rsp
+  p.regs[cpu::kRbp] = cpu::known(0x7ffe0123456789ab);
+  const SolvedWindow solved = p.solve();
+  EXPECT_TRUE(solved.reg(2, cpu::kRbp).all());
+  EXPECT_EQ(solved.reg(0, cpu::kRbp).mask, 0U);
 }
 
 }  // namespace
