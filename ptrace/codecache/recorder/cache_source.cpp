@@ -16,6 +16,9 @@
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/file_watch.hpp"
+#include "ptrace/codecache/recorder/forced_signals.hpp"
+#include "ptrace/codecache/recorder/misses.hpp"
+#include "ptrace/codecache/recorder/native_state.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -33,22 +36,8 @@ using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
 
 constexpr std::uint64_t kCodeSegment64 = 0x33;
-
-/// Returns the siginfo if an instruction raised the signal of this stop.
-std::optional<siginfo_t> fault_of(Thread& thread, const WaitStatus& status) {
-  if (status.kind != WaitKind::kStopped) return std::nullopt;
-  switch (status.signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
-      break;
-    default:
-      return std::nullopt;
-  }
-  const auto info = request::read_siginfo(thread.tid());
-  return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
-}
+/// More than a checked superblock reads of the program's code.
+constexpr std::uint64_t kMostCodeRead = 256;
 
 /// Returns true if the thread can make system calls for the server from this stop.
 bool is_plain(Thread& thread) {
@@ -72,7 +61,7 @@ CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
       process_{process},
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
-      counts_{config.statistics != nullptr},
+      measures_{config.statistics != nullptr},
       persistent_store_{config.kept},
       log_{sink,
            {.history_bytes = history_bytes,
@@ -93,43 +82,27 @@ CacheSource::~CacheSource() {
 }
 
 void CacheSource::add_statistics() const {
-  sums_->branches += log_.counts().branches + stepped_branches_;
+  sums_->branches += log_.counts().branches;
   sums_->instructions += log_.counts().instructions + instructions_stepped();
   sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
   sums_->full_logs += log_.full_logs();
-  sums_->entries += entries_;
-  sums_->misses += misses_;
   sums_->stepped += instructions_stepped();
-  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
-    if (untranslatable_[i] == 0) continue;
-    sums_->fallbacks[std::string{to_string(static_cast<UntranslatableReason>(i))}] +=
-        untranslatable_[i];
-  }
+  counts_.add_to(*sums_);
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
 
 std::string CacheSource::statistics() const {
   std::string text = fmt::format(
       "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
-      log_.entries_seen(), entries_, misses_, log_.full_logs(), native_steps_);
+      log_.entries_seen(), counts_.entries(), counts_.misses(), log_.full_logs(),
+      counts_.native_steps());
   if (space_) {
-    const cache::CodeCache& code = space_->code();
-    text += fmt::format("; {} superblocks of {} instructions, {} bytes of code, in {} bytes",
-                        code.blocks(), code.instructions(), code.source_bytes(), code.bytes_used());
-    if (const std::size_t protected_pages = space_->protected_pages().size();
-        protected_pages != 0) {
-      text += fmt::format("; {} write-protected pages", protected_pages);
+    text += cache::describe(space_->code());
+    if (const std::size_t pages = space_->protected_pages().size(); pages != 0) {
+      text += fmt::format("; {} write-protected pages", pages);
     }
-    if (code.retranslated() != 0)
-      text += fmt::format("; {} retranslated by profile", code.retranslated());
-    if (code.renewed() != 0) text += fmt::format("; {} retranslated after writes", code.renewed());
-    if (code.cleared() != 0) text += fmt::format("; evicted {} times", code.cleared());
   }
-  for (std::size_t i = 0; i < untranslatable_.size(); ++i) {
-    if (untranslatable_[i] == 0) continue;
-    text += fmt::format("; {} {}", untranslatable_[i],
-                        to_string(static_cast<arch::cpu::translate::UntranslatableReason>(i)));
-  }
+  text += counts_.untranslatable();
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
   if (space_ && space_->disabled()) text += "; stepping: " + space_->why_disabled();
@@ -161,7 +134,7 @@ void CacheSource::disable(const std::string& why) {
 
 bool CacheSource::set_up(Thread& thread) {
   if (space_) return true;
-  const StatisticsTimer timer{counts_ ? &sums_->setting_up : nullptr};
+  const StatisticsTimer timer{measures_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
     // A thread that is gone needs no source; other errors will not go away.
     if (!error.is(TraceErrc::kTraceeGone)) disable_thread(error.message());
@@ -224,7 +197,7 @@ bool CacheSource::enter(Thread& thread) {
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
-  note_slice();
+  note_slice(*memory_, slice(), process_.address_limit.counts_ours());
   arch::cpu::UserRegs regs = *before;
   memory_->write(Slot::kR10, regs[UserReg::kR10]);
   memory_->write(Slot::kR11, regs[UserReg::kR11]);
@@ -234,9 +207,8 @@ bool CacheSource::enter(Thread& thread) {
   leave_syscall(regs);
   if (!thread.set_user_regs(regs)) return false;
   let_wait();
-  counted_at_ = TraceeAddr{};
   set_inside(true);
-  ++entries_;
+  counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
 }
@@ -266,7 +238,7 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
   begin_native(thread, how);
   if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
   if (calls_.has_to_wait(thread, how)) return let_others_go(thread, how);
-  ++native_steps_;
+  counts_.note_native_step();
   return StepSource::resume(thread, how);
 }
 
@@ -295,7 +267,7 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     drop_space();  // its memory went with the old program
     write_guard_.forget();
     calls_.forget();
-    returning_.reset();
+    handler_return_.forget();
     cache::leave_space(process_);
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // The moves must not be refused halfway.
@@ -319,13 +291,14 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
 
 std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
   if (!write_guard_.may_be_hit(status)) return std::nullopt;
-  const auto blocked = in_cache_ ? std::optional{segv_blocked(thread)} : std::nullopt;
+  const auto blocked =
+      in_cache_ ? std::optional{forced_signals().segv_blocked(thread)} : std::nullopt;
   const auto hit = write_guard_.hit(thread, blocked);
   if (!hit) return std::nullopt;
   if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
   slice().end(thread);
   if (!set_up(thread) || !write_guard_.let_write(thread, *hit, slot_)) return std::nullopt;
-  ++native_steps_;
+  counts_.note_native_step();
   (void)StepSource::resume(thread, last_resume());
   return StopVerdict::kResumed;
 }
@@ -352,21 +325,22 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // the thread is gone
-  if (returning_ && !has_returned(thread, *pc)) return on_stop(thread, status);
+  if (handler_return_.in_progress() && !has_returned(thread, *pc)) return on_stop(thread, status);
+  const cache::ForcedSignals forced = forced_signals();
   if (*pc == space_->code().miss_stop()) {
-    const bool taken = take_trap(thread);
+    const bool taken = forced.take_trap(thread);
     if (taken && status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return miss(thread);
   }
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
     if (*pc == space_->code().miss_fault()) {
-      if (fault_at(thread) && take_fault(thread)) return miss(thread);
-    } else if (is_guard_fault(thread) && guard_hit(thread)) {
+      if (forced.fault_at(thread) && forced.take_fault(thread)) return miss(thread);
+    } else if (forced.is_full_log(thread) && guard_hit(thread)) {
       return StopVerdict::kResumed;
     }
   }
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   if (!in_cache_) return StopVerdict::kReport;
-  auto fault = fault_of(thread, status);
+  auto fault = cache::raised_by_insn(thread);
   if (!leave(thread)) return StopVerdict::kReport;
   // In other cases the instruction raises its signal again at its native address, with all state as
   // it must be.
@@ -381,60 +355,14 @@ StopVerdict CacheSource::step_natively(Thread& thread) {
   return StopVerdict::kResumed;
 }
 
-std::optional<TraceeAddr> CacheSource::fault_at(Thread& thread) const {
-  const auto info = request::read_siginfo(thread.tid());
-  if (!info) return std::nullopt;
-  if (info->si_code > 0) return TraceeAddr{std::bit_cast<std::uint64_t>(info->si_addr)};
-  // A signal that was sent and is blocked can only be here because the fault was merged into it.
-  return segv_blocked(thread) ? std::optional{memory_->log_end()} : std::nullopt;
-}
-
-bool CacheSource::is_guard_fault(Thread& thread) const {
-  const auto regs = thread.user_regs();
-  return regs && (*regs)[UserReg::kR11] == memory_->log_end().value() &&
-         fault_at(thread) == memory_->log_end();
-}
-
-bool CacheSource::segv_blocked(Thread& thread) const {
-  const auto pc = thread.pc();
-  const bool returns = pc && space_->code().is_after_handler(*pc);
-  return memory_->read(returns ? Slot::kReturnSegv : Slot::kSegvBlocked) != 0;
-}
-
-bool CacheSource::take_trap(Thread& thread) {
-  const std::uint64_t mask = memory_->read(Slot::kMask);
-  const bool blocked = (mask & kTrapBit) != 0;
-  TrapGuard::note_forced(thread, blocked);
-  // The kernel unblocks a signal that it forces.
-  if (blocked && !request::write_signal_mask(thread.tid(), mask)) return false;
-  const WaitStatus& status = thread.status();
-  const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
-                      thread.trap_cause() != TrapCause::kBreakpointInsn;
-  if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGTRAP);
-  return true;
-}
-
-bool CacheSource::take_fault(Thread& thread) {
-  const auto info = request::read_siginfo(thread.tid());
-  auto mask = request::read_signal_mask(thread.tid());
-  if (!mask) return false;
-  // A signal that is forced is unblocked.
-  if (segv_blocked(thread)) *mask |= kSegvBit;
-  if (!space_->repair_segv(thread, slot_, *mask)) return false;
-  if (info && info->si_code <= 0) {
-    (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
-  }
-  return true;
-}
-
 bool CacheSource::guard_hit(Thread& thread) {
   const auto full = memory_->entries(memory_->log_end());
   const bool stays = log_.is_busy();
   if (everybody_recorded()) space_->look_for_code_to_protect(thread, full);
   if (!stays) space_->learn_from_log(full);
   auto regs = thread.user_regs();
-  if (!regs || !take_fault(thread)) return false;
-  counted_at_ = TraceeAddr{};
+  if (!regs || !forced_signals().take_fault(thread)) return false;
+  counts_.note_full_log();
   take_log(memory_->log_end());
   log_.renew(thread);
   (*regs)[UserReg::kR11] = memory_->log_begin().value();
@@ -450,7 +378,7 @@ bool CacheSource::guard_hit(Thread& thread) {
 }
 
 void CacheSource::push(const decoder::Record& record) {
-  if (record.kind == decoder::RecordKind::kBranch) ++stepped_branches_;
+  if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
   if (!log_.is_open()) return StepSource::push(record);
   if (log_.may_drain()) StepSource::flush();
   log_.add_record(record);
@@ -525,6 +453,168 @@ void CacheSource::detach(Thread& thread) {
   if (!space || space->used()) return;
   cache::remove_memory(thread, *space);
   cache::leave_space(process_);
+}
+
+Result<void> CacheSource::leave(Thread& thread) {
+  BT_TRY(const arch::cpu::UserRegs stopped_at, thread.user_regs());
+  set_inside(false);
+  const auto place = space_->code().locate(stopped_at.pc());
+  if (!place) {
+    log::ptrace().error(
+        "tid={}: left translated code at {} by itself (r10={:#x} r11={:#x} rsp={}); a signal from "
+        "here is the recorder's fault, not the program's",
+        thread.tid(), stopped_at.pc(), stopped_at[UserReg::kR10], stopped_at[UserReg::kR11],
+        stopped_at.sp());
+    disable_thread("the thread left translated code by itself");
+  }
+  translate::ProgramState native =
+      cache::program_state(space_->code(), *memory_, place, stopped_at);
+  at_insn_ = cache::is_before_insn(place, native);
+  const auto taken_back =
+      cache::take_back_refused_branch(process_, space_->code(), *memory_, native);
+  take_log(native.log);
+  if (taken_back) {
+    log_.add_passed(taken_back->block, taken_back->block.branches.size());
+  } else if (place && (native.flags & translate::kCommitted) == 0) {
+    log_.add_passed(place->logged, place->map_entry.passed);
+  } else {
+    log_.add_arrival(native.pc);
+  }
+  native.regs[UserReg::kRip] = native.pc.value();
+  native.regs[UserReg::kGsBase] = 0;
+  // A call that will be repeated is not complete yet.
+  const bool interrupted =
+      (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
+  moved_to(interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc);
+  return thread.set_user_regs(native.regs);
+}
+
+void CacheSource::note_untranslatable(UntranslatableReason why) {
+  counts_.note_untranslatable(why);
+  if (why == UntranslatableReason::kNone) space_->want_room();
+}
+
+void CacheSource::look_for_sections(Thread& thread) {
+  if (const auto area = rseq_area(thread)) space_->look_for_section_of(*area);
+}
+
+cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
+  if (space_->disabled() || space_->room_wanted() || space_->gate_closed() ||
+      !everybody_recorded() || !space_->refresh()) {
+    return {};
+  }
+  look_for_sections(thread);
+  const cache::MissAnswer found = cache::answer_miss(process_, *space_, *memory_, log);
+  if (found.why == UntranslatableReason::kNone) space_->want_room();
+  return found;
+}
+
+StopVerdict CacheSource::miss(Thread& thread) {
+  const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const cache::MissAnswer found = find_next(thread, log);
+  counts_.note_miss(log, found.why);
+  const auto regs = thread.user_regs();
+  if (!found.next || !regs) {
+    if (!leave(thread)) return StopVerdict::kReport;
+    if (found.why == UntranslatableReason::kFailedCall) make_call_again(thread);
+    if (found.why == UntranslatableReason::kSystemCall && return_from_handler(thread)) {
+      return StopVerdict::kResumed;
+    }
+    return step_natively(thread);
+  }
+  if (!thread.set_user_regs(cache::registers_after_miss(*regs, *memory_, log, *found.next))) {
+    return StopVerdict::kReport;
+  }
+  // A thread that misses often misses again soon.
+  may_ask_ = rseq_area_known();
+  memory_->write(Slot::kRseqArea, rseq_area(thread).value_or(TraceeAddr{}).value());
+  memory_->write(Slot::kServed, may_ask_ ? 1 : 0);
+  (void)thread.run(RunRequest::kContinue, 0);
+  return StopVerdict::kResumed;
+}
+
+void CacheSource::make_call_again(Thread& thread) {
+  const auto from = thread.pc();
+  if (!from || !write_guard_.repeat_call(thread, memory_->read(Slot::kArgument))) return;
+  on_pc_written(*from, *from - arch::cpu::kSyscallInsnBytes);
+}
+
+bool CacheSource::serve(Thread& thread) {
+  if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
+  const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
+  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const cache::MissAnswer found = find_next(thread, log);
+  if (found.next) {
+    counts_.note_miss(log, found.why);
+    memory_->answer(*found.next);
+  } else {
+    memory_->refuse();  // it then stops, for the same reason
+  }
+  return true;
+}
+
+void CacheSource::let_wait() {
+  may_ask_ = false;
+  if (memory_) memory_->write(Slot::kServed, 0);
+}
+
+/// Returns true if the instruction at the thread's native pc would itself have raised this signal.
+/// If the fault may come from an access by translated code, or from a limit on address space, the
+/// CPU must decide.
+bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
+  if (!at_insn_ || process_.address_limit.counts_ours()) return false;
+  const auto pc = thread.pc();
+  if (!pc) return false;
+  const auto bytes = process_.insn_bytes(*pc);
+  if (bytes.size() < arch::cpu::kSyscallInsnBytes || arch::cpu::is_syscall(bytes)) return false;
+  const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
+  switch (info.si_signo) {
+    case SIGSEGV:
+    case SIGBUS:
+      return at - pc->value() >= kMostCodeRead;
+    case SIGFPE:
+      info.si_addr = std::bit_cast<void*>(pc->value());
+      return request::write_siginfo(thread.tid(), info).has_value();
+    default:
+      return false;
+  }
+}
+
+bool CacheSource::return_from_handler(Thread& thread) {
+  const SourceResume how = last_resume();
+  if (how.step || how.syscalls || thread.stop_wanted() || process_.address_limit.counts_ours() ||
+      !space_->protected_pages().empty() || space_->disabled() || space_->room_wanted() ||
+      space_->gate_closed() || process_.lifted_for_vfork || !everybody_recorded()) {
+    return false;
+  }
+  const auto regs = handler_return_.begin(thread, *space_, *memory_, slice());
+  if (!regs) return false;
+  if (!thread.set_user_regs(*regs)) {
+    handler_return_.forget();
+    return false;
+  }
+  set_inside(true);
+  counts_.note_entry();
+  (void)thread.run(RunRequest::kContinue, 0);
+  return true;
+}
+
+void CacheSource::note_returned() {
+  if (const auto branch = handler_return_.take()) push(*branch);
+}
+
+/// Call when a thread that was to return from a handler has stopped. Returns false if it has not
+/// returned; the thread is then in its native state.
+bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
+  if (space_->memory().has_code(pc)) {
+    note_returned();
+    return true;
+  }
+  handler_return_.undo(thread, slice());
+  set_inside(false);
+  moved_to(pc);
+  return false;
 }
 
 }  // namespace backtrail::tracee

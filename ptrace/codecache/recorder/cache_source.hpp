@@ -14,8 +14,12 @@
 #include "arch/cpu/registers.hpp"
 #include "arch/cpu/translator.hpp"
 #include "decoder/cachelog/cache_log.hpp"
+#include "ptrace/codecache/recorder/cache_counts.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
+#include "ptrace/codecache/recorder/forced_signals.hpp"
+#include "ptrace/codecache/recorder/handler_return.hpp"
+#include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/thread_log.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
@@ -74,7 +78,7 @@ class CacheSource final : public StepSource {
   /// Hands on all records so far.
   void hand_on();
   void add_statistics() const;
-  /// Counts a miss that found no translation, by its reason.
+  /// Counts code that has no translation.
   void note_untranslatable(arch::cpu::translate::UntranslatableReason why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
@@ -92,43 +96,24 @@ class CacheSource final : public StepSource {
 
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
-  // cache_source_signals.cpp
   bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
+  /// The thread stands before a system call in its native state. Returns true if that is
+  /// rt_sigreturn and the thread has been resumed with it.
   bool return_from_handler(Thread& thread);
-  /// Sets the slots that tell translated code which calls and returns must stop (SignalSlice).
-  void note_slice();
   bool has_returned(Thread& thread, TraceeAddr pc);
   void note_returned();
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
-  /// Address at which a thread continues after a miss, or why it must leave translated code.
-  struct MissResult {
-    std::optional<TraceeAddr> next;
-    std::optional<arch::cpu::translate::UntranslatableReason> why;
-  };
-  MissResult find_next(Thread& thread, TraceeAddr log);
-  void count(const MissResult& result, TraceeAddr log);
+  /// Finds where the thread goes on after a miss; neither a place nor a reason if translated code
+  /// must be left anyhow.
+  cache::MissAnswer find_next(Thread& thread, TraceeAddr log);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
-  [[nodiscard]] bool is_guard_fault(Thread& thread) const;
-  /// Returns the address of an access that raised SIGSEGV, or the log's end if unknown; nullopt if
-  /// the signal was sent.
-  [[nodiscard]] std::optional<TraceeAddr> fault_at(Thread& thread) const;
-  /// Handles a fault of translated code itself: restores mask and action.
-  bool take_fault(Thread& thread);
-  [[nodiscard]] bool segv_blocked(Thread& thread) const;
-  /// Undoes the effects of the dispatch stub's trap: restores the signal mask, and sends a SIGTRAP
-  /// again that was merged with the trap. Returns false if the mask cannot be set.
-  bool take_trap(Thread& thread);
+  /// Call for a thread that has stopped in translated code.
+  [[nodiscard]] cache::ForcedSignals forced_signals() const { return {*space_, *memory_, slot_}; }
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
-  /// Returns the program's state at a stop. `place` is nullopt outside of translated code.
-  [[nodiscard]] arch::cpu::translate::ProgramState program_state(
-      const std::optional<cache::CodePlace>& place, const arch::cpu::UserRegs& stopped) const;
-  [[nodiscard]] std::optional<decoder::LoggedExit> take_back_branch(
-      arch::cpu::translate::ProgramState& native);
-  [[nodiscard]] std::optional<TraceeAddr> miss_target(TraceeAddr log) const;
   /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
   /// repeated.
   void make_call_again(Thread& thread);
@@ -137,7 +122,7 @@ class CacheSource final : public StepSource {
   Process& process_;
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
-  bool counts_;                             ///< Statistics are wanted.
+  bool measures_;                           ///< Statistics are wanted.
   std::shared_ptr<cache::PersistentStore> persistent_store_;
   std::shared_ptr<cache::CacheSpace> space_;
   std::optional<cache::ThreadMemory> memory_;
@@ -147,22 +132,10 @@ class CacheSource final : public StepSource {
   bool may_ask_ = false;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
-  /// A handler returns into translated code.
-  struct HandlerReturn {
-    TraceeAddr at;  ///< Address of the system call.
-    TraceeAddr to;
-    TraceeAddr stack;        ///< The program's stack pointer.
-    std::uint64_t held = 0;  ///< SignalSlice::held() before the call.
-  };
-  std::optional<HandlerReturn> returning_;  ///< A return that the thread may not have made yet.
-  bool at_insn_ = false;                    ///< leave() found the thread before an instruction.
+  cache::HandlerReturn handler_return_;
+  bool at_insn_ = false;  ///< leave() found the thread before an instruction.
   std::string why_stepping_;
-  std::uint64_t entries_ = 0;
-  std::uint64_t misses_ = 0;
-  TraceeAddr counted_at_;  ///< Log pointer at the last miss.
-  std::uint64_t native_steps_ = 0;
-  std::array<std::uint64_t, 16> untranslatable_{};
-  std::uint64_t stepped_branches_ = 0;
+  cache::CacheCounts counts_;
 };
 
 }  // namespace backtrail::tracee

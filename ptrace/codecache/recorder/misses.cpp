@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/recorder/misses.hpp"
+
+#include <variant>
+
+#include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/codecache/recorder/native_state.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::cpu::UserReg;
+using translate::Slot;
+
+/// At least the number of bytes that a checked superblock is made of.
+constexpr std::uint64_t kMostCheckedBytes = 128;
+
+}  // namespace
+
+MissAnswer answer_miss(Process& process, CacheSpace& space, const ThreadMemory& memory,
+                       TraceeAddr log) {
+  CodeCache& code = space.code();
+  const auto target = target_of_last_exit(code, memory, log);
+  if (!target) return {};
+  const std::uint32_t exit_id = memory.entries(log).back();
+  const translate::Exit exit = *code.exit(exit_id);
+  if (exit.kind == translate::ExitKind::kUntranslatable) return {{}, exit.reason};
+  const bool indirect = exit.kind == translate::ExitKind::kIndirect;
+  const bool stale = exit.kind == translate::ExitKind::kStale;
+  if (stale) process.insns().invalidate(*target, *target + kMostCheckedBytes);
+  const auto translation = stale      ? code.renew(exit_id)
+                           : indirect ? code.ib_entry(*target)
+                                      : code.translation(*target);
+  if (const auto* reason = std::get_if<translate::UntranslatableReason>(&translation)) {
+    return {{}, *reason};
+  }
+  const TraceeAddr next = std::get<TraceeAddr>(translation);
+  if (!indirect && !stale) code.link(exit_id, next);
+  return {next, {}};
+}
+
+arch::cpu::UserRegs registers_after_miss(const arch::cpu::UserRegs& stopped,
+                                         const ThreadMemory& memory, TraceeAddr log,
+                                         TraceeAddr next) {
+  arch::cpu::UserRegs regs = stopped;
+  regs[UserReg::kRax] = memory.read(Slot::kRax);
+  regs[UserReg::kRcx] = memory.read(Slot::kRcx);
+  regs[UserReg::kRdx] = memory.read(Slot::kRdx);
+  regs[UserReg::kRsi] = memory.read(Slot::kRsi);
+  regs[UserReg::kRdi] = memory.read(Slot::kRdi);
+  regs[UserReg::kR11] = log.value();
+  regs[UserReg::kRip] = next.value();
+  leave_syscall(regs);
+  return regs;
+}
+
+}  // namespace backtrail::tracee::cache

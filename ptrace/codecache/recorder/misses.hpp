@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Misses: threads without a translation to go to, stopped or with a request.
+
+#include <optional>
+
+#include "arch/base/address.hpp"
+#include "arch/cpu/registers.hpp"
+#include "arch/cpu/translator.hpp"
+#include "ptrace/codecache/memory/cache_memory.hpp"
+
+namespace backtrail::tracee {
+class Process;
+}  // namespace backtrail::tracee
+
+namespace backtrail::tracee::cache {
+
+class CacheSpace;
+
+/// Address at which a thread continues after a miss, or why it must leave translated code.
+struct MissAnswer {
+  std::optional<TraceeAddr> next;
+  std::optional<arch::cpu::translate::UntranslatableReason> why;
+};
+
+/// Translates what is missing at the log pointer `log`, and links the exit to it. The space's
+/// mappings must be current. Both members are nullopt if the thread is in no miss.
+[[nodiscard]] MissAnswer answer_miss(Process& process, CacheSpace& space,
+                                     const ThreadMemory& memory, TraceeAddr log);
+
+/// Returns the registers with which a thread that was stopped by the dispatch stub goes on at
+/// `next`.
+[[nodiscard]] arch::cpu::UserRegs registers_after_miss(const arch::cpu::UserRegs& stopped,
+                                                       const ThreadMemory& memory, TraceeAddr log,
+                                                       TraceeAddr next);
+
+}  // namespace backtrail::tracee::cache

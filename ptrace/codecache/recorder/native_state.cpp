@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/recorder/native_state.hpp"
+
+#include <array>
+#include <span>
+
+#include "arch/cpu/syscall_abi.hpp"
+#include "ptrace/tracee/process.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+using arch::cpu::UserReg;
+using translate::Slot;
+
+/// Returns true if the target has more than 48 bits. A CPU with more address bits jumps there and
+/// faults one instruction later.
+bool may_be_refused(TraceeAddr target) {
+  const std::int64_t upper = static_cast<std::int64_t>(target.value()) >> 47;
+  return upper != 0 && upper != -1;
+}
+
+}  // namespace
+
+translate::ProgramState program_state(const CodeCache& code, const ThreadMemory& memory,
+                                      const std::optional<CodePlace>& place,
+                                      const arch::cpu::UserRegs& stopped) {
+  const auto read = [&](Slot slot) { return memory.read(slot); };
+  if (!place) {
+    return {.regs = stopped, .pc = stopped.pc(), .log = memory.log_begin()};
+  }
+  if (place->kind == CodePlace::Kind::kBlock) {
+    return translate::state_in_superblock(place->map_entry, stopped, read);
+  }
+  if (place->kind == CodePlace::Kind::kReturned) {
+    return translate::state_behind_handler(stopped, read);
+  }
+  auto state =
+      translate::state_in_dispatch_stub(place->map_entry, place->registers_saved, stopped, read);
+  if (place->registers_saved) leave_syscall(state.regs);
+  const bool indirect = (place->map_entry.flags & translate::kTargetInR10) != 0;
+  if (!indirect) state.pc = target_of_last_exit(code, memory, state.log).value_or(TraceeAddr{});
+  return state;
+}
+
+bool is_before_insn(const std::optional<CodePlace>& place, const translate::ProgramState& state) {
+  return place && place->kind == CodePlace::Kind::kBlock &&
+         (state.flags & (translate::kCommitted | translate::kRcxIsPc)) == 0 &&
+         place->map_entry.stack_add == 0;
+}
+
+std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code, const ThreadMemory& memory,
+                                              TraceeAddr log) {
+  const auto entries = memory.entries(log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = code.exit(entries.back());
+  if (!exit) return std::nullopt;
+  if (exit->kind != translate::ExitKind::kIndirect) return exit->to;
+  return TraceeAddr{memory.read(Slot::kTarget)};
+}
+
+std::optional<decoder::LoggedExit> take_back_refused_branch(Process& process, const CodeCache& code,
+                                                            const ThreadMemory& memory,
+                                                            translate::ProgramState& state) {
+  const bool committed = (state.flags & translate::kCommitted) != 0;
+  if (!committed || !may_be_refused(state.pc)) return std::nullopt;
+  const auto entries = memory.entries(state.log);
+  if (entries.empty()) return std::nullopt;
+  const auto exit = code.exits()->find(entries.back());
+  if (!exit || exit->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
+  std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+  const std::size_t length = process.read_code(exit->from, bytes);
+  const translate::SourceInsn insn =
+      translate::decode_source(exit->from, std::span{bytes}.first(length));
+  std::uint64_t& rsp = state.regs[UserReg::kRsp];
+  switch (insn.kind) {
+    case translate::InsnClass::kIndirectJump:
+      break;
+    case translate::InsnClass::kIndirectCall:
+      rsp += sizeof(std::uint64_t);
+      break;
+    case translate::InsnClass::kReturn:
+      rsp -= sizeof(std::uint64_t) + insn.stack_bytes;
+      break;
+    default:
+      return std::nullopt;  // the instruction was overwritten meanwhile
+  }
+  state.pc = exit->from;
+  state.log = state.log - sizeof(std::uint32_t);
+  return exit;
+}
+
+}  // namespace backtrail::tracee::cache

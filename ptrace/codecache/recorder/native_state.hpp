@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The program's state at a stop in translated code.
+
+#include <optional>
+
+#include "arch/base/address.hpp"
+#include "arch/cpu/registers.hpp"
+#include "arch/cpu/translator.hpp"
+#include "decoder/cachelog/exit_table.hpp"
+#include "ptrace/codecache/memory/cache_memory.hpp"
+#include "ptrace/codecache/translation/code_cache.hpp"
+
+namespace backtrail::tracee {
+class Process;
+}  // namespace backtrail::tracee
+
+namespace backtrail::tracee::cache {
+
+/// Returns the program's state.
+/// @param place where the thread has stopped; nullopt outside of translated code
+/// @param stopped its registers there
+[[nodiscard]] arch::cpu::translate::ProgramState program_state(
+    const CodeCache& code, const ThreadMemory& memory, const std::optional<CodePlace>& place,
+    const arch::cpu::UserRegs& stopped);
+
+/// Returns true if a thread with this state is before an instruction of the program, none of which
+/// has been executed.
+[[nodiscard]] bool is_before_insn(const std::optional<CodePlace>& place,
+                                  const arch::cpu::translate::ProgramState& state);
+
+/// Returns the target of the exit that the log pointer `log` follows; nullopt if there is none.
+[[nodiscard]] std::optional<TraceeAddr> target_of_last_exit(const CodeCache& code,
+                                                            const ThreadMemory& memory,
+                                                            TraceeAddr log);
+
+/// The CPU does not jump to a non-canonical address: the branch itself faults and pushes or pops
+/// nothing (except that the word that a call wrote below the stack remains). If the branch that was
+/// logged last leads there, takes it back, for the CPU to execute, and returns its exit.
+std::optional<decoder::LoggedExit> take_back_refused_branch(
+    Process& process, const CodeCache& code, const ThreadMemory& memory,
+    arch::cpu::translate::ProgramState& state);
+
+}  // namespace backtrail::tracee::cache
