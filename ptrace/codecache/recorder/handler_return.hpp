@@ -35,7 +35,7 @@ class HandlerReturn {
                                                          ThreadMemory& memory, SignalSlice& slice);
   /// Returns true if the thread may not have made the call yet.
   [[nodiscard]] bool in_progress() const { return made_.has_value(); }
-  /// Call when the thread has been seen behind the call. Returns the branch of the return, once.
+  /// Call when the thread has been seen after the call. Returns the branch of the return, once.
   [[nodiscard]] std::optional<decoder::Record> take();
   /// Call when the thread has stopped outside of translated code: it has not returned. Restores its
   /// native state.
