@@ -99,6 +99,7 @@ void Engine::forget_process(pid_t pid) {
   for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   processes_.erase(found);
+  if (processes_.empty()) interrupt_due_ = false;
   // A process that was let go may still read from the terminal.
   if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
 }
@@ -222,9 +223,12 @@ void Engine::detach_one(Thread& thread) {
     (void)request::write_debug_register(thread.tid(), number, 0);
   }
   const int signal = detach_signal(thread);
-  if (auto done = request::detach(thread.tid(), signal); !done) {
-    log::ptrace().warn("tid={}: {}", thread.tid(), done.error().message());
-  }
+  const auto done = request::detach(thread.tid(), signal);
+  if (done) return;
+  // Somebody may kill the process meanwhile.
+  const auto level =
+      done.error().is(TraceErrc::kTraceeGone) ? log::Level::kDebug : log::Level::kWarn;
+  log::ptrace().log(level, "tid={}: {}", thread.tid(), done.error().message());
 }
 
 Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last) {
@@ -233,6 +237,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
   process = find(pid);
   if (process == nullptr) return {};  // it ended meanwhile
+  release_unannounced_children(*process);
   std::vector<pid_t> gone;
   for (const auto& thread : process->threads()) {
     const bool waits = thread->control().vfork_parent && !thread->stopped();
@@ -285,7 +290,10 @@ void Engine::let_leave(Thread& thread) {
 }
 
 Result<void> Engine::detach(pid_t pid) {
-  return detach_all(pid, pid);
+  if (find(pid) == nullptr && forget_untold_end(pid)) return {};
+  BT_CHECKED(detach_all(pid, pid));
+  forget_untold_end(pid);  // it may have ended meanwhile
+  return {};
 }
 
 Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_last) {
@@ -294,8 +302,15 @@ Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_l
 }
 
 Result<void> Engine::kill(pid_t pid) {
-  if (find(pid) == nullptr) return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
+  if (find(pid) == nullptr) {
+    if (forget_untold_end(pid)) return {};
+    return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
+  }
+  kill_unannounced_children(*find(pid));
   if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) return fail_errno("kill", as_detail(pid));
+  for (const auto& thread : find(pid)->threads()) {
+    if (thread->group() != pid) (void)::kill(thread->group(), SIGKILL);
+  }
   const bool exits = std::exchange(reported.exits, false);
   for (const auto& thread : find(pid)->threads()) {
     if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
@@ -304,7 +319,7 @@ Result<void> Engine::kill(pid_t pid) {
   }
   const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
   reported.exits = exits;
-  std::erase_if(ended_, [=](const auto& entry) { return entry.second.thread.pid == pid; });
+  std::erase_if(ended_, [=](const UntoldEnd& end) { return end.event.thread.pid == pid; });
   if (!ended) {
     log::ptrace().warn("pid={}: does not end after SIGKILL", pid);
     forget_process(pid);

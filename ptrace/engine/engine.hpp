@@ -46,6 +46,15 @@ struct ReportedEvents {
                          ///< `cache`.
 };
 
+/// A process that has ended, of which the client knows nothing yet: for the client it is still
+/// there, with these threads.
+struct UntoldEnd {
+  std::uint64_t order = 0;  ///< Among all events.
+  StopEvent event{};        ///< Its end, or a thread's; then there are no `threads`.
+  bool attached = false;
+  std::vector<ThreadId> threads{};
+};
+
 /// Runs, stops and records the threads of all traced processes, and reports their events.
 class Engine {
  public:
@@ -70,6 +79,9 @@ class Engine {
   Result<void> kill(pid_t pid);
   /// Returns the processes that the client knows.
   [[nodiscard]] std::vector<Process*> processes() const;
+  /// Returns the processes whose ends take_event() will still return. detach() and kill() of one
+  /// succeed; then its end is not returned any more.
+  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const;
   [[nodiscard]] Process* find(pid_t pid) const;
   [[nodiscard]] Thread* find(ThreadId id) const;
 
@@ -88,7 +100,7 @@ class Engine {
   [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.in_turns(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
-  /// mask.
+  /// mask. If none can now, or another event comes first, the next thread that runs on does.
   void interrupt();
   /// Stops everything without an event.
   void stop_all();
@@ -150,7 +162,6 @@ class Engine {
   // engine_events.cpp: interprets wait statuses.
   bool wait_one(pid_t tid = -1);
   void handle(pid_t tid, const WaitStatus& status);
-  void handle_end(Thread& thread, const WaitStatus& status);
   void handle_stop(Thread& thread, const WaitStatus& status);
   void handle_event_stop(Thread& thread);
   void let_fault_come(Thread& thread);
@@ -175,10 +186,26 @@ class Engine {
   void let_child_go(pid_t child_pid, const Error& why);
   void release_child(Process& child);
 
+  // engine_ends.cpp: threads and processes that end.
+  void handle_end(Thread& thread, const WaitStatus& status);
+  void note_end(const Process& process, const StopEvent& end);
+  bool forget_untold_end(pid_t pid);
+  void kill_unannounced_children(const Process& process);
+  [[nodiscard]] Process* unannounced_child(const Thread& thread) const;
+  void release_unannounced_child(const Thread& thread);
+  void release_unannounced_children(const Process& process);
+  bool bury_zombie_leaders();
+  void bury(Thread& leader);
+  void note_thread_end(Thread& thread, int exit_code);
+  void let_clone_go(Thread& thread);
+  void let_clone_go_soon(Thread& thread);
+
   // engine_run.cpp: resumes and stops threads.
   void go(Thread& thread);
   void set_going(Thread& thread);
   void resume_order(Thread& thread, const ResumeAction& action);
+  void leave_call(Thread& thread);
+  Thread* interruptible();
   void drop_stale_event(Thread& thread, const ResumeAction& action);
   void ask_to_stop(Thread& thread);
   void stop_threads(const std::function<bool(const Thread&)>& which);
@@ -186,7 +213,6 @@ class Engine {
   void let_all_go_on();
   void report_exits_of_others(ThreadId id, bool on);
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
-  void bury_zombie_leaders();
   void ask_again();
   void stop_who_is_due();
   [[nodiscard]] std::chrono::milliseconds wait_slice() const;
@@ -245,10 +271,11 @@ class Engine {
   std::unordered_map<pid_t, Thread*> by_tid_;
   std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops that came before the clone
                                                      ///< event of their thread.
-  std::deque<std::pair<std::uint64_t, StopEvent>> ended_;  ///< Ends of processes and threads.
+  std::deque<UntoldEnd> ended_;                      ///< Ends of processes and threads.
   std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
                                            ///< entries.
   std::set<pid_t> let_go_;
+  std::set<pid_t> loose_;  ///< Threads that are detached from at their next stop.
   /// Processes that were detached from, except for threads that wait for their vfork children.
   std::set<pid_t> leaving_;
   SpareCpu spare_cpu_;
@@ -269,6 +296,7 @@ class Engine {
   bool non_stop_ = false;
   bool follows_signals_ = false;
   bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
+  bool interrupt_due_ = false;      ///< A Ctrl-C has not been reported yet, and no thread is asked.
 };
 
 }  // namespace backtrail::tracee

@@ -62,14 +62,6 @@ void unblock(const Thread& thread, std::uint64_t signals) {
   if (mask) (void)request::write_signal_mask(thread.tid(), *mask & ~signals);
 }
 
-StopEvent end_of(ThreadId id, const WaitStatus& status) {
-  return {.thread = id,
-          .kind = status.kind == WaitKind::kExited ? StopKind::kProcessExited
-                                                   : StopKind::kProcessSignalled,
-          .signal = status.signal,
-          .exit_code = status.exit_code};
-}
-
 /// Returns true if the thread was killed since it stopped, for example by an exec; its stop then
 /// has no consequence.
 bool is_gone(const Thread& thread) {
@@ -100,6 +92,11 @@ bool Engine::wait_one(pid_t tid) {
 void Engine::handle(pid_t tid, const WaitStatus& status) {
   const auto found = by_tid_.find(tid);
   if (found == by_tid_.end()) {
+    if (loose_.erase(tid) != 0) {
+      const bool signalled = status.kind == WaitKind::kStopped;
+      if (status.stopped()) (void)request::detach(tid, signalled ? status.signal : 0);
+      return;
+    }
     if (status.stopped() && on_stranger && on_stranger(tid, status)) return;
     // The first stop of a new child may arrive before its parent's event. Ends of threads that were
     // destroyed by an exec are ignored.
@@ -110,8 +107,9 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
       return;
     }
     if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
-    if (status.ended() && let_go_.erase(tid) != 0)
-      ended_.emplace_back(next_order_++, end_of({tid, tid}, status));
+    if (status.ended() && let_go_.erase(tid) != 0) {
+      ended_.push_back({.order = next_order_++, .event = StopEvent::end_of({tid, tid}, status)});
+    }
     return;
   }
   Thread& thread = *found->second;
@@ -128,39 +126,16 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
   }
 }
 
-void Engine::handle_end(Thread& thread, const WaitStatus& status) {
-  stop_cpu_.go_back();
-  const ThreadId id = thread.id();
-  // The client cannot ask for this history any more, and decoding it would need code that is gone.
-  if (thread.trace()) thread.trace()->end();
-  StopEvent event = end_of(id, status);
-  if (id.tid == id.pid) {
-    // The end of a child that the client does not know is not reported.
-    if (!thread.process().hidden || let_go_.erase(id.pid) != 0) {
-      ended_.emplace_back(next_order_++, event);
-    }
-    forget_process(id.pid);
-    return;
-  }
-  const bool report = reported.threads && thread.control().resumed;
-  if (thread.control().resumed) resumed_one_ended_ = true;
-  // A Ctrl-C is meant for the program, so another thread answers it.
-  const bool asked_to_stop =
-      thread.control().client_stop && thread.control().client_stop_signal != 0;
-  forget_thread(thread);
-  if (asked_to_stop) interrupt();
-  if (!report) return;
-  event.kind = StopKind::kThreadExited;
-  ended_.emplace_back(next_order_++, event);
-}
-
 void Engine::post(Thread& thread, StopEvent event) {
   event.thread = thread.id();
-  thread.control().pending = std::move(event);
-  posted_.erase(thread.control().pending_order);
-  thread.control().pending_order = next_order_++;
-  posted_.emplace(thread.control().pending_order, thread.tid());
-  thread.control().stop_wanted = false;
+  ThreadControl& control = thread.control();
+  control.pending = std::move(event);
+  posted_.erase(control.pending_order);
+  control.pending_order = next_order_++;
+  posted_.emplace(control.pending_order, thread.tid());
+  control.stop_wanted = false;
+  // This event answers a request to stop. A Ctrl-C goes to another thread.
+  if (std::exchange(control.client_stop, false) && control.client_stop_signal != 0) interrupt();
 }
 
 void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
@@ -175,10 +150,13 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     let_fault_come(thread);
     return;
   }
-  if (status.is_event(PTRACE_EVENT_EXEC)) {
+  if (status.is_event(PTRACE_EVENT_EXEC) && thread.group() == thread.id().pid) {
     const auto renewed = thread.process().renew_memory();
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
     if (thread.trace()) thread.trace()->spare_history();
+  }
+  if (status.is_event(PTRACE_EVENT_EXEC) && thread.group() != thread.id().pid) {
+    return let_clone_go(thread);
   }
   const StopVerdict verdict =
       thread.trace() ? thread.trace()->source().on_stop(thread, status) : StopVerdict::kReport;
@@ -278,7 +256,7 @@ void Engine::handle_first_stop(Thread& thread) {
 
 void Engine::report_threads(bool on) {
   if (std::exchange(reported.threads, on) == on || on) return;
-  std::erase_if(ended_, [](const auto& end) { return end.second.kind == StopKind::kThreadExited; });
+  std::erase_if(ended_, [](const auto& end) { return end.event.kind == StopKind::kThreadExited; });
   for (const auto& [tid, thread] : by_tid_) {
     const auto& pending = thread->control().pending;
     if (!pending || pending->kind != StopKind::kThreadCreated) continue;
@@ -297,11 +275,13 @@ void Engine::handle_clone(Thread& parent) {
     go(parent);
     return;
   }
-  if (status->tgid != parent.id().pid) {
-    handle_fork(parent, false);  // clone() without CLONE_THREAD: a process of its own
+  // Without CLONE_THREAD it is a process of its own.
+  if (status->tgid != parent.group() && !shares_memory(parent.tid(), tid, false)) {
+    handle_fork(parent, false);
     return;
   }
   Thread& thread = add_thread(parent.process(), tid);
+  thread.set_group(status->tgid);
   ThreadControl& control = thread.control();
   control.starting = true;
   control.resumed = true;
@@ -344,6 +324,7 @@ void Engine::let_child_go(pid_t child_pid, const Error& why) {
 
 void Engine::release_child(Process& child) {
   child.code_writers->note_unseen_calls();
+  for (const auto& thread : child.threads()) end_trace(*thread);
   if (auto lifted = child.breakpoints().lift_all(); !lifted) {
     log::ptrace().warn("pid={}: breakpoints stay in a forked child: {}", child.pid(),
                        lifted.error().message());
@@ -428,6 +409,11 @@ void Engine::handle_exec(Thread& thread) {
     }
   }
   Process& process = survivor->process();
+  for (const auto& each : process.threads()) {
+    if (each.get() == survivor) continue;
+    release_unannounced_child(*each);
+    if (each->group() != pid) let_clone_go_soon(*each);
+  }
   std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   process.become_new_image(*survivor);
@@ -490,18 +476,26 @@ void Engine::handle_signal(Thread& thread, int signal) {
 }
 
 /// Returns true if the signal is passed on without a report. False for SIGTRAP, whose stops also
-/// mean breakpoints and steps.
+/// mean breakpoints and steps, and for a fault at a breakpoint: the thread was to stop there, but
+/// the memory is not executable. A function that gdb calls returns to such a breakpoint on the
+/// stack.
 bool Engine::is_passed(Thread& thread, int signal) const {
-  return signal != SIGTRAP && pass_signals.contains(signal) &&
-         thread.control().action.kind == ResumeKind::kContinue;
+  if (!pass_signals.contains(signal) || signal == SIGTRAP) return false;
+  if (thread.control().action.kind != ResumeKind::kContinue) return false;
+  const bool fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL;
+  if (!fault || thread.process().breakpoints().empty()) return true;
+  const auto pc = thread.pc();
+  return !pc || !thread.process().breakpoints().contains(*pc);
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {
   if (follows_signals_) stop_cpu_.note_signal(thread.cpu_pin(), may_pin(thread));
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
-  const bool stepping = control.action.kind != ResumeKind::kContinue;
-  if (own != control.own_signals.end() || (pass_signals.contains(signal) && !stepping)) {
+  const bool passed = signal == SIGTRAP ? pass_signals.contains(SIGTRAP) &&
+                                              control.action.kind == ResumeKind::kContinue
+                                        : is_passed(thread, signal);
+  if (own != control.own_signals.end() || passed) {
     if (own != control.own_signals.end()) control.own_signals.erase(own);
     control.resume_signal = signal;
     go(thread);
@@ -541,6 +535,11 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
     return;
   }
   const TraceeAddr address = *hit;
+  if (thread.control().stepping_over && thread.control().step_over_at == address) {
+    // Below the lifted breakpoint is an int3 of the program's own: this was the step.
+    handle_step_done(thread);
+    return;
+  }
   if (!thread.set_pc(address)) return;
   if (!thread.process().breakpoints().contains(address)) return go(thread);  // removed meanwhile
   if (condition_holds(thread, BreakpointKind::kSoftware, address)) {

@@ -53,6 +53,11 @@ bool has_debug_register(const Process& process, TraceeAddr address) {
   return false;
 }
 
+/// Returns true for a stop inside a system call that returns without waiting for anybody.
+bool returns_at_once(const WaitStatus& status) {
+  return status.is_event(PTRACE_EVENT_CLONE) || status.is_event(PTRACE_EVENT_FORK);
+}
+
 /// Returns true for a stop inside a system call; a single step completes the call without executing
 /// an instruction.
 bool inside_syscall(const WaitStatus& status) {
@@ -63,6 +68,15 @@ bool inside_syscall(const WaitStatus& status) {
 
 void Engine::go(Thread& thread) {
   ThreadControl& control = thread.control();
+  if (interrupt_due_ && control.resumed && !thread.process().hidden) {
+    interrupt_due_ = false;
+    control.client_stop = true;
+    control.client_stop_signal = SIGINT;
+  }
+  if (thread.stop_wanted() && !control.stepping_over && returns_at_once(thread.status())) {
+    leave_call(thread);
+    return;
+  }
   if (control.client_stop) {
     control.client_stop = false;
     control.stop_wanted = false;
@@ -78,6 +92,17 @@ void Engine::go(Thread& thread) {
   set_going(thread);
 }
 
+/// Lets the thread complete the call that it is in before it stops as requested. Otherwise a client
+/// that saves registers, calls a function and restores them would undo the call's result.
+void Engine::leave_call(Thread& thread) {
+  ThreadControl& control = thread.control();
+  if (control.action.kind != ResumeKind::kContinue) {
+    if (const auto pc = thread.pc()) control.no_progress_at = *pc;
+  }
+  set_going(thread);
+  if (!thread.stopped()) (void)thread.interrupt();
+}
+
 void Engine::set_going(Thread& thread) {
   if (thread.status().is_event(PTRACE_EVENT_EXIT)) {
     // The thread will execute nothing any more.
@@ -89,7 +114,7 @@ void Engine::set_going(Thread& thread) {
   int signal = std::exchange(control.resume_signal, 0);
   if (signal != 0 && !thread.at_signal_delivery()) {
     control.own_signals.insert(signal);
-    ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), signal);
+    thread.send(signal);
     signal = 0;
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
@@ -170,7 +195,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
   if (action.signal != 0) {
     if (control.resume_signal != 0) {
       control.own_signals.insert(action.signal);
-      ::syscall(SYS_tgkill, thread.id().pid, thread.tid(), action.signal);
+      thread.send(action.signal);
     } else {
       control.resume_signal = action.signal;
     }
@@ -187,8 +212,10 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
     resume_order(*thread, action);
     if (!before && thread->control().resumed) started.push_back(thread);
   }
+  // Before a thread can reach a breakpoint again.
+  if (interrupt_due_ && !started.empty()) interrupt();
   // In all-stop, a waiting event comes first, and then no thread runs.
-  if (!non_stop_ && oldest_pending() != nullptr) return {};
+  if (!non_stop_ && (!ended_.empty() || oldest_pending() != nullptr)) return {};
   for (Thread* thread : started) {
     if (!thread->stopped() || thread->control().pending) continue;
     ThreadControl& control = thread->control();
@@ -202,21 +229,23 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
   return {};
 }
 
-void Engine::interrupt() {
-  // Prefer leaders, which usually live longest; among several processes, the first.
-  const auto comes_first = [](const Thread& a, const Thread& b) {
-    const auto rank = [](const ThreadId& id) {
-      return std::tuple{id.pid, id.tid != id.pid, id.tid};
-    };
-    return rank(a.id()) < rank(b.id());
-  };
+/// Returns a thread that can answer a Ctrl-C; null if there is none. Prefers leaders, which usually
+/// live longest; among several processes, the first.
+Thread* Engine::interruptible() {
+  const auto rank = [](const ThreadId& id) { return std::tuple{id.pid, id.tid != id.pid, id.tid}; };
   Thread* chosen = nullptr;
   for (const auto& [tid, thread] : by_tid_) {
     const ThreadControl& control = thread->control();
     if (!control.resumed || control.pending || thread->process().hidden) continue;
     if (control.vfork_parent && !thread->stopped()) continue;
-    if (chosen == nullptr || comes_first(*thread, *chosen)) chosen = thread;
+    if (chosen == nullptr || rank(thread->id()) < rank(chosen->id())) chosen = thread;
   }
+  return chosen;
+}
+
+void Engine::interrupt() {
+  Thread* chosen = interruptible();
+  interrupt_due_ = chosen == nullptr && !processes_.empty();
   if (chosen == nullptr) return;
   chosen->control().client_stop = true;
   chosen->control().client_stop_signal = SIGINT;
@@ -231,17 +260,6 @@ void Engine::ask_to_stop(Thread& thread) {
   if (thread.stopped() && !thread.control().starting) return;
   thread.control().stop_wanted = true;
   (void)thread.interrupt();
-}
-
-void Engine::bury_zombie_leaders() {
-  const ProcFs proc;
-  for (const auto& [pid, process] : processes_) {
-    Thread* leader = process->find(pid);
-    if (leader == nullptr || leader->stopped() || process->threads().size() < 2) continue;
-    const auto stat = proc.stat(pid);
-    // The leader has ended, but the kernel keeps its exit status until the last thread has ended.
-    if (stat && stat->zombie()) leader->control().zombie = true;
-  }
 }
 
 /// Repeats stops that were postponed for a signal that does not come. A program that begins to
@@ -478,12 +496,16 @@ void Engine::pump(int input_fd) {
     }
     ask_again();
     if (!ended_.empty() || oldest_pending() != nullptr) return;
+    if (handled == 0 && bury_zombie_leaders()) return;
     if (do_step_overs()) {
       if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
       continue;
     }
     const bool may_wait = executes_in_software() || !faults_awaited_.empty();
-    if (!may_wait) return;
+    if (!may_wait) {
+      if (handled != 0) (void)bury_zombie_leaders();
+      return;
+    }
     if (child_signal_.wait(input_fd, wait_slice()) == ChildSignal::Woken::kInput) return;
   }
 }
@@ -517,8 +539,8 @@ std::optional<StopEvent> Engine::take_event() {
   std::optional<StopEvent> event;
   const Thread* oldest = oldest_pending();
   if (!ended_.empty() &&
-      (oldest == nullptr || ended_.front().first < oldest->control().pending_order)) {
-    event = ended_.front().second;
+      (oldest == nullptr || ended_.front().order < oldest->control().pending_order)) {
+    event = ended_.front().event;
     ended_.pop_front();
   } else {
     event = take_thread_event();
@@ -528,8 +550,10 @@ std::optional<StopEvent> Engine::take_event() {
   if (!non_stop_ && event) {
     resumed_one_ended_ = false;
     for (const auto& [tid, thread] : by_tid_) {
-      thread->control().resumed = false;
-      thread->control().client_stop = false;  // another event came before the Ctrl-C
+      ThreadControl& control = thread->control();
+      control.resumed = false;
+      // Another event came before the Ctrl-C.
+      if (std::exchange(control.client_stop, false)) interrupt_due_ = true;
     }
   }
   return event;

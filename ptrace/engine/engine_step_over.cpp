@@ -15,15 +15,22 @@
 namespace backtrail::tracee {
 namespace {
 
+/// Limit for an instruction that waits for something, such as memory that another thread provides.
 constexpr std::chrono::milliseconds kStepOverLimit{1'000};
-/// Time after which to check whether the thread sleeps in a system call.
-constexpr std::chrono::milliseconds kMaySleep{5};
+/// Limit for an instruction that waits for a CPU.
+constexpr std::chrono::milliseconds kStarvedLimit{60'000};
+/// Time after which to look what the thread does.
+constexpr std::chrono::milliseconds kLook{5};
 
-/// Returns true if the instruction is a system call that blocks. The thread is then past the
-/// breakpoint.
-bool sleeps(const Thread& thread) {
-  const auto stat = ProcFs{}.stat(thread.tid());
-  return stat && (stat->state == 'S' || stat->state == 'D');
+/// Returns true if it pays to wait for the end of the step.
+bool goes_on(const Thread& thread, std::chrono::milliseconds waited) {
+  const ProcFs proc;
+  // In a system call that blocks, the thread is past the breakpoint.
+  const auto call = proc.blocking_call(thread.tid());
+  if (call && *call) return false;
+  if (waited < kStepOverLimit) return true;
+  const auto stat = proc.stat(thread.tid());
+  return stat && stat->state == 'R' && waited < kStarvedLimit;
 }
 
 }  // namespace
@@ -86,9 +93,8 @@ void Engine::step_over_one(Thread& thread) {
   control.stepping_over = true;
   set_going(thread);
   const auto is_done = [&] { return find(id) != &thread || thread.stopped(); };
-  for (auto waited = kMaySleep; !wait_until(is_done, kMaySleep) && waited < kStepOverLimit;
-       waited += kMaySleep) {
-    if (sleeps(thread)) break;
+  for (auto waited = kLook; !wait_until(is_done, kLook) && goes_on(thread, waited);
+       waited += kLook) {
   }
   Process* process = find(id.pid);
   if (process != nullptr && !process->lifted_for_vfork) {

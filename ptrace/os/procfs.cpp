@@ -96,11 +96,27 @@ Result<ProcStat> ProcFs::stat(pid_t id) const {
   return *parsed;
 }
 
+Result<ProcStat> ProcFs::task_stat(pid_t pid, pid_t tid) const {
+  BT_TRY(const std::string text, read(pid, fmt::format("task/{}/stat", tid)));
+  const auto parsed = parse_stat(text);
+  if (!parsed) return fail(TraceErrc::kMalformed, "/proc/PID/stat", static_cast<unsigned>(tid));
+  return *parsed;
+}
+
 Result<ProcStatus> ProcFs::status(pid_t id) const {
   BT_TRY(const std::string text, read(id, "status"));
   const auto parsed = parse_status(text);
   if (!parsed) return fail(TraceErrc::kMalformed, "/proc/PID/status", static_cast<unsigned>(id));
   return *parsed;
+}
+
+Result<std::optional<std::int64_t>> ProcFs::blocking_call(pid_t id) const {
+  // "running", "-1 SP PC" or "NUMBER ARGUMENTS SP PC" (proc_pid_syscall() in fs/proc/base.c).
+  BT_TRY(const std::string text, read(id, "syscall"));
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || number < 0) return std::optional<std::int64_t>{};
+  return std::optional{number};
 }
 
 Result<std::vector<pid_t>> ProcFs::tasks(pid_t pid) const {

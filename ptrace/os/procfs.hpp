@@ -102,7 +102,12 @@ class ProcFs {
   Result<std::string> read(pid_t id, std::string_view name) const;
 
   Result<ProcStat> stat(pid_t id) const;
+  /// Returns facts of one thread only; stat() adds up those of all threads for a process's id.
+  Result<ProcStat> task_stat(pid_t pid, pid_t tid) const;
   Result<ProcStatus> status(pid_t id) const;
+  /// Returns the number of the system call that the thread sleeps in; nullopt if it runs, waits for
+  /// a CPU, or sleeps elsewhere, for memory for example. Needs the right to trace it.
+  Result<std::optional<std::int64_t>> blocking_call(pid_t id) const;
   /// Returns the thread ids of a process, ascending; the leader comes first unless ids have
   /// wrapped.
   Result<std::vector<pid_t>> tasks(pid_t pid) const;

@@ -296,12 +296,12 @@ bool RemoteCalls::may_restore() {
 /// Sends again the signals that arrived meanwhile and could not be kept pending.
 void RemoteCalls::send_again() {
   const pid_t tid = thread_->tid();
-  if (trap_again_) (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
+  if (trap_again_) thread_->send(SIGTRAP);
   if (!stop_again_) return;
   // A SIGCONT that arrived later has cancelled the stop.
   const std::uint64_t waiting = signal_set(tid, "SigPnd") | signal_set(tid, "ShdPnd");
   if ((waiting & kContinueBit) == 0) {
-    (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGSTOP);
+    thread_->send(SIGSTOP);
   }
 }
 
@@ -331,7 +331,7 @@ Result<void> RemoteCalls::stop_for_signal_again() {
   trap_again_ |= std::any_of(waiting.begin(), waiting.end(),
                              [](const siginfo_t& info) { return info.si_signo == SIGTRAP; });
   BT_CHECKED(unblock_trap());
-  (void)::syscall(SYS_tgkill, thread_->id().pid, tid, SIGTRAP);
+  thread_->send(SIGTRAP);
   for (;;) {
     BT_CHECKED(request::cont(tid));
     BT_TRY(const WaitStatus status, wait());
@@ -347,7 +347,7 @@ Result<void> RemoteCalls::run_to_syscall_stop() {
     if (status.kind == WaitKind::kSyscall) return {};
     // Only SIGSTOP and SIGKILL cannot be masked.
     if (!note_other_stop(status) && status.kind == WaitKind::kStopped) {
-      (void)::syscall(SYS_tgkill, thread_->id().pid, thread_->tid(), status.signal);
+      thread_->send(status.signal);
       return fail(TraceErrc::kBusy, "remote call", static_cast<std::uint64_t>(status.signal));
     }
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <span>
 
@@ -33,6 +34,19 @@ Rows table(const std::string& text, std::span<const std::string_view> names) {
     out.push_back(std::move(row));
   });
   return out;
+}
+
+/// Replaces process ids in these columns by names; by nothing where there is no such process now.
+Rows with_commands(Rows rows, std::span<const std::string_view> columns, const ProcFs& proc) {
+  for (OsDataRow& row : rows) {
+    for (auto& [name, value] : row) {
+      if (std::ranges::find(columns, name) == columns.end()) continue;
+      pid_t pid = 0;
+      std::from_chars(value.data(), value.data() + value.size(), pid);
+      value = pid > 0 ? proc.comm(pid).value_or("") : "";
+    }
+  }
+  return rows;
 }
 
 std::string cores_of(pid_t pid, const ProcFs& proc) {
@@ -172,8 +186,9 @@ Rows shared_memory(const ProcFs& proc) {
                                                       "last shmat() time",
                                                       "last shmdt() time",
                                                       "last shmctl() time"};
+  constexpr std::array<std::string_view, 2> kCommands{"creator command", "last op. command"};
   const auto text = proc.read("sysvipc/shm");
-  return text ? table(*text, kColumns) : Rows{};
+  return text ? with_commands(table(*text, kColumns), kCommands, proc) : Rows{};
 }
 
 Rows semaphores(const ProcFs& proc) {
@@ -199,8 +214,10 @@ Rows message_queues(const ProcFs& proc) {
                                                       "last msgsnd() time",
                                                       "last msgrcv() time",
                                                       "last msgctl() time"};
+  constexpr std::array<std::string_view, 2> kCommands{"last msgsnd() command",
+                                                      "last msgrcv() command"};
   const auto text = proc.read("sysvipc/msg");
-  return text ? table(*text, kColumns) : Rows{};
+  return text ? with_commands(table(*text, kColumns), kCommands, proc) : Rows{};
 }
 
 struct Table {

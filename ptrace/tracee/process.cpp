@@ -128,6 +128,7 @@ Result<void> Process::renew_memory() {
 void Process::become_new_image(Thread& survivor) {
   std::erase_if(threads_, [&](const auto& thread) { return thread.get() != &survivor; });
   survivor.rename(pid_);
+  survivor.set_group(pid_);
   threads_ever_ = 1;
   breakpoints_.forget_all();
   debug_ = {};

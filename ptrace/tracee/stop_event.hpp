@@ -7,6 +7,7 @@
 #include <string>
 
 #include "arch/base/address.hpp"
+#include "ptrace/os/wait_status.hpp"
 #include "ptrace/tracee/thread_id.hpp"
 
 namespace backtrail::tracee {
@@ -46,6 +47,15 @@ struct StopEvent {
   ThreadId child{};
   std::int64_t syscall = -1;
   std::string exec_path{};
+
+  /// Returns the event of a process's end. `status` is that of its last wait.
+  [[nodiscard]] static StopEvent end_of(ThreadId process, const WaitStatus& status) {
+    return {.thread = process,
+            .kind = status.kind == WaitKind::kExited ? StopKind::kProcessExited
+                                                     : StopKind::kProcessSignalled,
+            .signal = status.signal,
+            .exit_code = status.exit_code};
+  }
 };
 
 }  // namespace backtrail::tracee

@@ -5,6 +5,8 @@
 #include <csignal>
 
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
@@ -46,6 +48,14 @@ Thread::~Thread() = default;
 
 ThreadId Thread::id() const {
   return {process_.pid(), tid_};
+}
+
+pid_t Thread::group() const {
+  return group_ != 0 ? group_ : process_.pid();
+}
+
+void Thread::send(int signal) const {
+  (void)::syscall(SYS_tgkill, group(), tid_, signal);
 }
 
 void Thread::rename(pid_t tid) {

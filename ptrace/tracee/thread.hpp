@@ -80,6 +80,13 @@ class Thread {
 
   [[nodiscard]] ThreadId id() const;
   [[nodiscard]] pid_t tid() const { return tid_; }
+  /// The kernel's id of the process that the thread belongs to. It differs from id().pid for a
+  /// process made by clone() that shares the memory: debuggers see its threads as threads of the
+  /// process that made it.
+  [[nodiscard]] pid_t group() const;
+  void set_group(pid_t group) { group_ = group; }
+  /// Sends the thread a signal (tgkill). It is lost if the thread has ended.
+  void send(int signal) const;
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }
@@ -153,6 +160,7 @@ class Thread {
 
   Process& process_;
   pid_t tid_;
+  pid_t group_ = 0;  ///< 0 = process_.pid().
   State state_ = State::kRunning;
   RunRequest last_run_ = RunRequest::kContinue;
   WaitStatus status_;

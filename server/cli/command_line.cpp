@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "ptrace/tracee/launch.hpp"
+
 namespace backtrail::server {
 namespace {
 
@@ -55,7 +57,11 @@ std::optional<WordsError> place_words(std::span<const std::string> words, bool a
     if (!options.attach) return usage;
   } else if (!words.empty()) {
     options.launch.program = words.front();
-    options.launch.arguments.assign(words.begin() + 1, words.end());
+    for (const std::string& word : words.subspan(1)) {
+      // The program gets the words as they are, also through a shell. gdbserver does the same.
+      options.launch.arguments.push_back(options.launch.through_shell ? tracee::shell_quote(word)
+                                                                      : word);
+    }
   } else if (!options.multi) {
     return usage;
   }

@@ -66,7 +66,8 @@ void Session::on_packet(std::string_view payload) {
 
 void Session::on_interrupt() {
   RunControl* run = impl_->context.target.run_control();
-  if (run != nullptr && run->running()) run->interrupt();
+  // The client may have sent it before it saw that the program had stopped.
+  if (run != nullptr) run->interrupt();
 }
 
 void Session::on_target_events() {

@@ -185,21 +185,24 @@ class LiveTarget final : public Target,
   [[nodiscard]] std::vector<pid_t> processes() const override {
     std::vector<pid_t> pids;
     for (const Process* process : engine_.processes()) pids.push_back(process->pid());
+    for (const auto* end : engine_.untold_ends()) pids.push_back(end->event.thread.pid);
     return pids;
   }
   [[nodiscard]] std::vector<ThreadInfo> threads(pid_t pid) const override;
   [[nodiscard]] std::vector<ThreadId> thread_ids(pid_t pid) const override;
   [[nodiscard]] bool alive(ThreadId thread) const override {
-    const Thread* found = engine_.find(thread);
-    return found != nullptr && !found->control().zombie;
+    if (const Thread* found = engine_.find(thread)) return !found->control().zombie;
+    const tracee::UntoldEnd* end = untold_end(thread.pid);
+    return end != nullptr && std::ranges::find(end->threads, thread) != end->threads.end();
   }
   [[nodiscard]] int core(ThreadId thread) const override {
     const auto stat = ProcFs{}.stat(thread.tid);
     return stat ? stat->processor : -1;
   }
   [[nodiscard]] bool was_attached(pid_t pid) const override {
-    const Process* process = engine_.find(pid);
-    return process != nullptr && process->attached();
+    if (const Process* process = engine_.find(pid)) return process->attached();
+    const tracee::UntoldEnd* end = untold_end(pid);
+    return end != nullptr && end->attached;
   }
   [[nodiscard]] tracee::StopEvent last_stop(ThreadId thread) const override;
 
@@ -252,6 +255,13 @@ class LiveTarget final : public Target,
   }
 
  private:
+  /// Returns null if the client knows how the process ended, or it has not ended.
+  [[nodiscard]] const tracee::UntoldEnd* untold_end(pid_t pid) const {
+    const auto ends = engine_.untold_ends();
+    const auto found = std::ranges::find_if(
+        ends, [=](const tracee::UntoldEnd* end) { return end->event.thread.pid == pid; });
+    return found == ends.end() ? nullptr : *found;
+  }
   Result<Process*> find(pid_t pid, const char* operation) const {
     Process* process = engine_.find(pid);
     if (process == nullptr) return fail(TraceErrc::kNotFound, operation, as_detail(pid));
@@ -369,7 +379,11 @@ class LiveTarget final : public Target,
 std::vector<ThreadId> LiveTarget::thread_ids(pid_t pid) const {
   std::vector<ThreadId> ids;
   const Process* process = engine_.find(pid);
-  if (process == nullptr || process->hidden) return ids;
+  if (process == nullptr) {
+    const tracee::UntoldEnd* end = untold_end(pid);
+    return end == nullptr ? ids : end->threads;
+  }
+  if (process->hidden) return ids;
   for (const auto& thread : process->threads()) {
     // A thread being created counts: if gdb saw every thread stopped, it would remove its
     // breakpoints.

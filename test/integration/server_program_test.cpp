@@ -148,6 +148,47 @@ TEST(ServerProgram, AttachedProgramsGoOnWithoutIt) {
   EXPECT_EQ(tracer_of(program.pid()), 0);
 }
 
+/// Kills a stopped program, and waits until the server knows.
+void kill_outside(pid_t program) {
+  ::kill(program, SIGKILL);
+  const auto deadline = deadline_in(kPatience);
+  while (alive(program) && std::chrono::steady_clock::now() < deadline) ::usleep(1000);
+  EXPECT_FALSE(alive(program));
+}
+
+TEST(ServerProgram, AClientGoesOnWithAProgramThatWasKilled) {
+  for (const std::string packet : {"vCont;c", "c", "?"}) {
+    Server server{{"--once", ":0", spin()}};
+    RspClient client = connect(server);
+    kill_outside(server.program());
+    client.send_packet(packet);
+    const std::string reply = server::rsp::frame_packet("X09");
+    EXPECT_EQ(client.read(reply.size()), reply) << packet;
+  }
+}
+
+TEST(ServerProgram, AProgramThatWasKilledCanBeLeft) {
+  Server server{{"--once", ":0", spin()}};
+  RspClient client = connect(server);
+  kill_outside(server.program());
+  client.send_packet("D");
+  EXPECT_EQ(client.read(6), "$OK#9a");
+  EXPECT_EQ(server.status(), 0);
+}
+
+TEST(ServerProgram, AProgramGetsItsArgumentsAsTheyAre) {
+  const std::vector<std::string> words{"two words", "", "$HOME", "*", "a;b", "it's", ">out"};
+  std::vector<std::string> arguments{"--once", ":0", "/usr/bin/printf", "[%s]"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  Server server{arguments};
+  RspClient client = connect(server);
+  client.send_packet("vCont;c");
+  const std::string reply = server::rsp::frame_packet("W00");
+  EXPECT_EQ(client.read(reply.size()), reply);
+  client.close();
+  EXPECT_THAT(server.output(), HasSubstr("[two words][][$HOME][*][a;b][it's][>out]"));
+}
+
 TEST(ServerProgram, StdioIsTheConnection) {
   Server server{{"-", spin()}};
   server.line_after("Remote debugging using stdio");
