@@ -1,67 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-# All dependencies come from Debian 12; `./dev setup` installs them.
-find_package(PkgConfig REQUIRED)
-find_package(fmt 9 REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(tl-expected REQUIRED)
-find_package(Boost 1.81 REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(pugixml REQUIRED)
-find_package(Threads REQUIRED)
-pkg_check_modules(capstone REQUIRED IMPORTED_TARGET capstone)
+# The libraries' targets. Each shared library costs time at every start, even if only some commands
+# use it: static archives are linked in where the distribution's can be (BacktrailArchives.cmake).
+include(BacktrailPackages)
+include(BacktrailArchives)
+
 # The shared Capstone has a megabyte of pointers that the dynamic linker relocates at every start.
 # In a program at a fixed address there is nothing to relocate.
-find_library(CAPSTONE_ARCHIVE libcapstone.a)
-if(CAPSTONE_ARCHIVE AND NOT BT_SANITIZE)
+bt_find_archives(capstone LIBRARIES capstone CHECK capstone.c OPTIONS -no-pie
+                 INCLUDE ${capstone_INCLUDE_DIRS})
+if(BT_ARCHIVES_capstone)
   add_library(bt_capstone INTERFACE)
   target_include_directories(bt_capstone SYSTEM INTERFACE ${capstone_INCLUDE_DIRS})
-  target_link_libraries(bt_capstone INTERFACE "${CAPSTONE_ARCHIVE}")
+  target_link_libraries(bt_capstone INTERFACE ${BT_ARCHIVES_capstone})
   target_link_options(bt_capstone INTERFACE -no-pie)
 else()
   add_library(bt_capstone ALIAS PkgConfig::capstone)
 endif()
-find_package(zydis REQUIRED)
-find_path(LIBIBERTY_INCLUDE_DIR libiberty/demangle.h REQUIRED)
-find_library(LIBIBERTY_LIBRARY iberty REQUIRED)
-pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
-pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
-pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
-pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
-# Each shared library costs time at every start, even if only some commands use it.
-set(bt_archives)
-foreach(name dw elf zstd z lzma bz2)
-  find_library(BT_ARCHIVE_${name} lib${name}.a)
-  list(APPEND bt_archives "${BT_ARCHIVE_${name}}")
+
+bt_find_archives(zstd LIBRARIES zstd CHECK zstd.c INCLUDE ${libzstd_INCLUDE_DIRS})
+bt_find_archives(zlib LIBRARIES z CHECK zlib.c INCLUDE ${zlib_INCLUDE_DIRS})
+foreach(name zstd zlib)
+  if(BT_ARCHIVES_${name})
+    add_library(bt_${name} INTERFACE)
+    target_link_libraries(bt_${name} INTERFACE ${BT_ARCHIVES_${name}})
+  endif()
 endforeach()
-add_library(bt_elfutils INTERFACE)
-if(bt_archives MATCHES NOTFOUND OR BT_SANITIZE)
-  target_link_libraries(bt_elfutils INTERFACE PkgConfig::libdw PkgConfig::libelf)
-  add_library(bt_zstd ALIAS PkgConfig::zstd)
-  add_library(bt_zlib ALIAS PkgConfig::zlib)
-else()
-  target_link_libraries(bt_elfutils INTERFACE ${bt_archives})
-  add_library(bt_zstd INTERFACE)
-  target_link_libraries(bt_zstd INTERFACE "${BT_ARCHIVE_zstd}")
-  add_library(bt_zlib INTERFACE)
-  target_link_libraries(bt_zlib INTERFACE "${BT_ARCHIVE_z}")
+if(NOT TARGET bt_zstd)
+  add_library(bt_zstd ALIAS PkgConfig::libzstd)
 endif()
-# Only libarchive's tar format is needed; its other formats bring a dozen libraries.
-set(bt_tar_archives)
-foreach(name archive acl attr)
-  find_library(BT_ARCHIVE_${name} lib${name}.a)
-  list(APPEND bt_tar_archives "${BT_ARCHIVE_${name}}")
-endforeach()
-if(bt_tar_archives MATCHES NOTFOUND OR bt_archives MATCHES NOTFOUND)
-  add_library(bt_libarchive ALIAS PkgConfig::libarchive)
+if(NOT TARGET bt_zlib)
+  add_library(bt_zlib ALIAS PkgConfig::zlib)
+endif()
+
+add_library(bt_elfutils INTERFACE)
+bt_find_archives(elfutils LIBRARIES dw elf zstd z lzma bz2 CHECK elfutils.c
+                 INCLUDE ${libdw_INCLUDE_DIRS})
+if(BT_ARCHIVES_elfutils)
+  target_link_libraries(bt_elfutils INTERFACE ${BT_ARCHIVES_elfutils})
 else()
+  target_link_libraries(bt_elfutils INTERFACE PkgConfig::libdw PkgConfig::libelf)
+endif()
+
+# Only libarchive's tar format is needed; its other formats bring a dozen libraries, which the linker
+# removes in the end.
+bt_find_archives(libarchive LIBRARIES archive acl attr zstd z lzma bz2 CHECK libarchive.c
+                 OPTIONS LINKER:--gc-sections INCLUDE ${libarchive_INCLUDE_DIRS} SANITIZED)
+if(BT_ARCHIVES_libarchive)
   add_library(bt_libarchive INTERFACE)
   target_include_directories(bt_libarchive SYSTEM INTERFACE ${libarchive_INCLUDE_DIRS})
-  # The last two are for formats that the linker removes in the end.
-  target_link_libraries(bt_libarchive INTERFACE ${bt_tar_archives} bt_zstd bt_zlib
-                                                ${BT_ARCHIVE_lzma} ${BT_ARCHIVE_bz2})
+  target_link_libraries(bt_libarchive INTERFACE ${BT_ARCHIVES_libarchive})
   target_link_options(bt_libarchive INTERFACE LINKER:--gc-sections)
+else()
+  add_library(bt_libarchive ALIAS PkgConfig::libarchive)
 endif()
+
 # Commands that call these load them at run time (arch/base/lazy_library.hpp).
 function(bt_soname variable file)
   execute_process(COMMAND "${CMAKE_OBJDUMP}" -p "${file}" OUTPUT_VARIABLE headers)
@@ -70,14 +62,13 @@ function(bt_soname variable file)
   endif()
   set(${variable} "${CMAKE_MATCH_1}" PARENT_SCOPE)
 endfunction()
-find_path(LIBIPT_INCLUDE_DIR intel-pt.h REQUIRED)
-find_library(LIBIPT_LIBRARY ipt REQUIRED)
 add_library(libipt::libipt UNKNOWN IMPORTED)
 set_target_properties(libipt::libipt PROPERTIES IMPORTED_LOCATION "${LIBIPT_LIBRARY}"
                                                 INTERFACE_INCLUDE_DIRECTORIES "${LIBIPT_INCLUDE_DIR}")
 find_library(ZYDIS_LIBRARY Zydis REQUIRED)
 bt_soname(BT_ZYDIS "${ZYDIS_LIBRARY}")
 bt_soname(BT_LIBIPT "${LIBIPT_LIBRARY}")
+
 # These are compiled into their users (arch/base/compiled_*.cpp), as their headers allow.
 if(NOT BT_SANITIZE)
   set(BT_COMPILED_LIBRARIES base/compiled_fmt.cpp base/compiled_spdlog.cpp)
@@ -96,7 +87,3 @@ foreach(library fmt spdlog)
   endif()
 endforeach()
 target_link_libraries(bt_spdlog INTERFACE Threads::Threads)
-
-if(BT_TESTS)
-  find_package(GTest REQUIRED)
-endif()

@@ -20,14 +20,14 @@ target_link_options(backtrail_launcher PRIVATE -static LINKER:--gc-sections)
 
 set(BT_PORTABLE_FOLDER "${PROJECT_BINARY_DIR}/portable/${BT_PORTABLE_NAME}")
 set(BT_PORTABLE_ARCHIVE "${PROJECT_BINARY_DIR}/${BT_PORTABLE_NAME}.tar.gz")
-# Licences that must accompany the program: of libraries linked in, and of those beside it.
-set(linked_in ${bt_archives} ${bt_tar_archives} "${CAPSTONE_ARCHIVE}" "${LIBIBERTY_LIBRARY}")
+include(BacktrailLinkedIn)
 add_custom_command(
-  OUTPUT "${BT_PORTABLE_ARCHIVE}"
+  OUTPUT "${BT_PORTABLE_ARCHIVE}" "${BT_PORTABLE_ARCHIVE}.sha256"
   COMMAND
     "${CMAKE_COMMAND}" "-DBUILD=${PROJECT_BINARY_DIR}" "-DPROGRAM=$<TARGET_FILE:backtrail>"
     "-DLAUNCHER=$<TARGET_FILE:backtrail_launcher>" "-DLINKER=${BT_LINKER}"
-    "-DLIBRARIES=${ZYDIS_LIBRARY};${LIBIPT_LIBRARY}" "-DLINKED_IN=${linked_in}"
+    "-DLIBRARIES=${ZYDIS_LIBRARY};${LIBIPT_LIBRARY}" "-DLINKED_IN=${BT_LINKED_IN}" "-DSOURCE=${PROJECT_SOURCE_DIR}"
+    "-DEPOCH=${BT_EPOCH}"
     "-DSTRIP=${CMAKE_STRIP}" "-DOBJDUMP=${CMAKE_OBJDUMP}" "-DFOLDER=${BT_PORTABLE_FOLDER}" "-DARCHIVE=${BT_PORTABLE_ARCHIVE}" -P
     "${PROJECT_SOURCE_DIR}/cmake/MakePortable.cmake"
   DEPENDS backtrail backtrail_launcher "${PROJECT_SOURCE_DIR}/cmake/MakePortable.cmake"

@@ -7,7 +7,9 @@ set(inside "${FOLDER}/lib/backtrail")
 file(INSTALL "${LAUNCHER}" DESTINATION "${FOLDER}/bin" RENAME backtrail USE_SOURCE_PERMISSIONS)
 file(CREATE_LINK backtrail "${FOLDER}/bin/backtrail-gdbserver" SYMBOLIC)
 file(INSTALL "${PROGRAM}" DESTINATION "${inside}" USE_SOURCE_PERMISSIONS)
-execute_process(COMMAND "${STRIP}" "${inside}/backtrail" "${FOLDER}/bin/backtrail"
+# The build id depends on the names of folders in the debug information, which is removed.
+execute_process(COMMAND "${STRIP}" --remove-section=.note.gnu.build-id "${inside}/backtrail"
+                        "${FOLDER}/bin/backtrail"
                 COMMAND_ERROR_IS_FATAL ANY)
 
 # Installs the libraries under the names that programs load them by.
@@ -33,24 +35,21 @@ endif()
 execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --component data --prefix "${FOLDER}"
                 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
-find_program(DPKG_QUERY dpkg-query)
-if(DPKG_QUERY)
-  foreach(file IN LISTS found LINKED_IN)
-    # Matches the end of the path only: a package may list a file of /usr/lib under /lib.
-    string(REGEX MATCH "[^/]*/[^/]*$" tail "${file}")
-    execute_process(COMMAND "${DPKG_QUERY}" -S "*/${tail}" OUTPUT_VARIABLE owner ERROR_QUIET)
-    if(NOT owner MATCHES "^([^:]+):")
-      continue()
-    endif()
-    set(package "${CMAKE_MATCH_1}")
-    if(EXISTS "/usr/share/doc/${package}/copyright")
-      file(REAL_PATH "/usr/share/doc/${package}/copyright" copyright)
-      file(INSTALL "${copyright}" DESTINATION "${FOLDER}/share/doc/backtrail" RENAME "${package}")
-    endif()
-  endforeach()
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/CopyLicences.cmake")
+copy_licences("${FOLDER}/share/doc/backtrail" ${found} ${LINKED_IN})
+file(INSTALL "${SOURCE}/LICENSE" "${SOURCE}/NOTICE" DESTINATION "${FOLDER}/share/doc/backtrail")
 
+# The same bytes from the same files, whenever and by whomever: names are sorted, times are the
+# commit's, owners root's.
 cmake_path(GET FOLDER PARENT_PATH parent)
 cmake_path(GET FOLDER FILENAME name)
-execute_process(COMMAND "${CMAKE_COMMAND}" -E tar czf "${ARCHIVE}" "${name}"
+string(REGEX REPLACE "[.]gz$" "" tar "${ARCHIVE}")
+execute_process(COMMAND tar --create --file "${tar}" --format=gnu --sort=name "--mtime=@${EPOCH}" --mode=u=rwX,go=rX
+                        --owner=0 --group=0 --numeric-owner "${name}"
                 WORKING_DIRECTORY "${parent}" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND gzip --no-name --best --force "${tar}" COMMAND_ERROR_IS_FATAL ANY)
+
+# For `sha256sum --check`.
+cmake_path(GET ARCHIVE FILENAME archive_name)
+file(SHA256 "${ARCHIVE}" sum)
+file(WRITE "${ARCHIVE}.sha256" "${sum}  ${archive_name}\n")

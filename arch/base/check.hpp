@@ -11,5 +11,7 @@ namespace backtrail {
 
 }  // namespace backtrail
 
-#define BT_CHECK(condition) \
-  ((condition) ? static_cast<void>(0) : ::backtrail::check_failed(#condition, __FILE__, __LINE__))
+// The name of the file has no folder: builds in different folders are the same bytes.
+#define BT_CHECK(condition)           \
+  ((condition) ? static_cast<void>(0) \
+               : ::backtrail::check_failed(#condition, __FILE_NAME__, __LINE__))

@@ -10,7 +10,7 @@
 #include <cxxabi.h>
 // Otherwise libiberty declares the C library's basename() differently.
 #define HAVE_DECL_BASENAME 1  // NOLINT(cppcoreguidelines-macro-usage)
-#include <libiberty/demangle.h>
+#include <demangle.h>
 
 namespace backtrail::decoder {
 namespace {

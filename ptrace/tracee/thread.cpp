@@ -207,8 +207,10 @@ bool Thread::at_signal_delivery() const {
 std::size_t Thread::set_own_breakpoints(std::span<const TraceeAddr> addresses) {
   if (addresses.empty() && !own_debug_) return 0;
   own_debug_changed_ = true;
-  own_debug_.reset();
-  if (addresses.empty()) return 0;
+  if (addresses.empty()) {
+    own_debug_.reset();
+    return 0;
+  }
   own_debug_ = process_.debug_registers();
   std::size_t placed = 0;
   for (const TraceeAddr address : addresses) {

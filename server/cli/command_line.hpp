@@ -51,6 +51,8 @@ struct RecordOptions {
   KeepPolicy keep;
   bool undumpable = false;        ///< Keep files also of processes that the kernel does not dump.
   bool pack = false;              ///< Pack crash files into archives.
+  bool attachments = false;       ///< Print a line by which test reports attach the files.
+  std::string project;            ///< Folder that attachments are relative to; empty = none.
   bool all = false;               ///< Keep every record, on disk.
   std::uint64_t spool_bytes = 0;  ///< Most bytes on disk for all records.
   tracee::CoreOptions core;

@@ -99,6 +99,8 @@ Result<Outcome> run_recorded(const RecordOptions& options) {
                           .keep = options.keep,
                           .undumpable = options.undumpable,
                           .pack = options.pack,
+                          .attachments = options.attachments,
+                          .project = options.project,
                           .core = options.core,
                           .spool = spool ? &*spool : nullptr,
                           .ended_bytes = recorder_options.ring_bytes},

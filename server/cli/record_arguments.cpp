@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of `backtrail record`.
 
+#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ struct RecordValues {
   bool full = false;
   bool undumpable = false;
   bool pack = false;
+  bool attachment = false;
   bool all = false;
   bool times = true;
   bool statistics = false;
@@ -108,6 +110,9 @@ void add_options(CLI::App& app, RecordValues& values) {
   app.add_flag("--pack", values.pack,
                "Pack crash files into FILE.tar.zst at once, with the program, its libraries, debug "
                "files and sources");
+  app.add_flag("--attachment", values.attachment,
+               "Print [[ATTACHMENT|PATH]] on a line before that of each crash file, by which JUnit "
+               "reports attach it");
   app.add_flag("--all", values.all,
                "Keep every branch in the crash file; branches are compressed to disk beside FILE");
   app.add_option(
@@ -144,6 +149,9 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   options.core.full = values.full;
   options.undumpable = values.undumpable;
   options.pack = values.pack;
+  options.attachments = values.attachment;
+  // GitLab's folder of the project.
+  if (const char* project = std::getenv("CI_PROJECT_DIR")) options.project = project;
   if (!values.max_disk.empty()) {
     const auto most = parse_size(values.max_disk);
     if (!most) return fail_with(values.max_disk + " is not a size: write 4096, 512k, 64M or 1G");
@@ -160,7 +168,8 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (values.output.empty()) {
     // A time limit is useful without a file too.
     if (app.count("--on") != 0 && !keep->timeout) return fail_with("--on needs -o");
-    for (const char* option : {"--full", "--dump-undumpable", "--pack", "--all", "--max-disk"}) {
+    for (const char* option :
+         {"--full", "--dump-undumpable", "--pack", "--attachment", "--all", "--max-disk"}) {
       if (app.count(option) != 0) return fail_with(fmt::format("{} needs -o", option));
     }
   }

@@ -32,6 +32,7 @@
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
+#include "server/record/attachment.hpp"
 #include "server/record/output_place.hpp"
 #include "server/record/ring_trace.hpp"
 
@@ -505,6 +506,7 @@ std::string CrashFiles::finish(const tracee::StopEvent& end) {
     if (is_last && !good && dropped_ != 0) {
       text += fmt::format("backtrail: {} older children's files were not kept\n", dropped_);
     }
+    if (options_.attachments) text += attachment_line(kept.path, options_.project);
     text += fmt::format("backtrail: {}{}: {} ({})\n",
                         several && is_last && !good ? "look at this first: " : "", kept.what,
                         decoder::printable(kept.path), kept.size);

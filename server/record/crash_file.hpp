@@ -21,9 +21,11 @@ struct CrashFileOptions {
   /// %p is the pid, %e the process's name, %t the time in seconds, %% a percent sign.
   std::string pattern;
   KeepPolicy keep;
-  bool undumpable = false;  ///< Include processes of which the kernel would write no core.
-  bool pack = false;        ///< Pack the file with all that is needed to inspect it elsewhere, see
-                            ///< pack_crash().
+  bool undumpable = false;   ///< Include processes of which the kernel would write no core.
+  bool pack = false;         ///< Pack the file with all that is needed to inspect it elsewhere, see
+                             ///< pack_crash().
+  bool attachments = false;  ///< Name each file in an attachment_line(), too.
+  std::string project;       ///< Folder that attachments are relative to; empty = none.
   tracee::CoreOptions core;
   /// Holds all records; null: threads' histories are used. Borrowed.
   TraceSpool* spool = nullptr;

@@ -12,8 +12,42 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 # Adds its name and arguments to $CALLS.
 RECORDS_ITSELF = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
-# The packages that are installed are all that it is asked for.
-HAS_EVERYTHING = "#!/bin/sh\nprintf 'install ok installed'\n"
+# The last three read $OFFERED and $INSTALLED, with lines of a package and its version.
+APT_GET = RECORDS_ITSELF + """
+for word; do
+  case $word in
+    update) [ ! -f "$OFFERED.new" ] || mv "$OFFERED.new" "$OFFERED" ;;
+  esac
+done
+"""
+APT_CACHE = """#!/bin/sh
+case $1 in
+  policy) sed -n "s/^$2 /  Candidate: /p" "$OFFERED" ;;
+  pkgnames) sed -n "s/^\\($2[^ ]*\\) .*/\\1/p" "$OFFERED" ;;
+esac
+"""
+DPKG_QUERY = """#!/bin/sh
+for package; do :; done
+sed -n "s/^$package /ii /p" "$INSTALLED"
+"""
+
+WITHOUT_BOOST = """\
+g++ 4:12.2.0-3
+cmake 3.25.1-1
+libfmt-dev 9.1.0+ds1-2
+libspdlog-dev 1:1.10.0+ds-0.4
+libcli11-dev 2.1.2+ds-1
+libzydis-dev 4.0.0-1
+libzstd-dev 1.5.4+dfsg2-5
+libdw-dev 0.188-2.1
+libarchive-dev 3.6.2-1
+gdb 13.1-3
+""" + "".join(name + " 1\n" for name in """ninja-build pkg-config libexpected-dev libpugixml-dev
+    libcapstone-dev libacl1-dev libbz2-dev liblzma-dev libiberty-dev zlib1g-dev libipt-dev
+    libgtest-dev libgmock-dev gdbserver python3 python3-yaml gcc-multilib procps""".split())
+DEBIAN_12 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\nlibboost1.81-dev 1.81.0\n"
+DEBIAN_13 = WITHOUT_BOOST + "libboost-dev 1.83.0.2\nlibboost1.83-dev 1.83.0\nlibboost1.88-dev 1.88.0\n"
+UBUNTU_22_04 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\n"
 
 
 class Dev(unittest.TestCase):
@@ -22,32 +56,49 @@ class Dev(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         shutil.copy(os.path.join(ROOT, "dev"), self.folder)
-        self.calls = os.path.join(self.folder, "calls")
-        for name in ("cmake", "ctest", "apt-get"):
-            self.stub("bin/" + name, RECORDS_ITSELF)
-        self.stub("bin/dpkg-query", HAS_EVERYTHING)
+        self.environment = {"PATH": os.path.join(self.folder, "bin") + ":/usr/bin:/bin"}
+        for name in ("calls", "offered", "installed"):
+            self.environment[name.upper()] = os.path.join(self.folder, name)
+        for name in ("cmake", "ctest"):
+            self.program("bin/" + name, RECORDS_ITSELF)
+        # Root does not need it.
+        self.program("bin/sudo", '#!/bin/sh\nexec "$@"\n')
+        self.program("bin/apt-get", APT_GET)
+        self.program("bin/apt-cache", APT_CACHE)
+        self.program("bin/dpkg-query", DPKG_QUERY)
+        self.file("calls", "")
+        self.file("offered", DEBIAN_12)
+        self.file("installed", DEBIAN_12)
 
-    def stub(self, name, text):
+    def file(self, name, text):
         path = os.path.join(self.folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(path, 0o755)
+        return path
+
+    def program(self, name, text):
+        os.chmod(self.file(name, text), 0o755)
 
     def dev(self, *arguments):
         """Runs ./dev; returns its result and the calls of stubs, one a line."""
-        path = os.path.join(self.folder, "bin") + ":/usr/bin:/bin"
         done = subprocess.run([os.path.join(self.folder, "dev"), *arguments], check=False,
-                              env={"PATH": path, "CALLS": self.calls}, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True)
-        calls = ""
-        if os.path.exists(self.calls):
-            with open(self.calls, encoding="utf-8") as file:
-                calls = file.read()
-        return done, calls
+                              env=self.environment, text=True, stdin=subprocess.DEVNULL,
+                              capture_output=True)
+        with open(self.environment["CALLS"], encoding="utf-8") as file:
+            return done, file.read()
+
+    def installs(self):
+        """Runs ./dev setup; returns the packages that it installs."""
+        done, calls = self.dev("setup")
+        self.assertEqual(done.returncode, 0, done)
+        for line in calls.splitlines():
+            if " install " in line:
+                return line.split("--no-install-recommends ")[1].split()
+        return []
 
     def test_demo_builds_only_the_program(self):
-        self.stub("test/demo/run", RECORDS_ITSELF)
+        self.program("test/demo/run", RECORDS_ITSELF)
         done, calls = self.dev("demo")
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("cmake --build --preset release --target backtrail\n", calls)
@@ -58,6 +109,50 @@ class Dev(unittest.TestCase):
         done, calls = self.dev("build")
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("cmake --build --preset release\n", calls)
+        self.assertNotIn("BT_WERROR", calls)
+
+    def test_warnings_are_errors_where_asked_for(self):
+        self.environment["BT_WERROR"] = "ON"
+        done, calls = self.dev("build")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("-DBT_WERROR=ON\n", calls)
+
+    def test_installs_nothing_that_is_there(self):
+        self.assertEqual(self.installs(), [])
+
+    def test_takes_the_newest_boost_where_the_default_is_too_old(self):
+        self.file("installed", WITHOUT_BOOST + "libboost1.74-dev 1.74.0\n")
+        self.assertEqual(self.installs(), ["libboost1.81-dev"])
+
+    def test_takes_the_default_boost_where_it_suffices(self):
+        self.file("offered", DEBIAN_13)
+        self.file("installed", WITHOUT_BOOST)
+        self.assertEqual(self.installs(), ["libboost-dev"])
+
+    def test_is_content_with_another_boost(self):
+        self.file("offered", DEBIAN_13)
+        self.file("installed", WITHOUT_BOOST + "libboost1.88-dev 1.88.0\n")
+        self.assertEqual(self.installs(), [])
+
+    def test_updates_a_package_that_is_too_old(self):
+        self.file("installed", DEBIAN_12.replace("gdb 13.1-3", "gdb 12.1-1"))
+        self.assertEqual(self.installs(), ["gdb"])
+
+    def test_reads_the_package_lists_first_in_a_fresh_image(self):
+        self.file("installed", "")
+        self.file("offered", "")
+        self.file("offered.new", DEBIAN_12)
+        self.assertIn("libboost1.81-dev", self.installs())
+
+    def test_says_what_is_too_old(self):
+        self.file("offered", UBUNTU_22_04.replace("cmake 3.25.1-1", "cmake 3.22.1-1"))
+        self.file("installed", "")
+        done, calls = self.dev("setup")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cmake, 3.25 or newer (here: 3.22.1-1)", done.stderr)
+        self.assertIn("libboost-dev, 1.81 or newer (here: 1.74.0.3)", done.stderr)
+        self.assertIn("portable archive", done.stderr)
+        self.assertNotIn(" install ", calls)
 
 
 if __name__ == "__main__":

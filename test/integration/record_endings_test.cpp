@@ -223,6 +223,17 @@ TEST(EndingsKept, TheProgramsOwnHasThePlainName) {
                                   "[^\n]*\n$")));
 }
 
+TEST(EndingsKept, AreAttachedWhereAskedFor) {
+  const TemporaryFolder folder;
+  const auto words = with({"--attachment", "-o", folder / "core", "--"}, shell("kill -ABRT $$"));
+  EXPECT_THAT(record(words).output, HasSubstr("[[ATTACHMENT|" + (folder / "core") +
+                                              "]]\nbacktrail: SIGABRT in sh (process "));
+  Subprocess in_project{{.arguments = with({BT_BACKTRAIL, "record"}, words),
+                         .environment = {"CI_PROJECT_DIR=" + (folder / "")},
+                         .working_directory = {}}};
+  EXPECT_THAT(finish(in_project).output, HasSubstr("[[ATTACHMENT|core]]\nbacktrail: "));
+}
+
 /// Scripts that find an interpreter try this and that before they become it.
 TEST(EndingsKept, AChildFromBeforeAnExecIsNotTheCause) {
   const TemporaryFolder folder;

@@ -80,8 +80,9 @@ class RecordHardware : public ::testing::Test {
       if (kernel.open_events() != 0 && kernel.last().enabled) fill_once(kernel.last());
     };
     Recorder recorder{by(source, &kernel)};
-    CrashFiles files{
-        recorder, {.pattern = folder / "core", .keep = {}, .core = {}}, "crashes null"};
+    CrashFiles files{recorder,
+                     {.pattern = folder / "core", .keep = {}, .project = {}, .core = {}},
+                     "crashes null"};
     recorder.add(files);
     const auto end = recorder.run(crashing("null"));
     if (!end) {

@@ -97,12 +97,10 @@ static int in_vfork(const char* self) {
   return succeeds(child) && limit_is(RLIM_INFINITY, RLIM_INFINITY) && maps(2UL * kLimit);
 }
 
-static volatile char* deepest;
-
 static __attribute__((noinline)) int go_down(int levels) {
   volatile char frame[65536];
   frame[0] = 1;
-  deepest = frame;
+  __asm__ volatile("" : : "r"(frame) : "memory");
   return levels == 0 ? frame[0] : go_down(levels - 1) + frame[0];
 }
 

@@ -45,7 +45,7 @@ static void* sleeper(void* argument) {
 static int sleep_and_count(void) {
   pthread_t other;
   void* result = NULL;
-  if (pipe(ends) != 0 || pthread_create(&other, NULL, sleeper, &other) != 0) return 2;
+  if (pipe(ends) != 0 || pthread_create(&other, NULL, sleeper, ends) != 0) return 2;
   for (long i = 0; i < kFarEnough; ++i) calls[0] += i;
   if (write(ends[1], "x", 1) != 1) return 3;
   pthread_join(other, &result);
