@@ -364,8 +364,11 @@ void CrashFiles::write(tracee::Process& process, tracee::Thread& thread, const E
                  {"recorder", "backtrail"}};
   if (!kept.is_program) cause.about["run"] = command_;
   if (process.code_writers) {
-    const bool possible = process.code_writers->foreign_writes_possible();
-    cause.about["foreign-writes"] = possible ? "possible" : "none";
+    const auto& writers = *process.code_writers;
+    // /proc/PID/mem writes read-only memory, too.
+    cause.about["foreign-writes"] = writers.watches_writes()            ? "anywhere"
+                                    : writers.foreign_writes_possible() ? "possible"
+                                                                        : "none";
   }
   add_memory_facts(process, thread, cause.about);
   const std::string caught = caught_text(recorder_.caught_faults(thread.id()));

@@ -36,6 +36,8 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> numbers_of(const decoder:
 
 CorePages::CorePages(const decoder::CoreFile& core, tracee::CoreMemory& memory, bool alone)
     : core_{core}, memory_{memory}, alone_{alone} {
+  const auto writes = core.about().find("foreign-writes");
+  change_anywhere_ = writes != core.about().end() && writes->second == "anywhere";
   if (const auto heap = numbers_of(core, "heap")) {
     heap_ = {TraceeAddr{heap->first}, TraceeAddr{heap->second}};
   }
@@ -81,7 +83,7 @@ bool CorePages::all_is_private() const {
 
 PageKind CorePages::kind(TraceeAddr address) const {
   const CoreSegment* segment = core_.segment_at(address);
-  if (segment == nullptr) return PageKind::kUnknown;
+  if (segment == nullptr || change_anywhere_) return PageKind::kUnknown;
   if ((segment->flags & PF_W) == 0) {
     return is_constant(address) || is_private_code(*segment, address) ? PageKind::kConstant
                                                                       : PageKind::kUnknown;

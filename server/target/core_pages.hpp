@@ -28,6 +28,8 @@ class CorePages {
   /// Returns false for the 8 bytes at `granule` if the kernel may have written them at its own
   /// times.
   [[nodiscard]] bool stable(TraceeAddr granule) const;
+  /// Returns true if even read-only memory may have been different at earlier times.
+  [[nodiscard]] bool change_anywhere() const { return change_anywhere_; }
   /// Returns true if all writable memory is kPrivate, and the file says that none is shared.
   [[nodiscard]] bool all_is_private() const;
   /// Returns the bounds of the heap made by brk; nullopt if the file does not tell.
@@ -41,6 +43,7 @@ class CorePages {
   const decoder::CoreFile& core_;
   tracee::CoreMemory& memory_;
   bool alone_;
+  bool change_anywhere_ = false;
   std::vector<const decoder::CoreSegment*>
       thread_areas_;  ///< Segments that may hold the rseq area.
   std::optional<std::pair<TraceeAddr, TraceeAddr>> rseq_;

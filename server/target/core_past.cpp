@@ -316,7 +316,7 @@ std::size_t CorePast::read_at(ThreadId thread, const PastPosition& place, Tracee
   std::size_t known = 0;
   while (known < out.size()) {
     const auto rest = out.subspan(known);
-    std::size_t more = memory_.read_constant(address + known, rest);
+    std::size_t more = pages_.change_anywhere() ? 0 : memory_.read_constant(address + known, rest);
     if (CoreValues* values = more == 0 ? values_of(thread) : nullptr) {
       more = values->memory(place, address + known, rest);
     }

@@ -247,6 +247,10 @@ TEST_P(ReverseForeignWrites, ThroughAFileOpenedByA32BitCallAreNotTakenBack) {
   expect_at_mark("procmem32", "written", "1");
 }
 
+TEST_P(ReverseForeignWrites, ToReadOnlyMemoryAreNotTakenBack) {
+  expect_at_mark("constant", "constant[0]+0", "1");
+}
+
 TEST_P(ReverseForeignWrites, MemoryThatBecameCodeIsNotTakenToBeALibrarys) {
   expect_at_mark("code", "page[4]+0", "1");
 }

@@ -1,6 +1,7 @@
 // Memory that changes between mark() and the crash. Four ways have no store to its address:
 // "clone", another process that shares the memory; "fork", one that writes it by process_vm_writev;
 // "procmem", a write to /proc/self/mem; "made", another mapping of a library file being written.
+// "constant" writes to read-only memory through that file, before mark() and after it.
 // "procmem32" is as "procmem", but the file is opened by a 32-bit call.
 // "code": a store to memory that is then made executable and looks like a library.
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 enum { kStackWords = 8192, kPageBytes = 4096 };
 
 static volatile long written = 1;
+static const volatile char constant[] = {77};
 static volatile char *page, *made, *alias;
 static int go[2], done[2], memory;
 static long stack[kStackWords];
@@ -62,7 +64,8 @@ int main(int argc, char** argv) {
     memory = open_by_32_bit_call(strcpy(low, "/proc/self/mem"));
     how = "procmem";
   } else {
-    memory = open("/proc/self/mem", strcmp(how, "procmem") == 0 ? O_RDWR : O_RDONLY);
+    memory = open("/proc/self/mem",
+                  strcmp(how, "procmem") == 0 || strcmp(how, "constant") == 0 ? O_RDWR : O_RDONLY);
   }
   page = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy((void*)page, "\177ELF\1", 5);
@@ -76,12 +79,15 @@ int main(int argc, char** argv) {
   made = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   alias = mmap(NULL, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (alias[4] != made[4]) return 1;
+  if (strcmp(how, "constant") == 0 && pwrite(memory, "\1", 1, (off_t)constant) != 1) return 1;
   mark();
   if (strcmp(how, "clone") == 0 || strcmp(how, "fork") == 0) {
     if (write(go[1], "", 1) != 1 || read(done[0], &byte, 1) != 1) return 1;
   } else if (strcmp(how, "procmem") == 0) {
     if (lseek(memory, (off_t)&written, SEEK_SET) < 0) return 1;
     if (write(memory, &value, sizeof value) != sizeof value) return 1;
+  } else if (strcmp(how, "constant") == 0) {
+    if (pwrite(memory, "\115", 1, (off_t)constant) != 1) return 1;
   } else if (strcmp(how, "made") == 0) {
     made[4] = 77;
   } else {
