@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts beside the program: the component `data`, which the portable folder has
 # as well.
-set(man "${PROJECT_SOURCE_DIR}/docs")
-file(GLOB BT_MAN_PAGES CONFIGURE_DEPENDS "${man}/*.[157]")
-foreach(page IN LISTS BT_MAN_PAGES)
+foreach(page backtrail.1 backtrail-gdbserver.1 backtrail-record.1 backtrail-replay.1 backtrail-report.1
+             backtrail-core.5 backtrail-bts.7)
   string(REGEX MATCH "[0-9]$" section "${page}")
-  install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT data)
+  install(FILES docs/${page} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT data)
 endforeach()
 install(FILES cmake/Backtrail.cmake DESTINATION "${CMAKE_INSTALL_DATADIR}/backtrail/cmake"
         COMPONENT data)
