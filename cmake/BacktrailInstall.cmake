@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts beside the program: the component `data`, which the portable folder has
-# as well.
-set(man "${PROJECT_SOURCE_DIR}/docs")
-file(GLOB BT_MAN_PAGES CONFIGURE_DEPENDS "${man}/*.[157]")
-foreach(page IN LISTS BT_MAN_PAGES)
-  string(REGEX MATCH "[0-9]$" section "${page}")
-  install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}" COMPONENT data)
-endforeach()
-install(FILES cmake/Backtrail.cmake DESTINATION "${CMAKE_INSTALL_DATADIR}/backtrail/cmake"
-        COMPONENT data)
-install(FILES cmake/BacktrailConfig.cmake DESTINATION "${CMAKE_INSTALL_DATADIR}/cmake/Backtrail"
-        COMPONENT data)
+# as well. BT_DATA_FILES lists the files.
+set(BT_DATA_FILES)
 
-install(FILES server/gdb/backtrail-dap.py server/gdb/backtrail-gdb.py
-        DESTINATION "${CMAKE_INSTALL_DATADIR}/backtrail" COMPONENT data)
+# bt_install_data(FOLDER FILE [NAME]): installs FILE of the sources into FOLDER, as NAME.
+function(bt_install_data folder file)
+  cmake_path(GET file FILENAME name)
+  if(ARGC GREATER 2)
+    set(name "${ARGV2}")
+  endif()
+  install(FILES "${PROJECT_SOURCE_DIR}/${file}" DESTINATION "${folder}" RENAME "${name}" COMPONENT data)
+  set(BT_DATA_FILES ${BT_DATA_FILES} "${PROJECT_SOURCE_DIR}/${file}" PARENT_SCOPE)
+endfunction()
+
+foreach(page backtrail.1 backtrail-gdbserver.1 backtrail-record.1 backtrail-replay.1 backtrail-report.1
+             backtrail-core.5 backtrail-bts.7)
+  string(REGEX MATCH "[0-9]$" section "${page}")
+  bt_install_data("${CMAKE_INSTALL_MANDIR}/man${section}" docs/${page})
+endforeach()
+set(share "${CMAKE_INSTALL_DATADIR}")
+bt_install_data("${share}/backtrail/cmake" cmake/Backtrail.cmake)
+bt_install_data("${share}/cmake/Backtrail" cmake/BacktrailConfig.cmake)
+bt_install_data("${share}/backtrail" server/gdb/backtrail-dap.py)
+bt_install_data("${share}/backtrail" server/gdb/backtrail-gdb.py)
 
 # Debian's zsh looks for packages' completions in a folder of its own.
 set(zsh zsh/site-functions)
 if(EXISTS /etc/debian_version)
   set(zsh zsh/vendor-completions)
 endif()
-set(BT_ZSH_COMPLETIONS "${CMAKE_INSTALL_DATADIR}/${zsh}" CACHE STRING "Folder of zsh's completions")
+set(BT_ZSH_COMPLETIONS "${share}/${zsh}" CACHE STRING "Folder of zsh's completions")
 set(completions server/completions)
-install(FILES ${completions}/backtrail.bash RENAME backtrail COMPONENT data
-        DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
-install(FILES ${completions}/backtrail.zsh DESTINATION "${BT_ZSH_COMPLETIONS}" RENAME _backtrail
-        COMPONENT data)
-install(FILES ${completions}/backtrail.fish COMPONENT data
-        DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+bt_install_data("${share}/bash-completion/completions" ${completions}/backtrail.bash backtrail)
+bt_install_data("${BT_ZSH_COMPLETIONS}" ${completions}/backtrail.zsh _backtrail)
+bt_install_data("${share}/fish/vendor_completions.d" ${completions}/backtrail.fish)

@@ -31,6 +31,7 @@ add_custom_command(
     "-DSTRIP=${CMAKE_STRIP}" "-DOBJDUMP=${CMAKE_OBJDUMP}" "-DFOLDER=${BT_PORTABLE_FOLDER}" "-DARCHIVE=${BT_PORTABLE_ARCHIVE}" -P
     "${PROJECT_SOURCE_DIR}/cmake/MakePortable.cmake"
   DEPENDS backtrail backtrail_launcher "${PROJECT_SOURCE_DIR}/cmake/MakePortable.cmake"
+          "${PROJECT_SOURCE_DIR}/cmake/CopyLicences.cmake" ${BT_DATA_FILES}
   COMMENT "Making ${BT_PORTABLE_NAME}.tar.gz"
   VERBATIM)
 add_custom_target(portable DEPENDS "${BT_PORTABLE_ARCHIVE}")

@@ -10,22 +10,23 @@
 static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
                                          dwfl_offline_section_address, 0};
 
-static int walk(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr start, void *argument) {
+static int walk(Dwfl_Module* module, void** data, const char* name, Dwarf_Addr start,
+                void* argument) {
   Dwarf_Addr bias;
-  Dwarf_CFI *frames = dwfl_module_eh_cfi(module, &bias);
-  Dwarf_Frame *frame = 0;
-  Dwarf_Die *unit = dwfl_module_nextcu(module, 0, &bias);
-  Dwarf_Op *ops;
+  Dwarf_CFI* frames = dwfl_module_eh_cfi(module, &bias);
+  Dwarf_Frame* frame = 0;
+  Dwarf_Die* unit = dwfl_module_nextcu(module, 0, &bias);
+  Dwarf_Op* ops;
   size_t count;
   (void)data, (void)name, (void)argument;
   if (frames) dwarf_cfi_addrframe(frames, start, &frame);
-  if (unit) dwarf_getlocation((Dwarf_Attribute *)0, &ops, &count);
+  if (unit) dwarf_getlocation((Dwarf_Attribute*)0, &ops, &count);
   return dwfl_module_getsymtab(module) < 0;
 }
 
-int main(int argc, char **argv) {
-  Dwfl *dwfl = dwfl_begin(&callbacks);
-  Elf *elf = elf_begin(open(argv[0], O_RDONLY), ELF_C_READ_MMAP, 0);
+int main(int argc, char** argv) {
+  Dwfl* dwfl = dwfl_begin(&callbacks);
+  Elf* elf = elf_begin(open(argv[0], O_RDONLY), ELF_C_READ_MMAP, 0);
   GElf_Shdr header;
   elf_version(EV_CURRENT);
   gelf_getshdr(elf_nextscn(elf, 0), &header);

@@ -4,10 +4,10 @@
 #include <archive_entry.h>
 
 int main(void) {
-  struct archive *in = archive_read_new();
-  struct archive *out = archive_write_new();
-  struct archive *disk = archive_write_disk_new();
-  struct archive_entry *entry = 0;
+  struct archive* in = archive_read_new();
+  struct archive* out = archive_write_new();
+  struct archive* disk = archive_write_disk_new();
+  struct archive_entry* entry = 0;
   archive_read_support_filter_zstd(in);
   archive_read_support_format_tar(in);
   archive_write_add_filter_zstd(out);

@@ -83,6 +83,7 @@ std::optional<std::size_t> IptPass::run(std::size_t offset, PtPlace& place,
   position_ = 0;
   confirmed_ = out.size();
   blocks_ = 0;
+  begun_ = false;
   while (status >= 0) status = step(status, place, out);
   if (status == -pte_eos) {
     // After the last packet libipt follows direct jumps that may not have been reached.
@@ -114,6 +115,7 @@ int IptPass::step(int status, PtPlace& place, std::vector<Record>& out) {
   }
   pt_block block{};
   status = pt_blk_next(decoder_.get(), &block, sizeof(block));
+  begun_ = true;
   if (block.ninsn != 0) {
     arrive(TraceeAddr{block.ip}, place, out);
     place.kind = kBehind;
@@ -133,6 +135,8 @@ void IptPass::note_position(const std::vector<Record>& out) {
 void IptPass::note(const pt_event& event, PtPlace& place, std::vector<Record>& out) {
   switch (event.type) {
     case ptev_enabled:
+      // From 2.1 on libipt tells at later synchronization points, too, that tracing is on.
+      if (event.status_update != 0 && begun_ && (place.kind == kBehind || place.kind == kAt)) break;
       arrive(TraceeAddr{event.variant.enabled.ip}, place, out);
       break;
     case ptev_disabled:

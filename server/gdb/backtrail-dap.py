@@ -4,11 +4,12 @@
     gdb -i dap -x /usr/share/backtrail/backtrail-dap.py
 
 They need a target that goes backwards: `backtrail replay`, or a program of `backtrail serve` after
-`record btrace`, which this script types when a program of a Backtrail server stops for the first time
-(not if $BACKTRAIL_DAP_RECORD is 0).
+`record btrace`, which this script types when a program of the target `| backtrail serve ...` stops for
+the first time (not if $BACKTRAIL_DAP_RECORD is 0).
 """
 
 import os
+import re
 
 import gdb
 from gdb.dap.server import _commands, capability, request, send_gdb, send_gdb_with_response
@@ -54,12 +55,18 @@ def reverse_continue(*, threadId: int, **args):
     backwards("continue", dict(args, threadId=threadId))
 
 
+# The processes that were recorded: `record stop` is the user's word then.
+recorded = set()
+
+
 def record():
-    """Types `record btrace` for a living program of a Backtrail server."""
-    connection = gdb.selected_inferior().connection
-    if connection is None or gdb.current_recording() is not None:
+    """Types `record btrace` for a living program of a Backtrail server, once."""
+    inferior = gdb.selected_inferior()
+    target = getattr(inferior.connection, "details", None) or ""
+    if not re.match(r"\|.*backtrail\S* serve ", target) or inferior.pid in recorded:
         return
-    if "backtrail" not in (getattr(connection, "details", "") or "") or "replay" in connection.details:
+    recorded.add(inferior.pid)
+    if gdb.current_recording() is not None:
         return
     try:
         gdb.execute("record btrace", to_string=True)

@@ -13,17 +13,10 @@ namespace backtrail::test {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-/// gdb's message at an end of the history: gdb up to 15, and later ones.
-auto at_an_end() {
-  return AnyOf(HasSubstr("No more reverse-execution history"),
-               HasSubstr("Reached end of recorded history; stopping."));
-}
 
 class Btrace : public ::testing::TestWithParam<Recording> {
  protected:

@@ -9,11 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/support/gdb_session.hpp"
 
 namespace backtrail::test {
+
+/// Matches gdb's message at an end of the history: gdb up to 15, and later ones.
+inline auto at_an_end() {
+  return ::testing::AnyOf(::testing::HasSubstr("No more reverse-execution history"),
+                          ::testing::HasSubstr("Reached end of recorded history; stopping."));
+}
 
 /// A session on an inferior, stopped at its first instruction.
 inline GdbOptions on(std::string_view name, const std::vector<std::string>& arguments = {}) {
