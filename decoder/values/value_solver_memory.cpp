@@ -231,4 +231,51 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
   return agree ? result : Known{};
 }
 
+/// Returns true if a store to an unknown address may have written some of the bytes.
+bool ValueSolver::may_touch(std::uint32_t access, std::uint64_t address, std::uint64_t bytes) {
+  const Access& store = graph_.accesses[access];
+  for (std::uint64_t granule = address & ~std::uint64_t{7}; granule < address + bytes;
+       granule += 8) {
+    if (barriers_.next(access, granule) != access) continue;
+    const Known after = memory(store.step + std::size_t{1}, granule);
+    std::uint64_t wanted = 0;
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      const std::uint64_t at = granule + byte;
+      if (at >= address && at < address + bytes) wanted |= std::uint64_t{0xff} << (8 * byte);
+    }
+    if ((wanted & ~survivors(access, access + 1, granule, after)) != 0) return true;
+  }
+  return false;
+}
+
+std::optional<LastWrite> ValueSolver::last_write(std::size_t position, std::uint64_t address,
+                                                 std::uint64_t bytes) {
+  for (std::uint64_t granule = address & ~std::uint64_t{7}; granule < address + bytes;
+       granule += 8) {
+    if (end_.page(TraceeAddr{granule}) == PageKind::kUnknown || !end_.stable(TraceeAddr{granule})) {
+      return LastWrite{LastWrite::Kind::kOthers, position, 0, false};
+    }
+  }
+  std::optional<LastWrite> found;
+  for (std::uint32_t i = graph_.first_access(position); i-- > 0 && !found;) {
+    const Access& access = graph_.accesses[i];
+    if (access.kind == AccessKind::kLoad) continue;
+    const bool is_placed = access.kind == AccessKind::kStore && place_[i] != Place::kOpen;
+    if (is_placed) {
+      if (address_[i] >= address + bytes || address >= address_[i] + access.size) continue;
+    } else if (!barriers_.contains(i) || !may_touch(i, address, bytes)) {
+      continue;
+    }
+    const std::uint32_t first = graph_.first_access(access.step);
+    const auto kind = i < first ? LastWrite::Kind::kSignal : LastWrite::Kind::kStore;
+    found = {kind, access.step, i < first ? 0 : i - first, is_placed};
+  }
+  for (const MappingChange& change : changes_) {
+    const bool overlaps = address < change.end && change.begin < address + bytes;
+    if (!overlaps || change.step >= position || (found && found->step > change.step)) continue;
+    found = {LastWrite::Kind::kMapping, change.step, 0, false};
+  }
+  return found;
+}
+
 }  // namespace backtrail::decoder::values
