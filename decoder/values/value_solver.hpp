@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "decoder/values/barriers.hpp"
@@ -92,6 +93,7 @@ class ValueSolver {
   void handle_frame(const SignalFrame& frame);
   void handle_call(std::size_t index);
   void handle_link(const StackLink& link);
+  [[nodiscard]] bool leaves_memory(std::uint32_t access) const;
   [[nodiscard]] std::uint64_t may_have_written(std::uint32_t suspect, const Access& load,
                                                std::uint64_t alive) const;
   void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
@@ -123,6 +125,8 @@ class ValueSolver {
   std::unordered_map<std::uint64_t, Known> image_;
   std::vector<std::optional<CallEffects>> effects_;  ///< By system call.
   std::vector<StackLink> links_;
+  /// Links by those of their suspects that are not plain stores.
+  std::unordered_multimap<std::uint32_t, std::uint32_t> links_across_;
 
   // Items of the work list: nodes, then accesses, then system calls, then frames,
   // then links.

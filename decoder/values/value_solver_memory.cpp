@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges bits between accesses to the same bytes.
 #include <algorithm>
+#include <iterator>
 
 #include "decoder/values/value_solver.hpp"
 
@@ -151,6 +152,19 @@ std::uint64_t ValueSolver::may_have_written(std::uint32_t suspect, const Access&
   return written;
 }
 
+/// Returns true if a system call or a string instruction has turned out to write nothing, and to
+/// clear no memory either, as madvise(2) does, and brk(2) that gives the heap back and takes it
+/// again.
+bool ValueSolver::leaves_memory(std::uint32_t access) const {
+  if (place_[access] == Place::kOpen || barriers_.contains(access)) return false;
+  const auto after = std::ranges::upper_bound(graph_.calls, access, {}, &SystemCall::first_access);
+  if (after == graph_.calls.begin()) return true;
+  const auto call = std::prev(after);
+  if (access >= call->first_access + kCallAccesses) return true;
+  const auto& effects = effects_[static_cast<std::size_t>(call - graph_.calls.begin())];
+  return effects && !effects->mapping && !effects->heap;
+}
+
 /// The loaded bytes were stored there, unless a store in between can have written them.
 void ValueSolver::handle_link(const StackLink& link) {
   const Access& earlier = graph_.accesses[link.earlier];
@@ -167,9 +181,8 @@ void ValueSolver::handle_link(const StackLink& link) {
   for (auto at = link.suspects.rbegin(); at != link.suspects.rend(); ++at) {
     const Access& suspect = graph_.accesses[*at];
     if (suspect.kind != AccessKind::kStore) {
-      // A call or a string instruction that has turned out to write nothing.
-      if (place_[*at] != Place::kOpen && !barriers_.contains(*at)) continue;
-      return;
+      if (!leaves_memory(*at)) return;
+      continue;
     }
     is_equal = false;
     alive &= ~may_have_written(*at, later, alive);

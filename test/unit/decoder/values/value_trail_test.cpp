@@ -47,6 +47,7 @@ class ValueTrailTest : public ::testing::Test {
   }
   static std::vector<Kind> kinds(const std::vector<TrailPart>& trail) {
     std::vector<Kind> out;
+    out.reserve(trail.size());
     for (const TrailPart& part : trail) out.push_back(part.kind);
     return out;
   }

@@ -401,6 +401,24 @@ TEST(ValuesRules, ASystemCallMayHaveWrittenASavedRegister) {
   EXPECT_EQ(saved_register(p, {system_call}).mask, 0U);
 }
 
+/// Returns what is known of a register that was saved before a system call without arguments.
+Known saved_before(std::uint8_t number) {
+  Program p;
+  return saved_register(p, {{0xb8, number, 0x00, 0x00, 0x00},            // mov $number, %eax
+                            {0x48, 0xc7, 0xc7, 0x00, 0x00, 0x70, 0x00},  // mov $0x700000, %rdi
+                            {0xbe, 0x00, 0x10, 0x00, 0x00},              // mov $0x1000, %esi
+                            system_call});
+}
+
+TEST(ValuesRules, ASystemCallThatClearsMemoryHidesASavedRegister) {
+  constexpr std::uint8_t kGetPid = 39;
+  constexpr std::uint8_t kMadvise = 28;
+  constexpr std::uint8_t kBrk = 12;
+  EXPECT_TRUE(saved_before(kGetPid).all());
+  EXPECT_EQ(saved_before(kMadvise).mask, 0U);
+  EXPECT_EQ(saved_before(kBrk).mask, 0U);
+}
+
 TEST(ValuesRules, BeforeAMappingWasRemovedTheStackMayHaveBeenShared) {
   Program p;
   p.run({0x55});                                      // push %rbp
