@@ -18,6 +18,7 @@
 #include "server/cli/report.hpp"
 #include "server/cli/serve.hpp"
 #include "server/cli/tail.hpp"
+#include "server/cli/why.hpp"
 #include "server/doctor/doctor.hpp"
 #include "server/doctor/known_program.hpp"
 #include "server/portable/loader_environment.hpp"
@@ -31,6 +32,7 @@ struct Runner {
   int operator()(const RecordOptions& options) const { return run_record(options); }
   int operator()(const ReplayOptions& options) const { return run_replay(options); }
   int operator()(const ReportCommand& options) const { return run_report(options); }
+  int operator()(const WhyOptions& options) const { return run_why(options); }
   int operator()(const InfoOptions& options) const { return run_info(options); }
   int operator()(const PackOptions& options) const { return run_pack(options); }
   int operator()(const DoctorOptions& options) const {

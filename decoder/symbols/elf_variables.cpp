@@ -38,6 +38,14 @@ std::vector<FrameVariables> ElfVariables::at(TraceeAddr place, FrameState& state
   return FunctionFrame{*function, state, work}.variables();
 }
 
+std::optional<PlacedVariable> ElfVariables::find(TraceeAddr place, const std::string& name,
+                                                 FrameState& state) {
+  const auto function = function_at(place);
+  if (!function) return std::nullopt;
+  WorkLimit work{kMostWork};
+  return FunctionFrame{*function, state, work}.find(name);
+}
+
 /// Returns the function at an address; nullopt without debug information.
 std::optional<FunctionPlace> ElfVariables::function_at(TraceeAddr place) {
   const Code code = find_(place);

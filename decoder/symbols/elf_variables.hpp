@@ -25,6 +25,8 @@ class ElfVariables final : public VariableReader {
   explicit ElfVariables(FindCode find) : find_{std::move(find)} {}
 
   std::vector<FrameVariables> at(TraceeAddr place, FrameState& state) override;
+  std::optional<PlacedVariable> find(TraceeAddr place, const std::string& name,
+                                     FrameState& state) override;
   std::optional<TraceeAddr> after_prologue(TraceeAddr first) override;
   std::optional<std::vector<Variable>> arguments(TraceeAddr first, FrameState& entry,
                                                  FrameState* after) override;

@@ -42,6 +42,19 @@ Known SolvedWindow::memory(std::size_t position, TraceeAddr granule) const {
   return solver_->memory(position, granule.value());
 }
 
+std::optional<LastWrite> SolvedWindow::last_write(std::size_t position, TraceeAddr address,
+                                                  std::uint64_t bytes) const {
+  if (!covers(position)) return std::nullopt;
+  return solver_->last_write(position, address.value(), bytes);
+}
+
+std::optional<TraceeAddr> SolvedWindow::access_address(std::size_t step,
+                                                       std::uint32_t number) const {
+  if (!covers(step) || step == end()) return std::nullopt;
+  const auto address = solver_->address(graph_->first_access(step) + number);
+  return address ? std::optional{TraceeAddr{*address}} : std::nullopt;
+}
+
 bool SolvedWindow::remaps(TraceeAddr address) const {
   const auto& changes = solver_->mapping_changes();
   return std::any_of(changes.begin(), changes.end(), [address](const MappingChange& change) {

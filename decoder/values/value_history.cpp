@@ -105,4 +105,39 @@ void ValueHistory::memory(std::size_t position, TraceeAddr address, std::span<st
   }
 }
 
+std::optional<LastWrite> ValueHistory::last_write(std::size_t position, TraceeAddr address,
+                                                  std::uint64_t bytes) {
+  while (position > 0) {
+    const Piece* piece = at(position - 1);
+    if (piece == nullptr) return std::nullopt;
+    if (auto found = piece->solved->last_write(position - piece->begin, address, bytes)) {
+      found->step += piece->begin;
+      return found;
+    }
+    if (piece->solved->begin() != 0) return std::nullopt;
+    position = piece->begin;
+  }
+  return std::nullopt;
+}
+
+std::optional<TraceeAddr> ValueHistory::access_address(std::size_t step, std::uint32_t number) {
+  const Piece* piece = step < steps_ ? at(step) : nullptr;
+  if (piece == nullptr) return std::nullopt;
+  return piece->solved->access_address(step - piece->begin, number);
+}
+
+std::optional<Step> ValueHistory::step(std::size_t step) {
+  const Piece* piece = step < steps_ ? at(step) : nullptr;
+  if (piece == nullptr || step - piece->begin < piece->solved->begin()) return std::nullopt;
+  return piece->solved->window().steps[step - piece->begin];
+}
+
+bool ValueHistory::interrupted_before(std::size_t step) {
+  const Piece* piece = step > 0 && step <= steps_ ? at(step - 1) : nullptr;
+  if (piece == nullptr || step - 1 - piece->begin < piece->solved->begin()) return true;
+  const auto& events = piece->solved->window().events;
+  return std::any_of(events.begin(), events.end(),
+                     [&](const Event& event) { return event.before == step - piece->begin; });
+}
+
 }  // namespace backtrail::decoder::values

@@ -38,6 +38,19 @@ class ValueHistory {
   /// @param known Set to 0xff for each known byte, else 0; as long as `out`.
   void memory(std::size_t position, TraceeAddr address, std::span<std::uint8_t> out,
               std::span<std::uint8_t> known);
+  /// Returns the newest write to [address, address + bytes) before step `position`; nullopt if
+  /// there is none from horizon() on.
+  [[nodiscard]] std::optional<LastWrite> last_write(std::size_t position, TraceeAddr address,
+                                                    std::uint64_t bytes);
+  /// Returns the address of an access of step `step`, by its number in the instruction's model;
+  /// nullopt if unknown.
+  [[nodiscard]] std::optional<TraceeAddr> access_address(std::size_t step, std::uint32_t number);
+  /// Returns an executed step; nullopt before horizon().
+  [[nodiscard]] std::optional<Step> step(std::size_t step);
+  /// Returns true if a signal or a gap comes before step `step`, or nothing is known before it.
+  [[nodiscard]] bool interrupted_before(std::size_t step);
+  /// Returns the model of an instruction.
+  [[nodiscard]] const cpu::InsnModel& model(TraceeAddr pc) { return models_.at(pc); }
   /// Positions before this one are never known; 0 until such a limit is found.
   [[nodiscard]] std::size_t horizon() const { return horizon_; }
   /// Returns false once a window contained contradictions: a sign that something was misunderstood.

@@ -28,6 +28,11 @@ ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingCh
   for (std::uint32_t i = 0; i < graph.accesses.size(); ++i) {
     if (graph.accesses[i].kind != AccessKind::kLoad) barriers_.add(i);
   }
+  for (std::uint32_t i = 0; i < links_.size(); ++i) {
+    for (const std::uint32_t suspect : links_[i].suspects) {
+      if (graph.accesses[suspect].kind != AccessKind::kStore) links_across_.emplace(suspect, i);
+    }
+  }
   index_uses();
 }
 
@@ -216,6 +221,8 @@ void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::u
     barriers_.bound(access, begin, begin + bytes - 1);
   }
   wake_around(access);
+  const auto [first, last] = links_across_.equal_range(access);
+  for (auto link = first; link != last; ++link) enqueue(first_link_item_ + link->second);
 }
 
 void ValueSolver::handle_frame(const SignalFrame& frame) {

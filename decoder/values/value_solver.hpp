@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "decoder/values/barriers.hpp"
@@ -23,6 +24,20 @@ struct MappingChange {
   std::uint64_t end = 0;
 };
 
+/// The newest write to some bytes, or what may have been one.
+struct LastWrite {
+  enum class Kind : std::uint8_t {
+    kStore,    ///< The instruction at `step` stores.
+    kMapping,  ///< The system call at `step` may have made the memory anew.
+    kSignal,   ///< A signal's frame was written before `step`.
+    kOthers,   ///< Others may write the memory; `step` is the position.
+  };
+  Kind kind = Kind::kStore;
+  std::size_t step = 0;
+  std::uint32_t access = 0;  ///< Number among the accesses of the step; for kStore.
+  bool is_certain = false;   ///< False if the place that was written is not known.
+};
+
 class ValueSolver {
  public:
   /// `changes` are the mapping changes known beforehand.
@@ -38,6 +53,12 @@ class ValueSolver {
   [[nodiscard]] Known memory(std::size_t position, std::uint64_t granule);
   /// Returns the address of an access; nullopt while unknown.
   [[nodiscard]] std::optional<std::uint64_t> address(std::uint32_t access) const;
+
+  /// After solve(): returns the newest write to [address, address + bytes) before step `position`;
+  /// nullopt if the graph has none. Stores to unknown addresses count unless the bytes there differ
+  /// from theirs.
+  [[nodiscard]] std::optional<LastWrite> last_write(std::size_t position, std::uint64_t address,
+                                                    std::uint64_t bytes);
 
   /// Why the solution is invalid before a step.
   struct Flaw {
@@ -72,6 +93,7 @@ class ValueSolver {
   void handle_frame(const SignalFrame& frame);
   void handle_call(std::size_t index);
   void handle_link(const StackLink& link);
+  [[nodiscard]] bool leaves_memory(std::uint32_t access) const;
   [[nodiscard]] std::uint64_t may_have_written(std::uint32_t suspect, const Access& load,
                                                std::uint64_t alive) const;
   void settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes);
@@ -79,6 +101,7 @@ class ValueSolver {
   void make_refutable(std::uint32_t access);
   [[nodiscard]] std::uint64_t survivors(std::uint32_t from, std::uint32_t to, std::uint64_t granule,
                                         const Known& what) const;
+  [[nodiscard]] bool may_touch(std::uint32_t access, std::uint64_t address, std::uint64_t bytes);
   void spread(std::uint32_t access);
   void spread_forwards(std::uint32_t access, std::uint64_t granule);
   void spread_backwards(std::uint32_t access, std::uint64_t granule);
@@ -102,6 +125,8 @@ class ValueSolver {
   std::unordered_map<std::uint64_t, Known> image_;
   std::vector<std::optional<CallEffects>> effects_;  ///< By system call.
   std::vector<StackLink> links_;
+  /// Links by those of their suspects that are not plain stores.
+  std::unordered_multimap<std::uint32_t, std::uint32_t> links_across_;
 
   // Items of the work list: nodes, then accesses, then system calls, then frames,
   // then links.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges bits between accesses to the same bytes.
 #include <algorithm>
+#include <iterator>
 
 #include "decoder/values/value_solver.hpp"
 
@@ -151,6 +152,19 @@ std::uint64_t ValueSolver::may_have_written(std::uint32_t suspect, const Access&
   return written;
 }
 
+/// Returns true if a system call or a string instruction has turned out to write nothing, and to
+/// clear no memory either, as madvise(2) does, and brk(2) that gives the heap back and takes it
+/// again.
+bool ValueSolver::leaves_memory(std::uint32_t access) const {
+  if (place_[access] == Place::kOpen || barriers_.contains(access)) return false;
+  const auto after = std::ranges::upper_bound(graph_.calls, access, {}, &SystemCall::first_access);
+  if (after == graph_.calls.begin()) return true;
+  const auto call = std::prev(after);
+  if (access >= call->first_access + kCallAccesses) return true;
+  const auto& effects = effects_[static_cast<std::size_t>(call - graph_.calls.begin())];
+  return effects && !effects->mapping && !effects->heap;
+}
+
 /// The loaded bytes were stored there, unless a store in between can have written them.
 void ValueSolver::handle_link(const StackLink& link) {
   const Access& earlier = graph_.accesses[link.earlier];
@@ -167,9 +181,8 @@ void ValueSolver::handle_link(const StackLink& link) {
   for (auto at = link.suspects.rbegin(); at != link.suspects.rend(); ++at) {
     const Access& suspect = graph_.accesses[*at];
     if (suspect.kind != AccessKind::kStore) {
-      // A call or a string instruction that has turned out to write nothing.
-      if (place_[*at] != Place::kOpen && !barriers_.contains(*at)) continue;
-      return;
+      if (!leaves_memory(*at)) return;
+      continue;
     }
     is_equal = false;
     alive &= ~may_have_written(*at, later, alive);
@@ -229,6 +242,53 @@ Known ValueSolver::memory(std::size_t position, std::uint64_t granule) {
     alive &= ~bits;
   }
   return agree ? result : Known{};
+}
+
+/// Returns true if a store to an unknown address may have written some of the bytes.
+bool ValueSolver::may_touch(std::uint32_t access, std::uint64_t address, std::uint64_t bytes) {
+  const Access& store = graph_.accesses[access];
+  for (std::uint64_t granule = address & ~std::uint64_t{7}; granule < address + bytes;
+       granule += 8) {
+    if (barriers_.next(access, granule) != access) continue;
+    const Known after = memory(store.step + std::size_t{1}, granule);
+    std::uint64_t wanted = 0;
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      const std::uint64_t at = granule + byte;
+      if (at >= address && at < address + bytes) wanted |= std::uint64_t{0xff} << (8 * byte);
+    }
+    if ((wanted & ~survivors(access, access + 1, granule, after)) != 0) return true;
+  }
+  return false;
+}
+
+std::optional<LastWrite> ValueSolver::last_write(std::size_t position, std::uint64_t address,
+                                                 std::uint64_t bytes) {
+  for (std::uint64_t granule = address & ~std::uint64_t{7}; granule < address + bytes;
+       granule += 8) {
+    if (end_.page(TraceeAddr{granule}) == PageKind::kUnknown || !end_.stable(TraceeAddr{granule})) {
+      return LastWrite{LastWrite::Kind::kOthers, position, 0, false};
+    }
+  }
+  std::optional<LastWrite> found;
+  for (std::uint32_t i = graph_.first_access(position); i-- > 0 && !found;) {
+    const Access& access = graph_.accesses[i];
+    if (access.kind == AccessKind::kLoad) continue;
+    const bool is_placed = access.kind == AccessKind::kStore && place_[i] != Place::kOpen;
+    if (is_placed) {
+      if (address_[i] >= address + bytes || address >= address_[i] + access.size) continue;
+    } else if (!barriers_.contains(i) || !may_touch(i, address, bytes)) {
+      continue;
+    }
+    const std::uint32_t first = graph_.first_access(access.step);
+    const auto kind = i < first ? LastWrite::Kind::kSignal : LastWrite::Kind::kStore;
+    found = {kind, access.step, i < first ? 0 : i - first, is_placed};
+  }
+  for (const MappingChange& change : changes_) {
+    const bool overlaps = address < change.end && change.begin < address + bytes;
+    if (!overlaps || change.step >= position || (found && found->step > change.step)) continue;
+    found = {LastWrite::Kind::kMapping, change.step, 0, false};
+  }
+  return found;
 }
 
 }  // namespace backtrail::decoder::values

@@ -315,4 +315,50 @@ std::vector<FrameVariables> FunctionFrame::variables() {
   return out;
 }
 
+/// Returns the variable of a scope, or of namespaces within it down to a depth.
+std::optional<Dwarf_Die> FunctionFrame::find_in(Dwarf_Die scope, const std::string& name,
+                                                unsigned depth) {
+  std::optional<Dwarf_Die> found;
+  for_each_child(scope, work_, [&](Dwarf_Die child) {
+    const int tag = dwarf_tag(&child);
+    if (tag == DW_TAG_namespace && depth > 0) {
+      found = find_in(child, name, depth - 1);
+    } else if ((tag == DW_TAG_formal_parameter || tag == DW_TAG_variable) &&
+               die_name(&child) == name && !has_flag(&child, DW_AT_declaration)) {
+      found = child;
+    }
+    return !found;
+  });
+  return found;
+}
+
+PlacedVariable FunctionFrame::place_of(Dwarf_Die die) {
+  PlacedVariable out;
+  out.variable = read(die);
+  if (const auto type = type_of(&die)) out.bytes = type_size(*type, work_).value_or(0);
+  auto found = find_location(&die);
+  if (!found) return out;
+  const Location location = evaluate_location(found->ops, &found->attribute, context());
+  if (location.size() != 1) return out;
+  // A global variable is always where it is.
+  const bool is_global = found->ops.size() == 1 && found->ops.front().atom == DW_OP_addr;
+  if (!is_global && is_doubtful(location, found->is_list)) return out;
+  const LocationPiece& piece = location.front();
+  if (piece.kind == LocationPiece::Kind::kMemory) out.address = piece.value;
+  if (piece.kind == LocationPiece::Kind::kRegister && piece.value < FrameState::kPc) {
+    out.reg = static_cast<unsigned>(piece.value);
+  }
+  return out;
+}
+
+std::optional<PlacedVariable> FunctionFrame::find(const std::string& name) {
+  constexpr unsigned kNamespaces = 4;
+  for (auto scope = place_.scopes.rbegin(); scope != place_.scopes.rend(); ++scope) {
+    if (const auto die = find_in(*scope, name, 0)) return place_of(*die);
+  }
+  if (place_.scopes.empty()) return std::nullopt;
+  const auto die = find_in(place_.unit, name, kNamespaces);
+  return die ? std::optional{place_of(*die)} : std::nullopt;
+}
+
 }  // namespace backtrail::decoder

@@ -38,6 +38,9 @@ class FunctionFrame {
   /// Returns the variables of the functions, innermost first.
   [[nodiscard]] std::vector<FrameVariables> variables();
 
+  /// Returns a variable by its name: of the innermost block that has one, or of the source file.
+  [[nodiscard]] std::optional<PlacedVariable> find(const std::string& name);
+
   /// Returns the parameters of the function itself.
   [[nodiscard]] std::vector<Variable> parameters();
 
@@ -56,6 +59,9 @@ class FunctionFrame {
   };
   void add_scope(Dwarf_Die scope, FrameVariables& out);
   [[nodiscard]] Variable read(Dwarf_Die die);
+  [[nodiscard]] std::optional<Dwarf_Die> find_in(Dwarf_Die scope, const std::string& name,
+                                                 unsigned depth);
+  [[nodiscard]] PlacedVariable place_of(Dwarf_Die die);
   [[nodiscard]] std::optional<std::string> value_of(Dwarf_Die* die, const Dwarf_Die& type);
   [[nodiscard]] std::optional<std::string> constant_of(Dwarf_Attribute* attribute,
                                                        const Dwarf_Die& type);

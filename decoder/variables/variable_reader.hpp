@@ -3,6 +3,7 @@
 /// @file
 /// Reads the variables of functions, as text.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,14 @@ struct FrameVariables {
   std::vector<Variable> locals;  ///< Variables of inner blocks first.
 };
 
+/// A variable and its place.
+struct PlacedVariable {
+  Variable variable;
+  std::uint64_t bytes = 0;               ///< Size; 0 if unknown.
+  std::optional<std::uint64_t> address;  ///< Set if it is in memory.
+  std::optional<unsigned> reg;           ///< DWARF's number of the general register that it is in.
+};
+
 /// A value is given only if debug information places the variable without doubt and every bit that
 /// is shown is known.
 class VariableReader {
@@ -37,6 +46,11 @@ class VariableReader {
   /// Returns the variables of the functions at `place`, innermost inlined function first; empty
   /// without debug information.
   [[nodiscard]] virtual std::vector<FrameVariables> at(TraceeAddr place, FrameState& state) = 0;
+  /// Returns the variable that a name means at `place`: one of the function, or else a global one
+  /// of the same source file; nullopt if there is none. It has no place if that is in doubt.
+  [[nodiscard]] virtual std::optional<PlacedVariable> find(TraceeAddr place,
+                                                           const std::string& name,
+                                                           FrameState& state) = 0;
   /// Returns where the function that begins at `first` has stored its arguments; nullopt if it is
   /// not a function's first instruction or debug information does not tell.
   [[nodiscard]] virtual std::optional<TraceeAddr> after_prologue(TraceeAddr first) = 0;

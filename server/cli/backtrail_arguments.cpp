@@ -170,7 +170,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   constexpr std::pair<std::string_view, Command (*)(std::span<const std::string>)> kOthers[] = {
       {"record", parse_record_arguments}, {"replay", parse_replay_arguments},
       {"report", parse_report_arguments}, {"info", parse_info_arguments},
-      {"pack", parse_pack_arguments},
+      {"pack", parse_pack_arguments},     {"why", parse_why_arguments},
   };
   for (const auto& [name, parse] : kOthers) {
     if (!words.empty() && words.front() == name) return parse(std::span{words}.subspan(1));
@@ -186,6 +186,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   app.add_subcommand("replay", "Serve a crash file to gdb");
   app.add_subcommand("report",
                      "Report the last calls before a crash: text, a page, files for viewers");
+  app.add_subcommand("why", "Tell where a value was last written before a crash, and from what");
   app.add_subcommand("info", "List the contents of a crash file");
   app.add_subcommand("pack", "Pack a crash file, its programs and their sources into one archive");
   CLI::App& doctor = *app.add_subcommand(

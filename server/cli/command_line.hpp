@@ -21,6 +21,7 @@
 #include "server/cli/decode.hpp"
 #include "server/cli/report.hpp"
 #include "server/cli/tail.hpp"
+#include "server/cli/why.hpp"
 #include "server/record/recorder.hpp"
 #include "server/target/target.hpp"
 #include "server/transport/comm_spec.hpp"
@@ -72,7 +73,7 @@ struct PrintAndExit {
 
 using Command =
     std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions, ReportCommand,
-                 InfoOptions, PackOptions, DecodeOptions, TailOptions, PrintAndExit>;
+                 WhyOptions, InfoOptions, PackOptions, DecodeOptions, TailOptions, PrintAndExit>;
 
 /// Parses gdbserver's arguments if the program's name is backtrail-gdbserver, otherwise
 /// subcommands.
@@ -88,6 +89,8 @@ using Command =
 [[nodiscard]] Command parse_replay_arguments(std::span<const std::string> arguments);
 /// Parses the words after `backtrail report`.
 [[nodiscard]] Command parse_report_arguments(std::span<const std::string> arguments);
+/// Parses the words after `backtrail why`.
+[[nodiscard]] Command parse_why_arguments(std::span<const std::string> arguments);
 /// Parse the words after `backtrail info` and `backtrail pack`.
 [[nodiscard]] Command parse_info_arguments(std::span<const std::string> arguments);
 [[nodiscard]] Command parse_pack_arguments(std::span<const std::string> arguments);

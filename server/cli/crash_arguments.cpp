@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command line of `backtrail replay`, `info` and `pack`.
+// Command line of `backtrail replay`, `why`, `info` and `pack`.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -43,6 +43,20 @@ Command parse_replay_arguments(std::span<const std::string> words) {
   auto comm = parse_comm(options.says_how ? ":0" : places.front());
   if (!comm) return wrong_words("replay", comm.error());
   options.comm = std::move(*comm);
+  return options;
+}
+
+Command parse_why_arguments(std::span<const std::string> words) {
+  WhyOptions options;
+  CLI::App app{"Tell where a value was last written before the crash, and from what",
+               "backtrail why"};
+  app.footer(
+      "EXPR is a variable of a function on the stack, or a global one of its source file; a\n"
+      "register ($rax); or an address with a number of bytes, 8 if none (0x7ffe1000:4).");
+  app.add_option("FILE", options.file, "The crash file, or an archive made by pack")->required();
+  app.add_option("EXPR", options.expression, "The variable, register or memory")->required();
+  add_roots_option(app, options.roots);
+  if (auto exit = parse_words(app, words)) return *exit;
   return options;
 }
 

@@ -98,6 +98,10 @@ std::unique_ptr<FrameState> CrashValues::at_end(std::uint32_t tid) {
   return std::make_unique<EndState>(*found, memory_, slots_);
 }
 
+CoreValues* CrashValues::of(std::uint32_t tid) {
+  return past_.values_of({static_cast<pid_t>(core_.process().pid), static_cast<pid_t>(tid)});
+}
+
 std::unique_ptr<FrameState> CrashValues::in_past(std::uint32_t tid, const Past& place) {
   if (core_.isa() != arch::Isa::kAmd64) return nullptr;
   const ThreadId thread{static_cast<pid_t>(core_.process().pid), static_cast<pid_t>(tid)};

@@ -15,6 +15,8 @@
 
 namespace backtrail::server {
 
+class CoreValues;
+
 class CrashValues final : public decoder::ValueSource {
  public:
   /// Both are borrowed.
@@ -24,6 +26,8 @@ class CrashValues final : public decoder::ValueSource {
   std::unique_ptr<decoder::FrameState> in_past(std::uint32_t tid, const Past& place) override;
   std::unique_ptr<decoder::FrameState> after_return(std::uint32_t tid,
                                                     std::uint64_t newer) override;
+  /// Returns a thread's values at places of its past; null if there are none.
+  CoreValues* of(std::uint32_t tid);
 
  private:
   const decoder::CoreFile& core_;

@@ -22,6 +22,7 @@
 #include "decoder/corefile/code_names.hpp"
 #include "decoder/corefile/trace_blocks.hpp"
 #include "decoder/report/clean_text.hpp"
+#include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/core/perf_map_file.hpp"
 #include "ptrace/os/plain_file.hpp"
@@ -221,8 +222,11 @@ void add_memory_facts(tracee::Process& process, tracee::Thread& thread,
   }
   const auto maps = tracee::ProcFs{}.maps(process.pid());
   if (!maps) return;
-  const bool shares = std::ranges::any_of(
-      *maps, [](const tracee::MapEntry& map) { return map.shared && map.write; });
+  const auto& space = process.cache_space;
+  const bool shares = std::ranges::any_of(*maps, [&](const tracee::MapEntry& map) {
+    const bool is_own = space && space->memory().has_mapped(TraceeAddr{map.start});
+    return map.shared && map.write && !is_own;
+  });
   about["shared-memory"] = shares ? "writable" : "none";
   if (const auto heap = heap_in(*maps)) {
     about["heap"] = fmt::format("{:#x} {:#x}", heap->first, heap->second);

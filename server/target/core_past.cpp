@@ -87,6 +87,7 @@ bool CorePast::in_past(ThreadId thread) const {
 }
 
 CoreValues* CorePast::values_of(ThreadId thread) {
+  if (past_of(thread) == nullptr) return nullptr;
   ThreadPast& past = *past_of(thread);
   if (past.values != nullptr || core_.isa() != arch::Isa::kAmd64) return past.values.get();
   // The core has no registers of a thread that had ended: there are no values to begin with.
@@ -307,7 +308,7 @@ std::optional<PastPosition> CorePast::find_return(ThreadId thread, std::uint64_t
 
 decoder::values::Known CorePast::read_slot(ThreadId thread, const PastPosition& place,
                                            decoder::values::Slot slot) {
-  CoreValues* values = past_of(thread) == nullptr ? nullptr : values_of(thread);
+  CoreValues* values = values_of(thread);
   return values == nullptr ? decoder::values::Known{} : values->slot(place, slot);
 }
 

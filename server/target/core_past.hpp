@@ -62,6 +62,9 @@ class CorePast final : public PastControl {
                                                   TraceeAddr pc, std::size_t most);
   /// Finds the place after a return; nullopt if the record is none, or nothing ran after it.
   std::optional<decoder::PastPosition> find_return(ThreadId thread, std::uint64_t newer);
+  /// Returns the values of a thread of the core; null if they cannot be recovered: for 32-bit
+  /// programs, and threads that had ended.
+  CoreValues* values_of(ThreadId thread);
   /// Returns the known bits of a register at a place; none of threads without values.
   decoder::values::Known read_slot(ThreadId thread, const decoder::PastPosition& place,
                                    decoder::values::Slot slot);
@@ -77,9 +80,6 @@ class CorePast final : public PastControl {
   struct ThreadPast;
   /// Returns nullptr if the core has no such thread.
   ThreadPast* past_of(ThreadId thread);
-  /// Returns nullptr if values cannot be recovered: for 32-bit programs, and threads that had
-  /// ended.
-  CoreValues* values_of(ThreadId thread);
   void move_to(ThreadId thread, ThreadPast& past, const decoder::PastPosition& place,
                bool crossed_gap);
   void step_forward(ThreadId thread, ThreadPast& past, const tracee::ResumeAction& action);

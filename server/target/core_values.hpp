@@ -29,6 +29,9 @@ class CoreValues {
   /// Returns the oldest place at which anything but constant memory may be known, as far as values
   /// have been recovered.
   decoder::PastPosition oldest() { return index_.place(history_.horizon()); }
+  /// The instructions that values are known of are numbered; the last number is that of the end.
+  [[nodiscard]] decoder::values::ValueHistory& history() { return history_; }
+  [[nodiscard]] std::size_t steps() const { return index_.steps(); }
   /// Puts the known registers into `raw`.
   /// @return Whether each is known, by gdb's number; empty if the place is too old.
   std::vector<bool> registers(const decoder::PastPosition& place, arch::cpu::RawRegisters& raw);

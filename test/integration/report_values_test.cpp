@@ -280,7 +280,8 @@ TEST_F(ReportCalls, WithoutOptimisationShowsOnlyTruth) {
   const Lines truth = truth_of("called_O0");
   record("called_O0");
   EXPECT_GE(truth.size(), 25U);
-  EXPECT_GE(judge_calls(truth, calls()), 4U);
+  // A lower bound that may only be raised.
+  EXPECT_GE(judge_calls(truth, calls()), 20U);
   EXPECT_THAT(report({"--values"}),
               AllOf(HasSubstr("ignore(one=1, two=2, three=3, four=4, five=5, six=6, seven=7, "
                               "eight=-8)  called.c:"),

@@ -60,6 +60,19 @@ TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {
   }
 }
 
+/// Calls that returned hide the stack pointer and the callers' registers, but for what they saved.
+TEST(ValuesTruthOfStops, RestoredRegistersAreKnown) {
+  TruthOptions options;
+  options.from_trap = true;
+  options.stop_after = 41'000;
+  TruthRun run{{std::string{BT_INFERIOR_DIR} + "/values_objects_O0"}, options};
+  ASSERT_TRUE(run.ok()) << run.error();
+  const Judgement judgement = judge(run, {});
+  EXPECT_TRUE(judgement.consistent);
+  EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
+  EXPECT_GT(judgement.registers[0].percent(), 90);
+}
+
 }  // namespace
 }  // namespace backtrail::decoder::values
 

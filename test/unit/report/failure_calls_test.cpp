@@ -41,6 +41,9 @@ TEST(FailureSign, IsAsStrongAsTheNameIsClear) {
 class NoVariables final : public VariableReader {
  public:
   std::vector<FrameVariables> at(TraceeAddr, FrameState&) override { return {}; }
+  std::optional<PlacedVariable> find(TraceeAddr, const std::string&, FrameState&) override {
+    return std::nullopt;
+  }
   std::optional<TraceeAddr> after_prologue(TraceeAddr) override { return std::nullopt; }
   std::optional<std::vector<Variable>> arguments(TraceeAddr, FrameState&, FrameState*) override {
     return std::nullopt;

@@ -1,64 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests what must stay unknown: one test for each rule, with a few bytes of code.
 
-#include <array>
-#include <map>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "decoder/values/solved_window.hpp"
+#include "test/unit/decoder/values/program.hpp"
 
 namespace backtrail::decoder::values {
 namespace {
-
-constexpr std::uint64_t kCode = 0x400000;
-constexpr std::uint64_t kData = 0x600000;
-constexpr std::uint64_t kStack = 0x7ffe0000;
-constexpr Slot kR8 = 8;
-
-using Bytes = std::vector<std::uint8_t>;
-
-/// A stopped program with code at kCode, one data page and one stack page.
-class Program : public CodeReader, public EndState {
- public:
-  arch::Isa isa() const override { return arch::Isa::kAmd64; }
-  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint64_t at = address.value() + i - kCode;
-      out[i] = at < code.size() ? code[at] : 0x90;
-    }
-    return out.size();
-  }
-  Known reg(Slot slot) override { return regs[slot]; }
-  PageKind page(TraceeAddr address) override {
-    const std::uint64_t page = address.value() & ~std::uint64_t{0xfff};
-    if (page == kCode) return code_kind;
-    if (page == kData) return data_kind;
-    return page == kStack ? PageKind::kPrivate : PageKind::kUnknown;
-  }
-  Known granule(TraceeAddr address) override { return cpu::known(memory[address.value()]); }
-  bool all_is_private() override { return all_private; }
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
-
-  /// Appends an instruction that runs next and falls through.
-  void run(const Bytes& bytes) {
-    const TraceeAddr pc{kCode + code.size()};
-    code.insert(code.end(), bytes.begin(), bytes.end());
-    window.steps.push_back({pc, TraceeAddr{kCode + code.size()}});
-    window.end_pc = TraceeAddr{kCode + code.size()};
-  }
-  SolvedWindow solve() { return {window, models, *this}; }
-
-  Bytes code;
-  PageKind code_kind = PageKind::kConstant;
-  PageKind data_kind = PageKind::kPrivate;
-  bool all_private = true;
-  std::array<Known, cpu::kSlotCount> regs{};
-  std::map<std::uint64_t, std::uint64_t> memory;
-  Window window;
-  ModelCache models{*this, 1024};
-};
 
 const Bytes mov_rax_data{0x48, 0xc7, 0xc0, 0x00, 0x00, 0x60, 0x00};  // mov $kData, %rax
 const Bytes load_rcx{0x48, 0x8b, 0x08};                              // mov (%rax), %rcx
@@ -449,6 +399,24 @@ TEST(ValuesRules, ASystemCallMayHaveWrittenASavedRegister) {
   Program p;
   p.regs[cpu::kRax] = cpu::known(0);
   EXPECT_EQ(saved_register(p, {system_call}).mask, 0U);
+}
+
+/// Returns what is known of a register that was saved before a system call without arguments.
+Known saved_before(std::uint8_t number) {
+  Program p;
+  return saved_register(p, {{0xb8, number, 0x00, 0x00, 0x00},            // mov $number, %eax
+                            {0x48, 0xc7, 0xc7, 0x00, 0x00, 0x70, 0x00},  // mov $0x700000, %rdi
+                            {0xbe, 0x00, 0x10, 0x00, 0x00},              // mov $0x1000, %esi
+                            system_call});
+}
+
+TEST(ValuesRules, ASystemCallThatClearsMemoryHidesASavedRegister) {
+  constexpr std::uint8_t kGetPid = 39;
+  constexpr std::uint8_t kMadvise = 28;
+  constexpr std::uint8_t kBrk = 12;
+  EXPECT_TRUE(saved_before(kGetPid).all());
+  EXPECT_EQ(saved_before(kMadvise).mask, 0U);
+  EXPECT_EQ(saved_before(kBrk).mask, 0U);
 }
 
 TEST(ValuesRules, BeforeAMappingWasRemovedTheStackMayHaveBeenShared) {

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/crash/value_origin.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "decoder/report/clean_text.hpp"
+#include "decoder/report/code_places.hpp"
+#include "decoder/values/value_trail.hpp"
+#include "server/crash/crash_values.hpp"
+#include "server/target/core_values.hpp"
+
+namespace backtrail::server {
+namespace {
+
+namespace values = decoder::values;
+using decoder::FrameState;
+using decoder::PlacedVariable;
+using values::Known;
+using values::TrailPart;
+using Kind = TrailPart::Kind;
+
+constexpr unsigned kWordBytes = 8;
+constexpr unsigned kByteBits = 8;
+
+/// Memory, or a register of the innermost frame.
+struct Subject {
+  std::string text;  ///< Name and value.
+  std::optional<TraceeAddr> address;
+  unsigned bytes = kWordBytes;
+  values::Slot slot = 0;
+};
+
+std::string number_text(const Known& value, unsigned bits) {
+  if (!value.all(bits)) return "?";
+  constexpr std::uint64_t kDigits = 10;
+  const std::uint64_t number = value.value & arch::cpu::values::low_bits(bits);
+  return number < kDigits ? fmt::format("{}", number) : fmt::format("{:#x}", number);
+}
+
+std::optional<values::Slot> register_named(std::string_view name) {
+  constexpr std::array<std::string_view, values::cpu::kGeneralSlots> kNames{
+      "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<values::Slot>(found - kNames.begin());
+}
+
+/// Returns the slot of a general register with DWARF's number.
+values::Slot slot_of(unsigned number) {
+  constexpr std::array<values::Slot, 8> kFirst{
+      values::cpu::kRax, values::cpu::kRdx, values::cpu::kRcx, values::cpu::kRbx,
+      values::cpu::kRsi, values::cpu::kRdi, values::cpu::kRbp, values::cpu::kRsp};
+  return number < kFirst.size() ? kFirst.at(number) : static_cast<values::Slot>(number);
+}
+
+class Origin {
+ public:
+  Origin(const decoder::CoreFile& core, tracee::CoreMemory& memory, decoder::Symbols& symbols)
+      : thread_{core.threads().front()},
+        values_{core, memory},
+        symbols_{symbols},
+        places_{memory, symbols} {}
+
+  Explained<std::string> explain(const std::string& expression) {
+    const auto subject = find(expression);
+    if (!subject) return server::explain(subject.error());
+    CoreValues* past = values_.of(thread_.tid);
+    if (past == nullptr) return server::explain("values of 32-bit programs are not followed");
+    if (past->steps() == 0) {
+      return server::explain("the file has no branch trace of the thread that died");
+    }
+    history_ = &past->history();
+    steps_ = past->steps();
+    const auto trail =
+        subject->address
+            ? values::trail_of_memory(*history_, steps_, *subject->address, subject->bytes)
+            : values::trail_of_register(*history_, steps_, subject->slot);
+    std::string out = subject->text + "\n";
+    for (const TrailPart& part : trail) out += fmt::format("  {}\n", part_text(part));
+    return out;
+  }
+
+ private:
+  Explained<Subject> find(const std::string& expression) {
+    if (expression.starts_with('$')) return find_register(expression);
+    if (expression.starts_with("0x")) return find_memory(expression);
+    return find_variable(expression);
+  }
+
+  Explained<Subject> find_register(const std::string& expression) {
+    const auto slot = register_named(std::string_view{expression}.substr(1));
+    if (!slot) {
+      return server::explain(
+          fmt::format("{} is no general register of x86-64", decoder::printable(expression)));
+    }
+    Subject subject;
+    subject.slot = *slot;
+    subject.text = expression;
+    return subject;
+  }
+
+  Explained<Subject> find_memory(const std::string& expression) {
+    const auto wrong = [&] {
+      return server::explain(
+          fmt::format("'{}' is no address like 0x7ffe1000 or 0x7ffe1000:4, with 1 to "
+                      "4096 bytes",
+                      decoder::printable(expression)));
+    };
+    constexpr int kHex = 16;
+    constexpr unsigned kMostBytes = 4096;
+    const char* const end = expression.data() + expression.size();
+    std::uint64_t address = 0;
+    auto read = std::from_chars(expression.data() + 2, end, address, kHex);
+    if (read.ec != std::errc{}) return wrong();
+    Subject subject;
+    if (read.ptr != end) {
+      if (*read.ptr != ':') return wrong();
+      read = std::from_chars(read.ptr + 1, end, subject.bytes);
+      if (read.ec != std::errc{} || read.ptr != end) return wrong();
+    }
+    if (subject.bytes == 0 || subject.bytes > kMostBytes) return wrong();
+    subject.address = TraceeAddr{address};
+    subject.text = fmt::format("{} bytes at {:#x}", subject.bytes, address);
+    if (const auto state = values_.at_end(thread_.tid)) {
+      subject.text += " = " + bytes_text(*state, *subject.address, subject.bytes);
+    }
+    return subject;
+  }
+
+  static std::string bytes_text(FrameState& state, TraceeAddr address, unsigned bytes) {
+    std::array<std::uint8_t, kWordBytes> read{};
+    const std::size_t wanted = std::min<std::size_t>(bytes, read.size());
+    if (state.memory(address, std::span{read}.first(wanted)) != wanted) return "?";
+    if (bytes > kWordBytes) {
+      return fmt::format("{:02x} ...", fmt::join(std::span{read}.first(wanted), " "));
+    }
+    Known value{0, arch::cpu::values::low_bits(kByteBits * bytes)};
+    for (std::size_t i = 0; i < wanted; ++i)
+      value.value |= std::uint64_t{read[i]} << (kByteBits * i);
+    return number_text(value, kByteBits * bytes);
+  }
+
+  /// Searches the functions on the stack, from the innermost one on.
+  Explained<Subject> find_variable(const std::string& name) {
+    constexpr std::size_t kMostFrames = 64;
+    std::vector<std::unique_ptr<FrameState>> states;
+    states.push_back(values_.at_end(thread_.tid));
+    std::optional<std::string> optimised;
+    for (std::size_t i = 0; i < kMostFrames && states.back() != nullptr; ++i) {
+      FrameState& state = *states.back();
+      const Known pc = state.reg(FrameState::kPc);
+      if (!pc.all()) break;
+      const TraceeAddr place{i == 0 ? pc.value : pc.value - 1};
+      if (const auto found = symbols_.variables().find(place, name, state)) {
+        const std::string where = fmt::format("{} of {}", decoder::printable(name),
+                                              decoder::printable(places_.function_at(place)));
+        // Registers of callers are not followed: the trace ends in the innermost function.
+        if (found->address || (found->reg && i == 0)) return subject_of(*found, where);
+        if (!optimised) optimised = where;
+      }
+      states.push_back(symbols_.variables().caller(place, state));
+    }
+    if (optimised) {
+      return server::explain(fmt::format(
+          "{} is not in one place in memory that is known: optimised code keeps it elsewhere",
+          *optimised));
+    }
+    return server::explain(fmt::format(
+        "no function on the stack of the thread that died has a variable {}, as far as its debug "
+        "information was found; an address can be given instead: 0x7ffe1000:4",
+        decoder::printable(name)));
+  }
+
+  static Explained<Subject> subject_of(const PlacedVariable& found, const std::string& where) {
+    constexpr std::uint64_t kMostBytes = 4096;
+    if (found.bytes == 0 || found.bytes > kMostBytes) {
+      return server::explain(where + " is too large, or its size is not known: give an address");
+    }
+    Subject subject;
+    subject.text =
+        fmt::format("{} = {}", where, decoder::printable(found.variable.value.value_or("?")));
+    subject.bytes = static_cast<unsigned>(found.bytes);
+    if (found.address) {
+      subject.address = TraceeAddr{*found.address};
+      subject.text += fmt::format(", at {:#x}", *found.address);
+    } else {
+      subject.slot = slot_of(*found.reg);
+    }
+    return subject;
+  }
+
+  /// Returns "f() file.c:3, `mov %rax, (%rdi)`, 7 instructions before the end".
+  std::string place_text(std::size_t step) {
+    const auto executed = history_->step(step);
+    if (!executed) return "an unknown place";
+    const decoder::ReportPlace place = places_.place(executed->pc);
+    const decoder::ReportFrame& frame = place.frames.front();
+    std::string text = frame.function.empty()
+                           ? places_.function_at(executed->pc)
+                           : frame.function + (frame.function.ends_with(')') ? "" : "()");
+    if (!frame.file.empty()) {
+      const std::size_t slash = frame.file.rfind('/');
+      text += fmt::format(" {}:{}", frame.file.substr(slash + 1), frame.line);
+    }
+    const std::size_t before = steps_ - step;
+    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(executed->pc),
+                       before == 1 ? "the last instruction that ran"
+                                   : fmt::format("{} instructions before the end", before));
+  }
+
+  static std::string inputs_text(const TrailPart& part) {
+    std::vector<std::string> inputs;
+    for (const Known& input : part.inputs) inputs.push_back(number_text(input, part.bits));
+    return fmt::format("{}", fmt::join(inputs, " and "));
+  }
+
+  std::string part_text(const TrailPart& part) {
+    const std::string value = number_text(part.value, part.bits);
+    const auto place = [&] { return place_text(part.step); };
+    switch (part.kind) {
+      case Kind::kStored:
+        return fmt::format("{} was stored at {:#x} by {}{}", value, part.address, place(),
+                           part.is_partial ? "; the other bytes were written earlier" : "");
+      case Kind::kLoaded:
+        return fmt::format("{} was loaded from {:#x} by {}", value, part.address, place());
+      case Kind::kComputed:
+        return fmt::format("{} was made from {} by {}", value, inputs_text(part), place());
+      case Kind::kSeveral:
+        return fmt::format(
+            "{} was made from {} by {}. The trail ends: there are several values to "
+            "follow",
+            value, inputs_text(part), place());
+      case Kind::kConstant:
+        return fmt::format("The trail ends: a constant of the program, in {}", place());
+      case Kind::kCallResult:
+        return fmt::format("The trail ends: {} is the result of a system call: {}", value, place());
+      case Kind::kKernel:
+        return fmt::format("The trail ends: a system call wrote it, or may have: {}", place());
+      case Kind::kMapped:
+        return fmt::format(
+            "The trail ends: the memory may not have been there before a system call: {}", place());
+      case Kind::kSignal:
+        return fmt::format("The trail ends: a signal came before {}", place());
+      case Kind::kOthers:
+        return "The trail ends: others may have written this memory: threads, processes, or the "
+               "kernel at its own times";
+      case Kind::kMayBeStored:
+        return fmt::format(
+            "The trail ends: it may have been written by {}: where that wrote is not known",
+            place());
+      case Kind::kUnknownAddress:
+        return fmt::format("The trail ends: it was loaded from an address that is not known, by {}",
+                           place());
+      case Kind::kUntracked:
+        return fmt::format(
+            "{} was made by {}. The trail ends: what such an instruction makes is "
+            "not followed",
+            value, place());
+      case Kind::kBeginning:
+        return fmt::format(
+            "The trail ends: nothing wrote it in the {} instructions before the end "
+            "that can be looked at",
+            steps_ - part.step);
+      case Kind::kTooLong:
+        return "The trail goes on; this is as far as it is shown";
+    }
+    return {};
+  }
+
+  const decoder::CoreThread& thread_;
+  CrashValues values_;
+  decoder::Symbols& symbols_;
+  decoder::CodePlaces places_;
+  values::ValueHistory* history_ = nullptr;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace
+
+Explained<std::string> value_origin(const decoder::CoreFile& core, tracee::CoreMemory& memory,
+                                    decoder::Symbols& symbols, const std::string& expression) {
+  return Origin{core, memory, symbols}.explain(expression);
+}
+
+}  // namespace backtrail::server

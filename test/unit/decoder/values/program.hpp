@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A program of a few bytes of code, for tests of past values.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "decoder/values/solved_window.hpp"
+
+namespace backtrail::decoder::values {
+
+inline constexpr std::uint64_t kCode = 0x400000;
+inline constexpr std::uint64_t kData = 0x600000;
+inline constexpr std::uint64_t kStack = 0x7ffe0000;
+inline constexpr Slot kR8 = 8;
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A stopped program with code at kCode, one data page and one stack page.
+class Program : public CodeReader, public EndState {
+ public:
+  arch::Isa isa() const override { return arch::Isa::kAmd64; }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t at = address.value() + i - kCode;
+      out[i] = at < code.size() ? code[at] : 0x90;
+    }
+    return out.size();
+  }
+  Known reg(Slot slot) override { return regs[slot]; }
+  PageKind page(TraceeAddr address) override {
+    const std::uint64_t page = address.value() & ~std::uint64_t{0xfff};
+    if (page == kCode) return code_kind;
+    if (page == kData) return data_kind;
+    return page == kStack ? PageKind::kPrivate : PageKind::kUnknown;
+  }
+  Known granule(TraceeAddr address) override { return cpu::known(memory[address.value()]); }
+  bool all_is_private() override { return all_private; }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
+
+  /// Appends an instruction that runs next and falls through.
+  void run(const Bytes& bytes) {
+    const TraceeAddr pc{kCode + code.size()};
+    code.insert(code.end(), bytes.begin(), bytes.end());
+    window.steps.push_back({pc, TraceeAddr{kCode + code.size()}});
+    window.end_pc = TraceeAddr{kCode + code.size()};
+  }
+  SolvedWindow solve() { return {window, models, *this}; }
+
+  Bytes code;
+  PageKind code_kind = PageKind::kConstant;
+  PageKind data_kind = PageKind::kPrivate;
+  bool all_private = true;
+  std::array<Known, cpu::kSlotCount> regs{};
+  std::map<std::uint64_t, std::uint64_t> memory;
+  Window window;
+  ModelCache models{*this, 1024};
+};
+
+}  // namespace backtrail::decoder::values
