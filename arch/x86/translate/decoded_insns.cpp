@@ -8,7 +8,7 @@
 namespace backtrail::arch::x86::translate {
 namespace {
 
-constexpr std::size_t kSlotBits = 11;
+constexpr std::size_t kSlotBits = 9;
 
 }  // namespace
 
