@@ -45,7 +45,8 @@ CacheSource::MissResult CacheSource::find_next(Thread& thread, TraceeAddr log) {
       !everybody_recorded() || !space_->refresh()) {
     return {};
   }
-  look_for_sections(thread);
+  // A thread inside a section does not ask: it stops (DispatchStub).
+  if (thread.stopped()) look_for_sections(thread);
   const std::uint32_t exit_id = memory_->entries(log).back();
   const translate::Exit exit = *space_->code().exit(exit_id);
   if (exit.kind == translate::ExitKind::kUntranslatable) return {{}, exit.reason};
@@ -117,6 +118,13 @@ bool CacheSource::serve(Thread& thread) {
     memory_->refuse();  // it then stops, for the same reason
   }
   return true;
+}
+
+Result<std::size_t> CacheSource::translate_ahead(Thread& thread, std::uint64_t most_bytes) {
+  if (process_.isa() != arch::Isa::kAmd64 || !set_up(thread)) {
+    return fail(TraceErrc::kUnsupported, "translate ahead");
+  }
+  return space_->translate_ahead(most_bytes);
 }
 
 void CacheSource::let_wait() {
