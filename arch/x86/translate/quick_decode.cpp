@@ -180,6 +180,12 @@ T read_at(const std::uint8_t* bytes) {
   return value;
 }
 
+/// Reads a signed number and extends it.
+template <typename T>
+std::uint64_t extended_at(const std::uint8_t* bytes) {
+  return static_cast<std::uint64_t>(std::int64_t{read_at<T>(bytes)});
+}
+
 /// Decodes one instruction of which all possible bytes are there.
 class QuickDecoder {
  public:
@@ -264,9 +270,8 @@ class QuickDecoder {
     }
     if (displacement == 0) return true;
     insn_.displacement_offset = static_cast<std::uint8_t>(at_);
-    displacement_ = displacement == 1
-                        ? static_cast<std::uint64_t>(read_at<std::int8_t>(bytes_ + at_))
-                        : static_cast<std::uint64_t>(read_at<std::int32_t>(bytes_ + at_));
+    displacement_ = displacement == 1 ? extended_at<std::int8_t>(bytes_ + at_)
+                                      : extended_at<std::int32_t>(bytes_ + at_);
     at_ += displacement;
     return true;
   }
@@ -451,10 +456,10 @@ class QuickDecoder {
     const unsigned count = immediate_bytes();
     switch (count) {
       case 1:
-        immediate_ = static_cast<std::uint64_t>(read_at<std::int8_t>(bytes_ + at_));
+        immediate_ = extended_at<std::int8_t>(bytes_ + at_);
         break;
       case 4:
-        immediate_ = static_cast<std::uint64_t>(read_at<std::int32_t>(bytes_ + at_));
+        immediate_ = extended_at<std::int32_t>(bytes_ + at_);
         break;
       case 8:
         immediate_ = read_at<std::uint64_t>(bytes_ + at_);

@@ -60,7 +60,7 @@ bool read_at(int fd, std::uint64_t offset, T* out, std::size_t count = 1) {
 
 /// Returns the parts of the file that code depends on.
 std::vector<Part> parts_of(int fd, std::uint64_t size) {
-  const std::vector<Part> whole{{0, size}};
+  std::vector<Part> whole{{0, size}};
   Elf64_Ehdr header{};
   if (!read_at(fd, 0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr) ||

@@ -19,11 +19,8 @@
 namespace backtrail::tracee::cache {
 namespace {
 
-/// New superblocks below this share of the old ones are not worth saving. Large files take longer
-/// to write, and large programs always make some.
-constexpr std::size_t kWorthKeepingShare = 256;
-constexpr std::size_t kWorthKeepingShareOfMany = 64;
-constexpr std::size_t kMany = 131072;
+/// New superblocks below this share of the old ones are not worth saving.
+constexpr std::size_t kWorthKeepingShare = 64;
 /// A fork saves only more than this many and this share, because the child may diverge at once.
 constexpr std::size_t kWorthKeepingMeanwhileShare = 4;
 constexpr std::size_t kWorthKeepingMeanwhile = 64;
@@ -194,8 +191,7 @@ void CacheSpace::keep() {
     return;
   }
   const auto other = store_->find(key_);
-  const std::size_t share = old < kMany ? kWorthKeepingShare : kWorthKeepingShareOfMany;
-  if (made <= (other ? old / share : 0)) return;
+  if (made <= (other ? old / kWorthKeepingShare : 0)) return;
   // Keep the process that leaves the most, of those that run at the same time.
   if (other && other != loaded &&
       usable_blocks(*other) >= made + (loaded ? usable_blocks(*loaded) : 0)) {
