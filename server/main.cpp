@@ -40,6 +40,7 @@ struct Runner {
   }
   int operator()(const DecodeOptions& options) const { return run_decode(options); }
   int operator()(const TailOptions& options) const { return run_tail(options); }
+  int operator()(const WarmOptions& options) const { return run_warm(options); }
   int operator()(const PrintAndExit& exit) const {
     std::FILE* stream = exit.status == 0 ? stdout : stderr;
     std::fwrite(exit.text.data(), 1, exit.text.size(), stream);

@@ -126,6 +126,14 @@ class BranchSource {
   virtual bool keep_up() { return false; }
   /// Undoes all that the source did to the thread, which runs natively afterwards.
   virtual void detach(Thread& thread) = 0;
+  /// Translates the code of the thread's process, which need not have run, until there are
+  /// `most_bytes` of translations; they are kept for other processes. Returns the number of
+  /// superblocks made. The thread must be stopped between two instructions or, once the process has
+  /// translations, in any stop. Errors: kUnsupported if the source does not translate.
+  virtual Result<std::size_t> translate_ahead(Thread& thread, std::uint64_t most_bytes) {
+    (void)thread, (void)most_bytes;
+    return fail(TraceErrc::kUnsupported, "translate ahead");
+  }
   /// Adds what the source has counted so far, except branches. For sources that do not add to the
   /// sums while they run.
   virtual void add_to(SourceStatistics& sums) const { (void)sums; }

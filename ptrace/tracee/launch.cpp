@@ -69,12 +69,14 @@ class ChildGuard {
   pid_t pid_;
 };
 
-// Waits for the child's next state change. Polls at growing intervals, because waitpid has no
-// timeout and SIGCHLD may belong to another child.
+// Waits for the child's next state change. Polls, because waitpid has no timeout and SIGCHLD may
+// belong to another child: often at first, because most programs start within milliseconds, then at
+// growing intervals.
 Result<WaitStatus> wait_for(pid_t pid, const Limits& limits) {
   constexpr long kLongestPauseNs = 1'000'000;
-  long pause_ns = 10'000;
-  while (true) {
+  constexpr int kShortPauses = 100;
+  long pause_ns = 30'000;
+  for (int pauses = 0;; ++pauses) {
     int raw = 0;
     const pid_t got = ::waitpid(pid, &raw, __WALL | WNOHANG);
     if (got == pid) {
@@ -87,7 +89,7 @@ Result<WaitStatus> wait_for(pid_t pid, const Limits& limits) {
     if (limits.cancelled && limits.cancelled()) return fail(errno_error(ECANCELED, "start-up"));
     const timespec pause{0, pause_ns};
     ::nanosleep(&pause, nullptr);
-    pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
+    if (pauses >= kShortPauses) pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
   }
 }
 

@@ -226,6 +226,10 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
                   "Output for people, for tools, or for `backtrail decode`")
       ->check(CLI::IsMember({"text", "perf-script", "raw"}))
       ->type_name("FORM");
+  WarmOptions warm_options;
+  CLI::App& warm = *app.add_subcommand(
+      "warm", "Translate programs and their libraries ahead, so that first runs are fast");
+  warm.add_option("PROG", warm_options.programs, "Programs, which are not run")->required();
   app.footer("The program backtrail-gdbserver takes gdbserver's arguments.");
   if (words.empty()) return PrintAndExit{1, app.help()};
   if (auto exit = parse_words(app, words)) return *exit;
@@ -233,6 +237,7 @@ Command parse_backtrail_arguments(std::span<const std::string> arguments) {
   if (tail_format == "perf-script") tail_options.format = TailFormat::kPerfScript;
   if (tail_format == "raw") tail_options.format = TailFormat::kRaw;
   if (tail.parsed()) return tail_options;
+  if (warm.parsed()) return warm_options;
   if (decode.parsed()) return finish_decode(std::move(decode_options), ds_format, ds_base);
   return finish_serve(serve, values);
 }

@@ -21,6 +21,7 @@
 #include "server/cli/decode.hpp"
 #include "server/cli/report.hpp"
 #include "server/cli/tail.hpp"
+#include "server/cli/warm.hpp"
 #include "server/cli/why.hpp"
 #include "server/record/recorder.hpp"
 #include "server/target/target.hpp"
@@ -73,7 +74,8 @@ struct PrintAndExit {
 
 using Command =
     std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions, ReportCommand,
-                 WhyOptions, InfoOptions, PackOptions, DecodeOptions, TailOptions, PrintAndExit>;
+                 WhyOptions, InfoOptions, PackOptions, DecodeOptions, TailOptions, WarmOptions,
+                 PrintAndExit>;
 
 /// Parses gdbserver's arguments if the program's name is backtrail-gdbserver, otherwise
 /// subcommands.

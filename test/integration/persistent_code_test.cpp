@@ -275,6 +275,16 @@ TEST_F(PersistentModulesOf, ModulesThatComeAndGoAreKept) {
   EXPECT_LT(second.misses, once.misses / 2);
 }
 
+TEST_F(PersistentModulesOf, ACopyOfAFileIsTheSameModule) {
+  const std::string module = put("libmodule_one.so", "libmodule.so");
+  (void)run({"reload", "1", module});
+  const Outcome with_file = run({"reload", "1", module});
+  put("libmodule_one.so", "libmodule.so");
+  const Outcome with_copy = run({"reload", "1", module});
+  expect_same(with_file, with_copy);
+  EXPECT_EQ(with_copy.misses, with_file.misses);
+}
+
 TEST_F(PersistentModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
   const std::string one = put("libmodule_one.so", "libone.so");
   const std::string two = put("libmodule_two.so", "libtwo.so");

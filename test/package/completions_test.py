@@ -14,7 +14,8 @@ import unittest
 
 SOURCE, PROGRAM = sys.argv[1:3]
 FOLDER = os.path.join(SOURCE, "server", "completions")
-COMMANDS = ("serve", "record", "replay", "report", "info", "pack", "doctor", "decode", "tail")
+COMMANDS = ("serve", "record", "replay", "report", "why", "info", "pack", "warm", "doctor", "decode",
+            "tail")
 
 
 def output(*words, **more):

@@ -191,18 +191,14 @@ void Builder::note_range(const SourceInsn& insn) {
 }
 
 void Builder::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
-  PcMapEntry map_entry{.offset = emit_.offset(),
-                       .pc = pc,
-                       .stack_add = stack_add,
-                       .passed = static_cast<std::uint16_t>(block_.branches.size()),
-                       .flags = more_flags};
-  const auto set = [&](bool on, StateFlag flag) {
-    if (on) map_entry.flags = static_cast<std::uint8_t>(map_entry.flags | flag);
-  };
-  set(r10_live_, kR10Live);
-  set(r11_live_, kR11Live);
-  set(log_in_slot_, kLogInSlot);
-  set(rcx_in_slot_, kRcxInSlot);
+  const auto if_set = [](bool on, StateFlag flag) { return on ? unsigned{flag} : 0U; };
+  const unsigned flags = more_flags | if_set(r10_live_, kR10Live) | if_set(r11_live_, kR11Live) |
+                         if_set(log_in_slot_, kLogInSlot) | if_set(rcx_in_slot_, kRcxInSlot);
+  const PcMapEntry map_entry{.offset = emit_.offset(),
+                             .pc = pc,
+                             .stack_add = stack_add,
+                             .passed = static_cast<std::uint16_t>(block_.branches.size()),
+                             .flags = static_cast<std::uint8_t>(flags)};
   if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
     block_.pc_map.back() = map_entry;
   } else {

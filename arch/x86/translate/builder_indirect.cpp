@@ -38,6 +38,7 @@ bool Builder::indirect(const SourceInsn& insn) {
   // r10 keeps the value for the operand, but from here on only the slot matters.
   close_r10(insn.pc);
   load_target(insn);
+  if (insn.relative && !insn.reads_fs) block_.pointers.push_back(insn.target);
   const bool calls = insn.kind == InsnClass::kIndirectCall;
   if (calls) {
     mark(insn.pc);

@@ -3,14 +3,18 @@
 
 #include <algorithm>
 
+#include "arch/x86/translate/quick_decode.hpp"
+
 namespace backtrail::arch::x86::translate {
 namespace {
 
-constexpr std::size_t kSlotBits = 13;
+constexpr std::size_t kSlotBits = 9;
 
 }  // namespace
 
 SourceInsn DecodedInsns::decode(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
+  SourceInsn common;
+  if (quick_decode(pc, bytes, common)) return common;
   if (slots_.empty()) slots_.resize(std::size_t{1} << kSlotBits);
   const std::uint64_t at = pc.value() ^ pc.value() >> kSlotBits;
   SourceInsn& slot = slots_[at & (slots_.size() - 1)];

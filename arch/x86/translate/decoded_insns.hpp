@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Caches decoded instructions, because most are part of several superblocks.
+/// Decodes instructions for the translator: the common ones quickly, the others once, because most
+/// are part of several superblocks.
 
 #include <cstdint>
 #include <span>

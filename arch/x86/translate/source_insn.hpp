@@ -83,6 +83,7 @@ struct SourceInsn {
                                       ///< memory.
   std::uint8_t destination = 0;       ///< Destination register of kLoadAddress.
   std::uint8_t destination_bits = 0;  ///< Width of kLoadAddress: 32 or 64.
+  bool operator==(const SourceInsn&) const = default;
 
   [[nodiscard]] TraceeAddr next() const { return pc + length; }
   [[nodiscard]] std::span<const std::uint8_t> view() const {

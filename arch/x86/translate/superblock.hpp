@@ -65,10 +65,11 @@ struct Superblock {
   std::vector<std::uint8_t> code;
   std::vector<PcMapEntry> pc_map;  ///< Ascending.
   std::vector<Exit> exits;
-  std::vector<Branch> branches;     ///< Branches taken inside, in order; each exit has passed the
-                                    ///< first few.
-  std::vector<Branch> ranges;       ///< Native ranges [begin, end) that were translated.
-  std::vector<TraceeAddr> returns;  ///< Return addresses of its calls.
+  std::vector<Branch> branches;      ///< Branches taken inside, in order; each exit has passed the
+                                     ///< first few.
+  std::vector<Branch> ranges;        ///< Native ranges [begin, end) that were translated.
+  std::vector<TraceeAddr> returns;   ///< Return addresses of its calls.
+  std::vector<TraceeAddr> pointers;  ///< Addresses of pointers to which it jumps or which it calls.
   std::uint32_t instructions = 0;
   bool calls = false;  ///< Makes a system call, or ends before one that is left to the CPU.
 

@@ -16,12 +16,14 @@ namespace backtrail::tracee::cache {
 struct CodeBlock {
   /// kMadeHere: made of code that is in no file. kIbEntry: has an indirect-branch entry. kUnloaded:
   /// unloaded with its module, which matched its file until then. kCalls: reaches a system call.
+  /// kPlain: made short, because it was not known to run often.
   enum Flag : std::uint8_t {
     kMadeHere = 1,
     kDropped = 2,
     kIbEntry = 4,
     kUnloaded = 8,
-    kCalls = 16
+    kCalls = 16,
+    kPlain = 32
   };
 
   TraceeAddr start;
@@ -41,6 +43,7 @@ struct CodeBlock {
   [[nodiscard]] bool is_dropped() const { return (flags & kDropped) != 0; }
   [[nodiscard]] bool is_unloaded() const { return (flags & kUnloaded) != 0; }
   [[nodiscard]] bool is_made_here() const { return (flags & kMadeHere) != 0; }
+  [[nodiscard]] bool is_plain() const { return (flags & kPlain) != 0; }
   [[nodiscard]] bool comes_to_call() const { return (flags & kCalls) != 0; }
 };
 

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "ptrace/codecache/persist/checksum.hpp"
 #include "ptrace/codecache/program/build_identity.hpp"
 
 namespace backtrail::tracee::cache {
@@ -16,34 +17,6 @@ namespace {
 constexpr std::uint64_t kMagic = 0x32747065'6b746342ULL;
 constexpr std::size_t kHeaderBytes = 2 * sizeof kMagic;
 constexpr std::size_t kFileAlignment = 8;
-
-/// Eight sums in parallel, because a single one would wait for its multiplications.
-class Checksum {
- public:
-  static constexpr std::size_t kAtOnce = 64;
-  /// Every call but the last must pass a multiple of kAtOnce bytes.
-  void add(std::span<const std::uint8_t> bytes) {
-    while (bytes.size() >= kAtOnce) {
-      std::array<std::uint64_t, 8> words{};
-      std::memcpy(words.data(), bytes.data(), sizeof words);
-      for (std::size_t i = 0; i < sums_.size(); ++i) {
-        sums_[i] = (sums_[i] ^ words[i]) * kFactor;
-        sums_[i] ^= sums_[i] >> 29U;
-      }
-      bytes = bytes.subspan(kAtOnce);
-    }
-    for (const std::uint8_t byte : bytes) sums_[0] = (sums_[0] ^ byte) * kFactor;
-  }
-  [[nodiscard]] std::uint64_t value() const {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t each : sums_) sum = (sum ^ each) * kFactor;
-    return sum;
-  }
-
- private:
-  static constexpr std::uint64_t kFactor = 0xff51'afd7'ed55'8ccdULL;
-  std::array<std::uint64_t, 8> sums_{1, 2, 3, 4, 5, 6, 7, 8};
-};
 
 template <typename T>
 std::span<const std::uint8_t> raw(std::span<const T> values) {

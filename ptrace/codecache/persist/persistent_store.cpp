@@ -70,9 +70,13 @@ std::shared_ptr<const PersistentCode> map_written(int fd, const std::string& key
 
 }  // namespace
 
-PersistentStore::PersistentStore(fs::path folder) : folder_{std::move(folder)}, seeds_{folder_} {}
+PersistentStore::PersistentStore(fs::path folder)
+    : folder_{std::move(folder)},
+      seeds_{folder_},
+      identities_{folder_.empty() ? fs::path{} : folder_ / "identities"} {}
 
 PersistentStore::~PersistentStore() {
+  if (identities_.has_news() && !folder_.empty() && folder_is_private(false)) identities_.save();
   if (wrote_) remove_oldest();
 }
 
@@ -149,6 +153,13 @@ std::optional<Seed> PersistentStore::seed(const std::string& kind) {
 
 void PersistentStore::set_seed(const std::string& kind, const Seed& who) {
   seeds_.set(kind, who, !folder_.empty() && folder_is_private(true));
+}
+
+std::optional<std::uint64_t> PersistentStore::identity_of(const std::string& path) {
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat facts {};
+  if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
+  return identities_.of(fd.get(), facts, !folder_.empty() && folder_is_private(false));
 }
 
 std::shared_ptr<const PersistentCode> PersistentStore::put_in_folder(const std::string& key,

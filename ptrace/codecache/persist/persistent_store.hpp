@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "ptrace/codecache/persist/file_identities.hpp"
 #include "ptrace/codecache/persist/persistent_file.hpp"
 #include "ptrace/codecache/persist/seeds.hpp"
 
@@ -41,6 +42,10 @@ class PersistentStore {
   std::optional<Seed> seed(const std::string& kind);
   void set_seed(const std::string& kind, const Seed& who);
 
+  /// Returns the identity of the file at a path (file_identities.hpp); nullopt if it cannot be
+  /// read.
+  std::optional<std::uint64_t> identity_of(const std::string& path);
+
   /// Returns $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty if neither is known or
   /// BACKTRAIL_KEEP=0.
   static std::filesystem::path default_folder();
@@ -55,6 +60,7 @@ class PersistentStore {
 
   std::filesystem::path folder_;
   Seeds seeds_;
+  FileIdentities identities_;
   std::map<std::string, std::shared_ptr<const PersistentCode>> entries_;
   bool wrote_ = false;
 };

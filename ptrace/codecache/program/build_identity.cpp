@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 #include "arch/base/page.hpp"
 #include "decoder/corefile/build_id.hpp"
@@ -31,12 +30,7 @@ std::string program_identity() {
 }  // namespace
 
 const std::string& build_identity() {
-  static const std::string identity = [] {
-    utsname kernel{};
-    ::uname(&kernel);
-    return fmt::format("{} {} {}", program_identity(), static_cast<const char*>(kernel.release),
-                       static_cast<const char*>(kernel.version));
-  }();
+  static const std::string identity = program_identity();
   return identity;
 }
 

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "arch/base/page.hpp"
@@ -63,25 +64,34 @@ bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::strin
   return true;
 }
 
+/// Returns the identity of the kernel, to which the vdso belongs.
+std::uint64_t kernel_identity() {
+  static const std::uint64_t identity = [] {
+    utsname kernel{};
+    ::uname(&kernel);
+    return std::hash<std::string>{}(std::string{static_cast<const char*>(kernel.release)} + ' ' +
+                                    static_cast<const char*>(kernel.version));
+  }();
+  return identity;
+}
+
 }  // namespace
 
 std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range) {
   return find_mapped_file(pid, range.path, range.inode, range.device);
 }
 
-std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range) {
+std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range,
+                                   const FileIdentity& identity_of) {
   CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
-  if (range.path == kVdso) return module;  // belongs to the kernel, whose version is checked
-  const auto path = file_behind(pid, range);
-  struct stat facts {};
-  if (!path || ::stat(path->c_str(), &facts) != 0 || !is_unchanged(pid, range, *path)) {
-    return std::nullopt;
+  if (range.path == kVdso) {
+    module.identity = kernel_identity();
+    return module;
   }
-  module.device = facts.st_dev;
-  module.inode = facts.st_ino;
-  module.size = static_cast<std::uint64_t>(facts.st_size);
-  module.changed_ns = static_cast<std::uint64_t>(facts.st_mtim.tv_sec) * 1'000'000'000U +
-                      static_cast<std::uint64_t>(facts.st_mtim.tv_nsec);
+  const auto path = file_behind(pid, range);
+  const auto identity = path ? identity_of(*path) : std::nullopt;
+  if (!identity || !is_unchanged(pid, range, *path)) return std::nullopt;
+  module.identity = *identity;
   return module;
 }
 

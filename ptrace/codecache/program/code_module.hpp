@@ -5,6 +5,7 @@
 /// can be kept.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,15 +16,13 @@
 
 namespace backtrail::tracee::cache {
 
-/// Executable memory and the file mapped there, identified by what stat(2) tells.
+/// Executable memory and the file mapped there, identified by its code: copies of the file are the
+/// same module.
 struct CodeModule {
   TraceeAddr begin;
   TraceeAddr end;
   std::uint64_t file_offset = 0;
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  std::uint64_t changed_ns = 0;
+  std::uint64_t identity = 0;  ///< The file's.
   bool operator==(const CodeModule&) const = default;
 
   [[nodiscard]] bool contains(TraceeAddr address) const {
@@ -34,8 +33,7 @@ struct CodeModule {
   }
   /// Returns true if both are parts of one mapping of one file.
   [[nodiscard]] bool is_beside(const CodeModule& other) const {
-    return device == other.device && inode == other.inode && size == other.size &&
-           changed_ns == other.changed_ns && begin - file_offset == other.begin - other.file_offset;
+    return identity == other.identity && begin - file_offset == other.begin - other.file_offset;
   }
   /// Returns true if this module lies within `other`.
   [[nodiscard]] bool is_part_of(const CodeModule& other) const {
@@ -47,8 +45,13 @@ struct CodeModule {
 /// the process has left that (chroot(2)), in the server's. nullopt if there is none.
 [[nodiscard]] std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range);
 
+/// Returns the identity of a file, given by a path at which it can be opened; nullopt if it has
+/// none.
+using FileIdentity = std::function<std::optional<std::uint64_t>(const std::string&)>;
+
 /// Returns the module mapped at the range. nullopt if its contents do not come from an identifiable
 /// file, or if the process has private pages with other contents.
-[[nodiscard]] std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range);
+[[nodiscard]] std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range,
+                                                 const FileIdentity& identity_of);
 
 }  // namespace backtrail::tracee::cache

@@ -503,7 +503,8 @@ cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
       !everybody_recorded() || !space_->refresh()) {
     return {};
   }
-  look_for_sections(thread);
+  // A thread inside a section does not ask: it stops (DispatchStub).
+  if (thread.stopped()) look_for_sections(thread);
   const cache::MissAnswer found = cache::answer_miss(process_, *space_, *memory_, log);
   if (found.why == UntranslatableReason::kNone) space_->want_room();
   return found;
@@ -552,6 +553,13 @@ bool CacheSource::serve(Thread& thread) {
     memory_->refuse();  // it then stops, for the same reason
   }
   return true;
+}
+
+Result<std::size_t> CacheSource::translate_ahead(Thread& thread, std::uint64_t most_bytes) {
+  if (process_.isa() != arch::Isa::kAmd64 || !set_up(thread)) {
+    return fail(TraceErrc::kUnsupported, "translate ahead");
+  }
+  return space_->translate_ahead(most_bytes);
 }
 
 void CacheSource::let_wait() {

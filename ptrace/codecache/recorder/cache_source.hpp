@@ -57,6 +57,7 @@ class CacheSource final : public StepSource {
   [[nodiscard]] bool streams() const override { return log_.streams(); }
   void end_stream() override { log_.end_stream(); }
   void detach(Thread& thread) override;
+  Result<std::size_t> translate_ahead(Thread& thread, std::uint64_t most_bytes) override;
   [[nodiscard]] std::string statistics() const override;
 
  protected:

@@ -140,7 +140,16 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
                 return range == nullptr || range->may_change ||
                        (range->inode == 0 && range->path != kVdso);
               },
-          .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); }},
+          .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); },
+          .has_no_sections =
+              [raw = space.get()](TraceeAddr at) { return raw->modules_.keeps(at, at + 1); },
+          .pointer_at = [&process](TraceeAddr at) -> std::optional<TraceeAddr> {
+            std::uint64_t pointer = 0;
+            std::array<std::uint8_t, sizeof pointer> read{};
+            if (process.read_memory(at, read) != read.size()) return std::nullopt;
+            std::memcpy(&pointer, read.data(), read.size());
+            return TraceeAddr{pointer};
+          }},
       space->inline_calls_);
   process.code_writers->look_at_files_of(process);
   write_numbers(space->inline_calls_, process.code_writers->watches_writes(),

@@ -86,6 +86,9 @@ class CacheSpace {
   /// may change from now on. Returns true if there is such code.
   bool file_may_change(const std::function<bool(const MapEntry&)>& is_of_it);
 
+  /// Translates what the program will probably execute, of all modules whose translations are kept
+  /// (cache_space_ahead.cpp). Returns as CodeCache::translate_ahead(). Errors: those of refresh().
+  Result<std::size_t> translate_ahead(std::uint64_t most_bytes);
   /// Call before a fork: saves the translations if many of them are not kept yet, because the child
   /// begins with the parent's state.
   void keep_for_child();
@@ -236,8 +239,8 @@ class CacheSpace {
     std::string name;
     std::uint64_t most_bytes = 0;  ///< Limit on the code of a seed for this kind.
   };
-  std::vector<Kind> kinds_;  ///< Kinds of a program of which nothing was kept.
-  std::uint64_t own_inode_ = 0;
+  std::vector<Kind> kinds_;                    ///< Kinds of a program of which nothing was kept.
+  std::optional<std::uint64_t> own_identity_;  ///< The executable file's.
   CodeModules modules_;
 };
 

@@ -117,9 +117,8 @@ void CacheSpace::begin_keeping(std::shared_ptr<PersistentStore> store) {
 
 std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::string& place) {
   const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat facts {};
-  if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
-  own_inode_ = facts.st_ino;
+  if (!file) return nullptr;
+  own_identity_ = store_->identity_of(ProcFs{}.path(process_.pid(), "exe"));
   const ProgramKind kind = kind_of_program(file.get());
   if (kind.linker.empty()) return nullptr;
   const std::string linked = "* " + kind.linker + place;
@@ -136,8 +135,8 @@ void CacheSpace::offer_to_its_kind() {
   if (kinds_.empty()) return;
   const auto code = store_->find(key_);
   if (!code) return;
-  const std::size_t shared =
-      blocks_of(*code, [this](const CodeModule& module) { return module.inode != own_inode_; });
+  const std::size_t shared = blocks_of(
+      *code, [this](const CodeModule& module) { return module.identity != own_identity_; });
   for (const Kind& kind : kinds_) {
     if (code->parts().code.size() > kind.most_bytes) continue;
     const auto who = store_->seed(kind.name);
@@ -153,7 +152,8 @@ void CacheSpace::use_persistent_modules() {
     if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
       continue;
     }
-    auto module = identify(process_.pid(), range);
+    auto module = identify(process_.pid(), range,
+                           [this](const std::string& path) { return store_->identity_of(path); });
     const auto parts = module && loaded ? parts_of(*module, *loaded) : std::vector<CodeModule>{};
     // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();

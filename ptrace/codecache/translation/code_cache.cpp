@@ -2,6 +2,7 @@
 #include "ptrace/codecache/translation/code_cache.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -13,8 +14,11 @@ namespace {
 constexpr std::uint64_t kAlignment = 16;
 /// Most superblocks made for one miss, which costs as much as translating several.
 constexpr std::size_t kBatchBlocks = 4;
+constexpr std::size_t kPlainBatchBlocks = 16;
 /// Most superblocks that one call of retranslate_by_profile() replaces.
 constexpr std::size_t kMostAtOnce = 256;
+/// Number of samples from which on a plain superblock is worth a longer one.
+constexpr std::uint32_t kHot = 12;
 
 /// Returns the code offset of the first superblock.
 std::uint64_t first_offset(const translate::DispatchStub& miss) {
@@ -79,24 +83,59 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make_some(T
   if (const auto why = facts.left_to_cpu(start); why != translate::UntranslatableReason::kNone)
     return why;
   Successors work;
+  const std::size_t most = maker_.makes_plain(start) ? kPlainBatchBlocks : kBatchBlocks;
   const auto wanted = make(start, use, work);
   std::size_t made = 1;
-  for (std::size_t i = 0;
-       made < kBatchBlocks && (i < work.direct.size() || i < work.returns.size()); ++i) {
+  for (std::size_t i = 0; made < most && (i < work.direct.size() || i < work.indirect.size());
+       ++i) {
     // make() adds to both lists.
     for (const Use next_use : {Use::kDirect, Use::kIndirect}) {
       const bool lands = next_use == Use::kIndirect;
-      const auto& list = lands ? work.returns : work.direct;
-      if (i >= list.size() || made >= kBatchBlocks) continue;
-      const TraceeAddr next = list[i];
-      const bool known =
-          lands ? indirect_.find(next) != nullptr : find_translation(next).has_value();
-      if (known || facts.left_to_cpu(next) != translate::UntranslatableReason::kNone) continue;
-      (void)make(next, next_use, work);
-      ++made;
+      const auto& list = lands ? work.indirect : work.direct;
+      if (i >= list.size() || made >= most) continue;
+      if (made >= kBatchBlocks && !maker_.makes_plain(list[i])) continue;
+      if (make_if_new(list[i], next_use, work)) ++made;
     }
   }
   return wanted;
+}
+
+bool CodeCache::make_if_new(TraceeAddr start, Use use, Successors& successors) {
+  const bool known = use == Use::kIndirect ? indirect_.find(start) != nullptr
+                                           : find_translation(start).has_value();
+  if (known || maker_.facts().left_to_cpu(start) != translate::UntranslatableReason::kNone) {
+    return false;
+  }
+  return std::holds_alternative<TraceeAddr>(make(start, use, successors));
+}
+
+std::size_t CodeCache::translate_ahead(std::span<const TraceeAddr> starts, const AheadFacts& facts,
+                                       std::uint64_t most_bytes) {
+  const std::size_t before = superblocks_.size();
+  ahead_ = &facts;
+  maker_.set_all_plain(true);
+  Successors work;
+  for (const TraceeAddr start : starts) {
+    work.indirect.push_back(start);
+    // The code of one function after the other, so that what runs together lies together.
+    while (maker_.bytes_used() < most_bytes && maker_.has_room_for(1)) {
+      // make() adds to both lists.
+      if (!work.direct.empty()) {
+        const TraceeAddr next = work.direct.back();
+        work.direct.pop_back();
+        (void)make_if_new(next, Use::kDirect, work);
+      } else if (!work.indirect.empty()) {
+        const TraceeAddr next = work.indirect.back();
+        work.indirect.pop_back();
+        (void)make_if_new(next, Use::kIndirect, work);
+      } else {
+        break;
+      }
+    }
+  }
+  ahead_ = nullptr;
+  maker_.set_all_plain(false);
+  return superblocks_.size() - before;
 }
 
 std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(TraceeAddr start, Use use,
@@ -121,6 +160,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
                   .after_entry = static_cast<std::uint8_t>(made.after_entry)};
   if (lands) block.set(CodeBlock::kIbEntry);
   if (made.calls) block.set(CodeBlock::kCalls);
+  if (maker_.makes_plain(start)) block.set(CodeBlock::kPlain);
   if (maker_.facts().made_here(start)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
@@ -142,7 +182,21 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
       successors.direct.push_back(exit.to);
     }
   }
-  successors.returns.insert(successors.returns.end(), made.returns.begin(), made.returns.end());
+  add_indirect(made, successors);
+}
+
+void CodeCache::add_indirect(const translate::Superblock& made, Successors& successors) {
+  std::vector<TraceeAddr>& to = successors.indirect;
+  to.insert(to.end(), made.returns.begin(), made.returns.end());
+  if (!maker_.makes_plain(made.start)) return;
+  const auto& pointer_at = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
+  for (const TraceeAddr at : made.pointers) {
+    if (const auto target = pointer_at ? pointer_at(at) : std::nullopt) to.push_back(*target);
+  }
+  if (ahead_ == nullptr) return;
+  for (const TraceeAddr named : maker_.addresses_in(made.ranges)) {
+    if (ahead_->is_function(named)) to.push_back(named);
+  }
 }
 
 void CodeCache::link(std::uint32_t exit_id, TraceeAddr translation) {
@@ -292,7 +346,17 @@ bool CodeCache::retranslate(std::uint32_t logged) {
   return done;
 }
 
+bool CodeCache::is_hot_and_plain(std::uint32_t logged, const std::vector<SeenExit>& seen) const {
+  const CodeBlock* block = superblocks_.with_id(logged);
+  if (block == nullptr || !block->is_plain()) return false;
+  const auto times = std::accumulate(
+      seen.begin(), seen.end(), std::uint32_t{0},
+      [](std::uint32_t sum, const SeenExit& each) { return sum + each.count.seen; });
+  return times >= kHot;
+}
+
 bool CodeCache::retranslate_by_profile(const ExitProfile& profile) {
+  maker_.end_plain();
   std::unordered_map<std::uint32_t, std::vector<SeenExit>> by_block;
   for (const auto& [exit_id, count] : profile.counts()) {
     if (const auto what = exits_->find(exit_id)) {
@@ -303,7 +367,9 @@ bool CodeCache::retranslate_by_profile(const ExitProfile& profile) {
   std::size_t made = 0;
   for (auto& [logged, seen] : by_block) {
     if (made == kMostAtOnce) break;
-    if (likely_.learn(std::move(seen), *exits_, is_conditional) && retranslate(logged)) ++made;
+    const bool lengthens = is_hot_and_plain(logged, seen);
+    const bool turns = likely_.learn(std::move(seen), *exits_, is_conditional);
+    if ((lengthens || turns) && retranslate(logged)) ++made;
   }
   loaded_links_.redirect_all();
   retranslated_ += made;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -93,6 +94,11 @@ class CodeCache {
   /// Returns the translation of the code at `start` for indirect branches, which find it by
   /// themselves from now on. The caller must put the program's rcx in its slot.
   std::variant<TraceeAddr, translate::UntranslatableReason> ib_entry(TraceeAddr start);
+  /// Translates the functions at `starts`, for indirect branches, and all code to which they lead:
+  /// by direct branches, through pointers that are known, and the functions whose addresses they
+  /// take; until there are `most_bytes` of code. Returns the number of superblocks made.
+  std::size_t translate_ahead(std::span<const TraceeAddr> starts, const AheadFacts& facts,
+                              std::uint64_t most_bytes);
   /// Replaces a superblock that was left by an exit of kind kStale: the program has changed its
   /// code. Returns the new translation, as translation() or ib_entry() does, whichever made the old
   /// one.
@@ -158,8 +164,9 @@ class CodeCache {
  private:
   /// Native addresses that are worth translating together with a superblock.
   struct Successors {
-    std::vector<TraceeAddr> direct;   ///< Targets of direct exits.
-    std::vector<TraceeAddr> returns;  ///< Return addresses of calls.
+    std::vector<TraceeAddr> direct;  ///< Targets of direct exits.
+    /// Likely targets of indirect branches: return addresses of calls, and what pointers point to.
+    std::vector<TraceeAddr> indirect;
   };
   enum class Use : std::uint8_t { kDirect, kIndirect };
 
@@ -168,15 +175,23 @@ class CodeCache {
   /// Translates one superblock, links it, and adds to `successors`.
   std::variant<TraceeAddr, translate::UntranslatableReason> make(TraceeAddr start, Use use,
                                                                  Successors& successors);
+  /// Translates one superblock unless there is one; returns true if it did.
+  bool make_if_new(TraceeAddr start, Use use, Successors& successors);
   /// Translates the code at `start` and some of the code that is likely to run next.
   std::variant<TraceeAddr, translate::UntranslatableReason> make_some(TraceeAddr start, Use use);
   /// Links the exits of a new superblock, and the exits that lead to its start pc. Adds targets
   /// without a translation to `successors`.
   void connect(const translate::Superblock& made, std::uint32_t index, Successors& successors);
+  /// Adds what superblocks reach otherwise than by a direct exit: return addresses of calls, and
+  /// what pointers point to.
+  void add_indirect(const translate::Superblock& made, Successors& successors);
   void drop_block(std::uint32_t index);
   /// Retranslates a superblock, loaded or not, given by its id in the ExitTable. Returns false if
   /// it is not in use or cannot be retranslated.
   bool retranslate(std::uint32_t logged);
+  /// Returns true if the superblock with this id in the ExitTable is a plain one that runs often.
+  [[nodiscard]] bool is_hot_and_plain(std::uint32_t logged,
+                                      const std::vector<SeenExit>& seen) const;
   /// Returns true if control can still get into the superblock.
   [[nodiscard]] bool is_in_use(const CodeBlock& block) const;
   /// Returns the code offset of the translation of `start` for direct transfers; nullopt if there
@@ -196,8 +211,9 @@ class CodeCache {
   LoadedCode loaded_;
   LikelyTargets likely_;
   SuperblockMaker maker_;
-  bool complete_ = true;        ///< False after split_at() or clear().
-  bool calls_renewed_ = false;  ///< renew_calls() was called.
+  const AheadFacts* ahead_ = nullptr;  ///< Set within translate_ahead().
+  bool complete_ = true;               ///< False after split_at() or clear().
+  bool calls_renewed_ = false;         ///< renew_calls() was called.
   std::uint64_t drops_ = 0;
   std::uint64_t retranslated_ = 0;
   std::uint64_t renewed_ = 0;

@@ -4,13 +4,14 @@
 /// The recorder's knowledge of the program's code.
 
 #include <functional>
+#include <optional>
 
 #include "arch/base/address.hpp"
 #include "arch/cpu/translator.hpp"
 
 namespace backtrail::tracee::cache {
 
-/// Answers about native addresses. All functions are set.
+/// Answers about native addresses. All functions are set, except where it says otherwise.
 struct CodeFacts {
   /// Returns the reason if the instruction at an address must be left to the CPU; otherwise kNone.
   std::function<arch::cpu::translate::UntranslatableReason(TraceeAddr)> left_to_cpu;
@@ -20,6 +21,22 @@ struct CodeFacts {
   std::function<bool(TraceeAddr)> made_here;
   /// Called before code that the program may have written is translated.
   std::function<void(TraceeAddr)> look_again;
+  /// Returns true if the code is in a file without rseq critical sections. Sections that are not
+  /// known yet are found by misses within them, which translating ahead would prevent. May be
+  /// empty: false.
+  std::function<bool(TraceeAddr)> has_no_sections = {};
+  /// Returns the pointer at an address of the program's memory, nullopt if there is none. May be
+  /// empty.
+  std::function<std::optional<TraceeAddr>(TraceeAddr)> pointer_at = {};
+};
+
+/// Answers about a program that does not run, for its translation ahead. All functions are set.
+struct AheadFacts {
+  /// Returns to what the dynamic linker will set the pointer at an address, nullopt if it is not
+  /// known.
+  std::function<std::optional<TraceeAddr>(TraceeAddr)> pointer_at;
+  /// Returns true if a function begins at an address.
+  std::function<bool(TraceeAddr)> is_function;
 };
 
 }  // namespace backtrail::tracee::cache

@@ -10,16 +10,11 @@ namespace backtrail::tracee::cache {
 namespace translate = arch::cpu::translate;
 
 namespace {
-
 constexpr std::uint64_t kAlignment = 16;
 
 constexpr std::uint64_t kMuch = 4ULL << 20;
 constexpr std::uint64_t kVeryMuch = 12ULL << 20;
-/// Returns the most instructions that a superblock may have.
-std::uint32_t longest_block(std::uint64_t bytes_used) {
-  if (bytes_used < kMuch) return 96;
-  return bytes_used < kVeryMuch ? 48 : 24;
-}
+constexpr std::uint32_t kLongestPlain = 32;
 
 /// Bytes of code from which on superblocks end where another one begins: a third less code, at the
 /// price of a few more exits.
@@ -44,8 +39,14 @@ SuperblockMaker::SuperblockMaker(CodeMemory& memory, translate::CodeSource sourc
   };
   source_.decoded = &decoded_;
   source_.joined_at = [this, begins_at = std::move(source_.joined_at)](TraceeAddr at) {
-    return used_ >= kJoinedFrom && begins_at(at);
+    return (plain_now_ || used_ >= kJoinedFrom) && begins_at(at);
   };
+}
+
+std::uint32_t SuperblockMaker::longest_block() const {
+  if (used_ >= kVeryMuch) return 24;
+  if (plain_now_) return kLongestPlain;
+  return used_ < kMuch ? 96 : 48;
 }
 
 std::optional<std::uint64_t> SuperblockMaker::reserve(bool has_entry) {
@@ -61,6 +62,7 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
   const auto offset = reserve(conflict.has_value());
   if (!offset) return translate::UntranslatableReason::kNone;
   checked_ = facts_.may_change(start);
+  plain_now_ = makes_plain(start);
   if (checked_) facts_.look_again(start);
   auto translated = translate::translate(source_, start,
                                          {.address = memory_.code() + *offset,
@@ -71,8 +73,8 @@ std::variant<translate::Superblock, translate::UntranslatableReason> SuperblockM
                                           .conflict = conflict,
                                           .inline_system_calls = &inline_calls_,
                                           .checked = checked_,
-                                          .saves_memory = used_ >= kSavedFrom,
-                                          .max_instructions = longest_block(used_)});
+                                          .saves_memory = plain_now_ || used_ >= kSavedFrom,
+                                          .max_instructions = longest_block()});
   if (const auto* made = std::get_if<translate::Superblock>(&translated)) {
     std::copy(made->code.begin(), made->code.end(),
               memory_.host_code().begin() + static_cast<std::ptrdiff_t>(*offset));
@@ -87,6 +89,22 @@ bool SuperblockMaker::is_conditional(TraceeAddr branch) {
   const std::size_t count = source_.read(branch, bytes);
   return decoded_.decode(branch, std::span{bytes}.first(count)).kind ==
          translate::InsnClass::kConditionalJump;
+}
+
+std::vector<TraceeAddr> SuperblockMaker::addresses_in(
+    const std::vector<translate::Branch>& ranges) {
+  std::vector<TraceeAddr> addresses;
+  for (const auto& [begin, end] : ranges) {
+    for (TraceeAddr at = begin; at < end;) {
+      std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
+      const std::size_t count = source_.read(at, bytes);
+      const translate::SourceInsn insn = decoded_.decode(at, std::span{bytes}.first(count));
+      if (insn.length == 0) break;
+      if (insn.kind == translate::InsnClass::kLoadAddress) addresses.push_back(insn.target);
+      at = insn.next();
+    }
+  }
+  return addresses;
 }
 
 }  // namespace backtrail::tracee::cache

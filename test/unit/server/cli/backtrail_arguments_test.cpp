@@ -154,6 +154,12 @@ TEST(BacktrailArguments, InformationGoesToStdout) {
   EXPECT_THAT(refused({"--version"}).text, HasSubstr("backtrail"));
 }
 
+TEST(BacktrailArguments, WarmTakesPrograms) {
+  const auto options = std::get<WarmOptions>(parse({"warm", "true", "/bin/sh"}));
+  EXPECT_EQ(options.programs, (std::vector<std::string>{"true", "/bin/sh"}));
+  EXPECT_EQ(refused({"warm"}).status, 1);
+}
+
 TEST(BacktrailArguments, Doctor) {
   EXPECT_TRUE(std::holds_alternative<DoctorOptions>(parse({"doctor"})));
   EXPECT_EQ(refused({"doctor", "now"}).status, 1);

@@ -18,7 +18,7 @@ TEST(DecodedInsns, AreRememberedByAddressAndBytes) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(insns.decode(0x1000_ta, kCall).target, 0x1015_ta);
     // Uses the slot of the first address.
-    EXPECT_EQ(insns.decode(0x3001_ta, kCall).target, 0x3016_ta);
+    EXPECT_EQ(insns.decode(0x3010_ta, kCall).target, 0x3025_ta);
   }
   EXPECT_EQ(insns.decode(0x1000_ta, kMove).sets_eax_to, 0x10U);
   EXPECT_EQ(insns.decode(0x1000_ta, kCall).kind, InsnClass::kCall);

@@ -11,7 +11,7 @@ ExecutableMap::Range range(std::uint64_t begin, std::uint64_t end, std::uint64_t
 }
 
 CodeModule module_of(const ExecutableMap::Range& range) {
-  return {.begin = range.begin, .end = range.end, .inode = range.inode};
+  return {.begin = range.begin, .end = range.end, .identity = range.inode};
 }
 
 class Modules : public testing::Test {

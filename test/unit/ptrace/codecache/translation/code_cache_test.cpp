@@ -68,12 +68,14 @@ struct Fake {
 };
 
 constexpr CodeModule kModule{
-    .begin = Program::kBegin, .end = Program::kBegin + Program::kBytes, .inode = 1};
+    .begin = Program::kBegin, .end = Program::kBegin + Program::kBytes, .identity = 1};
 
 class CodeCacheTest : public testing::Test {
  protected:
   Fake process_;
   CodeCache& code_ = process_.code;
+  const AheadFacts facts_{.pointer_at = [](TraceeAddr) { return std::nullopt; },
+                          .is_function = [](TraceeAddr) { return false; }};
 };
 
 TEST_F(CodeCacheTest, FindsWhatItHasMade) {
@@ -97,6 +99,47 @@ TEST_F(CodeCacheTest, MakesSomeOfWhatComesNext) {
   EXPECT_GE(blocks, 2U);
   (void)process_.translation(Program::kTarget);
   EXPECT_EQ(code_.blocks(), blocks);
+}
+
+TEST_F(CodeCacheTest, TranslatesFunctionsAheadWithWhatTheyLeadTo) {
+  const std::vector<TraceeAddr> starts{Program::kStart, Program::kCaller};
+  const std::size_t made = code_.translate_ahead(starts, facts_, 1U << 20U);
+  EXPECT_EQ(made, code_.blocks());
+  // The functions, for indirect branches; what they jump to and call; where the call returns.
+  EXPECT_NE(process_.entry_of(Program::kCaller), process_.memory.code());
+  (void)process_.ib_entry(Program::kStart);
+  (void)process_.ib_entry(Program::kCaller);
+  (void)process_.ib_entry(Program::kCaller + 5);
+  (void)process_.translation(Program::kTarget);
+  EXPECT_EQ(code_.blocks(), made);
+  EXPECT_EQ(code_.translate_ahead(starts, facts_, 1U << 20U), 0U);
+}
+
+TEST_F(CodeCacheTest, TranslatesNoMoreAheadThanItMay) {
+  const std::vector<TraceeAddr> starts{Program::kStart};
+  EXPECT_EQ(code_.translate_ahead(starts, facts_, code_.bytes_used()), 0U);
+}
+
+TEST_F(CodeCacheTest, TranslatesAheadThroughPointersAndAddresses) {
+  // lea rax, [kTarget]; jmp [rip]
+  process_.program.put(0x40, {0x48, 0x8d, 0x05, 0xc9, 0xff, 0xff, 0xff, 0xff, 0x25, 0, 0, 0, 0});
+  const AheadFacts facts{.pointer_at = [](TraceeAddr at) -> std::optional<TraceeAddr> {
+                           EXPECT_EQ(at, Program::kBegin + 0x4d);
+                           return Program::kStart;
+                         },
+                         .is_function = [](TraceeAddr at) { return at == Program::kTarget; }};
+  const std::vector<TraceeAddr> starts{Program::kBegin + 0x40};
+  (void)code_.translate_ahead(starts, facts, 1U << 20U);
+  EXPECT_NE(process_.entry_of(Program::kTarget), process_.memory.code());
+  EXPECT_NE(process_.entry_of(Program::kStart), process_.memory.code());
+}
+
+TEST_F(CodeCacheTest, MakesWhatPointersPointTo) {
+  // jmp [rip]: the pointer follows.
+  process_.program.put(0x40, {0xff, 0x25, 0, 0, 0, 0});
+  process_.program.point(Program::kBegin + 0x46, Program::kTarget);
+  (void)process_.translation(Program::kBegin + 0x40);
+  EXPECT_NE(process_.entry_of(Program::kTarget), process_.memory.code());
 }
 
 TEST_F(CodeCacheTest, ExitsLeadToTheTranslationOfTheirTarget) {

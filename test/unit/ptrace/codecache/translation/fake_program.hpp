@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -56,8 +58,15 @@ class FakeProgram {
                 },
             .may_change = [this](TraceeAddr) { return may_change_; },
             .made_here = [this](TraceeAddr) { return may_change_; },
-            .look_again = [this](TraceeAddr) { ++looks_; }};
+            .look_again = [this](TraceeAddr) { ++looks_; },
+            .has_no_sections = [](TraceeAddr) { return true; },
+            .pointer_at = [this](TraceeAddr at) -> std::optional<TraceeAddr> {
+              const auto found = pointers_.find(at);
+              return found == pointers_.end() ? std::nullopt : std::optional{found->second};
+            }};
   }
+  /// Puts a pointer into the program's memory.
+  void point(TraceeAddr at, TraceeAddr to) { pointers_[at] = to; }
   void leave_to_cpu(TraceeAddr at) { left_to_cpu_.insert(at); }
   void set_may_change(bool may_change) { may_change_ = may_change; }
   /// Calls of CodeFacts::look_again.
@@ -66,6 +75,7 @@ class FakeProgram {
  private:
   std::array<std::uint8_t, kBytes> bytes_{};
   std::set<TraceeAddr> left_to_cpu_;
+  std::map<TraceeAddr, TraceeAddr> pointers_;
   bool may_change_ = false;
   int looks_ = 0;
 };

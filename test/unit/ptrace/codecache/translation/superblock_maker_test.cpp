@@ -100,7 +100,18 @@ TEST_F(SuperblockMakerTest, ChecksCodeThatMayChange) {
   }));
 }
 
+TEST_F(SuperblockMakerTest, PlainOnesEndAtCallsAndWhereAnotherBegins) {
+  EXPECT_EQ(make(Program::kTarget).instructions, 2U);
+  EXPECT_EQ(make(Program::kCaller).instructions, 1U);
+  joined_ = Program::kTarget + 1;
+  EXPECT_EQ(make(Program::kTarget).instructions, 1U);
+  maker_.end_plain();
+  EXPECT_EQ(make(Program::kTarget).instructions, 2U);
+  EXPECT_GT(make(Program::kCaller).instructions, 1U);
+}
+
 TEST_F(SuperblockMakerTest, EndsWhereAnotherBeginsOnceThereIsMuchCode) {
+  maker_.end_plain();
   joined_ = Program::kTarget + 1;
   EXPECT_EQ(make(Program::kTarget).instructions, 2U);
   maker_.go_on_at(2ULL << 20);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Recognises files by their code, so that translations made in one container are found in another,
+/// where inodes and times are different.
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+namespace backtrail::tracee::cache {
+
+/// Computes identities of files: checksums of their sizes, headers (which hold the build-id) and
+/// executable segments. Files that are not ELF files count whole. Files with more than 64 MiB of
+/// that are identified by what stat(2) tells.
+///
+/// Reading a library takes some tenths of a millisecond, so identities are remembered by what
+/// stat(2) tells, also in a note in the persistent cache's folder.
+class FileIdentities {
+ public:
+  /// `note` may be empty: nothing is remembered beyond this object then.
+  explicit FileIdentities(std::filesystem::path note) : note_{std::move(note)} {}
+
+  /// Returns the identity of an open file; nullopt if it cannot be read. `may_read_note`: the
+  /// note's folder is private.
+  std::optional<std::uint64_t> of(int fd, const struct stat& facts, bool may_read_note);
+  /// Returns true if there are identities that the note does not have.
+  [[nodiscard]] bool has_news() const { return has_news_; }
+  /// Writes the note.
+  void save();
+
+ private:
+  /// Device, inode, size, time of modification and of change.
+  using Facts = std::array<std::uint64_t, 5>;
+  void read();
+
+  std::filesystem::path note_;
+  bool note_read_ = false;
+  bool has_news_ = false;
+  std::map<Facts, std::uint64_t> known_;
+};
+
+}  // namespace backtrail::tracee::cache

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/persist/file_identities.hpp"
+
+#include <fstream>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "ptrace/os/unique_fd.hpp"
+#include "test/support/temporary_folder.hpp"
+
+namespace backtrail::tracee::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileIdentitiesTest : public testing::Test {
+ protected:
+  static std::optional<std::uint64_t> of(FileIdentities& identities, const fs::path& file) {
+    const UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+    struct stat facts {};
+    EXPECT_EQ(::fstat(fd.get(), &facts), 0);
+    return identities.of(fd.get(), facts, true);
+  }
+  std::optional<std::uint64_t> of(const fs::path& file) { return of(identities_, file); }
+  fs::path write(const std::string& name, const std::string& text) {
+    std::ofstream{folder_ / name, std::ios::binary} << text;
+    return folder_ / name;
+  }
+
+  test::TemporaryFolder folder_;
+  FileIdentities identities_{folder_ / "note"};
+};
+
+TEST_F(FileIdentitiesTest, CopiesOfAFileAreTheSame) {
+  const fs::path copy = folder_ / "copy";
+  fs::copy_file("/proc/self/exe", copy);
+  EXPECT_TRUE(of(copy));
+  EXPECT_EQ(of(copy), of("/proc/self/exe"));
+}
+
+TEST_F(FileIdentitiesTest, OtherCodeIsAnotherFile) {
+  const fs::path copy = folder_ / "copy";
+  fs::copy_file("/proc/self/exe", copy);
+  // The code of this test is somewhere in the middle: change a byte in every page.
+  const auto before = of(copy);
+  {
+    std::fstream file{copy, std::ios::in | std::ios::out | std::ios::binary};
+    for (std::uint64_t at = 8192; at < fs::file_size(copy); at += 4096) {
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put('x');
+    }
+  }
+  EXPECT_NE(of(copy), before);
+}
+
+TEST_F(FileIdentitiesTest, FilesThatAreNoProgramsCountWhole) {
+  const auto one = of(write("one", std::string(100'000, 'a') + "b"));
+  EXPECT_EQ(of(write("same", std::string(100'000, 'a') + "b")), one);
+  EXPECT_NE(of(write("last", std::string(100'000, 'a') + "c")), one);
+  EXPECT_NE(of(write("longer", std::string(100'001, 'a') + "b")), one);
+  EXPECT_TRUE(of(write("empty", "")));
+}
+
+TEST_F(FileIdentitiesTest, AreRememberedInANote) {
+  const auto identity = of("/proc/self/exe");
+  EXPECT_TRUE(identities_.has_news());
+  identities_.save();
+  EXPECT_FALSE(identities_.has_news());
+  FileIdentities later{folder_ / "note"};
+  EXPECT_EQ(of(later, "/proc/self/exe"), identity);
+  EXPECT_FALSE(later.has_news());
+}
+
+TEST_F(FileIdentitiesTest, NotesOfOtherMachinesAndDamagedOnesAreIgnored) {
+  const auto identity = of("/proc/self/exe");
+  for (const std::string text : {"", "x", "another-boot\n1 2 3 4 5 6\n"}) {
+    write("note", text);
+    FileIdentities later{folder_ / "note"};
+    EXPECT_EQ(of(later, "/proc/self/exe"), identity);
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::tracee::cache
