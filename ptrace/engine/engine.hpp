@@ -194,6 +194,7 @@ class Engine {
   [[nodiscard]] Process* unannounced_child(const Thread& thread) const;
   void release_unannounced_child(const Thread& thread);
   void release_unannounced_children(const Process& process);
+  [[nodiscard]] bool any_ends() const;
   bool bury_zombie_leaders();
   void bury(Thread& leader);
   void note_thread_end(Thread& thread, int exit_code);

@@ -127,6 +127,16 @@ void Engine::release_unannounced_children(const Process& process) {
   for (const auto& thread : process.threads()) release_unannounced_child(*thread);
 }
 
+/// Returns true if the kernel is ending a thread: its last wait status is on its way. A thread that
+/// calls exit_group() may have ended before the others.
+bool Engine::any_ends() const {
+  return std::ranges::any_of(by_tid_, [](const auto& entry) {
+    const Thread& thread = *entry.second;
+    if (thread.control().zombie || thread.control().vfork_parent) return false;
+    return thread.stopped() ? is_ending(thread) : thread.state() == Thread::State::kRunning;
+  });
+}
+
 /// Notices leaders that have ended before other threads of their processes. The kernel keeps their
 /// exit statuses until the last thread has ended. Returns true if there was one.
 bool Engine::bury_zombie_leaders() {

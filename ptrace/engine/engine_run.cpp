@@ -531,7 +531,7 @@ std::optional<StopEvent> Engine::take_event() {
     const bool any_resumed = std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
       return entry.second->control().resumed && !entry.second->control().zombie;
     });
-    if (any_resumed || by_tid_.empty()) return std::nullopt;
+    if (any_resumed || by_tid_.empty() || any_ends()) return std::nullopt;
     resumed_one_ended_ = false;
     return StopEvent{.kind = StopKind::kNoResumed};
   }

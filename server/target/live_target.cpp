@@ -251,6 +251,7 @@ class LiveTarget final : public Target,
   }
   Result<TraceeAddr> tls_address(ThreadId thread, std::uint64_t offset,
                                  TraceeAddr link_map) override {
+    BT_CHECKED(find(thread, "find thread-local storage"));
     return symbols_.tls_address(thread, offset, link_map);
   }
 
@@ -396,10 +397,12 @@ std::vector<ThreadInfo> LiveTarget::threads(pid_t pid) const {
   const ProcFs proc;
   std::vector<ThreadInfo> infos;
   for (const ThreadId id : thread_ids(pid)) {
+    // libthread_db reads the process, which may have ended.
+    const bool lives = engine_.find(id) != nullptr;
     infos.push_back({.id = id,
                      .name = proc.comm(id.tid).value_or(""),
                      .core = core(id),
-                     .handle = symbols_.handle(id)});
+                     .handle = lives ? symbols_.handle(id) : std::vector<std::uint8_t>{}});
   }
   return infos;
 }

@@ -90,6 +90,28 @@ TEST(EngineEnds, ALeaderThatEndsAloneEndsTheResumedThreads) {
   EXPECT_NE(trap->thread.tid, pid);
 }
 
+// A thread that runs alone ends the whole program.
+TEST(EngineEnds, AThreadThatExitsForAllIsNoThreadThatEndsAlone) {
+  for (int i = 0; i < 20; ++i) {
+    EngineDriver driver;
+    const pid_t pid = driver.launch("threads_no_pie");
+    ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("threads_no_pie", "work_done"))));
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_NE(event->thread.tid, pid);
+    Thread* thread = driver.engine.find(event->thread);
+    auto regs = thread->registers();
+    ASSERT_TRUE(regs);
+    regs->user[arch::x86::UserReg::kRip] = symbol_of("threads_no_pie", "exit_all").value();
+    ASSERT_TRUE(thread->set_registers(*regs));
+    driver.resume(event->thread, {});
+    const auto end = driver.await();
+    ASSERT_TRUE(end);
+    ASSERT_EQ(end->kind, StopKind::kProcessExited);
+    EXPECT_EQ(end->exit_code, 6);
+  }
+}
+
 TEST(EngineEnds, ALeadersEndIsAnEventForWhoWantsThreadEvents) {
   EngineDriver driver;
   driver.engine.set_non_stop(true);

@@ -1,6 +1,7 @@
 // Four threads: each computes in work() with its own number, then all meet at a barrier.
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { kThreads = 4 };
 static pthread_barrier_t started, worked, over;
@@ -30,6 +31,11 @@ static void* run(void* argument) {
   pthread_barrier_wait(&worked);
   pthread_barrier_wait(&over);
   return NULL;
+}
+
+/// For debuggers, which let a thread continue here.
+void exit_all(void) {
+  _exit(6);
 }
 
 void everyone_started(void) {}
