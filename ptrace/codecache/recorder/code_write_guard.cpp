@@ -80,7 +80,7 @@ bool CodeWriteGuard::let_write(Thread& thread, const Hit& hit, std::size_t slot)
   // The kernel unblocks a signal that it forces.
   if (hit.blocked) *mask |= kSegvBit;
   if (!space.repair_segv(thread, slot, *mask)) return false;
-  if (hit.merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
+  if (hit.merged) thread.send(SIGSEGV);
   // A failure here ends the thread, or the fault comes again.
   (void)(hit.merged ? space.unprotect_all(thread) : space.let_write(thread, hit.at, written_));
   begin_step(thread);

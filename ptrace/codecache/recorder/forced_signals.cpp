@@ -3,9 +3,6 @@
 
 #include <bit>
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "arch/cpu/registers.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/ptrace_request.hpp"
@@ -62,7 +59,7 @@ bool ForcedSignals::take_fault(Thread& thread) const {
   if (segv_blocked(thread)) *mask |= kSegvBit;
   if (!space_.repair_segv(thread, slot_, *mask)) return false;
   if (info && info->si_code <= 0) {
-    (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGSEGV);
+    thread.send(SIGSEGV);
   }
   return true;
 }
@@ -76,7 +73,7 @@ bool ForcedSignals::take_trap(Thread& thread) const {
   const WaitStatus& status = thread.status();
   const bool merged = status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
                       thread.trap_cause() != TrapCause::kBreakpointInsn;
-  if (merged) (void)::syscall(SYS_tgkill, thread.id().pid, thread.tid(), SIGTRAP);
+  if (merged) thread.send(SIGTRAP);
   return true;
 }
 
