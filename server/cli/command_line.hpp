@@ -72,10 +72,9 @@ struct PrintAndExit {
   std::string text;
 };
 
-using Command =
-    std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions, ReportCommand,
-                 WhyOptions, InfoOptions, PackOptions, DecodeOptions, TailOptions, WarmOptions,
-                 PrintAndExit>;
+using Command = std::variant<ServeOptions, RecordOptions, DoctorOptions, ReplayOptions,
+                             ReportCommand, WhyOptions, InfoOptions, PackOptions, DecodeOptions,
+                             TailOptions, WarmOptions, PrintAndExit>;
 
 /// Parses gdbserver's arguments if the program's name is backtrail-gdbserver, otherwise
 /// subcommands.
