@@ -27,6 +27,7 @@ _backtrail_values() {
     report:--files) printf '%s\n' :folder ;;
     report:--calls) printf '%s\n' : ;;
     report:--branches) printf '%s\n' : ;;
+    why:--files) printf '%s\n' :folder ;;
     pack:-o) printf '%s\n' :file ;;
     pack:--output) printf '%s\n' :file ;;
     decode:--ds-format) printf '%s\n' core2 pentium-m netburst netburst64 ;;
@@ -46,11 +47,13 @@ _backtrail_options() {
     record) printf '%s\n' -h --help --source --ring -o --output --on --full --dump-undumpable --pack --attachment --all --max-disk --times --no-times --stats --log ;;
     replay) printf '%s\n' -h --help --files --unpack ;;
     report) printf '%s\n' -h --help -o --output --files --calls --branches --values --all-threads --folded --html --json --markdown --perfetto --signature --speedscope --summary ;;
+    why) printf '%s\n' -h --help --files ;;
     info) printf '%s\n' -h --help ;;
     pack) printf '%s\n' -h --help -o --output ;;
     doctor) printf '%s\n' -h --help ;;
     decode) printf '%s\n' -h --help --ds-format --base --all ;;
     tail) printf '%s\n' -h --help --connect --thread --process --records --format ;;
+    warm) printf '%s\n' -h --help ;;
   esac
 }
 
@@ -69,7 +72,7 @@ _backtrail() {
   local at values first=0 words=0 skip=0
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    _backtrail_reply 'serve record replay report info pack doctor decode tail -h --help --version' "$current"
+    _backtrail_reply 'serve record replay report why info pack doctor decode tail warm -h --help --version' "$current"
     return
   fi
   # Counts the words that are neither options nor their values.

@@ -2,7 +2,7 @@
 # Completion of backtrail for fish.
 # Written by server/completions/generate.py from the program's own help.
 
-set -l commands serve record replay report info pack doctor decode tail
+set -l commands serve record replay report why info pack doctor decode tail warm
 complete -c backtrail -f
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -s h -l help -d 'Print this help message and exit'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -l version -d 'Display program version information and exit'
@@ -10,11 +10,13 @@ complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a serve -d
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a record -d 'Record a program and its children, without gdb'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a replay -d 'Serve a crash file to gdb'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a report -d 'Report the last calls before a crash'
+complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a why -d 'Tell where a value was last written before a crash, and from what'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a info -d 'List the contents of a crash file'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a pack -d 'Pack a crash file, its programs and their sources into one archive'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'List and test this machine'\''s branch sources, and explain what others need'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a decode -d 'Print the branches or packets in a perf.data file, a dump of a debug store, or the output of tail'
 complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a tail -d 'Print the branches of a server'\''s recorded threads, while gdb uses them'
+complete -c backtrail -n "not __fish_seen_subcommand_from $commands" -a warm -d 'Translate programs and their libraries ahead, so that first runs are fast'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -s h -l help -d 'Print this help message and exit'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l attach -d 'Attach to the running process PID'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l multi -d 'Wait for gdb to name the program, and keep serving when it ends'
@@ -70,6 +72,8 @@ complete -c backtrail -n '__fish_seen_subcommand_from report' -l signature -d 'O
 complete -c backtrail -n '__fish_seen_subcommand_from report' -l speedscope -d 'For speedscope'
 complete -c backtrail -n '__fish_seen_subcommand_from report' -l summary -d 'One screen'
 complete -c backtrail -n '__fish_seen_subcommand_from report' -F
+complete -c backtrail -n '__fish_seen_subcommand_from why' -s h -l help -d 'Print this help message and exit'
+complete -c backtrail -n '__fish_seen_subcommand_from why' -l files -x -a '(__fish_complete_directories)' -d 'Look for the program'\''s files below this folder first'
 complete -c backtrail -n '__fish_seen_subcommand_from info' -s h -l help -d 'Print this help message and exit'
 complete -c backtrail -n '__fish_seen_subcommand_from info' -F
 complete -c backtrail -n '__fish_seen_subcommand_from pack' -s h -l help -d 'Print this help message and exit'
@@ -87,3 +91,4 @@ complete -c backtrail -n '__fish_seen_subcommand_from tail' -l thread -x -d 'Onl
 complete -c backtrail -n '__fish_seen_subcommand_from tail' -l process -x -d 'Only this process, with all its threads'
 complete -c backtrail -n '__fish_seen_subcommand_from tail' -l records -x -d 'End after N records'
 complete -c backtrail -n '__fish_seen_subcommand_from tail' -l format -x -a 'text perf-script raw' -d 'Output for people, for tools, or for `backtrail decode`'
+complete -c backtrail -n '__fish_seen_subcommand_from warm' -s h -l help -d 'Print this help message and exit'

@@ -20,11 +20,13 @@ _backtrail() {
         'record:Record a program and its children, without gdb'
         'replay:Serve a crash file to gdb'
         'report:Report the last calls before a crash'
+        'why:Tell where a value was last written before a crash, and from what'
         'info:List the contents of a crash file'
         'pack:Pack a crash file, its programs and their sources into one archive'
         'doctor:List and test this machine'\''s branch sources, and explain what others need'
         'decode:Print the branches or packets in a perf.data file, a dump of a debug store, or the output of tail'
         'tail:Print the branches of a server'\''s recorded threads, while gdb uses them'
+        'warm:Translate programs and their libraries ahead, so that first runs are fast'
       )
       _describe -t commands command commands
       ;;
@@ -107,6 +109,12 @@ _backtrail() {
             '--summary[One screen]' \
             '*:file:_files'
           ;;
+        why)
+          _arguments \
+            '-h[Print this help message and exit]' \
+            '--help[Print this help message and exit]' \
+            '--files[Look for the program'\''s files below this folder first]:FOLDER:_files -/'
+          ;;
         info)
           _arguments \
             '-h[Print this help message and exit]' \
@@ -144,6 +152,11 @@ _backtrail() {
             '--process[Only this process, with all its threads]:PID: ' \
             '--records[End after N records]:N: ' \
             '--format[Output for people, for tools, or for `backtrail decode`]:FORM:(text perf-script raw)'
+          ;;
+        warm)
+          _arguments \
+            '-h[Print this help message and exit]' \
+            '--help[Print this help message and exit]'
           ;;
       esac
       ;;
