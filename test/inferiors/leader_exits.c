@@ -1,4 +1,5 @@
-/* The main thread ends; another thread continues and traps. rax = address of `value`. */
+/* The main thread ends when the other one runs, which continues and traps. rax = address of
+ * `value`. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,10 +14,12 @@ static void* run(void* unused) {
   return 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
   pthread_t thread;
   leader = pthread_self();
   pthread_create(&thread, 0, run, 0);
+  if (argc > 1) __asm__ volatile("int3");
   pthread_exit(0);
 }
 
