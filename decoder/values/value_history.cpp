@@ -74,6 +74,7 @@ bool ValueHistory::solve_next() {
 
 ValueHistory::Piece* ValueHistory::at(std::size_t position) {
   while (windows_.empty() || position < windows_.back().begin) {
+    if (deadline_ && Clock::now() >= *deadline_) return nullptr;
     if (!solve_next()) return nullptr;
   }
   const auto found = std::find_if(windows_.begin(), windows_.end(),

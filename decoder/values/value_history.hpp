@@ -3,8 +3,10 @@
 /// @file
 /// Past values of a whole trace, recovered window by window from its end, as far back as needed.
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "decoder/values/model_cache.hpp"
@@ -32,6 +34,10 @@ class ValueHistory {
   ValueHistory(const ValueHistory&) = delete;
   ValueHistory& operator=(const ValueHistory&) = delete;
 
+  using Clock = std::chrono::steady_clock;
+  /// Until this is called again no further part of the past is solved after `deadline`; nullopt: at
+  /// any time. What is not solved is unknown.
+  void set_deadline(std::optional<Clock::time_point> deadline) { deadline_ = deadline; }
   /// Returns a register before step `position`; position == steps is the end.
   [[nodiscard]] Known reg(std::size_t position, Slot slot);
   /// Reads `out.size()` bytes from `address` on, before step `position`.
@@ -66,7 +72,7 @@ class ValueHistory {
     std::unique_ptr<SolvedWindow> solved;
     std::unique_ptr<Boundary> boundary;  ///< The state at `begin`.
   };
-  /// Returns the window of a position; null beyond the horizon.
+  /// Returns the window of a position; null beyond the horizon, or if the deadline has passed.
   Piece* at(std::size_t position);
   [[nodiscard]] std::unique_ptr<SolvedWindow> solve(std::size_t begin, std::size_t end);
   bool solve_next();
@@ -80,6 +86,7 @@ class ValueHistory {
   std::vector<Piece> windows_;  ///< The last one first.
   std::size_t horizon_ = 0;
   bool consistent_ = true;
+  std::optional<Clock::time_point> deadline_;
 };
 
 }  // namespace backtrail::decoder::values

@@ -55,6 +55,22 @@ class ValueTrailTest : public ::testing::Test {
   Program p;
 };
 
+TEST_F(ValueTrailTest, NothingMoreIsSolvedAfterTheDeadline) {
+  p.run({0xb8, 0x07, 0x00, 0x00, 0x00});  // mov $7, %eax
+  for (int i = 0; i < 6; ++i) p.run({0x90});
+  p.regs[cpu::kRax] = cpu::known(7);
+  ValueHistory values = history();
+  values.set_deadline(ValueHistory::Clock::time_point::min());
+  EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, 0);
+  EXPECT_EQ(values.windows(), 0);
+  values.set_deadline(std::nullopt);
+  EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, ~std::uint64_t{0});
+  EXPECT_GT(values.windows(), 1);
+  // What has been solved stays known.
+  values.set_deadline(ValueHistory::Clock::time_point::min());
+  EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, ~std::uint64_t{0});
+}
+
 TEST_F(ValueTrailTest, GoesThroughMemoryAndRegistersToAConstant) {
   p.run(rdi_is_data);
   p.run({0xc7, 0x47, 0x10, 0x07, 0x00, 0x00, 0x00});  // movl $7, 0x10(%rdi)
