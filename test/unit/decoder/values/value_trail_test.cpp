@@ -66,7 +66,7 @@ TEST_F(ValueTrailTest, NothingMoreIsSolvedAfterTheDeadline) {
   values.set_deadline(std::nullopt);
   EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, ~std::uint64_t{0});
   EXPECT_GT(values.windows(), 1);
-  // What has been solved stays known.
+  // Windows that have been solved stay known.
   values.set_deadline(ValueHistory::Clock::time_point::min());
   EXPECT_EQ(values.reg(1, Slot{cpu::kRax}).mask, ~std::uint64_t{0});
 }
