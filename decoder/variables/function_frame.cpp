@@ -341,7 +341,9 @@ PlacedVariable FunctionFrame::place_of(Dwarf_Die die) {
   const Location location = evaluate_location(found->ops, &found->attribute, context());
   if (location.size() != 1) return out;
   // A global variable is always where it is.
-  const bool is_global = found->ops.size() == 1 && found->ops.front().atom == DW_OP_addr;
+  const unsigned first = found->ops.front().atom;
+  const bool is_global = found->ops.size() == 1 && (first == DW_OP_addr || first == DW_OP_addrx ||
+                                                    first == DW_OP_GNU_addr_index);
   if (!is_global && is_doubtful(location, found->is_list)) return out;
   const LocationPiece& piece = location.front();
   if (piece.kind == LocationPiece::Kind::kMemory) out.address = piece.value;

@@ -91,6 +91,13 @@ class Run {
         return push_sum(reg(op.number), op.number2);
       case DW_OP_addr:
         return push_sum(context_.bias, op.number);
+      case DW_OP_addrx:
+      case DW_OP_GNU_addr_index: {
+        Dwarf_Attribute place;
+        Dwarf_Addr address = 0;
+        return attribute_ != nullptr && dwarf_getlocation_attr(attribute_, &op, &place) == 0 &&
+               dwarf_formaddr(&place, &address) == 0 && push_sum(context_.bias, address);
+      }
       case DW_OP_fbreg:
         return context_.frame_base && push_sum(context_.frame_base(), op.number);
       case DW_OP_call_frame_cfa:
