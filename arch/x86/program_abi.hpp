@@ -11,6 +11,9 @@ namespace backtrail::arch::x86 {
 inline constexpr std::uint8_t kInt3 = 0xcc;
 /// TF in RFLAGS: the next instruction traps. Source: SDM vol. 1, RFLAGS.
 inline constexpr std::uint64_t kTrapFlag = 0x100;
+/// Selectors of user code in cs. Source: __USER_CS and __USER32_CS, asm/segment.h of the kernel.
+inline constexpr std::uint8_t kCodeSegment64 = 0x33;
+inline constexpr std::uint8_t kCodeSegment32 = 0x23;
 /// Bytes below rsp that the kernel and signal handlers leave alone. Source: System V ABI, AMD64
 /// supplement, "The Stack Frame".
 inline constexpr std::uint64_t kRedZoneBytes = 128;

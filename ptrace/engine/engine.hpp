@@ -94,7 +94,7 @@ class Engine {
   /// shares_cpu().
   void set_follows_signals(bool on) { follows_signals_ = on; }
   /// Returns true while the calling thread shares its CPU with such a thread.
-  [[nodiscard]] bool shares_cpu() const { return stop_cpu_.narrowed(); }
+  [[nodiscard]] bool shares_cpu() const { return stop_cpu_.narrows(); }
   /// Returns true if the next signal should come at once. pump() then yields the CPU before it
   /// returns without an event, so the caller may call it again without waiting.
   [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.in_turns(); }
@@ -165,10 +165,6 @@ class Engine {
   void handle_stop(Thread& thread, const WaitStatus& status);
   void handle_event_stop(Thread& thread);
   void let_fault_come(Thread& thread);
-  void handle_clone(Thread& parent);
-  void handle_fork(Thread& parent, bool vfork);
-  void handle_vfork_done(Thread& thread);
-  void handle_exec(Thread& thread);
   void handle_exiting(Thread& thread);
   void handle_trace_request(Thread& thread);
   void handle_syscall(Thread& thread);
@@ -179,9 +175,15 @@ class Engine {
   void handle_breakpoint_insn(Thread& thread);
   bool handle_debug_registers(Thread& thread);
   void handle_step_done(Thread& thread);
-  void handle_first_stop(Thread& thread);
   void post(Thread& thread, StopEvent event);
   [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
+
+  // engine_births.cpp: threads, processes and programs that begin.
+  void handle_first_stop(Thread& thread);
+  void handle_clone(Thread& parent);
+  void handle_fork(Thread& parent, bool vfork);
+  void handle_vfork_done(Thread& thread);
+  void handle_exec(Thread& thread);
   Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
   void let_child_go(pid_t child_pid, const Error& why);
   void release_child(Process& child);

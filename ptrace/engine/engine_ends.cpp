@@ -15,17 +15,11 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Returns true if the kernel has taken the thread out of its stop to end it.
-bool is_ending(const Thread& thread) {
-  const auto pc = request::peek_user_reg(thread.tid(), arch::cpu::UserReg::kRip);
-  return !pc && pc.error().is(TraceErrc::kTraceeGone);
-}
-
 /// Returns false if the whole process is ending, as far as that can be known.
 bool others_live_on(const Process& process, const Thread& leader) {
   for (const auto& thread : process.threads()) {
     if (thread.get() == &leader) continue;
-    if (!thread->stopped() || !is_ending(*thread)) return true;
+    if (!thread->stopped() || !thread->is_gone()) return true;
   }
   return false;
 }
@@ -133,7 +127,7 @@ bool Engine::any_ends() const {
   return std::ranges::any_of(by_tid_, [](const auto& entry) {
     const Thread& thread = *entry.second;
     if (thread.control().zombie || thread.control().vfork_parent) return false;
-    return thread.stopped() ? is_ending(thread) : thread.state() == Thread::State::kRunning;
+    return thread.stopped() ? thread.is_gone() : thread.state() == Thread::State::kRunning;
   });
 }
 

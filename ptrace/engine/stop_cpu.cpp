@@ -34,7 +34,7 @@ int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
 
 void StopCpu::note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now) {
   if (pin != thread_ || now - last_ > kQuiet) {
-    release_thread();
+    go_back();
     begin(pin, now);
   }
   last_ = now;
@@ -60,7 +60,7 @@ void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
 }
 
 void StopCpu::look() {
-  if (narrowed_ && Clock::now() - last_ > kQuiet) go_back();
+  if (narrows() && Clock::now() - last_ > kQuiet) go_back();
 }
 
 bool StopCpu::in_turns() const {

@@ -48,6 +48,9 @@ class StopCpu {
   void go_back();
   /// Returns true while the tracing thread is narrowed to one CPU.
   [[nodiscard]] bool narrowed() const { return narrowed_; }
+  /// Returns true while either affinity is narrowed: look() must then be called every few
+  /// milliseconds.
+  [[nodiscard]] bool narrows() const { return narrowed_ || (thread_ && thread_->active()); }
   /// Returns true if narrowed() and the next signal should come within microseconds.
   [[nodiscard]] bool in_turns() const;
 

@@ -6,6 +6,7 @@
 
 #include <elf.h>
 
+#include "arch/cpu/program_abi.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee {
@@ -182,10 +183,8 @@ std::optional<arch::Isa> elf_isa(std::string_view header) {
 }
 
 std::optional<arch::Isa> isa_from_code_segment(std::uint64_t cs) {
-  constexpr std::uint64_t kUser32Cs = 0x23;
-  constexpr std::uint64_t kUser64Cs = 0x33;
-  if (cs == kUser32Cs) return arch::Isa::kI386;
-  if (cs == kUser64Cs) return arch::Isa::kAmd64;
+  if (cs == arch::cpu::kCodeSegment32) return arch::Isa::kI386;
+  if (cs == arch::cpu::kCodeSegment64) return arch::Isa::kAmd64;
   return std::nullopt;
 }
 

@@ -60,9 +60,11 @@ bool opens_status(Process& process, const arch::cpu::UserRegs& regs) {
 }  // namespace
 
 bool concerns_affinity(std::uint64_t call) {
-  switch (call & ~kX32Bit) {
+  if ((call & kX32Bit) != 0) return true;
+  switch (call) {
     case SYS_sched_getaffinity:
     case SYS_sched_setaffinity:
+    case SYS_sched_setattr:  // SCHED_DEADLINE wants all CPUs
     // Threads, processes and programs inherit it.
     case SYS_clone:
     case SYS_clone3:
@@ -76,7 +78,7 @@ bool concerns_affinity(std::uint64_t call) {
     case SYS_setresuid:
       return true;
     default:
-      return (call & kX32Bit) != 0;
+      return false;
   }
 }
 

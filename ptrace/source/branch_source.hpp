@@ -49,8 +49,8 @@ class BranchSource {
  public:
   virtual ~BranchSource() = default;
   [[nodiscard]] virtual SourceKind kind() const = 0;
-  /// Returns true if the source sees by which system calls its thread may write memory without a
-  /// store (CodeWriters).
+  /// Returns true if the source sees every system call that concerns the recorder before the thread
+  /// makes it: calls that write memory without a store (CodeWriters), or that show an affinity.
   [[nodiscard]] virtual bool sees_calls() const { return false; }
 
   /// Resumes the thread. Errors: kTraceeGone.

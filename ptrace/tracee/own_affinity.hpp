@@ -9,8 +9,8 @@
 
 namespace backtrail::tracee {
 
-/// The affinity of a thread that stops all the time may be narrowed (CpuPin). The threads of a
-/// process must not see that.
+/// The affinity of a thread that gets signals all the time may be narrowed (CpuPin). The process
+/// itself must not see that; other processes may.
 class OwnAffinity {
  public:
   /// A thread is about to execute a call that shows an affinity or hands it down.
@@ -19,6 +19,8 @@ class OwnAffinity {
   void end_call(pid_t tid) {
     if (!calling_.empty()) calling_.erase(tid);
   }
+  /// Call after an exec: the threads that made calls are gone, but files may stay open.
+  void forget_calls() { calling_.clear(); }
   /// The process has opened a file that shows affinities, and may read it at any time.
   void note_file() { has_file_ = true; }
   /// Returns true if an affinity of the process may be narrowed now.

@@ -120,7 +120,7 @@ Thread* Process::any_stopped() {
 
 Result<void> Process::renew_memory() {
   trap_action = {};
-  own_affinity = {};
+  own_affinity.forget_calls();
   BT_CHECKED(memory_.reopen(pid_));
   return identify(pid_);
 }

@@ -188,6 +188,11 @@ Result<TraceeAddr> Thread::next_pc() {
   return syscall_will_restart() ? at - kSystemCallBytes : at;
 }
 
+bool Thread::is_gone() const {
+  const auto pc = request::peek_user_reg(tid_, arch::cpu::UserReg::kRip);
+  return !pc && pc.error().is(TraceErrc::kTraceeGone);
+}
+
 bool Thread::fault_pending() const {
   const auto waiting = request::pending_signals(tid_);
   if (!waiting) return false;

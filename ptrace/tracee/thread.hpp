@@ -141,6 +141,9 @@ class Thread {
   /// may come before it (get_signal() in kernel/signal.c). When resumed, the thread stops with that
   /// signal at once.
   [[nodiscard]] bool fault_pending() const;
+  /// Returns true if the kernel has taken the stopped thread out of its stop to end it, because of
+  /// a SIGKILL or another thread's exec. The stop then has no consequence.
+  [[nodiscard]] bool is_gone() const;
   /// Returns true if run() can deliver a signal from this stop; in any other stop the signal would
   /// be dropped.
   [[nodiscard]] bool at_signal_delivery() const;

@@ -2,6 +2,7 @@
 #include "server/cli/warm.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -43,6 +44,13 @@ int warm_one(const std::string& program) {
         fmt::format("backtrail: {}: not translated: {}\n", program, warmed.error().message()));
     return 1;
   }
+  if (!warmed->kept) {
+    say(STDERR_FILENO,
+        fmt::format("backtrail: {}: the translations cannot be kept in '{}'; it must be a folder "
+                    "that is yours and that nobody else can write, with room\n",
+                    program, folder.string()));
+    return 1;
+  }
   say(out.get(), fmt::format("{}: {} superblocks{}\n", program, warmed->superblocks,
                              warmed->libraries ? "" : ", without its libraries"));
   return 0;
@@ -51,7 +59,11 @@ int warm_one(const std::string& program) {
 /// Waits for a child; returns true if it succeeded.
 bool wait_for_one() {
   int raw = 0;
-  return ::wait(&raw) > 0 && WIFEXITED(raw) && WEXITSTATUS(raw) == 0;
+  pid_t child = -1;
+  do {
+    child = ::wait(&raw);
+  } while (child < 0 && errno == EINTR);
+  return child > 0 && WIFEXITED(raw) && WEXITSTATUS(raw) == 0;
 }
 
 }  // namespace

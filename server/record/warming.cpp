@@ -2,6 +2,7 @@
 #include "server/record/warming.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -43,14 +44,17 @@ bool can_be_listed(const std::string& file) {
          bytes->end();
 }
 
-/// Returns the environment that makes glibc's dynamic linker exit before the program begins.
+/// Returns the environment that makes glibc's dynamic linker exit before the program begins. The
+/// variables that are left out would make it run functions of libraries or auditors.
 std::vector<std::string> listing_environment() {
+  constexpr std::array<std::string_view, 5> kLeftOut{
+      "LD_TRACE_LOADED_OBJECTS=", "LD_DEBUG=", "LD_WARN=", "LD_BIND_NOW=", "LD_AUDIT="};
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {  // NOLINT: the C library's array
     const std::string_view text{*entry};
-    if (!text.starts_with("LD_TRACE_LOADED_OBJECTS=") && !text.starts_with("LD_DEBUG=")) {
-      all.emplace_back(text);
-    }
+    const bool left_out = std::ranges::any_of(
+        kLeftOut, [&](std::string_view name) { return text.starts_with(name); });
+    if (!left_out) all.emplace_back(text);
   }
   all.emplace_back("LD_TRACE_LOADED_OBJECTS=1");
   return all;
@@ -108,7 +112,8 @@ Result<Warmed> warm(const std::string& program,
   if (thread == nullptr || !thread->trace()) return fail(TraceErrc::kTraceeGone, "warm");
   BT_TRY(warmed.superblocks, thread->trace()->source().translate_ahead(*thread, most_bytes));
   // The end of the process puts them into the store.
-  (void)engine.kill(pid);
+  BT_CHECKED(engine.kill(pid));
+  warmed.kept = !store->lost();
   return warmed;
 }
 

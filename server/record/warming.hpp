@@ -18,6 +18,7 @@ namespace backtrail::server {
 struct Warmed {
   std::size_t superblocks = 0;  ///< Translated now; 0 if all was there already.
   bool libraries = false;       ///< Includes the libraries that the dynamic linker loads.
+  bool kept = false;            ///< False if the store's folder could not be written.
 };
 
 /// Translates a program's functions, and those of the libraries that it is linked with, and puts

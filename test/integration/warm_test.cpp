@@ -5,6 +5,8 @@
 #include <regex>
 #include <string>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +21,7 @@ using testing::HasSubstr;
 /// A persistent cache of its own.
 class Cache {
  public:
+  [[nodiscard]] const std::string& folder() const { return folder_.path(); }
   [[nodiscard]] Ran run(const Words& words) const {
     std::vector<std::string> environment = record_environment();
     std::erase_if(environment, [](const std::string& entry) {
@@ -60,6 +63,17 @@ TEST(Warm, NothingOfTheProgramRuns) {
     // One line: what a program prints does not come.
     EXPECT_EQ(std::count(warmed.output.begin(), warmed.output.end(), '\n'), 1) << warmed.output;
   }
+}
+
+TEST(Warm, SaysThatNothingCanBeKept) {
+  const Cache cache;
+  // Others could put code there.
+  const std::string store = cache.folder() + "/backtrail";
+  ASSERT_EQ(::mkdir(store.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(store.c_str(), 0777), 0);
+  const Ran warmed = cache.run({"warm", BT_INFERIOR_DIR "/calls"});
+  EXPECT_EQ(warmed.status, 1);
+  EXPECT_THAT(warmed.output, HasSubstr("cannot be kept in '" + store + "'"));
 }
 
 TEST(Warm, SaysWhatItCannotTranslate) {

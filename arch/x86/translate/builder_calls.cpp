@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls that translated code makes itself.
 
+#include "arch/x86/program_abi.hpp"
 #include "arch/x86/translate/builder.hpp"
 
 namespace backtrail::arch::x86::translate {
@@ -25,7 +26,6 @@ constexpr std::uint32_t kTraceMe = 0;
 constexpr std::uint32_t kTraceAttach = 16;
 constexpr std::uint32_t kTraceSeize = 0x4206;
 constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
-constexpr std::uint8_t kCodeSegment64 = 0x33;
 
 /// Stands for a number that is known only when the call is made.
 constexpr std::uint32_t kNumberInSlot = ~0U;

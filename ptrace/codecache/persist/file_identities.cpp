@@ -2,10 +2,8 @@
 #include "ptrace/codecache/persist/file_identities.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <ctime>
 #include <initializer_list>
 #include <span>
 #include <sstream>
@@ -16,9 +14,10 @@
 #include <elf.h>
 #include <unistd.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/codecache/persist/checksum.hpp"
+#include "ptrace/codecache/persist/file_facts.hpp"
 #include "ptrace/codecache/persist/note_file.hpp"
-#include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
@@ -31,26 +30,10 @@ static_assert(kBufferBytes % Checksum::kAtOnce == 0);
 /// The headers and the build-id of usual files lie in their first page.
 constexpr std::uint64_t kHeaderBytes = 4096;
 constexpr std::size_t kMostSegments = 256;
-/// More than one tick of the kernel's clock for change times: a younger file may change without
-/// that being seen.
-constexpr std::chrono::nanoseconds kSettled = std::chrono::milliseconds{50};
 /// A note has at most this many lines of at most kMostLineBytes.
 constexpr std::size_t kMostLines = 150;
-constexpr std::size_t kMostLineBytes = 100;
+constexpr std::size_t kMostLineBytes = 104;
 static_assert(kMostLines * kMostLineBytes < kMostNoteBytes);
-
-std::uint64_t nanoseconds_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-bool is_settled(const struct stat& facts) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const auto settled_at =
-      nanoseconds_of(facts.st_ctim) + static_cast<std::uint64_t>(kSettled.count());
-  return nanoseconds_of(now) >= settled_at;
-}
 
 template <typename T>
 bool read_at(int fd, std::uint64_t offset, T* out, std::size_t count = 1) {
@@ -79,8 +62,7 @@ std::vector<Part> parts_of(int fd, std::uint64_t size) {
 }
 
 /// Adds a part of the file to the checksum; returns false if it cannot be read.
-bool add(Checksum& sum, int fd, Part part) {
-  std::vector<std::uint8_t> buffer(kBufferBytes);
+bool add(Checksum& sum, int fd, Part part, std::vector<std::uint8_t>& buffer) {
   while (part.second != 0) {
     const auto bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), part.second));
@@ -88,7 +70,8 @@ bool add(Checksum& sum, int fd, Part part) {
     // Zeros fill the last piece, so that the next part may follow.
     const std::size_t padded =
         (bytes + Checksum::kAtOnce - 1) / Checksum::kAtOnce * Checksum::kAtOnce;
-    std::fill(buffer.begin() + static_cast<std::ptrdiff_t>(bytes), buffer.end(), std::uint8_t{0});
+    std::fill(buffer.begin() + static_cast<std::ptrdiff_t>(bytes),
+              buffer.begin() + static_cast<std::ptrdiff_t>(padded), std::uint8_t{0});
     sum.add(std::span{buffer}.first(padded));
     part.first += bytes;
     part.second -= bytes;
@@ -109,26 +92,31 @@ std::optional<std::uint64_t> read_identity(int fd, const struct stat& facts) {
   for (const Part& part : parts) bytes += part.second;
   Checksum sum;
   if (bytes > kMostRead) {
-    add(sum, {1, facts.st_dev, facts.st_ino, size, nanoseconds_of(facts.st_mtim)});
+    add(sum, {1, facts.st_dev, facts.st_ino, size, nanoseconds_of(facts.st_mtim),
+              nanoseconds_of(facts.st_ctim)});
     return sum.value();
   }
   add(sum, {0, size});
+  std::vector<std::uint8_t> buffer(kBufferBytes);
   for (const Part& part : parts) {
     add(sum, {part.first, part.second});
-    if (!add(sum, fd, part)) return std::nullopt;
+    if (!add(sum, fd, part, buffer)) return std::nullopt;
   }
   return sum.value();
 }
 
-const std::string& boot_id() {
-  static const std::string id = [] {
-    const std::string text = ProcFs{}.read("sys/kernel/random/boot_id").value_or("");
-    return text.substr(0, text.find('\n'));
-  }();
-  return id;
-}
-
 }  // namespace
+
+bool identity_covers(int fd, std::uint64_t size, std::uint64_t offset, std::uint64_t bytes) {
+  std::uint64_t summed = 0;
+  const std::vector<Part> parts = parts_of(fd, size);
+  for (const Part& part : parts) summed += part.second;
+  if (bytes == 0 || summed > kMostRead) return true;
+  return std::ranges::any_of(parts, [=](const Part& part) {
+    const std::uint64_t end = round_up_to_pages(part.first + part.second);
+    return page_begin(part.first) <= offset && offset + bytes <= end;
+  });
+}
 
 void FileIdentities::read() {
   note_read_ = true;
@@ -140,7 +128,7 @@ void FileIdentities::read() {
   Facts facts{};
   std::uint64_t identity = 0;
   while (note >> std::hex >> facts[0] >> facts[1] >> facts[2] >> facts[3] >> facts[4] >> identity) {
-    known_.emplace(facts, identity);
+    known_.emplace(facts, Known{identity, false});
   }
 }
 
@@ -149,10 +137,13 @@ std::optional<std::uint64_t> FileIdentities::of(int fd, const struct stat& facts
   if (!note_read_ && may_read_note) read();
   const Facts key{facts.st_dev, facts.st_ino, static_cast<std::uint64_t>(facts.st_size),
                   nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim)};
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  if (const auto known = known_.find(key); known != known_.end()) {
+    known->second.asked = true;
+    return known->second.identity;
+  }
   const auto identity = read_identity(fd, facts);
   if (identity && is_settled(facts)) {
-    known_.emplace(key, *identity);
+    known_.emplace(key, Known{*identity, true});
     has_news_ = true;
   }
   return identity;
@@ -164,10 +155,13 @@ void FileIdentities::save() {
   std::ostringstream note;
   note << boot_id() << '\n' << std::hex;
   std::size_t lines = 0;
-  for (const auto& [facts, identity] : known_) {
-    if (++lines > kMostLines) break;
-    for (const std::uint64_t fact : facts) note << fact << ' ';
-    note << identity << '\n';
+  // The files of this process come first: the others may be gone.
+  for (const bool now : {true, false}) {
+    for (const auto& [facts, known] : known_) {
+      if (known.asked != now || ++lines > kMostLines) continue;
+      for (const std::uint64_t fact : facts) note << fact << ' ';
+      note << known.identity << '\n';
+    }
   }
   write_note(note_, note.str());
 }

@@ -41,7 +41,16 @@ class FileIdentities {
   std::filesystem::path note_;
   bool note_read_ = false;
   bool has_news_ = false;
-  std::map<Facts, std::uint64_t> known_;
+  struct Known {
+    std::uint64_t identity = 0;
+    bool asked = false;  ///< By this object's user, so the file exists.
+  };
+  std::map<Facts, Known> known_;
 };
+
+/// Returns true if the identity of the file depends on its `bytes` bytes from `offset` on. Both are
+/// those of a mapping: whole pages.
+[[nodiscard]] bool identity_covers(int fd, std::uint64_t size, std::uint64_t offset,
+                                   std::uint64_t bytes);
 
 }  // namespace backtrail::tracee::cache

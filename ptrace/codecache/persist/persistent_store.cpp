@@ -132,6 +132,7 @@ bool PersistentStore::has(const std::string& key) const {
 void PersistentStore::put(const std::string& key, const PersistentPieces& code) {
   auto made = put_in_folder(key, code);
   if (!made) {
+    lost_ = true;
     const UniqueFd memory{::memfd_create("backtrail", MFD_CLOEXEC)};
     if (memory && write_persistent(memory.get(), key, code)) made = map_written(memory.get(), key);
   }
@@ -155,10 +156,16 @@ void PersistentStore::set_seed(const std::string& kind, const Seed& who) {
   seeds_.set(kind, who, !folder_.empty() && folder_is_private(true));
 }
 
-std::optional<std::uint64_t> PersistentStore::identity_of(const std::string& path) {
-  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+std::optional<std::uint64_t> PersistentStore::identity_of(const std::string& path,
+                                                          std::uint64_t offset,
+                                                          std::uint64_t bytes) {
+  // A pipe may have taken the file's place.
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat facts {};
   if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
+  if (!identity_covers(fd.get(), static_cast<std::uint64_t>(facts.st_size), offset, bytes)) {
+    return std::nullopt;
+  }
   return identities_.of(fd.get(), facts, !folder_.empty() && folder_is_private(false));
 }
 

@@ -42,9 +42,14 @@ class PersistentStore {
   std::optional<Seed> seed(const std::string& kind);
   void set_seed(const std::string& kind, const Seed& who);
 
+  /// Returns true if something that was put could not be written to the folder: it is found by this
+  /// object only.
+  [[nodiscard]] bool lost() const { return lost_; }
+
   /// Returns the identity of the file at a path (file_identities.hpp); nullopt if it cannot be
-  /// read.
-  std::optional<std::uint64_t> identity_of(const std::string& path);
+  /// read, or does not cover `bytes` bytes of the file from `offset` on.
+  std::optional<std::uint64_t> identity_of(const std::string& path, std::uint64_t offset,
+                                           std::uint64_t bytes);
 
   /// Returns $XDG_CACHE_HOME/backtrail or ~/.cache/backtrail; empty if neither is known or
   /// BACKTRAIL_KEEP=0.
@@ -63,6 +68,7 @@ class PersistentStore {
   FileIdentities identities_;
   std::map<std::string, std::shared_ptr<const PersistentCode>> entries_;
   bool wrote_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace backtrail::tracee::cache

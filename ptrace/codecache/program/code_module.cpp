@@ -5,10 +5,10 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "arch/base/page.hpp"
@@ -53,7 +53,7 @@ bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::strin
   UniqueFd memory;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!is_own_page(entries[i])) continue;
-    if (!file) file = UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file) file = UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (!memory) memory = UniqueFd{::open(ProcFs{}.path(pid, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file || !memory ||
         !is_as_in(file.get(), range.offset + i * kPageBytes, memory.get(),
@@ -64,15 +64,16 @@ bool is_unchanged(pid_t pid, const ExecutableMap::Range& range, const std::strin
   return true;
 }
 
-/// Returns the identity of the kernel, to which the vdso belongs.
-std::uint64_t kernel_identity() {
-  static const std::uint64_t identity = [] {
-    utsname kernel{};
-    ::uname(&kernel);
-    return std::hash<std::string>{}(std::string{static_cast<const char*>(kernel.release)} + ' ' +
-                                    static_cast<const char*>(kernel.version));
-  }();
-  return identity;
+/// Returns the identity of memory that belongs to no file: the vdso, which the kernel adapts to the
+/// CPU.
+std::optional<std::uint64_t> identity_of_memory(pid_t pid, const ExecutableMap::Range& range) {
+  std::vector<std::uint8_t> bytes(range.end - range.begin);
+  const UniqueFd memory{::open(ProcFs{}.path(pid, "mem").c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!memory || !read_at(memory.get(), range.begin.value(), bytes.data(), bytes.size())) {
+    return std::nullopt;
+  }
+  return std::hash<std::string_view>{}(
+      {static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()});
 }
 
 }  // namespace
@@ -85,14 +86,22 @@ std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range,
                                    const FileIdentity& identity_of) {
   CodeModule module{.begin = range.begin, .end = range.end, .file_offset = range.offset};
   if (range.path == kVdso) {
-    module.identity = kernel_identity();
+    const auto identity = identity_of_memory(pid, range);
+    if (!identity) return std::nullopt;
+    module.identity = *identity;
     return module;
   }
   const auto path = file_behind(pid, range);
-  const auto identity = path ? identity_of(*path) : std::nullopt;
+  const auto identity =
+      path ? identity_of(*path, range.offset, range.end - range.begin) : std::nullopt;
   if (!identity || !is_unchanged(pid, range, *path)) return std::nullopt;
   module.identity = *identity;
   return module;
+}
+
+bool is_still(const CodeModule& module, const std::string& path, const FileIdentity& identity_of) {
+  return path == kVdso ||
+         identity_of(path, module.file_offset, module.end - module.begin) == module.identity;
 }
 
 }  // namespace backtrail::tracee::cache

@@ -45,13 +45,20 @@ struct CodeModule {
 /// the process has left that (chroot(2)), in the server's. nullopt if there is none.
 [[nodiscard]] std::optional<std::string> file_behind(pid_t pid, const ExecutableMap::Range& range);
 
-/// Returns the identity of a file, given by a path at which it can be opened; nullopt if it has
-/// none.
-using FileIdentity = std::function<std::optional<std::uint64_t>(const std::string&)>;
+/// Returns the identity of a part of a file, given by a path at which it can be opened, an offset
+/// and a length; nullopt if it has none.
+using FileIdentity =
+    std::function<std::optional<std::uint64_t>(const std::string&, std::uint64_t, std::uint64_t)>;
 
 /// Returns the module mapped at the range. nullopt if its contents do not come from an identifiable
 /// file, or if the process has private pages with other contents.
 [[nodiscard]] std::optional<CodeModule> identify(pid_t pid, const ExecutableMap::Range& range,
                                                  const FileIdentity& identity_of);
+
+/// Returns false if the file was written since the module was identified, so that translations made
+/// since then may not be the module's. The process may have ended; if only it could reach the file,
+/// the answer is false.
+[[nodiscard]] bool is_still(const CodeModule& module, const std::string& path,
+                            const FileIdentity& identity_of);
 
 }  // namespace backtrail::tracee::cache

@@ -23,9 +23,9 @@ std::vector<CodeModule> CodeModules::add(const ExecutableMap::Range& range,
   known_.push_back({range, module});
   std::vector<CodeModule> displaced;
   if (!module) return displaced;
-  std::erase_if(gone_, [&](const CodeModule& gone) {
-    if (!gone.overlaps(module->begin, module->end)) return false;
-    if (!gone.is_beside(*module)) displaced.push_back(gone);
+  std::erase_if(gone_, [&](const Gone& gone) {
+    if (!gone.module.overlaps(module->begin, module->end)) return false;
+    if (!gone.module.is_beside(*module)) displaced.push_back(gone.module);
     return true;
   });
   return displaced;
@@ -36,10 +36,12 @@ std::vector<CodeModule> CodeModules::lose_if(Lost lost) {
   std::vector<CodeModule> result;
   std::erase_if(known_, [&](const Known& known) {
     if (!lost(known.range)) return false;
-    if (known.module) result.push_back(*known.module);
+    if (known.module) {
+      result.push_back(*known.module);
+      gone_.push_back({*known.module, known.range.path});
+    }
     return true;
   });
-  gone_.insert(gone_.end(), result.begin(), result.end());
   return result;
 }
 
@@ -62,11 +64,20 @@ bool CodeModules::keeps(TraceeAddr begin, TraceeAddr end) const {
 }
 
 PersistentModules CodeModules::kept() const {
-  PersistentModules kept{.present = {}, .gone = gone_};
+  PersistentModules kept;
+  for (const Gone& gone : gone_) kept.gone.push_back(gone.module);
   for (const Known& known : known_) {
     if (known.module) kept.present.push_back(*known.module);
   }
   return kept;
+}
+
+void CodeModules::forget_if(
+    const std::function<bool(const CodeModule&, const std::string&)>& changed) {
+  for (Known& known : known_) {
+    if (known.module && changed(*known.module, known.range.path)) known.module.reset();
+  }
+  std::erase_if(gone_, [&](const Gone& gone) { return changed(gone.module, gone.path); });
 }
 
 }  // namespace backtrail::tracee::cache

@@ -3,7 +3,9 @@
 /// @file
 /// The modules of a process over time.
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ptrace/codecache/program/code_module.hpp"
@@ -35,17 +37,24 @@ class CodeModules {
   /// Returns true if translations of a part of [begin, end) are kept.
   [[nodiscard]] bool keeps(TraceeAddr begin, TraceeAddr end) const;
   [[nodiscard]] PersistentModules kept() const;
+  /// Keeps nothing any more of the modules for which `changed` returns true, given a path of the
+  /// file as in /proc/PID/maps.
+  void forget_if(const std::function<bool(const CodeModule&, const std::string&)>& changed);
 
  private:
   struct Known {
     ExecutableMap::Range range;
     std::optional<CodeModule> module;
   };
+  struct Gone {
+    CodeModule module;
+    std::string path;
+  };
   template <typename Lost>
   std::vector<CodeModule> lose_if(Lost lost);
 
   std::vector<Known> known_;
-  std::vector<CodeModule> gone_;
+  std::vector<Gone> gone_;
 };
 
 }  // namespace backtrail::tracee::cache

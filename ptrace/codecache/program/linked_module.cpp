@@ -142,7 +142,7 @@ class Reader {
 
 LinkedModule read_linked_module(const std::string& path, const ExecutableMap::Range& range) {
   elf_version(EV_CURRENT);
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (!file) return {};
   // Read instead of mapped, so that a file cut short meanwhile does no harm.
   const ElfHandle elf{elf_begin(file.get(), ELF_C_READ, nullptr), &elf_end};

@@ -29,7 +29,7 @@ bool has_abort_signature(std::span<const std::uint8_t> code) {
 }
 
 bool file_has_abort_signature(const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return true;
   const auto size = static_cast<std::uint64_t>(facts.st_size);

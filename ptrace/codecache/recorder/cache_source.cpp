@@ -2,7 +2,6 @@
 #include "ptrace/codecache/recorder/cache_source.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <csignal>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "arch/cpu/program_abi.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/file_watch.hpp"
@@ -29,15 +27,10 @@
 namespace backtrail::tracee {
 namespace {
 
-using arch::cpu::kTrapFlag;
 using arch::cpu::UserReg;
 using arch::cpu::translate::Slot;
 using arch::cpu::translate::UntranslatableReason;
 namespace translate = arch::cpu::translate;
-
-constexpr std::uint64_t kCodeSegment64 = 0x33;
-/// More than a checked superblock reads of the program's code.
-constexpr std::uint64_t kMostCodeRead = 256;
 
 /// Returns true if the thread can make system calls for the server from this stop.
 bool is_plain(Thread& thread) {
@@ -112,10 +105,17 @@ std::string CacheSource::statistics() const {
 void CacheSource::drop_space() {
   if (log_.is_open() && !drops_undecoded_) flush();
   log_.close();
-  if (space_) space_->give_slot_back(slot_);
+  if (space_) {
+    see_opens(false);
+    space_->give_slot_back(slot_);
+  }
   memory_.reset();
   space_.reset();
   in_cache_ = false;
+}
+
+void CacheSource::see_opens(bool on) {
+  if (std::exchange(sees_opens_, on) != on) space_->see_opens(on);
 }
 
 void CacheSource::disable_thread(std::string why) {
@@ -165,10 +165,7 @@ bool CacheSource::everybody_recorded() const {
 
 bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const {
   if (!why_stepping_.empty() || process_.isa() != arch::Isa::kAmd64) return false;
-  if (regs[UserReg::kCs] != kCodeSegment64 || regs[UserReg::kGsBase] != 0 ||
-      regs[UserReg::kGs] != 0 || (regs[UserReg::kEflags] & kTrapFlag) != 0) {
-    return false;
-  }
+  if (!cache::can_run_translated(regs)) return false;
   const WaitStatus& status = thread.status();
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
@@ -191,21 +188,16 @@ bool CacheSource::enter(Thread& thread) {
   TrapGuard::learn_ignored(thread);
   const auto translation = space_->code().translation(before->pc());
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
-    note_untranslatable(*reason);
+    counts_.note_untranslatable(*reason);
+    want_room_for(*reason);
     return false;
   }
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
   memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
   note_slice(*memory_, slice(), process_.address_limit.counts_ours());
-  arch::cpu::UserRegs regs = *before;
-  memory_->write(Slot::kR10, regs[UserReg::kR10]);
-  memory_->write(Slot::kR11, regs[UserReg::kR11]);
-  regs[UserReg::kR11] = memory_->log_begin().value();
-  regs[UserReg::kRip] = std::get<TraceeAddr>(translation).value();
-  regs[UserReg::kGsBase] = memory_->page().value();
-  leave_syscall(regs);
-  if (!thread.set_user_regs(regs)) return false;
+  const TraceeAddr to = std::get<TraceeAddr>(translation);
+  if (!thread.set_user_regs(cache::translated_state(*before, *memory_, to))) return false;
   let_wait();
   set_inside(true);
   counts_.note_entry();
@@ -215,7 +207,7 @@ bool CacheSource::enter(Thread& thread) {
 
 Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
   // While the affinity is narrowed no file may show it.
-  if (space_) space_->see_opens(thread.cpu_pin()->active());
+  if (space_) see_opens(thread.cpu_pin()->active());
   if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
     note_resumed(how);
     return {};
@@ -344,7 +336,8 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   if (!leave(thread)) return StopVerdict::kReport;
   // In other cases the instruction raises its signal again at its native address, with all state as
   // it must be.
-  if (fault && !is_fault_of_program(thread, *fault)) return step_natively(thread);
+  const bool certain = at_insn_ && !process_.address_limit.counts_ours();
+  if (fault && !(certain && cache::raised_by_program(thread, *fault))) return step_natively(thread);
   slice().end(thread);
   TrapGuard::repair(thread);
   return StopVerdict::kReport;
@@ -489,8 +482,7 @@ Result<void> CacheSource::leave(Thread& thread) {
   return thread.set_user_regs(native.regs);
 }
 
-void CacheSource::note_untranslatable(UntranslatableReason why) {
-  counts_.note_untranslatable(why);
+void CacheSource::want_room_for(UntranslatableReason why) {
   if (why == UntranslatableReason::kNone) space_->want_room();
 }
 
@@ -499,14 +491,11 @@ void CacheSource::look_for_sections(Thread& thread) {
 }
 
 cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
-  if (space_->disabled() || space_->room_wanted() || space_->gate_closed() ||
-      !everybody_recorded() || !space_->refresh()) {
-    return {};
-  }
+  if (!space_->is_open() || !everybody_recorded() || !space_->refresh()) return {};
   // A thread inside a section does not ask: it stops (DispatchStub).
   if (thread.stopped()) look_for_sections(thread);
   const cache::MissAnswer found = cache::answer_miss(process_, *space_, *memory_, log);
-  if (found.why == UntranslatableReason::kNone) space_->want_room();
+  if (found.why) want_room_for(*found.why);
   return found;
 }
 
@@ -567,33 +556,11 @@ void CacheSource::let_wait() {
   if (memory_) memory_->write(Slot::kServed, 0);
 }
 
-/// Returns true if the instruction at the thread's native pc would itself have raised this signal.
-/// If the fault may come from an access by translated code, or from a limit on address space, the
-/// CPU must decide.
-bool CacheSource::is_fault_of_program(Thread& thread, siginfo_t& info) const {
-  if (!at_insn_ || process_.address_limit.counts_ours()) return false;
-  const auto pc = thread.pc();
-  if (!pc) return false;
-  const auto bytes = process_.insn_bytes(*pc);
-  if (bytes.size() < arch::cpu::kSyscallInsnBytes || arch::cpu::is_syscall(bytes)) return false;
-  const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
-  switch (info.si_signo) {
-    case SIGSEGV:
-    case SIGBUS:
-      return at - pc->value() >= kMostCodeRead;
-    case SIGFPE:
-      info.si_addr = std::bit_cast<void*>(pc->value());
-      return request::write_siginfo(thread.tid(), info).has_value();
-    default:
-      return false;
-  }
-}
-
 bool CacheSource::return_from_handler(Thread& thread) {
   const SourceResume how = last_resume();
   if (how.step || how.syscalls || thread.stop_wanted() || process_.address_limit.counts_ours() ||
-      !space_->protected_pages().empty() || space_->disabled() || space_->room_wanted() ||
-      space_->gate_closed() || process_.lifted_for_vfork || !everybody_recorded()) {
+      !space_->protected_pages().empty() || !space_->is_open() || process_.lifted_for_vfork ||
+      !everybody_recorded()) {
     return false;
   }
   const auto regs = handler_return_.begin(thread, *space_, *memory_, slice());

@@ -74,13 +74,15 @@ class CacheSource final : public StepSource {
   /// Disables translated code for all threads of the process, which must have a space.
   void disable(const std::string& why);
   void drop_space();
+  /// As CacheSpace::see_opens(), once for this thread.
+  void see_opens(bool on);
   /// Takes the entries of the stopped thread's log up to the log pointer `log`.
   void take_log(TraceeAddr log);
   /// Hands on all records so far.
   void hand_on();
   void add_statistics() const;
-  /// Counts code that has no translation.
-  void note_untranslatable(arch::cpu::translate::UntranslatableReason why);
+  /// Requests room if that is why code has no translation.
+  void want_room_for(arch::cpu::translate::UntranslatableReason why);
   void set_inside(bool inside);
   /// Evicts the other threads: makes them leave translated code.
   void evict();
@@ -97,7 +99,6 @@ class CacheSource final : public StepSource {
 
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
-  bool is_fault_of_program(Thread& thread, siginfo_t& info) const;
   /// The thread stands before a system call in its native state. Returns true if that is
   /// rt_sigreturn and the thread has been resumed with it.
   bool return_from_handler(Thread& thread);
@@ -131,6 +132,7 @@ class CacheSource final : public StepSource {
   cache::ThreadLog log_;
   bool in_cache_ = false;
   bool may_ask_ = false;
+  bool sees_opens_ = false;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;

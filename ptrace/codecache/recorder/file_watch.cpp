@@ -10,6 +10,9 @@
 
 namespace backtrail::tracee::cache {
 
+namespace {
+
+/// Notes a call of another form than SYSCALL in 64-bit code, whose number means another call.
 void note_other_call(Thread& thread) {
   Process& process = thread.process();
   const auto pc = thread.pc();
@@ -17,6 +20,8 @@ void note_other_call(Thread& thread) {
       pc && process.isa() == arch::Isa::kAmd64 && arch::cpu::is_syscall(process.insn_bytes(*pc));
   if (!is_known) process.code_writers->note_unseen_calls();
 }
+
+}  // namespace
 
 void FileWatch::begin(Thread& thread) {
   note_other_call(thread);

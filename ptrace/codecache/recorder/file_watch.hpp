@@ -19,8 +19,4 @@ class FileWatch final : public CallWatch {
   std::optional<FileCall> call_;
 };
 
-/// Tells the process's CodeWriters of a call that is not made by the SYSCALL instruction of a
-/// 64-bit program. Its number and arguments are not looked at, so it may have done anything.
-void note_other_call(Thread& thread);
-
 }  // namespace backtrail::tracee::cache

@@ -4,16 +4,25 @@
 #include <bit>
 
 #include "arch/cpu/registers.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/trap_guard.hpp"
+#include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
 
 using arch::cpu::UserReg;
 using translate::Slot;
+
+namespace {
+
+/// More than a checked superblock reads of the program's code.
+constexpr std::uint64_t kMostCodeRead = 256;
+
+}  // namespace
 
 std::optional<siginfo_t> raised_by_insn(Thread& thread) {
   const WaitStatus& status = thread.status();
@@ -29,6 +38,24 @@ std::optional<siginfo_t> raised_by_insn(Thread& thread) {
   }
   const auto info = request::read_siginfo(thread.tid());
   return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
+}
+
+bool raised_by_program(Thread& thread, siginfo_t& info) {
+  const auto pc = thread.pc();
+  if (!pc) return false;
+  const auto bytes = thread.process().insn_bytes(*pc);
+  if (bytes.size() < arch::cpu::kSyscallInsnBytes || arch::cpu::is_syscall(bytes)) return false;
+  const std::uint64_t at = std::bit_cast<std::uint64_t>(info.si_addr);
+  switch (info.si_signo) {
+    case SIGSEGV:
+    case SIGBUS:
+      return at - pc->value() >= kMostCodeRead;
+    case SIGFPE:
+      info.si_addr = std::bit_cast<void*>(pc->value());
+      return request::write_siginfo(thread.tid(), info).has_value();
+    default:
+      return false;
+  }
 }
 
 bool ForcedSignals::segv_blocked(Thread& thread) const {

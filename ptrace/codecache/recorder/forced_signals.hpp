@@ -21,6 +21,12 @@ class CacheSpace;
 /// Returns the siginfo if an instruction raised the signal of the present stop.
 [[nodiscard]] std::optional<siginfo_t> raised_by_insn(Thread& thread);
 
+/// Call for a thread in its native state before an instruction, whose translation has raised the
+/// signal. Returns true if the instruction itself would have raised it there, and sets what the
+/// signal says of the place. False if that may be an access of the translation's own: the CPU must
+/// decide.
+[[nodiscard]] bool raised_by_program(Thread& thread, siginfo_t& info);
+
 /// A thread in translated code that has stopped for a signal. The kernel forces the signal of a
 /// trap or fault: where the program blocks or ignores it, it unblocks the signal and resets its
 /// action. The recorder undoes that before anybody can see it.

@@ -19,13 +19,12 @@
 namespace backtrail::tracee::cache {
 namespace {
 
+using arch::cpu::kCodeSegment64;
 using arch::cpu::kTrapFlag;
 using arch::cpu::UserReg;
 using translate::FrameField;
 using translate::kFrameBytes;
 using translate::Slot;
-
-constexpr std::uint64_t kCodeSegment64 = 0x33;
 
 using Frame = std::span<std::uint8_t, kFrameBytes>;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "arch/cpu/program_abi.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/tracee/process.hpp"
 
@@ -21,6 +22,23 @@ bool may_be_refused(TraceeAddr target) {
 }
 
 }  // namespace
+
+bool can_run_translated(const arch::cpu::UserRegs& regs) {
+  return regs[UserReg::kCs] == arch::cpu::kCodeSegment64 && regs[UserReg::kGsBase] == 0 &&
+         regs[UserReg::kGs] == 0 && (regs[UserReg::kEflags] & arch::cpu::kTrapFlag) == 0;
+}
+
+arch::cpu::UserRegs translated_state(const arch::cpu::UserRegs& native, ThreadMemory& memory,
+                                     TraceeAddr translation) {
+  memory.write(Slot::kR10, native[UserReg::kR10]);
+  memory.write(Slot::kR11, native[UserReg::kR11]);
+  arch::cpu::UserRegs regs = native;
+  regs[UserReg::kR11] = memory.log_begin().value();
+  regs[UserReg::kRip] = translation.value();
+  regs[UserReg::kGsBase] = memory.page().value();
+  leave_syscall(regs);
+  return regs;
+}
 
 translate::ProgramState program_state(const CodeCache& code, const ThreadMemory& memory,
                                       const std::optional<CodePlace>& place,

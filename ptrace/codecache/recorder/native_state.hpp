@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The program's state at a stop in translated code.
+/// The program's native state and its state in translated code, each from the other.
 
 #include <optional>
 
@@ -17,6 +17,15 @@ class Process;
 }  // namespace backtrail::tracee
 
 namespace backtrail::tracee::cache {
+
+/// Returns true if a thread with these native registers can run translated code: 64-bit code that
+/// neither uses gs nor traps after each instruction.
+[[nodiscard]] bool can_run_translated(const arch::cpu::UserRegs& regs);
+
+/// Returns the registers with which a thread goes on at a translation. Puts the native values of
+/// those that translated code uses itself into the slots.
+[[nodiscard]] arch::cpu::UserRegs translated_state(const arch::cpu::UserRegs& native,
+                                                   ThreadMemory& memory, TraceeAddr translation);
 
 /// Returns the program's state.
 /// @param place where the thread has stopped; nullopt outside of translated code

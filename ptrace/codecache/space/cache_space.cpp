@@ -330,8 +330,10 @@ void CacheSpace::note_limit() {
   change_calls(calls);
 }
 
-void CacheSpace::see_opens(bool all) {
-  if (std::exchange(sees_opens_, all) != all) write_opens(all, memory_->policy());
+void CacheSpace::see_opens(bool on) {
+  const bool before = sees_opens_ != 0;
+  on ? ++sees_opens_ : --sees_opens_;
+  if (const bool now = sees_opens_ != 0; now != before) write_opens(now, memory_->policy());
 }
 
 void CacheSpace::disable(std::string why) {

@@ -136,6 +136,8 @@ class CacheSpace {
   /// installs a seccomp filter. Calls nest; each needs one with false.
   void close_gate(bool on) { on ? ++closes_gate_ : --closes_gate_; }
   [[nodiscard]] bool gate_closed() const { return closes_gate_ != 0; }
+  /// Returns true if threads may run translated code now.
+  [[nodiscard]] bool is_open() const { return !disabled() && !room_wanted_ && !gate_closed(); }
   [[nodiscard]] bool anybody_inside() const { return inside_.any(); }
   /// Restricts the calls that translated code makes itself to those that these filters allow. The
   /// filters are in force or about to be, and no thread is inside.
@@ -146,8 +148,9 @@ class CacheSpace {
   /// removed first.
   void note_limit();
 
-  /// Leaves all calls that open files to the server, or only those that may write code.
-  void see_opens(bool all);
+  /// While see_opens(true) is in effect, all calls that open files are left to the server, not only
+  /// those that may write code. Calls nest; each needs one with false.
+  void see_opens(bool on);
 
   /// A full log raises SIGSEGV. If the program blocks or ignores it, the kernel resets the action;
   /// the following functions know the action and restore it.
@@ -172,6 +175,7 @@ class CacheSpace {
   void unload(const std::vector<CodeModule>& modules);
   void keep();
   void put_persistent(CodeCache::Keeping when);
+  [[nodiscard]] FileIdentity identity_in_store() const;
   /// Returns how many superblocks belong to modules that are, or were, mapped here.
   [[nodiscard]] std::size_t usable_blocks(const PersistentCode& code) const;
   /// Drops translations of [begin, end), whose code has changed or may change, and makes threads
@@ -225,7 +229,7 @@ class CacheSpace {
   int closes_gate_ = 0;
   bool stop_by_fault_ = false;
   bool room_wanted_ = false;
-  bool sees_opens_ = false;
+  int sees_opens_ = 0;
   KernelSigaction segv_action_;
   bool segv_action_current_ = false;
   bool mappings_current_ = false;

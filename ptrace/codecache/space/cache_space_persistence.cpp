@@ -118,7 +118,7 @@ void CacheSpace::begin_keeping(std::shared_ptr<PersistentStore> store) {
 std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::string& place) {
   const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) return nullptr;
-  own_identity_ = store_->identity_of(ProcFs{}.path(process_.pid(), "exe"));
+  own_identity_ = store_->identity_of(ProcFs{}.path(process_.pid(), "exe"), 0, 0);
   const ProgramKind kind = kind_of_program(file.get());
   if (kind.linker.empty()) return nullptr;
   const std::string linked = "* " + kind.linker + place;
@@ -152,8 +152,7 @@ void CacheSpace::use_persistent_modules() {
     if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
       continue;
     }
-    auto module = identify(process_.pid(), range,
-                           [this](const std::string& path) { return store_->identity_of(path); });
+    auto module = identify(process_.pid(), range, identity_in_store());
     const auto parts = module && loaded ? parts_of(*module, *loaded) : std::vector<CodeModule>{};
     // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();
@@ -210,7 +209,18 @@ void CacheSpace::keep_for_child() {
   put_persistent(CodeCache::Keeping::kMeanwhile);
 }
 
+FileIdentity CacheSpace::identity_in_store() const {
+  return [this](const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
+    return store_->identity_of(path, offset, bytes);
+  };
+}
+
 void CacheSpace::put_persistent(CodeCache::Keeping when) {
+  // A file that somebody has overwritten meanwhile is another one.
+  modules_.forget_if(
+      [identity_of = identity_in_store()](const CodeModule& module, const std::string& path) {
+        return !is_still(module, path, identity_of);
+      });
   code_->keep(modules_.kept(), when,
               [this](const PersistentPieces& code) { store_->put(key_, code); });
   offer_to_its_kind();

@@ -160,7 +160,7 @@ std::variant<TraceeAddr, translate::UntranslatableReason> CodeCache::make(Tracee
                   .after_entry = static_cast<std::uint8_t>(made.after_entry)};
   if (lands) block.set(CodeBlock::kIbEntry);
   if (made.calls) block.set(CodeBlock::kCalls);
-  if (maker_.makes_plain(start)) block.set(CodeBlock::kPlain);
+  if (maker_.made_plain()) block.set(CodeBlock::kPlain);
   if (maker_.facts().made_here(start)) block.set(CodeBlock::kMadeHere);
   const std::uint32_t index = superblocks_.add(block, made.pc_map, made.ranges);
   connect(made, index, successors);
@@ -188,7 +188,7 @@ void CodeCache::connect(const translate::Superblock& made, std::uint32_t index,
 void CodeCache::add_indirect(const translate::Superblock& made, Successors& successors) {
   std::vector<TraceeAddr>& to = successors.indirect;
   to.insert(to.end(), made.returns.begin(), made.returns.end());
-  if (!maker_.makes_plain(made.start)) return;
+  if (!maker_.made_plain()) return;
   const auto& pointer_at = ahead_ != nullptr ? ahead_->pointer_at : maker_.facts().pointer_at;
   for (const TraceeAddr at : made.pointers) {
     if (const auto target = pointer_at ? pointer_at(at) : std::nullopt) to.push_back(*target);

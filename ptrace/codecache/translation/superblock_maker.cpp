@@ -10,6 +10,7 @@ namespace backtrail::tracee::cache {
 namespace translate = arch::cpu::translate;
 
 namespace {
+
 constexpr std::uint64_t kAlignment = 16;
 
 constexpr std::uint64_t kMuch = 4ULL << 20;

@@ -63,6 +63,8 @@ class SuperblockMaker {
     return plain_ && (all_plain_ || used_ - begin_ < kMostPlain) && facts_.has_no_sections &&
            facts_.has_no_sections(start);
   }
+  /// Returns true if the superblock that was made last is plain.
+  [[nodiscard]] bool made_plain() const { return plain_now_; }
   /// Sets whether superblocks are plain however much code there is.
   void set_all_plain(bool on) { all_plain_ = on; }
   /// Limits the code to this number of bytes from now on.
@@ -102,7 +104,7 @@ class SuperblockMaker {
   std::set<TraceeAddr> splits_;
   bool plain_ = true;
   bool all_plain_ = false;
-  bool plain_now_ = false;  ///< The superblock that is being made is a plain one.
+  bool plain_now_ = false;  ///< The superblock that is being made, or was made last, is plain.
   bool checked_ = false;    ///< The superblock that is being made is a checked one.
   std::uint64_t limit_ = kTranslationBytes;
   std::uint64_t begin_ = 0;  ///< Where the code made here begins.

@@ -130,6 +130,18 @@ TEST_F(StopCpuTest, GoesBackWhenNoSignalComesAnyMore) {
   EXPECT_TRUE(is_original(thread_.tid()));
 }
 
+TEST_F(StopCpuTest, GoesBackWhenTheLastSignalComesWhileTheSchedulerChooses) {
+  int signals = 0;
+  do {
+    note_fast(1, pin_);
+  } while (++signals < 10'000 && (cpu_.narrowed() || !pin_->active()));
+  ASSERT_TRUE(pin_->active());
+  ASSERT_TRUE(cpu_.narrows());
+  const auto deadline = Clock::now() + std::chrono::minutes{1};
+  while (cpu_.narrows() && Clock::now() < deadline) cpu_.look();
+  EXPECT_TRUE(is_original(thread_.tid()));
+}
+
 TEST_F(StopCpuTest, GivesAThreadItsAffinityBackForAnother) {
   const Waiting second;
   const Pin other = std::make_shared<CpuPin>(second.tid());

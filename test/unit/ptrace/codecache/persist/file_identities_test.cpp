@@ -2,11 +2,13 @@
 #include "ptrace/codecache/persist/file_identities.hpp"
 
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "arch/base/page.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/temporary_folder.hpp"
 
@@ -75,11 +77,51 @@ TEST_F(FileIdentitiesTest, AreRememberedInANote) {
 
 TEST_F(FileIdentitiesTest, NotesOfOtherMachinesAndDamagedOnesAreIgnored) {
   const auto identity = of("/proc/self/exe");
-  for (const std::string text : {"", "x", "another-boot\n1 2 3 4 5 6\n"}) {
+  identities_.save();
+  std::ifstream saved{folder_ / "note"};
+  std::string boot;
+  std::string line;
+  ASSERT_TRUE(std::getline(saved, boot) && std::getline(saved, line));
+  const std::string facts = line.substr(0, line.rfind(' '));
+  const auto with_note = [&](const std::string& text) {
     write("note", text);
     FileIdentities later{folder_ / "note"};
-    EXPECT_EQ(of(later, "/proc/self/exe"), identity);
-  }
+    return of(later, "/proc/self/exe");
+  };
+  EXPECT_EQ(with_note(boot + '\n' + facts + " 6\n"), 6);
+  EXPECT_EQ(with_note("another\n" + facts + " 6\n"), identity);
+  for (const char* damaged : {"", "x"}) EXPECT_EQ(with_note(damaged), identity);
+}
+
+TEST_F(FileIdentitiesTest, FilesThatAreStillUsedStayInTheNote) {
+  const auto identity = of("/proc/self/exe");
+  identities_.save();
+  std::ifstream saved{folder_ / "note"};
+  std::string boot;
+  ASSERT_TRUE(std::getline(saved, boot));
+  std::ostringstream note;
+  note << boot << '\n';
+  for (int i = 0; i < 150; ++i) note << "0 " << std::hex << i << " 1 1 1 6\n";
+  write("note", note.str());
+  FileIdentities full{folder_ / "note"};
+  EXPECT_EQ(of(full, "/proc/self/exe"), identity);
+  full.save();
+  FileIdentities later{folder_ / "note"};
+  EXPECT_EQ(of(later, "/proc/self/exe"), identity);
+  EXPECT_FALSE(later.has_news());
+}
+
+TEST_F(FileIdentitiesTest, CoverCodeAndNothingElseOfAProgram) {
+  const UniqueFd fd{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+  struct stat facts {};
+  ASSERT_EQ(::fstat(fd.get(), &facts), 0);
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  EXPECT_TRUE(identity_covers(fd.get(), size, 0, kPageBytes));
+  EXPECT_FALSE(identity_covers(fd.get(), size, page_begin(size), kPageBytes));
+  const fs::path text = write("text", std::string(10'000, 'a'));
+  const UniqueFd other{::open(text.c_str(), O_RDONLY | O_CLOEXEC)};
+  EXPECT_TRUE(identity_covers(other.get(), 10'000, 8192, kPageBytes));
+  EXPECT_FALSE(identity_covers(other.get(), 10'000, 12288, kPageBytes));
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ TEST(SyscallPolicy, LeavesCallsThatChangeThreadsOrProgramsToTheServer) {
 /// The recorder may have narrowed it.
 TEST(SyscallPolicy, LeavesCallsThatConcernTheAffinityToTheServer) {
   const auto& calls = inline_system_calls();
+  EXPECT_TRUE(concerns_affinity(SYS_sched_getaffinity));
+  EXPECT_FALSE(concerns_affinity(SYS_getpid));
   for (std::size_t number = 0; number < calls.size(); ++number) {
     if (concerns_affinity(number)) {
       EXPECT_EQ(calls.at(number), CallCheck::kNever) << number;
