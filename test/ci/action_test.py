@@ -15,6 +15,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 try:
     import yaml
 except ImportError:
@@ -199,4 +202,4 @@ class GitLab(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()

@@ -5,8 +5,12 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -22,7 +26,11 @@ done
 """
 APT_CACHE = """#!/bin/sh
 case $1 in
-  policy) sed -n "s/^$2 /  Candidate: /p" "$OFFERED" ;;
+  policy)
+    word=Installationskandidat
+    [ "${LC_ALL:-}" != C ] || word=Candidate
+    sed -n "s/^$2 /  $word: /p" "$OFFERED"
+    ;;
   pkgnames) sed -n "s/^\\($2[^ ]*\\) .*/\\1/p" "$OFFERED" ;;
 esac
 """
@@ -45,11 +53,46 @@ gdb 13.1-3
 """ + "".join(name + " 1\n" for name in """ninja-build pkg-config libexpected-dev libpugixml-dev
     libcapstone-dev libacl1-dev libbz2-dev liblzma-dev libiberty-dev zlib1g-dev libipt-dev
     libgtest-dev libgmock-dev gdbserver python3 python3-yaml gcc-multilib procps""".split())
+FOR_PROGRAM_TESTS = "".join(name + " 1\n" for name in "dpkg-dev file man-db zsh fish rpm".split())
 DEBIAN_12 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\nlibboost1.81-dev 1.81.0\n"
 DEBIAN_13 = WITHOUT_BOOST + "libboost-dev 1.83.0.2\nlibboost1.83-dev 1.83.0\nlibboost1.88-dev 1.88.0\n"
 UBUNTU_22_04 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\n"
 
+# What CTest writes for a test of GoogleTest, for scripts that end with 77, and for one that skips a part.
+REPORT = """<testsuite name="all"
+\ttests="5"
+\tfailures="0"
+\tdisabled="0"
+\tskipped="3"
+>
+<testcase name="Perf.Opens" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<system-out>a_test.cpp:5: Skipped
+perf is forbidden
+</system-out></testcase>
+<testcase name="ide" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+<system-out>sss
+Skipped: Ide.test_a: gdb is too old
+Skipped: Ide.test_b: gdb is too old
+</system-out></testcase>
+<testcase name="snippets" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+<system-out>no YAML parser
+</system-out></testcase>
+<testcase name="package" status="run"><system-out>..s
+OK (skipped=1)
+Skipped: Package.test_lintian: lintian is not installed
+</system-out></testcase>
+<testcase name="dev" status="run"><system-out>fine</system-out></testcase>
+</testsuite>
+"""
+CTEST = RECORDS_ITSELF + """
+while [ $# != 0 ]; do
+  [ "$1" != --output-junit ] || cp "$REPORT" "$2"
+  shift
+done
+"""
 
+
+@unittest.skipUnless(shutil.which("dpkg"), "dpkg, which compares versions, is not installed")
 class Dev(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -105,6 +148,33 @@ class Dev(unittest.TestCase):
         self.assertEqual(calls.count("--build"), 1)
         self.assertIn("run build/release\n", calls)
 
+    def test_installs_what_only_tests_run_for_tests_alone(self):
+        self.program("test/demo/run", RECORDS_ITSELF)
+        self.file("offered", DEBIAN_12 + FOR_PROGRAM_TESTS)
+        self.assertNotIn(" install ", self.dev("demo")[1])
+        calls = self.dev("test")[1]
+        self.assertIn("--no-install-recommends dpkg-dev file man-db zsh fish rpm\n", calls)
+
+    def test_lists_what_tests_skipped(self):
+        self.file("installed", DEBIAN_12 + FOR_PROGRAM_TESTS)
+        self.environment["REPORT"] = self.file("report.xml", REPORT)
+        os.makedirs(os.path.join(self.folder, "build", "release"))
+        self.program("bin/ctest", CTEST)
+        done, _ = self.dev("test")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(done.stdout, """
+skipped:
+  Perf.Opens: perf is forbidden
+  ide: Ide.test_a: gdb is too old
+  ide: Ide.test_b: gdb is too old
+  snippets: no YAML parser
+
+skipped in part:
+  package: Package.test_lintian: lintian is not installed
+
+2 passed, 0 failed, 3 skipped
+""")
+
     def test_build_builds_everything(self):
         done, calls = self.dev("build")
         self.assertEqual(done.returncode, 0, done)
@@ -156,4 +226,4 @@ class Dev(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests.main()

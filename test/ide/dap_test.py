@@ -15,6 +15,9 @@ import sys
 import threading
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 SOURCE, BACKTRAIL, FOLDER = sys.argv[1:4]
 GDB = sys.argv[4] if len(sys.argv) > 4 else "gdb"
 PATIENCE = 60
@@ -193,4 +196,4 @@ if __name__ == "__main__":
     if not major or int(major.group(1)) < 14:
         print("gdb before 14 has no DAP server")
         sys.exit(SKIPPED)
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()

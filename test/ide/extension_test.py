@@ -11,6 +11,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 SOURCE, BACKTRAIL, FOLDER = sys.argv[1:4]
 GDB = sys.argv[4] if len(sys.argv) > 4 else "gdb"
 
@@ -60,4 +63,4 @@ class Trail(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()

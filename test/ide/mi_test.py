@@ -15,6 +15,9 @@ import sys
 import threading
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 SOURCE, BUILD, FOLDER = sys.argv[1:4]
 GDB = sys.argv[4] if len(sys.argv) > 4 else "gdb"
 PATIENCE = 60
@@ -168,4 +171,4 @@ class MachineInterface(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 SOURCE, PROGRAM = sys.argv[1:3]
 FOLDER = os.path.join(SOURCE, "server", "completions")
 COMMANDS = ("serve", "record", "replay", "report", "why", "info", "pack", "warm", "doctor", "decode",
@@ -96,4 +99,4 @@ class Completions(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()

@@ -14,6 +14,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import run_tests  # noqa: E402
+
 SOURCE, BUILD, FOLDER = sys.argv[1:4]
 PAGES = {"backtrail.1", "backtrail-gdbserver.1", "backtrail-record.1", "backtrail-report.1",
          "backtrail-replay.1", "backtrail-core.5", "backtrail-bts.7"}
@@ -61,8 +64,8 @@ class Pages(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr.decode()), (0, ""), page)
 
 
-@unittest.skipUnless(shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps"),
-                     "dpkg-dev is not installed")
+@unittest.skipUnless(all(map(shutil.which, ("dpkg-deb", "dpkg-shlibdeps", "file"))),
+                     "dpkg-dev or file is not installed")
 class DebianPackage(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -154,4 +157,4 @@ class PortableArchive(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    run_tests.main()
