@@ -57,7 +57,7 @@ void add_serve_options(CLI::App& serve, Values& values) {
                  values.serve.launch.disable_randomization,
                  "Turn off address randomization for the program (default: yes)");
   serve.add_flag("--startup-with-shell,!--no-startup-with-shell", values.serve.launch.through_shell,
-                 "Start the program through a shell, which expands ARGS (default: yes)");
+                 "Start the program through a shell; ARGS reach it unchanged (default: yes)");
   serve
       .add_option("--source", values.source,
                   "Branch source: auto, perf-pt, perf-bts, lbr, cache, step")

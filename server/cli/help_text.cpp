@@ -24,7 +24,7 @@ Mode:
 Starting the program:
   --wrapper WORDS --      command that starts it, for example: --wrapper env A=1 --
   --[no-]disable-randomization   turn off address randomization (default: yes)
-  --[no-]startup-with-shell      start it through a shell, which expands ARGS (default: yes)
+  --[no-]startup-with-shell      start it through a shell; ARGS stay unchanged (default: yes)
 
 Branch trace:
   --source KIND           auto, perf-pt, perf-bts, lbr, cache or step (default: auto)

@@ -24,7 +24,7 @@ complete -c backtrail -n '__fish_seen_subcommand_from serve' -l once -d 'Serve o
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l wrapper -x -d 'Command that starts the program, ended by --'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l disable-randomization -d 'Turn off address randomization for the program'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l no-disable-randomization -d 'Opposite of --disable-randomization'
-complete -c backtrail -n '__fish_seen_subcommand_from serve' -l startup-with-shell -d 'Start the program through a shell, which expands ARGS'
+complete -c backtrail -n '__fish_seen_subcommand_from serve' -l startup-with-shell -d 'Start the program through a shell'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l no-startup-with-shell -d 'Opposite of --startup-with-shell'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l source -x -a 'auto perf-pt perf-bts lbr cache step' -d 'Branch source'
 complete -c backtrail -n '__fish_seen_subcommand_from serve' -l from-start -d 'Record from the start'

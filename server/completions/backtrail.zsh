@@ -43,7 +43,7 @@ _backtrail() {
             '--wrapper[Command that starts the program, ended by --]:WORDS: ' \
             '--disable-randomization[Turn off address randomization for the program]' \
             '--no-disable-randomization[Opposite of --disable-randomization]' \
-            '--startup-with-shell[Start the program through a shell, which expands ARGS]' \
+            '--startup-with-shell[Start the program through a shell]' \
             '--no-startup-with-shell[Opposite of --startup-with-shell]' \
             '--source[Branch source]:KIND:(auto perf-pt perf-bts lbr cache step)' \
             '--from-start[Record from the start]' \
