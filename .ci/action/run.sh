@@ -6,6 +6,7 @@ set -euo pipefail
 script=$(mktemp "${RUNNER_TEMP:-/tmp}/commands.XXXXXX")
 printf '%s\n' "$COMMANDS" >"$script"
 read -ra words <<<"${OPTIONS//$'\n'/ }"
-unset COMMANDS OPTIONS
-exec backtrail record "${words[@]}" -o "${CRASHES%/}/%e.%p.core" -- \
+files=${CRASHES%/}/%e.%p.core
+unset COMMANDS OPTIONS CRASHES
+exec backtrail record "${words[@]}" -o "$files" -- \
   bash --noprofile --norc -eo pipefail "$script"

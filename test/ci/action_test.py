@@ -8,6 +8,7 @@ action_test.py SOURCE PORTABLE PROGRAM FOLDER      PORTABLE is the portable arch
 """
 
 import glob
+import hashlib
 import os
 import re
 import shutil
@@ -42,7 +43,7 @@ def unprivileged():
 class Runner:
     """Evaluates a composite action's steps; knows of expressions what action.yml has."""
 
-    def __init__(self, folder, inputs):
+    def __init__(self, folder, inputs, **environment):
         self.folder = folder
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder + "/temp")
@@ -52,6 +53,7 @@ class Runner:
         assert not unknown, unknown
         self.inputs = {name: what["default"] for name, what in self.action["inputs"].items()}
         self.inputs.update(inputs)
+        self.environment = environment
         self.outputs = {}
         self.used = []
         self.log = ""
@@ -67,7 +69,8 @@ class Runner:
         if name.startswith("steps."):
             _, step, _, output = name.split(".")
             return self.outputs.get(step, {}).get(output, "")
-        return {"github.action_path": SOURCE}.get(name, name)
+        # In jobs in containers github.action_path names a folder of the host.
+        return {"github.action_path": "/nowhere", "github.action_ref": ""}.get(name, name)
 
     def text(self, text):
         return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: self.value(found.group(1)), text)
@@ -102,7 +105,9 @@ class Runner:
         files = {name: "%s/temp/%s" % (self.folder, name.lower())
                  for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
         environment = dict({key: self.text(value) for key, value in step["env"].items()}, **files,
-                           PATH=self.path, HOME=self.folder, RUNNER_TEMP=self.folder + "/temp")
+                           PATH=self.path, HOME=self.folder, RUNNER_TEMP=self.folder + "/temp",
+                           GITHUB_ACTION_PATH=SOURCE)
+        environment.update(self.environment)
         done = subprocess.run(self.words + ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c",
                                             self.text(step["run"])],
                               cwd=self.folder, env=environment, text=True, check=False,
@@ -139,8 +144,36 @@ class Action(unittest.TestCase):
                          ["actions/cache@v4", "actions/upload-artifact@v4"])
         self.assertEqual(runner.used[1][1], {"name": "crashes", "path": "crashes"})
         # The kept translations are where the cache is told to look.
-        self.assertEqual(runner.used[0][1]["path"], "~/.cache/backtrail")
+        self.assertEqual(runner.used[0][1]["path"], runner.folder + "/.cache/backtrail")
         self.assertTrue(os.listdir(runner.folder + "/.cache/backtrail"))
+
+    def test_the_cache_is_where_the_environment_puts_it(self):
+        place = FOLDER + "/place/own"
+        runner = Runner(FOLDER + "/place", {"archive": PORTABLE, "run": "%s fine" % PROGRAM},
+                        XDG_CACHE_HOME=place)
+        self.assertTrue(runner.run(), runner.log)
+        self.assertEqual(runner.used[0][1]["path"], place + "/backtrail")
+        self.assertTrue(os.listdir(place + "/backtrail"))
+
+    def test_jobs_of_a_matrix_have_caches_of_their_own(self):
+        keys = set()
+        for leg in ("gcc", "clang"):
+            runner = Runner(FOLDER + "/leg", {"archive": PORTABLE, "artifact": "crashes-" + leg})
+            self.assertTrue(runner.run(), runner.log)
+            key, restore = (runner.used[0][1][name] for name in ("key", "restore-keys"))
+            self.assertTrue(key.startswith(restore.split()[0]), (key, restore))
+            keys.add(key)
+        self.assertEqual(len(keys), 2)
+
+    def test_commands_see_no_variables_of_the_action(self):
+        runner = Runner(FOLDER + "/variables", {"archive": PORTABLE, "run": "env"})
+        self.assertTrue(runner.run(), runner.log)
+        self.assertNotRegex(runner.log, r"(?m)^(COMMANDS|OPTIONS|CRASHES)=")
+
+    def test_without_a_version_there_is_no_download(self):
+        runner = Runner(FOLDER + "/version", {"run": "true"})
+        self.assertFalse(runner.run())
+        self.assertIn("name a portable archive by the input `archive`", runner.log)
 
     def test_nothing_is_uploaded_after_a_success(self):
         runner = Runner(FOLDER + "/success", {"archive": PORTABLE, "run": "%s fine" % PROGRAM})
@@ -176,29 +209,67 @@ class Action(unittest.TestCase):
         self.assertNotIn("version", runner.outputs.get("install", {}))
 
 
+# Copies what lies at $SERVED under the last part of the address.
+CURL = """#!/bin/sh
+while [ $# -gt 1 ]; do
+  [ "$1" != --output ] || output=$2
+  shift
+done
+cp "$SERVED/${1##*/}" "$output"
+"""
+
+
 class GitLab(unittest.TestCase):
-    def test_a_job_that_extends_the_template(self):
+    def job(self, name, **environment):
+        """Runs a job of the template; returns what its script and the later one did, and its folder."""
         with open(SOURCE + "/.ci/gitlab.yml", encoding="utf-8") as file:
             job = yaml.safe_load(file)[".backtrail"]
-        folder = FOLDER + "/gitlab"
+        self.assertEqual(job["artifacts"]["paths"], ["crashes/"])
+        self.assertEqual(job["cache"]["paths"], [".cache/backtrail/"])
+        folder = FOLDER + "/" + name
         shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
-        environment = dict(job["variables"], PATH="/usr/bin:/bin", CI_PROJECT_DIR=folder,
-                           BACKTRAIL_ARCHIVE=PORTABLE)
-        environment["XDG_CACHE_HOME"] = folder + "/.cache"
-        test = ["backtrail record --pack --attachment -o crashes/ -- %s null" % PROGRAM]
+        os.makedirs(folder + "/bin")
+        with open(folder + "/bin/curl", "w", encoding="utf-8") as file:
+            file.write(CURL)
+        os.chmod(folder + "/bin/curl", 0o755)
+        environment = dict(job["variables"], PATH=folder + "/bin:/usr/bin:/bin", CI_PROJECT_DIR=folder,
+                           **dict({"BACKTRAIL_ARCHIVE": PORTABLE}, **environment))
+        test = ["echo script; backtrail record --pack --attachment -o crashes/ -- %s null" % PROGRAM]
         # The place of the program is of the container; here it is the test's own.
         scripts = ["\n".join(part).replace("/tmp/backtrail", folder + "/program")
                    for part in (job["before_script"] + test, job["after_script"])]
-        done = [subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, text=True, check=False,
-                               capture_output=True) for script in scripts]
+        return [subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, text=True, check=False,
+                               capture_output=True) for script in scripts], folder
+
+    def test_a_job_that_extends_the_template(self):
+        done, folder = self.job("gitlab")
         self.assertNotEqual(done[0].returncode, 0)
-        self.assertRegex(done[0].stderr, r"\n?\[\[ATTACHMENT\|crashes/[^\n]*\.core\.tar\.zst\]\]\n")
+        self.assertRegex(done[0].stderr, r"(?m)^\[\[ATTACHMENT\|crashes/[^\n]*\.core\.tar\.zst\]\]$")
         self.assertEqual(done[1].returncode, 0, done[1].stderr)
         self.assertIn("SIGSEGV", done[1].stdout)
-        self.assertEqual(job["artifacts"]["paths"], ["crashes/"])
-        self.assertEqual(job["cache"]["paths"], [".cache/backtrail/"])
         self.assertTrue(os.listdir(folder + "/.cache/backtrail"))
+
+    def test_the_translations_of_an_image_are_used(self):
+        place = FOLDER + "/image_cache"
+        shutil.rmtree(place, ignore_errors=True)
+        _, folder = self.job("image", XDG_CACHE_HOME=place)
+        self.assertTrue(os.listdir(place + "/backtrail"))
+        self.assertFalse(os.path.exists(folder + "/.cache"))
+
+    def test_an_archive_from_an_address_is_checked(self):
+        served = FOLDER + "/served"
+        shutil.rmtree(served, ignore_errors=True)
+        os.makedirs(served)
+        shutil.copy(PORTABLE, served + "/a.tar.gz")
+        address = {"BACKTRAIL_ARCHIVE": "https://gitlab.example.com/1/a.tar.gz", "SERVED": served}
+        with open(PORTABLE, "rb") as file:
+            right = hashlib.sha256(file.read()).hexdigest()
+        for sum_, installed in ((None, False), ("0" * 64, False), (right, True)):
+            if sum_:
+                with open(served + "/a.tar.gz.sha256", "w", encoding="utf-8") as file:
+                    file.write(sum_ + "  backtrail-0.1.0-x86_64.tar.gz\n")
+            done, _ = self.job("address", **address)
+            self.assertEqual("script" in done[0].stdout, installed, done)
 
 
 if __name__ == "__main__":
