@@ -15,8 +15,6 @@ setting and without recompilation. A recorder leaves crash files with the way
 to the crash in them, for gdb, for reports and for continuous integration.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_MONOLITHIC_INSTALL ON)
-# The package needs the program, not the tests: cpack builds nothing.
-set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/cmake/PackageFiles.cmake")
@@ -54,7 +52,7 @@ set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_REQUIRES "${BT_ZYDIS}()(64bit), ${BT_LIBIPT}()(64bit)")
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/man /usr/share/man/man1 /usr/share/man/man5 /usr/share/man/man7 /usr/share/zsh
-    /usr/share/zsh/site-functions /usr/share/zsh/vendor-completions /usr/share/fish
+    /usr/share/zsh/site-functions /usr/share/fish
     /usr/share/fish/vendor_completions.d /usr/share/bash-completion
     /usr/share/bash-completion/completions /usr/share/cmake /usr/share/doc)
 include(CPack)

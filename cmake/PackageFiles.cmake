@@ -18,6 +18,8 @@ file(INSTALL "${CPACK_BT_SOURCE}/NOTICE" DESTINATION "${documents}")
 copy_licences("${documents}/licences" ${CPACK_BT_LINKED_IN})
 
 if(CPACK_GENERATOR STREQUAL "DEB")
+  # Debian's zsh looks for packages' completions in a folder of its own.
+  file(RENAME "${share}/zsh/site-functions" "${share}/zsh/vendor-completions")
   file(INSTALL "${CPACK_BT_SOURCE}/cmake/package/copyright" DESTINATION "${documents}")
   file(INSTALL "${CPACK_BT_SOURCE}/CHANGELOG.md" DESTINATION "${documents}" RENAME changelog)
   execute_process(COMMAND date --utc --rfc-email "--date=@${CPACK_BT_EPOCH}"
