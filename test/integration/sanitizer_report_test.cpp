@@ -27,7 +27,9 @@ __attribute__((noinline)) void copy(char* to, const char* from, int n) { std::me
 __attribute__((noinline)) int grow(int x) { return x + 2147483647; }
 __attribute__((noinline)) int null(int* p) { return *p; }
 __attribute__((noinline)) void bump() { ++shared; }
-__attribute__((noinline)) void race() { std::thread t{bump}; bump(); t.join(); }
+// Two accesses at the very same time may be missed.
+void bumps() { for (int i = 0; i < 1000; ++i) bump(); }
+__attribute__((noinline)) void race() { std::thread t{bumps}; bumps(); t.join(); }
 int main(int argc, char** argv) {
   const char* how = argv[1];
   const long more = argc > 2 ? std::atol(argv[2]) : 0;
