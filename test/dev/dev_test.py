@@ -58,7 +58,7 @@ DEBIAN_12 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\nlib
 DEBIAN_13 = WITHOUT_BOOST + "libboost-dev 1.83.0.2\nlibboost1.83-dev 1.83.0\nlibboost1.88-dev 1.88.0\n"
 UBUNTU_22_04 = WITHOUT_BOOST + "libboost-dev 1.74.0.3\nlibboost1.74-dev 1.74.0\n"
 
-# What CTest writes for a test of GoogleTest, for scripts that end with 77, and for one that skips a part.
+# A report of CTest: a test of GoogleTest, for scripts that end with 77, and for one that skips a part.
 REPORT = """<testsuite name="all"
 \ttests="5"
 \tfailures="0"
