@@ -67,8 +67,8 @@ foreach(checks ${bt_check_targets})
   add_library(${checks} OBJECT ${${checks}_units})
   target_link_libraries(${checks} PRIVATE bt::server Boost::headers GTest::gtest GTest::gmock)
   target_compile_definitions(${checks} PRIVATE BOOST_ASIO_NO_DEPRECATED)
-  # The checks are only compiled, so optimisation and debug information would be wasted.
-  target_compile_options(${checks} PRIVATE -O0 -g0)
+  # The checks are only compiled, so optimisation, debug information and sanitizers would be wasted.
+  target_compile_options(${checks} PRIVATE -O0 -g0 -fno-sanitize=all)
   target_precompile_headers(${checks} PRIVATE ${${checks}_precompiled})
   add_dependencies(bt_header_checks ${checks})
 endforeach()

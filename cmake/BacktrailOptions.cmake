@@ -25,8 +25,10 @@ target_compile_options(
 
 add_library(bt_sanitizers INTERFACE)
 if(BT_SANITIZE)
-  target_compile_options(bt_sanitizers INTERFACE -fsanitize=${BT_SANITIZE} -fno-omit-frame-pointer
-                                                 -fno-sanitize-recover=all)
+  target_compile_options(
+    bt_sanitizers INTERFACE
+    -fsanitize=${BT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    $<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/uninstrumented.txt>)
   target_link_options(bt_sanitizers INTERFACE -fsanitize=${BT_SANITIZE})
 endif()
 
