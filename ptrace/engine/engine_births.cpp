@@ -177,7 +177,7 @@ void Engine::handle_fork(Thread& parent, bool vfork) {
     if (shares_memory(parent.id().pid, child_pid, may_share_memory(parent))) {
       writers->note_foreign_writes();
     }
-    if (const auto& space = parent.process().cache_space) space->keep_for_child();
+    if (const auto& space = parent.process().cache_space) space->kept().keep_for_child();
   }
   if (vfork ? reported.vfork : reported.fork) {
     record_from_start(**child);

@@ -36,7 +36,7 @@ std::size_t run_protected(std::vector<std::string> how, int stops) {
                                           const auto& space = thread.process().cache_space;
                                           if (space)
                                             quiet =
-                                                std::max(quiet, space->protected_pages().size());
+                                                std::max(quiet, space->protection().pages().size());
                                         }});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
   return quiet;
@@ -73,7 +73,7 @@ TEST(ProtectedCode, IsProtectedAgainWheneverItsFileIsLetGo) {
                       (void)driver;
                       if (pending.signal != SIGUSR1) return;
                       const auto& space = thread.process().cache_space;
-                      quiet.push_back(space ? space->protected_pages().size() : 0);
+                      quiet.push_back(space ? space->protection().pages().size() : 0);
                     }});
   EXPECT_TRUE(outcome.exited_with(0)) << outcome.end.exit_code << " " << outcome.statistics;
   EXPECT_EQ(quiet, std::vector<std::size_t>(6, 1));
@@ -110,7 +110,7 @@ TEST(ProtectedMemory, IsTheProgramsAgainWhenRecordingEnds) {
   ASSERT_EQ(event->kind, StopKind::kSignal);
   const auto space = driver.engine.find(id)->process().cache_space;
   ASSERT_TRUE(space);
-  ASSERT_GT(space->protected_pages().size(), 0U);
+  ASSERT_GT(space->protection().pages().size(), 0U);
   const auto writable = [](const MapEntry& map) { return map.write; };
   const auto quiet = anonymous_code(pid);
   EXPECT_FALSE(std::all_of(quiet.begin(), quiet.end(), writable));

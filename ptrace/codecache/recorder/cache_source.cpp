@@ -91,7 +91,7 @@ std::string CacheSource::statistics() const {
       counts_.native_steps());
   if (space_) {
     text += cache::describe(space_->code());
-    if (const std::size_t pages = space_->protected_pages().size(); pages != 0) {
+    if (const std::size_t pages = space_->protection().pages().size(); pages != 0) {
       text += fmt::format("; {} write-protected pages", pages);
     }
   }
@@ -107,7 +107,7 @@ void CacheSource::drop_space() {
   log_.close();
   if (space_) {
     see_opens(false);
-    space_->give_slot_back(slot_);
+    space_->threads().give_back(slot_);
   }
   memory_.reset();
   space_.reset();
@@ -146,7 +146,7 @@ bool CacheSource::set_up(Thread& thread) {
   }
   auto space = cache::CacheSpace::of(thread, sums_, persistent_store_);
   if (!space) return failed(space.error());
-  const auto slot = (*space)->take_slot(thread);
+  const auto slot = (*space)->threads().take(thread);
   if (!slot) return failed(slot.error());
   space_ = std::move(*space);
   slot_ = *slot;
@@ -178,7 +178,8 @@ bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !may_enter(thread, *before)) return false;
   if (!set_up(thread) || space_->gate_closed() || !space_->refresh()) return false;
-  if (is_plain(thread) && !space_->learn_segv_action(thread, slot_)) return false;
+  if (is_plain(thread) && !space_->segv_action().learn(thread, space_->memory().thread(slot_)))
+    return false;
   if (space_->room_wanted() && !space_->make_room()) {
     evict();
     return false;
@@ -300,7 +301,7 @@ void CacheSource::set_inside(bool inside) {
   // The thread, or an earlier owner of the slot, may have been stopped while it waited.
   memory_->drop_request();
   if (!inside) let_wait();
-  space_->set_inside(slot_, inside);
+  space_->threads().set_inside(slot_, inside);
 }
 
 void CacheSource::evict() {
@@ -440,10 +441,10 @@ void CacheSource::detach(Thread& thread) {
   drop_space();
   const auto& space = process_.cache_space;
   // No other code handles this thread's write faults.
-  if (space) (void)space->unprotect_all(thread);
+  if (space) (void)space->protection().unprotect_all(thread);
   // A vfork's child runs on in memory in which its parent's threads run translated code.
-  if (space && &space->process() != &process_) space->keep_unprotected(true);
-  if (!space || space->used()) return;
+  if (space && &space->process() != &process_) space->protection().keep_unprotected(true);
+  if (!space || space->threads().used()) return;
   cache::remove_memory(thread, *space);
   cache::leave_space(process_);
 }
@@ -559,7 +560,7 @@ void CacheSource::let_wait() {
 bool CacheSource::return_from_handler(Thread& thread) {
   const SourceResume how = last_resume();
   if (how.step || how.syscalls || thread.stop_wanted() || process_.address_limit.counts_ours() ||
-      !space_->protected_pages().empty() || !space_->is_open() || process_.lifted_for_vfork ||
+      !space_->protection().pages().empty() || !space_->is_open() || process_.lifted_for_vfork ||
       !everybody_recorded()) {
     return false;
   }

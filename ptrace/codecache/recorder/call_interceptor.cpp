@@ -75,7 +75,7 @@ void CallInterceptor::begin_effect(SyscallEffect effect, const arch::cpu::UserRe
       disable_("the program restricts or redirects system calls");
       break;
     case SyscallEffect::kSegvAction:
-      process_.cache_space->segv_action_changed();
+      process_.cache_space->segv_action().changed();
       break;
   }
 }

@@ -41,13 +41,13 @@ std::uint64_t clone_flags(Process& process, const arch::cpu::UserRegs& regs) {
 
 void CodeWriteGuard::begin_step(Thread& thread) {
   mask_before_.reset();
-  if (process_.cache_space->protected_pages().empty()) return;
+  if (process_.cache_space->protection().pages().empty()) return;
   if (const auto mask = request::read_signal_mask(thread.tid())) mask_before_ = *mask;
 }
 
 bool CodeWriteGuard::may_be_hit(const WaitStatus& status) const {
   return status.kind == WaitKind::kStopped && status.signal == SIGSEGV && process_.cache_space &&
-         !process_.cache_space->protected_pages().empty();
+         !process_.cache_space->protection().pages().empty();
 }
 
 std::optional<CodeWriteGuard::Hit> CodeWriteGuard::hit(Thread& thread,
@@ -69,7 +69,7 @@ std::optional<CodeWriteGuard::Hit> CodeWriteGuard::hit(Thread& thread,
     return hit.blocked ? std::optional{hit} : std::nullopt;
   }
   const bool is_ours =
-      info->si_code == SEGV_ACCERR && process_.cache_space->protected_pages().contains(hit.at);
+      info->si_code == SEGV_ACCERR && process_.cache_space->protection().pages().contains(hit.at);
   return is_ours ? std::optional{hit} : std::nullopt;
 }
 
@@ -79,16 +79,17 @@ bool CodeWriteGuard::let_write(Thread& thread, const Hit& hit, std::size_t slot)
   if (!mask) return false;
   // The kernel unblocks a signal that it forces.
   if (hit.blocked) *mask |= kSegvBit;
-  if (!space.repair_segv(thread, slot, *mask)) return false;
+  if (!space.segv_action().repair(thread, space.memory().thread(slot), *mask)) return false;
   if (hit.merged) thread.send(SIGSEGV);
   // A failure here ends the thread, or the fault comes again.
-  (void)(hit.merged ? space.unprotect_all(thread) : space.let_write(thread, hit.at, written_));
+  (void)(hit.merged ? space.protection().unprotect_all(thread)
+                    : space.protection().let_write(thread, hit.at, written_));
   begin_step(thread);
   return true;
 }
 
 bool CodeWriteGuard::hinders(const arch::cpu::UserRegs& regs) const {
-  const ProtectedPages& protected_pages = process_.cache_space->protected_pages();
+  const ProtectedPages& protected_pages = process_.cache_space->protection().pages();
   if (protected_pages.empty()) return false;
   if (write_effect_of(regs) == WriteEffect::kBuffers) return true;
   using arch::cpu::kSyscallArguments;
@@ -101,13 +102,13 @@ void CodeWriteGuard::end_step(Thread* thread) {
   if (written_.empty()) return;
   // A thread in a group stop cannot be borrowed.
   if (thread != nullptr && thread->status().is_group_stop()) thread = nullptr;
-  if (process_.cache_space) process_.cache_space->note_written(thread, written_);
+  if (process_.cache_space) process_.cache_space->protection().note_written(thread, written_);
 }
 
 void CodeWriteGuard::keep_unprotected(bool on) {
   if (keeps_unprotected_ == on) return;
   keeps_unprotected_ = on;
-  if (process_.cache_space) process_.cache_space->keep_unprotected(on);
+  if (process_.cache_space) process_.cache_space->protection().keep_unprotected(on);
 }
 
 void CodeWriteGuard::begin_call(Thread& thread, const arch::cpu::UserRegs& regs) {
@@ -118,33 +119,33 @@ void CodeWriteGuard::begin_call(Thread& thread, const arch::cpu::UserRegs& regs)
       if ((flags & CLONE_THREAD) != 0) return;
       // A child that shares the memory for longer than a vfork's child does writes to it, too.
       const bool shares = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
-      if (shares) space.keep_unprotected(true);
+      if (shares) space.protection().keep_unprotected(true);
       keep_unprotected(true);
       break;
     }
     case WriteEffect::kAnyTime:
-      space.keep_unprotected(true);  // never undone
+      space.protection().keep_unprotected(true);  // never undone
       space.let_kernel_write();
       break;
     case WriteEffect::kArguments:
     case WriteEffect::kBuffers:
       if (effect_of(regs) == SyscallEffect::kMappings) {
         const MappingChange change = mapping_change_of(regs);
-        (void)space.unprotect(thread, change.begin, change.end);
+        (void)space.protection().unprotect(thread, change.begin, change.end);
         return;
       }
       if (effect_of(regs) == SyscallEffect::kSandbox) break;
       if (!hinders(regs)) return;
       break;
   }
-  (void)space.unprotect_all(thread);
+  (void)space.protection().unprotect_all(thread);
 }
 
 void CodeWriteGuard::begin_delivery(Thread& thread) {
   const auto& space = process_.cache_space;
   const auto regs = thread.user_regs();
-  if (!space || space->protected_pages().empty() || !regs) return;
-  (void)space->unprotect(thread, regs->sp() - kMostFrameBytes, regs->sp());
+  if (!space || space->protection().pages().empty() || !regs) return;
+  (void)space->protection().unprotect(thread, regs->sp() - kMostFrameBytes, regs->sp());
 }
 
 bool CodeWriteGuard::repeat_call(Thread& thread, std::uint64_t number) const {

@@ -73,9 +73,9 @@ class CodeWriteGuard {
   void keep_unprotected(bool on);
 
   Process& process_;
-  bool keeps_unprotected_ = false;                ///< For a call that was begun.
-  std::optional<std::uint64_t> mask_before_;      ///< Signal mask before the current step.
-  std::vector<CacheSpace::WrittenPage> written_;  ///< Pages that the current step may write.
+  bool keeps_unprotected_ = false;                    ///< For a call that was begun.
+  std::optional<std::uint64_t> mask_before_;          ///< Signal mask before the current step.
+  std::vector<PageProtection::WrittenPage> written_;  ///< Pages that the current step may write.
 };
 
 }  // namespace backtrail::tracee::cache

@@ -31,8 +31,8 @@ void FilterCalls::begin(Thread& thread, const arch::cpu::UserRegs& regs) {
   if (const std::string why = why_not_behind(filters); !why.empty()) {
     disable_(why);
   } else if (!allow_protected_pages(filters)) {
-    (void)space->unprotect_all(thread);
-    space->keep_unprotected(true);  // never undone
+    (void)space->protection().unprotect_all(thread);
+    space->protection().keep_unprotected(true);  // never undone
   }
 }
 
@@ -43,7 +43,7 @@ bool FilterCalls::has_to_wait() {
     return false;
   }
   close_gate(true);
-  return wait_.has_to_go_on(space->anybody_inside());
+  return wait_.has_to_go_on(space->threads().anybody_inside());
 }
 
 void FilterCalls::end(Thread& thread) {

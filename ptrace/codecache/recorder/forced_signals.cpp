@@ -84,7 +84,7 @@ bool ForcedSignals::take_fault(Thread& thread) const {
   if (!mask) return false;
   // A signal that is forced is unblocked.
   if (segv_blocked(thread)) *mask |= kSegvBit;
-  if (!space_.repair_segv(thread, slot_, *mask)) return false;
+  if (!space_.segv_action().repair(thread, space_.memory().thread(slot_), *mask)) return false;
   if (info && info->si_code <= 0) {
     thread.send(SIGSEGV);
   }

@@ -100,10 +100,10 @@ bool MemoryRemoval::has_to_wait(Thread& thread) {
       space->memory().removed()) {
     return false;
   }
-  if (wait_.has_to_go_on(space->anybody_inside())) return true;
+  if (wait_.has_to_go_on(space->threads().anybody_inside())) return true;
   wait_.end();
-  if (space->anybody_inside()) return false;
-  (void)space->unprotect_all(thread);
+  if (space->threads().anybody_inside()) return false;
+  (void)space->protection().unprotect_all(thread);
   remove_memory(thread, *space);
   return false;
 }

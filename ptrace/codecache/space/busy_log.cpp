@@ -21,7 +21,7 @@ Result<std::unique_ptr<BusyLog>> BusyLog::begin(CacheSpace& space, Thread& threa
   if (history_bytes < kLeastHistory || segments > kAreaSegments) {
     return fail(TraceErrc::kBusy, "use a large log", history_bytes);
   }
-  BT_TRY(const std::size_t area, space.take_area(thread));
+  BT_TRY(const std::size_t area, space.threads().take_area(thread));
   space.memory().commit_segment(thread, area, 0);
   return std::unique_ptr<BusyLog>{new BusyLog{space, area, static_cast<std::size_t>(segments)}};
 }
@@ -30,7 +30,7 @@ BusyLog::BusyLog(CacheSpace& space, std::size_t area, std::size_t segments)
     : space_{space}, area_{area}, segments_{segments}, rest_{space.memory().segment(area, 0)} {}
 
 BusyLog::~BusyLog() {
-  space_.give_area_back(area_);
+  space_.threads().give_area_back(area_);
 }
 
 bool BusyLog::use_up(TraceeAddr log) {

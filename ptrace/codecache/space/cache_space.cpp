@@ -17,18 +17,17 @@
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/codecache/syscalls/call_filters.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
+#include "ptrace/codecache/translation/linked_program.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/resource_limits.hpp"
 #include "ptrace/os/signal_bits.hpp"
-#include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee::cache {
 namespace {
 
-constexpr std::uint64_t kSigsetBytes = 8;
 /// Alignment of struct rseq_cs.
 constexpr std::uint64_t kSectionAlignment = 32;
 /// Lowest address that can be mapped (vm.mmap_min_addr).
@@ -44,48 +43,105 @@ bool is_code_breakpoint(const arch::cpu::DebugRegisters& registers, TraceeAddr a
   return false;
 }
 
-bool shares_id_namespace(pid_t pid) {
-  struct stat theirs {};
-  struct stat ours {};
-  return ::stat(ProcFs{}.path(pid, "ns/pid").c_str(), &theirs) == 0 &&
-         ::stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_dev == ours.st_dev &&
-         theirs.st_ino == ours.st_ino;
+/// The program's actions as they were read when the memory was set up.
+struct Actions {
+  KernelSigaction segv;
+  KernelSigaction trap;
+};
+Actions actions_in(CacheMemory& memory) {
+  const std::uint8_t* at = memory.thread(0).scratch(CacheMemory::kScratchOffset);
+  Actions actions;
+  std::memcpy(&actions.segv, at, sizeof actions.segv);
+  std::memcpy(&actions.trap, at + sizeof actions.segv, sizeof actions.trap);
+  return actions;
 }
 
 }  // namespace
 
-CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums)
+CacheSpace::CacheSpace(Process& process, std::shared_ptr<SourceStatistics> sums,
+                       std::unique_ptr<CacheMemory> memory)
     : process_{process},
       sums_{std::move(sums)},
-      pages_{[this](TraceeAddr at, std::span<std::uint8_t> out) { return read_code(at, out); }} {}
+      maps_{::open(ProcFs{}.path(process.pid(), "maps").c_str(), O_RDONLY | O_CLOEXEC)},
+      memory_{std::move(memory)},
+      calls_{process, *memory_},
+      threads_{process, *memory_},
+      segv_action_{actions_in(*memory_).segv},
+      pages_{[this](TraceeAddr at, std::span<std::uint8_t> out) { return read_code(at, out); }},
+      protection_{process, executable_, pages_, protection_hooks()},
+      code_{*memory_, code_source(), code_facts(), calls_.calls()},
+      kept_{process, code_} {}
 
 CacheSpace::~CacheSpace() {
-  if (!code_) return;
-  keep();
-  sums_->superblocks += code_->blocks();
-  sums_->translated_instructions += code_->instructions();
-  sums_->code_bytes += code_->bytes_used();
+  kept_.keep();
+  sums_->superblocks += code_.blocks();
+  sums_->translated_instructions += code_.instructions();
+  sums_->code_bytes += code_.bytes_used();
+}
+
+translate::CodeSource CacheSpace::code_source() {
+  return {
+      .read = [this](TraceeAddr at, std::span<std::uint8_t> out) { return pages_.read(at, out); },
+      .stop_before = {},
+      .named = [this](TraceeAddr at) { look_for_section(at); },
+      .section_at =
+          [this](TraceeAddr at) { return process_.restartable.beginning_at(at) != nullptr; }};
+}
+
+CodeCache::CodeFacts CacheSpace::code_facts() {
+  return {.left_to_cpu = [this](TraceeAddr at) { return left_to_cpu(at); },
+          .may_change =
+              [this](TraceeAddr at) {
+                const auto* range = executable_.find(at);
+                return range != nullptr && range->may_change && !protection_.is_protected(at);
+              },
+          .made_here =
+              [this](TraceeAddr at) {
+                const auto* range = executable_.find(at);
+                return range == nullptr || range->may_change ||
+                       (range->inode == 0 && range->path != kVdso);
+              },
+          .look_again = [this](TraceeAddr at) { pages_.forget(at); },
+          .has_no_sections = [this](TraceeAddr at) { return kept_.keeps(at, at + 1); },
+          .pointer_at = [this](TraceeAddr at) -> std::optional<TraceeAddr> {
+            std::uint64_t pointer = 0;
+            std::array<std::uint8_t, sizeof pointer> read{};
+            if (process_.read_memory(at, read) != read.size()) return std::nullopt;
+            std::memcpy(&pointer, read.data(), read.size());
+            return TraceeAddr{pointer};
+          }};
+}
+
+PageProtection::Hooks CacheSpace::protection_hooks() {
+  return {.drop = [this](TraceeAddr begin, TraceeAddr end) { code_.drop(begin, end); },
+          .evict = [this](TraceeAddr begin, TraceeAddr end) { drop(begin, end); },
+          .all_may_change = [this] { return all_may_change(); }};
 }
 
 void CacheSpace::code_written(TraceeAddr begin, TraceeAddr end) {
   pages_.forget();
-  const auto lost = modules_.lose(begin, end);
   // The memory may become again what it was.
-  if (!lost.empty()) mappings_current_ = false;
-  drop(begin, end, lost);
+  if (drop_modules(begin, end)) mappings_current_ = false;
 }
 
-void CacheSpace::drop(TraceeAddr begin, TraceeAddr end, const std::vector<CodeModule>& lost) {
-  const std::uint64_t before = code_->drops();
-  unload(lost);
-  code_->drop(begin, end);
-  if (code_->drops() != before) evict_running();
+void CacheSpace::drop(TraceeAddr begin, TraceeAddr end) {
+  const std::uint64_t before = code_.drops();
+  code_.drop(begin, end);
+  if (code_.drops() != before) evict_running();
+}
+
+bool CacheSpace::drop_modules(TraceeAddr begin, TraceeAddr end) {
+  const std::uint64_t before = code_.drops();
+  const bool any = kept_.lose(begin, end);
+  code_.drop(begin, end);
+  if (code_.drops() != before) evict_running();
+  return any;
 }
 
 /// Interrupts threads that run. A thread that waits in a system call is at the end of its
 /// superblock; one that runs, or is ready to, may be anywhere in a dropped one.
 void CacheSpace::evict_running() {
-  if (inside_.none()) return;
+  if (!threads_.anybody_inside()) return;
   const auto evict = [](Process& process) {
     for (const auto& thread : process.threads()) {
       if (thread->stopped() || thread->source() == nullptr) continue;
@@ -106,71 +162,22 @@ Result<std::shared_ptr<CacheSpace>> CacheSpace::of(Thread& thread,
   if (!filters_are_known(status, !process.attached(), process.filters.size())) {
     return fail(TraceErrc::kUnsupported, "seccomp");
   }
-  std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums)}};
-  space->inline_calls_ = inline_system_calls();
-  restrict_inline_calls(space->inline_calls_, process.filters);
-  space->stop_by_fault_ = !let_threads_stop(process.filters);
+  BT_TRY(std::unique_ptr<CacheMemory> memory, CacheMemory::create(thread));
+  process.code_writers->look_at_files_of(process);
+  std::shared_ptr<CacheSpace> space{new CacheSpace{process, std::move(sums), std::move(memory)}};
+  if (!let_threads_stop(process.filters)) space->threads_.stop_by_fault();
   const auto data = limit_of(process.pid(), LimitedResource::kData);
   const bool data_counts = !data || data->rlim_cur != RLIM_INFINITY;
-  if (data_counts || !allow_protected_pages(process.filters)) space->keep_unprotected(true);
-  BT_TRY(space->memory_, CacheMemory::create(thread));
-  space->leave_mapping_calls(space->inline_calls_);
-  space->code_ = std::make_unique<CodeCache>(
-      *space->memory_,
-      translate::CodeSource{
-          .read = [raw = space.get()](
-                      TraceeAddr at,
-                      std::span<std::uint8_t> out) { return raw->pages_.read(at, out); },
-          .stop_before = {},
-          .named = [raw = space.get()](TraceeAddr at) { raw->look_for_section(at); },
-          .section_at =
-              [&process](TraceeAddr at) {
-                return process.restartable.beginning_at(at) != nullptr;
-              }},
-      CodeCache::CodeFacts{
-          .left_to_cpu = [raw = space.get()](TraceeAddr at) { return raw->left_to_cpu(at); },
-          .may_change =
-              [raw = space.get()](TraceeAddr at) {
-                const auto* range = raw->executable_.find(at);
-                return range != nullptr && range->may_change && !raw->is_protected(at);
-              },
-          .made_here =
-              [raw = space.get()](TraceeAddr at) {
-                const auto* range = raw->executable_.find(at);
-                return range == nullptr || range->may_change ||
-                       (range->inode == 0 && range->path != kVdso);
-              },
-          .look_again = [raw = space.get()](TraceeAddr at) { raw->pages_.forget(at); },
-          .has_no_sections =
-              [raw = space.get()](TraceeAddr at) { return raw->modules_.keeps(at, at + 1); },
-          .pointer_at = [&process](TraceeAddr at) -> std::optional<TraceeAddr> {
-            std::uint64_t pointer = 0;
-            std::array<std::uint8_t, sizeof pointer> read{};
-            if (process.read_memory(at, read) != read.size()) return std::nullopt;
-            std::memcpy(&pointer, read.data(), read.size());
-            return TraceeAddr{pointer};
-          }},
-      space->inline_calls_);
-  process.code_writers->look_at_files_of(process);
-  write_numbers(space->inline_calls_, process.code_writers->watches_writes(),
-                space->memory_->policy());
-  write_opens(false, space->memory_->policy());
-  space->maps_.reset(::open(ProcFs{}.path(process.pid(), "maps").c_str(), O_RDONLY | O_CLOEXEC));
-  space->take_actions();
-  space->begin_keeping(std::move(store));
+  if (data_counts || !allow_protected_pages(process.filters)) {
+    space->protection_.keep_unprotected(true);
+  }
+  const KernelSigaction trap = actions_in(*space->memory_).trap;
+  process.trap_action.learn(trap);
+  // The remote calls that read the actions ended with a trap after reading them.
+  if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process.trap_action.damaged = true;
+  space->kept_.begin(std::move(store), *space->memory_, space->calls_.calls());
   process.cache_space = space;
   return space;
-}
-
-void CacheSpace::take_actions() {
-  const std::uint8_t* at = memory_->thread(0).scratch(CacheMemory::kScratchOffset);
-  std::memcpy(&segv_action_, at, sizeof segv_action_);
-  segv_action_current_ = true;
-  KernelSigaction trap;
-  std::memcpy(&trap, at + sizeof segv_action_, sizeof trap);
-  process_.trap_action.learn(trap);
-  // The remote calls that read the actions ended with a trap after reading them.
-  if (trap.handler == std::bit_cast<std::uint64_t>(SIG_IGN)) process_.trap_action.damaged = true;
 }
 
 translate::UntranslatableReason CacheSpace::left_to_cpu(TraceeAddr address) const {
@@ -194,11 +201,11 @@ std::size_t CacheSpace::read_code(TraceeAddr at, std::span<std::uint8_t> out) {
 }
 
 void CacheSpace::stop_at_breakpoints_of(Process& guest) {
-  for (const TraceeAddr address : guest.breakpoints().addresses()) code_->split_at(address);
+  for (const TraceeAddr address : guest.breakpoints().addresses()) code_.split_at(address);
   const arch::cpu::DebugRegisters& registers = guest.debug_registers();
   for (unsigned slot = 0; slot < arch::cpu::DebugRegisters::kSlots; ++slot) {
     const TraceeAddr address{registers.address(slot)};
-    if (is_code_breakpoint(registers, address)) code_->split_at(address);
+    if (is_code_breakpoint(registers, address)) code_.split_at(address);
   }
 }
 
@@ -214,75 +221,21 @@ void CacheSpace::look_for_section_of(TraceeAddr area) {
 void CacheSpace::leave_section(const RestartableSection& section) {
   // Include the end of the instruction that announces the section to the kernel. Other processes
   // would not know of the section, so nothing is kept.
-  if (modules_.keeps(section.begin - 1, section.end)) store_.reset();
-  code_->drop(section.begin - 1, section.end);
-}
-
-Result<std::size_t> CacheSpace::take_slot(Thread& thread) {
-  const auto is_area = [this](std::size_t slot) {
-    return slot >= memory_->first_area_part() && slot < kThreadsAtOnce;
-  };
-  std::size_t slot = 0;
-  while (slot < kMaxThreads && (slots_.test(slot) || is_area(slot))) ++slot;
-  if (slot == kMaxThreads) return fail(TraceErrc::kBusy, "log of a further thread", kMaxThreads);
-  if (!std::exchange(first_thread_ready_, false)) {
-    BT_CHECKED(memory_->prepare_thread(thread, slot));
-    BT_CHECKED(write_ids(thread, memory_->thread(slot)));
-  }
-  note_way_to_stop(slot);
-  slots_.set(slot);
-  return slot;
-}
-
-void CacheSpace::note_way_to_stop(std::size_t slot) {
-  ThreadMemory memory = memory_->thread(slot);
-  memory.write(translate::Slot::kStopsByFault, stop_by_fault_ ? 1 : 0);
-  memory.write(translate::Slot::kMaskAt,
-               memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kMask));
-  memory.write(translate::Slot::kFrameAt,
-               memory.page().value() + static_cast<std::uint64_t>(translate::Slot::kFrame));
-}
-
-Result<void> CacheSpace::write_ids(Thread& thread, ThreadMemory memory) {
-  auto pid = static_cast<std::uint64_t>(thread.process().pid());
-  auto tid = static_cast<std::uint64_t>(thread.tid());
-  if (!same_ids_) same_ids_ = shares_id_namespace(process_.pid());
-  // A child that shares the memory may be in another pid namespace.
-  const pid_t of = thread.process().pid();
-  if (!(of == process_.pid() ? *same_ids_ : shares_id_namespace(of))) {
-    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_TRY(pid, remote.call(SYS_getpid, {}));
-    BT_TRY(tid, remote.call(SYS_gettid, {}));
-  }
-  memory.write32(translate::Slot::kProcessId, static_cast<std::uint32_t>(pid));
-  memory.write32(translate::Slot::kThreadId, static_cast<std::uint32_t>(tid));
-  return {};
-}
-
-Result<std::size_t> CacheSpace::take_area(Thread& thread) {
-  if (free_areas_.empty()) return memory_->add_area(thread);
-  const std::size_t area = free_areas_.back();
-  free_areas_.pop_back();
-  return area;
-}
-
-void CacheSpace::give_slot_back(std::size_t slot) {
-  memory_->set_log(slot, std::nullopt);
-  slots_.reset(slot);
-  inside_.reset(slot);
+  if (kept_.keeps(section.begin - 1, section.end)) kept_.give_up();
+  code_.drop(section.begin - 1, section.end);
 }
 
 void CacheSpace::change_mappings(const MappingChange& change) {
   if (change.begin < change.end && executable_.overlaps(change.begin, change.end)) {
     pages_.forget();
-    drop(change.begin, change.end, modules_.lose(change.begin, change.end));
+    (void)drop_modules(change.begin, change.end);
     mappings_current_ = false;
   }
   if (change.new_code) mappings_current_ = false;
 }
 
 void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
-  const decoder::ExitTable& exits = *code_->exits();
+  const decoder::ExitTable& exits = *code_.exits();
   profile_.sample(log, [&](std::uint32_t exit, std::uint32_t next) -> std::optional<TraceeAddr> {
     const auto left = exits.find(exit);
     if (!left || left->kind != decoder::LoggedExitKind::kIndirect) return std::nullopt;
@@ -290,50 +243,31 @@ void CacheSpace::learn_from_log(std::span<const std::uint32_t> log) {
     return entered ? std::optional{entered->block.start} : std::nullopt;
   });
   if (!profile_.due() || disabled() || room_wanted_ || !refresh()) return;
-  profile_.begin_again(code_->retranslate_by_profile(profile_));
+  profile_.begin_again(code_.retranslate_by_profile(profile_));
+}
+
+void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log) {
+  if (!disabled()) protection_.look_at_log(thread, log, *code_.exits());
 }
 
 bool CacheSpace::make_room() {
-  if (inside_.any()) return false;
-  code_->clear();
+  if (threads_.anybody_inside()) return false;
+  code_.clear();
   room_wanted_ = false;
   return true;
 }
 
 void CacheSpace::restrict_calls(const SeccompFilters& filters) {
-  stop_by_fault_ |= !let_threads_stop(filters);
-  for (std::size_t slot = 0; stop_by_fault_ && slot < kMaxThreads; ++slot) {
-    if (slots_.test(slot)) note_way_to_stop(slot);
-  }
-  translate::InlineSystemCalls calls = inline_calls_;
-  restrict_inline_calls(calls, filters);
-  change_calls(calls);
-}
-
-void CacheSpace::change_calls(const translate::InlineSystemCalls& calls) {
-  if (inline_calls_ == calls) return;
-  inline_calls_ = calls;
-  write_numbers(inline_calls_, process_.code_writers->watches_writes(), memory_->policy());
-  if (!refresh() || !code_->renew_calls()) want_room();
-}
-
-void CacheSpace::leave_mapping_calls(translate::InlineSystemCalls& calls) const {
-  if (!process_.address_limit.counts_ours()) return;
-  for (const auto number : {SYS_brk, SYS_mmap}) {
-    calls.at(static_cast<std::size_t>(number)) = translate::CallCheck::kNever;
-  }
+  if (!let_threads_stop(filters)) threads_.stop_by_fault();
+  if (calls_.restrict_to(filters)) renew_calls();
 }
 
 void CacheSpace::note_limit() {
-  translate::InlineSystemCalls calls = inline_calls_;
-  leave_mapping_calls(calls);
-  change_calls(calls);
+  if (calls_.note_limit()) renew_calls();
 }
 
-void CacheSpace::see_opens(bool on) {
-  const bool before = sees_opens_ != 0;
-  on ? ++sees_opens_ : --sees_opens_;
-  if (const bool now = sees_opens_ != 0; now != before) write_opens(now, memory_->policy());
+void CacheSpace::renew_calls() {
+  if (!refresh() || !code_.renew_calls()) want_room();
 }
 
 void CacheSpace::disable(std::string why) {
@@ -341,13 +275,17 @@ void CacheSpace::disable(std::string why) {
 }
 
 void CacheSpace::watch_writes() {
-  write_numbers(inline_calls_, true, memory_->policy());
+  calls_.watch_writes();
   if (kernel_writes_) change_mappings({TraceeAddr{}, kEndOfMemory, true});
 }
 
 void CacheSpace::let_kernel_write() {
   kernel_writes_ = true;
   if (process_.code_writers->watches_writes()) watch_writes();
+}
+
+bool CacheSpace::all_may_change() const {
+  return kernel_writes_ && process_.code_writers->watches_writes();
 }
 
 bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_of_it) {
@@ -357,17 +295,12 @@ bool CacheSpace::file_may_change(const std::function<bool(const MapEntry&)>& is_
     MapEntry map;
     map.inode = range.inode;
     map.path = range.path;
-    const bool is_looked_at = range.may_change && !range.own && !keeps_copies(range);
+    const bool is_looked_at = range.may_change && !range.own && !protection_.keeps_copies(range);
     if (is_looked_at || !is_of_it(map)) continue;
     is_code = true;
     change_mappings({range.begin, range.end, true});
   }
-  std::erase_if(let_go_, [&](const ExecutableMap::Range& file) {
-    MapEntry map;
-    map.inode = file.inode;
-    map.path = file.path;
-    return is_of_it(map);
-  });
+  protection_.files_may_change(is_of_it);
   return is_code;
 }
 
@@ -400,48 +333,31 @@ Result<ExecutableMap> CacheSpace::read_mappings() {
     });
     return writers.may_change(map, !is_known, looked);
   };
-  return ExecutableMap::from(maps, memory_->mapping(), protected_, may_change);
+  return ExecutableMap::from(maps, memory_->mapping(), protection_.pages(), may_change);
 }
 
 Result<void> CacheSpace::refresh() {
   if (mappings_current_) return {};
   BT_TRY(ExecutableMap now, read_mappings());
   pages_.forget();
-  unload(modules_.lose_all_but(now.ranges()));
-  for (const auto& [begin, end] : executable_.lost_in(now)) code_->drop(begin, end);
+  kept_.lose_all_but(now.ranges());
+  for (const auto& [begin, end] : executable_.lost_in(now)) code_.drop(begin, end);
   executable_ = std::move(now);
   write_policy(executable_, memory_->policy());
-  use_persistent_modules();
+  kept_.use_modules(executable_.ranges());
   mappings_current_ = true;
   return {};
 }
 
-Result<void> CacheSpace::learn_segv_action(Thread& thread, std::size_t slot) {
-  if (segv_action_current_) return {};
-  const ThreadMemory memory = memory_->thread(slot);
-  const TraceeAddr scratch = memory.page() + CacheMemory::kScratchOffset;
-  {
-    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_CHECKED(remote.call(SYS_rt_sigaction, {SIGSEGV, 0, scratch.value(), kSigsetBytes}));
-  }
-  std::memcpy(&segv_action_, memory.scratch(CacheMemory::kScratchOffset), sizeof segv_action_);
-  segv_action_current_ = true;
-  return {};
-}
-
-Result<void> CacheSpace::repair_segv(Thread& thread, std::size_t slot, std::uint64_t mask) {
-  const bool blocked = (mask & kSegvBit) != 0;
-  const bool ignored = segv_action_.handler == std::bit_cast<std::uint64_t>(SIG_IGN);
-  if (!blocked && !ignored) return {};
-  const ThreadMemory memory = memory_->thread(slot);
-  std::memcpy(memory.scratch(CacheMemory::kScratchOffset), &segv_action_, sizeof segv_action_);
-  {
-    BT_TRY(RemoteCalls remote, RemoteCalls::begin(thread));
-    BT_CHECKED(remote.call(
-        SYS_rt_sigaction,
-        {SIGSEGV, (memory.page() + CacheMemory::kScratchOffset).value(), 0, kSigsetBytes}));
-  }
-  return request::write_signal_mask(thread.tid(), mask);
+Result<std::size_t> CacheSpace::translate_ahead(std::uint64_t most_bytes) {
+  mappings_current_ = false;
+  BT_CHECKED(refresh());
+  std::vector<ExecutableMap::Range> ranges = executable_.ranges();
+  std::erase_if(ranges, [this](const ExecutableMap::Range& range) {
+    return range.inode == 0 || !kept_.keeps(range.begin, range.end);
+  });
+  const LinkedProgram program{process_.pid(), std::move(ranges)};
+  return code_.translate_ahead(program.starts(), program.facts(), most_bytes);
 }
 
 }  // namespace backtrail::tracee::cache

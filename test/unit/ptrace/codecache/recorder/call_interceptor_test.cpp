@@ -57,12 +57,12 @@ TEST_F(CallInterceptorTest, LeavesOtherCallsAlone) {
 
 TEST_F(CallInterceptorTest, LetsAFilterWaitForThreadsInTranslatedCode) {
   memory = child.take_space();
-  space().set_inside(kOtherThread, true);
+  space().threads().set_inside(kOtherThread, true);
   child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   EXPECT_TRUE(space().gate_closed());
   EXPECT_FALSE(begin());
-  space().set_inside(kOtherThread, false);
+  space().threads().set_inside(kOtherThread, false);
   EXPECT_TRUE(begin());
   EXPECT_TRUE(space().gate_closed()) << "the call is not made yet";
   child.stand_behind(0);
@@ -73,7 +73,7 @@ TEST_F(CallInterceptorTest, LetsAFilterWaitForThreadsInTranslatedCode) {
 
 TEST_F(CallInterceptorTest, OpensTheGateForAnotherInstruction) {
   memory = child.take_space();
-  space().set_inside(kOtherThread, true);
+  space().threads().set_inside(kOtherThread, true);
   child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   child.stand_before(SYS_getpid, {});
@@ -83,7 +83,7 @@ TEST_F(CallInterceptorTest, OpensTheGateForAnotherInstruction) {
 
 TEST_F(CallInterceptorTest, OpensTheGateWhenTheThreadIsGone) {
   memory = child.take_space();
-  space().set_inside(kOtherThread, true);
+  space().threads().set_inside(kOtherThread, true);
   child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_FALSE(begin());
   calls.release();
@@ -94,7 +94,7 @@ TEST_F(CallInterceptorTest, OpensTheGateWhenTheThreadIsGone) {
 
 TEST_F(CallInterceptorTest, ASignalIsDeliveredWithoutWaiting) {
   memory = child.take_space();
-  space().set_inside(kOtherThread, true);
+  space().threads().set_inside(kOtherThread, true);
   child.stand_before(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, address_of(&filter_program)});
   EXPECT_TRUE(begin({.signal = SIGUSR1}));
 }

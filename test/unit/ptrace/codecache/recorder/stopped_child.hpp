@@ -62,7 +62,7 @@ class StoppedChild final : private ProcessObserver {
   ThreadMemory take_space() {
     process_->cache_space =
         *CacheSpace::of(thread(), std::make_shared<SourceStatistics>(), nullptr);
-    return process_->cache_space->memory().thread(*process_->cache_space->take_slot(thread()));
+    return process_->cache_space->memory().thread(*process_->cache_space->threads().take(thread()));
   }
 
   /// The thread is about to make this system call; returns its registers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads translations of earlier processes of the same program, and saves them for later ones.
+#include "ptrace/codecache/space/kept_translations.hpp"
 
 #include <algorithm>
 #include <span>
@@ -11,7 +11,7 @@
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/program/program_kind.hpp"
 #include "ptrace/codecache/program/section_search.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/syscalls/syscall_policy.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/tracee/process.hpp"
@@ -93,29 +93,30 @@ std::size_t blocks_of(const PersistentCode& code, Counts counts) {
 
 }  // namespace
 
-void CacheSpace::begin_keeping(std::shared_ptr<PersistentStore> store) {
+void KeptTranslations::begin(std::shared_ptr<PersistentStore> store, const CacheMemory& memory,
+                             const translate::InlineSystemCalls& calls) {
   if (!store) return;
   const auto exe = ProcFs{}.exe(process_.pid());
   const auto repeated = repeated_place(process_.pid());
   if (!exe || !repeated) return;
   store_ = std::move(store);
   std::string place =
-      fmt::format(" {:x} {:x} {:x}", memory_->code().value(), memory_->table().value(), *repeated);
+      fmt::format(" {:x} {:x} {:x}", memory.code().value(), memory.table().value(), *repeated);
   if (translate::faster_table_index() == translate::TableIndex::kMasked) place += " pext";
-  if (inline_calls_ != inline_system_calls()) {
-    std::string calls;
-    for (const translate::CallCheck check : inline_calls_) calls += static_cast<char>(check);
-    place += fmt::format(" {:x}", std::hash<std::string>{}(calls));
+  if (calls != inline_system_calls()) {
+    std::string checks;
+    for (const translate::CallCheck check : calls) checks += static_cast<char>(check);
+    place += fmt::format(" {:x}", std::hash<std::string>{}(checks));
   }
   key_ = *exe + place;
   // Loaded superblocks would run over breakpoints that are set already.
   if (!process_.breakpoints().empty() || !process_.debug_registers().empty()) return;
   auto kept = store_->find(key_);
   if (!kept) kept = code_of_its_kind(place);
-  if (kept) code_->load(std::move(kept));
+  if (kept) code_.load(std::move(kept));
 }
 
-std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::string& place) {
+std::shared_ptr<const PersistentCode> KeptTranslations::code_of_its_kind(const std::string& place) {
   const UniqueFd file{::open(ProcFs{}.path(process_.pid(), "exe").c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) return nullptr;
   own_identity_ = store_->identity_of(ProcFs{}.path(process_.pid(), "exe"), 0, 0);
@@ -131,7 +132,7 @@ std::shared_ptr<const PersistentCode> CacheSpace::code_of_its_kind(const std::st
   return nullptr;
 }
 
-void CacheSpace::offer_to_its_kind() {
+void KeptTranslations::offer_to_its_kind() {
   if (kinds_.empty()) return;
   const auto code = store_->find(key_);
   if (!code) return;
@@ -145,10 +146,10 @@ void CacheSpace::offer_to_its_kind() {
   }
 }
 
-void CacheSpace::use_persistent_modules() {
+void KeptTranslations::use_modules(const std::vector<ExecutableMap::Range>& ranges) {
   if (!store_) return;
-  const auto& loaded = code_->loaded();
-  for (const ExecutableMap::Range& range : executable_.ranges()) {
+  const auto& loaded = code_.loaded();
+  for (const ExecutableMap::Range& range : ranges) {
     if (range.may_change || (range.inode == 0 && range.path != kVdso) || modules_.knows(range)) {
       continue;
     }
@@ -157,35 +158,45 @@ void CacheSpace::use_persistent_modules() {
     // Which parts of such code may be translated becomes known only while it runs.
     if (module && has_sections(process_.pid(), range, parts)) module.reset();
     for (const CodeModule& displaced : modules_.add(range, module)) {
-      code_->forget_unloaded(displaced.begin, displaced.end);
+      code_.forget_unloaded(displaced.begin, displaced.end);
     }
     if (!module) continue;
-    for (const CodeModule& part : parts) code_->activate(part.begin, part.end);
+    for (const CodeModule& part : parts) code_.activate(part.begin, part.end);
   }
 }
 
-void CacheSpace::unload(const std::vector<CodeModule>& modules) {
-  for (const CodeModule& module : modules) code_->unload(module.begin, module.end);
+bool KeptTranslations::lose(TraceeAddr begin, TraceeAddr end) {
+  const std::vector<CodeModule> lost = modules_.lose(begin, end);
+  unload(lost);
+  return !lost.empty();
 }
 
-std::size_t CacheSpace::usable_blocks(const PersistentCode& code) const {
+void KeptTranslations::lose_all_but(const std::vector<ExecutableMap::Range>& ranges) {
+  unload(modules_.lose_all_but(ranges));
+}
+
+void KeptTranslations::unload(const std::vector<CodeModule>& modules) {
+  for (const CodeModule& module : modules) code_.unload(module.begin, module.end);
+}
+
+std::size_t KeptTranslations::usable_blocks(const PersistentCode& code) const {
   const PersistentModules known = modules_.kept();
   return blocks_of(code, [&](const CodeModule& module) {
     return is_in(known.present, module) || is_in(known.gone, module);
   });
 }
 
-void CacheSpace::keep() {
+void KeptTranslations::keep() {
   if (!store_) return;
-  const auto& loaded = code_->loaded();
-  const std::uint64_t used = code_->bytes_used();
-  const std::size_t made = code_->blocks_of_files();
+  const auto& loaded = code_.loaded();
+  const std::uint64_t used = code_.bytes_used();
+  const std::size_t made = code_.blocks_of_files();
   const std::size_t old = loaded ? loaded->parts().blocks.size() : 0;
-  const bool crowded = code_->cleared() != 0 || used > kMostPersistentBytes;
-  if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_->blocks())) {
+  const bool crowded = code_.cleared() != 0 || used > kMostPersistentBytes;
+  if (crowded || (used > kLittleBytes && 2 * (old + made) < old + code_.blocks())) {
     // Each process would add code that only it can use. If most kept code is of that kind, forget
     // it.
-    const bool forgets = loaded && (code_->cleared() != 0 || 2 * usable_blocks(*loaded) < old);
+    const bool forgets = loaded && (code_.cleared() != 0 || 2 * usable_blocks(*loaded) < old);
     if (forgets) store_->forget(key_);
     return;
   }
@@ -196,33 +207,33 @@ void CacheSpace::keep() {
       usable_blocks(*other) >= made + (loaded ? usable_blocks(*loaded) : 0)) {
     return;
   }
-  put_persistent(CodeCache::Keeping::kAtEnd);
+  put(CodeCache::Keeping::kAtEnd);
 }
 
-void CacheSpace::keep_for_child() {
-  if (!store_ || code_->cleared() != 0 || code_->bytes_used() > kMostPersistentBytes) return;
-  const std::size_t made = code_->blocks_of_files();
-  const std::size_t old = code_->loaded() ? code_->loaded()->parts().blocks.size() : 0;
+void KeptTranslations::keep_for_child() {
+  if (!store_ || code_.cleared() != 0 || code_.bytes_used() > kMostPersistentBytes) return;
+  const std::size_t made = code_.blocks_of_files();
+  const std::size_t old = code_.loaded() ? code_.loaded()->parts().blocks.size() : 0;
   const std::size_t kept = old + kept_meanwhile_;
   if (made - kept_meanwhile_ <= kWorthKeepingMeanwhile + kept / kWorthKeepingMeanwhileShare) return;
   kept_meanwhile_ = made;
-  put_persistent(CodeCache::Keeping::kMeanwhile);
+  put(CodeCache::Keeping::kMeanwhile);
 }
 
-FileIdentity CacheSpace::identity_in_store() const {
+FileIdentity KeptTranslations::identity_in_store() const {
   return [this](const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
     return store_->identity_of(path, offset, bytes);
   };
 }
 
-void CacheSpace::put_persistent(CodeCache::Keeping when) {
+void KeptTranslations::put(CodeCache::Keeping when) {
   // A file that somebody has overwritten meanwhile is another one.
   modules_.forget_if(
       [identity_of = identity_in_store()](const CodeModule& module, const std::string& path) {
         return !is_still(module, path, identity_of);
       });
-  code_->keep(modules_.kept(), when,
-              [this](const PersistentPieces& code) { store_->put(key_, code); });
+  code_.keep(modules_.kept(), when,
+             [this](const PersistentPieces& code) { store_->put(key_, code); });
   offer_to_its_kind();
 }
 

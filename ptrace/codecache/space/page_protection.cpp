@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Write-protects code pages that the program may write but does not.
+#include "ptrace/codecache/space/page_protection.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
@@ -62,22 +61,18 @@ Result<void> protect(Thread& thread, const std::vector<ProtectedPages::Range>& r
 
 }  // namespace
 
-bool CacheSpace::all_may_change() const {
-  return kernel_writes_ && process_.code_writers->watches_writes();
-}
-
-bool CacheSpace::keeps_copies(const ExecutableMap::Range& range) const {
-  return range.copies && !all_may_change() &&
+bool PageProtection::keeps_copies(const ExecutableMap::Range& range) const {
+  return range.copies && !hooks_.all_may_change() &&
          std::any_of(let_go_.begin(), let_go_.end(),
                      [&](const auto& file) { return is_same_file(file, range); });
 }
 
-bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& range) {
+bool PageProtection::let_keep_copies(Thread& thread, const ExecutableMap::Range& range) {
   if (keeps_copies(range)) return true;
   MapEntry map;
   map.inode = range.inode;
   map.path = range.path;
-  if (all_may_change() || !process_.code_writers->is_let_go(map)) return false;
+  if (hooks_.all_may_change() || !process_.code_writers->is_let_go(map)) return false;
   // Pages may be write-protected from before the file was opened again, and a process that had it
   // open may have shortened it, which removes copies.
   const auto ranges = executable_.ranges();
@@ -88,24 +83,35 @@ bool CacheSpace::let_keep_copies(Thread& thread, const ExecutableMap::Range& ran
   return true;
 }
 
-bool CacheSpace::is_protected_page(TraceeAddr address) const {
+bool PageProtection::is_protected_page(TraceeAddr address) const {
   const auto* range = executable_.find(address);
   return range != nullptr && (range->own || keeps_copies(*range)) && protected_.is_kept(address);
 }
 
-bool CacheSpace::is_protected(TraceeAddr address) const {
+bool PageProtection::is_protected(TraceeAddr address) const {
   if (!is_protected_page(address)) return false;
   if (is_protected_page(address + kReach)) return true;
   const auto* next = executable_.find(address + kReach);
   return next == nullptr || !next->may_change;
 }
 
-void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::uint32_t> log) {
-  if (unprotected_ != 0 || disabled() || process_.lifted_for_vfork || log.empty()) return;
+void PageProtection::look_at_log(Thread& thread, std::span<const std::uint32_t> log,
+                                 const decoder::ExitTable& exits) {
+  if (unprotected_ != 0 || process_.lifted_for_vfork || log.empty()) return;
   const auto& ranges = executable_.ranges();
   if (std::none_of(ranges.begin(), ranges.end(), may_be_protected)) return;
+  if (!sample(thread, log, exits)) return;
+  const std::vector<TraceeAddr> due = due_pages(thread);
+  if (due.empty()) return;
+  if (const auto made = write_protect(thread, due); !made) {
+    log::ptrace().debug("tid={}: {}", thread.tid(), made.error().message());
+  }
+}
+
+bool PageProtection::sample(Thread& thread, std::span<const std::uint32_t> log,
+                            const decoder::ExitTable& exits) {
   for (std::size_t i = 0; i < kSamples; ++i) {
-    const auto exit = code_->exits()->find(log[i * log.size() / kSamples]);
+    const auto exit = exits.find(log[i * log.size() / kSamples]);
     if (!exit) continue;
     const TraceeAddr at = exit->block.start;
     const auto* range = executable_.find(at);
@@ -113,9 +119,13 @@ void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::u
     // A page whose file was opened again would be slow to write and slow to run.
     const bool is_doubtful = !range->own && protected_.contains(at) && !keeps_copies(*range);
     const TraceeAddr page{page_begin(at.value())};
-    if (is_doubtful && !unprotect(thread, page, page + kPageBytes)) return;
+    if (is_doubtful && !unprotect(thread, page, page + kPageBytes)) return false;
     protected_.ran(at);
   }
+  return true;
+}
+
+std::vector<TraceeAddr> PageProtection::due_pages(Thread& thread) {
   auto due = protected_.take_due([this](TraceeAddr page) {
     std::array<std::uint8_t, kPageBytes> bytes{};
     const std::size_t count = process_.read_code(page, bytes);
@@ -133,20 +143,26 @@ void CacheSpace::look_for_code_to_protect(Thread& thread, std::span<const std::u
     protected_.put_off(page);
     return true;
   });
-  if (due.empty()) return;
-  if (const auto made = write_protect(thread, due); !made) {
-    log::ptrace().debug("tid={}: {}", thread.tid(), made.error().message());
-  }
+  return due;
 }
 
-bool CacheSpace::is_settled(Thread& thread, TraceeAddr page) {
+void PageProtection::files_may_change(const std::function<bool(const MapEntry&)>& is_of_it) {
+  std::erase_if(let_go_, [&](const ExecutableMap::Range& file) {
+    MapEntry map;
+    map.inode = file.inode;
+    map.path = file.path;
+    return is_of_it(map);
+  });
+}
+
+bool PageProtection::is_settled(Thread& thread, TraceeAddr page) {
   const auto* found = executable_.find(page);
   if (found == nullptr || found->own) return true;
   const ExecutableMap::Range range = *found;
   return range.copies && let_keep_copies(thread, range) && is_copy(thread.tid(), page);
 }
 
-Result<void> CacheSpace::write_protect(Thread& thread, const std::vector<TraceeAddr>& pages) {
+Result<void> PageProtection::write_protect(Thread& thread, const std::vector<TraceeAddr>& pages) {
   const std::vector<ProtectedPages::Range> ranges = join_pages(pages);
   // First of all, because a failure halfway leaves it unknown which pages are protected.
   for (const auto& range : ranges) protected_.add(range);
@@ -156,12 +172,12 @@ Result<void> CacheSpace::write_protect(Thread& thread, const std::vector<TraceeA
     return made;
   }
   pages_.forget();
-  for (const auto& [begin, end] : ranges) code_->drop(begin, end);
+  for (const auto& [begin, end] : ranges) hooks_.drop(begin, end);
   return {};
 }
 
-Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
-                                   std::vector<WrittenPage>& written) {
+Result<void> PageProtection::let_write(Thread& thread, TraceeAddr at,
+                                       std::vector<WrittenPage>& written) {
   const TraceeAddr begin{page_begin(at.value())};
   if (protected_.written(at)) return unprotect(thread, begin, begin + kPageBytes);
   const bool known = std::any_of(written.begin(), written.end(),
@@ -175,24 +191,24 @@ Result<void> CacheSpace::let_write(Thread& thread, TraceeAddr at,
   return protect(thread, {{begin, begin + kPageBytes}}, kProgram);
 }
 
-void CacheSpace::note_written(Thread* thread, std::vector<WrittenPage>& written) {
+void PageProtection::note_written(Thread* thread, std::vector<WrittenPage>& written) {
   for (const WrittenPage& page : written) {
     const TraceeAddr end = page.begin + kPageBytes;
     const bool asked = protected_.close(page.begin);
     if (!protected_.contains(page.begin)) continue;
     if (thread == nullptr || !protect(*thread, {{page.begin, end}}, kProtected)) {
-      drop(page.begin, end);
+      hooks_.evict(page.begin, end);
       protected_.remove({page.begin, end});
       continue;
     }
     // Only now, because other threads may have written, too.
-    if (asked) drop(page.begin, end);
+    if (asked) hooks_.evict(page.begin, end);
     drop_changed(page);
   }
   written.clear();
 }
 
-void CacheSpace::drop_changed(const WrittenPage& page) {
+void PageProtection::drop_changed(const WrittenPage& page) {
   std::array<std::uint8_t, kPageBytes> now{};
   (void)process_.read_code(page.begin, now);
   for (std::size_t at = 0; at < now.size(); ++at) {
@@ -200,13 +216,13 @@ void CacheSpace::drop_changed(const WrittenPage& page) {
     pages_.forget(page.begin);
     const std::size_t first = at;
     while (at < now.size() && now[at] != page.before[at]) ++at;
-    drop(page.begin + first, page.begin + at);
+    hooks_.evict(page.begin + first, page.begin + at);
   }
 }
 
-Result<void> CacheSpace::unprotect(Thread& thread, TraceeAddr begin, TraceeAddr end) {
+Result<void> PageProtection::unprotect(Thread& thread, TraceeAddr begin, TraceeAddr end) {
   const auto ranges = protected_.within(begin, end);
-  for (const auto& range : ranges) drop(range.first, range.second);
+  for (const auto& range : ranges) hooks_.evict(range.first, range.second);
   auto given = protect(thread, ranges, kProgram);
   // On failure the pages stay write-protected, and the next write comes here again.
   if (given || !given.error().is(TraceErrc::kBusy)) {
@@ -215,7 +231,7 @@ Result<void> CacheSpace::unprotect(Thread& thread, TraceeAddr begin, TraceeAddr 
   return given;
 }
 
-Result<void> CacheSpace::unprotect_all(Thread& thread) {
+Result<void> PageProtection::unprotect_all(Thread& thread) {
   return unprotect(thread, TraceeAddr{}, TraceeAddr{~std::uint64_t{0}});
 }
 
