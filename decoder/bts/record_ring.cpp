@@ -6,6 +6,15 @@
 #include "arch/base/check.hpp"
 
 namespace backtrail::decoder {
+namespace {
+
+std::uint64_t gaps_in(std::span<const Record> records) {
+  return static_cast<std::uint64_t>(
+      std::count_if(records.begin(), records.end(),
+                    [](const Record& record) { return record.kind == RecordKind::kGap; }));
+}
+
+}  // namespace
 
 RecordRing::RecordRing(std::uint64_t capacity) : capacity_{std::max<std::uint64_t>(capacity, 1)} {}
 
@@ -13,6 +22,7 @@ void RecordRing::append(std::span<const Record> records) {
   const std::uint64_t end = end_ + records.size();
   if (records.size() > capacity_) {
     // The first records would be overwritten at once.
+    gaps_before_ += gaps_in(records.first(records.size() - capacity_));
     records = records.last(capacity_);
     end_ = end - capacity_;
   }
@@ -28,6 +38,7 @@ void RecordRing::append(std::span<const Record> records) {
     if (chunk.size() < offset) chunk.resize(offset);
     // The first turn fills the ring; later turns overwrite it.
     const std::uint64_t old = std::min(count, chunk.size() - offset);
+    gaps_before_ += gaps_in(std::span{chunk}.subspan(offset, old));
     std::copy_n(records.begin(), old, chunk.begin() + static_cast<std::ptrdiff_t>(offset));
     const auto fresh = records.subspan(old, count - old);
     chunk.insert(chunk.end(), fresh.begin(), fresh.end());
@@ -41,6 +52,9 @@ void RecordRing::append(std::span<const Record> records) {
 }
 
 void RecordRing::clear() {
+  for (std::uint64_t number = begin_; number < end_; ++number) {
+    if (at(number).kind == RecordKind::kGap) ++gaps_before_;
+  }
   chunks_.clear();
   base_ = begin_ = end_;
 }
@@ -49,6 +63,9 @@ void RecordRing::keep_newest(std::uint64_t count) {
   if (count >= size()) return;
   std::vector<Record> kept;
   kept.reserve(count);
+  for (std::uint64_t number = begin_; number < end_ - count; ++number) {
+    if (at(number).kind == RecordKind::kGap) ++gaps_before_;
+  }
   for (std::uint64_t number = end_ - count; number < end_; ++number) kept.push_back(at(number));
   chunks_.clear();
   base_ = begin_ = end_ = end_ - count;

@@ -35,6 +35,8 @@ class RecordRing {
   [[nodiscard]] const Record& at(std::uint64_t number) const;
   /// Returns the number of records overwritten so far.
   [[nodiscard]] std::uint64_t overwritten() const { return overwritten_; }
+  /// Returns how many of the records before begin() are gaps: no branches.
+  [[nodiscard]] std::uint64_t gaps_before() const { return gaps_before_; }
 
  private:
   static constexpr std::uint64_t kChunkRecords = 4096;
@@ -48,6 +50,7 @@ class RecordRing {
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t overwritten_ = 0;
+  std::uint64_t gaps_before_ = 0;
 };
 
 }  // namespace backtrail::decoder

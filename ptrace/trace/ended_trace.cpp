@@ -36,7 +36,7 @@ const decoder::RecordRing& EndedTrace::records() {
   // only a few of them.
   const bool is_new = history_->records().size() == 0;
   const std::uint64_t left_out = log_->keep_newest(is_new ? room + 1 : room / 8);
-  lost_ += left_out == 0 ? 0 : left_out - 1;
+  lost_ += left_out;
   log_->drain(*history_);
   log_.reset();
   return history_->records();

@@ -106,7 +106,7 @@ tracee::CoreTrace trace_of(tracee::Thread& thread, TraceSources& sources, bool i
   const std::uint64_t left_out = source.keep_newest(room + 1);
   source.flush();
   if (in_report) sources.left_out_of_report = left_out;
-  std::uint64_t lost = in_report || left_out == 0 ? 0 : left_out - 1;
+  std::uint64_t lost = in_report ? 0 : left_out;
   if (sources.reports != nullptr) {
     const auto& before = sources.reports->left_out;
     if (const auto found = before.find(thread.tid()); found != before.end()) lost += found->second;

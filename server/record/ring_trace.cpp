@@ -53,8 +53,9 @@ void fill_in(Record& record, std::uint64_t left_out) {
 /// Returns the kept records as blocks, the newest first.
 class NewestFirst {
  public:
-  NewestFirst(const RingTrace& trace, std::vector<Piece> pieces)
-      : trace_{trace}, pieces_{std::move(pieces)}, end_{trace.ring->end()} {}
+  /// Numbers in the file are `shift` less than in the ring.
+  NewestFirst(const RingTrace& trace, std::vector<Piece> pieces, std::uint64_t shift)
+      : trace_{trace}, pieces_{std::move(pieces)}, shift_{shift}, end_{trace.ring->end()} {}
 
   bool operator()(tracee::CoreTraceBlock& out) {
     const std::uint64_t begin = trace_.ring->begin();
@@ -86,6 +87,7 @@ class NewestFirst {
     }
   }
   void pack(tracee::CoreTraceBlock& out, std::span<const Record> records) const {
+    out.first -= shift_;
     out.records = records.size();
     out.others = 0;
     out.bytes.clear();
@@ -94,6 +96,7 @@ class NewestFirst {
 
   RingTrace trace_;
   std::vector<Piece> pieces_;
+  std::uint64_t shift_;
   std::uint64_t end_;
   std::vector<Record> records_;
 };
@@ -105,11 +108,14 @@ tracee::CoreTrace core_trace(const RingTrace& trace) {
   tracee::CoreTrace out;
   out.tid = static_cast<std::uint32_t>(trace.tid);
   out.name = trace.name;
-  out.end = trace.ring->end();
+  // Records that are lost count as branches, so gaps among them must have no numbers.
+  const std::uint64_t oldest = pieces.empty() ? trace.ring->begin() : pieces.front().first;
+  const std::uint64_t shift = std::min(trace.ring->gaps_before(), oldest);
+  out.end = trace.ring->end() - shift;
   out.held = trace.ring->size();
   for (const Piece& piece : pieces) out.held += piece.records.size();
   out.unnumbered = trace.lost;
-  out.newest = NewestFirst{trace, std::move(pieces)};
+  out.newest = NewestFirst{trace, std::move(pieces), shift};
   return out;
 }
 

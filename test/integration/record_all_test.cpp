@@ -48,8 +48,8 @@ struct Counted {
   std::string info;
 };
 
-Counted record_all(const std::string& file, const Words& options, const Words& program) {
-  Words words{"--all", "--stats", "-o", file};
+Counted record_and_count(const std::string& file, const Words& options, const Words& program) {
+  Words words{"--stats", "-o", file};
   words.insert(words.end(), options.begin(), options.end());
   words.emplace_back("--");
   words.insert(words.end(), program.begin(), program.end());
@@ -62,6 +62,12 @@ Counted record_all(const std::string& file, const Words& options, const Words& p
   out.elsewhere =
       sum_of(out.info, "([0-9]+) lost in gaps") + sum_of(out.info, "([0-9]+) damaged or");
   return out;
+}
+
+Counted record_all(const std::string& file, const Words& options, const Words& program) {
+  Words words{"--all"};
+  words.insert(words.end(), options.begin(), options.end());
+  return record_and_count(file, words, program);
 }
 
 void expect_all(const Counted& counted) {
@@ -107,6 +113,18 @@ void expect_the_end(const std::string& file, const Counted& counted) {
   if (counted.older != 0) {
     EXPECT_THAT(counted.info, HasSubstr("older ones not kept"));
     EXPECT_THAT(counted.said, HasSubstr("there was no room for the oldest"));
+  }
+}
+
+TEST(OldBranches, ThatAreSaidToBeLostExisted) {
+  const TemporaryFolder folder;
+  for (const char* program : {"alone", "threads", "ended", "timer", "crash"}) {
+    for (const char* ring : {"64k", "1M", "8M"}) {
+      const Counted counted =
+          record_and_count(folder / "x.core", {"--ring", ring}, {kProgram, program, many_rounds});
+      EXPECT_GE(counted.taken, counted.kept + counted.older)
+          << program << ring << counted.said << counted.info;
+    }
   }
 }
 

@@ -39,6 +39,22 @@ TEST(RecordRing, KeepsTheNewestInBatchesOfAnySize) {
   }
 }
 
+TEST(RecordRing, CountsTheGapsAmongLostRecords) {
+  const Record lost = gap(GapReason::kOverflow, TraceeAddr{}, TraceeAddr{1});
+  const Record other = branch(TraceeAddr{1}, TraceeAddr{2});
+  RecordRing ring{3};
+  ring.append(std::vector{lost, other, lost});
+  EXPECT_EQ(ring.gaps_before(), 0U);
+  ring.append(std::vector{other});
+  EXPECT_EQ(ring.gaps_before(), 1U);
+  ring.append(std::vector{lost, lost, other, other, lost});  // more than there is room for
+  EXPECT_EQ(ring.gaps_before(), 4U);
+  ring.keep_newest(1);
+  EXPECT_EQ(ring.gaps_before(), 4U);
+  ring.clear();
+  EXPECT_EQ(ring.gaps_before(), 5U);
+}
+
 TEST(RecordRing, TakesNoMemoryForRoomThatIsNotUsed) {
   RecordRing ring{std::uint64_t{1} << 60U};
   ring.append(numbered(0, 10'000));
