@@ -137,10 +137,7 @@ void BtsRecorder::use(PerfEvent event, const RecorderOptions& options) {
   tail_ = 0;
   history_head_ = 0;
   times_ = {};
-  lost_seen_ = 0;
-  lost_told_ = 0;
-  crowded_ = false;
-  supposed_ = false;
+  losses_ = {};
   const perf_event_attr attributes =
       aux_ ? aux_attributes(options, 0) : bts_ring_attributes(options);
   layout_ = {attributes.sample_type, attributes.sample_id_all != 0, 0};
@@ -225,12 +222,12 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
     news_ = true;
     take_pair(sample->ip, sample->addr);
   } else if (const auto* lost = std::get_if<perf::LostRecord>(&record.body)) {
-    lost_seen_ += lost->count;
+    losses_.seen += lost->count;
     if (aux_) {
       aux_->ring_lost();
     } else {
-      if (supposed_) lost_told_ = lost_seen_;
-      note_lost(lost_seen_);
+      if (losses_.supposed) losses_.told = losses_.seen;
+      note_lost(losses_.seen);
     }
   } else if (const auto* dropped = std::get_if<perf::LostSamplesRecord>(&record.body)) {
     assembler_.lost({dropped->count, LossBound::kExact});
@@ -247,9 +244,9 @@ void BtsRecorder::take_record(const perf::RecordView& view) {
 
 /// Adds a gap so that `batches` lost batches have been reported in all.
 void BtsRecorder::note_lost(std::uint64_t batches) {
-  if (batches <= lost_told_) return;
-  assembler_.lost({batches - lost_told_, LossBound::kBatches});
-  lost_told_ = batches;
+  if (batches <= losses_.told) return;
+  assembler_.lost({batches - losses_.told, LossBound::kBatches});
+  losses_.told = batches;
 }
 
 /// Reports losses after the newest record. The kernel itself reports them only before the next
@@ -258,9 +255,9 @@ void BtsRecorder::tell_lost_at_the_end() {
   if (aux_) return;
   if (event_->counts_lost()) {
     note_lost(times_.lost.value_or(0));
-  } else if (std::exchange(crowded_, false)) {
+  } else if (std::exchange(losses_.crowded, false)) {
     assembler_.lost({});
-    supposed_ = true;
+    losses_.supposed = true;
   }
 }
 
@@ -269,12 +266,13 @@ void BtsRecorder::drain_ring() {
   if (aux_ && ring_->had_no_room(tail_, head, perf::kLargestAuxRecordBytes)) aux_->ring_lost();
   // In a ring that cannot hold a whole batch, the absence of LOST records proves nothing.
   if (head != tail_ || going_)
-    crowded_ = (crowded_ && head == tail_) || ring_->had_no_room(tail_, head, kLargestBatchBytes);
+    losses_.crowded =
+        (losses_.crowded && head == tail_) || ring_->had_no_room(tail_, head, kLargestBatchBytes);
   const auto walk =
       ring_->visit(tail_, head, [this](const perf::RecordView& view) { take_record(view); });
   // Any part of the area left without a record then becomes a gap in its place.
   if (walk.broken) aux_ ? aux_->ring_lost() : assembler_.lost({});
-  if (head != tail_) supposed_ = false;
+  if (head != tail_) losses_.supposed = false;
   tail_ = head;
   event_->set_data_tail(tail_);
 }

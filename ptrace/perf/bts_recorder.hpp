@@ -110,16 +110,19 @@ class BtsRecorder {
   decoder::perf::SnapshotReader snapshot_{24};
   std::optional<decoder::TraceMark> departure_;
   EventTimes times_;
-  std::uint64_t lost_seen_ = 0;  ///< Lost batches that LOST records reported.
-  std::uint64_t lost_told_ = 0;  ///< Lost batches already reported as gaps.
-  bool crowded_ = false;         ///< A batch may have been lost; no record has come since.
-  bool supposed_ = false;        ///< A gap was added for that; no record has come since.
-  bool going_ = false;           ///< The thread was resumed since its last stop.
-  bool ran_ = false;             ///< The thread ran; the event's time has not advanced since.
-  bool news_ = false;            ///< The current drain has found bytes.
-  bool restart_ = false;         ///< The kernel disabled the event.
-  bool paused_ = false;          ///< Output is paused; resuming it failed.
-  bool off_ = false;             ///< Enabling the event failed; nothing is recorded.
+  struct Losses {
+    std::uint64_t seen = 0;  ///< Lost batches that LOST records reported.
+    std::uint64_t told = 0;  ///< Lost batches already reported as gaps.
+    bool crowded = false;    ///< A batch may have been lost; no record has come since.
+    bool supposed = false;   ///< A gap was added for that; no record has come since.
+  };
+  Losses losses_;
+  bool going_ = false;    ///< The thread was resumed since its last stop.
+  bool ran_ = false;      ///< The thread ran; the event's time has not advanced since.
+  bool news_ = false;     ///< The current drain has found bytes.
+  bool restart_ = false;  ///< The kernel disabled the event.
+  bool paused_ = false;   ///< Output is paused; resuming it failed.
+  bool off_ = false;      ///< Enabling the event failed; nothing is recorded.
   bool ended_ = false;
   bool not_bts_ = false;
   std::uint64_t pairs_ = 0;  ///< Pairs taken from the data ring.

@@ -30,7 +30,7 @@ bool files_are_roots(pid_t pid) {
 }  // namespace
 
 std::optional<std::string> why_not_dumpable(const Process& process) {
-  if (process.asked_not_to_be_dumped) {
+  if (process.asked.not_to_be_dumped) {
     return "it has asked that no core be kept of it (prctl(PR_SET_DUMPABLE, 0))";
   }
   if (files_are_roots(process.pid()) && !root_gets_all()) {

@@ -79,21 +79,21 @@ Result<void> Process::write_data(TraceeAddr address, std::span<const std::uint8_
 
 Result<void> Process::insert_debug(TraceeAddr address, std::uint64_t length,
                                    arch::cpu::DebugAccess access) {
-  BT_CHECKED(debug_.insert(address, length, access));
-  ++debug_generation_;
+  BT_CHECKED(debug_.registers.insert(address, length, access));
+  ++debug_.generation;
   return {};
 }
 
 Result<void> Process::remove_debug(TraceeAddr address, std::uint64_t length,
                                    arch::cpu::DebugAccess access) {
-  BT_CHECKED(debug_.remove(address, length, access));
-  ++debug_generation_;
+  BT_CHECKED(debug_.registers.remove(address, length, access));
+  ++debug_.generation;
   return {};
 }
 
 void Process::clear_debug() {
-  debug_ = {};
-  if (debug_generation_ != 0) ++debug_generation_;
+  debug_.registers = {};
+  if (debug_.generation != 0) ++debug_.generation;
 }
 
 Thread* Process::find(pid_t tid) {
@@ -132,11 +132,10 @@ void Process::become_new_image(Thread& survivor) {
   threads_ever_ = 1;
   breakpoints_.forget_all();
   debug_ = {};
-  debug_generation_ = 0;
   insns_.invalidate_all();
   restartable = {};
   lifted_for_vfork = false;
-  asked_not_to_be_dumped = false;
+  asked.not_to_be_dumped = false;
   observer_.on_new_image(*this);
 }
 
@@ -146,7 +145,7 @@ void Process::inherit_from(Process& parent) {
   filters = parent.filters;
   address_limit = parent.address_limit;
   reports_tracing = parent.reports_tracing;
-  asked_not_to_be_dumped = parent.asked_not_to_be_dumped;
+  asked.not_to_be_dumped = parent.asked.not_to_be_dumped;
   observer_.on_inherit(parent, *this);
 }
 

@@ -89,9 +89,11 @@ class Process final : public decoder::CodeReader {
   Result<void> remove_debug(TraceeAddr address, std::uint64_t length,
                             arch::cpu::DebugAccess access);
   void clear_debug();
-  [[nodiscard]] const arch::cpu::DebugRegisters& debug_registers() const { return debug_; }
+  [[nodiscard]] const arch::cpu::DebugRegisters& debug_registers() const {
+    return debug_.registers;
+  }
   /// Changes whenever debug_registers() changes; 0 = never used.
-  [[nodiscard]] std::uint64_t debug_generation() const { return debug_generation_; }
+  [[nodiscard]] std::uint64_t debug_generation() const { return debug_.generation; }
 
   // Threads, oldest first.
   [[nodiscard]] const std::vector<std::unique_ptr<Thread>>& threads() const { return threads_; }
@@ -130,11 +132,14 @@ class Process final : public decoder::CodeReader {
   std::optional<StopEvent> end;
   /// A forked child that the client has not been told about.
   bool hidden = false;
-  /// The process has asked that no core be written of it (PR_SET_DUMPABLE). Noted by the source
-  /// `cache` only.
-  bool asked_not_to_be_dumped = false;
-  /// The process has asked the server, its parent, to trace it.
-  bool asked_to_be_traced = false;
+  /// Requests of the process itself.
+  struct Asked {
+    /// No core is to be written of it (PR_SET_DUMPABLE). Noted by the source `cache` only.
+    bool not_to_be_dumped = false;
+    /// The server, its parent, is to trace it.
+    bool to_be_traced = false;
+  };
+  Asked asked;
   /// Report StopKind::kTraceRequest for its threads.
   bool reports_tracing = false;
   /// Breakpoints are lifted while a vfork child shares the memory.
@@ -157,8 +162,11 @@ class Process final : public decoder::CodeReader {
   };
   std::optional<Glimpse> glimpse_;
   decoder::InsnCache insns_;
-  arch::cpu::DebugRegisters debug_;
-  std::uint64_t debug_generation_ = 0;
+  struct Debug {
+    arch::cpu::DebugRegisters registers;
+    std::uint64_t generation = 0;
+  };
+  Debug debug_;
   std::unique_ptr<arch::cpu::GdbRegisterSet> register_set_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t threads_ever_ = 0;

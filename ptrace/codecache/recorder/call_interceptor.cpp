@@ -39,7 +39,7 @@ CallInterceptor::Next CallInterceptor::prepare(Thread& thread, const SourceResum
 void CallInterceptor::begin(Thread& thread, const arch::cpu::UserRegs& regs,
                             const SourceResume& how, const ThreadMemory* memory) {
   const SyscallEffect effect = effect_of(regs);
-  if (const auto kept = keeps_core(regs)) process_.asked_not_to_be_dumped = !*kept;
+  if (const auto kept = keeps_core(regs)) process_.asked.not_to_be_dumped = !*kept;
   if (effect == SyscallEffect::kFilter) filter_.begin(thread, regs);
   if (how.signal == 0) {
     removal_.begin(regs);

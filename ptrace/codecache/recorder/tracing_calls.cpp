@@ -31,7 +31,7 @@ TracingCalls::Found TracingCalls::begin(Thread& thread) {
   if (syscall_argument(*regs, 0) == PTRACE_TRACEME) {
     if (!is_our_child(process_.pid())) {
       request_ = thread.tid();
-    } else if (!process_.asked_to_be_traced && let_trace_itself(thread, *regs)) {
+    } else if (!process_.asked.to_be_traced && let_trace_itself(thread, *regs)) {
       return Found::kMade;
     }
   } else {
@@ -45,7 +45,7 @@ TracingCalls::Found TracingCalls::begin(Thread& thread) {
 
 bool TracingCalls::let_trace_itself(Thread& thread, const arch::cpu::UserRegs& regs) {
   // A second call fails, as it should: the thread is traced.
-  process_.asked_to_be_traced = true;
+  process_.asked.to_be_traced = true;
   arch::cpu::UserRegs after = regs;
   after[arch::cpu::kSyscallResult] = 0;
   after[UserReg::kRip] += arch::cpu::kSyscallInsnBytes;
