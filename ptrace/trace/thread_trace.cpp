@@ -204,19 +204,21 @@ Result<std::unique_ptr<ThreadTrace>> ThreadTrace::start(Thread& thread, SourceKi
   }
   if (source != SourceKind::kStep && config.kept && thread.stopped()) cache::fix_addresses(thread);
   std::unique_ptr<ThreadTrace> trace{new ThreadTrace{thread, config, false}};
-  std::unique_ptr<StepSource> step;
-  if (source != SourceKind::kStep) {
-    step = std::make_unique<CacheSource>(thread.process(), trace->hub_,
-                                         log_bytes_for(trace->config()), trace->config());
-  } else {
-    step = std::make_unique<StepSource>(thread.process(), trace->hub_,
-                                        std::make_unique<cache::FileWatch>());
-  }
+  std::optional<TraceeAddr> at;
   if (thread.stopped()) {
-    BT_TRY(const TraceeAddr pc, thread.next_pc());
-    step->start_at(pc);
+    BT_TRY(at, thread.next_pc());
   }
-  trace->use(std::move(step));
+  const auto use = [&](auto made) {
+    if (at) made->start_at(*at);
+    trace->use(std::move(made));
+  };
+  if (source == SourceKind::kStep) {
+    use(std::make_unique<StepSource>(thread.process(), trace->hub_,
+                                     std::make_unique<cache::FileWatch>()));
+  } else {
+    use(std::make_unique<CacheSource>(thread.process(), trace->hub_, log_bytes_for(trace->config()),
+                                      trace->config()));
+  }
   return trace;
 }
 

@@ -12,9 +12,9 @@
 
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
+#include "decoder/trace/stream_pin.hpp"
 #include "ptrace/codecache/persist/fixed_addresses.hpp"
 #include "ptrace/codecache/recorder/file_watch.hpp"
-#include "ptrace/codecache/recorder/forced_signals.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/native_state.hpp"
 #include "ptrace/codecache/space/space_sharing.hpp"
@@ -40,6 +40,38 @@ bool is_plain(Thread& thread) {
           thread.trap_cause() == TrapCause::kStep);
 }
 
+/// Evicts the other threads: makes them leave translated code.
+void evict(const Process& process) {
+  for (const auto& other : process.threads()) {
+    if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
+  }
+}
+
+bool everybody_recorded(const Process& process) {
+  return std::all_of(process.threads().begin(), process.threads().end(), [](const auto& thread) {
+    return thread->control().zombie || thread->control().starting ||
+           (thread->source() != nullptr && thread->source()->kind() == SourceKind::kCache);
+  });
+}
+
+/// Requests room if that is why code has no translation.
+void want_room_for(cache::CacheSpace& space, UntranslatableReason why) {
+  if (why == UntranslatableReason::kNone) space.want_room();
+}
+
+void look_for_sections(cache::CacheSpace& space, Stepper& stepper, Thread& thread) {
+  if (const auto area = stepper.rseq_area(thread)) space.look_for_section_of(*area);
+}
+
+/// Disables translated code for all threads of the process, which must have a space.
+void disable(Process& process, SourceStatistics& sums, const std::string& why) {
+  cache::CacheSpace& space = *process.cache_space;
+  if (space.disabled()) return;
+  log::ptrace().info("pid={}: stepping from here on: {}", process.pid(), why);
+  space.disable(why);
+  ++sums.fallbacks["all of a process: " + why];
+}
+
 bool stands_at_handler(Thread& thread) {
   const WaitStatus& status = thread.status();
   return status.kind == WaitKind::kStopped && status.signal == SIGTRAP &&
@@ -50,17 +82,19 @@ bool stands_at_handler(Thread& thread) {
 
 CacheSource::CacheSource(Process& process, decoder::TraceConsumer& sink,
                          std::uint64_t history_bytes, const TraceConfig& config)
-    : StepSource{process, sink, std::make_unique<cache::FileWatch>()},
-      process_{process},
+    : process_{process},
       drops_undecoded_{config.log_bytes != 0},
       sums_{config.statistics ? config.statistics : std::make_shared<SourceStatistics>()},
       measures_{config.statistics != nullptr},
       persistent_store_{config.kept},
+      batch_{sink},
+      stepper_{process, *this, std::make_unique<cache::FileWatch>()},
       log_{sink,
            {.history_bytes = history_bytes,
             .keeps_all = config.every_record,
             .statistics = config.statistics.get()}},
-      calls_{process, config.kept != nullptr, [this](const std::string& why) { disable(why); }},
+      calls_{process, config.kept != nullptr,
+             [this](const std::string& why) { disable(process_, *sums_, why); }},
       write_guard_{process} {}
 
 CacheSource::~CacheSource() {
@@ -71,15 +105,12 @@ CacheSource::~CacheSource() {
   calls_.release();
   write_guard_.end_step(nullptr);
   drop_space();
-  add_statistics();
-}
-
-void CacheSource::add_statistics() const {
+  batch_.flush();
   sums_->branches += log_.counts().branches;
-  sums_->instructions += log_.counts().instructions + instructions_stepped();
+  sums_->instructions += log_.counts().instructions + stepper_.instructions();
   sums_->log_bytes += log_.entries_seen() * sizeof(std::uint32_t);
   sums_->full_logs += log_.full_logs();
-  sums_->stepped += instructions_stepped();
+  sums_->stepped += stepper_.instructions();
   counts_.add_to(*sums_);
   if (!why_stepping_.empty()) ++sums_->fallbacks["all of a thread: " + why_stepping_];
 }
@@ -89,33 +120,23 @@ std::string CacheSource::statistics() const {
       "cache: {} exits logged, {} entries, {} misses, {} full logs, {} instructions stepped",
       log_.entries_seen(), counts_.entries(), counts_.misses(), log_.full_logs(),
       counts_.native_steps());
-  if (space_) {
-    text += cache::describe(space_->code());
-    if (const std::size_t pages = space_->protection().pages().size(); pages != 0) {
+  if (part_) {
+    text += cache::describe(part_.space().code());
+    if (const std::size_t pages = part_.space().protection().pages().size(); pages != 0) {
       text += fmt::format("; {} write-protected pages", pages);
     }
   }
   text += counts_.untranslatable();
   if (!why_stepping_.empty()) text += "; stepping: " + why_stepping_;
   if (process_.isa() != arch::Isa::kAmd64) text += "; stepping: a 32-bit program";
-  if (space_ && space_->disabled()) text += "; stepping: " + space_->why_disabled();
+  if (part_ && part_.space().disabled()) text += "; stepping: " + part_.space().why_disabled();
   return text;
 }
 
 void CacheSource::drop_space() {
   if (log_.is_open() && !drops_undecoded_) flush();
   log_.close();
-  if (space_) {
-    see_opens(false);
-    space_->threads().give_back(slot_);
-  }
-  memory_.reset();
-  space_.reset();
-  in_cache_ = false;
-}
-
-void CacheSource::see_opens(bool on) {
-  if (std::exchange(sees_opens_, on) != on) space_->see_opens(on);
+  part_.give_back();
 }
 
 void CacheSource::disable_thread(std::string why) {
@@ -124,16 +145,8 @@ void CacheSource::disable_thread(std::string why) {
   why_stepping_ = std::move(why);
 }
 
-void CacheSource::disable(const std::string& why) {
-  cache::CacheSpace& space = *process_.cache_space;
-  if (space.disabled()) return;
-  log::ptrace().info("pid={}: stepping from here on: {}", process_.pid(), why);
-  space.disable(why);
-  ++sums_->fallbacks["all of a process: " + why];
-}
-
 bool CacheSource::set_up(Thread& thread) {
-  if (space_) return true;
+  if (part_) return true;
   const StatisticsTimer timer{measures_ ? &sums_->setting_up : nullptr};
   const auto failed = [&](const Error& error) {
     // A thread that is gone needs no source; other errors will not go away.
@@ -146,21 +159,12 @@ bool CacheSource::set_up(Thread& thread) {
   }
   auto space = cache::CacheSpace::of(thread, sums_, persistent_store_);
   if (!space) return failed(space.error());
-  const auto slot = (*space)->threads().take(thread);
-  if (!slot) return failed(slot.error());
-  space_ = std::move(*space);
-  slot_ = *slot;
-  if (&space_->process() != &process_) space_->stop_at_breakpoints_of(process_);
-  memory_ = space_->memory().thread(slot_);
-  log_.open(*space_, slot_, *memory_);
+  if (const auto taken = part_.take(std::move(*space), thread); !taken) {
+    return failed(taken.error());
+  }
+  if (&part_.space().process() != &process_) part_.space().stop_at_breakpoints_of(process_);
+  log_.open(part_.space(), part_.slot(), part_.memory());
   return true;
-}
-
-bool CacheSource::everybody_recorded() const {
-  return std::all_of(process_.threads().begin(), process_.threads().end(), [](const auto& thread) {
-    return thread->control().zombie || thread->control().starting ||
-           (thread->source() != nullptr && thread->source()->kind() == SourceKind::kCache);
-  });
 }
 
 bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const {
@@ -169,38 +173,37 @@ bool CacheSource::may_enter(Thread& thread, const arch::cpu::UserRegs& regs) con
   const WaitStatus& status = thread.status();
   const bool between = status.kind == WaitKind::kStopped || status.is_event(PTRACE_EVENT_STOP);
   if (!between || status.is_group_stop() || thread.syscall_will_restart()) return false;
-  if (process_.lifted_for_vfork || !everybody_recorded()) return false;
+  if (process_.lifted_for_vfork || !everybody_recorded(process_)) return false;
   const auto& space = process_.cache_space;
-  return (space_ || is_plain(thread)) && !(space && space->disabled());
+  return (part_ || is_plain(thread)) && !(space && space->disabled());
 }
 
 bool CacheSource::enter(Thread& thread) {
   const auto before = thread.user_regs();
   if (!before || !may_enter(thread, *before)) return false;
-  if (!set_up(thread) || space_->gate_closed() || !space_->refresh()) return false;
-  if (is_plain(thread) && !space_->segv_action().learn(thread, space_->memory().thread(slot_)))
-    return false;
-  if (space_->room_wanted() && !space_->make_room()) {
-    evict();
+  if (!set_up(thread) || part_.space().gate_closed() || !part_.space().refresh()) return false;
+  if (is_plain(thread) && !part_.space().segv_action().learn(thread, part_.memory())) return false;
+  if (part_.space().room_wanted() && !part_.space().make_room()) {
+    evict(process_);
     return false;
   }
   // The kernel has cleared the name of a sequence where it laid down a handler's frame.
-  if (!stands_at_handler(thread)) look_for_sections(thread);
+  if (!stands_at_handler(thread)) look_for_sections(part_.space(), stepper_, thread);
   TrapGuard::learn_ignored(thread);
-  const auto translation = space_->code().translation(before->pc());
+  const auto translation = part_.space().code().translation(before->pc());
   if (const auto* reason = std::get_if<UntranslatableReason>(&translation)) {
     counts_.note_untranslatable(*reason);
-    want_room_for(*reason);
+    want_room_for(part_.space(), *reason);
     return false;
   }
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return false;
-  memory_->write(Slot::kSegvBlocked, *mask & kSegvBit);
-  note_slice(*memory_, slice(), process_.address_limit.counts_ours());
+  part_.memory().write(Slot::kSegvBlocked, *mask & kSegvBit);
+  note_slice(part_.memory(), stepper_.signals().slice(), process_.address_limit.counts_ours());
   const TraceeAddr to = std::get<TraceeAddr>(translation);
-  if (!thread.set_user_regs(cache::translated_state(*before, *memory_, to))) return false;
+  if (!thread.set_user_regs(cache::translated_state(*before, part_.memory(), to))) return false;
   let_wait();
-  set_inside(true);
+  part_.set_inside(true);
   counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
@@ -208,9 +211,9 @@ bool CacheSource::enter(Thread& thread) {
 
 Result<void> CacheSource::resume(Thread& thread, const SourceResume& how) {
   // While the affinity is narrowed no file may show it.
-  if (space_) see_opens(thread.cpu_pin()->active());
+  if (part_) part_.see_opens(thread.cpu_pin()->active());
   if (!how.step && !how.syscalls && how.signal == 0 && enter(thread)) {
-    note_resumed(how);
+    stepper_.note_resumed(how);
     return {};
   }
   return go_natively(thread, how);
@@ -221,38 +224,48 @@ Result<void> CacheSource::go_natively(Thread& thread, const SourceResume& how) {
     case cache::CallInterceptor::Next::kGo:
       break;
     case cache::CallInterceptor::Next::kGoElsewhere:
-      if (const auto pc = thread.pc()) moved_to(*pc);
+      if (const auto pc = thread.pc()) stepper_.moved_to(*pc);
       break;
     case cache::CallInterceptor::Next::kWait:
-      return let_others_go(thread, how);
+      evict(process_);
+      return stop_again(thread, how);
     case cache::CallInterceptor::Next::kRequest:
       return stop_again(thread, how);
   }
-  begin_native(thread, how);
-  if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
-  if (calls_.has_to_wait(thread, how)) return let_others_go(thread, how);
-  counts_.note_native_step();
-  return StepSource::resume(thread, how);
-}
-
-void CacheSource::begin_native(Thread& thread, const SourceResume& how) {
-  if (!process_.cache_space && !persistent_store_ && !process_.address_limit.program()) return;
   if (process_.cache_space) write_guard_.begin_step(thread);
-  const auto regs = thread.user_regs();
-  if (!regs || !arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) return;
-  if (process_.cache_space) write_guard_.begin_call(thread, *regs);
-  calls_.begin(thread, *regs, how, memory_ ? &*memory_ : nullptr);
-}
-
-Result<void> CacheSource::let_others_go(Thread& thread, const SourceResume& how) {
-  evict();
-  return stop_again(thread, how);
+  if (process_.cache_space || persistent_store_ || process_.address_limit.program()) {
+    const auto regs = thread.user_regs();
+    if (regs && arch::cpu::is_syscall(process_.insn_bytes(regs->pc()))) {
+      if (process_.cache_space) write_guard_.begin_call(thread, *regs);
+      calls_.begin(thread, *regs, how, part_ ? &part_.memory() : nullptr);
+    }
+  }
+  if (how.signal != 0 && how.signal != SIGSTOP) write_guard_.begin_delivery(thread);
+  if (calls_.has_to_wait(thread, how)) {
+    evict(process_);
+    return stop_again(thread, how);
+  }
+  counts_.note_native_step();
+  return stepper_.resume(thread, how);
 }
 
 Result<void> CacheSource::stop_again(Thread& thread, const SourceResume& how) {
   BT_CHECKED(thread.interrupt());
-  note_resumed(how);
+  stepper_.note_resumed(how);
   return thread.run(RunRequest::kContinue, 0);
+}
+
+void CacheSource::go_on(Thread& thread, const SourceResume& how) {
+  // If the thread is gone, its exit status will say so.
+  (void)resume(thread, how);
+}
+
+std::optional<SignalSlice::Clock::time_point> CacheSource::stop_due() const {
+  return stepper_.signals().stop_due();
+}
+
+std::uint64_t CacheSource::held_signals() const {
+  return stepper_.signals().slice().held();
 }
 
 StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
@@ -265,49 +278,35 @@ StopVerdict CacheSource::on_stop(Thread& thread, const WaitStatus& status) {
     if (process_.isa() != arch::Isa::kAmd64) (void)process_.address_limit.lower(process_.pid());
     // The moves must not be refused halfway.
     if (persistent_store_ && process_.filters.empty()) cache::fix_addresses(thread);
-    return StepSource::on_stop(thread, status);
+    return stepper_.on_stop(thread, status);
   }
-  if (in_cache_) return cache_stop(thread, status);
+  if (part_.inside()) return cache_stop(thread, status);
   (void)thread.user_regs();  // all of them are wanted in a moment: one request instead of two
   write_guard_.end_call();
   calls_.end(thread);
-  end_call(thread);
+  stepper_.end_call(thread);
   if (const auto verdict = write_hit(thread, status)) return *verdict;
   write_guard_.end_step(&thread);
   if (calls_.takes_request(status)) return StopVerdict::kTraceRequest;
   if (calls_.repeats(thread, status)) {
-    (void)resume(thread, last_resume());
+    (void)resume(thread, stepper_.last_resume());
     return StopVerdict::kResumed;
   }
-  return StepSource::on_stop(thread, status);
+  return stepper_.on_stop(thread, status);
 }
 
 std::optional<StopVerdict> CacheSource::write_hit(Thread& thread, const WaitStatus& status) {
   if (!write_guard_.may_be_hit(status)) return std::nullopt;
   const auto blocked =
-      in_cache_ ? std::optional{forced_signals().segv_blocked(thread)} : std::nullopt;
+      part_.inside() ? std::optional{part_.forced_signals().segv_blocked(thread)} : std::nullopt;
   const auto hit = write_guard_.hit(thread, blocked);
   if (!hit) return std::nullopt;
-  if (in_cache_ && !leave(thread)) return StopVerdict::kReport;
-  slice().end(thread);
-  if (!set_up(thread) || !write_guard_.let_write(thread, *hit, slot_)) return std::nullopt;
+  if (part_.inside() && !leave(thread)) return StopVerdict::kReport;
+  stepper_.signals().slice().end(thread);
+  if (!set_up(thread) || !write_guard_.let_write(thread, *hit, part_.slot())) return std::nullopt;
   counts_.note_native_step();
-  (void)StepSource::resume(thread, last_resume());
+  (void)stepper_.resume(thread, stepper_.last_resume());
   return StopVerdict::kResumed;
-}
-
-void CacheSource::set_inside(bool inside) {
-  in_cache_ = inside;
-  // The thread, or an earlier owner of the slot, may have been stopped while it waited.
-  memory_->drop_request();
-  if (!inside) let_wait();
-  space_->threads().set_inside(slot_, inside);
-}
-
-void CacheSource::evict() {
-  for (const auto& other : process_.threads()) {
-    if (!other->stopped() && other->source() != nullptr) (void)other->interrupt();
-  }
 }
 
 void CacheSource::ran_unseen() {
@@ -319,52 +318,50 @@ StopVerdict CacheSource::cache_stop(Thread& thread, const WaitStatus& status) {
   const auto pc = thread.pc();
   if (!pc) return StopVerdict::kReport;  // the thread is gone
   if (handler_return_.in_progress() && !has_returned(thread, *pc)) return on_stop(thread, status);
-  const cache::ForcedSignals forced = forced_signals();
-  if (*pc == space_->code().miss_stop()) {
+  const cache::ForcedSignals forced = part_.forced_signals();
+  if (*pc == part_.space().code().miss_stop()) {
     const bool taken = forced.take_trap(thread);
     if (taken && status.kind == WaitKind::kStopped && status.signal == SIGTRAP) return miss(thread);
   }
   if (status.kind == WaitKind::kStopped && status.signal == SIGSEGV) {
-    if (*pc == space_->code().miss_fault()) {
+    if (*pc == part_.space().code().miss_fault()) {
       if (forced.fault_at(thread) && forced.take_fault(thread)) return miss(thread);
     } else if (forced.is_full_log(thread) && guard_hit(thread)) {
       return StopVerdict::kResumed;
     }
   }
   if (const auto verdict = write_hit(thread, status)) return *verdict;
-  if (!in_cache_) return StopVerdict::kReport;
+  if (!part_.inside()) return StopVerdict::kReport;
   auto fault = cache::raised_by_insn(thread);
   if (!leave(thread)) return StopVerdict::kReport;
   // In other cases the instruction raises its signal again at its native address, with all state as
   // it must be.
   const bool certain = at_insn_ && !process_.address_limit.counts_ours();
-  if (fault && !(certain && cache::raised_by_program(thread, *fault))) return step_natively(thread);
-  slice().end(thread);
+  if (fault && !(certain && cache::raised_by_program(thread, *fault))) {
+    (void)go_natively(thread, SourceResume{});
+    return StopVerdict::kResumed;
+  }
+  stepper_.signals().slice().end(thread);
   TrapGuard::repair(thread);
   return StopVerdict::kReport;
 }
 
-StopVerdict CacheSource::step_natively(Thread& thread) {
-  (void)go_natively(thread, SourceResume{});
-  return StopVerdict::kResumed;
-}
-
 bool CacheSource::guard_hit(Thread& thread) {
-  const auto full = memory_->entries(memory_->log_end());
+  const auto full = part_.memory().entries(part_.memory().log_end());
   const bool stays = log_.is_busy();
-  if (everybody_recorded()) space_->look_for_code_to_protect(thread, full);
-  if (!stays) space_->learn_from_log(full);
+  if (everybody_recorded(process_)) part_.space().look_for_code_to_protect(thread, full);
+  if (!stays) part_.space().learn_from_log(full);
   auto regs = thread.user_regs();
-  if (!regs || !forced_signals().take_fault(thread)) return false;
+  if (!regs || !part_.forced_signals().take_fault(thread)) return false;
   counts_.note_full_log();
-  take_log(memory_->log_end());
+  take_log(part_.memory().log_end());
   log_.renew(thread);
-  (*regs)[UserReg::kR11] = memory_->log_begin().value();
+  (*regs)[UserReg::kR11] = part_.memory().log_begin().value();
   if (!thread.set_user_regs(*regs)) return false;
   (void)thread.run(RunRequest::kContinue, 0);
   if (stays) {
     // While the thread runs on: this segment is not written again for a while.
-    space_->learn_from_log(full);
+    part_.space().learn_from_log(full);
     log_.prepare_next();
   }
   if (log_.keeps_all()) hand_on();
@@ -373,30 +370,30 @@ bool CacheSource::guard_hit(Thread& thread) {
 
 void CacheSource::push(const decoder::Record& record) {
   if (record.kind == decoder::RecordKind::kBranch) counts_.note_stepped_branch();
-  if (!log_.is_open()) return StepSource::push(record);
-  if (log_.may_drain()) StepSource::flush();
+  if (!log_.is_open()) return batch_.push(record);
+  if (log_.may_drain()) batch_.flush();
   log_.add_record(record);
 }
 
 void CacheSource::take_log(TraceeAddr log) {
   note_returned();
-  if (log_.may_drain()) StepSource::flush();
+  if (log_.may_drain()) batch_.flush();
   log_.take(log);
 }
 
 Result<void> CacheSource::stream(std::uint64_t /*size_bytes*/) {
-  log_.stream(!in_cache_);
+  log_.stream(!part_.inside());
   return {};
 }
 
 void CacheSource::pin(std::uint64_t id, std::uint32_t ahead) {
   // `ahead` counts from the beginning of the log.
   const auto taken = static_cast<std::uint32_t>(log_.taken());
-  StepSource::pin(id, ahead - std::min(ahead, taken));
+  push(decoder::pin_record(id, ahead - std::min(ahead, taken)));
 }
 
 void CacheSource::hand_on() {
-  StepSource::flush();
+  batch_.flush();
   log_.drain();
 }
 
@@ -405,39 +402,40 @@ std::uint64_t CacheSource::keep_newest(std::uint64_t branches) {
 }
 
 void CacheSource::forget() {
-  StepSource::forget();
+  batch_.forget();
   log_.clear();
 }
 
 std::unique_ptr<decoder::CacheLog> CacheSource::take_log_of_ended() {
-  if (!log_.is_open() || in_cache_ || log_.streams()) return nullptr;
-  StepSource::flush();
+  if (!log_.is_open() || part_.inside() || log_.streams()) return nullptr;
+  batch_.flush();
   return log_.release();
 }
 
 void CacheSource::flush() {
-  if (const std::size_t fresh = in_cache_ ? log_.new_entries() : 0; fresh != 0) {
+  if (const std::size_t fresh = part_.inside() ? log_.new_entries() : 0; fresh != 0) {
     note_returned();
-    StepSource::flush();
+    batch_.flush();
     log_.take_written(fresh);
   }
   hand_on();
 }
 
 void CacheSource::on_breakpoint(TraceeAddr address) {
-  if (space_) space_->code().split_at(address);
+  if (part_) part_.space().code().split_at(address);
 }
 
 void CacheSource::on_code_written(TraceeAddr begin, TraceeAddr end) {
-  StepSource::on_code_written(begin, end);
-  if (space_) space_->code_written(begin, end);
+  flush();
+  if (part_) part_.space().code_written(begin, end);
 }
 
 void CacheSource::detach(Thread& thread) {
   write_guard_.end_call();
   calls_.release();
   write_guard_.end_step(&thread);
-  StepSource::detach(thread);
+  stepper_.detach(thread);
+  flush();
   drop_space();
   const auto& space = process_.cache_space;
   // No other code handles this thread's write faults.
@@ -451,8 +449,9 @@ void CacheSource::detach(Thread& thread) {
 
 Result<void> CacheSource::leave(Thread& thread) {
   BT_TRY(const arch::cpu::UserRegs stopped_at, thread.user_regs());
-  set_inside(false);
-  const auto place = space_->code().locate(stopped_at.pc());
+  part_.set_inside(false);
+  let_wait();
+  const auto place = part_.space().code().locate(stopped_at.pc());
   if (!place) {
     log::ptrace().error(
         "tid={}: left translated code at {} by itself (r10={:#x} r11={:#x} rsp={}); a signal from "
@@ -462,10 +461,10 @@ Result<void> CacheSource::leave(Thread& thread) {
     disable_thread("the thread left translated code by itself");
   }
   translate::ProgramState native =
-      cache::program_state(space_->code(), *memory_, place, stopped_at);
+      cache::program_state(part_.space().code(), part_.memory(), place, stopped_at);
   at_insn_ = cache::is_before_insn(place, native);
   const auto taken_back =
-      cache::take_back_refused_branch(process_, space_->code(), *memory_, native);
+      cache::take_back_refused_branch(process_, part_.space().code(), part_.memory(), native);
   take_log(native.log);
   if (taken_back) {
     log_.add_passed(taken_back->block, taken_back->block.branches.size());
@@ -479,68 +478,63 @@ Result<void> CacheSource::leave(Thread& thread) {
   // A call that will be repeated is not complete yet.
   const bool interrupted =
       (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
-  moved_to(interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc);
+  stepper_.moved_to(interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc);
   return thread.set_user_regs(native.regs);
 }
 
-void CacheSource::want_room_for(UntranslatableReason why) {
-  if (why == UntranslatableReason::kNone) space_->want_room();
-}
-
-void CacheSource::look_for_sections(Thread& thread) {
-  if (const auto area = rseq_area(thread)) space_->look_for_section_of(*area);
-}
-
 cache::MissAnswer CacheSource::find_next(Thread& thread, TraceeAddr log) {
-  if (!space_->is_open() || !everybody_recorded() || !space_->refresh()) return {};
+  if (!part_.space().is_open() || !everybody_recorded(process_) || !part_.space().refresh())
+    return {};
   // A thread inside a section does not ask: it stops (DispatchStub).
-  if (thread.stopped()) look_for_sections(thread);
-  const cache::MissAnswer found = cache::answer_miss(process_, *space_, *memory_, log);
-  if (found.why) want_room_for(*found.why);
+  if (thread.stopped()) look_for_sections(part_.space(), stepper_, thread);
+  const cache::MissAnswer found = cache::answer_miss(process_, part_.space(), part_.memory(), log);
+  if (found.why) want_room_for(part_.space(), *found.why);
   return found;
 }
 
 StopVerdict CacheSource::miss(Thread& thread) {
   const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
-  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const TraceeAddr log{part_.memory().read(Slot::kLog)};
   const cache::MissAnswer found = find_next(thread, log);
   counts_.note_miss(log, found.why);
   const auto regs = thread.user_regs();
-  if (!found.next || !regs) {
-    if (!leave(thread)) return StopVerdict::kReport;
-    if (found.why == UntranslatableReason::kFailedCall) make_call_again(thread);
-    if (found.why == UntranslatableReason::kSystemCall && return_from_handler(thread)) {
-      return StopVerdict::kResumed;
-    }
-    return step_natively(thread);
-  }
-  if (!thread.set_user_regs(cache::registers_after_miss(*regs, *memory_, log, *found.next))) {
+  if (!found.next || !regs) return missed(thread, found);
+  if (!thread.set_user_regs(cache::registers_after_miss(*regs, part_.memory(), log, *found.next))) {
     return StopVerdict::kReport;
   }
   // A thread that misses often misses again soon.
-  may_ask_ = rseq_area_known();
-  memory_->write(Slot::kRseqArea, rseq_area(thread).value_or(TraceeAddr{}).value());
-  memory_->write(Slot::kServed, may_ask_ ? 1 : 0);
+  may_ask_ = stepper_.rseq_area_known();
+  part_.memory().write(Slot::kRseqArea, stepper_.rseq_area(thread).value_or(TraceeAddr{}).value());
+  part_.memory().write(Slot::kServed, may_ask_ ? 1 : 0);
   (void)thread.run(RunRequest::kContinue, 0);
   return StopVerdict::kResumed;
 }
 
-void CacheSource::make_call_again(Thread& thread) {
-  const auto from = thread.pc();
-  if (!from || !write_guard_.repeat_call(thread, memory_->read(Slot::kArgument))) return;
-  on_pc_written(*from, *from - arch::cpu::kSyscallInsnBytes);
+StopVerdict CacheSource::missed(Thread& thread, const cache::MissAnswer& found) {
+  if (!leave(thread)) return StopVerdict::kReport;
+  if (found.why == UntranslatableReason::kFailedCall) {
+    // Write protection may be the cause: the call is then repeated.
+    const auto from = thread.pc();
+    if (from && write_guard_.repeat_call(thread, part_.memory().read(Slot::kArgument))) {
+      on_pc_written(*from, *from - arch::cpu::kSyscallInsnBytes);
+    }
+  }
+  const bool returns =
+      found.why == UntranslatableReason::kSystemCall && return_from_handler(thread);
+  if (!returns) (void)go_natively(thread, SourceResume{});
+  return StopVerdict::kResumed;
 }
 
 bool CacheSource::serve(Thread& thread) {
-  if (!may_ask_ || !in_cache_ || !memory_->take_request()) return false;
+  if (!may_ask_ || !part_.inside() || !part_.memory().take_request()) return false;
   const StatisticsTimer timer{measures_ ? &sums_->serving : nullptr};
-  const TraceeAddr log{memory_->read(Slot::kLog)};
+  const TraceeAddr log{part_.memory().read(Slot::kLog)};
   const cache::MissAnswer found = find_next(thread, log);
   if (found.next) {
     counts_.note_miss(log, found.why);
-    memory_->answer(*found.next);
+    part_.memory().answer(*found.next);
   } else {
-    memory_->refuse();  // it then stops, for the same reason
+    part_.memory().refuse();  // it then stops, for the same reason
   }
   return true;
 }
@@ -549,28 +543,29 @@ Result<std::size_t> CacheSource::translate_ahead(Thread& thread, std::uint64_t m
   if (process_.isa() != arch::Isa::kAmd64 || !set_up(thread)) {
     return fail(TraceErrc::kUnsupported, "translate ahead");
   }
-  return space_->translate_ahead(most_bytes);
+  return part_.space().translate_ahead(most_bytes);
 }
 
 void CacheSource::let_wait() {
   may_ask_ = false;
-  if (memory_) memory_->write(Slot::kServed, 0);
+  if (part_) part_.memory().write(Slot::kServed, 0);
 }
 
 bool CacheSource::return_from_handler(Thread& thread) {
-  const SourceResume how = last_resume();
+  const SourceResume how = stepper_.last_resume();
   if (how.step || how.syscalls || thread.stop_wanted() || process_.address_limit.counts_ours() ||
-      !space_->protection().pages().empty() || !space_->is_open() || process_.lifted_for_vfork ||
-      !everybody_recorded()) {
+      !part_.space().protection().pages().empty() || !part_.space().is_open() ||
+      process_.lifted_for_vfork || !everybody_recorded(process_)) {
     return false;
   }
-  const auto regs = handler_return_.begin(thread, *space_, *memory_, slice());
+  const auto regs =
+      handler_return_.begin(thread, part_.space(), part_.memory(), stepper_.signals().slice());
   if (!regs) return false;
   if (!thread.set_user_regs(*regs)) {
     handler_return_.forget();
     return false;
   }
-  set_inside(true);
+  part_.set_inside(true);
   counts_.note_entry();
   (void)thread.run(RunRequest::kContinue, 0);
   return true;
@@ -580,16 +575,15 @@ void CacheSource::note_returned() {
   if (const auto branch = handler_return_.take()) push(*branch);
 }
 
-/// Call when a thread that was to return from a handler has stopped. Returns false if it has not
-/// returned; the thread is then in its native state.
 bool CacheSource::has_returned(Thread& thread, TraceeAddr pc) {
-  if (space_->memory().has_code(pc)) {
+  if (part_.space().memory().has_code(pc)) {
     note_returned();
     return true;
   }
-  handler_return_.undo(thread, slice());
-  set_inside(false);
-  moved_to(pc);
+  handler_return_.undo(thread, stepper_.signals().slice());
+  part_.set_inside(false);
+  let_wait();
+  stepper_.moved_to(pc);
   return false;
 }
 

@@ -17,22 +17,24 @@
 #include "ptrace/codecache/recorder/cache_counts.hpp"
 #include "ptrace/codecache/recorder/call_interceptor.hpp"
 #include "ptrace/codecache/recorder/code_write_guard.hpp"
-#include "ptrace/codecache/recorder/forced_signals.hpp"
 #include "ptrace/codecache/recorder/handler_return.hpp"
 #include "ptrace/codecache/recorder/misses.hpp"
 #include "ptrace/codecache/recorder/thread_log.hpp"
-#include "ptrace/codecache/space/cache_space.hpp"
+#include "ptrace/codecache/recorder/thread_part.hpp"
 #include "ptrace/codecache/syscalls/syscall_policy.hpp"
+#include "ptrace/source/branch_source.hpp"
+#include "ptrace/source/record_batch.hpp"
 #include "ptrace/source/source_statistics.hpp"
-#include "ptrace/source/step_source.hpp"
+#include "ptrace/source/stepper.hpp"
 
 namespace backtrail::tracee {
 
 /// Records a thread by running translated code. At every reported stop the thread's registers are
 /// native, as those of a stepped thread: nothing outside the recorder sees the code cache.
-class CacheSource final : public StepSource {
+class CacheSource final : public BranchSource, private StepperUser {
  public:
-  /// Arguments as of StepSource. At least the newest `history_bytes` of the log are kept.
+  /// `sink` gets the records; borrowed, must outlive the source. The thread's position is unknown
+  /// until its first stop. At least the newest `history_bytes` of the log are kept.
   CacheSource(Process& process, decoder::TraceConsumer& sink, std::uint64_t history_bytes,
               const TraceConfig& config = {});
   ~CacheSource() override;
@@ -40,12 +42,18 @@ class CacheSource final : public StepSource {
   CacheSource& operator=(const CacheSource&) = delete;
 
   [[nodiscard]] SourceKind kind() const override { return SourceKind::kCache; }
+  [[nodiscard]] bool sees_calls() const override { return true; }
+  /// Begins recording of the thread, which is stopped at `pc`.
+  void start_at(TraceeAddr pc) { stepper_.start_at(pc); }
   Result<void> resume(Thread& thread, const SourceResume& how) override;
   StopVerdict on_stop(Thread& thread, const WaitStatus& status) override;
   [[nodiscard]] pid_t trace_request() const override { return calls_.trace_request(); }
   [[nodiscard]] bool may_ask() const override { return may_ask_; }
   bool serve(Thread& thread) override;
   void let_wait() override;
+  [[nodiscard]] std::optional<SignalSlice::Clock::time_point> stop_due() const override;
+  [[nodiscard]] std::uint64_t held_signals() const override;
+  void on_pc_written(TraceeAddr from, TraceeAddr to) override { stepper_.pc_written(from, to); }
   void on_breakpoint(TraceeAddr address) override;
   void on_code_written(TraceeAddr begin, TraceeAddr end) override;
   void pin(std::uint64_t id, std::uint32_t ahead) override;
@@ -60,79 +68,60 @@ class CacheSource final : public StepSource {
   Result<std::size_t> translate_ahead(Thread& thread, std::uint64_t most_bytes) override;
   [[nodiscard]] std::string statistics() const override;
 
- protected:
+ private:
   void push(const decoder::Record& record) override;
+  void flush_records() override { flush(); }
+  void go_on(Thread& thread, const SourceResume& how) override;
   void ran_unseen() override;
 
- private:
   /// Resumes the thread in translated code; returns false if it must be stepped.
   bool enter(Thread& thread);
   [[nodiscard]] bool may_enter(Thread& thread, const arch::cpu::UserRegs& regs) const;
   bool set_up(Thread& thread);
   /// Disables translated code for the thread, which is stepped from now on.
   void disable_thread(std::string why);
-  /// Disables translated code for all threads of the process, which must have a space.
-  void disable(const std::string& why);
   void drop_space();
-  /// As CacheSpace::see_opens(), once for this thread.
-  void see_opens(bool on);
   /// Takes the entries of the stopped thread's log up to the log pointer `log`.
   void take_log(TraceeAddr log);
   /// Hands on all records so far.
   void hand_on();
-  void add_statistics() const;
-  /// Requests room if that is why code has no translation.
-  void want_room_for(arch::cpu::translate::UntranslatableReason why);
-  void set_inside(bool inside);
-  /// Evicts the other threads: makes them leave translated code.
-  void evict();
-  [[nodiscard]] bool everybody_recorded() const;
-  /// Call before the thread goes natively: begins what concerns pages and calls.
-  void begin_native(Thread& thread, const SourceResume& how);
   /// Resumes the thread so that it stops again before it executes an instruction.
   Result<void> stop_again(Thread& thread, const SourceResume& how);
-  /// As stop_again(), and gives the other threads time to leave translated code.
-  Result<void> let_others_go(Thread& thread, const SourceResume& how);
   /// Executes one instruction at its native address, or first lets the thread wait for others.
   Result<void> go_natively(Thread& thread, const SourceResume& how);
-  void look_for_sections(Thread& thread);
 
   /// Handles a stop caused by a write to a write-protected page; nullopt for other stops.
   std::optional<StopVerdict> write_hit(Thread& thread, const WaitStatus& status);
   /// The thread stands before a system call in its native state. Returns true if that is
   /// rt_sigreturn and the thread has been resumed with it.
   bool return_from_handler(Thread& thread);
+  /// Call when a thread that was to return from a handler has stopped. Returns false if it has not
+  /// returned; the thread is then in its native state.
   bool has_returned(Thread& thread, TraceeAddr pc);
   void note_returned();
 
   StopVerdict cache_stop(Thread& thread, const WaitStatus& status);
   StopVerdict miss(Thread& thread);
+  /// Call after a miss that leads nowhere: the thread leaves translated code.
+  StopVerdict missed(Thread& thread, const cache::MissAnswer& found);
   /// Finds where the thread goes on after a miss; neither a place nor a reason if translated code
   /// must be left anyhow.
   cache::MissAnswer find_next(Thread& thread, TraceeAddr log);
   /// Handles a full log.
   bool guard_hit(Thread& thread);
-  /// Call for a thread that has stopped in translated code.
-  [[nodiscard]] cache::ForcedSignals forced_signals() const { return {*space_, *memory_, slot_}; }
   /// Restores native registers and takes the log.
   Result<void> leave(Thread& thread);
-  /// Call after a call has failed with EFAULT: if write protection may be the cause, the call is
-  /// repeated.
-  void make_call_again(Thread& thread);
-  StopVerdict step_natively(Thread& thread);
 
   Process& process_;
   bool drops_undecoded_;
   std::shared_ptr<SourceStatistics> sums_;  ///< Never null.
   bool measures_;                           ///< Statistics are wanted.
   std::shared_ptr<cache::PersistentStore> persistent_store_;
-  std::shared_ptr<cache::CacheSpace> space_;
-  std::optional<cache::ThreadMemory> memory_;
-  std::size_t slot_ = 0;
+  RecordBatch batch_;
+  Stepper stepper_;
+  cache::ThreadPart part_;
   cache::ThreadLog log_;
-  bool in_cache_ = false;
   bool may_ask_ = false;
-  bool sees_opens_ = false;
   cache::CallInterceptor calls_;
   cache::CodeWriteGuard write_guard_;
   cache::HandlerReturn handler_return_;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals that come faster than steps. Hides a thread's signal slices from its system calls and
-// handlers.
+#include "ptrace/source/stepped_signals.hpp"
 
 #include <array>
 #include <bit>
 #include <csignal>
+#include <utility>
 
 #include <sys/syscall.h>
 
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
-#include "ptrace/source/step_source.hpp"
 #include "ptrace/tracee/process.hpp"
 #include "ptrace/tracee/thread.hpp"
 
@@ -50,43 +49,44 @@ bool sends_signals(std::uint64_t call) {
 
 }  // namespace
 
-std::optional<SignalSlice::Clock::time_point> StepSource::stop_due() const {
+std::optional<SignalSlice::Clock::time_point> SteppedSignals::stop_due() const {
   return slice_.active() ? std::optional{slice_.over_at()} : std::nullopt;
 }
 
-void StepSource::end_slice(Thread& thread) {
-  if (!signal_call_ || !has_own_mask(signal_call_->number)) slice_.end(thread);
+void SteppedSignals::end_slice(Thread& thread) {
+  if (!call_ || !has_own_mask(call_->number)) slice_.end(thread);
 }
 
-void StepSource::note_signals(Thread& thread, const SourceResume& how) {
-  if (how.signal == 0 || !signal_call_ || !has_own_mask(signal_call_->number)) {
-    signal_call_.reset();
-  }
+void SteppedSignals::begin_step(Thread& thread, int signal, bool is_call) {
+  if (signal == 0 || !call_ || !has_own_mask(call_->number)) call_.reset();
   if (slice_.over()) end_slice(thread);
-  if (how.signal == 0) return begin_signal_call(thread);
-  if (!SignalSlice::may_hold(how.signal)) return;
+  if (signal == 0) {
+    if (is_call) begin_call(thread);
+    return;
+  }
+  if (!SignalSlice::may_hold(signal)) return;
   const auto info = request::read_siginfo(thread.tid());
   if (info) slice_.note_delivery(*info, process_.pid());
 }
 
-void StepSource::begin_signal_call(Thread& thread) {
-  if (insn_.kind != arch::InsnKind::kSystemCall || process_.isa() != arch::Isa::kAmd64) return;
+void SteppedSignals::begin_call(Thread& thread) {
+  if (process_.isa() != arch::Isa::kAmd64) return;
   const auto regs = thread.user_regs();
   if (!regs) return;
   const std::uint64_t number = syscall_number(*regs);
   if (number != SYS_rt_sigreturn && !slice_.active()) return;
-  SignalCall call{.number = number, .how = syscall_argument(*regs, 0), .set = {}, .shown_at = {}};
+  Call call{.number = number, .how = syscall_argument(*regs, 0), .set = {}, .shown_at = {}};
   if (number == SYS_rt_sigprocmask) {
     call.set = read_set(process_, TraceeAddr{syscall_argument(*regs, 1)});
     call.shown_at = TraceeAddr{syscall_argument(*regs, 2)};
   } else if (number == SYS_rt_sigpending) {
     call.shown_at = TraceeAddr{syscall_argument(*regs, 0)};
   }
-  signal_call_ = call;
+  call_ = call;
 }
 
-void StepSource::end_signal_call(Thread& thread) {
-  const auto call = std::exchange(signal_call_, std::nullopt);
+void SteppedSignals::end_step(Thread& thread) {
+  const auto call = std::exchange(call_, std::nullopt);
   if (!call) return;
   if (call->number == SYS_rt_sigreturn) return handler_returned(thread);
   // Signals that the thread sent to itself must be there when the call returns.
@@ -98,7 +98,7 @@ void StepSource::end_signal_call(Thread& thread) {
   slice_.forget(call->how == SIG_SETMASK ? ~std::uint64_t{0} : *call->set);
 }
 
-void StepSource::handler_returned(Thread& thread) {
+void SteppedSignals::handler_returned(Thread& thread) {
   const auto mask = request::read_signal_mask(thread.tid());
   if (!mask) return;
   const std::uint64_t with = slice_.note_return(*mask);
@@ -107,10 +107,10 @@ void StepSource::handler_returned(Thread& thread) {
   (void)request::write_signal_mask(thread.tid(), with);
 }
 
-/// Makes the mask that the handler's return restores the thread's own.
-void StepSource::show_own_mask(Thread& thread) {
-  signal_call_.reset();
+void SteppedSignals::handler_entered(Thread& thread) {
+  call_.reset();
   if (!slice_.active()) return;
+  // The mask that the handler's return restores becomes the thread's own.
   const auto regs = thread.user_regs();
   if (regs && process_.isa() == arch::Isa::kAmd64) {
     hide(process_, regs->sp() + kFrameMask, slice_.held());

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/codecache/recorder/thread_part.hpp"
+
+namespace backtrail::tracee::cache {
+
+Result<void> ThreadPart::take(std::shared_ptr<CacheSpace> space, Thread& thread) {
+  BT_TRY(slot_, space->threads().take(thread));
+  space_ = std::move(space);
+  memory_ = space_->memory().thread(slot_);
+  return {};
+}
+
+void ThreadPart::give_back() {
+  if (!space_) return;
+  see_opens(false);
+  space_->threads().give_back(slot_);
+  memory_.reset();
+  space_.reset();
+  inside_ = false;
+}
+
+void ThreadPart::set_inside(bool inside) {
+  inside_ = inside;
+  // The thread, or an earlier owner of the part, may have been stopped while it waited.
+  memory_->drop_request();
+  space_->threads().set_inside(slot_, inside);
+}
+
+void ThreadPart::see_opens(bool on) {
+  if (std::exchange(sees_opens_, on) != on) space_->see_opens(on);
+}
+
+}  // namespace backtrail::tracee::cache

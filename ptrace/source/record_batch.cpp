@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/source/record_batch.hpp"
+
+#include <utility>
+
+#include "decoder/trace/stream_pin.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::size_t kMostRecords = 512;
+
+}  // namespace
+
+RecordBatch::RecordBatch(decoder::TraceConsumer& sink) : sink_{sink} {
+  pending_.reserve(kMostRecords);
+}
+
+void RecordBatch::push(const decoder::Record& record) {
+  if (record.kind == decoder::kPinRecord) {
+    pins_.push_back(record);
+    if (record.payload == 0) tell_pins();
+    return;
+  }
+  pending_.push_back(record);
+  ++pushed_;
+  if (!pins_.empty()) tell_pins();
+  if (pending_.size() >= kMostRecords) flush();
+}
+
+void RecordBatch::tell_pins() {
+  flush();
+  for (const decoder::Record& pin : std::exchange(pins_, {})) {
+    sink_.consume_mark(decoder::pin_mark(pin));
+  }
+}
+
+void RecordBatch::flush() {
+  if (pending_.empty()) return;
+  // A consumer may read code and thereby call flush() again.
+  std::vector<decoder::Record> batch;
+  batch.swap(pending_);
+  sink_.consume(batch);
+  if (pending_.empty()) {
+    batch.clear();
+    pending_.swap(batch);
+  }
+}
+
+}  // namespace backtrail::tracee
