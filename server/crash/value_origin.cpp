@@ -30,6 +30,7 @@ using Kind = TrailPart::Kind;
 
 constexpr unsigned kWordBytes = 8;
 constexpr unsigned kByteBits = 8;
+constexpr unsigned kRegisterBits = 64;
 
 /// Memory, or a register of the innermost frame.
 struct Subject {
@@ -84,7 +85,8 @@ class Origin {
     const auto trail =
         subject->address
             ? values::trail_of_memory(*history_, steps_, *subject->address, subject->bytes)
-            : values::trail_of_register(*history_, steps_, subject->slot);
+            : values::trail_of_register(*history_, steps_, subject->slot,
+                                        std::min(kByteBits * subject->bytes, kRegisterBits));
     std::string out = subject->text + "\n";
     for (const TrailPart& part : trail) out += fmt::format("  {}\n", part_text(part));
     return out;
@@ -199,28 +201,45 @@ class Origin {
     return subject;
   }
 
-  /// Returns "f() file.c:3, `mov %rax, (%rdi)`, 7 instructions before the end".
+  /// Returns the instruction of a step; that at the end has not run.
+  std::optional<TraceeAddr> pc_of(std::size_t step) {
+    if (step == steps_) return thread_.user.pc();
+    if (const auto executed = history_->step(step)) return executed->pc;
+    const auto hiding = history_->hiding_step();
+    return hiding && hiding->number == step ? std::optional{hiding->step.pc} : std::nullopt;
+  }
+
+  /// Returns "f() file.c:3: `mov %rax, (%rdi)`, 7 instructions before the end".
   std::string place_text(std::size_t step) {
-    const auto executed = history_->step(step);
-    if (!executed) return "an unknown place";
-    const decoder::ReportPlace place = places_.place(executed->pc);
+    const auto pc = pc_of(step);
+    if (!pc) return "an unknown place";
+    const decoder::ReportPlace place = places_.place(*pc);
     const decoder::ReportFrame& frame = place.frames.front();
     std::string text = frame.function.empty()
-                           ? places_.function_at(executed->pc)
+                           ? places_.function_at(*pc)
                            : frame.function + (frame.function.ends_with(')') ? "" : "()");
     if (!frame.file.empty()) {
       const std::size_t slash = frame.file.rfind('/');
       text += fmt::format(" {}:{}", frame.file.substr(slash + 1), frame.line);
     }
     const std::size_t before = steps_ - step;
-    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(executed->pc),
-                       before == 1 ? "the last instruction that ran"
-                                   : fmt::format("{} instructions before the end", before));
+    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(*pc),
+                       before == 0   ? "the instruction at the end"
+                       : before == 1 ? "the last instruction that ran"
+                                     : fmt::format("{} instructions before the end", before));
+  }
+
+  static std::string beginning_text(std::size_t steps) {
+    if (steps == 0) return "The trail ends: no instruction before the end can be looked at";
+    return fmt::format(
+        "The trail ends: nothing wrote it in the {} instructions before the end that can be "
+        "looked at",
+        steps);
   }
 
   static std::string inputs_text(const TrailPart& part) {
     std::vector<std::string> inputs;
-    for (const Known& input : part.inputs) inputs.push_back(number_text(input, part.bits));
+    for (const auto& input : part.inputs) inputs.push_back(number_text(input.value, input.bits));
     return fmt::format("{}", fmt::join(inputs, " and "));
   }
 
@@ -230,7 +249,7 @@ class Origin {
     switch (part.kind) {
       case Kind::kStored:
         return fmt::format("{} was stored at {:#x} by {}{}", value, part.address, place(),
-                           part.is_partial ? "; the other bytes were written earlier" : "");
+                           part.is_partial ? "; the other bytes are not followed" : "");
       case Kind::kLoaded:
         return fmt::format("{} was loaded from {:#x} by {}", value, part.address, place());
       case Kind::kComputed:
@@ -241,14 +260,27 @@ class Origin {
             "follow",
             value, inputs_text(part), place());
       case Kind::kConstant:
-        return fmt::format("The trail ends: a constant of the program, in {}", place());
+        return fmt::format("The trail ends: {} is a constant of the program, in {}", value,
+                           place());
       case Kind::kCallResult:
         return fmt::format("The trail ends: {} is the result of a system call: {}", value, place());
+      case Kind::kHandlerReturn:
+        return fmt::format("The trail ends: the return from a signal handler set it: {}", place());
+      case Kind::kHalfDone:
+        return fmt::format(
+            "The trail ends: it may have been changed by the instruction at which the program "
+            "stopped, which may be half done: {}",
+            place());
+      case Kind::kUnknownEffects:
+        return fmt::format(
+            "The trail ends: what this changes is not known, so it may have been written by {}",
+            place());
       case Kind::kKernel:
         return fmt::format("The trail ends: a system call wrote it, or may have: {}", place());
       case Kind::kMapped:
         return fmt::format(
-            "The trail ends: the memory may not have been there before a system call: {}", place());
+            "The trail ends: a system call made the memory, or changed it, or may have: {}",
+            place());
       case Kind::kSignal:
         return fmt::format("The trail ends: a signal came before {}", place());
       case Kind::kOthers:
@@ -256,7 +288,8 @@ class Origin {
                "kernel at its own times";
       case Kind::kMayBeStored:
         return fmt::format(
-            "The trail ends: it may have been written by {}: where that wrote is not known",
+            "The trail ends: it may have been written by {}: what that wrote, or where, is not "
+            "known",
             place());
       case Kind::kUnknownAddress:
         return fmt::format("The trail ends: it was loaded from an address that is not known, by {}",
@@ -267,10 +300,7 @@ class Origin {
             "not followed",
             value, place());
       case Kind::kBeginning:
-        return fmt::format(
-            "The trail ends: nothing wrote it in the {} instructions before the end "
-            "that can be looked at",
-            steps_ - part.step);
+        return beginning_text(steps_ - part.step);
       case Kind::kTooLong:
         return "The trail goes on; this is as far as it is shown";
     }

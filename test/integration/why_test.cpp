@@ -27,8 +27,9 @@ TEST_F(Why, FollowsAValueToTheConstantThatItIs) {
                 ContainsRegex("^p of main = 0x10, at 0x7ff[0-9a-f]+\n"
                               "  0x10 was stored at 0x7ff[0-9a-f]+ by hand_on.* origin.c:22"));
     EXPECT_THAT(trail, ContainsRegex("0x10 was loaded from 0x[0-9a-f]+ by hand_on.* origin.c:22"));
-    EXPECT_THAT(trail, ContainsRegex("0x10 was stored at 0x[0-9a-f]+ by corrupt.* origin.c:18.*\n"
-                                     "  The trail ends: a constant of the program, in corrupt"));
+    EXPECT_THAT(trail,
+                ContainsRegex("0x10 was stored at 0x[0-9a-f]+ by corrupt.* origin.c:18.*\n"
+                              "  The trail ends: 0x10 is a constant of the program, in corrupt"));
   }
 }
 
