@@ -26,6 +26,18 @@ bool is_flags(Op op) {
          op == Op::kCondition || op == Op::kIsZero;
 }
 
+/// Returns true for a copy that leaves bytes whole; a rotation may not.
+bool moves_bytes(const MicroOp& copy) {
+  return copy.p % kByteBits == copy.q % kByteBits;
+}
+
+/// Returns true for the operand that says how far a shift goes.
+bool is_count(const MicroOp& op, unsigned operand) {
+  const bool is_shift =
+      op.op == Op::kShiftLeft || op.op == Op::kShiftRight || op.op == Op::kShiftRightArithmetic;
+  return is_shift && operand == 2;
+}
+
 /// Returns how many of its inputs' low bits an operation uses.
 unsigned input_bits(const MicroOp& op) {
   switch (op.op) {
@@ -82,7 +94,9 @@ class Trail {
   void memory(std::size_t position, TraceeAddr address, unsigned bytes) {
     if (is_full(position)) return;
     const auto found = history_.last_write(position, address, bytes);
-    if (!found) return beginning(history_.horizon(), read(position, address, bytes));
+    if (!found) {
+      return beginning(std::min(position, history_.horizon()), read(position, address, bytes));
+    }
     if (found->kind == LastWrite::Kind::kOthers) {
       return end(Kind::kOthers, found->step, read(position, address, bytes));
     }
@@ -255,9 +269,14 @@ class Trail {
     memory(step, address, count);
   }
 
+  static bool has(const MicroOp& op, Ref ref) {
+    return std::ranges::find(op.refs, ref) != op.refs.end();
+  }
+
   /// Returns what the bits are made from. Operations that have them as their result count; if there
   /// are none, so do those that they are an operand of: relations hold in both directions.
-  static std::vector<Source> sources_of(const InsnModel& model, Ref ref, Bits bits) {
+  /// @param user  Operations that have it do not count; none: all count.
+  static std::vector<Source> sources_of(const InsnModel& model, Ref ref, Bits bits, Ref user = {}) {
     std::vector<Source> sources;
     const auto add = [&](Ref other, Bits its) {
       if (other.none() || other == ref) return;
@@ -265,41 +284,66 @@ class Trail {
         const unsigned size = kByteBits * model.accesses[*load].size;
         its.count = std::min(its.end(), size) - std::min(its.first, size);
       }
-      const auto known = std::ranges::find(sources, other, &Source::ref);
-      if (known == sources.end()) {
-        sources.push_back({other, its});
-      } else {
-        known->bits = known->bits.with(its);
-      }
+      note(sources, {other, its});
     };
     const bool has_result = std::ranges::any_of(
         model.ops, [ref](const MicroOp& op) { return !is_flags(op.op) && op.refs[0] == ref; });
     for (const MicroOp& op : model.ops) {
-      if (is_flags(op.op) || std::ranges::find(op.refs, ref) == op.refs.end()) continue;
+      if (is_flags(op.op) || !has(op, ref) || (!user.none() && has(op, user))) continue;
       if (has_result && op.refs[0] != ref) continue;
-      if (op.op == Op::kEqual && op.refs[0] == ref) {
+      if (op.op == Op::kEqual && op.refs[0] == ref && !moves_bytes(op)) {
+        add(op.refs[1], {0, unsigned{op.q} + op.width});
+      } else if (op.op == Op::kEqual && op.refs[0] == ref) {
         const unsigned from = std::max<unsigned>(bits.first, op.p);
         const unsigned to = std::min(bits.end(), unsigned{op.p} + op.width);
         if (from < to) add(op.refs[1], {from - op.p + op.q, to - from});
       } else if (op.op == Op::kFill && op.refs[0] == ref) {
-        if (bits.end() > op.p) add(op.refs[1], {op.q, 1});
+        if (bits.end() > op.p) add(op.refs[1], {0, op.q + 1U});
       } else {
-        for (const Ref other : op.refs) add(other, {0, input_bits(op)});
+        for (unsigned i = 0; i < op.refs.size(); ++i) {
+          // The condition of a selection is no part of the result.
+          if (op.op == Op::kSelect && i == 2) continue;
+          add(op.refs[i], {0, is_count(op, i) ? kByteBits : input_bits(op)});
+        }
       }
     }
     return sources;
   }
 
+  /// Adds a source, or bits of one that is there already.
+  static void note(std::vector<Source>& sources, const Source& source) {
+    const auto known = std::ranges::find(sources, source.ref, &Source::ref);
+    if (known == sources.end()) {
+      sources.push_back(source);
+    } else {
+      known->bits = known->bits.with(source.bits);
+    }
+  }
+
+  /// Adds a source, or instead of what the instruction itself makes that which it makes it from.
+  static void expand(const InsnModel& model, const Source& source, Ref user, unsigned depth,
+                     std::vector<Source>& out) {
+    constexpr unsigned kMostDepth = 4;
+    std::vector<Source> inner;
+    if (source.ref.kind == Ref::Kind::kTemp && !load_of(model, source.ref) && depth < kMostDepth) {
+      inner = sources_of(model, source.ref, source.bits, user);
+    }
+    if (inner.empty()) note(out, source);
+    for (const Source& each : inner) expand(model, each, source.ref, depth + 1, out);
+  }
+
   void made_by(const InsnModel& model, Ref ref, std::size_t step, Bits bits, const Known& value) {
     const bool copies = std::ranges::any_of(model.ops, [&](const MicroOp& op) {
-      return op.op == Op::kEqual && op.refs[0] == ref && op.p <= bits.first &&
+      return op.op == Op::kEqual && op.refs[0] == ref && moves_bytes(op) && op.p <= bits.first &&
              bits.end() <= unsigned{op.p} + op.width;
     });
-    const std::vector<Source> sources = sources_of(model, ref, bits);
-    if (sources.empty()) return end(Kind::kUntracked, step, value, bits.count);
-    if (copies && sources.size() == 1) {
-      return follow(model, sources[0].ref, step, sources[0].bits, value);
+    const std::vector<Source> direct = sources_of(model, ref, bits);
+    if (direct.empty()) return end(Kind::kUntracked, step, value, bits.count);
+    if (copies && direct.size() == 1) {
+      return follow(model, direct[0].ref, step, direct[0].bits, value);
     }
+    std::vector<Source> sources;
+    for (const Source& each : direct) expand(model, each, ref, 0, sources);
     std::vector<Source> variable;
     std::ranges::copy_if(sources, std::back_inserter(variable), [](const Source& source) {
       return source.ref.kind == Ref::Kind::kSlot || source.ref.kind == Ref::Kind::kTemp;

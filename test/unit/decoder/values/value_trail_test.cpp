@@ -277,6 +277,53 @@ TEST_F(ValueTrailTest, AfterAShiftTheWholeInputIsFollowed) {
   EXPECT_EQ(trail[2].value, cpu::known(0x700000000));
 }
 
+/// Its parts are copies, but not of whole bytes.
+TEST_F(ValueTrailTest, ARotationIsAComputation) {
+  p.run({0xb8, 0x21, 0x00, 0x00, 0x00});  // mov $0x21, %eax
+  p.run({0xc1, 0xc0, 0x04});              // rol $4, %eax
+  p.run({0x88, 0xc3});                    // mov %al, %bl
+  p.run({0x0f, 0xb6, 0xcb});              // movzbl %bl, %ecx
+  p.regs[cpu::kRcx] = cpu::known(0x10);
+  p.regs[cpu::kRax] = cpu::known(0x210);
+  const auto trail = of_register(cpu::kRcx);
+  ASSERT_EQ(kinds(trail), (std::vector{Kind::kComputed, Kind::kComputed, Kind::kConstant}));
+  EXPECT_EQ(trail[1].value, (Known{0x10, 0xff}));
+  EXPECT_EQ(trail[1].inputs, (std::vector{TrailPart::Input{Known{0x21, 0xffffffff}, 32}}));
+}
+
+TEST_F(ValueTrailTest, CopiesOfASignAreMadeFromTheWholeNumber) {
+  p.run({0xb8, 0x21, 0x00, 0x00, 0x00});  // mov $0x21, %eax
+  p.run({0x0f, 0xbe, 0xd8});              // movsbl %al, %ebx
+  p.run({0x0f, 0xb6, 0xcf});              // movzbl %bh, %ecx
+  p.regs[cpu::kRcx] = cpu::known(0);
+  p.regs[cpu::kRax] = cpu::known(0x21);
+  const auto trail = of_register(cpu::kRcx);
+  ASSERT_EQ(kinds(trail), (std::vector{Kind::kComputed, Kind::kComputed, Kind::kConstant}));
+  EXPECT_EQ(trail[1].inputs, (std::vector{TrailPart::Input{Known{0x21, 0xff}, 8}}));
+}
+
+TEST_F(ValueTrailTest, InputsAreThoseOfTheInstruction) {
+  p.run({0xb9, 0x03, 0x01, 0x00, 0x00});  // mov $0x103, %ecx
+  p.run({0x48, 0x8d, 0x44, 0x8b, 0x08});  // lea 8(%rbx, %rcx, 4), %rax
+  p.regs[cpu::kRax] = cpu::known(0x514);
+  p.regs[cpu::kRbx] = cpu::known(0x100);
+  p.regs[cpu::kRcx] = cpu::known(0x103);
+  const auto sum = of_register(cpu::kRax);
+  ASSERT_EQ(kinds(sum), std::vector{Kind::kSeveral});
+  EXPECT_EQ(sum[0].inputs.size(), 3U);
+  EXPECT_TRUE(std::ranges::count(sum[0].inputs, TrailPart::Input{cpu::known(0x100), 64}));
+  EXPECT_TRUE(std::ranges::count(sum[0].inputs, TrailPart::Input{cpu::known(8), 64}));
+  p.run({0x0f, 0x44, 0xc3});  // cmove %ebx, %eax
+  const auto chosen = of_register(cpu::kRax);
+  ASSERT_EQ(kinds(chosen), std::vector{Kind::kSeveral});
+  EXPECT_EQ(chosen[0].inputs.size(), 2U);
+  p.run({0xd3, 0xe3});  // shl %cl, %ebx
+  p.regs[cpu::kRbx] = {};
+  const auto shifted = of_register(cpu::kRbx);
+  ASSERT_EQ(kinds(shifted), std::vector{Kind::kSeveral});
+  EXPECT_EQ(shifted[0].inputs[1], (TrailPart::Input{Known{3, 0xff}, 8}));
+}
+
 TEST_F(ValueTrailTest, ACopyOfAPartIsFollowedInItsPlace) {
   p.run({0xb8, 0x34, 0x12, 0x00, 0x00});  // mov $0x1234, %eax
   p.run({0x88, 0xe3});                    // mov %ah, %bl
