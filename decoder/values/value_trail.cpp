@@ -354,7 +354,11 @@ class Trail {
     }
     const bool is_simple = variable.size() == 1 && (variable[0].ref.kind == Ref::Kind::kSlot ||
                                                     load_of(model, variable[0].ref));
-    if (!is_simple) part.kind = variable.empty() ? Kind::kConstant : Kind::kSeveral;
+    if (!is_simple) {
+      part.kind = variable.empty()      ? Kind::kConstant
+                  : variable.size() > 1 ? Kind::kSeveral
+                                        : Kind::kUntracked;
+    }
     parts_.push_back(part);
     if (!is_simple) return;
     follow(model, variable[0].ref, step, variable[0].bits, input(model, variable[0], step));

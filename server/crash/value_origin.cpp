@@ -201,6 +201,7 @@ class Origin {
   static tl::unexpected<std::string> ambiguous(const std::string& name,
                                                const std::vector<PlacedVariable>& found) {
     std::vector<std::string> names;
+    names.reserve(found.size());
     for (const PlacedVariable& each : found) {
       names.push_back(decoder::printable(each.file + "::" + each.variable.name));
     }
@@ -298,7 +299,7 @@ class Origin {
             place());
       case Kind::kUnknownEffects:
         return fmt::format(
-            "The trail ends: what this changes is not known, so it may have been written by {}",
+            "The trail ends: it may have been written by {}: what that changes is not known",
             place());
       case Kind::kKernel:
         return fmt::format("The trail ends: a system call wrote it, or may have: {}", place());

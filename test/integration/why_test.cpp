@@ -87,6 +87,26 @@ TEST_F(Why, SaysWhereATrailEnds) {
                     ContainsRegex("= 5, at .*\n  The trail ends: .*may have")));
 }
 
+TEST_F(Why, SaysThatAnInstructionMayBeHalfDone) {
+  record("trail_ends", {"half"});
+  for (const char* where : {"$rdi", "$rcx"}) {
+    EXPECT_THAT(why(where), ContainsRegex("which may be half done: store_half.*: `rep stosb"));
+  }
+}
+
+TEST_F(Why, NamesACallThatMayHaveWrittenAnywhere) {
+  record("trail_ends", {"call"});
+  EXPECT_THAT(why("kept"), ContainsRegex("^kept of trail_ends.c = 7, at 0x[0-9a-f]+\n"
+                                         "  The trail ends: it may have been written by "
+                                         "syscall.*`syscall`.*: what that changes is not known"));
+}
+
+TEST_F(Why, NamesTheReturnFromAHandler) {
+  record("trail_ends", {"handler"});
+  EXPECT_THAT(why("$r12"), ContainsRegex("^.r12\n  The trail ends: the return from a signal "
+                                         "handler set it: .*restore_rt"));
+}
+
 TEST_F(Why, ExplainsWhatItCannotFollow) {
   record("origin");
   EXPECT_THAT(why("nothing", 1), HasSubstr("no function on the stack"));
