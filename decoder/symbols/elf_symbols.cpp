@@ -209,16 +209,27 @@ class ElfSymbols final : public Symbols {
   TextPool texts_;
   std::unordered_map<TraceeAddr, SourceLine> line_cache_;
   std::unordered_map<TraceeAddr, std::vector<CodeFrame>> frame_cache_;
-  ElfVariables variables_{[this](TraceeAddr address) {
-    const Place* place = place_at(address);
-    if (place == nullptr) return ElfVariables::Code{};
-    open(*place->module);
-    ElfVariables::Code code{nullptr, nullptr, base_name(place->module->loaded.path)};
-    if (place->module->dwfl == nullptr) return code;
-    code.module = place->module->dwfl;
-    code.lines = &lines_of(*place->module);
+  ElfVariables::Code code_of(Module& module) {
+    open(module);
+    ElfVariables::Code code{nullptr, nullptr, base_name(module.loaded.path)};
+    if (module.dwfl == nullptr) return code;
+    code.module = module.dwfl;
+    code.lines = &lines_of(module);
     return code;
-  }};
+  }
+  ElfVariables variables_{[this](TraceeAddr address) {
+                            const Place* place = place_at(address);
+                            return place == nullptr ? ElfVariables::Code{}
+                                                    : code_of(*place->module);
+                          },
+                          [this] {
+                            std::vector<ElfVariables::Code> all;
+                            for (const auto& module : modules_) {
+                              const auto code = code_of(*module);
+                              if (code.module != nullptr) all.push_back(code);
+                            }
+                            return all;
+                          }};
 };
 
 void ElfSymbols::open(Module& module) {

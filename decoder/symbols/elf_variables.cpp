@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/symbols/elf_variables.hpp"
 
+#include <algorithm>
+#include <string_view>
+
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <gelf.h>
 
 #include "decoder/variables/function_frame.hpp"
 #include "decoder/variables/function_lines.hpp"
+#include "decoder/variables/global_variables.hpp"
 #include "decoder/variables/returned_value.hpp"
+#include "decoder/variables/type_facts.hpp"
 
 namespace backtrail::decoder {
 namespace {
@@ -29,6 +36,36 @@ std::optional<std::uint64_t> entry_of(FunctionPlace& place) {
   return address;
 }
 
+/// Returns the name by which other modules may use a variable; empty if none can.
+std::string symbol_of(Dwarf_Die die) {
+  if (!has_flag(&die, DW_AT_external)) return {};
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
+    Dwarf_Attribute attribute;
+    if (dwarf_attr_integrate(&die, name, &attribute) == nullptr) continue;
+    if (const char* const text = dwarf_formstring(&attribute); text != nullptr) return text;
+  }
+  return {};
+}
+
+/// Returns true if a module defines a variable for itself and others. A program may have its own
+/// copy of a library's variable, which both use.
+bool defines(Dwfl_Module* module, const std::string& symbol) {
+  const int count = dwfl_module_getsymtab(module);
+  for (int i = 1; i < count; ++i) {
+    GElf_Sym entry{};
+    const char* const name = dwfl_module_getsym(module, i, &entry, nullptr);
+    if (name == nullptr || entry.st_shndx == SHN_UNDEF) continue;
+    const int type = GELF_ST_TYPE(entry.st_info);
+    const bool is_shared = GELF_ST_BIND(entry.st_info) != STB_LOCAL &&
+                           GELF_ST_VISIBILITY(entry.st_other) != STV_HIDDEN;
+    if (!is_shared || type != STT_OBJECT) continue;
+    // Names in the static symbol table end with the version.
+    const std::string_view whole = name;
+    if (whole.substr(0, whole.find('@')) == symbol) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<FrameVariables> ElfVariables::at(TraceeAddr place, FrameState& state) {
@@ -38,12 +75,56 @@ std::vector<FrameVariables> ElfVariables::at(TraceeAddr place, FrameState& state
   return FunctionFrame{*function, state, work}.variables();
 }
 
-std::optional<PlacedVariable> ElfVariables::find(TraceeAddr place, const std::string& name,
-                                                 FrameState& state) {
+std::vector<PlacedVariable> ElfVariables::find(TraceeAddr place, const std::string& name,
+                                               FrameState& state) {
   const auto function = function_at(place);
-  if (!function) return std::nullopt;
+  if (!function) return {};
   WorkLimit work{kMostWork};
-  return FunctionFrame{*function, state, work}.find(name);
+  if (auto found = FunctionFrame{*function, state, work}.find(name)) return {std::move(*found)};
+  std::vector<PlacedVariable> out;
+  const Code code = find_(place);
+  add_globals(code, code.lines->scopes_at(place.value()), name, state, out);
+  return out;
+}
+
+std::vector<PlacedVariable> ElfVariables::find_global(const std::string& name, FrameState& state) {
+  std::vector<PlacedVariable> out;
+  for (const Code& code : modules_()) {
+    for (const LineTable::Scopes& unit : code.lines->units()) {
+      add_globals(code, unit, name, state, out);
+    }
+  }
+  return out;
+}
+
+void ElfVariables::add_globals(const Code& code, const LineTable::Scopes& unit,
+                               const std::string& name, FrameState& state,
+                               std::vector<PlacedVariable>& out) {
+  WorkLimit work{kMostWork};
+  FunctionPlace place;
+  place.unit = unit.unit;
+  place.bias = unit.bias;
+  for (GlobalVariable& variable : find_globals(unit.unit, name, work)) {
+    PlacedVariable found = FunctionFrame{place, state, work}.global(variable);
+    // Inline variables and those of templates are described in several units. After link-time
+    // optimisation the source file's own entry has no place.
+    const auto is_same = [&](const PlacedVariable& other) {
+      const bool has_name = other.variable.name == found.variable.name && other.file == found.file;
+      return found.address ? other.address == found.address : has_name;
+    };
+    if (std::ranges::any_of(out, is_same)) continue;
+    std::erase_if(out, [&](const PlacedVariable& other) {
+      return variable.has_place && !other.address && other.variable.name == found.variable.name &&
+             other.file == found.file;
+    });
+    const std::string symbol = symbol_of(variable.die);
+    const auto modules = modules_();
+    const bool is_doubtful = std::ranges::any_of(modules, [&](const Code& other) {
+      return other.module != code.module && !symbol.empty() && defines(other.module, symbol);
+    });
+    if (is_doubtful) found.address.reset();
+    out.push_back(std::move(found));
+  }
 }
 
 /// Returns the function at an address; nullopt without debug information.

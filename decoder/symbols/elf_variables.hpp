@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "decoder/symbols/line_table.hpp"
 #include "decoder/variables/function_frame.hpp"
@@ -21,12 +22,16 @@ class ElfVariables final : public VariableReader {
     std::string name;  ///< File name of the module, also if it could not be read.
   };
   using FindCode = std::function<Code(TraceeAddr)>;
+  /// Returns all modules that could be read.
+  using FindModules = std::function<std::vector<Code>()>;
 
-  explicit ElfVariables(FindCode find) : find_{std::move(find)} {}
+  ElfVariables(FindCode find, FindModules modules)
+      : find_{std::move(find)}, modules_{std::move(modules)} {}
 
   std::vector<FrameVariables> at(TraceeAddr place, FrameState& state) override;
-  std::optional<PlacedVariable> find(TraceeAddr place, const std::string& name,
-                                     FrameState& state) override;
+  std::vector<PlacedVariable> find(TraceeAddr place, const std::string& name,
+                                   FrameState& state) override;
+  std::vector<PlacedVariable> find_global(const std::string& name, FrameState& state) override;
   std::optional<TraceeAddr> after_prologue(TraceeAddr first) override;
   std::optional<std::vector<Variable>> arguments(TraceeAddr first, FrameState& entry,
                                                  FrameState* after) override;
@@ -36,8 +41,12 @@ class ElfVariables final : public VariableReader {
 
  private:
   std::optional<FunctionPlace> function_at(TraceeAddr place);
+  /// Adds the global variables of a unit, without those that are there already.
+  void add_globals(const Code& code, const LineTable::Scopes& unit, const std::string& name,
+                   FrameState& state, std::vector<PlacedVariable>& out);
 
   FindCode find_;
+  FindModules modules_;
 };
 
 }  // namespace backtrail::decoder

@@ -244,6 +244,18 @@ LineTable::Scopes LineTable::scopes_at(std::uint64_t address) {
   return out;
 }
 
+std::vector<LineTable::Scopes> LineTable::units() const {
+  std::vector<Scopes> out;
+  out.reserve(tables_->units.size());
+  for (const Unit& unit : tables_->units) {
+    Scopes each;
+    each.unit = unit.die;
+    each.bias = tables_->bias;
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
 std::string LineTable::function_at(std::uint64_t address) {
   address -= tables_->bias;
   Unit* unit = tables_->unit_at(address);

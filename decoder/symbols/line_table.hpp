@@ -49,6 +49,8 @@ class LineTable {
   };
   /// Returns no entries without debug information.
   [[nodiscard]] Scopes scopes_at(std::uint64_t address);
+  /// Returns the source files' entries; `dies` are empty.
+  [[nodiscard]] std::vector<Scopes> units() const;
 
  private:
   struct Tables;

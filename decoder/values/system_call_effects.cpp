@@ -100,15 +100,16 @@ std::optional<std::vector<MemoryRange>> written(const Row& row, std::span<const 
   std::vector<MemoryRange> writes;
   for (const Buffer& buffer : row.buffers) {
     if (buffer.argument == kNoArgument) continue;
-    const Known& at = in[static_cast<std::size_t>(buffer.argument)];
-    if (!at.all()) return std::nullopt;
     std::uint64_t bytes = buffer.bytes;
     if (buffer.count != kNoArgument) {
       const Known& count = in[static_cast<std::size_t>(buffer.count)];
       if (!count.all()) return std::nullopt;
       bytes = count.value;
     }
-    if (at.value == 0 || bytes == 0) continue;
+    if (bytes == 0) continue;
+    const Known& at = in[static_cast<std::size_t>(buffer.argument)];
+    if (!at.all()) return std::nullopt;
+    if (at.value == 0) continue;
     if (at.value + bytes < at.value) return std::nullopt;
     writes.push_back({at.value, bytes});
   }

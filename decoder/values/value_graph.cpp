@@ -194,8 +194,7 @@ void ValueGraph::add_system_call() {
 void ValueGraph::add_step(const Step& step, const InsnModel& model) {
   if (model.special == Special::kSystemCall) {
     add_system_call();
-    // Only rt_sigreturn goes elsewhere; a call interrupted by a signal may be repeated.
-    if (step.next != step.pc && step.next != step.pc + model.length) {
+    if (is_handler_return(step, model)) {
       calls.back().returns_behind = false;
       for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) define(slot, fresh());
     }
@@ -206,9 +205,9 @@ void ValueGraph::add_step(const Step& step, const InsnModel& model) {
 }
 
 void ValueGraph::meet_end(ModelCache& models, const Window& window, EndState& end) {
-  if (const InsnModel* model = models.interrupted(window.end_pc)) {
-    instantiate(*model, TraceeAddr{});
-  }
+  half_done_accesses = static_cast<std::uint32_t>(accesses.size());
+  const InsnModel* model = window.stopped ? models.interrupted(window.end_pc) : nullptr;
+  if (model != nullptr) instantiate(*model, TraceeAddr{});
   for (Slot slot = 0; slot < cpu::kSlotCount; ++slot) {
     Known value = end.reg(slot);
     if (slot == cpu::kFlagsSlot) value.mask &= cpu::kTrackedFlags;

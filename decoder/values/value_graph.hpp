@@ -15,6 +15,12 @@
 
 namespace backtrail::decoder::values {
 
+/// Returns true if the system call is the return from a signal handler (rt_sigreturn): only that
+/// goes elsewhere. A call interrupted by a signal may be repeated.
+[[nodiscard]] inline bool is_handler_return(const Step& step, const cpu::InsnModel& call) {
+  return step.next != step.pc && step.next != step.pc + call.length;
+}
+
 /// Index of a variable.
 using Var = std::uint32_t;
 inline constexpr Var kNoVar = ~Var{0};
@@ -78,6 +84,9 @@ class ValueGraph {
   std::vector<Var> stack_pointers;  ///< All that rsp is at any step.
   /// False if facts of the trace contradict each other.
   bool consistent = true;
+  /// The accesses from this one on may have been made by the instruction at the end, before it was
+  /// stopped.
+  std::uint32_t half_done_accesses = 0;
 
  private:
   static constexpr std::size_t kCheckpointSteps = 64;

@@ -42,6 +42,7 @@ std::unique_ptr<SolvedWindow> ValueHistory::solve(std::size_t begin, std::size_t
   EndState& state = windows_.empty() ? end_ : *windows_.back().boundary;
   Window window = fetch_(begin, end);
   window.xsave_bytes = xsave_bytes_;
+  window.stopped = end == steps_;
   window.links = limits_.links;
   return std::make_unique<SolvedWindow>(std::move(window), models_, state);
 }
@@ -129,13 +130,34 @@ std::optional<TraceeAddr> ValueHistory::access_address(std::size_t step, std::ui
 
 std::optional<Step> ValueHistory::step(std::size_t step) {
   const Piece* piece = step < steps_ ? at(step) : nullptr;
-  if (piece == nullptr || step - piece->begin < piece->solved->begin()) return std::nullopt;
+  if (piece == nullptr || step < horizon_) return std::nullopt;
   return piece->solved->window().steps[step - piece->begin];
+}
+
+std::optional<ValueHistory::NumberedStep> ValueHistory::hiding_step() {
+  const bool found = horizon_ != 0 && windows_.back().solved->consistent();
+  if (!found || horizon_ <= windows_.back().begin) return std::nullopt;
+  const std::size_t at = horizon_ - windows_.back().begin;
+  const Window& window = windows_.back().solved->window();
+  const bool is_gap = std::ranges::any_of(window.events, [at](const Event& event) {
+    return event.kind == EventKind::kGap && event.before == at;
+  });
+  const Step& step = window.steps[at - 1];
+  const cpu::Special special = models_.at(step.pc).special;
+  if (is_gap || (special != cpu::Special::kSystemCall && special != cpu::Special::kOpaque)) {
+    return std::nullopt;
+  }
+  return NumberedStep{horizon_ - 1, step};
+}
+
+const cpu::InsnModel* ValueHistory::half_done_at(std::size_t position) {
+  const Piece* piece = position == steps_ ? at(position) : nullptr;
+  return piece == nullptr ? nullptr : models_.interrupted(piece->solved->window().end_pc);
 }
 
 bool ValueHistory::interrupted_before(std::size_t step) {
   const Piece* piece = step > 0 && step <= steps_ ? at(step - 1) : nullptr;
-  if (piece == nullptr || step - 1 - piece->begin < piece->solved->begin()) return true;
+  if (piece == nullptr || step <= horizon_) return true;
   const auto& events = piece->solved->window().events;
   return std::any_of(events.begin(), events.end(),
                      [&](const Event& event) { return event.before == step - piece->begin; });

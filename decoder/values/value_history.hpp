@@ -53,8 +53,19 @@ class ValueHistory {
   [[nodiscard]] std::optional<TraceeAddr> access_address(std::size_t step, std::uint32_t number);
   /// Returns an executed step; nullopt before horizon().
   [[nodiscard]] std::optional<Step> step(std::size_t step);
+  /// A step and its number.
+  struct NumberedStep {
+    std::size_t number = 0;
+    Step step;
+  };
+  /// Returns the step before horizon() if it is a system call, or another instruction, that may
+  /// have changed anything; nullopt if something else is the reason for the horizon.
+  [[nodiscard]] std::optional<NumberedStep> hiding_step();
   /// Returns true if a signal or a gap comes before step `step`, or nothing is known before it.
   [[nodiscard]] bool interrupted_before(std::size_t step);
+  /// Returns what the instruction at `position` may have changed already although it has not run to
+  /// its end; null if nothing, as everywhere but at the end.
+  [[nodiscard]] const cpu::InsnModel* half_done_at(std::size_t position);
   /// Returns the model of an instruction.
   [[nodiscard]] const cpu::InsnModel& model(TraceeAddr pc) { return models_.at(pc); }
   /// Positions before this one are never known; 0 until such a limit is found.

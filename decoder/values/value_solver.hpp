@@ -27,10 +27,11 @@ struct MappingChange {
 /// The newest write to some bytes, or what may have been one.
 struct LastWrite {
   enum class Kind : std::uint8_t {
-    kStore,    ///< The instruction at `step` stores.
-    kMapping,  ///< The system call at `step` may have made the memory anew.
-    kSignal,   ///< A signal's frame was written before `step`.
-    kOthers,   ///< Others may write the memory; `step` is the position.
+    kStore,     ///< The instruction at `step` stores.
+    kMapping,   ///< The system call at `step` may have made the memory anew.
+    kSignal,    ///< A signal's frame was written before `step`.
+    kHalfDone,  ///< The instruction at the end, `step`, may have stored before it was stopped.
+    kOthers,    ///< Others may write the memory; `step` is the position.
   };
   Kind kind = Kind::kStore;
   std::size_t step = 0;

@@ -280,7 +280,9 @@ std::optional<LastWrite> ValueSolver::last_write(std::size_t position, std::uint
       continue;
     }
     const std::uint32_t first = graph_.first_access(access.step);
-    const auto kind = i < first ? LastWrite::Kind::kSignal : LastWrite::Kind::kStore;
+    const auto kind = i >= graph_.half_done_accesses ? LastWrite::Kind::kHalfDone
+                      : i < first                    ? LastWrite::Kind::kSignal
+                                                     : LastWrite::Kind::kStore;
     found = {kind, access.step, i < first ? 0 : i - first, is_placed};
   }
   for (const MappingChange& change : changes_) {

@@ -19,11 +19,71 @@ using Kind = TrailPart::Kind;
 
 constexpr std::size_t kMostParts = 40;
 constexpr unsigned kByteBits = 8;
+constexpr unsigned kRegisterBits = 64;
 
 bool is_flags(Op op) {
   return op == Op::kFlagsAdd || op == Op::kFlagsSub || op == Op::kFlagsResult ||
          op == Op::kCondition || op == Op::kIsZero;
 }
+
+/// Returns true for a copy that leaves bytes whole; a rotation may not.
+bool moves_bytes(const MicroOp& copy) {
+  return copy.p % kByteBits == copy.q % kByteBits;
+}
+
+/// Returns true for the operand that says how far a shift goes.
+bool is_count(const MicroOp& op, unsigned operand) {
+  const bool is_shift =
+      op.op == Op::kShiftLeft || op.op == Op::kShiftRight || op.op == Op::kShiftRightArithmetic;
+  return is_shift && operand == 2;
+}
+
+/// Returns how many of its inputs' low bits an operation uses.
+unsigned input_bits(const MicroOp& op) {
+  switch (op.op) {
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kNot:
+    case Op::kXor:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kAndNot:
+    case Op::kByteSwap:
+    case Op::kShiftLeft:
+    case Op::kShiftRight:
+    case Op::kShiftRightArithmetic:
+    case Op::kSelect:
+      return op.width;
+    case Op::kEvaluate:
+      return op.q == 0 ? kRegisterBits : op.q;
+    default:
+      return kRegisterBits;
+  }
+}
+
+/// Bits [first, first + count) of a register or temporary.
+struct Bits {
+  unsigned first = 0;
+  unsigned count = kRegisterBits;
+
+  [[nodiscard]] unsigned end() const { return first + count; }
+  [[nodiscard]] Known of(const Known& whole) const {
+    if (first >= kRegisterBits) return {};
+    const std::uint64_t mask = whole.mask >> first & cpu::low_bits(count);
+    return {whole.value >> first & mask, mask};
+  }
+  /// Returns the smallest range that has all bits of both.
+  [[nodiscard]] Bits with(const Bits& other) const {
+    const unsigned low = std::min(first, other.first);
+    return {low, std::max(end(), other.end()) - low};
+  }
+};
+
+/// An input of an operation.
+struct Source {
+  Ref ref;
+  Bits bits;
+};
 
 class Trail {
  public:
@@ -34,56 +94,70 @@ class Trail {
   void memory(std::size_t position, TraceeAddr address, unsigned bytes) {
     if (is_full(position)) return;
     const auto found = history_.last_write(position, address, bytes);
-    if (!found) return end(Kind::kBeginning, history_.horizon(), read(position, address, bytes));
+    if (!found) {
+      return beginning(std::min(position, history_.horizon()), read(position, address, bytes));
+    }
     if (found->kind == LastWrite::Kind::kOthers) {
       return end(Kind::kOthers, found->step, read(position, address, bytes));
+    }
+    if (found->kind == LastWrite::Kind::kHalfDone) {
+      return end(Kind::kHalfDone, found->step, read(position, address, bytes));
     }
     const Known value = read(found->step + 1, address, bytes);
     if (found->kind == LastWrite::Kind::kMapping) return end(Kind::kMapped, found->step, value);
     if (found->kind == LastWrite::Kind::kSignal) return end(Kind::kSignal, found->step, value);
     const auto step = history_.step(found->step);
-    if (!step) return end(Kind::kBeginning, found->step + 1, value);
+    if (!step) return beginning(found->step + 1, value);
     const InsnModel& model = history_.model(step->pc);
     if (model.special == cpu::Special::kSystemCall) return end(Kind::kKernel, found->step, value);
-    if (!found->is_certain) return end(Kind::kMayBeStored, found->step, value);
-    const cpu::AccessModel& store = model.accesses[found->access];
     const auto at = history_.access_address(found->step, found->access);
-    if (!at) return end(Kind::kMayBeStored, found->step, value);
-    const bool covers = *at <= address && *at + store.size >= address + bytes;
-    TrailPart part = made(Kind::kStored, found->step, value, kByteBits * bytes);
-    part.address = at->value();
-    part.is_partial = !covers;
-    parts_.push_back(part);
-    const unsigned skipped = covers ? static_cast<unsigned>(address - *at) : 0;
-    const unsigned width = covers ? bytes : store.size;
-    follow(model, store.value, found->step, kByteBits * skipped, kByteBits * width);
+    if (!found->is_certain || !at) return end(Kind::kMayBeStored, found->step, value);
+    stored(model.accesses[found->access], *at, found->step, address, bytes);
   }
 
-  void reg(std::size_t position, Slot slot, unsigned bits) {
+  void reg(std::size_t position, Slot slot, Bits bits) {
+    const auto end_here = [&](Kind kind, std::size_t step, std::size_t seen) {
+      end(kind, step, bits.of(history_.reg(seen, slot)), bits.count);
+    };
+    if (const InsnModel* half_done = history_.half_done_at(position);
+        half_done != nullptr && definition_of(*half_done, slot)) {
+      return end_here(Kind::kHalfDone, position, position);
+    }
     for (std::size_t step = position; step > 0;) {
       if (history_.interrupted_before(step)) {
-        const bool known = history_.step(step - 1).has_value();
-        return end(known ? Kind::kSignal : Kind::kBeginning, step, history_.reg(step, slot));
+        if (history_.step(step - 1)) return end_here(Kind::kSignal, step, step);
+        return beginning(step, bits.of(history_.reg(step, slot)), bits.count);
       }
       --step;
       const auto executed = history_.step(step);
-      if (!executed) return end(Kind::kBeginning, step + 1, history_.reg(step + 1, slot));
+      if (!executed) return beginning(step + 1, bits.of(history_.reg(step + 1, slot)), bits.count);
       const InsnModel& model = history_.model(executed->pc);
-      const Known value = history_.reg(step + 1, slot);
       if (model.special == cpu::Special::kSystemCall) {
-        if (slot == cpu::kRax) return end(Kind::kCallResult, step, value);
-        if (slot == cpu::kRcx || slot == cpu::kR11) return end(Kind::kUntracked, step, value);
+        if (is_handler_return(*executed, model)) {
+          return end_here(Kind::kHandlerReturn, step, step + 1);
+        }
+        if (slot == cpu::kRax) return end_here(Kind::kCallResult, step, step + 1);
+        if (slot == cpu::kRcx || slot == cpu::kR11) {
+          return end_here(Kind::kUntracked, step, step + 1);
+        }
         continue;
       }
-      const auto found = std::ranges::find(model.definitions, slot, &InsnModel::Definition::slot);
-      if (found == model.definitions.end()) continue;
-      value_ = value;
-      return follow(model, found->ref, step, 0, bits);
+      const auto found = definition_of(model, slot);
+      if (!found) continue;
+      return follow(model, *found, step, bits, bits.of(history_.reg(step + 1, slot)));
     }
-    end(Kind::kBeginning, 0, history_.reg(0, slot));
+    end_here(Kind::kBeginning, 0, 0);
   }
 
  private:
+  /// Returns what the register is after the instruction; nullopt if it is left alone. Of several
+  /// definitions the last one counts.
+  static std::optional<Ref> definition_of(const InsnModel& model, Slot slot) {
+    const auto found =
+        std::find_if(model.definitions.rbegin(), model.definitions.rend(),
+                     [slot](const InsnModel::Definition& made) { return made.slot == slot; });
+    return found == model.definitions.rend() ? std::nullopt : std::optional{found->ref};
+  }
   static TrailPart made(Kind kind, std::size_t step, const Known& value, unsigned bits) {
     TrailPart part;
     part.kind = kind;
@@ -92,8 +166,14 @@ class Trail {
     part.bits = bits;
     return part;
   }
-  void end(Kind kind, std::size_t step, const Known& value) {
-    parts_.push_back(made(kind, step, value, 64));
+  void end(Kind kind, std::size_t step, const Known& value, unsigned bits = kRegisterBits) {
+    parts_.push_back(made(kind, step, value, bits));
+  }
+  /// Ends where nothing is known before `step`.
+  void beginning(std::size_t step, const Known& value, unsigned bits = kRegisterBits) {
+    const auto hiding = history_.hiding_step();
+    if (!hiding || hiding->number + 1 != step) return end(Kind::kBeginning, step, value, bits);
+    end(Kind::kUnknownEffects, hiding->number, value, bits);
   }
   bool is_full(std::size_t position) {
     if (parts_.size() < kMostParts) return false;
@@ -113,16 +193,17 @@ class Trail {
   }
 
   /// Returns a value that the instruction at `step` uses.
-  Known input(const InsnModel& model, Ref ref, std::size_t step) {
+  Known input(const InsnModel& model, const Source& source, std::size_t step) {
+    const Ref ref = source.ref;
     switch (ref.kind) {
       case Ref::Kind::kSlot:
-        return history_.reg(step, ref.index);
+        return source.bits.of(history_.reg(step, ref.index));
       case Ref::Kind::kConstant:
-        return cpu::known(model.constants[ref.index]);
+        return source.bits.of(cpu::known(model.constants[ref.index]));
       case Ref::Kind::kTemp:
         if (const auto load = load_of(model, ref)) {
           const auto at = history_.access_address(step, *load);
-          return at ? read(step, *at, model.accesses[*load].size) : Known{};
+          return at ? source.bits.of(read(step, *at, model.accesses[*load].size)) : Known{};
         }
         return {};
       default:
@@ -138,64 +219,153 @@ class Trail {
     return std::nullopt;
   }
 
-  /// Follows bits [shift, shift + bits) of a value that the instruction at `step` defines.
-  void follow(const InsnModel& model, Ref ref, std::size_t step, unsigned shift, unsigned bits) {
+  /// Follows the bytes of [address, address + bytes) that were stored at `at`.
+  void stored(const cpu::AccessModel& store, TraceeAddr at, std::size_t step, TraceeAddr address,
+              unsigned bytes) {
+    const TraceeAddr first = std::max(at, address);
+    const TraceeAddr last = std::min(at + store.size, address + bytes);
+    const auto count = static_cast<unsigned>(last - first);
+    const Bits bits{kByteBits * static_cast<unsigned>(first - at), kByteBits * count};
+    const Known value = read(step + 1, first, count);
+    TrailPart part = made(Kind::kStored, step, value, bits.count);
+    part.address = first.value();
+    part.is_partial = count != bytes;
+    parts_.push_back(part);
+    const auto executed = history_.step(step);
+    if (executed) follow(history_.model(executed->pc), store.value, step, bits, value);
+  }
+
+  /// Follows bits of what the instruction at `step` makes. They are `value`.
+  void follow(const InsnModel& model, Ref ref, std::size_t step, Bits bits, const Known& value) {
     if (is_full(step)) return;
     if (ref.kind == Ref::Kind::kConstant) {
-      return end(Kind::kConstant, step,
-                 {model.constants[ref.index] >> shift & cpu::low_bits(bits), cpu::low_bits(bits)});
+      return end(Kind::kConstant, step, bits.of(cpu::known(model.constants[ref.index])),
+                 bits.count);
     }
-    if (ref.kind == Ref::Kind::kSlot) {
-      if (shift != 0) return end(Kind::kUntracked, step, {});
-      return reg(step, ref.index, bits);
+    if (ref.kind == Ref::Kind::kSlot) return reg(step, ref.index, bits);
+    if (ref.kind != Ref::Kind::kTemp) return end(Kind::kUntracked, step, value, bits.count);
+    Known always;
+    for (const InsnModel::Initial& initial : model.initials) {
+      if (initial.temp == ref) always.learn(initial.value, initial.mask);
     }
-    if (ref.kind != Ref::Kind::kTemp) return end(Kind::kUntracked, step, {});
-    if (const auto load = load_of(model, ref)) return loaded(model, *load, step, shift, bits);
-    made_by(model, ref, step, shift, bits);
+    always = bits.of(always);
+    if (always.all(bits.count)) return end(Kind::kConstant, step, always, bits.count);
+    if (const auto load = load_of(model, ref)) return loaded(model, *load, step, bits);
+    made_by(model, ref, step, bits, value);
   }
 
-  void loaded(const InsnModel& model, std::uint32_t load, std::size_t step, unsigned shift,
-              unsigned bits) {
+  void loaded(const InsnModel& model, std::uint32_t load, std::size_t step, Bits bits) {
     const auto at = history_.access_address(step, load);
     if (!at) return end(Kind::kUnknownAddress, step, {});
-    const unsigned size = std::min<unsigned>(model.accesses[load].size, bits / kByteBits);
-    const TraceeAddr address = *at + shift / kByteBits;
-    TrailPart part = made(Kind::kLoaded, step, read(step, address, size), kByteBits * size);
+    const unsigned size = model.accesses[load].size;
+    const unsigned first = bits.first / kByteBits;
+    const unsigned last = std::min(size, (bits.end() + kByteBits - 1) / kByteBits);
+    if (first >= last) return end(Kind::kUntracked, step, {}, bits.count);
+    const TraceeAddr address = *at + first;
+    const unsigned count = last - first;
+    TrailPart part = made(Kind::kLoaded, step, read(step, address, count), kByteBits * count);
     part.address = address.value();
     parts_.push_back(part);
-    memory(step, address, size);
+    memory(step, address, count);
   }
 
-  void made_by(const InsnModel& model, Ref ref, std::size_t step, unsigned shift, unsigned bits) {
-    std::vector<Ref> inputs;
+  static bool has(const MicroOp& op, Ref ref) {
+    return std::ranges::find(op.refs, ref) != op.refs.end();
+  }
+
+  /// Returns what the bits are made from. Operations that have them as their result count; if there
+  /// are none, so do those that they are an operand of: relations hold in both directions.
+  /// @param user  Operations that have it do not count; none: all count.
+  static std::vector<Source> sources_of(const InsnModel& model, Ref ref, Bits bits, Ref user = {}) {
+    std::vector<Source> sources;
+    const auto add = [&](Ref other, Bits its) {
+      if (other.none() || other == ref) return;
+      if (const auto load = load_of(model, other)) {
+        const unsigned size = kByteBits * model.accesses[*load].size;
+        its.count = std::min(its.end(), size) - std::min(its.first, size);
+      }
+      note(sources, {other, its});
+    };
+    const bool has_result = std::ranges::any_of(
+        model.ops, [ref](const MicroOp& op) { return !is_flags(op.op) && op.refs[0] == ref; });
     for (const MicroOp& op : model.ops) {
-      if (is_flags(op.op) || std::ranges::find(op.refs, ref) == op.refs.end()) continue;
-      // A copy, of all bits that are followed.
-      const bool copies = op.op == Op::kEqual && op.refs[0] == ref && op.p <= shift &&
-                          shift + bits <= unsigned{op.p} + op.width && op.q == 0;
-      if (copies) return follow(model, op.refs[1], step, shift - op.p, bits);
-      for (const Ref other : op.refs) {
-        if (other.none() || other == ref) continue;
-        if (std::ranges::find(inputs, other) == inputs.end()) inputs.push_back(other);
+      if (is_flags(op.op) || !has(op, ref) || (!user.none() && has(op, user))) continue;
+      if (has_result && op.refs[0] != ref) continue;
+      if (op.op == Op::kEqual && op.refs[0] == ref && !moves_bytes(op)) {
+        add(op.refs[1], {0, unsigned{op.q} + op.width});
+      } else if (op.op == Op::kEqual && op.refs[0] == ref) {
+        const unsigned from = std::max<unsigned>(bits.first, op.p);
+        const unsigned to = std::min(bits.end(), unsigned{op.p} + op.width);
+        if (from < to) add(op.refs[1], {from - op.p + op.q, to - from});
+      } else if (op.op == Op::kFill && op.refs[0] == ref) {
+        if (bits.end() > op.p) add(op.refs[1], {0, op.q + 1U});
+      } else {
+        for (unsigned i = 0; i < op.refs.size(); ++i) {
+          // The condition of a selection is no part of the result.
+          if (op.op == Op::kSelect && i == 2) continue;
+          add(op.refs[i], {0, is_count(op, i) ? kByteBits : input_bits(op)});
+        }
       }
     }
-    std::vector<Ref> variable;
-    std::ranges::copy_if(inputs, std::back_inserter(variable), [](const Ref& input) {
-      return input.kind == Ref::Kind::kSlot || input.kind == Ref::Kind::kTemp;
+    return sources;
+  }
+
+  /// Adds a source, or bits of one that is there already.
+  static void note(std::vector<Source>& sources, const Source& source) {
+    const auto known = std::ranges::find(sources, source.ref, &Source::ref);
+    if (known == sources.end()) {
+      sources.push_back(source);
+    } else {
+      known->bits = known->bits.with(source.bits);
+    }
+  }
+
+  /// Adds a source, or instead of what the instruction itself makes that which it makes it from.
+  static void expand(const InsnModel& model, const Source& source, Ref user, unsigned depth,
+                     std::vector<Source>& out) {
+    constexpr unsigned kMostDepth = 4;
+    std::vector<Source> inner;
+    if (source.ref.kind == Ref::Kind::kTemp && !load_of(model, source.ref) && depth < kMostDepth) {
+      inner = sources_of(model, source.ref, source.bits, user);
+    }
+    if (inner.empty()) note(out, source);
+    for (const Source& each : inner) expand(model, each, source.ref, depth + 1, out);
+  }
+
+  void made_by(const InsnModel& model, Ref ref, std::size_t step, Bits bits, const Known& value) {
+    const bool copies = std::ranges::any_of(model.ops, [&](const MicroOp& op) {
+      return op.op == Op::kEqual && op.refs[0] == ref && moves_bytes(op) && op.p <= bits.first &&
+             bits.end() <= unsigned{op.p} + op.width;
     });
-    TrailPart part = made(Kind::kComputed, step, std::exchange(value_, Known{}), bits);
-    for (const Ref each : inputs) part.inputs.push_back(input(model, each, step));
-    const bool is_simple = variable.size() == 1 && shift == 0 &&
-                           (variable[0].kind == Ref::Kind::kSlot || load_of(model, variable[0]));
-    if (inputs.empty()) return end(Kind::kUntracked, step, part.value);
-    if (!is_simple) part.kind = variable.empty() ? Kind::kConstant : Kind::kSeveral;
+    const std::vector<Source> direct = sources_of(model, ref, bits);
+    if (direct.empty()) return end(Kind::kUntracked, step, value, bits.count);
+    if (copies && direct.size() == 1) {
+      return follow(model, direct[0].ref, step, direct[0].bits, value);
+    }
+    std::vector<Source> sources;
+    for (const Source& each : direct) expand(model, each, ref, 0, sources);
+    std::vector<Source> variable;
+    std::ranges::copy_if(sources, std::back_inserter(variable), [](const Source& source) {
+      return source.ref.kind == Ref::Kind::kSlot || source.ref.kind == Ref::Kind::kTemp;
+    });
+    TrailPart part = made(Kind::kComputed, step, value, bits.count);
+    for (const Source& each : sources) {
+      part.inputs.push_back({input(model, each, step), each.bits.count});
+    }
+    const bool is_simple = variable.size() == 1 && (variable[0].ref.kind == Ref::Kind::kSlot ||
+                                                    load_of(model, variable[0].ref));
+    if (!is_simple) {
+      part.kind = variable.empty()      ? Kind::kConstant
+                  : variable.size() > 1 ? Kind::kSeveral
+                                        : Kind::kUntracked;
+    }
     parts_.push_back(part);
-    if (is_simple) follow(model, variable[0], step, 0, bits);
+    if (!is_simple) return;
+    follow(model, variable[0].ref, step, variable[0].bits, input(model, variable[0], step));
   }
 
   ValueHistory& history_;
   std::vector<TrailPart> parts_;
-  Known value_;  ///< Value of the register that is being followed.
 };
 
 }  // namespace
@@ -207,10 +377,10 @@ std::vector<TrailPart> trail_of_memory(ValueHistory& history, std::size_t positi
   return trail.take();
 }
 
-std::vector<TrailPart> trail_of_register(ValueHistory& history, std::size_t position, Slot slot) {
+std::vector<TrailPart> trail_of_register(ValueHistory& history, std::size_t position, Slot slot,
+                                         unsigned bits) {
   Trail trail{history};
-  constexpr unsigned kWidth = 64;
-  trail.reg(position, slot, kWidth);
+  trail.reg(position, slot, {0, bits});
   return trail.take();
 }
 

@@ -47,6 +47,9 @@ struct Window {
   std::vector<Step> steps;
   std::vector<Event> events;  ///< Ordered by `before`.
   TraceeAddr end_pc;          ///< The next instruction at the end, which has not run.
+  /// The thread was stopped at the end; a repeated string instruction there may be half done.
+  /// False where the trace goes on.
+  bool stopped = true;
   /// Upper bound of the size of the XSAVE area, in bytes.
   std::uint32_t xsave_bytes = 16384;
   FrameLinks links = FrameLinks::kNone;

@@ -144,6 +144,7 @@ std::optional<std::uint64_t> FunctionFrame::cfa() {
 /// Returns the frame base only where it is what the whole function takes it for: a register is not
 /// before the function has set it and after it has given it back.
 std::optional<std::uint64_t> FunctionFrame::frame_base() {
+  if (place_.scopes.empty()) return std::nullopt;
   Dwarf_Die function = place_.scopes.front();
   Dwarf_Attribute attribute;
   Dwarf_Op* ops = nullptr;
@@ -179,9 +180,17 @@ std::optional<FunctionFrame::Found> FunctionFrame::find_location(Dwarf_Die* die)
                              ops.size()) != 1) {
     return std::nullopt;
   }
+  if (counts[0] == 0) return std::nullopt;
   out.ops = {ops[0], counts[0]};
   out.is_list = !is_expression(&out.attribute);
   return out;
+}
+
+/// Returns true for a variable that is in the same place all the time, as global ones are.
+bool FunctionFrame::is_fixed(const Found& found) {
+  const unsigned first = found.ops.front().atom;
+  return found.ops.size() == 1 &&
+         (first == DW_OP_addr || first == DW_OP_addrx || first == DW_OP_GNU_addr_index);
 }
 
 /// Returns true if the variable may not be in its place yet, or no longer.
@@ -280,7 +289,7 @@ void FunctionFrame::add_scope(Dwarf_Die scope, FrameVariables& out) {
   for_each_child(scope, work_, [&](Dwarf_Die child) {
     const int tag = dwarf_tag(&child);
     if (tag != DW_TAG_formal_parameter && tag != DW_TAG_variable) return true;
-    if (has_flag(&child, DW_AT_declaration)) return true;
+    if (is_declaration(&child)) return true;
     // The compiler's own variables are of no interest.
     if (has_flag(&child, DW_AT_artificial) && die_name(&child) != "this") return true;
     auto& list = tag == DW_TAG_formal_parameter ? parameters : variables;
@@ -315,18 +324,13 @@ std::vector<FrameVariables> FunctionFrame::variables() {
   return out;
 }
 
-/// Returns the variable of a scope, or of namespaces within it down to a depth.
-std::optional<Dwarf_Die> FunctionFrame::find_in(Dwarf_Die scope, const std::string& name,
-                                                unsigned depth) {
+/// Returns the variable of a scope.
+std::optional<Dwarf_Die> FunctionFrame::find_in(Dwarf_Die scope, const std::string& name) {
   std::optional<Dwarf_Die> found;
   for_each_child(scope, work_, [&](Dwarf_Die child) {
     const int tag = dwarf_tag(&child);
-    if (tag == DW_TAG_namespace && depth > 0) {
-      found = find_in(child, name, depth - 1);
-    } else if ((tag == DW_TAG_formal_parameter || tag == DW_TAG_variable) &&
-               die_name(&child) == name && !has_flag(&child, DW_AT_declaration)) {
-      found = child;
-    }
+    const bool is_variable = tag == DW_TAG_formal_parameter || tag == DW_TAG_variable;
+    if (is_variable && die_name(&child) == name && !is_declaration(&child)) found = child;
     return !found;
   });
   return found;
@@ -340,11 +344,7 @@ PlacedVariable FunctionFrame::place_of(Dwarf_Die die) {
   if (!found) return out;
   const Location location = evaluate_location(found->ops, &found->attribute, context());
   if (location.size() != 1) return out;
-  // A global variable is always where it is.
-  const unsigned first = found->ops.front().atom;
-  const bool is_global = found->ops.size() == 1 && (first == DW_OP_addr || first == DW_OP_addrx ||
-                                                    first == DW_OP_GNU_addr_index);
-  if (!is_global && is_doubtful(location, found->is_list)) return out;
+  if (!is_fixed(*found) && is_doubtful(location, found->is_list)) return out;
   const LocationPiece& piece = location.front();
   if (piece.kind == LocationPiece::Kind::kMemory) out.address = piece.value;
   if (piece.kind == LocationPiece::Kind::kRegister && piece.value < FrameState::kPc) {
@@ -354,13 +354,30 @@ PlacedVariable FunctionFrame::place_of(Dwarf_Die die) {
 }
 
 std::optional<PlacedVariable> FunctionFrame::find(const std::string& name) {
-  constexpr unsigned kNamespaces = 4;
   for (auto scope = place_.scopes.rbegin(); scope != place_.scopes.rend(); ++scope) {
-    if (const auto die = find_in(*scope, name, 0)) return place_of(*die);
+    if (const auto die = find_in(*scope, name)) return place_of(*die);
   }
-  if (place_.scopes.empty()) return std::nullopt;
-  const auto die = find_in(place_.unit, name, kNamespaces);
-  return die ? std::optional{place_of(*die)} : std::nullopt;
+  return std::nullopt;
+}
+
+PlacedVariable FunctionFrame::global(const GlobalVariable& variable) {
+  PlacedVariable out;
+  out.variable.name = variable.name;
+  out.file = variable.file;
+  Dwarf_Die die = variable.die;
+  const auto type = type_of(&die);
+  if (!type) return out;
+  out.variable.type = type_name(*type);
+  const auto size = type_size(*type, work_);
+  auto found = find_location(&die);
+  if (!size || !found || !is_fixed(*found)) return out;
+  const Location location = evaluate_location(found->ops, &found->attribute, context());
+  if (location.size() != 1 || location.front().kind != LocationPiece::Kind::kMemory) return out;
+  out.bytes = *size;
+  out.address = location.front().value;
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(*size, kMostObjectBytes));
+  out.variable.value = text_of(*type, read_object(location, most, state_));
+  return out;
 }
 
 }  // namespace backtrail::decoder

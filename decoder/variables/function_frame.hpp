@@ -12,13 +12,15 @@
 
 #include <elfutils/libdw.h>
 
+#include "decoder/variables/global_variables.hpp"
 #include "decoder/variables/location.hpp"
 #include "decoder/variables/unwind_rules.hpp"
 #include "decoder/variables/variable_reader.hpp"
 
 namespace backtrail::decoder {
 
-/// A place in a function, as the debug information describes it.
+/// A place in a function, as the debug information describes it. For global variables only `unit`
+/// and `bias` are needed.
 struct FunctionPlace {
   Dwarf_Die unit{};
   /// The function, and what is within it around the place: blocks and inlined functions.
@@ -38,8 +40,11 @@ class FunctionFrame {
   /// Returns the variables of the functions, innermost first.
   [[nodiscard]] std::vector<FrameVariables> variables();
 
-  /// Returns a variable by its name: of the innermost block that has one, or of the source file.
+  /// Returns the variable that a name means: of the innermost block that has one.
   [[nodiscard]] std::optional<PlacedVariable> find(const std::string& name);
+  /// Returns a global variable with what its memory holds, also if optimised code may keep a newer
+  /// value elsewhere.
+  [[nodiscard]] PlacedVariable global(const GlobalVariable& variable);
 
   /// Returns the parameters of the function itself.
   [[nodiscard]] std::vector<Variable> parameters();
@@ -59,8 +64,7 @@ class FunctionFrame {
   };
   void add_scope(Dwarf_Die scope, FrameVariables& out);
   [[nodiscard]] Variable read(Dwarf_Die die);
-  [[nodiscard]] std::optional<Dwarf_Die> find_in(Dwarf_Die scope, const std::string& name,
-                                                 unsigned depth);
+  [[nodiscard]] std::optional<Dwarf_Die> find_in(Dwarf_Die scope, const std::string& name);
   [[nodiscard]] PlacedVariable place_of(Dwarf_Die die);
   [[nodiscard]] std::optional<std::string> value_of(Dwarf_Die* die, const Dwarf_Die& type);
   [[nodiscard]] std::optional<std::string> constant_of(Dwarf_Attribute* attribute,
@@ -68,6 +72,7 @@ class FunctionFrame {
   [[nodiscard]] std::optional<std::string> text_of(const Dwarf_Die& type,
                                                    const ObjectBytes& object);
   [[nodiscard]] std::optional<Found> find_location(Dwarf_Die* die) const;
+  [[nodiscard]] static bool is_fixed(const Found& found);
   [[nodiscard]] bool is_doubtful(const Location& location, bool is_list);
   [[nodiscard]] std::optional<std::uint64_t> cfa();
   [[nodiscard]] std::optional<std::uint64_t> frame_base();

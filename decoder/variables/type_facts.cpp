@@ -113,6 +113,13 @@ bool has_flag(Dwarf_Die* die, unsigned name) {
          dwarf_formflag(&attribute, &value) == 0 && value;
 }
 
+bool is_declaration(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  bool value = false;
+  return dwarf_attr(die, DW_AT_declaration, &attribute) != nullptr &&
+         dwarf_formflag(&attribute, &value) == 0 && value;
+}
+
 std::string die_name(Dwarf_Die* die) {
   const char* name = dwarf_diename(die);
   if (name == nullptr) return {};

@@ -17,6 +17,9 @@ namespace backtrail::decoder {
 /// Returns an attribute that is a non-negative constant; nullopt if there is none.
 [[nodiscard]] std::optional<std::uint64_t> constant_attribute(Dwarf_Die* die, unsigned name);
 [[nodiscard]] bool has_flag(Dwarf_Die* die, unsigned name);
+/// Returns true for an entry that only tells that a variable is defined elsewhere. A definition may
+/// refer to such an entry.
+[[nodiscard]] bool is_declaration(Dwarf_Die* die);
 /// Returns the name in the debug information; empty if there is none.
 [[nodiscard]] std::string die_name(Dwarf_Die* die);
 

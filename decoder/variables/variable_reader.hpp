@@ -32,6 +32,7 @@ struct PlacedVariable {
   std::uint64_t bytes = 0;               ///< Size; 0 if unknown.
   std::optional<std::uint64_t> address;  ///< Set if it is in memory.
   std::optional<unsigned> reg;           ///< DWARF's number of the general register that it is in.
+  std::string file;                      ///< Source file of a global variable, without folders.
 };
 
 /// A value is given only if debug information places the variable without doubt and every bit that
@@ -46,11 +47,14 @@ class VariableReader {
   /// Returns the variables of the functions at `place`, innermost inlined function first; empty
   /// without debug information.
   [[nodiscard]] virtual std::vector<FrameVariables> at(TraceeAddr place, FrameState& state) = 0;
-  /// Returns the variable that a name means at `place`: one of the function, or else a global one
-  /// of the same source file; nullopt if there is none. It has no place if that is in doubt.
-  [[nodiscard]] virtual std::optional<PlacedVariable> find(TraceeAddr place,
-                                                           const std::string& name,
-                                                           FrameState& state) = 0;
+  /// Returns the variables that a name may mean at `place`: one of the function, or else the global
+  /// ones of the same source file (see find_global()). They have no place if that is in doubt.
+  [[nodiscard]] virtual std::vector<PlacedVariable> find(TraceeAddr place, const std::string& name,
+                                                         FrameState& state) = 0;
+  /// Returns the global variables of the program and its libraries that a name may mean. It may
+  /// begin with namespaces and classes, or with the source file: "file.cpp::space::name".
+  [[nodiscard]] virtual std::vector<PlacedVariable> find_global(const std::string& name,
+                                                                FrameState& state) = 0;
   /// Returns where the function that begins at `first` has stored its arguments; nullopt if it is
   /// not a function's first instruction or debug information does not tell.
   [[nodiscard]] virtual std::optional<TraceeAddr> after_prologue(TraceeAddr first) = 0;

@@ -2,7 +2,6 @@
 #include "server/crash/crash_values.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "arch/cpu/registers.hpp"
@@ -15,16 +14,6 @@ namespace {
 namespace values = arch::cpu::values;
 using decoder::FrameState;
 
-/// Returns the slot of a general register with DWARF's number; the pc has none.
-std::optional<values::Slot> slot_of(unsigned number) {
-  constexpr std::array<values::Slot, 8> kFirst{values::kRax, values::kRdx, values::kRcx,
-                                               values::kRbx, values::kRsi, values::kRdi,
-                                               values::kRbp, values::kRsp};
-  if (number < kFirst.size()) return kFirst[number];
-  if (number >= FrameState::kPc) return std::nullopt;
-  return static_cast<values::Slot>(number);
-}
-
 /// A thread's innermost frame where the thread ended.
 class EndState final : public FrameState {
  public:
@@ -34,7 +23,7 @@ class EndState final : public FrameState {
 
   Known reg(unsigned number) override {
     if (number == kPc) return values::known(raw_.user.pc().value());
-    const auto slot = slot_of(number);
+    const auto slot = dwarf_slot(number);
     return slot ? slots_.read(*slot, raw_) : Known{};
   }
   Known lane(unsigned number, unsigned lane) override {
@@ -67,7 +56,7 @@ class PastState final : public FrameState {
 
   Known reg(unsigned number) override {
     if (number == kPc) return values::known(place_.pc.value());
-    const auto slot = slot_of(number);
+    const auto slot = dwarf_slot(number);
     return slot ? past_.read_slot(thread_, place_, *slot) : Known{};
   }
   Known lane(unsigned number, unsigned lane) override {

@@ -17,6 +17,7 @@
 #include "decoder/values/value_trail.hpp"
 #include "server/crash/crash_values.hpp"
 #include "server/target/core_values.hpp"
+#include "server/target/register_slots.hpp"
 
 namespace backtrail::server {
 namespace {
@@ -30,6 +31,7 @@ using Kind = TrailPart::Kind;
 
 constexpr unsigned kWordBytes = 8;
 constexpr unsigned kByteBits = 8;
+constexpr unsigned kRegisterBits = 64;
 
 /// Memory, or a register of the innermost frame.
 struct Subject {
@@ -46,27 +48,11 @@ std::string number_text(const Known& value, unsigned bits) {
   return number < kDigits ? fmt::format("{}", number) : fmt::format("{:#x}", number);
 }
 
-std::optional<values::Slot> register_named(std::string_view name) {
-  constexpr std::array<std::string_view, values::cpu::kGeneralSlots> kNames{
-      "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
-  const auto* const found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<values::Slot>(found - kNames.begin());
-}
-
-/// Returns the slot of a general register with DWARF's number.
-values::Slot slot_of(unsigned number) {
-  constexpr std::array<values::Slot, 8> kFirst{
-      values::cpu::kRax, values::cpu::kRdx, values::cpu::kRcx, values::cpu::kRbx,
-      values::cpu::kRsi, values::cpu::kRdi, values::cpu::kRbp, values::cpu::kRsp};
-  return number < kFirst.size() ? kFirst.at(number) : static_cast<values::Slot>(number);
-}
-
 class Origin {
  public:
   Origin(const decoder::CoreFile& core, tracee::CoreMemory& memory, decoder::Symbols& symbols)
-      : thread_{core.threads().front()},
+      : core_{core},
+        thread_{core.threads().front()},
         values_{core, memory},
         symbols_{symbols},
         places_{memory, symbols} {}
@@ -84,7 +70,8 @@ class Origin {
     const auto trail =
         subject->address
             ? values::trail_of_memory(*history_, steps_, *subject->address, subject->bytes)
-            : values::trail_of_register(*history_, steps_, subject->slot);
+            : values::trail_of_register(*history_, steps_, subject->slot,
+                                        std::min(kByteBits * subject->bytes, kRegisterBits));
     std::string out = subject->text + "\n";
     for (const TrailPart& part : trail) out += fmt::format("  {}\n", part_text(part));
     return out;
@@ -94,11 +81,14 @@ class Origin {
   Explained<Subject> find(const std::string& expression) {
     if (expression.starts_with('$')) return find_register(expression);
     if (expression.starts_with("0x")) return find_memory(expression);
-    return find_variable(expression);
+    // As gdb writes it: 'file.c'::name.
+    std::string name = expression;
+    std::erase(name, '\'');
+    return find_variable(name);
   }
 
   Explained<Subject> find_register(const std::string& expression) {
-    const auto slot = register_named(std::string_view{expression}.substr(1));
+    const auto slot = general_slot(std::string_view{expression}.substr(1));
     if (!slot) {
       return server::explain(
           fmt::format("{} is no general register of x86-64", decoder::printable(expression)));
@@ -129,6 +119,12 @@ class Origin {
       if (read.ec != std::errc{} || read.ptr != end) return wrong();
     }
     if (subject.bytes == 0 || subject.bytes > kMostBytes) return wrong();
+    for (std::uint64_t i = 0; i < subject.bytes; ++i) {
+      const TraceeAddr at{address + i};
+      if (core_.segment_at(at) != nullptr) continue;
+      return server::explain(fmt::format(
+          "the crash file has no memory at {}: nothing was mapped there, or it was left out", at));
+    }
     subject.address = TraceeAddr{address};
     subject.text = fmt::format("{} bytes at {:#x}", subject.bytes, address);
     if (const auto state = values_.at_end(thread_.tid)) {
@@ -150,35 +146,67 @@ class Origin {
     return number_text(value, kByteBits * bytes);
   }
 
-  /// Searches the functions on the stack, from the innermost one on.
+  /// Searches the functions on the stack, from the innermost one on, and then all source files.
   Explained<Subject> find_variable(const std::string& name) {
     constexpr std::size_t kMostFrames = 64;
     std::vector<std::unique_ptr<FrameState>> states;
     states.push_back(values_.at_end(thread_.tid));
-    std::optional<std::string> optimised;
+    std::optional<std::string> elsewhere;
     for (std::size_t i = 0; i < kMostFrames && states.back() != nullptr; ++i) {
       FrameState& state = *states.back();
       const Known pc = state.reg(FrameState::kPc);
       if (!pc.all()) break;
       const TraceeAddr place{i == 0 ? pc.value : pc.value - 1};
-      if (const auto found = symbols_.variables().find(place, name, state)) {
-        const std::string where = fmt::format("{} of {}", decoder::printable(name),
-                                              decoder::printable(places_.function_at(place)));
+      const auto found = symbols_.variables().find(place, name, state);
+      if (found.size() > 1) return ambiguous(name, found);
+      if (!found.empty()) {
+        const std::string where = where_text(found.front(), places_.function_at(place));
         // Registers of callers are not followed: the trace ends in the innermost function.
-        if (found->address || (found->reg && i == 0)) return subject_of(*found, where);
-        if (!optimised) optimised = where;
+        if (found.front().address || (found.front().reg && i == 0)) {
+          return subject_of(found.front(), where);
+        }
+        if (!elsewhere) elsewhere = where;
       }
       states.push_back(symbols_.variables().caller(place, state));
     }
-    if (optimised) {
+    if (!elsewhere && states.front() != nullptr) {
+      const auto found = symbols_.variables().find_global(name, *states.front());
+      if (found.size() > 1) return ambiguous(name, found);
+      if (!found.empty()) {
+        elsewhere = where_text(found.front(), {});
+        if (found.front().address) return subject_of(found.front(), *elsewhere);
+      }
+    }
+    if (elsewhere) {
       return server::explain(fmt::format(
-          "{} is not in one place in memory that is known: optimised code keeps it elsewhere",
-          *optimised));
+          "{} is not in one place in memory that is known: optimised code keeps it elsewhere or "
+          "has removed it, each thread has its own, or a library and the program have one of the "
+          "same name",
+          *elsewhere));
     }
     return server::explain(fmt::format(
-        "no function on the stack of the thread that died has a variable {}, as far as its debug "
-        "information was found; an address can be given instead: 0x7ffe1000:4",
+        "no function on the stack of the thread that died has a variable {}, and there is no "
+        "global "
+        "one, as far as debug information was found; an address can be given instead: 0x7ffe1000:4",
         decoder::printable(name)));
+  }
+
+  /// Returns "count of main", or for a global variable "space::count of file.c".
+  static std::string where_text(const PlacedVariable& found, const std::string& function) {
+    const bool is_global = !found.file.empty();
+    return fmt::format("{} of {}", decoder::printable(found.variable.name),
+                       decoder::printable(is_global ? found.file : function));
+  }
+
+  static tl::unexpected<std::string> ambiguous(const std::string& name,
+                                               const std::vector<PlacedVariable>& found) {
+    std::vector<std::string> names;
+    names.reserve(found.size());
+    for (const PlacedVariable& each : found) {
+      names.push_back(decoder::printable(each.file + "::" + each.variable.name));
+    }
+    return server::explain(fmt::format("there are several variables {}; say which one: {}",
+                                       decoder::printable(name), fmt::join(names, ", ")));
   }
 
   static Explained<Subject> subject_of(const PlacedVariable& found, const std::string& where) {
@@ -194,33 +222,50 @@ class Origin {
       subject.address = TraceeAddr{*found.address};
       subject.text += fmt::format(", at {:#x}", *found.address);
     } else {
-      subject.slot = slot_of(*found.reg);
+      subject.slot = dwarf_slot(*found.reg).value_or(subject.slot);
     }
     return subject;
   }
 
-  /// Returns "f() file.c:3, `mov %rax, (%rdi)`, 7 instructions before the end".
+  /// Returns the instruction of a step; that at the end has not run.
+  std::optional<TraceeAddr> pc_of(std::size_t step) {
+    if (step == steps_) return thread_.user.pc();
+    if (const auto executed = history_->step(step)) return executed->pc;
+    const auto hiding = history_->hiding_step();
+    return hiding && hiding->number == step ? std::optional{hiding->step.pc} : std::nullopt;
+  }
+
+  /// Returns "f() file.c:3: `mov %rax, (%rdi)`, 7 instructions before the end".
   std::string place_text(std::size_t step) {
-    const auto executed = history_->step(step);
-    if (!executed) return "an unknown place";
-    const decoder::ReportPlace place = places_.place(executed->pc);
+    const auto pc = pc_of(step);
+    if (!pc) return "an unknown place";
+    const decoder::ReportPlace place = places_.place(*pc);
     const decoder::ReportFrame& frame = place.frames.front();
     std::string text = frame.function.empty()
-                           ? places_.function_at(executed->pc)
+                           ? places_.function_at(*pc)
                            : frame.function + (frame.function.ends_with(')') ? "" : "()");
     if (!frame.file.empty()) {
       const std::size_t slash = frame.file.rfind('/');
       text += fmt::format(" {}:{}", frame.file.substr(slash + 1), frame.line);
     }
     const std::size_t before = steps_ - step;
-    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(executed->pc),
-                       before == 1 ? "the last instruction that ran"
-                                   : fmt::format("{} instructions before the end", before));
+    return fmt::format("{}: `{}`, {}", decoder::printable(text), places_.instruction(*pc),
+                       before == 0   ? "the instruction at the end"
+                       : before == 1 ? "the last instruction that ran"
+                                     : fmt::format("{} instructions before the end", before));
+  }
+
+  static std::string beginning_text(std::size_t steps) {
+    if (steps == 0) return "The trail ends: no instruction before the end can be looked at";
+    return fmt::format(
+        "The trail ends: nothing wrote it in the {} instructions before the end that can be "
+        "looked at",
+        steps);
   }
 
   static std::string inputs_text(const TrailPart& part) {
     std::vector<std::string> inputs;
-    for (const Known& input : part.inputs) inputs.push_back(number_text(input, part.bits));
+    for (const auto& input : part.inputs) inputs.push_back(number_text(input.value, input.bits));
     return fmt::format("{}", fmt::join(inputs, " and "));
   }
 
@@ -230,7 +275,7 @@ class Origin {
     switch (part.kind) {
       case Kind::kStored:
         return fmt::format("{} was stored at {:#x} by {}{}", value, part.address, place(),
-                           part.is_partial ? "; the other bytes were written earlier" : "");
+                           part.is_partial ? "; the other bytes are not followed" : "");
       case Kind::kLoaded:
         return fmt::format("{} was loaded from {:#x} by {}", value, part.address, place());
       case Kind::kComputed:
@@ -241,14 +286,27 @@ class Origin {
             "follow",
             value, inputs_text(part), place());
       case Kind::kConstant:
-        return fmt::format("The trail ends: a constant of the program, in {}", place());
+        return fmt::format("The trail ends: {} is a constant of the program, in {}", value,
+                           place());
       case Kind::kCallResult:
         return fmt::format("The trail ends: {} is the result of a system call: {}", value, place());
+      case Kind::kHandlerReturn:
+        return fmt::format("The trail ends: the return from a signal handler set it: {}", place());
+      case Kind::kHalfDone:
+        return fmt::format(
+            "The trail ends: it may have been changed by the instruction at which the program "
+            "stopped, which may be half done: {}",
+            place());
+      case Kind::kUnknownEffects:
+        return fmt::format(
+            "The trail ends: it may have been written by {}: what that changes is not known",
+            place());
       case Kind::kKernel:
         return fmt::format("The trail ends: a system call wrote it, or may have: {}", place());
       case Kind::kMapped:
         return fmt::format(
-            "The trail ends: the memory may not have been there before a system call: {}", place());
+            "The trail ends: a system call made the memory, or changed it, or may have: {}",
+            place());
       case Kind::kSignal:
         return fmt::format("The trail ends: a signal came before {}", place());
       case Kind::kOthers:
@@ -256,7 +314,8 @@ class Origin {
                "kernel at its own times";
       case Kind::kMayBeStored:
         return fmt::format(
-            "The trail ends: it may have been written by {}: where that wrote is not known",
+            "The trail ends: it may have been written by {}: what that wrote, or where, is not "
+            "known",
             place());
       case Kind::kUnknownAddress:
         return fmt::format("The trail ends: it was loaded from an address that is not known, by {}",
@@ -267,16 +326,14 @@ class Origin {
             "not followed",
             value, place());
       case Kind::kBeginning:
-        return fmt::format(
-            "The trail ends: nothing wrote it in the {} instructions before the end "
-            "that can be looked at",
-            steps_ - part.step);
+        return beginning_text(steps_ - part.step);
       case Kind::kTooLong:
         return "The trail goes on; this is as far as it is shown";
     }
     return {};
   }
 
+  const decoder::CoreFile& core_;
   const decoder::CoreThread& thread_;
   CrashValues values_;
   decoder::Symbols& symbols_;

@@ -2,6 +2,8 @@
 #include "server/target/core_past.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +21,28 @@ using tracee::StopKind;
 
 namespace {
 
+/// gdb waits six seconds for a reply (three times `remotetimeout`), and takes one that comes later
+/// for that of its next request.
+constexpr std::chrono::seconds kMostForReply{2};
+
+/// Limits the time for recovering values that a debugger waits for.
+class ReplyTime {
+ public:
+  /// @param values  Borrowed; may be null.
+  explicit ReplyTime(CoreValues* values) : values_{values} {
+    if (values != nullptr) values->history().set_deadline(Clock::now() + kMostForReply);
+  }
+  ~ReplyTime() {
+    if (values_ != nullptr) values_->history().set_deadline(std::nullopt);
+  }
+  ReplyTime(const ReplyTime&) = delete;
+  ReplyTime& operator=(const ReplyTime&) = delete;
+
+ private:
+  using Clock = decoder::values::ValueHistory::Clock;
+  CoreValues* values_;
+};
+
 /// Returns true if the recorder saw that nobody but the program's only thread can have written the
 /// memory that it reads. Nothing is known of other writers without the fact, as in files of older
 /// versions.
@@ -33,8 +57,10 @@ bool was_alone(const decoder::CoreFile& core, const decoder::TraceArchive& archi
     const auto found = core.about().find(fact);
     return found != core.about().end() && found->second == value;
   };
-  return is("foreign-writes", "none") && is("threads", "1") && core.threads().size() == 1 &&
-         archive.threads().size() <= 1;
+  // Versions that did not know all the kinds of other writers yet did not tell this.
+  const bool is_complete = core.about().contains("shared-memory");
+  return is_complete && is("foreign-writes", "none") && is("threads", "1") &&
+         core.threads().size() == 1 && archive.threads().size() <= 1;
 }
 
 }  // namespace
@@ -102,7 +128,10 @@ CoreValues* CorePast::values_of(ThreadId thread) {
 std::vector<bool> CorePast::read_registers(ThreadId thread, arch::cpu::RawRegisters& raw) {
   const PastPosition place = past_of(thread)->here();
   std::vector<bool> known;
-  if (CoreValues* values = values_of(thread)) known = values->registers(place, raw);
+  if (CoreValues* values = values_of(thread)) {
+    const ReplyTime time{values};
+    known = values->registers(place, raw);
+  }
   known.resize(registers_.registers().size());
   raw.user.set_pc(place.pc);
   known[registers_.pc_number()] = true;
@@ -329,6 +358,7 @@ std::size_t CorePast::read_at(ThreadId thread, const PastPosition& place, Tracee
 
 std::size_t CorePast::read_memory(ThreadId thread, TraceeAddr address,
                                   std::span<std::uint8_t> out) {
+  const ReplyTime time{values_of(thread)};
   return read_at(thread, past_of(thread)->here(), address, out);
 }
 

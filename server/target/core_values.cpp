@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 
 #include "arch/base/bytes.hpp"
@@ -15,31 +14,13 @@ using decoder::values::HistoryLimits;
 using decoder::values::Known;
 using decoder::values::PageKind;
 using decoder::values::Slot;
-using decoder::values::ValueHistory;
 
 namespace {
 
 constexpr HistoryLimits kLimits{};
 constexpr std::size_t kMostSteps = kLimits.window_steps * kLimits.most_windows;
-/// gdb waits six seconds for a reply (three times `remotetimeout`), and takes one that comes later
-/// for that of its next request.
-constexpr std::chrono::seconds kMostForRequest{2};
 constexpr unsigned kByteBits = 8;
 constexpr std::uint64_t kByteMask = 0xff;
-
-/// Limits the time of one request.
-class RequestTime {
- public:
-  explicit RequestTime(ValueHistory& history) : history_{history} {
-    history.set_deadline(ValueHistory::Clock::now() + kMostForRequest);
-  }
-  ~RequestTime() { history_.set_deadline(std::nullopt); }
-  RequestTime(const RequestTime&) = delete;
-  RequestTime& operator=(const RequestTime&) = delete;
-
- private:
-  ValueHistory& history_;
-};
 
 }  // namespace
 
@@ -75,7 +56,6 @@ CoreValues::CoreValues(const CorePages& pages, const decoder::CoreThread& thread
 std::vector<bool> CoreValues::registers(const PastPosition& place, arch::cpu::RawRegisters& raw) {
   const auto step = index_.number(place);
   if (!step) return {};
-  const RequestTime time{history_};
   return slots_.write([&](Slot slot) { return history_.reg(*step, slot); }, raw);
 }
 
@@ -88,7 +68,6 @@ std::size_t CoreValues::memory(const PastPosition& place, TraceeAddr address,
                                std::span<std::uint8_t> out) {
   const auto step = index_.number(place);
   if (!step) return 0;
-  const RequestTime time{history_};
   std::vector<std::uint8_t> known(out.size());
   history_.memory(*step, address, out, known);
   const auto unknown =

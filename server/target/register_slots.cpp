@@ -12,10 +12,31 @@ namespace backtrail::server {
 
 namespace values = arch::cpu::values;
 
+namespace {
+
+/// The general registers in the order of their slots.
+constexpr std::array<const char*, values::kGeneralSlots> kGeneral{
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+
+}  // namespace
+
+std::optional<values::Slot> general_slot(std::string_view name) {
+  const auto found = std::ranges::find(kGeneral, name);
+  if (found == kGeneral.end()) return std::nullopt;
+  return static_cast<values::Slot>(found - kGeneral.begin());
+}
+
+std::optional<values::Slot> dwarf_slot(unsigned number) {
+  constexpr std::array<values::Slot, 8> kFirst{values::kRax, values::kRdx, values::kRcx,
+                                               values::kRbx, values::kRsi, values::kRdi,
+                                               values::kRbp, values::kRsp};
+  if (number < kFirst.size()) return kFirst.at(number);
+  if (number >= values::kGeneralSlots) return std::nullopt;
+  return static_cast<values::Slot>(number);
+}
+
 RegisterSlots::RegisterSlots(const arch::cpu::GdbRegisterSet& set) : set_{set} {
-  static constexpr std::array kGeneral{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-                                       "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
-  static_assert(kGeneral.size() == values::kGeneralSlots);
   for (std::size_t i = 0; i < kGeneral.size(); ++i) add(kGeneral[i], static_cast<Slot>(i), 1);
   add("fs_base", values::kFsBaseSlot, 1);
   add("gs_base", values::kGsBaseSlot, 1);

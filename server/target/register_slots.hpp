@@ -8,12 +8,18 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "arch/cpu/gdb_registers.hpp"
 #include "arch/cpu/values.hpp"
 
 namespace backtrail::server {
+
+/// Returns the slot of a general register by its name, as "rax"; nullopt if there is none.
+[[nodiscard]] std::optional<arch::cpu::values::Slot> general_slot(std::string_view name);
+/// Returns the slot of a general register with DWARF's number; nullopt for other registers.
+[[nodiscard]] std::optional<arch::cpu::values::Slot> dwarf_slot(unsigned number);
 
 /// Converts between a register set and 64-bit slots. Immutable.
 class RegisterSlots {

@@ -193,19 +193,22 @@ TEST_F(Reverse, UntouchedPagesOfFilesAreNotShownAsZeros) {
   EXPECT_THAT(gdb->run("output beyond_end[2*4096]"), HasSubstr("annot access memory"));
 }
 
-/// As in files of versions that did not look for other writers.
+/// As in files of versions that did not look for other writers, or not for all kinds of them.
 TEST_F(Reverse, WithoutTheFactThatNobodyElseWroteOldMemoryIsUnknown) {
-  gdb.reset();
-  std::string bytes = contents(core);
-  const std::string fact = "foreign-writes=none";
-  const std::size_t at = bytes.find(fact);
-  ASSERT_NE(at, std::string::npos);
-  bytes[at] = 'x';
-  std::ofstream{core, std::ios::binary} << bytes;
-  replay("past");
-  EXPECT_EQ(gdb->value("total"), "10");
-  EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
-  EXPECT_THAT(gdb->run("output total"), HasSubstr("annot access memory"));
+  const std::string whole = contents(core);
+  for (const char* const fact : {"foreign-writes=none", "shared-memory="}) {
+    SCOPED_TRACE(fact);
+    gdb.reset();
+    std::string bytes = whole;
+    const std::size_t at = bytes.find(fact);
+    ASSERT_NE(at, std::string::npos);
+    bytes[at] = 'x';
+    std::ofstream{core, std::ios::binary} << bytes;
+    replay("past");
+    EXPECT_EQ(gdb->value("total"), "10");
+    EXPECT_THAT(step_back_into("add_up"), HasSubstr("add_up"));
+    EXPECT_THAT(gdb->run("output total"), HasSubstr("annot access memory"));
+  }
 }
 
 /// The value at mark() is shown as it was then, or as unknown, whatever the source.

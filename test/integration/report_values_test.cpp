@@ -90,6 +90,7 @@ class ReportValues : public test::ReportFixture {
   }
   /// Compares every value shown. Returns the number of those that are known.
   static std::size_t judge(const Values& truth, const Values& values) {
+    EXPECT_FALSE(truth.empty()) << "the program printed no values";
     std::size_t known = 0;
     for (const auto& [name, value] : truth) {
       const auto found = values.find(name);
@@ -158,6 +159,7 @@ TEST_F(ReportValues, ASmashedStackShowsNothingOfCallersThatItContradicts) {
   const Values truth = recorded("valued", {"smashed"});
   const Values values = shown();
   judge(truth, values);
+  EXPECT_THAT(report({"--values"}), HasSubstr("cannot be unwound beyond 0x1234567"));
   EXPECT_FALSE(values.contains("main/0 argc")) << report({"--values"});
 }
 
@@ -299,6 +301,7 @@ TEST_F(ReportCalls, OptimisedCodeShowsOnlyTruth) {
 TEST_F(ReportCalls, OfOtherSourcesAreTheSame) {
   record("called_O0");
   const Lines values = calls();
+  EXPECT_FALSE(values.empty());
   record("called_O0", {}, "step");
   EXPECT_EQ(calls(), values);
 }
@@ -310,8 +313,10 @@ TEST_F(ReportCalls, ACoreWithoutATraceHasNone) {
 
 TEST_F(ReportValues, AreNotShownUnlessAskedFor) {
   recorded("valued");
-  EXPECT_THAT(report(), Not(HasSubstr("values at the end")));
-  EXPECT_THAT(report({"--json"}), Not(HasSubstr("\"locals\"")));
+  for (const char* shown : {"values at the end", "\"locals\""}) {
+    EXPECT_THAT(report({"--values"}) + report({"--values", "--json"}), HasSubstr(shown));
+    EXPECT_THAT(report() + report({"--json"}), Not(HasSubstr(shown)));
+  }
 }
 
 TEST_F(ReportValues, DamagedDebugInformationDoesNoHarm) {

@@ -11,6 +11,7 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Why : public ReportFixture {
  protected:
@@ -27,8 +28,9 @@ TEST_F(Why, FollowsAValueToTheConstantThatItIs) {
                 ContainsRegex("^p of main = 0x10, at 0x7ff[0-9a-f]+\n"
                               "  0x10 was stored at 0x7ff[0-9a-f]+ by hand_on.* origin.c:22"));
     EXPECT_THAT(trail, ContainsRegex("0x10 was loaded from 0x[0-9a-f]+ by hand_on.* origin.c:22"));
-    EXPECT_THAT(trail, ContainsRegex("0x10 was stored at 0x[0-9a-f]+ by corrupt.* origin.c:18.*\n"
-                                     "  The trail ends: a constant of the program, in corrupt"));
+    EXPECT_THAT(trail,
+                ContainsRegex("0x10 was stored at 0x[0-9a-f]+ by corrupt.* origin.c:18.*\n"
+                              "  The trail ends: 0x10 is a constant of the program, in corrupt"));
   }
 }
 
@@ -40,9 +42,39 @@ TEST_F(Why, TakesGlobalVariablesRegistersAndAddresses) {
   const std::string address = trail.substr(at, trail.find('\n') - at);
   EXPECT_THAT(why(address), AllOf(HasSubstr("8 bytes at " + address + " = 0x10"),
                                   HasSubstr("by corrupt"), HasSubstr("a constant")));
-  EXPECT_THAT(why(address + ":2"), HasSubstr("2 bytes at"));
+  EXPECT_THAT(why(address + ":2"), AllOf(HasSubstr("2 bytes at " + address + " = 0x10\n"),
+                                         HasSubstr("by corrupt"), HasSubstr("a constant")));
   // The pointer that the last instruction used.
   EXPECT_THAT(why("$rax"), AllOf(HasSubstr("0x10 was loaded from"), HasSubstr("by hand_on")));
+}
+
+TEST_F(Why, FindsGlobalVariablesOfOptimisedPrograms) {
+  record("globals");
+  // A declaration comes before the definition.
+  EXPECT_THAT(why("shared"), ContainsRegex("^shared of globals.cpp = 21, at 0x[0-9a-f]+\n"
+                                           "  0x15 was stored at 0x[0-9a-f]+ by set_own"));
+  // The innermost function's file comes first.
+  EXPECT_THAT(why("in_both"), HasSubstr("in_both of globals.cpp = 11, at"));
+  EXPECT_THAT(why("'globals_other.cpp'::only_there"), HasSubstr("= 71, at"));
+  EXPECT_THAT(why("globals_other.cpp::in_both"),
+              HasSubstr("in_both of globals_other.cpp = 61, at"));
+  EXPECT_THAT(why("only_there"), HasSubstr("only_there of globals_other.cpp = 71, at"));
+  EXPECT_THAT(why("in_other"), HasSubstr("in_other of globals_other.cpp = 133, at"));
+  EXPECT_THAT(why("made"), HasSubstr("one::Box::made of globals.cpp = 41, at"));
+  EXPECT_THAT(why("Box::made"), HasSubstr("one::Box::made of globals.cpp = 41, at"));
+  EXPECT_THAT(why("one::count"), HasSubstr("one::count of globals.cpp = 31, at"));
+  EXPECT_THAT(why("other::count"), HasSubstr("other::count of globals.cpp = 51, at"));
+  EXPECT_THAT(why("count", 1), HasSubstr("say which one: globals.cpp::one::count, "
+                                         "globals.cpp::other::count"));
+  EXPECT_THAT(why("ount", 1), HasSubstr("no function on the stack"));
+}
+
+/// Other code may have used the register's upper bits.
+TEST_F(Why, FollowsOnlyTheBitsOfAVariableInARegister) {
+  record("narrow");
+  EXPECT_THAT(why("small"),
+              StartsWith("small of narrow = 4660\n"
+                         "  The trail ends: 0x1234 is a constant of the program, in narrow"));
 }
 
 TEST_F(Why, SaysWhereATrailEnds) {
@@ -50,7 +82,29 @@ TEST_F(Why, SaysWhereATrailEnds) {
   EXPECT_THAT(why("letter"), HasSubstr("a system call wrote it, or may have: read"));
   EXPECT_THAT(why("sum"), AllOf(HasSubstr("by add_up"), HasSubstr("was made from"),
                                 HasSubstr("there are several values to follow")));
-  EXPECT_THAT(why("untouched"), AnyOf(HasSubstr("nothing wrote it"), HasSubstr("may have")));
+  EXPECT_THAT(why("untouched"),
+              AnyOf(ContainsRegex("= 5, at .*\n  The trail ends: nothing wrote it"),
+                    ContainsRegex("= 5, at .*\n  The trail ends: .*may have")));
+}
+
+TEST_F(Why, SaysThatAnInstructionMayBeHalfDone) {
+  record("trail_ends", {"half"});
+  for (const char* where : {"$rdi", "$rcx"}) {
+    EXPECT_THAT(why(where), ContainsRegex("which may be half done: store_half.*: `rep stosb"));
+  }
+}
+
+TEST_F(Why, NamesACallThatMayHaveWrittenAnywhere) {
+  record("trail_ends", {"call"});
+  EXPECT_THAT(why("kept"), ContainsRegex("^kept of trail_ends.c = 7, at 0x[0-9a-f]+\n"
+                                         "  The trail ends: it may have been written by "
+                                         "syscall.*`syscall`.*: what that changes is not known"));
+}
+
+TEST_F(Why, NamesTheReturnFromAHandler) {
+  record("trail_ends", {"handler"});
+  EXPECT_THAT(why("$r12"), ContainsRegex("^.r12\n  The trail ends: the return from a signal "
+                                         "handler set it: .*restore_rt"));
 }
 
 TEST_F(Why, ExplainsWhatItCannotFollow) {
@@ -59,6 +113,7 @@ TEST_F(Why, ExplainsWhatItCannotFollow) {
   EXPECT_THAT(why("$eax", 1), HasSubstr("no general register"));
   EXPECT_THAT(why("0x12:", 1), HasSubstr("is no address"));
   EXPECT_THAT(why("0x12:0", 1), HasSubstr("1 to 4096 bytes"));
+  EXPECT_THAT(why("0x10", 1), HasSubstr("has no memory at 0x10"));
   EXPECT_THAT(run({BT_SERVER, "why", "none.core", "p"}, 1), HasSubstr("cannot read"));
   record("origin", {}, "none");
   EXPECT_THAT(why("p", 1), HasSubstr("no branch trace"));

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "judged_trails.hpp"
 #include "judged_values.hpp"
 
 using namespace backtrail::decoder::values;
@@ -35,7 +36,12 @@ int main(int argc, char** argv) {
   const Judgement judgement = judge(run, limits);
   fmt::print("{}: {} steps, {}\n", command[0], run.steps().size(), judgement.text());
   for (const std::string& line : judgement.wrong) fmt::print("  {}\n", line);
-  return judgement.wrong_count == 0 && judgement.consistent ? 0 : 1;
+  constexpr std::size_t kTrails = 1000;
+  const TrailJudgement trails = judge_trails(run, limits, kTrails);
+  fmt::print("  trails: {} wrong of {}\n", trails.wrong_count, trails.compared);
+  for (const std::string& line : trails.wrong) fmt::print("  {}\n", line);
+  const bool is_right = judgement.wrong_count == 0 && trails.wrong_count == 0;
+  return is_right && judgement.consistent ? 0 : 1;
 }
 
 // SPDX-License-Identifier: Apache-2.0

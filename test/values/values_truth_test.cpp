@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "judged_trails.hpp"
 #include "judged_values.hpp"
 
 namespace backtrail::decoder::values {
@@ -32,6 +33,10 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
     EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
     for (const std::string& line : judgement.wrong) ADD_FAILURE() << line;
     EXPECT_GT(judgement.compared_bits, 100'000U);
+    const TrailJudgement trails = judge_trails(run, {window, 1000}, 200);
+    EXPECT_EQ(trails.wrong_count, 0U);
+    for (const std::string& line : trails.wrong) ADD_FAILURE() << line;
+    EXPECT_GT(trails.compared, 500U);
     std::printf("%s -%s, windows of %zu: %s\n", name, level, window, judgement.text().c_str());
   }
 }

@@ -41,9 +41,10 @@ TEST(FailureSign, IsAsStrongAsTheNameIsClear) {
 class NoVariables final : public VariableReader {
  public:
   std::vector<FrameVariables> at(TraceeAddr, FrameState&) override { return {}; }
-  std::optional<PlacedVariable> find(TraceeAddr, const std::string&, FrameState&) override {
-    return std::nullopt;
+  std::vector<PlacedVariable> find(TraceeAddr, const std::string&, FrameState&) override {
+    return {};
   }
+  std::vector<PlacedVariable> find_global(const std::string&, FrameState&) override { return {}; }
   std::optional<TraceeAddr> after_prologue(TraceeAddr) override { return std::nullopt; }
   std::optional<std::vector<Variable>> arguments(TraceeAddr, FrameState&, FrameState*) override {
     return std::nullopt;

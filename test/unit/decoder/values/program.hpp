@@ -42,7 +42,7 @@ class Program : public CodeReader, public EndState {
   }
   Known granule(TraceeAddr address) override { return cpu::known(memory[address.value()]); }
   bool all_is_private() override { return all_private; }
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return std::nullopt; }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return brk_heap; }
 
   /// Appends an instruction that runs next and falls through.
   void run(const Bytes& bytes) {
@@ -57,6 +57,7 @@ class Program : public CodeReader, public EndState {
   PageKind code_kind = PageKind::kConstant;
   PageKind data_kind = PageKind::kPrivate;
   bool all_private = true;
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> brk_heap;
   std::array<Known, cpu::kSlotCount> regs{};
   std::map<std::uint64_t, std::uint64_t> memory;
   Window window;

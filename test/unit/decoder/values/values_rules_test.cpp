@@ -396,18 +396,28 @@ TEST(ValuesRules, AStackThatMayBeSharedHasNoLinks) {
 }
 
 TEST(ValuesRules, ASystemCallMayHaveWrittenASavedRegister) {
-  Program p;
-  p.regs[cpu::kRax] = cpu::known(0);
-  EXPECT_EQ(saved_register(p, {system_call}).mask, 0U);
+  const Bytes is_read{0xb8, 0x00, 0x00, 0x00, 0x00};     // mov $0, %eax
+  const Bytes of_nothing{0xba, 0x00, 0x00, 0x00, 0x00};  // mov $0, %edx
+  Program somewhere;
+  somewhere.regs[cpu::kRax] = cpu::known(8);
+  EXPECT_EQ(saved_register(somewhere, {is_read, system_call}).mask, 0U);
+  EXPECT_EQ(somewhere.solve().begin(), 0U);
+  Program nowhere;
+  EXPECT_TRUE(saved_register(nowhere, {is_read, of_nothing, system_call}).all());
 }
 
 /// Returns what is known of a register that was saved before a system call without arguments.
+/// A system call whose effects are not known would hide everything.
 Known saved_before(std::uint8_t number) {
   Program p;
-  return saved_register(p, {{0xb8, number, 0x00, 0x00, 0x00},            // mov $number, %eax
-                            {0x48, 0xc7, 0xc7, 0x00, 0x00, 0x70, 0x00},  // mov $0x700000, %rdi
-                            {0xbe, 0x00, 0x10, 0x00, 0x00},              // mov $0x1000, %esi
-                            system_call});
+  p.brk_heap = {TraceeAddr{0x700000}, TraceeAddr{0x702000}};
+  const Known saved =
+      saved_register(p, {{0xb8, number, 0x00, 0x00, 0x00},            // mov $number, %eax
+                         {0x48, 0xc7, 0xc7, 0x00, 0x00, 0x70, 0x00},  // mov $0x700000, %rdi
+                         {0xbe, 0x00, 0x10, 0x00, 0x00},              // mov $0x1000, %esi
+                         system_call});
+  EXPECT_EQ(p.solve().begin(), 0U);
+  return saved;
 }
 
 TEST(ValuesRules, ASystemCallThatClearsMemoryHidesASavedRegister) {
