@@ -40,6 +40,11 @@ std::vector<Piece> pieces_before(const RingTrace& trace, std::uint64_t begin) {
   return out;
 }
 
+bool has_reports(const RingTrace& trace) {
+  if (trace.reports == nullptr) return false;
+  return trace.reports->first.tid == trace.tid || trace.reports->newest().tid == trace.tid;
+}
+
 /// Writes into the gap how many branches were omitted from a report.
 void fill_in(Record& record, std::uint64_t left_out) {
   if (record.kind != decoder::RecordKind::kGap || record.reason != decoder::GapReason::kOverflow) {
@@ -108,13 +113,15 @@ tracee::CoreTrace core_trace(const RingTrace& trace) {
   tracee::CoreTrace out;
   out.tid = static_cast<std::uint32_t>(trace.tid);
   out.name = trace.name;
-  // Records that are lost count as branches, so gaps among them must have no numbers.
-  const std::uint64_t oldest = pieces.empty() ? trace.ring->begin() : pieces.front().first;
-  const std::uint64_t shift = std::min(trace.ring->gaps_before(), oldest);
+  // A lost record counts as a branch, so gaps among them are subtracted. The place of a report
+  // is a number, which must stay.
+  const std::uint64_t gaps = trace.ring->gaps_before();
+  out.unnumbered = trace.lost - std::min(trace.lost, gaps);
+  const std::uint64_t rest = gaps - std::min(trace.lost, gaps);
+  const std::uint64_t shift = has_reports(trace) ? 0 : std::min(rest, trace.ring->begin());
   out.end = trace.ring->end() - shift;
   out.held = trace.ring->size();
   for (const Piece& piece : pieces) out.held += piece.records.size();
-  out.unnumbered = trace.lost;
   out.newest = NewestFirst{trace, std::move(pieces), shift};
   return out;
 }
