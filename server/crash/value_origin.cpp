@@ -58,8 +58,6 @@ class Origin {
         places_{memory, symbols} {}
 
   Explained<std::string> explain(const std::string& expression) {
-    const auto subject = find(expression);
-    if (!subject) return server::explain(subject.error());
     CoreValues* past = values_.of(thread_.tid);
     if (past == nullptr) return server::explain("values of 32-bit programs are not followed");
     if (past->steps() == 0) {
@@ -67,6 +65,8 @@ class Origin {
     }
     history_ = &past->history();
     steps_ = past->steps();
+    const auto subject = find(expression);
+    if (!subject) return server::explain(subject.error());
     const auto trail =
         subject->address
             ? values::trail_of_memory(*history_, steps_, *subject->address, subject->bytes)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `backtrail why`: where values were last written before a crash.
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "report_fixture.hpp"
@@ -117,6 +119,14 @@ TEST_F(Why, ExplainsWhatItCannotFollow) {
   EXPECT_THAT(run({BT_SERVER, "why", "none.core", "p"}, 1), HasSubstr("cannot read"));
   record("origin", {}, "none");
   EXPECT_THAT(why("p", 1), HasSubstr("no branch trace"));
+}
+
+TEST_F(Why, SaysThat32BitProgramsAreNotFollowed) {
+  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/stacks32")) {
+    GTEST_SKIP() << "no 32-bit programs here";
+  }
+  record("stacks32", {"handler", "14"}, "step");
+  EXPECT_THAT(why("argc", 1), HasSubstr("values of 32-bit programs are not followed"));
 }
 
 }  // namespace
