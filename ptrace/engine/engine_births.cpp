@@ -194,7 +194,7 @@ void Engine::let_orphan_go(const UnclaimedTasks::Orphan& orphan, Thread* maker) 
     return;
   }
   if (const auto child = adopt_child(*maker, orphan.pid)) {
-    if (const auto& space = maker->process().cache_space) space->keep_for_child();
+    if (const auto& space = maker->process().cache_space) space->kept().keep_for_child();
     release_child(**child);
   } else {
     let_child_go(orphan.pid, child.error());
