@@ -20,7 +20,8 @@ namespace backtrail::tracee::cache {
 
 class LinkedProgram {
  public:
-  /// Reads the files that are mapped at the ranges of the process. Those that cannot be read are left out.
+  /// Reads the files that are mapped at the ranges of the process. Those that cannot be read are
+  /// left out.
   LinkedProgram(pid_t pid, std::vector<ExecutableMap::Range> ranges);
 
   /// Functions that will probably be executed: the entry point, initializers, those of the dynamic
