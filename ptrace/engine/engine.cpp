@@ -14,6 +14,7 @@
 #include "ptrace/os/debug_register_check.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/launch.hpp"
 
@@ -33,11 +34,6 @@ std::uint64_t as_detail(pid_t id) {
 /// Signals that a detaching debugger does not pass on unless told to, because they were its own.
 bool is_debugger_signal(int signal) {
   return signal == SIGTRAP || signal == SIGINT;
-}
-
-/// Signals that an instruction raises, and raises again when it is repeated.
-bool is_fault(int signal) {
-  return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
 }
 
 arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
@@ -71,6 +67,7 @@ Engine::~Engine() {
   // The kernel kills launched processes that are still traced when the server ends.
   if (!leaving_.empty()) (void)wait_until([this] { return leaving_.empty(); }, kStopLimit);
   for (const pid_t pid : std::set{leaving_}) forget_process(pid);
+  let_orphans_go();
   // Otherwise the end of a session's leader would send SIGHUP to the program that was let go.
   take_terminal_back();
 }
@@ -87,19 +84,25 @@ Thread& Engine::add_thread(Process& process, pid_t tid) {
 }
 
 void Engine::forget_thread(Thread& thread) {
+  const bool ctrl_c = take_ctrl_c(thread);
   thread.cpu_pin()->release();
   by_tid_.erase(thread.tid());
   thread.process().remove_thread(thread.tid());
+  if (ctrl_c) interrupt();
 }
 
 void Engine::forget_process(pid_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   leaving_.erase(pid);
-  for (const auto& thread : found->second->threads()) by_tid_.erase(thread->tid());
+  bool ctrl_c = interrupt_due_;
+  for (const auto& thread : found->second->threads()) {
+    ctrl_c = take_ctrl_c(*thread) || ctrl_c;
+    by_tid_.erase(thread->tid());
+  }
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   processes_.erase(found);
-  if (processes_.empty()) interrupt_due_ = false;
+  if (ctrl_c) interrupt();  // by a thread of another process, if there is one
   // A process that was let go may still read from the terminal.
   if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
 }
@@ -124,6 +127,7 @@ std::vector<Process*> Engine::processes() const {
 
 Result<pid_t> Engine::launch(const LaunchSpec& spec) {
   stop_cpu_.go_back();
+  drop_stale_ctrl_c();
   BT_TRY(const LaunchedProcess launched, launch_process(spec));
   auto process = Process::open(launched.pid, launched.pid, false, cache::process_observer());
   if (!process) {
@@ -178,6 +182,7 @@ Result<pid_t> Engine::attach(pid_t pid) {
   BT_TRY(const ProcStatus status, proc.status(pid));
   if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
   BT_TRY(const pid_t first, proc.live_task(pid));
+  drop_stale_ctrl_c();
   // First make sure that attaching is permitted.
   BT_CHECKED(request::seize(first, kAttachOptions));
   auto opened = Process::open(pid, first, true, cache::process_observer());
@@ -211,7 +216,7 @@ int Engine::detach_signal(Thread& thread) const {
   if (stop.kind != StopKind::kSignal || !thread.at_signal_delivery()) return 0;
   // The thread is not where the fault was. gdb has functions that it calls return to the stack,
   // which raises SIGSEGV; then it restores the registers.
-  if (is_fault(stop.signal) && thread.moved()) return 0;
+  if (is_raised_by_insns(stop.signal) && thread.moved()) return 0;
   if (program_signals) return program_signals->contains(stop.signal) ? stop.signal : 0;
   return is_debugger_signal(stop.signal) ? 0 : stop.signal;
 }
@@ -237,7 +242,7 @@ Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void(
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
   process = find(pid);
   if (process == nullptr) return {};  // it ended meanwhile
-  release_unannounced_children(*process);
+  for (const auto& thread : process->threads()) settle_unannounced_child(*thread);
   std::vector<pid_t> gone;
   for (const auto& thread : process->threads()) {
     const bool waits = thread->control().vfork_parent && !thread->stopped();
@@ -290,9 +295,10 @@ void Engine::let_leave(Thread& thread) {
 }
 
 Result<void> Engine::detach(pid_t pid) {
-  if (find(pid) == nullptr && forget_untold_end(pid)) return {};
+  if (find(pid) == nullptr && ended_.forget(pid)) return {};
   BT_CHECKED(detach_all(pid, pid));
-  forget_untold_end(pid);  // it may have ended meanwhile
+  // The process, or a thread, may have ended meanwhile.
+  (void)ended_.forget(pid);
   return {};
 }
 
@@ -303,27 +309,30 @@ Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_l
 
 Result<void> Engine::kill(pid_t pid) {
   if (find(pid) == nullptr) {
-    if (forget_untold_end(pid)) return {};
+    if (ended_.forget(pid)) return {};
     return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
   }
+  find(pid)->client_kills = true;
   kill_unannounced_children(*find(pid));
-  if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) return fail_errno("kill", as_detail(pid));
-  for (const auto& thread : find(pid)->threads()) {
-    if (thread->group() != pid) (void)::kill(thread->group(), SIGKILL);
-  }
-  const bool exits = std::exchange(reported.exits, false);
-  for (const auto& thread : find(pid)->threads()) {
-    if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
-    drop_pending(*thread);
-    set_going(*thread);
+  // The process may have ended while its children did.
+  if (Process* process = find(pid)) {
+    if (auto sent = send_kill(*process); !sent) {
+      process->client_kills = false;
+      return sent;
+    }
+    for (const auto& thread : process->threads()) {
+      if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
+      drop_pending(*thread);
+      set_going(*thread);
+    }
   }
   const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
-  reported.exits = exits;
-  std::erase_if(ended_, [=](const UntoldEnd& end) { return end.event.thread.pid == pid; });
+  (void)ended_.forget(pid);
   if (!ended) {
     log::ptrace().warn("pid={}: does not end after SIGKILL", pid);
     forget_process(pid);
   }
+  drop_stale_ctrl_c();
   return {};
 }
 

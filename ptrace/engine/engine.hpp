@@ -21,8 +21,11 @@
 #include <vector>
 
 #include "arch/base/result.hpp"
+#include "ptrace/engine/end_queue.hpp"
+#include "ptrace/engine/left_breakpoints.hpp"
 #include "ptrace/engine/spare_cpu.hpp"
 #include "ptrace/engine/stop_cpu.hpp"
+#include "ptrace/engine/unclaimed_tasks.hpp"
 #include "ptrace/engine/wake_ups.hpp"
 #include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/wait_status.hpp"
@@ -44,15 +47,6 @@ struct ReportedEvents {
   bool exits = false;  ///< kExiting; must be set before launch(), for the program and its children.
   bool tracing = false;  ///< kTraceRequest; must be set before launch(), and needs the source
                          ///< `cache`.
-};
-
-/// A process that has ended, of which the client knows nothing yet: for the client it is still
-/// there, with these threads.
-struct UntoldEnd {
-  std::uint64_t order = 0;  ///< Among all events.
-  StopEvent event{};        ///< Its end, or a thread's; then there are no `threads`.
-  bool attached = false;
-  std::vector<ThreadId> threads{};
 };
 
 /// Runs, stops and records the threads of all traced processes, and reports their events.
@@ -81,7 +75,7 @@ class Engine {
   [[nodiscard]] std::vector<Process*> processes() const;
   /// Returns the processes whose ends take_event() will still return. detach() and kill() of one
   /// succeed; then its end is not returned any more.
-  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const;
+  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const { return ended_.untold(); }
   [[nodiscard]] Process* find(pid_t pid) const;
   [[nodiscard]] Thread* find(ThreadId id) const;
 
@@ -102,6 +96,8 @@ class Engine {
   /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
   /// mask. If none can now, or another event comes first, the next thread that runs on does.
   void interrupt();
+  /// Forgets a Ctrl-C that has not been reported yet, as when another client comes.
+  void forget_interrupt();
   /// Stops everything without an event.
   void stop_all();
   /// Calls `action` while no thread of the process runs; threads that ran are resumed afterwards.
@@ -157,6 +153,8 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// Limit for threads that stop, or end a step, when they get a CPU.
+  static constexpr std::chrono::milliseconds kStarvedLimit{60'000};
   using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
 
   // engine_events.cpp: interprets wait statuses.
@@ -180,28 +178,37 @@ class Engine {
 
   // engine_births.cpp: threads, processes and programs that begin.
   void handle_first_stop(Thread& thread);
-  void handle_clone(Thread& parent);
-  void handle_fork(Thread& parent, bool vfork);
+  void handle_new_task(Thread& parent);
+  void add_clone(Thread& parent, pid_t tid, pid_t group);
+  void handle_fork(Thread& parent, pid_t child_pid, bool shares);
+  void lift_for_vfork(Process& process);
   void handle_vfork_done(Thread& thread);
   void handle_exec(Thread& thread);
+  Result<Process*> await_child(Thread& parent, pid_t child_pid);
   Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
   void let_child_go(pid_t child_pid, const Error& why);
   void release_child(Process& child);
+  std::vector<UnclaimedTasks::Orphan> take_orphans(const Thread* ended);
+  void let_orphan_go(const UnclaimedTasks::Orphan& orphan, Thread* maker);
+  void let_orphans_go();
+  void settle_orphans_of(Thread& ended);
 
   // engine_ends.cpp: threads and processes that end.
   void handle_end(Thread& thread, const WaitStatus& status);
   void note_end(const Process& process, const StopEvent& end);
-  bool forget_untold_end(pid_t pid);
+  void forget_birth_of(pid_t child);
   void kill_unannounced_children(const Process& process);
+  Result<void> send_kill(const Process& process);
   [[nodiscard]] Process* unannounced_child(const Thread& thread) const;
-  void release_unannounced_child(const Thread& thread);
-  void release_unannounced_children(const Process& process);
+  void settle_unannounced_child(Thread& thread);
   [[nodiscard]] bool any_ends() const;
+  bool look_at_leaders();
   bool bury_zombie_leaders();
   void bury(Thread& leader);
   void note_thread_end(Thread& thread, int exit_code);
   void let_clone_go(Thread& thread);
-  void let_clone_go_soon(Thread& thread);
+  void let_clones_go(Process& process);
+  Thread* running_clone(Process& process);
 
   // engine_run.cpp: resumes and stops threads.
   void go(Thread& thread);
@@ -209,6 +216,8 @@ class Engine {
   void resume_order(Thread& thread, const ResumeAction& action);
   void leave_call(Thread& thread);
   Thread* interruptible();
+  static bool take_ctrl_c(Thread& thread);
+  void drop_stale_ctrl_c();
   void drop_stale_event(Thread& thread, const ResumeAction& action);
   void ask_to_stop(Thread& thread);
   void stop_threads(const std::function<bool(const Thread&)>& which);
@@ -272,9 +281,9 @@ class Engine {
   WakeUps wake_ups_{child_signal_.fd()};
   std::map<pid_t, std::unique_ptr<Process>> processes_;
   std::unordered_map<pid_t, Thread*> by_tid_;
-  std::unordered_map<pid_t, WaitStatus> unclaimed_;  ///< First stops that came before the clone
-                                                     ///< event of their thread.
-  std::deque<UntoldEnd> ended_;                      ///< Ends of processes and threads.
+  UnclaimedTasks unclaimed_;
+  LeftBreakpoints left_breakpoints_;
+  EndQueue ended_;
   std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
                                            ///< entries.
   std::set<pid_t> let_go_;
@@ -294,6 +303,7 @@ class Engine {
   /// Process group that gets the terminal back when no process is left to debug.
   std::optional<pid_t> terminal_owner_;
   std::uint64_t next_order_ = 1;
+  Clock::time_point leaders_seen_{};     ///< When look_at_leaders() last looked.
   std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
                                          ///< thread.
   bool non_stop_ = false;

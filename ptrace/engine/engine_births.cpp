@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads, processes and programs that begin: clone, fork, vfork and exec.
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <csignal>
+#include <set>
 #include <utility>
 
 #include <linux/kcmp.h>
@@ -25,32 +28,38 @@
 namespace backtrail::tracee {
 namespace {
 
-/// @param otherwise The answer if the kernel cannot tell.
-bool shares_memory(pid_t one, pid_t other, bool otherwise) {
-  const auto order = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
-  return order < 0 ? otherwise : order == 0;
-}
-
-/// Returns true if the call that the thread is in and that made a process may have given it the
-/// thread's memory.
-bool may_share_memory(Thread& parent) {
+/// Returns true if the call that the thread is in, which made a process, gave it the thread's
+/// memory, going by the call's arguments.
+/// @param otherwise The answer for calls of unknown form.
+bool asked_to_share_memory(Thread& parent, bool otherwise) {
   const auto regs = parent.user_regs();
-  if (!regs || parent.process().isa() != arch::Isa::kAmd64) return true;
+  if (!regs || parent.process().isa() != arch::Isa::kAmd64) return otherwise;
   std::uint64_t flags = syscall_argument(*regs, 0);
   switch ((*regs)[arch::cpu::kSyscallInProgress]) {
     case SYS_fork:
       return false;
+    case SYS_vfork:
+      return true;
     case SYS_clone:
       return (flags & CLONE_VM) != 0;
     case SYS_clone3: {
       std::array<std::uint8_t, sizeof flags> bytes{};
-      if (parent.process().read_memory(TraceeAddr{flags}, bytes) != bytes.size()) return true;
+      if (parent.process().read_memory(TraceeAddr{flags}, bytes) != bytes.size()) return otherwise;
       flags = std::bit_cast<std::uint64_t>(bytes);
       return (flags & CLONE_VM) != 0;
     }
     default:
-      return true;
+      return otherwise;
   }
+}
+
+/// Returns true if the child that the thread has just made uses the thread's memory. The kernel
+/// names its events after other things: the signal at the child's end (fork or clone), and whether
+/// the parent waits (vfork).
+bool shares_memory(Thread& parent, pid_t child) {
+  const auto order = ::syscall(SYS_kcmp, parent.tid(), child, KCMP_VM, 0, 0);
+  if (order >= 0) return order == 0;
+  return asked_to_share_memory(parent, !parent.status().is_event(PTRACE_EVENT_FORK));
 }
 
 /// Unblocks signals that were held only from the thread that created this one.
@@ -76,7 +85,7 @@ void Engine::handle_first_stop(Thread& thread) {
 
 void Engine::report_threads(bool on) {
   if (std::exchange(reported.threads, on) == on || on) return;
-  std::erase_if(ended_, [](const auto& end) { return end.event.kind == StopKind::kThreadExited; });
+  ended_.forget_threads();
   for (const auto& [tid, thread] : by_tid_) {
     const auto& pending = thread->control().pending;
     if (!pending || pending->kind != StopKind::kThreadCreated) continue;
@@ -85,39 +94,47 @@ void Engine::report_threads(bool on) {
   }
 }
 
-void Engine::handle_clone(Thread& parent) {
+void Engine::handle_new_task(Thread& parent) {
   const auto message = request::event_message(parent.tid());
   if (!message) return;
   const auto tid = static_cast<pid_t>(*message);
+  const bool vfork = parent.status().is_event(PTRACE_EVENT_VFORK);
   const auto status = ProcFs{}.status(tid);
-  if (!status) {  // killed before it ran
-    unclaimed_.erase(tid);
+  if (!status && !vfork) {  // killed before it ran
+    (void)unclaimed_.claim(tid);
     go(parent);
     return;
   }
   // Without CLONE_THREAD it is a process of its own.
-  if (status->tgid != parent.group() && !shares_memory(parent.tid(), tid, false)) {
-    handle_fork(parent, false);
-    return;
+  const bool is_thread = status && status->tgid == parent.group();
+  const bool shares = is_thread || shares_memory(parent, tid);
+  if (shares && !vfork) {
+    add_clone(parent, tid, status->tgid);
+  } else {
+    handle_fork(parent, tid, shares);
   }
+}
+
+void Engine::add_clone(Thread& parent, pid_t tid, pid_t group) {
   Thread& thread = add_thread(parent.process(), tid);
-  thread.set_group(status->tgid);
+  thread.set_group(group);
   ThreadControl& control = thread.control();
   control.starting = true;
   control.resumed = true;
   if (parent.trace()) control.held_at_birth = parent.trace()->source().held_signals();
   control.stop_wanted = parent.control().stop_wanted;
-  if (const auto early = unclaimed_.find(tid); early != unclaimed_.end()) {
-    const WaitStatus first = early->second;
-    unclaimed_.erase(early);
-    handle_stop(thread, first);
-  }
+  if (const auto first = unclaimed_.claim(tid)) handle_stop(thread, *first);
   go(parent);
 }
 
-Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
+Result<Process*> Engine::await_child(Thread& parent, pid_t child_pid) {
   // The child stops before it executes an instruction.
-  if (unclaimed_.erase(child_pid) == 0) BT_CHECKED(next_stop(child_pid));
+  if (!unclaimed_.claim(child_pid)) BT_CHECKED(next_stop(child_pid));
+  return adopt_child(parent, child_pid);
+}
+
+/// Requires that the child is in its first stop.
+Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
   BT_TRY(
       std::unique_ptr<Process> opened,
       Process::open(child_pid, child_pid, parent.process().attached(), cache::process_observer()));
@@ -154,54 +171,105 @@ void Engine::release_child(Process& child) {
   forget_process(child.pid());
 }
 
-void Engine::handle_fork(Thread& parent, bool vfork) {
-  const auto message = request::event_message(parent.tid());
-  if (!message) return;
-  const auto child_pid = static_cast<pid_t>(*message);
-  const auto child = adopt_child(parent, child_pid);
+/// Returns the new processes that no thread can report any more, because it was killed first.
+/// @param ended A thread that has just ended; null if there is none.
+std::vector<UnclaimedTasks::Orphan> Engine::take_orphans(const Thread* ended) {
+  if (unclaimed_.empty()) return {};
+  std::set<pid_t> groups;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (thread != ended && !thread->stopped() && !thread->control().zombie) {
+      groups.insert(thread->group());
+    }
+  }
+  if (ended != nullptr && ended->tid() == ended->group()) groups.erase(ended->group());
+  return unclaimed_.take_orphans(groups);
+}
+
+/// @param maker A thread of the process that probably made it; null if that is not known any more.
+void Engine::let_orphan_go(const UnclaimedTasks::Orphan& orphan, Thread* maker) {
+  log::ptrace().debug("pid={}: its parent was killed before it could report it", orphan.pid);
+  if (auto memory = ProcessMemory::open(orphan.pid)) left_breakpoints_.lift_from(*memory);
+  if (maker == nullptr) {
+    (void)request::detach(orphan.pid);
+    return;
+  }
+  if (const auto child = adopt_child(*maker, orphan.pid)) {
+    if (const auto& space = maker->process().cache_space) space->keep_for_child();
+    release_child(**child);
+  } else {
+    let_child_go(orphan.pid, child.error());
+  }
+}
+
+/// Call when the thread has ended. Its child shares its fate if the client asked for that.
+void Engine::settle_orphans_of(Thread& ended) {
+  const auto orphans = take_orphans(&ended);
+  if (orphans.empty()) return;
+  for (const auto& orphan : orphans) {
+    if (ended.process().client_kills) {
+      (void)::kill(orphan.pid, SIGKILL);
+    } else {
+      let_orphan_go(orphan, &ended);
+    }
+  }
+}
+
+void Engine::let_orphans_go() {
+  for (const auto& orphan : take_orphans(nullptr)) {
+    const auto maker = std::ranges::find_if(
+        by_tid_, [&](const auto& entry) { return entry.second->group() == orphan.parent; });
+    let_orphan_go(orphan, maker == by_tid_.end() ? nullptr : maker->second);
+  }
+}
+
+/// @param shares The child uses the parent's memory until it executes another program or ends; only
+/// for a vfork.
+void Engine::handle_fork(Thread& parent, pid_t child_pid, bool shares) {
+  const bool vfork = parent.status().is_event(PTRACE_EVENT_VFORK);
+  parent.control().vfork_parent = vfork;
+  const auto child = await_child(parent, child_pid);
   if (!child) {
     parent.process().code_writers->note_unseen_calls();
+    if (shares) lift_for_vfork(parent.process());
     let_child_go(child_pid, child.error());
     go(parent);
     return;
   }
-  if (vfork) {
-    parent.control().vfork_parent = true;
-    // The thread parts and translations lie in memory that both processes share. If the kernel
-    // cannot tell, assume sharing, as every libc uses vfork.
-    if (shares_memory(parent.id().pid, child_pid, true)) {
-      cache::share_space(parent.process(), **child);
-    }
-  } else {
-    const auto& writers = parent.process().code_writers;
-    if (shares_memory(parent.id().pid, child_pid, may_share_memory(parent))) {
-      writers->note_foreign_writes();
-    }
-    if (const auto& space = parent.process().cache_space) space->keep_for_child();
+  // The thread parts and translations lie in memory that both processes share.
+  if (shares) {
+    cache::share_space(parent.process(), **child);
+  } else if (const auto& space = parent.process().cache_space) {
+    space->keep_for_child();
   }
-  if (vfork ? reported.vfork : reported.fork) {
+  // A client takes a vfork's child for one that shares the memory.
+  const StopKind kind = shares ? StopKind::kVfork : StopKind::kFork;
+  if (shares ? reported.vfork : reported.fork) {
     record_from_start(**child);
-    post(parent,
-         {.kind = vfork ? StopKind::kVfork : StopKind::kFork, .child = {child_pid, child_pid}});
+    parent.control().vfork_told = shares;
+    post(parent, {.kind = kind, .child = {child_pid, child_pid}});
     return;
   }
-  if (vfork) {
-    // The memory is shared, so breakpoints lifted here are lifted there.
-    (void)parent.process().breakpoints().lift_all();
-    parent.process().lifted_for_vfork = true;
-  }
+  if (shares) lift_for_vfork(parent.process());
   release_child(**child);
   go(parent);
+}
+
+/// Lifts breakpoints for a child that shares the memory and runs untraced.
+void Engine::lift_for_vfork(Process& process) {
+  (void)process.breakpoints().lift_all();
+  process.lifted_for_vfork = true;
 }
 
 void Engine::handle_vfork_done(Thread& thread) {
   thread.control().vfork_parent = false;
   Process& process = thread.process();
-  if (process.lifted_for_vfork) {
+  const bool others_wait = std::ranges::any_of(
+      process.threads(), [](const auto& each) { return each->control().vfork_parent; });
+  if (process.lifted_for_vfork && !others_wait) {
     process.lifted_for_vfork = false;
     (void)process.breakpoints().reinsert_all();
   }
-  if (reported.vfork) {
+  if (std::exchange(thread.control().vfork_told, false) && reported.vfork) {
     post(thread, {.kind = StopKind::kVforkDone});
     return;
   }
@@ -229,24 +297,29 @@ void Engine::handle_exec(Thread& thread) {
     }
   }
   Process& process = survivor->process();
+  bool ctrl_c = false;
   for (const auto& each : process.threads()) {
     if (each.get() == survivor) continue;
-    release_unannounced_child(*each);
-    if (each->group() != pid) let_clone_go_soon(*each);
+    settle_unannounced_child(*each);
+    ctrl_c = take_ctrl_c(*each) || ctrl_c;
+    // A clone that let_clones_go() could not stop.
+    if (each->group() != pid) loose_.insert(each->tid());
   }
   std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
   std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
   process.become_new_image(*survivor);
   by_tid_[pid] = survivor;
   survivor->control().vfork_parent = false;
+  survivor->control().vfork_told = false;
   survivor->control().stepping_over = false;
   survivor->control().step_over_at.reset();
   survivor->control().queued = false;  // queued under its former id
   if (reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
-    return;
+  } else {
+    go(*survivor);
   }
-  go(*survivor);
+  if (ctrl_c) interrupt();
 }
 
 }  // namespace backtrail::tracee

@@ -2,6 +2,7 @@
 // Threads and processes that end, also those that nobody asked to end.
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 #include <vector>
@@ -15,10 +16,14 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Returns false if the whole process is ending, as far as that can be known.
+/// Looking reads a file for each leader.
+constexpr std::chrono::milliseconds kLookAtLeadersEvery{20};
+
+/// Returns false if the whole process is ending, as far as that can be known. The process is the
+/// kernel's (Thread::group()).
 bool others_live_on(const Process& process, const Thread& leader) {
   for (const auto& thread : process.threads()) {
-    if (thread.get() == &leader) continue;
+    if (thread.get() == &leader || thread->group() != leader.group()) continue;
     if (!thread->stopped() || !thread->is_gone()) return true;
   }
   return false;
@@ -42,54 +47,54 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   Process& process = thread.process();
   const bool last = process.threads().size() == 1;
   if (id.tid == id.pid && !last && lives_on(process)) process.end = event;
-  if ((id.tid == id.pid && !process.end) || (last && process.end)) {
+  // The end of a leader that had ended before the server attached to its threads is told to nobody.
+  const bool leader_was_gone = last && !leaving_.contains(id.pid);
+  if ((id.tid == id.pid && !process.end) || leader_was_gone) {
+    const bool told = !process.hidden || let_go_.erase(id.pid) != 0;
     // The end of a child that the client does not know is not reported.
-    if (!process.hidden || let_go_.erase(id.pid) != 0)
-      note_end(process, process.end.value_or(event));
-    release_unannounced_children(process);
+    if (told) note_end(process, process.end.value_or(event));
+    if (event.kind == StopKind::kProcessSignalled) left_breakpoints_.note(process.breakpoints());
+    for (const auto& each : process.threads()) settle_unannounced_child(*each);
+    settle_orphans_of(thread);
     forget_process(id.pid);
+    if (!told) forget_birth_of(id.pid);
     return;
   }
-  release_unannounced_child(thread);
-  // A Ctrl-C is meant for the program, so another thread answers it.
-  const bool asked_to_stop =
-      thread.control().client_stop && thread.control().client_stop_signal != 0;
+  settle_unannounced_child(thread);
+  settle_orphans_of(thread);
   note_thread_end(thread, event.exit_code);
   forget_thread(thread);
-  if (asked_to_stop) interrupt();
+  if (last) forget_process(id.pid);
+}
+
+/// Call when a child has ended. A client that was told of its fork now would look for it in vain.
+void Engine::forget_birth_of(pid_t child) {
+  for (const auto& [tid, thread] : by_tid_) {
+    ThreadControl& control = thread->control();
+    const auto& pending = control.pending;
+    if (!pending || pending->child.pid != child) continue;
+    if (pending->kind != StopKind::kFork && pending->kind != StopKind::kVfork) continue;
+    drop_pending(*thread);
+    control.vfork_told = false;
+    if (thread->stopped() && control.resumed) go(*thread);
+    return;
+  }
 }
 
 void Engine::note_thread_end(Thread& thread, int exit_code) {
   if (!thread.control().resumed) return;
   resumed_one_ended_ = true;
   if (!reported.threads || thread.process().hidden) return;
-  ended_.push_back(
-      {.order = next_order_++,
-       .event = {.thread = thread.id(), .kind = StopKind::kThreadExited, .exit_code = exit_code}});
+  ended_.add(
+      next_order_++,
+      StopEvent{.thread = thread.id(), .kind = StopKind::kThreadExited, .exit_code = exit_code});
 }
 
 void Engine::note_end(const Process& process, const StopEvent& end) {
-  UntoldEnd untold{
-      .order = next_order_++, .event = end, .attached = process.attached(), .threads = {}};
-  if (!process.hidden) {
-    for (const auto& thread : process.threads()) untold.threads.push_back(thread->id());
-  }
-  ended_.push_back(std::move(untold));
-}
-
-std::vector<const UntoldEnd*> Engine::untold_ends() const {
-  std::vector<const UntoldEnd*> ends;
-  for (const UntoldEnd& end : ended_) {
-    if (!end.threads.empty()) ends.push_back(&end);
-  }
-  return ends;
-}
-
-/// Returns true if there was such an end.
-bool Engine::forget_untold_end(pid_t pid) {
-  return std::erase_if(ended_, [=](const UntoldEnd& end) {
-           return !end.threads.empty() && end.event.thread.pid == pid;
-         }) != 0;
+  if (process.hidden) return ended_.add(next_order_++, end);
+  UntoldEnd untold{.event = end, .attached = process.attached(), .threads = {}};
+  for (const auto& thread : process.threads()) untold.threads.push_back(thread->id());
+  ended_.add(next_order_++, std::move(untold));
 }
 
 void Engine::kill_unannounced_children(const Process& process) {
@@ -99,6 +104,21 @@ void Engine::kill_unannounced_children(const Process& process) {
     if (child != nullptr) children.push_back(child->pid());
   }
   for (const pid_t child : children) (void)kill(child);
+}
+
+/// Sends SIGKILL to each thread by its own id, which no other task can get before the server has
+/// waited for this one. Processes made by clone() are reached, too. Errors: kill(2)'s, if no thread
+/// got it.
+Result<void> Engine::send_kill(const Process& process) {
+  int refused = 0;
+  bool any = false;
+  for (const auto& thread : process.threads()) {
+    const int error = thread->send(SIGKILL);
+    any = any || error == 0;
+    if (error != 0 && error != ESRCH) refused = error;
+  }
+  if (any || refused == 0) return {};
+  return fail(errno_error(refused, "kill", static_cast<std::uint64_t>(process.pid())));
 }
 
 /// Returns the child whose fork is the thread's pending event; null if there is none.
@@ -112,13 +132,12 @@ Process* Engine::unannounced_child(const Thread& thread) const {
 }
 
 /// Call when the thread's pending event will not be handed out. If it is a fork, the client will
-/// never ask to resume the child, so it runs on by itself.
-void Engine::release_unannounced_child(const Thread& thread) {
-  if (Process* child = unannounced_child(thread)) release_child(*child);
-}
-
-void Engine::release_unannounced_children(const Process& process) {
-  for (const auto& thread : process.threads()) release_unannounced_child(*thread);
+/// never ask to resume the child, so it runs on by itself, or shares the parent's fate.
+void Engine::settle_unannounced_child(Thread& thread) {
+  Process* child = unannounced_child(thread);
+  if (child == nullptr) return;
+  if (thread.process().client_kills) (void)send_kill(*child);
+  release_child(*child);
 }
 
 /// Returns true if the kernel is ending a thread: its last wait status is on its way. A thread that
@@ -131,23 +150,33 @@ bool Engine::any_ends() const {
   });
 }
 
+/// Looks for leaders that have ended, unless that was done a moment ago; then pump() is called
+/// again soon. Returns true if there was one.
+bool Engine::look_at_leaders() {
+  if (Clock::now() - leaders_seen_ < kLookAtLeadersEvery) {
+    wake_ups_.wake_soon();
+    return false;
+  }
+  return bury_zombie_leaders();
+}
+
 /// Notices leaders that have ended before other threads of their processes. The kernel keeps their
 /// exit statuses until the last thread has ended. Returns true if there was one.
 bool Engine::bury_zombie_leaders() {
   const ProcFs proc;
-  bool any = false;
+  leaders_seen_ = Clock::now();
+  std::vector<Thread*> ended;
   for (const auto& [pid, process] : processes_) {
-    Thread* leader = process->find(pid);
-    if (leader == nullptr || leader->stopped() || leader->control().zombie ||
-        process->threads().size() < 2) {
-      continue;
+    if (process->threads().size() < 2) continue;
+    for (const auto& each : process->threads()) {
+      if (each->tid() != each->group() || each->stopped() || each->control().zombie) continue;
+      if (!others_live_on(*process, *each)) continue;
+      const auto stat = proc.task_stat(each->tid(), each->tid());
+      if (stat && stat->zombie()) ended.push_back(each.get());
     }
-    const auto stat = proc.task_stat(pid, pid);
-    if (!stat || !stat->zombie() || !others_live_on(*process, *leader)) continue;
-    bury(*leader);
-    any = true;
   }
-  return any;
+  for (Thread* leader : ended) bury(*leader);
+  return !ended.empty();
 }
 
 void Engine::bury(Thread& leader) {
@@ -155,9 +184,7 @@ void Engine::bury(Thread& leader) {
   control.zombie = true;
   note_thread_end(leader, 0);
   control.resumed = false;
-  const bool asked_to_stop =
-      std::exchange(control.client_stop, false) && control.client_stop_signal != 0;
-  if (asked_to_stop) interrupt();
+  if (take_ctrl_c(leader)) interrupt();
 }
 
 /// Call when a process made by clone() that shares the memory of the debugged one has executed
@@ -170,7 +197,7 @@ void Engine::let_clone_go(Thread& thread) {
     if (each->group() == group) all.push_back(each.get());
   }
   for (Thread* each : all) {
-    release_unannounced_child(*each);
+    settle_unannounced_child(*each);
     // The code that its source would put it back into is gone.
     if (each->trace()) each->trace()->end();
     note_thread_end(*each, 0);
@@ -185,14 +212,44 @@ void Engine::let_clone_go(Thread& thread) {
   forget_thread(thread);
 }
 
-/// Lets a process go that shares the memory which the debugged process has just left by an exec.
-void Engine::let_clone_go_soon(Thread& thread) {
-  if (thread.stopped()) {
-    detach_one(thread);
-    return;
+/// Returns a thread of a process made by clone() that can be stopped and is not.
+Thread* Engine::running_clone(Process& process) {
+  for (const auto& thread : process.threads()) {
+    const ThreadControl& control = thread->control();
+    if (thread->group() == process.pid() || control.zombie) continue;
+    if (control.vfork_parent && !thread->stopped()) continue;
+    if (!thread->stopped() || control.starting) return thread.get();
   }
-  loose_.insert(thread.tid());
-  (void)thread.interrupt();
+  return nullptr;
+}
+
+/// Call when the process has executed another program, and nothing has been forgotten of the old
+/// one. Processes that share the old memory keep it, and run on by themselves, without breakpoints.
+void Engine::let_clones_go(Process& process) {
+  const auto is_clone = [&](const auto& each) { return each->group() != process.pid(); };
+  if (std::ranges::none_of(process.threads(), is_clone)) return;
+  const auto deadline = Clock::now() + kStarvedLimit;
+  // Only they are waited for: the state of the thread that is in its exec must not change.
+  while (Thread* clone = running_clone(process)) {
+    const pid_t tid = clone->tid();
+    if (!clone->control().stop_wanted) ask_to_stop(*clone);
+    if (wait_one(tid)) continue;
+    if (Clock::now() >= deadline) break;
+    (void)child_signal_.wait(-1, std::chrono::milliseconds{1});
+  }
+  ChildSignal::again();
+  (void)process.breakpoints().lift_all();
+  std::vector<Thread*> stopped;
+  for (const auto& each : process.threads()) {
+    if (is_clone(each) && each->stopped()) stopped.push_back(each.get());
+  }
+  for (Thread* clone : stopped) {
+    settle_unannounced_child(*clone);
+    end_trace(*clone);
+    detach_one(*clone);
+    note_thread_end(*clone, 0);
+    forget_thread(*clone);
+  }
 }
 
 }  // namespace backtrail::tracee

@@ -12,6 +12,7 @@
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/remote/remote_calls.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/breakpoint_hit.hpp"
@@ -49,13 +50,14 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     // destroyed by an exec are ignored.
     if (status.is_event(PTRACE_EVENT_EXIT)) {
       // The parent was killed before its event.
-      unclaimed_.erase(tid);
+      (void)unclaimed_.claim(tid);
       (void)request::cont(tid);
       return;
     }
-    if (status.stopped()) unclaimed_.insert_or_assign(tid, status);
+    if (status.stopped()) unclaimed_.note(tid, status);
+    if (status.ended()) (void)unclaimed_.claim(tid);
     if (status.ended() && let_go_.erase(tid) != 0) {
-      ended_.push_back({.order = next_order_++, .event = StopEvent::end_of({tid, tid}, status)});
+      ended_.add(next_order_++, StopEvent::end_of({tid, tid}, status));
     }
     return;
   }
@@ -82,7 +84,7 @@ void Engine::post(Thread& thread, StopEvent event) {
   posted_.emplace(control.pending_order, thread.tid());
   control.stop_wanted = false;
   // This event answers a request to stop. A Ctrl-C goes to another thread.
-  if (std::exchange(control.client_stop, false) && control.client_stop_signal != 0) interrupt();
+  if (take_ctrl_c(thread)) interrupt();
 }
 
 void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
@@ -98,6 +100,7 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     return;
   }
   if (status.is_event(PTRACE_EVENT_EXEC) && thread.group() == thread.id().pid) {
+    let_clones_go(thread.process());
     const auto renewed = thread.process().renew_memory();
     if (!renewed) log::ptrace().warn("tid={}: {}", thread.tid(), renewed.error().message());
     if (thread.trace()) thread.trace()->spare_history();
@@ -149,13 +152,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
       handle_event_stop(thread);
       return;
     case PTRACE_EVENT_CLONE:
-      handle_clone(thread);
-      return;
     case PTRACE_EVENT_FORK:
-      handle_fork(thread, false);
-      return;
     case PTRACE_EVENT_VFORK:
-      handle_fork(thread, true);
+      handle_new_task(thread);
       return;
     case PTRACE_EVENT_VFORK_DONE:
       handle_vfork_done(thread);
@@ -191,7 +190,7 @@ void Engine::handle_event_stop(Thread& thread) {
 
 void Engine::handle_exiting(Thread& thread) {
   const auto message = request::event_message(thread.tid());
-  if (!reported.exits || !message) {
+  if (!reported.exits || thread.process().client_kills || !message) {
     go(thread);
     return;
   }
@@ -242,8 +241,7 @@ void Engine::handle_signal(Thread& thread, int signal) {
 bool Engine::is_passed(Thread& thread, int signal) const {
   if (!pass_signals.contains(signal) || signal == SIGTRAP) return false;
   if (thread.control().action.kind != ResumeKind::kContinue) return false;
-  const bool fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL;
-  if (!fault || thread.process().breakpoints().empty()) return true;
+  if (!is_raised_by_insns(signal) || thread.process().breakpoints().empty()) return true;
   const auto pc = thread.pc();
   return !pc || !thread.process().breakpoints().contains(*pc);
 }

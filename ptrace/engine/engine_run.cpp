@@ -21,8 +21,6 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::milliseconds kStopLimit{5'000};
-/// Limit for threads that stop when they get a CPU.
-constexpr std::chrono::milliseconds kStarvedLimit{60'000};
 constexpr std::chrono::milliseconds kWaitSlice{20};
 /// Wait slice while a thread must be stopped soon.
 constexpr std::chrono::milliseconds kShortSlice{1};
@@ -178,8 +176,8 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
       post(thread, {.kind = StopKind::kStopped});
       return;
     }
-    control.client_stop = true;
-    control.client_stop_signal = 0;
+    // A Ctrl-C answers both.
+    if (!std::exchange(control.client_stop, true)) control.client_stop_signal = 0;
     if (thread.stopped()) {
       go(thread);
     } else {
@@ -188,6 +186,10 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
     return;
   }
   if (control.resumed) return;  // it runs already, or its event is pending
+  if (control.zombie) {
+    resumed_one_ended_ = true;
+    return;
+  }
   drop_stale_event(thread, action);
   control.resumed = true;
   control.stop_known = false;
@@ -237,15 +239,37 @@ Thread* Engine::interruptible() {
   for (const auto& [tid, thread] : by_tid_) {
     const ThreadControl& control = thread->control();
     if (!control.resumed || control.pending || thread->process().hidden) continue;
+    if (control.zombie) continue;
     if (control.vfork_parent && !thread->stopped()) continue;
     if (chosen == nullptr || rank(thread->id()) < rank(chosen->id())) chosen = thread;
   }
   return chosen;
 }
 
+/// Ends the thread's obligation to stop for the client. Returns true if a Ctrl-C is to be answered
+/// by another thread instead.
+bool Engine::take_ctrl_c(Thread& thread) {
+  ThreadControl& control = thread.control();
+  const bool asked = std::exchange(control.client_stop, false);
+  return std::exchange(control.client_stop_signal, 0) != 0 && asked;
+}
+
+void Engine::forget_interrupt() {
+  interrupt_due_ = false;
+  for (const auto& [tid, thread] : by_tid_) {
+    if (thread->control().client_stop_signal != 0) (void)take_ctrl_c(*thread);
+  }
+}
+
+/// Call when the client turns to another program: a Ctrl-C that nobody could answer was meant for
+/// the former one.
+void Engine::drop_stale_ctrl_c() {
+  if (!running()) interrupt_due_ = false;
+}
+
 void Engine::interrupt() {
   Thread* chosen = interruptible();
-  interrupt_due_ = chosen == nullptr && !processes_.empty();
+  interrupt_due_ = chosen == nullptr && !processes().empty();
   if (chosen == nullptr) return;
   chosen->control().client_stop = true;
   chosen->control().client_stop_signal = SIGINT;
@@ -495,15 +519,16 @@ void Engine::pump(int input_fd) {
       ChildSignal::again();  // there may be more
     }
     ask_again();
+    let_orphans_go();
     if (!ended_.empty() || oldest_pending() != nullptr) return;
-    if (handled == 0 && bury_zombie_leaders()) return;
+    if (handled == 0 && look_at_leaders()) return;
     if (do_step_overs()) {
       if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
       continue;
     }
     const bool may_wait = executes_in_software() || !faults_awaited_.empty();
     if (!may_wait) {
-      if (handled != 0) (void)bury_zombie_leaders();
+      if (handled != 0) (void)look_at_leaders();
       return;
     }
     if (child_signal_.wait(input_fd, wait_slice()) == ChildSignal::Woken::kInput) return;
@@ -538,10 +563,8 @@ std::optional<StopEvent> Engine::take_event() {
   if (!non_stop_) stop_all();
   std::optional<StopEvent> event;
   const Thread* oldest = oldest_pending();
-  if (!ended_.empty() &&
-      (oldest == nullptr || ended_.front().order < oldest->control().pending_order)) {
-    event = ended_.front().event;
-    ended_.pop_front();
+  if (!ended_.empty() && (oldest == nullptr || ended_.oldest() < oldest->control().pending_order)) {
+    event = ended_.take();
   } else {
     event = take_thread_event();
   }
@@ -553,7 +576,7 @@ std::optional<StopEvent> Engine::take_event() {
       ThreadControl& control = thread->control();
       control.resumed = false;
       // Another event came before the Ctrl-C.
-      if (std::exchange(control.client_stop, false)) interrupt_due_ = true;
+      if (take_ctrl_c(*thread)) interrupt_due_ = true;
     }
   }
   return event;

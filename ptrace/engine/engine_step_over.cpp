@@ -17,20 +17,20 @@ namespace {
 
 /// Limit for an instruction that waits for something, such as memory that another thread provides.
 constexpr std::chrono::milliseconds kStepOverLimit{1'000};
-/// Limit for an instruction that waits for a CPU.
-constexpr std::chrono::milliseconds kStarvedLimit{60'000};
 /// Time after which to look what the thread does.
 constexpr std::chrono::milliseconds kLook{5};
 
 /// Returns true if it pays to wait for the end of the step.
-bool goes_on(const Thread& thread, std::chrono::milliseconds waited) {
+/// @param limit For an instruction that waits for a CPU.
+bool goes_on(const Thread& thread, std::chrono::milliseconds waited,
+             std::chrono::milliseconds limit) {
   const ProcFs proc;
   // In a system call that blocks, the thread is past the breakpoint.
   const auto call = proc.blocking_call(thread.tid());
   if (call && *call) return false;
   if (waited < kStepOverLimit) return true;
   const auto stat = proc.stat(thread.tid());
-  return stat && stat->state == 'R' && waited < kStarvedLimit;
+  return stat && stat->state == 'R' && waited < limit;
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void Engine::step_over_one(Thread& thread) {
   control.stepping_over = true;
   set_going(thread);
   const auto is_done = [&] { return find(id) != &thread || thread.stopped(); };
-  for (auto waited = kLook; !wait_until(is_done, kLook) && goes_on(thread, waited);
+  for (auto waited = kLook; !wait_until(is_done, kLook) && goes_on(thread, waited, kStarvedLimit);
        waited += kLook) {
   }
   Process* process = find(id.pid);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -39,8 +40,14 @@ WakeUps::WakeUps(int child_fd)
 
 void WakeUps::set_timer() {
   itimerspec every{};
-  if (!watched_.empty()) every.it_interval.tv_nsec = every.it_value.tv_nsec = kLookAgainNs;
+  if (!watched_.empty() || soon_) every.it_value.tv_nsec = kLookAgainNs;
+  if (!watched_.empty()) every.it_interval.tv_nsec = kLookAgainNs;
   ::timerfd_settime(timer_.get(), 0, &every, nullptr);
+}
+
+void WakeUps::wake_soon() {
+  if (std::exchange(soon_, true)) return;
+  if (watched_.empty()) set_timer();
 }
 
 void WakeUps::watch(pid_t tid, int fd) {
@@ -63,7 +70,7 @@ void WakeUps::forget(pid_t tid) {
 }
 
 std::vector<pid_t> WakeUps::take() {
-  if (watched_.empty()) return {};
+  if (watched_.empty() && !soon_) return {};
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   std::set<pid_t> out;
@@ -73,6 +80,7 @@ std::vector<pid_t> WakeUps::take() {
     if (name == kTimer) {
       std::uint64_t ticks = 0;
       (void)!::read(timer_.get(), &ticks, sizeof ticks);
+      soon_ = false;
       for (const auto& [tid, fd] : watched_) out.insert(tid);
     } else if (name != kChild) {
       out.insert(static_cast<pid_t>(name));

@@ -24,6 +24,8 @@ class WakeUps {
   /// will come. Watched buffers must also be read every now and then, which a timer ensures.
   void watch(pid_t tid, int fd);
   void forget(pid_t tid);
+  /// Makes fd() readable once in some 20 ms.
+  void wake_soon();
   /// Returns the threads whose buffers should be read now. Costs nothing while none is watched.
   std::vector<pid_t> take();
 
@@ -34,6 +36,7 @@ class WakeUps {
   UniqueFd epoll_;
   UniqueFd timer_;
   std::map<pid_t, int> watched_;
+  bool soon_ = false;  ///< wake_soon() was called, and that time has not come.
 };
 
 }  // namespace backtrail::tracee

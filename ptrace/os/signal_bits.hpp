@@ -12,6 +12,11 @@ namespace backtrail::tracee {
   return 1ULL << (signal - 1);
 }
 
+/// Returns true for signals that an instruction raises, and raises again when it is repeated.
+[[nodiscard]] constexpr bool is_raised_by_insns(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+}
+
 inline constexpr std::uint64_t kSegvBit = signal_bit(SIGSEGV);
 inline constexpr std::uint64_t kTrapBit = signal_bit(SIGTRAP);
 inline constexpr std::uint64_t kContinueBit = signal_bit(SIGCONT);

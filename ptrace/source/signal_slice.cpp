@@ -7,6 +7,7 @@
 
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/tracee/thread.hpp"
 
 namespace backtrail::tracee {
@@ -39,11 +40,8 @@ std::optional<std::chrono::nanoseconds> run_time(pid_t tid) {
 }  // namespace
 
 bool SignalSlice::may_hold(int signal) {
+  if (is_raised_by_insns(signal)) return false;
   switch (signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
     case SIGTRAP:
     case SIGSYS:
     case SIGSTOP:

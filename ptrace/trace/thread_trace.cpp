@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
@@ -320,9 +319,9 @@ bool ThreadTrace::has_store() const {
 decoder::BranchStore& ThreadTrace::store() {
   if (!store_) {
     store_ = std::make_unique<decoder::BranchStore>();
-    store_->on_notify([id = id_](const decoder::StoreConfig& config) {
-      log::ptrace().info("tid={}: the branch store is full", id.tid);
-      if (config.signal != 0) ::syscall(SYS_tgkill, id.pid, id.tid, config.signal);
+    store_->on_notify([this](const decoder::StoreConfig& config) {
+      log::ptrace().info("tid={}: the branch store is full", id_.tid);
+      if (config.signal != 0) thread_.send(config.signal);
     });
     hub_.add(*store_);
     whole_hub_.add(store_->whole());

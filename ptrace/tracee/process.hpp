@@ -128,6 +128,8 @@ class Process final : public decoder::CodeReader {
   std::shared_ptr<cache::CodeWriters> code_writers;
   /// How the process itself ended, while others that share its memory live on (Thread::group()).
   std::optional<StopEvent> end;
+  /// The client has asked for its end.
+  bool client_kills = false;
   /// A forked child that the client has not been told about.
   bool hidden = false;
   /// The process has asked that no core be written of it (PR_SET_DUMPABLE). Noted by the source

@@ -2,6 +2,7 @@
 #include "ptrace/tracee/thread.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 
 #include <sys/ptrace.h>
@@ -11,6 +12,7 @@
 #include "arch/base/log.hpp"
 #include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/source/branch_source.hpp"
 #include "ptrace/tracee/process.hpp"
 
@@ -26,12 +28,6 @@ constexpr std::int64_t kErestartSys = -512;
 constexpr std::int64_t kErestartNoIntr = -513;
 constexpr std::int64_t kErestartNoHand = -514;
 constexpr std::int64_t kErestartRestartBlock = -516;
-
-/// Returns true for signals that instructions raise.
-bool is_fault(int signal) {
-  return signal == SIGTRAP || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
-         signal == SIGFPE;
-}
 
 /// Returns true for stops in the middle of a call: fork, clone, exec and the end of a vfork.
 bool is_inside_syscall(const WaitStatus& status) {
@@ -54,8 +50,8 @@ pid_t Thread::group() const {
   return group_ != 0 ? group_ : process_.pid();
 }
 
-void Thread::send(int signal) const {
-  (void)::syscall(SYS_tgkill, group(), tid_, signal);
+int Thread::send(int signal) const {
+  return ::syscall(SYS_tgkill, group(), tid_, signal) == 0 ? 0 : errno;
 }
 
 void Thread::rename(pid_t tid) {
@@ -197,7 +193,8 @@ bool Thread::fault_pending() const {
   const auto waiting = request::pending_signals(tid_);
   if (!waiting) return false;
   return std::any_of(waiting->begin(), waiting->end(), [this](const siginfo_t& info) {
-    if (info.si_code <= 0 || !is_fault(info.si_signo)) return false;
+    const bool by_insn = info.si_signo == SIGTRAP || is_raised_by_insns(info.si_signo);
+    if (info.si_code <= 0 || !by_insn) return false;
     // The kernel unblocks a signal that it forces; a program that queues one for itself does not.
     const auto mask = request::read_signal_mask(tid_);
     return mask && (*mask >> static_cast<unsigned>(info.si_signo - 1) & 1) == 0;

@@ -54,6 +54,7 @@ struct ThreadControl {
   bool starting = false;            ///< New; its first stop has not been seen yet.
   std::uint64_t held_at_birth = 0;  ///< Signals to unblock at its first stop.
   bool vfork_parent = false;  ///< Sleeps in the kernel until its vfork child has exec'd or ended.
+  bool vfork_told = false;    ///< The client knows of that vfork, and wants to know of its end.
   bool zombie = false;        ///< A leader that ended before its other threads.
   /// Address of a breakpoint whose condition was false; the thread must be stepped over it.
   std::optional<TraceeAddr> step_over_at;
@@ -85,8 +86,9 @@ class Thread {
   /// process that made it.
   [[nodiscard]] pid_t group() const;
   void set_group(pid_t group) { group_ = group; }
-  /// Sends the thread a signal (tgkill). It is lost if the thread has ended.
-  void send(int signal) const;
+  /// Sends the thread a signal (tgkill). It is lost if the thread has ended. Returns 0 or the
+  /// errno, as only few callers can do anything about it.
+  int send(int signal) const;
   [[nodiscard]] Process& process() { return process_; }
   [[nodiscard]] ThreadControl& control() { return control_; }
   [[nodiscard]] const ThreadControl& control() const { return control_; }

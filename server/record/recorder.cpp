@@ -12,6 +12,7 @@
 #include "arch/base/log.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
+#include "ptrace/os/signal_bits.hpp"
 #include "ptrace/source/probe.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 
@@ -41,7 +42,7 @@ bool ends_by_default(int signal) {
 
 /// Returns true if an instruction raised the signal rather than a process.
 bool is_fault(ThreadId id, int signal) {
-  if (signal != SIGSEGV && signal != SIGBUS && signal != SIGFPE && signal != SIGILL) return false;
+  if (!tracee::is_raised_by_insns(signal)) return false;
   const auto info = tracee::request::read_siginfo(id.tid);
   return info && info->si_code > 0;
 }

@@ -111,7 +111,10 @@ class LiveTarget final : public Target,
   [[nodiscard]] bool is_running(ThreadId thread) const override {
     return engine_.is_running(thread);
   }
-  void stop_all() override { engine_.stop_all(); }
+  void stop_all() override {
+    engine_.forget_interrupt();  // it was another client's
+    engine_.stop_all();
+  }
   void set_pass_signals(std::set<int> signals) override {
     engine_.pass_signals = std::move(signals);
   }

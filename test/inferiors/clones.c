@@ -1,8 +1,10 @@
 // Processes that share this one's memory, made by clone(2) itself.
+// clones like-fork ...: they send SIGCHLD at their end, as forked children do.
 // clones first: a clone ends before its maker. clones last: it ends after its maker, with 9.
 // clones exec PROGRAM: it becomes another program, and this one ends when that has ended.
 // clones fault: it raises SIGSEGV.
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -37,11 +39,14 @@ static int run(void* unused) {
 }
 
 int main(int argc, char** argv) {
+  const int as_fork = argc > 1 && strcmp(argv[1], "like-fork") == 0;
+  argc -= as_fork;
+  argv += as_fork;
   if (argc < 2 || pipe(ends) != 0) return 2;
   how = argv[1];
   program = argv + 2;
   char* stack = malloc(kStackBytes);
-  const pid_t made = clone(run, stack + kStackBytes, CLONE_VM, NULL);
+  const pid_t made = clone(run, stack + kStackBytes, CLONE_VM | (as_fork ? SIGCHLD : 0), NULL);
   if (made < 0) return 3;
   if (strcmp(how, "last") == 0) {
     while (in_clone_calls == 0) usleep(100);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -13,11 +14,13 @@
 namespace backtrail::tracee {
 namespace {
 
-class EngineClones : public ::testing::TestWithParam<SourceKind> {
+/// The source, and whether the kernel reports the clones as forks.
+class EngineClones : public ::testing::TestWithParam<std::tuple<SourceKind, bool>> {
  protected:
-  pid_t launch(const std::vector<std::string>& arguments) {
+  pid_t launch(std::vector<std::string> arguments) {
+    if (std::get<bool>(GetParam())) arguments.insert(arguments.begin(), "like-fork");
     const pid_t pid = driver.launch("clones", arguments);
-    if (GetParam() != SourceKind::kAuto) {
+    if (std::get<SourceKind>(GetParam()) != SourceKind::kAuto) {
       EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
     }
     EXPECT_TRUE(driver.engine.insert(pid, software(symbol_of("clones", "in_clone"))));
@@ -36,7 +39,13 @@ class EngineClones : public ::testing::TestWithParam<SourceKind> {
     return driver.run();
   }
 
-  EngineDriver driver{GetParam()};
+  void SetUp() override {
+    // Clones like forks send it at their end, and so do all after an exec.
+    driver.engine.pass_signals = {SIGCHLD};
+    driver.engine.reported.fork = true;
+  }
+
+  EngineDriver driver{std::get<SourceKind>(GetParam())};
 };
 
 TEST_P(EngineClones, StopAtBreakpointsLikeThreads) {
@@ -99,7 +108,6 @@ TEST_P(EngineClones, GetTheirSignals) {
 }
 
 TEST_P(EngineClones, LeaveWithAnotherProgram) {
-  driver.engine.pass_signals = {SIGCHLD};  // an exec restores it as the signal that tells the end
   const pid_t pid = launch({"exec", std::string{BT_INFERIOR_DIR} + "/plain_no_pie", "1", "2"});
   auto event = driver.run();
   ASSERT_TRUE(event);
@@ -133,12 +141,16 @@ TEST_P(EngineClones, AreLetGoAndKilledWithTheirMaker) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, EngineClones,
-                         ::testing::Values(SourceKind::kAuto, SourceKind::kStep,
-                                           SourceKind::kCache),
+                         ::testing::Combine(::testing::Values(SourceKind::kAuto, SourceKind::kStep,
+                                                              SourceKind::kCache),
+                                            ::testing::Bool()),
                          [](const auto& test) {
-                           return test.param == SourceKind::kAuto   ? "Plain"
-                                  : test.param == SourceKind::kStep ? "Step"
-                                                                    : "Cache";
+                           const auto source = std::get<SourceKind>(test.param);
+                           const bool like_fork = std::get<bool>(test.param);
+                           const char* name = source == SourceKind::kAuto   ? "Plain"
+                                              : source == SourceKind::kStep ? "Step"
+                                                                            : "Cache";
+                           return std::string{name} + (like_fork ? "LikeForks" : "");
                          });
 
 }  // namespace

@@ -26,16 +26,7 @@ constexpr std::uint64_t kMostCodeRead = 256;
 
 std::optional<siginfo_t> raised_by_insn(Thread& thread) {
   const WaitStatus& status = thread.status();
-  if (status.kind != WaitKind::kStopped) return std::nullopt;
-  switch (status.signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
-      break;
-    default:
-      return std::nullopt;
-  }
+  if (status.kind != WaitKind::kStopped || !is_raised_by_insns(status.signal)) return std::nullopt;
   const auto info = request::read_siginfo(thread.tid());
   return info && info->si_code > 0 ? std::optional{*info} : std::nullopt;
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes made in less usual ways, and children that lose their parents early.
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <gtest/gtest.h>
+
+#include "engine_driver.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "symbols.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::minutes kPatience{1};
+
+/// Returns false after a minute.
+bool come_true(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (done()) return true;
+    ::poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+class EngineBirths : public ::testing::TestWithParam<SourceKind> {
+ protected:
+  void SetUp() override { driver.engine.pass_signals = {SIGCHLD}; }
+
+  pid_t launch(const std::string& how) {
+    const pid_t pid = driver.launch("births", {how});
+    if (GetParam() != SourceKind::kAuto) {
+      EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
+    }
+    return pid;
+  }
+  void stop_at(pid_t pid, const char* function) {
+    EXPECT_TRUE(driver.engine.insert(pid, software(symbol_of("births", function))));
+  }
+  void expect_exit(int code) {
+    const auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kProcessExited);
+    EXPECT_EQ(event->exit_code, code);
+  }
+
+  EngineDriver driver{GetParam()};
+};
+
+TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnIsAForkForClients) {
+  driver.engine.reported.fork = driver.engine.reported.vfork = true;
+  const pid_t pid = launch("copy-waits");
+  stop_at(pid, "in_child");
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kFork);
+  const ThreadId child = event->child;
+  driver.resume({pid, pid}, {});
+  driver.resume(child, {});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSoftwareBreakpoint) << "its memory has the breakpoint";
+  EXPECT_EQ(event->thread, child);
+  ASSERT_TRUE(driver.engine.remove(child.pid, software(symbol_of("births", "in_child"))));
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  EXPECT_EQ(event->thread, child);
+  // No end of a vfork is reported, as none began.
+  expect_exit(5);
+}
+
+TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnKeepsBreakpoints) {
+  const pid_t pid = launch("copy-waits");
+  stop_at(pid, "in_child");
+  stop_at(pid, "in_parent");
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_EQ(event->thread.pid, pid);
+  ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_parent"))));
+  expect_exit(5);
+}
+
+TEST_P(EngineBirths, OfTwoVforksTheSecondMayEndFirst) {
+  const pid_t pid = launch("two-vforks");
+  stop_at(pid, "in_child");
+  stop_at(pid, "in_parent");
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint) << "back when both have ended";
+  ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_parent"))));
+  expect_exit(0);
+}
+
+TEST_P(EngineBirths, ACloneMayVfork) {
+  const pid_t pid = launch("vfork-in-clone");
+  stop_at(pid, "in_child");
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint);
+  EXPECT_NE(event->thread.tid, pid);
+  ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_child"))));
+  expect_exit(6);
+}
+
+// The clone keeps the old memory, in which nobody is left to answer for breakpoints.
+TEST_P(EngineBirths, AClonesMakerMayExecuteAnotherProgram) {
+  const pid_t pid = launch("maker-execs");
+  stop_at(pid, "in_child");
+  expect_exit(5);
+}
+
+/// The maker is in its fork, whose event nobody has read; the child has stopped.
+class EngineOrphans : public EngineBirths {
+ protected:
+  void SetUp() override {
+    EngineBirths::SetUp();
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid = launch("fork");
+    stop_at(pid, "in_child");
+  }
+  void TearDown() override { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+
+  void run_into_fork() {
+    const auto children = [&] { return ProcFs{}.children(pid).value_or(std::vector<pid_t>{}); };
+    driver.resume_all();
+    ASSERT_TRUE(come_true([&] { return !children().empty(); }));
+    child = children().front();
+    const auto is_traced_stop = [](pid_t id) {
+      const auto stat = ProcFs{}.stat(id);
+      return stat && stat->state == 't';
+    };
+    ASSERT_TRUE(come_true([&] { return is_traced_stop(pid) && is_traced_stop(child); }));
+  }
+  bool is_traced() const {
+    const auto status = ProcFs{}.status(child);
+    return status && status->tracer_pid != 0;
+  }
+  int wait_for_child() const {
+    siginfo_t info{};
+    int done = 0;
+    do {
+      done = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | __WALL);
+    } while (done != 0 && errno == EINTR);
+    EXPECT_EQ(info.si_code, CLD_EXITED);
+    return info.si_status;
+  }
+
+  pid_t pid = 0;
+  pid_t child = 0;
+};
+
+TEST_P(EngineOrphans, RunOn) {
+  run_into_fork();
+  ::kill(pid, SIGKILL);
+  ASSERT_TRUE(come_true([&] {
+    driver.engine.pump(-1);
+    return !is_traced();
+  }));
+  EXPECT_EQ(wait_for_child(), 5) << "no breakpoint is left in its memory";
+  const auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessSignalled);
+}
+
+TEST_P(EngineOrphans, AreKilledWithTheirMaker) {
+  run_into_fork();
+  ASSERT_TRUE(driver.engine.kill(pid));
+  EXPECT_TRUE(come_true([&] {
+    driver.engine.pump(-1);
+    const auto stat = ProcFs{}.stat(child);
+    return !stat || stat->zombie();
+  }));
+}
+
+// Only threads without a recorder run into a fork by themselves.
+INSTANTIATE_TEST_SUITE_P(Sources, EngineOrphans, ::testing::Values(SourceKind::kAuto),
+                         [](const auto&) { return "Plain"; });
+INSTANTIATE_TEST_SUITE_P(Sources, EngineBirths,
+                         ::testing::Values(SourceKind::kAuto, SourceKind::kStep,
+                                           SourceKind::kCache),
+                         [](const auto& test) {
+                           return test.param == SourceKind::kAuto   ? "Plain"
+                                  : test.param == SourceKind::kStep ? "Step"
+                                                                    : "Cache";
+                         });
+
+}  // namespace
+}  // namespace backtrail::tracee

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of the client that meet ends, births and other programs.
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "engine_driver.hpp"
+#include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+/// Returns false after a minute.
+bool come_true(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (done()) return true;
+    ::poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+bool pump_until(Engine& engine, const std::function<bool()>& done) {
+  return come_true([&] {
+    engine.pump(-1);
+    return done();
+  });
+}
+
+char state_of(pid_t pid) {
+  const auto stat = ProcFs{}.task_stat(pid, pid);
+  return stat ? stat->state : '?';
+}
+
+/// A program whose leader has ended, while its other thread waits for SIGUSR1.
+class WithoutLeader : public ::testing::Test {
+ protected:
+  pid_t launch() {
+    driver.engine.pass_signals = {SIGUSR1};
+    const pid_t pid = driver.launch("leader_exits", {"waits"});
+    driver.resume_all();
+    EXPECT_TRUE(pump_until(driver.engine, [&] {
+      return driver.engine.find({pid, pid})->control().zombie;
+    }));
+    return pid;
+  }
+
+  EngineDriver driver;
+};
+
+TEST_F(WithoutLeader, TheOtherThreadAnswersACtrlC) {
+  const pid_t pid = launch();
+  driver.resume({pid, pid}, {});
+  driver.engine.interrupt();
+  auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSignal);
+  EXPECT_EQ(event->signal, SIGINT);
+  EXPECT_NE(event->thread.tid, pid);
+  driver.resume({pid, pid}, {});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kNoResumed) << "the leader does not run any more";
+}
+
+TEST_F(WithoutLeader, AnAttachedProgramEnds) {
+  const std::string program = std::string{BT_INFERIOR_DIR} + "/leader_exits";
+  std::string mode = "waits";
+  for (const int signal : {SIGUSR1, SIGKILL}) {
+    char* const arguments[] = {const_cast<char*>(program.c_str()), mode.data(), nullptr};
+    pid_t pid = 0;
+    ASSERT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, nullptr), 0);
+    ASSERT_TRUE(come_true([&] { return state_of(pid) == 'Z'; }));
+    driver.engine.pass_signals = {SIGUSR1};
+    ASSERT_TRUE(driver.engine.attach(pid));
+    driver.resume_all();
+    ::kill(pid, signal);
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->thread.pid, pid);
+    EXPECT_EQ(event->kind,
+              signal == SIGKILL ? StopKind::kProcessSignalled : StopKind::kProcessExited);
+    EXPECT_EQ(event->exit_code, signal == SIGKILL ? 0 : 3);
+    EXPECT_TRUE(driver.engine.processes().empty());
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
+TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
+  driver.engine.set_non_stop(true);
+  driver.engine.pass_signals = {SIGUSR1};
+  const pid_t pid = driver.launch("leader_exits", {"waits"});
+  driver.resume_all();
+  // Once the other thread is there, its leader's end is an event.
+  ASSERT_TRUE(
+      pump_until(driver.engine, [&] { return driver.engine.find(pid)->threads().size() == 2; }));
+  driver.engine.reported.threads = true;
+  ASSERT_TRUE(pump_until(driver.engine, [&] {
+    return driver.engine.find({pid, pid})->control().zombie;
+  }));
+  ASSERT_TRUE(driver.engine.detach(pid));
+  EXPECT_FALSE(driver.engine.take_event());
+  ::kill(pid, SIGKILL);
+}
+
+TEST(EngineInterrupts, AnExecOfAnotherThreadDoesNotSwallowACtrlC) {
+  std::string folder = (std::filesystem::temp_directory_path() / "bt-exec-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string fifo = folder + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const bool told : {false, true}) {
+    EngineDriver driver;
+    driver.engine.reported.exec = told;
+    const pid_t pid = driver.launch("thread_execs", {fifo});
+    auto event = driver.run();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->signal, SIGUSR1);
+    driver.resume_all();  // without the signal, which would end it
+    UniqueFd writer;
+    ASSERT_TRUE(pump_until(driver.engine, [&] {
+      writer.reset(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+      return static_cast<bool>(writer);
+    }));
+    ASSERT_EQ(::write(writer.get(), "x", 1), 1);
+    // The exec has ended the leader; the engine does not know that.
+    ASSERT_TRUE(come_true([&] { return state_of(pid) == 't'; }));
+    driver.engine.interrupt();
+    event = driver.await();
+    ASSERT_TRUE(event);
+    if (told) {
+      EXPECT_EQ(event->kind, StopKind::kExec);
+      event = driver.run();
+      ASSERT_TRUE(event);
+    }
+    EXPECT_EQ(event->kind, StopKind::kSignal);
+    EXPECT_EQ(event->signal, SIGINT);
+    event = driver.run();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kProcessExited);
+    EXPECT_EQ(event->exit_code, 7);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(EngineInterrupts, ACtrlCIsNotKeptForAnotherProgram) {
+  EngineDriver driver;
+  const pid_t first = driver.launch("plain_no_pie");
+  const pid_t second = driver.launch("plain_no_pie");
+  driver.engine.interrupt();
+  ASSERT_TRUE(driver.engine.kill(first));
+  driver.resume({second, second}, {});
+  auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+  driver.launch("spin");
+  driver.engine.interrupt();
+  driver.launch("plain_no_pie");
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+}
+
+TEST(EngineInterrupts, ACtrlCIsNotKeptForAnotherClient) {
+  EngineDriver driver;
+  driver.launch("plain_no_pie");
+  driver.engine.interrupt();
+  driver.engine.forget_interrupt();
+  const auto event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessExited);
+}
+
+TEST(EngineInterrupts, ACtrlCIsAnsweredByAnotherProcess) {
+  EngineDriver driver;
+  const pid_t first = driver.launch("spin");
+  const pid_t second = driver.launch("spin");
+  driver.resume_all();
+  ::kill(std::min(first, second), SIGKILL);
+  ASSERT_TRUE(come_true([&] { return state_of(std::min(first, second)) == 'Z'; }));
+  driver.engine.interrupt();
+  auto event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kProcessSignalled);
+  event = driver.run();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kSignal);
+  EXPECT_EQ(event->signal, SIGINT);
+  EXPECT_EQ(event->thread.pid, std::max(first, second));
+}
+
+TEST(EngineForks, AForkWhoseChildIsDeadIsNotTold) {
+  for (const char* how : {"fork", "copy-waits"}) {
+    EngineDriver driver;
+    driver.engine.pass_signals = {SIGCHLD};
+    driver.engine.reported.fork = driver.engine.reported.vfork = true;
+    const pid_t pid = driver.launch("births", {how});
+    driver.resume_all();
+    const auto& pending = driver.engine.find({pid, pid})->control().pending;
+    ASSERT_TRUE(pump_until(driver.engine, [&] { return pending.has_value(); }));
+    const pid_t child = pending->child.pid;
+    ::kill(child, SIGKILL);
+    ASSERT_TRUE(pump_until(driver.engine, [&] { return driver.engine.find(child) == nullptr; }));
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, StopKind::kProcessExited);
+    EXPECT_EQ(event->exit_code, 100 + SIGKILL);
+  }
+}
+
+}  // namespace
+}  // namespace backtrail::tracee
