@@ -219,8 +219,9 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
   // In all-stop, a waiting event comes first, and then no thread runs.
   if (!non_stop_ && (!ended_.empty() || oldest_pending() != nullptr)) return {};
   for (Thread* thread : started) {
-    if (!thread->stopped() || thread->control().pending) continue;
     ThreadControl& control = thread->control();
+    if (!thread->stopped()) control.stop_wanted = false;  // it waited for its vfork child
+    if (!thread->stopped() || control.pending) continue;
     control.no_progress_at.reset();
     if (control.action.kind != ResumeKind::kContinue && inside_syscall(thread->status())) {
       if (const auto pc = thread->pc()) control.no_progress_at = *pc;
@@ -418,8 +419,11 @@ void Engine::let_go_on(pid_t pid) {
   for (const auto& thread : process->threads()) ids.push_back(thread->id());
   for (const ThreadId id : ids) {
     Thread* thread = find(id);
-    if (thread != nullptr && thread->stopped() && thread->control().resumed &&
-        !thread->control().pending) {
+    if (thread == nullptr) continue;
+    if (!thread->stopped()) {
+      // Waits for its vfork child, or for a CPU: nobody wants that it stops later.
+      thread->control().stop_wanted = false;
+    } else if (thread->control().resumed && !thread->control().pending) {
       go(*thread);
     }
   }

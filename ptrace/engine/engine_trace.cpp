@@ -79,7 +79,9 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
   }
   for (const ThreadId& id : ran) {
     Thread* thread = find(id);
-    if (thread == nullptr || !thread->stopped()) continue;
+    if (thread == nullptr) continue;
+    if (!thread->stopped()) thread->control().stop_wanted = false;
+    if (!thread->stopped()) continue;
     if (thread->control().resumed && !thread->control().pending) go(*thread);
   }
 }

@@ -4,6 +4,7 @@
 // ends with 5.
 // births two-vforks: of two vforks at once the second one ends first. The first one's child then
 // calls in_child(), and this process ends with 0 if that child ended with 5.
+// births slow-vfork: the vfork's child ends with 5 after SIGUSR2.
 // births vfork-in-clone: a process that shares the memory makes a vfork.
 // births maker-execs: a process that shares the memory calls in_child() after this one has become
 // the next form.
@@ -70,6 +71,20 @@ static int two_vforks(void) {
   return status == 5 ? 0 : status;
 }
 
+static int slow_vfork(void) {
+  int signal = 0;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &set, 0);
+  const pid_t child = vfork();
+  if (child == 0) {
+    sigwait(&set, &signal);
+    _exit(5);
+  }
+  return finish(child);
+}
+
 static int vforks(void* unused) {
   (void)unused;
   const pid_t child = vfork();
@@ -99,6 +114,7 @@ int main(int argc, char** argv) {
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return 2;
   if (strcmp(how, "awaits") == 0) return status_of(atoi(argv[2]));
   if (strcmp(how, "two-vforks") == 0) return two_vforks();
+  if (strcmp(how, "slow-vfork") == 0) return slow_vfork();
   if (strcmp(how, "vfork-in-clone") == 0) return finish(made(vforks));
   if (strcmp(how, "maker-execs") == 0) {
     char id[16];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -15,6 +16,7 @@
 
 #include "engine_driver.hpp"
 #include "ptrace/os/procfs.hpp"
+#include "ptrace/os/unique_fd.hpp"
 #include "symbols.hpp"
 
 namespace backtrail::tracee {
@@ -51,6 +53,24 @@ class EngineBirths : public ::testing::TestWithParam<SourceKind> {
     ASSERT_TRUE(event);
     ASSERT_EQ(event->kind, StopKind::kProcessExited);
     EXPECT_EQ(event->exit_code, code);
+  }
+
+  bool waits_for_vfork(const Thread& parent) {
+    // Readable, so that pump() returns although a recorded thread waits.
+    const UniqueFd input{::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)};
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      driver.engine.pump(input.get());
+      if (parent.control().vfork_parent && !parent.stopped()) return true;
+    }
+    return false;
+  }
+  /// Waits for the program, which ends with its child's 5.
+  void expect_end_of_child() {
+    const auto event = driver.await();
+    ASSERT_TRUE(event);
+    ASSERT_EQ(event->kind, StopKind::kProcessExited);
+    EXPECT_EQ(event->exit_code, 5);
   }
 
   EngineDriver driver{GetParam()};
@@ -100,6 +120,36 @@ TEST_P(EngineBirths, OfTwoVforksTheSecondMayEndFirst) {
   ASSERT_EQ(event->kind, StopKind::kSoftwareBreakpoint) << "back when both have ended";
   ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "in_parent"))));
   expect_exit(0);
+}
+
+// The parent cannot stop, and nobody wants it to once the others go on.
+TEST_P(EngineBirths, AVforksParentIsNotStoppedLater) {
+  const pid_t pid = launch("slow-vfork");
+  driver.resume_all();
+  const Thread* parent = driver.engine.find({pid, pid});
+  ASSERT_TRUE(waits_for_vfork(*parent));
+  driver.engine.while_stopped(pid, [] {});
+  const auto children = ProcFs{}.children(pid);
+  ASSERT_TRUE(children && !children->empty());
+  ::kill(children->front(), SIGUSR2);
+  expect_end_of_child();
+}
+
+TEST_P(EngineBirths, AVforksParentRunsOnWithTheOthers) {
+  const pid_t pid = launch("slow-vfork");
+  const pid_t other = driver.launch("plain_no_pie");
+  driver.resume_all();
+  // The other program's end stops everything.
+  const Thread* parent = driver.engine.find({pid, pid});
+  ASSERT_TRUE(waits_for_vfork(*parent));
+  const auto end = driver.await();
+  ASSERT_TRUE(end);
+  ASSERT_EQ(end->thread.pid, other);
+  const auto children = ProcFs{}.children(pid);
+  ASSERT_TRUE(children && !children->empty());
+  driver.resume_all();
+  ::kill(children->front(), SIGUSR2);
+  expect_end_of_child();
 }
 
 TEST_P(EngineBirths, ACloneMayVfork) {
