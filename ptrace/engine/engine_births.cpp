@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <csignal>
 #include <set>
 #include <utility>
@@ -53,6 +54,11 @@ bool asked_to_share_memory(Thread& parent, bool otherwise) {
   }
 }
 
+/// Needs no file, of which there may be too many.
+bool is_in_group(pid_t group, pid_t tid) {
+  return ::syscall(SYS_tgkill, group, tid, 0) == 0;
+}
+
 /// Returns true if the child that the thread has just made uses the thread's memory. The kernel
 /// names its events after other things: the signal at the child's end (fork or clone), and whether
 /// the parent waits (vfork).
@@ -99,17 +105,17 @@ void Engine::handle_new_task(Thread& parent) {
   if (!message) return;
   const auto tid = static_cast<pid_t>(*message);
   const bool vfork = parent.status().is_event(PTRACE_EVENT_VFORK);
-  const auto status = ProcFs{}.status(tid);
-  if (!status && !vfork) {  // killed before it ran
+  const bool is_gone = ::kill(tid, 0) != 0 && errno == ESRCH;
+  if (is_gone && !vfork) {  // killed before it ran
     (void)unclaimed_.claim(tid);
     go(parent);
     return;
   }
   // Without CLONE_THREAD it is a process of its own.
-  const bool is_thread = status && status->tgid == parent.group();
+  const bool is_thread = is_in_group(parent.group(), tid);
   const bool shares = is_thread || shares_memory(parent, tid);
   if (shares && !vfork) {
-    add_clone(parent, tid, status->tgid);
+    add_clone(parent, tid, is_thread ? parent.group() : tid);
   } else {
     handle_fork(parent, tid, shares);
   }

@@ -28,6 +28,7 @@ class LeftBreakpoints {
 
  private:
   using Breakpoints = std::vector<std::pair<TraceeAddr, std::uint8_t>>;
+  /// The youngest first: of two with one address it is the likelier.
   std::deque<Breakpoints> left_;
 };
 

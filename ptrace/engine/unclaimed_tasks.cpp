@@ -33,7 +33,7 @@ std::vector<UnclaimedTasks::Orphan> UnclaimedTasks::take_orphans(const std::set<
   std::erase_if(tasks_, [&](const auto& each) {
     const auto& [tid, task] = each;
     const auto status = proc_.status(tid);
-    if (!status) return true;  // it has ended
+    if (!status) return status.error().is(TraceErrc::kTraceeGone);  // it has ended
     if (status->tgid != tid || may_be_claimed(*status, groups)) return false;
     orphans.push_back({.pid = tid, .parent = task.parent});
     return true;

@@ -41,7 +41,7 @@ TEST(LeftBreakpoints, ChangeNothingElse) {
 TEST(LeftBreakpoints, OfTwoProgramsTheYoungestCounts) {
   LeftBreakpoints left;
   FakeMemory child{kBase, kProgram};
-  for (const std::uint8_t byte : {8, 9}) {
+  for (const std::uint8_t byte : {std::uint8_t{8}, std::uint8_t{9}}) {
     FakeMemory parent{kBase, {byte, byte, byte, byte}};
     BreakpointTable table{parent};
     ASSERT_TRUE(table.insert(kAt));
