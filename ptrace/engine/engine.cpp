@@ -351,6 +351,7 @@ void Engine::end_after(ThreadId id, int signal, const std::function<void()>& act
   stop_threads([=](const Thread& t) { return t.id().pid == id.pid; });
   action();
   if (find(id) == nullptr) return let_go_on(id.pid);
+  const pid_t group = find(id)->group();
   // Without this, each of them would resume first and stop once more at its end, for nothing.
   report_exits_of_others(id, false);
   const std::pair<ThreadId, ResumeAction> order{id, {.signal = signal}};
@@ -365,7 +366,8 @@ void Engine::end_after(ThreadId id, int signal, const std::function<void()>& act
     return ends() || find(id)->control().pending;
   };
   (void)wait_until(is_told, kEndLimit);
-  if (ends()) return;
+  // The kernel does not end processes that share the memory.
+  if (ends()) return let_go_on(id.pid, group);
   // The first process of a pid namespace ignores signals that would end others.
   report_exits_of_others(id, reported.exits);
   let_go_on(id.pid);

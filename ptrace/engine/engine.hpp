@@ -221,7 +221,7 @@ class Engine {
   void drop_stale_event(Thread& thread, const ResumeAction& action);
   void ask_to_stop(Thread& thread);
   void stop_threads(const std::function<bool(const Thread&)>& which);
-  void let_go_on(pid_t pid);
+  void let_go_on(pid_t pid, pid_t except = 0);
   void let_all_go_on();
   void report_exits_of_others(ThreadId id, bool on);
   bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);

@@ -412,11 +412,14 @@ void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
 }
 
 /// Resumes the process's threads that are stopped for no reason of the client.
-void Engine::let_go_on(pid_t pid) {
+/// @param except The threads of this group (Thread::group()) stay as they are; 0: none does.
+void Engine::let_go_on(pid_t pid, pid_t except) {
   const Process* process = find(pid);
   if (process == nullptr) return;
   std::vector<ThreadId> ids;
-  for (const auto& thread : process->threads()) ids.push_back(thread->id());
+  for (const auto& thread : process->threads()) {
+    if (thread->group() != except) ids.push_back(thread->id());
+  }
   for (const ThreadId id : ids) {
     Thread* thread = find(id);
     if (thread == nullptr) continue;

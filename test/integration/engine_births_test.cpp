@@ -196,7 +196,8 @@ class EngineOrphans : public EngineBirths {
     const auto status = ProcFs{}.status(child);
     return status && status->tracer_pid != 0;
   }
-  int wait_for_child() const {
+  int let_child_end() const {
+    ::kill(child, SIGCONT);
     siginfo_t info{};
     int done = 0;
     do {
@@ -212,12 +213,14 @@ class EngineOrphans : public EngineBirths {
 
 TEST_P(EngineOrphans, RunOn) {
   run_into_fork();
+  // The child waits once it is not traced any more: pump() would reap it.
+  ::kill(child, SIGSTOP);
   ::kill(pid, SIGKILL);
   ASSERT_TRUE(come_true([&] {
     driver.engine.pump(-1);
     return !is_traced();
   }));
-  EXPECT_EQ(wait_for_child(), 5) << "no breakpoint is left in its memory";
+  EXPECT_EQ(let_child_end(), 5) << "no breakpoint is left in its memory";
   const auto event = driver.await();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessSignalled);

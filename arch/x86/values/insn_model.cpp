@@ -64,6 +64,7 @@ InsnModel model_interrupted(TraceeAddr pc, std::span<const std::uint8_t> bytes) 
   Decoded decoded;
   if (!decode(pc, bytes, decoded)) return {};
   ModelBuilder b{decoded, 0};
+  if (model_interrupted_string(b)) return b.take();
   b.model_unknown();
   for (const ZydisDecodedOperand& operand : decoded.all()) {
     if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY &&

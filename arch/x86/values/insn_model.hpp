@@ -118,8 +118,8 @@ struct InsnModel {
 [[nodiscard]] InsnModel model_insn(TraceeAddr pc, std::span<const std::uint8_t> bytes,
                                    std::uint32_t xsave_bytes);
 
-/// Returns a model of an interrupted restartable instruction: the registers and memory that it
-/// writes are unknown afterwards.
+/// Returns a model of an interrupted restartable instruction: of the registers and memory that it
+/// writes nothing is known afterwards but how a repeated string instruction counts.
 [[nodiscard]] InsnModel model_interrupted(TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
 }  // namespace backtrail::arch::x86::values

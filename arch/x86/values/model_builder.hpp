@@ -119,6 +119,8 @@ bool model_multiply(ModelBuilder& b);
 bool model_control(ModelBuilder& b);
 bool model_stack(ModelBuilder& b);
 bool model_string(ModelBuilder& b);
+/// Models a repeated one that was interrupted. Returns false for other instructions.
+bool model_interrupted_string(ModelBuilder& b);
 bool model_vector_move(ModelBuilder& b);
 bool model_vector_arithmetic(ModelBuilder& b);
 /// Instructions with effects that their operands do not show.

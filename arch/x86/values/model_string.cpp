@@ -63,6 +63,22 @@ std::optional<StringForm> form_of(ZydisMnemonic mnemonic) {
   }
 }
 
+bool is_repeated(const Decoded& decoded) {
+  return decoded.has(ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+}
+
+/// Returns the form of an instruction with 64-bit addresses in the usual segments; nullopt for
+/// others.
+std::optional<StringForm> usual_form(const Decoded& decoded) {
+  for (const ZydisDecodedOperand& operand : decoded.all()) {
+    const bool other =
+        operand.type == ZYDIS_OPERAND_TYPE_MEMORY &&
+        (operand.mem.segment == ZYDIS_REGISTER_FS || operand.mem.segment == ZYDIS_REGISTER_GS);
+    if (other) return std::nullopt;
+  }
+  return decoded.insn.address_width == 64 ? form_of(decoded.insn.mnemonic) : std::nullopt;
+}
+
 class StringModel {
  public:
   StringModel(ModelBuilder& b, const StringForm& form) : b_{b}, form_{form}, down_{b.temp()} {
@@ -80,8 +96,32 @@ class StringModel {
   }
 
   void repeated() {
+    const auto [lowest, total] = repeat(compares() ? b_.temp() : b_.constant(0));
+    if (form_.writes_rdi) {
+      b_.model().accesses.push_back({AccessKind::kRangeStore, 0, lowest, total, 0});
+    }
+  }
+
+  /// Models repetitions that were suspended. Registers are those after the last complete one (SDM
+  /// vol. 2, REP), but the one that was suspended may have stored in part.
+  void interrupted() {
+    const auto [lowest, total] = repeat(b_.temp());
+    if (!form_.writes_rdi) return;
+    const Ref bytes = b_.plus(total, 2 * kReach);
+    b_.model().accesses.push_back(
+        {AccessKind::kRangeStore, 0, lowest, bytes, -static_cast<std::int64_t>(kReach)});
+  }
+
+ private:
+  /// More than one repetition stores at once.
+  static constexpr std::uint64_t kReach = 64;
+
+  [[nodiscard]] bool compares() const { return form_.reads_rdi; }
+
+  /// Models repetitions after which rcx is `left`. Returns the lowest address that is stored to and
+  /// the number of bytes, if it stores.
+  std::pair<Ref, Ref> repeat(Ref left) {
     b_.model().restartable = true;
-    const Ref left = compares() ? b_.temp() : b_.constant(0);
     const Ref done = b_.temp();
     b_.op(Op::kAdd, 64, {b_.slot(kRcx), done, left});
     const Ref total = scaled(done);
@@ -93,14 +133,11 @@ class StringModel {
     if (compares()) b_.new_flags();
     if (form_.loads_rax) b_.define_unknown(kRax);
     const auto [rsi, rdi] = advance(delta);
-    if (!form_.writes_rdi) return;
+    if (!form_.writes_rdi) return {};
     const Ref lowest = b_.temp();
     b_.op(Op::kSelect, 64, {lowest, b_.plus(rdi, form_.bytes), down_, b_.slot(kRdi)});
-    b_.model().accesses.push_back({AccessKind::kRangeStore, 0, lowest, total, 0});
+    return {lowest, total};
   }
-
- private:
-  [[nodiscard]] bool compares() const { return form_.reads_rdi; }
 
   Ref scaled(Ref count) {
     if (form_.bytes == 1) return count;
@@ -149,16 +186,9 @@ class StringModel {
 bool model_string(ModelBuilder& b) {
   const Decoded& decoded = b.decoded();
   if (decoded.insn.meta.category != ZYDIS_CATEGORY_STRINGOP) return false;
-  const auto form = form_of(decoded.insn.mnemonic);
-  const bool repeats =
-      decoded.has(ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
-  bool segment = false;
-  for (const ZydisDecodedOperand& operand : decoded.all()) {
-    segment |=
-        operand.type == ZYDIS_OPERAND_TYPE_MEMORY &&
-        (operand.mem.segment == ZYDIS_REGISTER_FS || operand.mem.segment == ZYDIS_REGISTER_GS);
-  }
-  if (!form || segment || decoded.insn.address_width != 64) {
+  const auto form = usual_form(decoded);
+  const bool repeats = is_repeated(decoded);
+  if (!form) {
     b.model_unknown();
     b.store_anywhere();
     b.model().restartable = repeats;
@@ -171,6 +201,14 @@ bool model_string(ModelBuilder& b) {
     model.once();
   }
   return true;
+}
+
+bool model_interrupted_string(ModelBuilder& b) {
+  const Decoded& decoded = b.decoded();
+  if (decoded.insn.meta.category != ZYDIS_CATEGORY_STRINGOP || !is_repeated(decoded)) return false;
+  const auto form = usual_form(decoded);
+  if (form) StringModel{b, *form}.interrupted();
+  return form.has_value();
 }
 
 }  // namespace backtrail::arch::x86::values

@@ -335,6 +335,23 @@ TEST_F(ValueTrailTest, ACopyOfAPartIsFollowedInItsPlace) {
   EXPECT_EQ(trail[1].value, (Known{0x12, 0xff}));
 }
 
+TEST_F(ValueTrailTest, AStringInstructionAtTheEndReachesNoFurtherThanItsRegisters) {
+  p.run(rdi_is_data);
+  p.run({0xc7, 0x87, 0x00, 0x01, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00});  // movl $7, 0x100(%rdi)
+  p.code.insert(p.code.end(), {0xf3, 0xaa});                            // rep stosb
+  p.memory[kData + 0x100] = 7;
+  p.regs[cpu::kRdi] = cpu::known(kData + 0x10);
+  p.regs[cpu::kFlagsSlot] = cpu::known(0);
+  const auto kinds_at = [this](std::uint64_t offset) {
+    ValueHistory again = history();
+    return kinds(trail_of_memory(again, p.window.steps.size(), TraceeAddr{kData + offset}, 4));
+  };
+  EXPECT_EQ(kinds_at(0x100), (std::vector{Kind::kStored, Kind::kConstant}));
+  EXPECT_EQ(kinds_at(0x10), std::vector{Kind::kHalfDone});
+  p.regs[cpu::kFlagsSlot] = {};
+  EXPECT_EQ(kinds_at(0x100), std::vector{Kind::kHalfDone}) << "the direction is unknown";
+}
+
 TEST_F(ValueTrailTest, AStringInstructionAtTheEndMayBeHalfDone) {
   p.run(rdi_is_data);
   p.run({0xbb, 0x07, 0x00, 0x00, 0x00});        // mov $7, %ebx

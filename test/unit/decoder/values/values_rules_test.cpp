@@ -46,6 +46,26 @@ TEST(ValuesRules, ARepeatedStringInstructionAtTheEndMayBeHalfDone) {
   EXPECT_EQ(solved.memory(0, TraceeAddr{kData}).mask, 0U);
 }
 
+TEST(ValuesRules, AStringInstructionAtTheEndReachesNoFurtherThanItsRegisters) {
+  Program p;
+  p.run({0x48, 0x89, 0xc7});                  // mov %rax, %rdi
+  p.code.insert(p.code.end(), {0xf3, 0xaa});  // rep stosb
+  p.regs[cpu::kRax] = cpu::known(kData);
+  p.regs[cpu::kRdi] = cpu::known(kData + 0x10);
+  p.regs[cpu::kFlagsSlot] = cpu::known(0);
+  p.memory[kData + 0x100] = 7;
+  const auto at = [](const SolvedWindow& solved, std::uint64_t offset) {
+    return solved.memory(0, TraceeAddr{kData + offset});
+  };
+  const SolvedWindow upwards = p.solve();
+  EXPECT_EQ(at(upwards, 0x100), cpu::known(7));
+  for (const int offset : {-8, 0, 8, 0x10}) {
+    EXPECT_EQ(at(upwards, static_cast<std::uint64_t>(offset)).mask, 0U) << offset;
+  }
+  p.regs[cpu::kFlagsSlot] = {};
+  EXPECT_EQ(at(p.solve(), 0x100).mask, 0U) << "the direction is unknown";
+}
+
 TEST(ValuesRules, AnInterruptedStringInstructionMayBeHalfDone) {
   Program p;
   p.run({0x90});
