@@ -13,10 +13,10 @@ namespace {
 
 constexpr TraceeAddr kBase{0x1000};
 constexpr TraceeAddr kAt{0x1002};
-const std::vector<std::uint8_t> kProgram{1, 2, 3, 4};
+const std::vector<std::uint8_t> program{1, 2, 3, 4};
 
 TEST(LeftBreakpoints, AreLiftedFromAChild) {
-  FakeMemory parent{kBase, kProgram};
+  FakeMemory parent{kBase, program};
   BreakpointTable table{parent};
   ASSERT_TRUE(table.insert(kAt));
   FakeMemory child{parent};
@@ -28,7 +28,7 @@ TEST(LeftBreakpoints, AreLiftedFromAChild) {
 }
 
 TEST(LeftBreakpoints, ChangeNothingElse) {
-  FakeMemory parent{kBase, kProgram};
+  FakeMemory parent{kBase, program};
   BreakpointTable table{parent};
   ASSERT_TRUE(table.insert(kAt));
   FakeMemory child{kBase, {5, 6, 7, 8}};
@@ -40,7 +40,7 @@ TEST(LeftBreakpoints, ChangeNothingElse) {
 
 TEST(LeftBreakpoints, OfTwoProgramsTheYoungestCounts) {
   LeftBreakpoints left;
-  FakeMemory child{kBase, kProgram};
+  FakeMemory child{kBase, program};
   for (const std::uint8_t byte : {std::uint8_t{8}, std::uint8_t{9}}) {
     FakeMemory parent{kBase, {byte, byte, byte, byte}};
     BreakpointTable table{parent};
