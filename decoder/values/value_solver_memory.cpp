@@ -250,7 +250,9 @@ bool ValueSolver::may_touch(std::uint32_t access, std::uint64_t address, std::ui
   for (std::uint64_t granule = address & ~std::uint64_t{7}; granule < address + bytes;
        granule += 8) {
     if (barriers_.next(access, granule) != access) continue;
-    const Known after = memory(store.step + std::size_t{1}, granule);
+    const bool at_end = access >= graph_.half_done_accesses;
+    const Known after =
+        at_end ? final_content(granule) : memory(store.step + std::size_t{1}, granule);
     std::uint64_t wanted = 0;
     for (unsigned byte = 0; byte < 8; ++byte) {
       const std::uint64_t at = granule + byte;
