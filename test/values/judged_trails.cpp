@@ -26,12 +26,7 @@ struct Followed {
 class Judge {
  public:
   Judge(TruthRun& run, HistoryLimits limits)
-      : run_{run}, count_{run.steps().size()}, history_{count_,
-                                                        [&run](std::size_t b, std::size_t e) { return run.window(b, e); },
-                                                        run,
-                                                        run,
-                                                        16384,
-                                                        limits} {
+      : run_{run}, count_{run.steps().size()}, history_{history_of(run, limits)} {
     for (std::size_t i = 0; i < run_.samples().size(); ++i) {
       const MemorySample& sample = run_.samples()[i];
       for (std::uint64_t at = sample.address / kLine; at <= (sample.address + sample.size) / kLine;

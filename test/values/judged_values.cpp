@@ -54,12 +54,7 @@ std::vector<Read> reads_of(TruthRun& run, TraceeAddr pc) {
 class Judge {
  public:
   Judge(TruthRun& run, HistoryLimits limits)
-      : run_{run}, count_{run.steps().size()}, history_{count_,
-                                                        [&run](std::size_t b, std::size_t e) { return run.window(b, e); },
-                                                        run,
-                                                        run,
-                                                        16384,
-                                                        limits} {}
+      : run_{run}, count_{run.steps().size()}, history_{history_of(run, limits)} {}
 
   Judgement judge() {
     const std::clock_t start = std::clock();
@@ -138,9 +133,7 @@ class Judge {
 
 void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps) {
   const std::size_t count = run.steps().size();
-  ValueHistory history{count, [&run](std::size_t b, std::size_t e) { return run.window(b, e); },
-                       run,   run,
-                       16384, limits};
+  ValueHistory history = history_of(run, limits);
   for (std::size_t i = count - std::min(count, steps); i < count; ++i) {
     const TraceeAddr pc = run.steps()[i].pc;
     std::array<std::uint8_t, 15> bytes{};

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "decoder/trace/code_reader.hpp"
+#include "decoder/values/value_history.hpp"
 #include "decoder/values/window.hpp"
 
 namespace backtrail::decoder::values {
@@ -102,6 +103,14 @@ class TruthRun final : public CodeReader, public EndState {
   std::uint64_t rseq_ = 0;
   bool shares_ = false;  ///< There is a shared mapping that is writable.
 };
+
+/// Returns the history of the whole run, which it borrows: every value in it comes from the last
+/// state and the steps.
+[[nodiscard]] inline ValueHistory history_of(TruthRun& run, HistoryLimits limits) {
+  constexpr std::uint32_t kXsaveBytes = 16384;
+  const auto window = [&run](std::size_t begin, std::size_t end) { return run.window(begin, end); };
+  return ValueHistory{run.steps().size(), window, run, run, kXsaveBytes, limits};
+}
 
 }  // namespace backtrail::decoder::values
 

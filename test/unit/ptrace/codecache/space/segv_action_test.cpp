@@ -23,7 +23,7 @@ class SegvActionTest : public ::testing::Test {
     ASSERT_TRUE(none.repair(child.thread(), memory, kSegvBit));
   }
   std::uint64_t action_of(StoppedChild& child, const ThreadMemory& memory) {
-    // An action that is known to be ignored is written, so the handler shows what was read.
+    // learn() leaves the action that it has read in the thread's scratch memory.
     SegvAction read{KernelSigaction{}};
     read.changed();
     EXPECT_TRUE(read.learn(child.thread(), memory));
