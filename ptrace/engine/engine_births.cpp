@@ -114,11 +114,15 @@ void Engine::handle_new_task(Thread& parent) {
   // Without CLONE_THREAD it is a process of its own.
   const bool is_thread = is_in_group(parent.group(), tid);
   const bool shares = is_thread || shares_memory(parent, tid);
-  if (shares && !vfork) {
+  // A client that follows processes to their ends sets no breakpoints, and wants to see which
+  // program this one executes and how it ends.
+  const bool is_followed = reported.exits && parent.status().is_event(PTRACE_EVENT_FORK);
+  if (shares && !vfork && !is_followed) {
     add_clone(parent, tid, is_thread ? parent.group() : tid);
-  } else {
-    handle_fork(parent, tid, shares);
+    return;
   }
+  if (shares && is_followed) parent.process().code_writers->note_foreign_writes();
+  handle_fork(parent, tid, shares && vfork);
 }
 
 void Engine::add_clone(Thread& parent, pid_t tid, pid_t group) {

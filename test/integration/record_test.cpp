@@ -92,6 +92,13 @@ TEST(Record, ChildrenThatAreLeftGoOnWithoutIt) {
   EXPECT_TRUE(process->output().find("left alone\n", 0, deadline_in(kPatience)));
 }
 
+TEST(Record, FollowsAChildThatSharesTheMemoryAsAProcess) {
+  const TemporaryFolder folder;
+  const Ran ran = record(
+      {"--stats", "-o", folder / "x.core", "--", BT_INFERIOR_DIR "/foreign_writes", "clone"});
+  EXPECT_THAT(ran.output, HasSubstr("processes, threads     2, 2\n"));
+}
+
 TEST(Record, StatisticsCountWhatRan) {
   const Ran ran = record(with({"--stats", "--ring", "1M", "--"}, shell("/bin/true; /bin/true")));
   EXPECT_EQ(ran.status, 0);
