@@ -104,9 +104,12 @@ TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
   driver.engine.pass_signals = {SIGUSR1};
   const pid_t pid = driver.launch("leader_exits", {"waits"});
   driver.resume_all();
-  // Once the other thread is there, its leader's end is an event.
-  ASSERT_TRUE(
-      pump_until(driver.engine, [&] { return driver.engine.find(pid)->threads().size() == 2; }));
+  // Once the other thread runs, which its own beginning must not hold up, its leader's end is an
+  // event.
+  ASSERT_TRUE(pump_until(driver.engine, [&] {
+    const auto& threads = driver.engine.find(pid)->threads();
+    return threads.size() == 2 && !threads.back()->control().starting;
+  }));
   driver.engine.reported.threads = true;
   ASSERT_TRUE(pump_until(driver.engine, [&] {
     return driver.engine.find({pid, pid})->control().zombie;
