@@ -110,7 +110,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   std::string_view unread;  ///< Bytes of `buffer` not parsed yet.
   std::string writing;      ///< Bytes of the write in flight; empty = none in flight.
   std::uint64_t sent_count = 0;
-  std::optional<std::string> opening;  ///< First packet, until it is acknowledged.
+  std::optional<std::string> opening;  ///< First packet, until its answer is acknowledged.
   bool opened = false;
   bool reading = false;  ///< A read is in flight.
   bool processing =
@@ -157,7 +157,6 @@ void Connection::Impl::process_input() {
     handle(*frame);
   }
   processing = false;
-  opening.reset();
   if (parser.ignored_bytes() != ignored_before) {
     log::rsp().debug("op=read ignored {} bytes outside packets",
                      parser.ignored_bytes() - ignored_before);
@@ -174,6 +173,7 @@ void Connection::Impl::handle(const rsp::Frame& frame) {
       on_client_packet(frame);
       break;
     case rsp::FrameKind::kAck:
+      opening.reset();
       outbox.on_ack();
       break;
     case rsp::FrameKind::kNack:
@@ -186,10 +186,15 @@ void Connection::Impl::handle(const rsp::Frame& frame) {
   }
 }
 
-/// Returns true if the packet repeats the first one. A client that waits for a slow server sends
-/// its first packet again; a second answer would look like the answer to its second packet.
+/// Returns true if the packet repeats the first one, whose answer the client has not acknowledged.
+/// A client that waits for a slow server sends its first packet again, even while the answer is on
+/// its way; a second answer would look like the answer to its second packet.
 bool Connection::Impl::is_opening_again(const std::string& payload) {
-  if (std::exchange(opened, true)) return opening == payload;
+  if (std::exchange(opened, true)) {
+    const bool again = opening == payload;
+    if (!again) opening.reset();
+    return again;
+  }
   opening = payload;
   return false;
 }
