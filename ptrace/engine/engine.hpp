@@ -173,6 +173,7 @@ class Engine {
   void handle_breakpoint_insn(Thread& thread);
   bool handle_debug_registers(Thread& thread);
   void handle_step_done(Thread& thread);
+  void note_short_stop(Thread& thread);
   void post(Thread& thread, StopEvent event);
   [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
 
@@ -213,6 +214,7 @@ class Engine {
   // engine_run.cpp: resumes and stops threads.
   void go(Thread& thread);
   void set_going(Thread& thread);
+  bool hide_affinity(Thread& thread, bool step);
   void resume_order(Thread& thread, const ResumeAction& action);
   void leave_call(Thread& thread);
   Thread* interruptible();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interprets the kernel's wait statuses.
 
+#include <algorithm>
 #include <csignal>
 
 #include <sys/ptrace.h>
@@ -20,19 +21,36 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Returns true if the thread's affinity may be narrowed.
+/// Returns true if the thread's affinity may be narrowed while its source sees its calls.
 bool may_pin(Thread& thread) {
   const BranchSource* source = thread.source();
   return source != nullptr && source->sees_calls() &&
          thread.process().own_affinity.may_be_narrowed();
 }
 
+/// Returns true if the thread's affinity may be narrowed while it stops for the client's sake:
+/// nobody in its process can see that before the engine does (Engine::hide_affinity()).
+bool may_pin_for_client(Thread& thread) {
+  if (may_pin(thread)) return true;
+  const BranchSource* source = thread.source();
+  const auto& threads = thread.process().threads();
+  return (source == nullptr || !source->sees_calls()) &&
+         thread.process().isa() == arch::Isa::kAmd64 &&
+         std::all_of(threads.begin(), threads.end(),
+                     [&](const auto& each) { return each.get() == &thread || each->stopped(); });
+}
+
 }  // namespace
 
 bool Engine::wait_one(pid_t tid) {
+  // The kernel looks at every traced thread before it answers that none has news.
+  if (tid == -1 && !child_signal_.may_have_news()) return false;
   int raw = 0;
   const pid_t found = ::waitpid(tid, &raw, __WALL | WNOHANG);
-  if (found <= 0) return false;
+  if (found <= 0) {
+    if (tid == -1) child_signal_.note_no_news();
+    return false;
+  }
   handle(found, WaitStatus::decode(raw));
   return true;
 }
@@ -121,6 +139,9 @@ void Engine::handle_stop(Thread& thread, const WaitStatus& status) {
     const bool stops_again = std::exchange(control.group_stop_due, false);
     if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
     BranchSource& source = thread.trace()->source();
+    if (source.kind() == SourceKind::kStep && may_pin(thread)) {
+      stop_cpu_.note_stop(thread.cpu_pin(), true);
+    }
     if (source.may_ask() && stop_cpu_.narrowed()) source.let_wait();
     if (source.may_ask()) asking_.insert(thread.tid());
     note_due(thread);
@@ -247,7 +268,7 @@ bool Engine::is_passed(Thread& thread, int signal) const {
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {
-  if (follows_signals_) stop_cpu_.note_signal(thread.cpu_pin(), may_pin(thread));
+  if (follows_signals_) stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread));
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
   const bool passed = signal == SIGTRAP ? pass_signals.contains(SIGTRAP) &&
@@ -305,6 +326,7 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
     return;
   }
   thread.control().step_over_at = address;
+  note_short_stop(thread);
   go(thread);
 }
 
@@ -318,6 +340,7 @@ bool Engine::handle_debug_registers(Thread& thread) {
     return true;
   }
   if (!condition_holds(thread, BreakpointKind::kHardware, hit->address)) {
+    note_short_stop(thread);
     go(thread);  // the kernel has set RF: the instruction runs now
     return true;
   }
@@ -325,8 +348,14 @@ bool Engine::handle_debug_registers(Thread& thread) {
   return true;
 }
 
+/// Counts a stop after which the thread runs on soon.
+void Engine::note_short_stop(Thread& thread) {
+  if (may_pin_for_client(thread)) stop_cpu_.note_stop(thread.cpu_pin(), true);
+}
+
 void Engine::handle_step_done(Thread& thread) {
   ThreadControl& control = thread.control();
+  note_short_stop(thread);
   const bool own = thread.trap_flag().after_stop(thread) && thread.trap_cause() == TrapCause::kStep;
   const auto pc = thread.pc();
   if (!pc) return;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
+#include "arch/cpu/syscall_abi.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
 #include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
@@ -116,7 +117,7 @@ void Engine::set_going(Thread& thread) {
     signal = 0;
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
-  const bool syscalls = thread.process().catch_syscalls.has_value();
+  const bool syscalls = thread.process().catch_syscalls.has_value() || hide_affinity(thread, step);
   // The sender of the stop signal expects the process to stay stopped until SIGCONT, whatever the
   // server did meanwhile.
   const bool stays = thread.status().is_group_stop() && !step;
@@ -140,6 +141,25 @@ void Engine::set_going(Thread& thread) {
   }
   if (stops_again) (void)thread.interrupt();
   if (!done) log::ptrace().debug("tid={}: {}", thread.tid(), done.error().message());
+}
+
+/// Call before a thread runs on. While affinities are narrowed, sees to it that its process does
+/// not find out. Returns true if the thread must stop at its next system call for that.
+bool Engine::hide_affinity(Thread& thread, bool step) {
+  if (!stop_cpu_.narrows()) return false;
+  const BranchSource* source = thread.source();
+  if (source != nullptr && source->sees_calls()) return false;
+  const bool unseen = source != nullptr && !step;  // hardware records, and sees no call
+  const bool calls = thread.in_syscall() || inside_syscall(thread.status()) ||
+                     (step && arch::cpu::is_syscall(
+                                  thread.process().insn_bytes(thread.pc().value_or(TraceeAddr{}))));
+  if (!thread.cpu_pin()->active() || unseen || calls) {
+    stop_cpu_.go_back();
+    return false;
+  }
+  // The thread may run for long, without a stop at which its affinity could be restored.
+  if (!step) wake_ups_.wake_soon();
+  return !step;
 }
 
 void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {

@@ -6,17 +6,17 @@
 namespace backtrail::tracee {
 namespace {
 
-/// Signals between two looks at their rate: of a thread that can be pinned, and of one that is
+/// Stops between two looks at their rate: of a thread that can be pinned, and of one that is
 /// followed, for which /proc/TID/stat costs about as much as a stop.
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kBatchToFollow = 64;
-/// Fast signals: 2000 a second.
-constexpr std::chrono::microseconds kMostForSignal{500};
-/// Time without a signal after which the affinities are restored.
+/// Fast stops: 2000 a second.
+constexpr std::chrono::microseconds kMostForStop{500};
+/// Time without a stop after which the affinities are restored.
 constexpr std::chrono::milliseconds kQuiet{5};
-/// Time without a signal after which waiting for one without sleeping does not pay.
+/// Time without a stop after which waiting for one without sleeping does not pay.
 constexpr std::chrono::microseconds kTurn{100};
-/// Signals after which the scheduler may choose another CPU.
+/// Stops after which the scheduler may choose another CPU.
 constexpr std::size_t kChooseAfter = 256;
 
 /// Returns the first CPU in both sets, preferably `wanted`; -1 if there is none.
@@ -32,15 +32,15 @@ int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
 
 }  // namespace
 
-void StopCpu::note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now) {
+void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now) {
   if (pin != thread_ || now - last_ > kQuiet) {
     go_back();
     begin(pin, now);
   }
   last_ = now;
-  if (++signals_ < (may_pin ? kBatch : kBatchToFollow)) return;
-  const bool fast = now - since_ <= kMostForSignal * signals_;
-  since_choice_ += signals_;
+  if (++stops_ < (may_pin ? kBatch : kBatchToFollow)) return;
+  const bool fast = now - since_ <= kMostForStop * stops_;
+  since_choice_ += stops_;
   if (!fast) {
     go_back();
   } else if (narrowed_ && may_pin && since_choice_ >= kChooseAfter) {
@@ -55,7 +55,7 @@ void StopCpu::note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Cloc
 
 void StopCpu::begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now) {
   thread_ = pin;
-  signals_ = 0;
+  stops_ = 0;
   since_ = now;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Keeps the tracing thread and a thread that stops for signals all the time on one CPU.
+/// Keeps the tracing thread and a thread that stops all the time on one CPU.
 
 #include <chrono>
 #include <cstddef>
@@ -13,11 +13,12 @@
 
 namespace backtrail::tracee {
 
-/// A thread that stops for signals all the time and the tracing thread, which handles the stops,
-/// run in turns. On one CPU each turn costs a switch. On two it costs a wake-up, which is dear
-/// where the other CPU has gone idle meanwhile: some 80 microseconds instead of 15 in a virtual
-/// machine. While the signals of one traced thread come fast, both are narrowed to one CPU. The
-/// scheduler would not keep them there: it moves a thread that is woken to an idle CPU.
+/// A thread that stops all the time, for signals, steps or breakpoints whose conditions are false,
+/// and the tracing thread, which handles the stops, run in turns. On one CPU each turn costs a
+/// switch. On two it costs a wake-up, which is dear where the other CPU has gone idle meanwhile:
+/// some 80 microseconds instead of 15 in a virtual machine. While the stops of one traced thread
+/// come fast, both are narrowed to one CPU. The scheduler would not keep them there: it moves a
+/// thread that is woken to an idle CPU.
 ///
 /// Now and then the tracing thread may run anywhere again for one turn, so that the scheduler can
 /// choose a better CPU for both.
@@ -33,17 +34,17 @@ class StopCpu {
   StopCpu(const StopCpu&) = delete;
   StopCpu& operator=(const StopCpu&) = delete;
 
-  /// Counts a signal for which the thread of `pin` has stopped; narrows the affinities if they come
+  /// Counts a stop of the thread of `pin`; narrows the affinities if they come
   /// fast.
   /// @param may_pin the thread's affinity may be narrowed: whoever asks for it, or inherits it, is
   /// seen before and CpuPin::release() called. Otherwise the tracing thread follows the thread.
-  void note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now);
-  void note_signal(const std::shared_ptr<CpuPin>& pin, bool may_pin) {
-    note_signal(pin, may_pin, Clock::now());
+  void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock::time_point now);
+  void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin) {
+    note_stop(pin, may_pin, Clock::now());
   }
-  /// Restores the affinities if no signal has come for some milliseconds.
+  /// Restores the affinities if no stop has come for some milliseconds.
   void look();
-  /// Restores the affinities and forgets the signals counted. Makes no system call if nothing is
+  /// Restores the affinities and forgets the stops counted. Makes no system call if nothing is
   /// narrowed.
   void go_back();
   /// Returns true while the tracing thread is narrowed to one CPU.
@@ -51,11 +52,11 @@ class StopCpu {
   /// Returns true while either affinity is narrowed: look() must then be called every few
   /// milliseconds.
   [[nodiscard]] bool narrows() const { return narrowed_ || (thread_ && thread_->active()); }
-  /// Returns true if narrowed() and the next signal should come within microseconds.
+  /// Returns true if narrowed() and the next stop should come within microseconds.
   [[nodiscard]] bool in_turns() const;
 
  private:
-  /// Begins to count the signals of a thread.
+  /// Begins to count the stops of a thread.
   void begin(const std::shared_ptr<CpuPin>& pin, Clock::time_point now);
   /// Narrows the affinities to one CPU for the thread that is counted.
   void follow(bool may_pin);
@@ -65,11 +66,11 @@ class StopCpu {
   void release_thread();
 
   CpuPin own_{0};
-  std::shared_ptr<CpuPin> thread_;  ///< The thread whose signals are counted; may be null.
-  std::size_t signals_ = 0;         ///< Signals of the thread since `since_`.
-  std::size_t since_choice_ = 0;    ///< Signals since the CPU was chosen.
+  std::shared_ptr<CpuPin> thread_;  ///< The thread whose stops are counted; may be null.
+  std::size_t stops_ = 0;           ///< Stops of the thread since `since_`.
+  std::size_t since_choice_ = 0;    ///< Stops since the CPU was chosen.
   Clock::time_point since_;
-  Clock::time_point last_;  ///< Time of the newest signal.
+  Clock::time_point last_;  ///< Time of the newest stop.
   bool narrowed_ = false;
 };
 

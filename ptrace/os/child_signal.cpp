@@ -10,6 +10,11 @@
 #include <unistd.h>
 
 namespace backtrail::tracee {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{20};
+
+}  // namespace
 
 ChildSignal::ChildSignal() {
   sigset_t set;
@@ -25,9 +30,21 @@ ChildSignal::ChildSignal() {
 void ChildSignal::drain() {
   // One that the kernel sent and one of again() can wait; a read that is not full has them all.
   std::array<signalfd_siginfo, 4> waiting;  // NOLINT: filled by the kernel
-  while (::read(fd_.get(), waiting.data(), sizeof waiting) ==
-         static_cast<ssize_t>(sizeof waiting)) {
-  }
+  ssize_t count = 0;
+  do {
+    count = ::read(fd_.get(), waiting.data(), sizeof waiting);
+    if (count > 0) no_news_.reset();
+  } while (count == static_cast<ssize_t>(sizeof waiting));
+}
+
+void ChildSignal::note_no_news() {
+  no_news_ = Clock::now();
+}
+
+bool ChildSignal::may_have_news() {
+  if (!no_news_ || Clock::now() - *no_news_ > kLookAgain) return true;
+  drain();
+  return !no_news_;
 }
 
 void ChildSignal::again() {

@@ -4,6 +4,7 @@
 /// SIGCHLD as a file descriptor.
 
 #include <chrono>
+#include <optional>
 
 #include "ptrace/os/unique_fd.hpp"
 
@@ -19,6 +20,12 @@ class ChildSignal {
   /// Descriptor that becomes readable when a child changes state.
   [[nodiscard]] int fd() const { return fd_.get(); }
   void drain();
+  /// Call when wait4(2) has found no child with news.
+  void note_no_news();
+  /// Returns false if no child has changed state since note_no_news(). True in doubt, and now and
+  /// then in any case: a group whose leader has ended first reports its end by the signal that its
+  /// maker chose.
+  [[nodiscard]] bool may_have_news();
   /// Makes the descriptor readable again. Call after drain() if some events have not been handled.
   static void again();
 
@@ -28,7 +35,10 @@ class ChildSignal {
   Woken wait(int input_fd, std::chrono::milliseconds timeout);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   UniqueFd fd_;
+  std::optional<Clock::time_point> no_news_;  ///< Since when there has been none; unset: unknown.
 };
 
 }  // namespace backtrail::tracee

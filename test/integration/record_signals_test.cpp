@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Job control and storms of signals: recorded programs behave as without a tracer.
 
-#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "record_fixture.hpp"
+#include "test/support/own_affinity.hpp"
 
 namespace backtrail::test {
 namespace {
 
 Words program(const char* name, const Words& arguments) {
   return with({std::string{BT_INFERIOR_DIR "/"} + name}, arguments);
-}
-
-/// The hexadecimal digits of the affinity, which the recorded program inherits.
-std::string allowed_cpus() {
-  std::ifstream status{"/proc/self/status"};
-  std::string word;
-  while (status >> word && word != "Cpus_allowed:") {
-  }
-  status >> word;
-  return word;
 }
 
 class RecordSource : public testing::TestWithParam<const char*> {

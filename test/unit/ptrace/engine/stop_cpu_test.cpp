@@ -73,7 +73,7 @@ class StopCpuTest : public testing::Test {
 
   /// Notes signals at this rate.
   void note(int signals, const Pin& pin, bool may_pin, std::chrono::microseconds each) {
-    for (int i = 0; i < signals; ++i) cpu_.note_signal(pin, may_pin, now_ += each);
+    for (int i = 0; i < signals; ++i) cpu_.note_stop(pin, may_pin, now_ += each);
   }
   void note_fast(int signals, const Pin& pin, bool may_pin = true) {
     note(signals, pin, may_pin, std::chrono::microseconds{20});

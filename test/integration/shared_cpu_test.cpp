@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// While a thread stops all the time, it shares the tracing thread's CPU. A program that asks for
+// its affinity, or hands it down, must not find out.
+
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine_driver.hpp"
+#include "symbols.hpp"
+#include "test/support/own_affinity.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+constexpr const char* kProgram = "affinity_static";
+
+/// How the program is recorded.
+enum class Recorded { kNot, kStep, kCache };
+
+struct SharedCpu : testing::TestWithParam<Recorded> {
+  EngineDriver driver{GetParam() == Recorded::kStep ? SourceKind::kStep : SourceKind::kCache};
+
+  pid_t launch(const char* rounds, const char* signals) {
+    driver.engine.pass_signals = {SIGUSR1, SIGCHLD};
+    const pid_t pid = driver.launch(kProgram, {rounds, signals, test::allowed_cpus()});
+    if (GetParam() != Recorded::kNot) {
+      EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
+    }
+    return pid;
+  }
+  static void expect_right_end(const std::optional<StopEvent>& end) {
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->kind, StopKind::kProcessExited);
+    EXPECT_EQ(end->exit_code, 0);
+  }
+};
+
+TEST_P(SharedCpu, IsNotSeenByAThreadThatIsStepped) {
+  const pid_t pid = launch("1", "3");
+  std::optional<StopEvent> event;
+  do {
+    std::vector<std::pair<ThreadId, ResumeAction>> orders;
+    for (const auto& thread : driver.engine.find(pid)->threads()) {
+      ResumeAction action;
+      if (thread->tid() == pid) {
+        action = {.kind = ResumeKind::kRangeStep,
+                  .range_begin = TraceeAddr{0},
+                  .range_end = TraceeAddr{std::numeric_limits<std::uint64_t>::max()}};
+      }
+      // A thread that is stepped tells every signal.
+      if (event && event->thread == thread->id()) action.signal = event->signal;
+      orders.emplace_back(thread->id(), action);
+    }
+    ASSERT_TRUE(driver.engine.resume(orders));
+    event = driver.await();
+  } while (event && event->kind == StopKind::kSignal);
+  expect_right_end(event);
+}
+
+TEST_P(SharedCpu, IsNotSeenAmidFalseConditions) {
+  const bool slow = GetParam() == Recorded::kStep;
+  const int rounds = slow ? 1 : 20;
+  const pid_t pid = launch(slow ? "1" : "20", "50");
+  int hits = 0;
+  ASSERT_TRUE(driver.engine.insert(pid, {.kind = BreakpointKind::kSoftware,
+                                         .address = symbol_of(kProgram, "on_signal"),
+                                         .condition = [&](ThreadId) {
+                                           ++hits;
+                                           return false;
+                                         }}));
+  expect_right_end(driver.run());
+  EXPECT_EQ(hits, 50 * (rounds * 7 + 2));
+}
+
+std::string name_of(const testing::TestParamInfo<Recorded>& parameter) {
+  switch (parameter.param) {
+    case Recorded::kNot:
+      return "None";
+    case Recorded::kStep:
+      return "Step";
+    case Recorded::kCache:
+      return "Cache";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, SharedCpu,
+                         testing::Values(Recorded::kNot, Recorded::kStep, Recorded::kCache),
+                         name_of);
+
+}  // namespace
+}  // namespace backtrail::tracee
