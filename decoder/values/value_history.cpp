@@ -36,7 +36,7 @@ class ValueHistory::Boundary final : public EndState {
  private:
   const SolvedWindow& later_;
   EndState& end_;
-  std::vector<MappingChange> changes_;  ///< Of this window and all later ones.
+  std::vector<MappingChange> changes_;  ///< This window and all later ones made them.
   bool all_is_private_;
 };
 
