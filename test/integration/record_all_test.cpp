@@ -193,7 +193,7 @@ TEST(AllBranches, OfAFileThatMayNotGrowAreTheNewest) {
   const TemporaryFolder folder;
   for (const std::string kilobytes : {"150", "300", "1000"}) {
     const std::string script =
-        fmt::format("ulimit -f {}; exec {} record --all -o {} -- {}_static alone 3000", kilobytes,
+        fmt::format("ulimit -f {}; exec {} record --all -o {} -- {}_static alone 300", kilobytes,
                     BT_BACKTRAIL, folder / "x.core", kProgram);
     const std::string said = run({"/bin/bash", "-c", script}).output;
     EXPECT_THAT(said, HasSubstr("SIGSEGV in all_of_it"));

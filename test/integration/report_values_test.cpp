@@ -299,10 +299,10 @@ TEST_F(ReportCalls, OptimisedCodeShowsOnlyTruth) {
 }
 
 TEST_F(ReportCalls, OfOtherSourcesAreTheSame) {
-  record("called_O0");
+  record("called_static");
   const Lines values = calls();
   EXPECT_FALSE(values.empty());
-  record("called_O0", {}, "step");
+  record("called_static", {}, "step");
   EXPECT_EQ(calls(), values);
 }
 
