@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/values/solved_window.hpp"
 
-#include <algorithm>
-
 namespace backtrail::decoder::values {
 
 SolvedWindow::SolvedWindow(Window window, ModelCache& models, EndState& end)
@@ -53,13 +51,6 @@ std::optional<TraceeAddr> SolvedWindow::access_address(std::size_t step,
   if (!covers(step) || step == end()) return std::nullopt;
   const auto address = solver_->address(graph_->first_access(step) + number);
   return address ? std::optional{TraceeAddr{*address}} : std::nullopt;
-}
-
-bool SolvedWindow::remaps(TraceeAddr address) const {
-  const auto& changes = solver_->mapping_changes();
-  return std::any_of(changes.begin(), changes.end(), [address](const MappingChange& change) {
-    return address.value() >= change.begin && address.value() < change.end;
-  });
 }
 
 }  // namespace backtrail::decoder::values

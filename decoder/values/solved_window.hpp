@@ -39,9 +39,6 @@ class SolvedWindow {
   /// Returns the address of an access, by its number in a step from begin() on; nullopt if unknown.
   [[nodiscard]] std::optional<TraceeAddr> access_address(std::size_t step,
                                                          std::uint32_t number) const;
-  /// Returns true if the mapping at an address may have been different before the window.
-  [[nodiscard]] bool remaps(TraceeAddr address) const;
-
   /// Returns true if a mapping may have been removed in the window.
   [[nodiscard]] bool removes_mappings() const { return solver_->removes_mappings(); }
 

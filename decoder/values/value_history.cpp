@@ -6,23 +6,38 @@
 
 namespace backtrail::decoder::values {
 
-/// The state at the beginning of a window, as the end of the previous one.
+/// The state at the beginning of a window, as the end of the previous one. Answers from the state
+/// at the end of the trace and from what all windows since have changed, however many there are.
 class ValueHistory::Boundary final : public EndState {
  public:
-  Boundary(const SolvedWindow& later, EndState& after) : later_{later}, after_{after} {}
+  /// @param after  The boundary at the end of the window; null if it is the last one, which ends in
+  ///               `end`.
+  Boundary(const SolvedWindow& later, const Boundary* after, EndState& end)
+      : later_{later}, end_{end}, all_is_private_{!later.removes_mappings()} {
+    if (after != nullptr) changes_ = after->changes_;
+    const auto& more = later.solver().mapping_changes();
+    changes_.insert(changes_.end(), more.begin(), more.end());
+    all_is_private_ =
+        all_is_private_ && (after != nullptr ? after->all_is_private_ : end.all_is_private());
+  }
 
   Known reg(Slot slot) override { return later_.reg(0, slot); }
   PageKind page(TraceeAddr address) override {
-    return later_.remaps(address) ? PageKind::kUnknown : after_.page(address);
+    const bool is_remapped = std::ranges::any_of(changes_, [address](const MappingChange& change) {
+      return address.value() >= change.begin && address.value() < change.end;
+    });
+    return is_remapped ? PageKind::kUnknown : end_.page(address);
   }
   Known granule(TraceeAddr address) override { return later_.memory(0, address); }
-  bool stable(TraceeAddr granule) override { return after_.stable(granule); }
-  bool all_is_private() override { return !later_.removes_mappings() && after_.all_is_private(); }
-  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return after_.heap(); }
+  bool stable(TraceeAddr granule) override { return end_.stable(granule); }
+  bool all_is_private() override { return all_is_private_; }
+  std::optional<std::pair<TraceeAddr, TraceeAddr>> heap() override { return end_.heap(); }
 
  private:
   const SolvedWindow& later_;
-  EndState& after_;
+  EndState& end_;
+  std::vector<MappingChange> changes_;  ///< This window and all later ones made them.
+  bool all_is_private_;
 };
 
 ValueHistory::ValueHistory(std::size_t steps, Fetch fetch, CodeReader& code, EndState& end,
@@ -61,8 +76,8 @@ bool ValueHistory::solve_next() {
     begin -= std::min(begin, more);
     solved = solve(begin, end);
   }
-  EndState& state = windows_.empty() ? end_ : *windows_.back().boundary;
-  auto boundary = std::make_unique<Boundary>(*solved, state);
+  const Boundary* after = windows_.empty() ? nullptr : windows_.back().boundary.get();
+  auto boundary = std::make_unique<Boundary>(*solved, after, end_);
   consistent_ &= solved->consistent();
   if (!solved->consistent()) {
     horizon_ = end;
@@ -78,9 +93,8 @@ ValueHistory::Piece* ValueHistory::at(std::size_t position) {
     if (deadline_ && Clock::now() >= *deadline_) return nullptr;
     if (!solve_next()) return nullptr;
   }
-  const auto found = std::find_if(windows_.begin(), windows_.end(),
-                                  [position](const Piece& p) { return position >= p.begin; });
-  return &*found;
+  return &*std::ranges::partition_point(
+      windows_, [position](const Piece& piece) { return piece.begin > position; });
 }
 
 Known ValueHistory::reg(std::size_t position, Slot slot) {

@@ -81,7 +81,7 @@ TEST(CacheSource, LeavesItsLogUndecodedWhereTheTrapsActionIsPutBack) {
 }
 
 TEST(CacheSource, StepsOverNothingButTheWayIntoAHandler) {
-  constexpr int kSignals = 500;
+  constexpr int kSignals = test::kSanitized ? 100 : 500;
   for (const char* what : {"fault", "raise"}) {
     const Outcome outcome = run_recorded({.program = "storm",
                                           .arguments = {what, std::to_string(kSignals)},

@@ -46,9 +46,9 @@ std::vector<SectionsCase> sections_cases() {
   std::vector<SectionsCase> all{{SourceKind::kCache, "percpu", "fill"},
                                 {SourceKind::kCache, "percpu", "loop"},
                                 {SourceKind::kCache, "percpu_static", "fill"},
-                                {SourceKind::kStep, "percpu", "loop"}};
+                                {SourceKind::kStep, "percpu_static", "loop"}};
   // This case executes the same code many times by steps.
-  if (!test::kSanitized) all.push_back({SourceKind::kStep, "percpu", "fill"});
+  if (!test::kSanitized) all.push_back({SourceKind::kStep, "percpu_static", "fill"});
   return all;
 }
 

@@ -25,6 +25,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "ptrace/remote/remote_calls.hpp"
+#include "test/support/effort.hpp"
 #include "trace_judge.hpp"
 
 namespace backtrail::tracee {
@@ -357,7 +358,7 @@ TEST_F(CacheSoak, EverythingAtOnceChangesNothing) {
 }
 
 TEST_F(CacheSoak, TurningTheRecorderOnAndOffChangesNothing) {
-  const unsigned switches = from_environment("BACKTRAIL_SOAK_SWITCHES", 20);
+  const unsigned switches = from_environment("BACKTRAIL_SOAK_SWITCHES", test::kSanitized ? 8 : 20);
   // A native breakpoint resets an ignored SIGTRAP; the recorder must not.
   launch({"ignore SIGTRAP"});
   for (unsigned round = 0; round < switches; ++round) {

@@ -112,7 +112,7 @@ TEST_F(DamagedFiles, TracesAreShorter) {
 /// Where records are missing, every view shows a gap: the records before it must not appear to lead
 /// to those after it, nor to the crash.
 TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
-  record("random_crash", {"5", "and crash"});
+  record("random_crash", {"5", "and crash", "4"});
   const Bytes file = bytes_of(folder / "x.core");
   const auto whole = decoder::CoreFile::parse(file);
   ASSERT_TRUE(whole);
@@ -155,7 +155,7 @@ TEST_F(DamagedFiles, GapsStandWhereRecordsAreMissing) {
 
 /// Records missing at the end are a gap before the crash, in all forms of reports.
 TEST_F(DamagedFiles, AMissingEndIsAGapInEveryReport) {
-  record("random_crash", {"5", "and crash"});
+  record("random_crash", {"5", "and crash", "4"});
   Bytes bytes = bytes_of(folder / "x.core");
   const auto core = decoder::CoreFile::parse(bytes);
   ASSERT_TRUE(core);

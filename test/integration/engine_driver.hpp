@@ -31,13 +31,15 @@ class EngineDriver {
   /// Launched programs keep random addresses, as where the kernel forbids fixed ones.
   bool random_addresses = false;
 
-  /// Launches an inferior of the build. Returns 0 and fails the test on error.
+  /// Launches an inferior of the build, with a small environment: C libraries read all of it at
+  /// their start, step by step. Returns 0 and fails the test on error.
   pid_t launch(const std::string& name, std::vector<std::string> arguments = {}) {
     LaunchSpec spec;
     spec.program = std::string{BT_INFERIOR_DIR} + "/" + name;
     spec.arguments = std::move(arguments);
     spec.through_shell = false;
     spec.disable_randomization = !random_addresses;
+    spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
     const auto pid = engine.launch(spec);
     if (!pid) ADD_FAILURE() << pid.error().message();
     return pid.value_or(0);

@@ -34,10 +34,15 @@ struct FalseConditions : testing::TestWithParam<Recorded> {
   FalseConditions()
       : driver{GetParam() == Recorded::kStep ? SourceKind::kStep : SourceKind::kCache} {}
 
+  /// Recording begins in main().
   void launch(const std::vector<std::string>& arguments) {
     pid = driver.launch(kProgram, arguments);
     ASSERT_NE(pid, 0);
     if (GetParam() == Recorded::kNot) return;
+    const BreakpointSpec main = software(symbol_of(kProgram, "main"));
+    ASSERT_TRUE(driver.engine.insert(pid, main));
+    ASSERT_TRUE(driver.run());
+    ASSERT_TRUE(driver.engine.remove(pid, main));
     ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kPt}));
   }
   /// Inserts a breakpoint whose condition counts its hits and is false.

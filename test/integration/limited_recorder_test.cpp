@@ -56,10 +56,13 @@ class LimitedRecorder : public testing::Test {
 
 TEST_P(LimitedAddresses, LeavesAllToTheProgram) {
   const std::string limited = fmt::format("ulimit -v {}; ", GetParam());
+  // In so little room the recorder steps, and the dynamic linker would take most of the steps.
+  const bool steps = GetParam() == std::string{"200000"};
+  const std::string program = steps ? BT_INFERIOR_DIR "/limits_static " : std::string{kProgram};
   for (const std::string how : {"grow", "'grow by brk'"}) {
-    const Grown native = grow(fmt::format("{}{}{}", limited, kProgram, how));
+    const Grown native = grow(fmt::format("{}{}{}", limited, program, how));
     const Grown recorded =
-        grow(fmt::format("{}{}{}{} 2>/dev/null", limited, kRecord, kProgram, how));
+        grow(fmt::format("{}{}{}{} 2>/dev/null", limited, kRecord, program, how));
     EXPECT_EQ(native.status, 0);
     EXPECT_EQ(recorded.status, 0);
     EXPECT_GT(native.megabytes, 50);

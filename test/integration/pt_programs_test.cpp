@@ -20,6 +20,7 @@
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/trace/thread_trace.hpp"
 #include "ptrace/tracee/link_map.hpp"
+#include "test/support/effort.hpp"
 #include "test/support/ipt_oracle.hpp"
 #include "test/support/machine.hpp"
 
@@ -29,7 +30,8 @@ namespace {
 /// Number of steps, which sets the test's duration. BT_PT_STEPS overrides it, for runs by hand.
 std::size_t step_limit(std::size_t usual) {
   const char* wish = std::getenv("BT_PT_STEPS");
-  return wish != nullptr ? std::strtoul(wish, nullptr, 10) : usual;
+  if (wish != nullptr) return std::strtoul(wish, nullptr, 10);
+  return test::kSanitized ? usual / 3 : usual;
 }
 
 struct Program {
@@ -54,6 +56,7 @@ class SteppedProgram {
     }
     spec.arguments.assign(program.words.begin() + 1, program.words.end());
     spec.through_shell = false;
+    spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
     Engine& engine = driver_.engine;
     engine.set_non_stop(true);
     engine.reported.threads = true;

@@ -187,12 +187,13 @@ TEST_P(AlmostFullDisk, KeepsTheNewestBranchesAndTheStacks) {
 
 INSTANTIATE_TEST_SUITE_P(Kilobytes, AlmostFullDisk, testing::Values(500, 1000, 2000, 4000));
 
-/// RLIMIT_FSIZE limits the recorder too, which then steps.
+/// RLIMIT_FSIZE limits the recorder too, which then steps. Linked statically, the program takes few
+/// steps to its start.
 TEST(AllBranches, OfAFileThatMayNotGrowAreTheNewest) {
   const TemporaryFolder folder;
   for (const std::string kilobytes : {"150", "300", "1000"}) {
     const std::string script =
-        fmt::format("ulimit -f {}; exec {} record --all -o {} -- {} alone 3000", kilobytes,
+        fmt::format("ulimit -f {}; exec {} record --all -o {} -- {}_static alone 300", kilobytes,
                     BT_BACKTRAIL, folder / "x.core", kProgram);
     const std::string said = run({"/bin/bash", "-c", script}).output;
     EXPECT_THAT(said, HasSubstr("SIGSEGV in all_of_it"));

@@ -11,12 +11,16 @@
 namespace backtrail::test {
 namespace {
 
-Words program(const char* name, const Words& arguments) {
-  return with({std::string{BT_INFERIOR_DIR "/"} + name}, arguments);
+Words program(const std::string& name, const Words& arguments) {
+  return with({BT_INFERIOR_DIR "/" + name}, arguments);
 }
 
 class RecordSource : public testing::TestWithParam<const char*> {
  protected:
+  static bool steps() { return std::string{GetParam()} == "step"; }
+  /// Where every instruction is stepped, the program is linked statically: the dynamic linker would
+  /// take most of the steps.
+  static std::string variant(const std::string& name) { return steps() ? name + "_static" : name; }
   static void expect_right(const Words& words) {
     const Ran ran = record(with({"--source", GetParam(), "--"}, words));
     EXPECT_EQ(ran.status, 0) << words.back() << "\n" << ran.output;
@@ -25,35 +29,32 @@ class RecordSource : public testing::TestWithParam<const char*> {
 
 TEST_P(RecordSource, LosesNoStopOfOthers) {
   for (const char* how : {"itself", "outside", "thread", "handler"}) {
-    expect_right(program("jobs", {how}));
+    expect_right(program(variant("jobs"), {how}));
   }
 }
 
 TEST_P(RecordSource, LetsAThreadGetOnBetweenSignals) {
   // A step takes longer than any of these periods.
-  const bool steps = std::string{GetParam()} == "step";
-  const char* work = steps ? "100" : "300000";
+  const char* work = steps() ? "100" : "300000";
   for (const char* kind : {"real", "virtual", "prof", "rt"}) {
-    expect_right(program("storm", {"timer", kind, "100", work}));
+    expect_right(program(variant("storm"), {"timer", kind, "100", work}));
   }
-  expect_right(program("storm", {"timer", "real", "20", work}));
+  expect_right(program(variant("storm"), {"timer", "real", "20", work}));
 }
 
 TEST_P(RecordSource, ShowsHandlersTheirFramesAsTheyAre) {
-  expect_right(program("storm", {"fault", "200"}));
-  expect_right(program("storm", {"raise", "200"}));
+  expect_right(program(variant("storm"), {"fault", "200"}));
+  expect_right(program(variant("storm"), {"raise", "200"}));
 }
 
 TEST_P(RecordSource, LetsHandlersReturnAnyhow) {
-  const bool steps = std::string{GetParam()} == "step";
   for (const char* how : {"alone", "beside", "timers"}) {
-    expect_right(program("handlers", {how, steps ? "1" : "100"}));
+    expect_right(program("handlers", {how, steps() ? "1" : "100"}));
   }
 }
 
 TEST_P(RecordSource, ShowsTheProgramItsOwnAffinity) {
-  const bool steps = std::string{GetParam()} == "step";
-  expect_right(program("affinity", {steps ? "2" : "20", "50", allowed_cpus()}));
+  expect_right(program(variant("affinity"), {steps() ? "2" : "20", "50", allowed_cpus()}));
 }
 
 /// Amid signals the recorder and the thread that gets them share one CPU; what begins then must not
@@ -103,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(All, JobControl,
 /// Only the cases with few instructions, because each is stepped.
 TEST(JobControlStepped, TellsParentsTheSame) {
   for (const char* how : {"masks", "ends"}) {
-    const Words words = program("job_control", {how});
+    const Words words = program("job_control_static", {how});
     const Ran native = run(words);
     const Ran recorded = record(with({"--source", "step", "--"}, words));
     EXPECT_EQ(recorded.status, 0) << how;

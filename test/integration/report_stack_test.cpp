@@ -210,9 +210,9 @@ TEST_F(ReportStack, AStackMadeByHandEndsWhereItBegins) {
 }
 
 TEST_F(ReportStack, Of32BitPrograms) {
-  if (!exists("stacks32")) GTEST_SKIP() << "no 32-bit programs here";
+  if (!exists("stacks32_static")) GTEST_SKIP() << "no 32-bit programs here";
   // Stepping has time for few branches; the report is told to read few.
-  record("stacks32", {"handler", "14"}, "step");
+  record("stacks32_static", {"handler", "14"}, "step");
   std::string text = report({"--branches", "100"});
   text = text.substr(0, text.find("\n  => SIG"));
   Names names = found_in(text, std::regex{"^  > +([^ ]+)"});

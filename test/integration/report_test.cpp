@@ -172,10 +172,10 @@ TEST_F(Report, NamesOfCodeThatTheProgramMade) {
 }
 
 TEST_F(Report, NamesOf32BitPrograms) {
-  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/crashes32")) {
+  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/crashes32_static")) {
     GTEST_SKIP() << "no 32-bit programs here";
   }
-  record("crashes32", {"null"}, "step");
+  record("crashes32_static", {"null"}, "step");
   EXPECT_THAT(report(), ContainsRegex("  > +fault  crashes.c:[0-9]+\n"));
 }
 

@@ -50,7 +50,7 @@ TEST_F(ReportTimes, ALongWaitIsSeenBehindManyShortOnes) {
 TEST_F(ReportTimes, StopsOfTheRecorderAreNoWaits) {
   // The stops for each step must not count as waits. The kernel may also have waited for a page of
   // the program.
-  record("waits", {}, "step");
+  record("waits_static", {}, "step");
   EXPECT_THAT(report(),
               AllOf(ContainsRegex(kWaitedInTheCall), ContainsRegex("waited [1-9] times? \\(")));
 }

@@ -11,6 +11,7 @@
 #include <boost/json.hpp>
 
 #include "report_fixture.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::tracee {
 namespace {
@@ -299,10 +300,10 @@ TEST_F(ReportCalls, OptimisedCodeShowsOnlyTruth) {
 }
 
 TEST_F(ReportCalls, OfOtherSourcesAreTheSame) {
-  record("called_O0");
+  record("called_static");
   const Lines values = calls();
   EXPECT_FALSE(values.empty());
-  record("called_O0", {}, "step");
+  record("called_static", {}, "step");
   EXPECT_EQ(calls(), values);
 }
 
@@ -325,7 +326,7 @@ TEST_F(ReportValues, DamagedDebugInformationDoesNoHarm) {
   run({BT_SERVER, "record", "-o", "x.core", "--", copy}, -1);
   // Damages bytes of the debug sections, which come after everything that is mapped.
   const auto size = std::filesystem::file_size(copy);
-  for (unsigned seed = 1; seed <= 20; ++seed) {
+  for (unsigned seed = 1; seed <= (test::kSanitized ? 8U : 20U); ++seed) {
     run({"python3", "-c",
          "import random,sys\n"
          "r=random.Random(int(sys.argv[2]))\n"

@@ -24,7 +24,7 @@ class Why : public ReportFixture {
 
 TEST_F(Why, FollowsAValueToTheConstantThatItIs) {
   for (const char* source : {"cache", "step"}) {
-    record("origin", {}, source);
+    record(source == std::string{"step"} ? "origin_static" : "origin", {}, source);
     const std::string trail = why("p");
     EXPECT_THAT(trail,
                 ContainsRegex("^p of main = 0x10, at 0x7ff[0-9a-f]+\n"
@@ -122,10 +122,10 @@ TEST_F(Why, ExplainsWhatItCannotFollow) {
 }
 
 TEST_F(Why, SaysThat32BitProgramsAreNotFollowed) {
-  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/stacks32")) {
+  if (!std::filesystem::exists(std::string{BT_INFERIOR_DIR} + "/stacks32_static")) {
     GTEST_SKIP() << "no 32-bit programs here";
   }
-  record("stacks32", {"handler", "14"}, "step");
+  record("stacks32_static", {"handler", "14"}, "step");
   EXPECT_THAT(why("argc", 1), HasSubstr("values of 32-bit programs are not followed"));
 }
 

@@ -381,11 +381,12 @@ def main():
     avx = all(word in words for word in ("avx2", "bmi1", "bmi2", "movbe", "adx"))
     failures = 0
     for seed in range(int(first), int(first) + int(count)):
-        source = os.path.join(folder, "random_%d.S" % seed)
-        program = source[:-2]
+        program = os.path.join(folder, "random_%d" % seed)
+        source, object_file = program + ".s", program + ".o"
         with open(source, "w") as out:
             out.write(Program(seed, avx).text(random.Random(seed).choice([30, 100, 300, 900])))
-        subprocess.run(["cc", "-nostdlib", "-static", "-o", program, source], check=True)
+        subprocess.run(["as", "-o", object_file, source], check=True)
+        subprocess.run(["ld", "-o", program, object_file], check=True)
         window = str(random.Random(seed).choice([50, 300, 10000]))
         run = subprocess.run([oracle, "-w", window, program], capture_output=True, text=True,
                              timeout=300)
@@ -395,8 +396,8 @@ def main():
             continue
         if seed % 10 == 0:
             print("seed %d: %s" % (seed, run.stdout.strip()), flush=True)
-        os.remove(source)
-        os.remove(program)
+        for made in (source, object_file, program):
+            os.remove(made)
     print("%s programs, %d failed" % (count, failures))
     return 1 if failures else 0
 

@@ -149,11 +149,17 @@ void TruthRun::add_sample(std::uint64_t address, std::size_t size, bool is_opera
                       address, at, is_operand});
 }
 
+const TruthRun::Code& TruthRun::code_at(std::uint64_t pc) {
+  const auto [found, is_new] = code_.try_emplace(pc);
+  Code& code = found->second;
+  if (is_new) code.size = peek(pc, code.bytes.data(), code.bytes.size());
+  return code;
+}
+
 bool TruthRun::repeats_at(std::uint64_t pc) {
-  std::array<std::uint8_t, 4> bytes{};
-  peek(pc, bytes.data(), bytes.size());
-  const auto* at = bytes.data();
-  const auto* end = at + bytes.size();
+  const Code& code = code_at(pc);
+  const auto* at = code.bytes.data();
+  const auto* end = at + std::min<std::size_t>(code.size, 4);
   bool repeat = false;
   while (at != end && (*at == 0xf2 || *at == 0xf3 || *at == 0x66 || (*at & 0xf0U) == 0x40)) {
     repeat |= *at == 0xf2 || *at == 0xf3;
@@ -165,12 +171,11 @@ bool TruthRun::repeats_at(std::uint64_t pc) {
 }
 
 void TruthRun::sample_memory(const General& state) {
-  std::array<std::uint8_t, 15> bytes{};
-  const std::size_t got = peek(state.pc, bytes.data(), bytes.size());
+  const Code& code = code_at(state.pc);
   ZydisDecodedInstruction insn;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
-  if (!ZYAN_SUCCESS(
-          ZydisDecoderDecodeFull(&decoder(), bytes.data(), got, &insn, operands.data()))) {
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder(), code.bytes.data(), code.size, &insn,
+                                           operands.data()))) {
     return;
   }
   ZydisRegisterContext context{};
@@ -337,10 +342,12 @@ void TruthRun::read_mappings() {
 }
 
 PageKind TruthRun::page(TraceeAddr address) {
-  for (const Mapping& m : mappings_) {
-    if (address.value() >= m.begin && address.value() < m.end) return m.kind;
+  // The kernel lists mappings by address.
+  const auto after = std::ranges::upper_bound(mappings_, address.value(), {}, &Mapping::begin);
+  if (after == mappings_.begin() || address.value() >= std::prev(after)->end) {
+    return PageKind::kUnknown;
   }
-  return PageKind::kUnknown;
+  return std::prev(after)->kind;
 }
 
 bool TruthRun::stable(TraceeAddr granule) {

@@ -77,6 +77,11 @@ class TruthRun final : public CodeReader, public EndState {
     PageKind kind;
     bool heap = false;
   };
+  /// The longest instruction's bytes from an address on.
+  struct Code {
+    std::array<std::uint8_t, 15> bytes{};
+    std::size_t size = 0;  ///< How many could be read.
+  };
   enum class Stop : std::uint8_t { kStepped, kSignal, kLast, kGone };
 
   void start(const std::vector<std::string>& command, bool from_trap);
@@ -86,6 +91,8 @@ class TruthRun final : public CodeReader, public EndState {
   void sample_memory(const General& state);
   void add_sample(std::uint64_t address, std::size_t size, bool is_operand);
   void trim(std::size_t most);
+  /// Reads code once: the programs do not change theirs.
+  const Code& code_at(std::uint64_t pc);
   bool repeats_at(std::uint64_t pc);
   void read_mappings();
   std::size_t peek(std::uint64_t address, void* out, std::size_t bytes) const;
@@ -99,7 +106,7 @@ class TruthRun final : public CodeReader, public EndState {
   std::vector<MemorySample> samples_;
   std::vector<std::uint8_t> bytes_;
   std::vector<Mapping> mappings_;
-  std::unordered_map<std::uint64_t, std::array<std::uint8_t, 16>> code_;
+  std::unordered_map<std::uint64_t, Code> code_;  ///< By address.
   std::uint64_t rseq_ = 0;
   bool shares_ = false;  ///< There is a shared mapping that is writable.
 };

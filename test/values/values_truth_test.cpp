@@ -7,6 +7,7 @@
 
 #include "judged_trails.hpp"
 #include "judged_values.hpp"
+#include "test/support/effort.hpp"
 
 namespace backtrail::decoder::values {
 namespace {
@@ -22,6 +23,7 @@ TEST_P(ValuesTruth, EveryKnownValueIsTrue) {
   }
   TruthOptions options;
   options.from_trap = true;
+  if (test::kSanitized) options.most_steps /= 3;
   const std::string program = std::string{BT_INFERIOR_DIR} + "/values_" + name + "_" + level;
   TruthRun run{{program}, options};
   ASSERT_TRUE(run.ok()) << run.error();

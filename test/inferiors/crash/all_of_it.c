@@ -1,5 +1,6 @@
 // Programs of millions of branches that crash, each in its own way.
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 static volatile uint32_t result;
 static uint32_t rounds;
 static const char* argument;
+static sem_t at_the_end, first_is_busy;
 
 __attribute__((noinline)) static void work(uint32_t count, uint32_t state) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -34,9 +36,24 @@ __attribute__((noinline)) static void culprit(volatile int* nowhere) {
   *nowhere = 1;
 }
 
+/// The first thread's work: branches while others work, and when one of them ends the program. In
+/// between it waits, so that the number of branches does not depend on how fast they are recorded.
+static void be_busy_at_the_end(void) {
+  work(rounds, 2);
+  sem_wait(&at_the_end);
+  sem_post(&first_is_busy);
+  for (;;) work(rounds, 2);
+}
+
+static void await_the_busy_one(void) {
+  sem_post(&at_the_end);
+  sem_wait(&first_is_busy);
+}
+
 static void* crashing_thread(void* nothing) {
   (void)nothing;
   work(rounds, 1);
+  await_the_busy_one();
   culprit(NULL);
   return NULL;
 }
@@ -48,6 +65,7 @@ static void become_another(void) {
 
 static void* replacing_thread(void* nothing) {
   work(rounds, 1);
+  await_the_busy_one();
   become_another();
   return nothing;
 }
@@ -71,6 +89,8 @@ int main(int argc, char** argv) {
   const char* how = argv[1];
   argument = argv[2];
   rounds = (uint32_t)atoi(argument);
+  sem_init(&at_the_end, 0, 0);
+  sem_init(&first_is_busy, 0, 0);
   pthread_t threads[THREADS];
   if (strcmp(how, "threads") == 0) {
     start(threads, work_thread);
@@ -90,7 +110,7 @@ int main(int argc, char** argv) {
     become_another();
   } else if (strcmp(how, "exec-thread") == 0) {
     pthread_create(threads, NULL, replacing_thread, NULL);
-    for (;;) work(rounds, 2);
+    be_busy_at_the_end();
   } else if (strcmp(how, "timer") == 0) {
     set_timer();
     work(rounds, 1);
@@ -100,7 +120,7 @@ int main(int argc, char** argv) {
     kill(getpid(), SIGKILL);
   } else if (strcmp(how, "crash") == 0) {
     start(threads, crashing_thread);
-    for (;;) work(rounds, 2);
+    be_busy_at_the_end();
   } else {
     work(rounds, 1);
   }

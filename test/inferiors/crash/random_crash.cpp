@@ -1,5 +1,6 @@
-// Sixteen threads start and end. One crashes at a moment that the first argument chooses, while
-// others are being created, run, or end. With no second argument none crashes.
+// Sixteen threads, or as many as the third argument says, start and end. One crashes at a moment
+// that the first argument chooses, while others are being created, run, or end. With no second
+// argument none crashes.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -10,7 +11,6 @@
 
 int* volatile nowhere;
 volatile int sink;
-constexpr unsigned kThreads = 16;
 constexpr long kRounds = 300;
 
 static void work(unsigned seed, long crash_at) {
@@ -30,9 +30,10 @@ static void work(unsigned seed, long crash_at) {
 int main(int argc, char** argv) {
   const unsigned seed = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 1;
   const long crash_at = argc > 2 ? static_cast<long>(seed * 7919U % kRounds) : -1;
+  const unsigned count = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 16;
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < kThreads; ++i) {
-    threads.emplace_back(work, seed + i, i == seed % kThreads ? crash_at : -1);
+  for (unsigned i = 0; i < count; ++i) {
+    threads.emplace_back(work, seed + i, i == seed % count ? crash_at : -1);
   }
   for (std::thread& thread : threads) thread.join();
   std::puts("all right");
