@@ -54,9 +54,9 @@ Engine::Engine(SourceKind source) : source_{source} {}
 Engine::~Engine() {
   const auto next = [this] {
     return std::ranges::find_if(
-        processes_, [this](const auto& each) { return !leaving_.contains(each.first); });
+        tasks_.processes(), [this](const auto& each) { return !leaving_.contains(each.first); });
   };
-  for (auto each = next(); each != processes_.end(); each = next()) {
+  for (auto each = next(); each != tasks_.processes().end(); each = next()) {
     Process& process = *each->second;
     const pid_t pid = process.pid();
     if (auto done = process.attached() ? detach(pid) : kill(pid); !done) {
@@ -77,52 +77,24 @@ void Engine::take_terminal_back() {
   terminal_owner_.reset();
 }
 
-Thread& Engine::add_thread(Process& process, pid_t tid) {
-  Thread& thread = process.add_thread(tid);
-  by_tid_[tid] = &thread;
-  return thread;
-}
-
 void Engine::forget_thread(Thread& thread) {
   const bool ctrl_c = take_ctrl_c(thread);
   thread.cpu_pin()->release();
-  by_tid_.erase(thread.tid());
-  thread.process().remove_thread(thread.tid());
+  tasks_.remove_thread(thread);
   if (ctrl_c) interrupt();
 }
 
 void Engine::forget_process(pid_t pid) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
+  const Process* process = tasks_.find(pid);
+  if (process == nullptr) return;
   leaving_.erase(pid);
   bool ctrl_c = interrupt_due_;
-  for (const auto& thread : found->second->threads()) {
-    ctrl_c = take_ctrl_c(*thread) || ctrl_c;
-    by_tid_.erase(thread->tid());
-  }
-  std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
-  processes_.erase(found);
+  for (const auto& thread : process->threads()) ctrl_c = take_ctrl_c(*thread) || ctrl_c;
+  conditions_.forget(pid);
+  tasks_.remove_process(pid);
   if (ctrl_c) interrupt();  // by a thread of another process, if there is one
   // A process that was let go may still read from the terminal.
-  if (processes_.empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
-}
-
-Process* Engine::find(pid_t pid) const {
-  const auto found = processes_.find(pid);
-  return found == processes_.end() ? nullptr : found->second.get();
-}
-
-Thread* Engine::find(ThreadId id) const {
-  const auto found = by_tid_.find(id.tid);
-  return found == by_tid_.end() || found->second->id() != id ? nullptr : found->second;
-}
-
-std::vector<Process*> Engine::processes() const {
-  std::vector<Process*> known;
-  for (const auto& [pid, process] : processes_) {
-    if (!process->hidden) known.push_back(process.get());
-  }
-  return known;
+  if (tasks_.processes().empty() && ::kill(pid, 0) != 0 && errno == ESRCH) take_terminal_back();
 }
 
 Result<pid_t> Engine::launch(const LaunchSpec& spec) {
@@ -138,12 +110,12 @@ Result<pid_t> Engine::launch(const LaunchSpec& spec) {
   if (launched.previous_foreground && !terminal_owner_) {
     terminal_owner_ = launched.previous_foreground;
   }
-  if (reported.exits) {
+  if (settings_.reported.exits) {
     (void)request::set_options(launched.pid, kDefaultPtraceOptions | PTRACE_O_TRACEEXIT);
   }
-  Process& added = *(processes_[launched.pid] = std::move(*process));
-  added.reports_tracing = reported.tracing;
-  Thread& thread = add_thread(added, launched.pid);
+  Process& added = tasks_.add(std::move(*process));
+  added.reports_tracing = settings_.reported.tracing;
+  Thread& thread = tasks_.add_thread(added, launched.pid);
   thread.note_stop(WaitStatus::decode(SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
   record_from_start(added);
@@ -168,7 +140,7 @@ Result<void> Engine::seize_tasks(Process& process) {
       if (!seized && seized.error().is(TraceErrc::kTraceeGone)) continue;
       BT_CHECKED(seized);
       found_new = true;
-      Thread& thread = add_thread(process, tid);
+      Thread& thread = tasks_.add_thread(process, tid);
       thread.control().stop_wanted = true;
       (void)thread.interrupt();
     }
@@ -177,7 +149,7 @@ Result<void> Engine::seize_tasks(Process& process) {
 }
 
 Result<pid_t> Engine::attach(pid_t pid) {
-  if (find(pid) != nullptr) return fail(TraceErrc::kBusy, "attach", as_detail(pid));
+  if (tasks_.find(pid) != nullptr) return fail(TraceErrc::kBusy, "attach", as_detail(pid));
   const ProcFs proc;
   BT_TRY(const ProcStatus status, proc.status(pid));
   if (status.tgid != pid) return fail(TraceErrc::kNotFound, "attach", as_detail(pid));
@@ -191,8 +163,8 @@ Result<pid_t> Engine::attach(pid_t pid) {
     (void)request::detach(first);
     return fail(opened.error());
   }
-  Process& process = *(processes_[pid] = std::move(*opened));
-  Thread& thread = add_thread(process, first);
+  Process& process = tasks_.add(std::move(*opened));
+  Thread& thread = tasks_.add_thread(process, first);
   thread.control().stop_wanted = true;
   (void)thread.interrupt();
   if (auto seized = seize_tasks(process); !seized) {
@@ -201,7 +173,7 @@ Result<pid_t> Engine::attach(pid_t pid) {
     return fail(seized.error());
   }
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
-  if (find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
+  if (tasks_.find(pid) == nullptr) return fail(TraceErrc::kTraceeGone, "attach", as_detail(pid));
   for (const auto& each : process.threads()) {
     each->control().last_stop = {.thread = each->id(), .kind = StopKind::kStopped};
   }
@@ -217,7 +189,8 @@ int Engine::detach_signal(Thread& thread) const {
   // The thread is not where the fault was. gdb has functions that it calls return to the stack,
   // which raises SIGSEGV; then it restores the registers.
   if (is_raised_by_insns(stop.signal) && thread.moved()) return 0;
-  if (program_signals) return program_signals->contains(stop.signal) ? stop.signal : 0;
+  if (settings_.program_signals)
+    return settings_.program_signals->contains(stop.signal) ? stop.signal : 0;
   return is_debugger_signal(stop.signal) ? 0 : stop.signal;
 }
 
@@ -237,10 +210,10 @@ void Engine::detach_one(Thread& thread) {
 }
 
 Result<void> Engine::detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last) {
-  Process* process = find(pid);
+  Process* process = tasks_.find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "detach", as_detail(pid));
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
-  process = find(pid);
+  process = tasks_.find(pid);
   if (process == nullptr) return {};  // it ended meanwhile
   for (const auto& thread : process->threads()) settle_unannounced_child(*thread);
   std::vector<pid_t> gone;
@@ -295,10 +268,10 @@ void Engine::let_leave(Thread& thread) {
 }
 
 Result<void> Engine::detach(pid_t pid) {
-  if (find(pid) == nullptr && ended_.forget(pid)) return {};
+  if (tasks_.find(pid) == nullptr && events_.forget(pid)) return {};
   BT_CHECKED(detach_all(pid, pid));
   // The process, or a thread, may have ended meanwhile.
-  (void)ended_.forget(pid);
+  (void)events_.forget(pid);
   return {};
 }
 
@@ -308,26 +281,26 @@ Result<void> Engine::let_go(ThreadId last, const std::function<void()>& before_l
 }
 
 Result<void> Engine::kill(pid_t pid) {
-  if (find(pid) == nullptr) {
-    if (ended_.forget(pid)) return {};
+  if (tasks_.find(pid) == nullptr) {
+    if (events_.forget(pid)) return {};
     return fail(TraceErrc::kNotFound, "kill", as_detail(pid));
   }
-  find(pid)->client_kills = true;
-  kill_unannounced_children(*find(pid));
+  tasks_.find(pid)->client_kills = true;
+  kill_unannounced_children(*tasks_.find(pid));
   // The process may have ended while its children did.
-  if (Process* process = find(pid)) {
+  if (Process* process = tasks_.find(pid)) {
     if (auto sent = send_kill(*process); !sent) {
       process->client_kills = false;
       return sent;
     }
     for (const auto& thread : process->threads()) {
       if (!thread->status().is_event(PTRACE_EVENT_EXIT) || !thread->stopped()) continue;
-      drop_pending(*thread);
+      events_.drop(*thread);
       set_going(*thread);
     }
   }
-  const bool ended = wait_until([&] { return find(pid) == nullptr; }, kStopLimit);
-  (void)ended_.forget(pid);
+  const bool ended = wait_until([&] { return tasks_.find(pid) == nullptr; }, kStopLimit);
+  (void)events_.forget(pid);
   if (!ended) {
     log::ptrace().warn("pid={}: does not end after SIGKILL", pid);
     forget_process(pid);
@@ -337,7 +310,7 @@ Result<void> Engine::kill(pid_t pid) {
 }
 
 void Engine::report_exits_of_others(ThreadId id, bool on) {
-  const Process* process = find(id.pid);
+  const Process* process = tasks_.find(id.pid);
   if (process == nullptr) return;
   const unsigned long options = (process->attached() ? kAttachOptions : kDefaultPtraceOptions) |
                                 (on ? static_cast<unsigned long>(PTRACE_O_TRACEEXIT) : 0UL);
@@ -350,31 +323,31 @@ void Engine::report_exits_of_others(ThreadId id, bool on) {
 void Engine::end_after(ThreadId id, int signal, const std::function<void()>& action) {
   stop_threads([=](const Thread& t) { return t.id().pid == id.pid; });
   action();
-  if (find(id) == nullptr) return let_go_on(id.pid);
-  const pid_t group = find(id)->group();
+  if (tasks_.find(id) == nullptr) return let_go_on(id.pid);
+  const pid_t group = tasks_.find(id)->group();
   // Without this, each of them would resume first and stop once more at its end, for nothing.
   report_exits_of_others(id, false);
   const std::pair<ThreadId, ResumeAction> order{id, {.signal = signal}};
   (void)resume(std::span{&order, 1});
   const auto ends = [&] {
-    const Thread* thread = find(id);
+    const Thread* thread = tasks_.find(id);
     return thread == nullptr || (thread->stopped() && thread->status().is_event(PTRACE_EVENT_EXIT));
   };
   const auto is_told = [&] {
     while (!ends() && wait_one(id.tid)) {
     }
-    return ends() || find(id)->control().pending;
+    return ends() || tasks_.find(id)->control().pending;
   };
   (void)wait_until(is_told, kEndLimit);
   // The kernel does not end processes that share the memory.
   if (ends()) return let_go_on(id.pid, group);
   // The first process of a pid namespace ignores signals that would end others.
-  report_exits_of_others(id, reported.exits);
+  report_exits_of_others(id, settings_.reported.exits);
   let_go_on(id.pid);
 }
 
 Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
-  Process* process = find(pid);
+  Process* process = tasks_.find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "insert breakpoint", as_detail(pid));
   if (spec.kind == BreakpointKind::kSoftware) {
     BT_CHECKED(process->breakpoints().insert(spec.address));
@@ -388,16 +361,14 @@ Result<void> Engine::insert(pid_t pid, BreakpointSpec spec) {
   for (const auto& thread : process->threads()) {
     if (thread->trace()) thread->trace()->source().on_breakpoint(spec.address);
   }
-  const ConditionKey key{pid, {spec.kind, spec.address}};
-  conditions_.erase(key);
-  if (spec.condition) conditions_[key] = std::move(spec.condition);
+  conditions_.set(pid, spec.kind, spec.address, std::move(spec.condition));
   return {};
 }
 
 Result<void> Engine::remove(pid_t pid, const BreakpointSpec& spec) {
-  Process* process = find(pid);
+  Process* process = tasks_.find(pid);
   if (process == nullptr) return fail(TraceErrc::kNotFound, "remove breakpoint", as_detail(pid));
-  conditions_.erase({pid, {spec.kind, spec.address}});
+  conditions_.remove(pid, spec.kind, spec.address);
   if (spec.kind == BreakpointKind::kSoftware) {
     BT_CHECKED(process->breakpoints().remove(spec.address));
   } else {

@@ -8,23 +8,23 @@
 /// tracing thread, as ptrace(2) requires.
 
 #include <chrono>
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "ptrace/engine/end_queue.hpp"
+#include "ptrace/engine/breakpoint_conditions.hpp"
+#include "ptrace/engine/engine_settings.hpp"
 #include "ptrace/engine/left_breakpoints.hpp"
+#include "ptrace/engine/pending_events.hpp"
 #include "ptrace/engine/spare_cpu.hpp"
+#include "ptrace/engine/step_over_queue.hpp"
 #include "ptrace/engine/stop_cpu.hpp"
+#include "ptrace/engine/task_table.hpp"
 #include "ptrace/engine/unclaimed_tasks.hpp"
 #include "ptrace/engine/wake_ups.hpp"
 #include "ptrace/os/child_signal.hpp"
@@ -37,17 +37,6 @@
 #include "ptrace/tracee/stop_event.hpp"
 
 namespace backtrail::tracee {
-
-/// Events that are reported only to clients that understand them.
-struct ReportedEvents {
-  bool fork = false;
-  bool vfork = false;
-  bool exec = false;
-  bool threads = false;
-  bool exits = false;  ///< kExiting; must be set before launch(), for the program and its children.
-  bool tracing = false;  ///< kTraceRequest; must be set before launch(), and needs the source
-                         ///< `cache`.
-};
 
 /// Runs, stops and records the threads of all traced processes, and reports their events.
 class Engine {
@@ -72,21 +61,21 @@ class Engine {
   Result<void> let_go(ThreadId last, const std::function<void()>& before_last = {});
   Result<void> kill(pid_t pid);
   /// Returns the processes that the client knows.
-  [[nodiscard]] std::vector<Process*> processes() const;
+  [[nodiscard]] std::vector<Process*> processes() const { return tasks_.known(); }
   /// Returns the processes whose ends take_event() will still return. detach() and kill() of one
   /// succeed; then its end is not returned any more.
-  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const { return ended_.untold(); }
-  [[nodiscard]] Process* find(pid_t pid) const;
-  [[nodiscard]] Thread* find(ThreadId id) const;
+  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const { return events_.untold_ends(); }
+  [[nodiscard]] Process* find(pid_t pid) const { return tasks_.find(pid); }
+  [[nodiscard]] Thread* find(ThreadId id) const { return tasks_.find(id); }
 
   // Running and stopping.
-  void set_non_stop(bool on) { non_stop_ = on; }
+  void set_non_stop(bool on) { settings_.non_stop = on; }
   /// Allows keeping the calling thread on one CPU with a thread that stops for signals all the time
   /// (StopCpu).
   /// The caller must create threads and processes only within calls that stop or launch something:
   /// others would inherit that one CPU. It must call pump() at least every few milliseconds while
   /// shares_cpu().
-  void set_follows_signals(bool on) { follows_signals_ = on; }
+  void set_follows_signals(bool on) { settings_.follows_signals = on; }
   /// Returns true while the calling thread shares its CPU with such a thread.
   [[nodiscard]] bool shares_cpu() const { return stop_cpu_.narrows(); }
   /// Returns true if the next signal should come at once. pump() then yields the CPU before it
@@ -112,26 +101,37 @@ class Engine {
   /// Returns the oldest event of a thread that the client resumed. In all-stop, everything is
   /// stopped then.
   std::optional<StopEvent> take_event();
-  [[nodiscard]] bool running() const;
+  [[nodiscard]] bool running() const { return tasks_.any_running(); }
   [[nodiscard]] bool is_running(ThreadId id) const;
   /// Descriptor that becomes readable when pump() has work to do.
   [[nodiscard]] int event_fd() const { return wake_ups_.fd(); }
 
   // Reported events and signals. Signals are Linux numbers.
-  std::set<int> pass_signals;
-  std::optional<std::set<int>> program_signals;
-  ReportedEvents reported;
-  /// Called first for stops of tasks that the engine does not know or has forgotten; returns true
-  /// if it handled the stop.
-  std::function<bool(pid_t, const WaitStatus&)> on_stranger;
-  /// Called for a thread that is recorded from now on although the client has not asked for it.
-  std::function<void(Thread&)> on_recorded_unasked;
-  /// If set, processes launched or attached to from now on are recorded at once, so that a client
-  /// that asks later also gets the past. Format kBts; the client chooses the final form.
-  std::optional<TraceConfig> from_start;
-  /// Sets `reported.threads`. Switching it off also drops thread events that were not handed out
-  /// yet: a client that stops listening lists the threads itself.
+  /// Signals that the program gets without an event.
+  void set_pass_signals(std::set<int> signals) { settings_.pass_signals = std::move(signals); }
+  [[nodiscard]] const std::set<int>& pass_signals() const { return settings_.pass_signals; }
+  /// Signals that the program may still get when the client detaches.
+  void set_program_signals(std::set<int> signals) {
+    settings_.program_signals = std::move(signals);
+  }
+  void set_reported(const ReportedEvents& events) { settings_.reported = events; }
+  [[nodiscard]] const ReportedEvents& reported() const { return settings_.reported; }
+  /// Sets ReportedEvents::threads. Switching it off also drops thread events that were not handed
+  /// out yet: a client that stops listening lists the threads itself.
   void report_threads(bool on);
+  /// `handler` is called first for stops of tasks that the engine does not know or has forgotten;
+  /// it returns true if it handled the stop.
+  void set_on_stranger(std::function<bool(pid_t, const WaitStatus&)> handler) {
+    on_stranger_ = std::move(handler);
+  }
+  /// `handler` is called for a thread that is recorded from now on although the client has not
+  /// asked for it.
+  void set_on_recorded_unasked(std::function<void(Thread&)> handler) {
+    on_recorded_unasked_ = std::move(handler);
+  }
+  /// Processes launched or attached to from now on are recorded at once, so that a client that asks
+  /// later also gets the past. Format kBts; the client chooses the final form.
+  void set_from_start(const TraceConfig& config) { from_start_ = config; }
 
   // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
   Result<void> insert(pid_t pid, BreakpointSpec spec);
@@ -155,7 +155,6 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   /// Limit for threads that stop, or end a step, when they get a CPU.
   static constexpr std::chrono::milliseconds kStarvedLimit{60'000};
-  using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
 
   // engine_events.cpp: interprets wait statuses.
   bool wait_one(pid_t tid = -1);
@@ -175,7 +174,6 @@ class Engine {
   void handle_step_done(Thread& thread);
   void note_short_stop(Thread& thread);
   void post(Thread& thread, StopEvent event);
-  [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
 
   // engine_births.cpp: threads, processes and programs that begin.
   void handle_first_stop(Thread& thread);
@@ -196,17 +194,14 @@ class Engine {
 
   // engine_ends.cpp: threads and processes that end.
   void handle_end(Thread& thread, const WaitStatus& status);
-  void note_end(const Process& process, const StopEvent& end);
   void forget_birth_of(pid_t child);
   void kill_unannounced_children(const Process& process);
   Result<void> send_kill(const Process& process);
   [[nodiscard]] Process* unannounced_child(const Thread& thread) const;
   void settle_unannounced_child(Thread& thread);
-  [[nodiscard]] bool any_ends() const;
   bool look_at_leaders();
   bool bury_zombie_leaders();
   void bury(Thread& leader);
-  void note_thread_end(Thread& thread, int exit_code);
   void let_clone_go(Thread& thread);
   void let_clones_go(Process& process);
   Thread* running_clone(Process& process);
@@ -241,14 +236,9 @@ class Engine {
   /// Yields to the thread that shares the calling thread's CPU. Returns true if a stop was handled
   /// afterwards.
   bool wait_in_turn();
-  Thread* oldest_pending();
-  void drop_pending(Thread& thread);
-  std::optional<StopEvent> take_thread_event();
 
   // engine_step_over.cpp: steps over breakpoints whose conditions are false.
-  bool wait_for_step_over(Thread& thread);
   bool do_step_overs();
-  std::vector<ThreadId> take_queued(pid_t pid);
   void step_over_one(Thread& thread);
 
   // engine_trace.cpp
@@ -267,7 +257,6 @@ class Engine {
   void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
 
   // engine.cpp
-  Thread& add_thread(Process& process, pid_t tid);
   void forget_thread(Thread& thread);
   void forget_process(pid_t pid);
   void take_terminal_back();
@@ -281,13 +270,16 @@ class Engine {
   SourceKind source_;
   ChildSignal child_signal_;
   WakeUps wake_ups_{child_signal_.fd()};
-  std::map<pid_t, std::unique_ptr<Process>> processes_;
-  std::unordered_map<pid_t, Thread*> by_tid_;
+  EngineSettings settings_;
+  TaskTable tasks_;
+  PendingEvents events_{tasks_, settings_};
+  BreakpointConditions conditions_;
+  StepOverQueue step_over_queue_;
+  std::function<bool(pid_t, const WaitStatus&)> on_stranger_;
+  std::function<void(Thread&)> on_recorded_unasked_;
+  std::optional<TraceConfig> from_start_;
   UnclaimedTasks unclaimed_;
   LeftBreakpoints left_breakpoints_;
-  EndQueue ended_;
-  std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
-                                           ///< entries.
   std::set<pid_t> let_go_;
   std::set<pid_t> loose_;  ///< Threads that are detached from at their next stop.
   /// Processes that were detached from, except for threads that wait for their vfork children.
@@ -297,21 +289,14 @@ class Engine {
   /// Threads whose requested stop waits until the signal that an instruction raised has come, with
   /// the time since when.
   std::map<pid_t, Clock::time_point> faults_awaited_;
-  /// Threads at breakpoints whose conditions are false, in order of arrival.
-  std::deque<ThreadId> step_overs_;
   std::set<pid_t> due_;  ///< Threads that may have to be stopped at a time that their source knows.
   std::set<pid_t> asking_;  ///< Threads that may post requests without stopping.
-  std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
   /// Process group that gets the terminal back when no process is left to debug.
   std::optional<pid_t> terminal_owner_;
-  std::uint64_t next_order_ = 1;
   Clock::time_point leaders_seen_{};     ///< When look_at_leaders() last looked.
   std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
                                          ///< thread.
-  bool non_stop_ = false;
-  bool follows_signals_ = false;
-  bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
-  bool interrupt_due_ = false;      ///< A Ctrl-C has not been reported yet, and no thread is asked.
+  bool interrupt_due_ = false;  ///< A Ctrl-C has not been reported yet, and no thread is asked.
 };
 
 }  // namespace backtrail::tracee

@@ -82,7 +82,7 @@ void Engine::handle_first_stop(Thread& thread) {
   control.starting = false;
   unblock(thread, std::exchange(control.held_at_birth, 0));
   record_from_birth(thread);
-  if (reported.threads) {
+  if (settings_.reported.threads) {
     post(thread, {.kind = StopKind::kThreadCreated});
     return;
   }
@@ -90,12 +90,12 @@ void Engine::handle_first_stop(Thread& thread) {
 }
 
 void Engine::report_threads(bool on) {
-  if (std::exchange(reported.threads, on) == on || on) return;
-  ended_.forget_threads();
-  for (const auto& [tid, thread] : by_tid_) {
+  if (std::exchange(settings_.reported.threads, on) == on || on) return;
+  events_.forget_thread_ends();
+  for (const auto& [tid, thread] : tasks_.threads()) {
     const auto& pending = thread->control().pending;
     if (!pending || pending->kind != StopKind::kThreadCreated) continue;
-    drop_pending(*thread);
+    events_.drop(*thread);
     if (thread->control().resumed) go(*thread);
   }
 }
@@ -116,7 +116,7 @@ void Engine::handle_new_task(Thread& parent) {
   const bool shares = is_thread || shares_memory(parent, tid);
   // A client that follows processes to their ends sets no breakpoints, and wants to see which
   // program this one executes and how it ends.
-  const bool is_followed = reported.exits && parent.status().is_event(PTRACE_EVENT_FORK);
+  const bool is_followed = settings_.reported.exits && parent.status().is_event(PTRACE_EVENT_FORK);
   if (shares && !vfork && !is_followed) {
     add_clone(parent, tid, is_thread ? parent.group() : tid);
     return;
@@ -126,7 +126,7 @@ void Engine::handle_new_task(Thread& parent) {
 }
 
 void Engine::add_clone(Thread& parent, pid_t tid, pid_t group) {
-  Thread& thread = add_thread(parent.process(), tid);
+  Thread& thread = tasks_.add_thread(parent.process(), tid);
   thread.set_group(group);
   ThreadControl& control = thread.control();
   control.starting = true;
@@ -148,10 +148,10 @@ Result<Process*> Engine::adopt_child(Thread& parent, pid_t child_pid) {
   BT_TRY(
       std::unique_ptr<Process> opened,
       Process::open(child_pid, child_pid, parent.process().attached(), cache::process_observer()));
-  Process& child = *(processes_[child_pid] = std::move(opened));
+  Process& child = tasks_.add(std::move(opened));
   child.hidden = true;
   child.inherit_from(parent.process());
-  Thread& thread = add_thread(child, child_pid);
+  Thread& thread = tasks_.add_thread(child, child_pid);
   thread.note_stop(WaitStatus::decode(PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f));
   thread.control().last_stop = {.thread = thread.id(), .kind = StopKind::kStopped};
   if (parent.trace()) unblock(thread, parent.trace()->source().held_signals());
@@ -186,7 +186,7 @@ void Engine::release_child(Process& child) {
 std::vector<UnclaimedTasks::Orphan> Engine::take_orphans(const Thread* ended) {
   if (unclaimed_.empty()) return {};
   std::set<pid_t> groups;
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (thread != ended && !thread->stopped() && !thread->control().zombie) {
       groups.insert(thread->group());
     }
@@ -226,9 +226,10 @@ void Engine::settle_orphans_of(Thread& ended) {
 
 void Engine::let_orphans_go() {
   for (const auto& orphan : take_orphans(nullptr)) {
-    const auto maker = std::ranges::find_if(
-        by_tid_, [&](const auto& entry) { return entry.second->group() == orphan.parent; });
-    let_orphan_go(orphan, maker == by_tid_.end() ? nullptr : maker->second);
+    const auto maker = std::ranges::find_if(tasks_.threads(), [&](const auto& entry) {
+      return entry.second->group() == orphan.parent;
+    });
+    let_orphan_go(orphan, maker == tasks_.threads().end() ? nullptr : maker->second);
   }
 }
 
@@ -253,7 +254,7 @@ void Engine::handle_fork(Thread& parent, pid_t child_pid, bool shares) {
   }
   // A client takes a vfork's child for one that shares the memory.
   const StopKind kind = shares ? StopKind::kVfork : StopKind::kFork;
-  if (shares ? reported.vfork : reported.fork) {
+  if (shares ? settings_.reported.vfork : settings_.reported.fork) {
     record_from_start(**child);
     parent.control().vfork_told = shares;
     post(parent, {.kind = kind, .child = {child_pid, child_pid}});
@@ -279,7 +280,7 @@ void Engine::handle_vfork_done(Thread& thread) {
     process.lifted_for_vfork = false;
     (void)process.breakpoints().reinsert_all();
   }
-  if (std::exchange(thread.control().vfork_told, false) && reported.vfork) {
+  if (std::exchange(thread.control().vfork_told, false) && settings_.reported.vfork) {
     post(thread, {.kind = StopKind::kVforkDone});
     return;
   }
@@ -292,9 +293,9 @@ void Engine::handle_exec(Thread& thread) {
   // If a thread other than the leader execs, it takes over the leader's id (ptrace(2), "execve(2)
   // under ptrace").
   if (const auto former = request::event_message(pid)) {
-    const auto found = by_tid_.find(static_cast<pid_t>(*former));
-    if (found != by_tid_.end() && found->second->id().pid == pid && found->second != &thread) {
-      survivor = found->second;
+    Thread* found = tasks_.find_thread(static_cast<pid_t>(*former));
+    if (found != nullptr && found->id().pid == pid && found != &thread) {
+      survivor = found;
       survivor->note_stop(thread.status());
       if (survivor->trace() && thread.trace() && thread.trace()->asked_for()) {
         survivor->trace()->set_asked_for(true);  // the client knows the leader's id
@@ -315,16 +316,14 @@ void Engine::handle_exec(Thread& thread) {
     // A clone that let_clones_go() could not stop.
     if (each->group() != pid) loose_.insert(each->tid());
   }
-  std::erase_if(by_tid_, [=](const auto& entry) { return entry.second->id().pid == pid; });
-  std::erase_if(conditions_, [=](const auto& entry) { return entry.first.first == pid; });
-  process.become_new_image(*survivor);
-  by_tid_[pid] = survivor;
+  conditions_.forget(pid);
+  tasks_.become_new_image(process, *survivor);
   survivor->control().vfork_parent = false;
   survivor->control().vfork_told = false;
   survivor->control().stepping_over = false;
   survivor->control().step_over_at.reset();
   survivor->control().queued = false;  // queued under its former id
-  if (reported.exec) {
+  if (settings_.reported.exec) {
     post(*survivor, {.kind = StopKind::kExec, .exec_path = ProcFs{}.exe(pid).value_or("")});
   } else {
     go(*survivor);

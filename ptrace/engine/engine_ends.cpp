@@ -52,7 +52,7 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   if ((id.tid == id.pid && !process.end) || leader_was_gone) {
     const bool told = !process.hidden || let_go_.erase(id.pid) != 0;
     // The end of a child that the client does not know is not reported.
-    if (told) note_end(process, process.end.value_or(event));
+    if (told) events_.note_end(process, process.end.value_or(event));
     if (event.kind == StopKind::kProcessSignalled) left_breakpoints_.note(process.breakpoints());
     for (const auto& each : process.threads()) settle_unannounced_child(*each);
     settle_orphans_of(thread);
@@ -62,39 +62,23 @@ void Engine::handle_end(Thread& thread, const WaitStatus& status) {
   }
   settle_unannounced_child(thread);
   settle_orphans_of(thread);
-  note_thread_end(thread, event.exit_code);
+  events_.note_thread_end(thread, event.exit_code);
   forget_thread(thread);
   if (last) forget_process(id.pid);
 }
 
 /// Call when a child has ended. A client that was told of its fork now would look for it in vain.
 void Engine::forget_birth_of(pid_t child) {
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     ThreadControl& control = thread->control();
     const auto& pending = control.pending;
     if (!pending || pending->child.pid != child) continue;
     if (pending->kind != StopKind::kFork && pending->kind != StopKind::kVfork) continue;
-    drop_pending(*thread);
+    events_.drop(*thread);
     control.vfork_told = false;
     if (thread->stopped() && control.resumed) go(*thread);
     return;
   }
-}
-
-void Engine::note_thread_end(Thread& thread, int exit_code) {
-  if (!thread.control().resumed) return;
-  resumed_one_ended_ = true;
-  if (!reported.threads || thread.process().hidden) return;
-  ended_.add(
-      next_order_++,
-      StopEvent{.thread = thread.id(), .kind = StopKind::kThreadExited, .exit_code = exit_code});
-}
-
-void Engine::note_end(const Process& process, const StopEvent& end) {
-  if (process.hidden) return ended_.add(next_order_++, end);
-  UntoldEnd untold{.event = end, .attached = process.attached(), .threads = {}};
-  for (const auto& thread : process.threads()) untold.threads.push_back(thread->id());
-  ended_.add(next_order_++, std::move(untold));
 }
 
 void Engine::kill_unannounced_children(const Process& process) {
@@ -127,7 +111,7 @@ Process* Engine::unannounced_child(const Thread& thread) const {
   if (!pending || (pending->kind != StopKind::kFork && pending->kind != StopKind::kVfork)) {
     return nullptr;
   }
-  Process* child = find(pending->child.pid);
+  Process* child = tasks_.find(pending->child.pid);
   return child != nullptr && child->hidden ? child : nullptr;
 }
 
@@ -138,16 +122,6 @@ void Engine::settle_unannounced_child(Thread& thread) {
   if (child == nullptr) return;
   if (thread.process().client_kills) (void)send_kill(*child);
   release_child(*child);
-}
-
-/// Returns true if the kernel is ending a thread: its last wait status is on its way. A thread that
-/// calls exit_group() may have ended before the others.
-bool Engine::any_ends() const {
-  return std::ranges::any_of(by_tid_, [](const auto& entry) {
-    const Thread& thread = *entry.second;
-    if (thread.control().zombie || thread.control().vfork_parent) return false;
-    return thread.stopped() ? thread.is_gone() : thread.state() == Thread::State::kRunning;
-  });
 }
 
 /// Looks for leaders that have ended, unless that was done a moment ago; then pump() is called
@@ -166,7 +140,7 @@ bool Engine::bury_zombie_leaders() {
   const ProcFs proc;
   leaders_seen_ = Clock::now();
   std::vector<Thread*> ended;
-  for (const auto& [pid, process] : processes_) {
+  for (const auto& [pid, process] : tasks_.processes()) {
     if (process->threads().size() < 2) continue;
     for (const auto& each : process->threads()) {
       if (each->tid() != each->group() || each->stopped() || each->control().zombie) continue;
@@ -182,7 +156,7 @@ bool Engine::bury_zombie_leaders() {
 void Engine::bury(Thread& leader) {
   ThreadControl& control = leader.control();
   control.zombie = true;
-  note_thread_end(leader, 0);
+  events_.note_thread_end(leader, 0);
   control.resumed = false;
   if (take_ctrl_c(leader)) interrupt();
 }
@@ -200,12 +174,12 @@ void Engine::let_clone_go(Thread& thread) {
     settle_unannounced_child(*each);
     // The code that its source would put it back into is gone.
     if (each->trace()) each->trace()->end();
-    note_thread_end(*each, 0);
+    events_.note_thread_end(*each, 0);
     if (each != &thread) forget_thread(*each);
   }
   (void)request::detach(group);
   if (process.end && process.threads().size() == 1) {
-    note_end(process, *process.end);
+    events_.note_end(process, *process.end);
     forget_process(process.pid());
     return;
   }
@@ -247,7 +221,7 @@ void Engine::let_clones_go(Process& process) {
     settle_unannounced_child(*clone);
     end_trace(*clone);
     detach_one(*clone);
-    note_thread_end(*clone, 0);
+    events_.note_thread_end(*clone, 0);
     forget_thread(*clone);
   }
 }

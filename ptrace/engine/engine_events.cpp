@@ -56,14 +56,14 @@ bool Engine::wait_one(pid_t tid) {
 }
 
 void Engine::handle(pid_t tid, const WaitStatus& status) {
-  const auto found = by_tid_.find(tid);
-  if (found == by_tid_.end()) {
+  Thread* known = tasks_.find_thread(tid);
+  if (known == nullptr) {
     if (loose_.erase(tid) != 0) {
       const bool signalled = status.kind == WaitKind::kStopped;
       if (status.stopped()) (void)request::detach(tid, signalled ? status.signal : 0);
       return;
     }
-    if (status.stopped() && on_stranger && on_stranger(tid, status)) return;
+    if (status.stopped() && on_stranger_ && on_stranger_(tid, status)) return;
     // The first stop of a new child may arrive before its parent's event. Ends of threads that were
     // destroyed by an exec are ignored.
     if (status.is_event(PTRACE_EVENT_EXIT)) {
@@ -75,11 +75,11 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
     if (status.stopped()) unclaimed_.note(tid, status);
     if (status.ended()) (void)unclaimed_.claim(tid);
     if (status.ended() && let_go_.erase(tid) != 0) {
-      ended_.add(next_order_++, StopEvent::end_of({tid, tid}, status));
+      events_.note_untraced_end(StopEvent::end_of({tid, tid}, status));
     }
     return;
   }
-  Thread& thread = *found->second;
+  Thread& thread = *known;
   if (auto& logger = log::ptrace(); logger.writes(log::Level::kTrace))
     logger.trace("tid={} {}", tid, status.describe());
   if (status.ended()) {
@@ -87,20 +87,13 @@ void Engine::handle(pid_t tid, const WaitStatus& status) {
   } else if (status.stopped()) {
     handle_stop(thread, status);
     // Others may write there from now on.
-    if (const auto now = by_tid_.find(tid); now != by_tid_.end()) {
-      now->second->process().forget_insn_bytes();
-    }
+    if (Thread* now = tasks_.find_thread(tid)) now->process().forget_insn_bytes();
   }
 }
 
 void Engine::post(Thread& thread, StopEvent event) {
-  event.thread = thread.id();
-  ThreadControl& control = thread.control();
-  control.pending = std::move(event);
-  posted_.erase(control.pending_order);
-  control.pending_order = next_order_++;
-  posted_.emplace(control.pending_order, thread.tid());
-  control.stop_wanted = false;
+  events_.put(thread, std::move(event));
+  thread.control().stop_wanted = false;
   // This event answers a request to stop. A Ctrl-C goes to another thread.
   if (take_ctrl_c(thread)) interrupt();
 }
@@ -211,7 +204,7 @@ void Engine::handle_event_stop(Thread& thread) {
 
 void Engine::handle_exiting(Thread& thread) {
   const auto message = request::event_message(thread.tid());
-  if (!reported.exits || thread.process().client_kills || !message) {
+  if (!settings_.reported.exits || thread.process().client_kills || !message) {
     go(thread);
     return;
   }
@@ -223,12 +216,12 @@ void Engine::handle_exiting(Thread& thread) {
 }
 
 void Engine::handle_trace_request(Thread& thread) {
-  const auto wanted = by_tid_.find(thread.trace()->source().trace_request());
-  if (wanted == by_tid_.end()) {  // it has ended meanwhile
+  const Thread* wanted = tasks_.find_thread(thread.trace()->source().trace_request());
+  if (wanted == nullptr) {  // it has ended meanwhile
     go(thread);
     return;
   }
-  post(thread, {.kind = StopKind::kTraceRequest, .child = wanted->second->id()});
+  post(thread, {.kind = StopKind::kTraceRequest, .child = wanted->id()});
 }
 
 void Engine::handle_syscall(Thread& thread) {
@@ -260,7 +253,7 @@ void Engine::handle_signal(Thread& thread, int signal) {
 /// the memory is not executable. A function that gdb calls returns to such a breakpoint on the
 /// stack.
 bool Engine::is_passed(Thread& thread, int signal) const {
-  if (!pass_signals.contains(signal) || signal == SIGTRAP) return false;
+  if (!settings_.pass_signals.contains(signal) || signal == SIGTRAP) return false;
   if (thread.control().action.kind != ResumeKind::kContinue) return false;
   if (!is_raised_by_insns(signal) || thread.process().breakpoints().empty()) return true;
   const auto pc = thread.pc();
@@ -268,10 +261,10 @@ bool Engine::is_passed(Thread& thread, int signal) const {
 }
 
 void Engine::pass_or_post(Thread& thread, int signal) {
-  if (follows_signals_) stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread));
+  if (settings_.follows_signals) stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread));
   ThreadControl& control = thread.control();
   const auto own = control.own_signals.find(signal);
-  const bool passed = signal == SIGTRAP ? pass_signals.contains(SIGTRAP) &&
+  const bool passed = signal == SIGTRAP ? settings_.pass_signals.contains(SIGTRAP) &&
                                               control.action.kind == ResumeKind::kContinue
                                         : is_passed(thread, signal);
   if (own != control.own_signals.end() || passed) {
@@ -300,11 +293,6 @@ void Engine::handle_trap(Thread& thread) {
   }
 }
 
-bool Engine::condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const {
-  const auto found = conditions_.find({thread.id().pid, {kind, address}});
-  return found == conditions_.end() || found->second(thread.id());
-}
-
 void Engine::handle_breakpoint_insn(Thread& thread) {
   const auto pc = thread.pc();
   if (!pc) return;
@@ -321,7 +309,7 @@ void Engine::handle_breakpoint_insn(Thread& thread) {
   }
   if (!thread.set_pc(address)) return;
   if (!thread.process().breakpoints().contains(address)) return go(thread);  // removed meanwhile
-  if (condition_holds(thread, BreakpointKind::kSoftware, address)) {
+  if (conditions_.hold(thread.id(), BreakpointKind::kSoftware, address)) {
     post(thread, {.kind = StopKind::kSoftwareBreakpoint, .signal = SIGTRAP});
     return;
   }
@@ -339,7 +327,7 @@ bool Engine::handle_debug_registers(Thread& thread) {
     post(thread, {.kind = StopKind::kWatchpoint, .signal = SIGTRAP, .address = hit->address});
     return true;
   }
-  if (!condition_holds(thread, BreakpointKind::kHardware, hit->address)) {
+  if (!conditions_.hold(thread.id(), BreakpointKind::kHardware, hit->address)) {
     note_short_stop(thread);
     go(thread);  // the kernel has set RF: the instruction runs now
     return true;

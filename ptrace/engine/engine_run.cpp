@@ -109,7 +109,7 @@ void Engine::set_going(Thread& thread) {
     return;
   }
   ThreadControl& control = thread.control();
-  if (wait_for_step_over(thread)) return;
+  if (step_over_queue_.wait(thread)) return ChildSignal::again();
   int signal = std::exchange(control.resume_signal, 0);
   if (signal != 0 && !thread.at_signal_delivery()) {
     control.own_signals.insert(signal);
@@ -184,7 +184,7 @@ void Engine::drop_stale_event(Thread& thread, const ResumeAction& action) {
     default:
       return;
   }
-  drop_pending(thread);
+  events_.drop(thread);
 }
 
 void Engine::resume_order(Thread& thread, const ResumeAction& action) {
@@ -207,7 +207,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
   }
   if (control.resumed) return;  // it runs already, or its event is pending
   if (control.zombie) {
-    resumed_one_ended_ = true;
+    events_.note_resumed_ended();
     return;
   }
   drop_stale_event(thread, action);
@@ -228,7 +228,7 @@ void Engine::resume_order(Thread& thread, const ResumeAction& action) {
 Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> orders) {
   std::vector<Thread*> started;
   for (const auto& [id, action] : orders) {
-    Thread* thread = find(id);
+    Thread* thread = tasks_.find(id);
     if (thread == nullptr) continue;  // it has ended, which is reported
     const bool before = thread->control().resumed;
     resume_order(*thread, action);
@@ -237,7 +237,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
   // Before a thread can reach a breakpoint again.
   if (interrupt_due_ && !started.empty()) interrupt();
   // In all-stop, a waiting event comes first, and then no thread runs.
-  if (!non_stop_ && (!ended_.empty() || oldest_pending() != nullptr)) return {};
+  if (events_.come_first()) return {};
   for (Thread* thread : started) {
     ThreadControl& control = thread->control();
     if (!thread->stopped()) control.stop_wanted = false;  // it waited for its vfork child
@@ -257,7 +257,7 @@ Result<void> Engine::resume(std::span<const std::pair<ThreadId, ResumeAction>> o
 Thread* Engine::interruptible() {
   const auto rank = [](const ThreadId& id) { return std::tuple{id.pid, id.tid != id.pid, id.tid}; };
   Thread* chosen = nullptr;
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     const ThreadControl& control = thread->control();
     if (!control.resumed || control.pending || thread->process().hidden) continue;
     if (control.zombie) continue;
@@ -277,7 +277,7 @@ bool Engine::take_ctrl_c(Thread& thread) {
 
 void Engine::forget_interrupt() {
   interrupt_due_ = false;
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (thread->control().client_stop_signal != 0) (void)take_ctrl_c(*thread);
   }
 }
@@ -285,12 +285,12 @@ void Engine::forget_interrupt() {
 /// Call when the client turns to another program: a Ctrl-C that nobody could answer was meant for
 /// the former one.
 void Engine::drop_stale_ctrl_c() {
-  if (!running()) interrupt_due_ = false;
+  if (!tasks_.any_running()) interrupt_due_ = false;
 }
 
 void Engine::interrupt() {
   Thread* chosen = interruptible();
-  interrupt_due_ = chosen == nullptr && !processes().empty();
+  interrupt_due_ = chosen == nullptr && !tasks_.known().empty();
   if (chosen == nullptr) return;
   chosen->control().client_stop = true;
   chosen->control().client_stop_signal = SIGINT;
@@ -316,10 +316,10 @@ void Engine::ask_again() {
   const auto now = Clock::now();
   std::erase_if(faults_awaited_, [&](const auto& awaited) {
     const auto& [tid, since] = awaited;
-    const auto found = by_tid_.find(tid);
-    if (found == by_tid_.end() || found->second->stopped()) return true;
+    Thread* thread = tasks_.find_thread(tid);
+    if (thread == nullptr || thread->stopped()) return true;
     if (now - since < kWaitSlice) return false;
-    if (found->second->stop_wanted()) (void)found->second->interrupt();
+    if (thread->stop_wanted()) (void)thread->interrupt();
     return true;
   });
 }
@@ -336,11 +336,11 @@ void Engine::stop_who_is_due() {
   if (due_.empty()) return;
   const auto now = Clock::now();
   std::erase_if(due_, [&](pid_t tid) {
-    const auto found = by_tid_.find(tid);
-    if (found == by_tid_.end() || !found->second->trace()) return true;
-    const auto due = found->second->trace()->source().stop_due();
+    Thread* thread = tasks_.find_thread(tid);
+    if (thread == nullptr || !thread->trace()) return true;
+    const auto due = thread->trace()->source().stop_due();
     if (due && now < *due) return false;
-    if (due && !found->second->stopped()) (void)found->second->interrupt();
+    if (due && !thread->stopped()) (void)thread->interrupt();
     return true;
   });
 }
@@ -373,7 +373,7 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
     return which(thread) && (!thread.stopped() || control.starting) && !control.zombie &&
            !control.vfork_parent;
   };
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (which(*thread)) ask_to_stop(*thread);
   }
   // Waits for each thread by its id, and only for those still running. Looking at all threads after
@@ -386,15 +386,15 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
     if (!thread.control().stop_wanted && !thread.control().starting) ask_to_stop(thread);
   };
   const auto look_at_all = [&] {
-    for (const auto& [tid, thread] : by_tid_) {
+    for (const auto& [tid, thread] : tasks_.threads()) {
       if (!still_runs(*thread)) continue;
       awaited.push_back(tid);
       ask_who_was_not(*thread);
     }
   };
   const auto running = [&](pid_t tid) -> Thread* {
-    const auto found = by_tid_.find(tid);
-    return found == by_tid_.end() || !still_runs(*found->second) ? nullptr : found->second;
+    Thread* thread = tasks_.find_thread(tid);
+    return thread == nullptr || !still_runs(*thread) ? nullptr : thread;
   };
   const auto all_stay = [&] {
     std::erase_if(awaited, [&](pid_t tid) {
@@ -415,7 +415,7 @@ void Engine::stop_threads(const std::function<bool(const Thread&)>& which) {
     stay = wait_until(all_stay, kStopLimit);
   }
   if (stay) return;
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (!still_runs(*thread)) continue;
     log::ptrace().error("tid={} does not stop (state {}); going on without it", tid, state_of(tid));
   }
@@ -434,14 +434,14 @@ void Engine::while_stopped(pid_t pid, const std::function<void()>& action) {
 /// Resumes the process's threads that are stopped for no reason of the client.
 /// @param except The threads of this group (Thread::group()) stay as they are; 0: none does.
 void Engine::let_go_on(pid_t pid, pid_t except) {
-  const Process* process = find(pid);
+  const Process* process = tasks_.find(pid);
   if (process == nullptr) return;
   std::vector<ThreadId> ids;
   for (const auto& thread : process->threads()) {
     if (thread->group() != except) ids.push_back(thread->id());
   }
   for (const ThreadId id : ids) {
-    Thread* thread = find(id);
+    Thread* thread = tasks_.find(id);
     if (thread == nullptr) continue;
     if (!thread->stopped()) {
       // Waits for its vfork child, or for a CPU: nobody wants that it stops later.
@@ -454,38 +454,18 @@ void Engine::let_go_on(pid_t pid, pid_t except) {
 
 void Engine::let_all_go_on() {
   std::vector<pid_t> pids;
-  for (const auto& [pid, process] : processes_) pids.push_back(pid);
+  for (const auto& [pid, process] : tasks_.processes()) pids.push_back(pid);
   for (const pid_t pid : pids) let_go_on(pid);
 }
 
 bool Engine::executes_in_software() const {
-  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
+  return std::ranges::any_of(tasks_.threads(), [](const auto& entry) {
     Thread& thread = *entry.second;
     return !thread.stopped() &&
            (thread.control().action.kind == ResumeKind::kRangeStep ||
             (thread.trace() && (thread.trace()->source().kind() == SourceKind::kStep ||
                                 thread.trace()->source().kind() == SourceKind::kCache)));
   });
-}
-
-Thread* Engine::oldest_pending() {
-  for (auto each = posted_.begin(); each != posted_.end();) {
-    const auto found = by_tid_.find(each->second);
-    Thread* thread = found == by_tid_.end() ? nullptr : found->second;
-    if (thread == nullptr || !thread->control().pending ||
-        thread->control().pending_order != each->first) {
-      each = posted_.erase(each);  // it has ended
-      continue;
-    }
-    if (thread->control().resumed && !thread->process().hidden) return thread;
-    ++each;
-  }
-  return nullptr;
-}
-
-void Engine::drop_pending(Thread& thread) {
-  posted_.erase(thread.control().pending_order);
-  thread.control().pending.reset();
 }
 
 bool Engine::serve_asking() {
@@ -496,19 +476,15 @@ bool Engine::serve_asking() {
       (!stop_cpu_.narrowed() && spare_cpu_.is_there() ? kServeFor : Clock::duration{});
   do {
     for (const pid_t tid : asking_) {
-      const auto found = by_tid_.find(tid);
-      if (found == by_tid_.end() || found->second->stopped()) continue;
-      if (found->second->trace() && found->second->trace()->source().serve(*found->second)) {
-        return true;
-      }
+      Thread* thread = tasks_.find_thread(tid);
+      if (thread == nullptr || thread->stopped()) continue;
+      if (thread->trace() && thread->trace()->source().serve(*thread)) return true;
     }
     if (wait_one()) return true;
   } while (Clock::now() < until);
   for (const pid_t tid : asking_) {
-    const auto found = by_tid_.find(tid);
-    if (found != by_tid_.end() && found->second->trace()) {
-      found->second->trace()->source().let_wait();
-    }
+    Thread* thread = tasks_.find_thread(tid);
+    if (thread != nullptr && thread->trace()) thread->trace()->source().let_wait();
   }
   asking_.clear();
   return false;
@@ -518,17 +494,17 @@ bool Engine::serve_asking() {
 /// others from wait_one(). As often as is cheap, each thread is asked for separately.
 void Engine::ask_each(int handled) {
   handled_since_asked_ += static_cast<std::size_t>(handled);
-  if (handled_since_asked_ < by_tid_.size()) return;
+  if (handled_since_asked_ < tasks_.threads().size()) return;
   handled_since_asked_ = 0;
   std::vector<pid_t> running;
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (!thread->stopped()) running.push_back(tid);
   }
   for (const pid_t tid : running) wait_one(tid);
 }
 
 bool Engine::wait_in_turn() {
-  if (!stop_cpu_.in_turns() || !ended_.empty() || oldest_pending() != nullptr) return false;
+  if (!stop_cpu_.in_turns() || events_.any()) return false;
   ::sched_yield();
   return wait_one();
 }
@@ -547,7 +523,7 @@ void Engine::pump(int input_fd) {
     }
     ask_again();
     let_orphans_go();
-    if (!ended_.empty() || oldest_pending() != nullptr) return;
+    if (events_.any()) return;
     if (handled == 0 && look_at_leaders()) return;
     if (do_step_overs()) {
       if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
@@ -562,44 +538,16 @@ void Engine::pump(int input_fd) {
   }
 }
 
-std::optional<StopEvent> Engine::take_thread_event() {
-  Thread* thread = oldest_pending();
-  if (thread == nullptr) return std::nullopt;
-  ThreadControl& control = thread->control();
-  StopEvent event = *control.pending;
-  drop_pending(*thread);
-  control.last_stop = event;
-  control.resumed = false;
-  control.stop_known = true;
-  if (event.child.pid != 0) {
-    if (Process* child = find(event.child.pid)) child->hidden = false;
-  }
-  return event;
-}
-
 std::optional<StopEvent> Engine::take_event() {
-  if (ended_.empty() && oldest_pending() == nullptr) {
-    if (!resumed_one_ended_) return std::nullopt;
-    const bool any_resumed = std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
-      return entry.second->control().resumed && !entry.second->control().zombie;
-    });
-    if (any_resumed || by_tid_.empty() || any_ends()) return std::nullopt;
-    resumed_one_ended_ = false;
-    return StopEvent{.kind = StopKind::kNoResumed};
-  }
-  if (!non_stop_) stop_all();
-  std::optional<StopEvent> event;
-  const Thread* oldest = oldest_pending();
-  if (!ended_.empty() && (oldest == nullptr || ended_.oldest() < oldest->control().pending_order)) {
-    event = ended_.take();
-  } else {
-    event = take_thread_event();
-  }
+  if (!events_.any()) return events_.take_no_resumed();
+  const bool non_stop = settings_.non_stop;
+  if (!non_stop) stop_all();
+  std::optional<StopEvent> event = events_.take();
   // The thread with the event was ended by another thread's exec, so there is no event.
-  if (!non_stop_ && !event) let_all_go_on();
-  if (!non_stop_ && event) {
-    resumed_one_ended_ = false;
-    for (const auto& [tid, thread] : by_tid_) {
+  if (!non_stop && !event) let_all_go_on();
+  if (!non_stop && event) {
+    events_.forget_resumed_ended();
+    for (const auto& [tid, thread] : tasks_.threads()) {
       ThreadControl& control = thread->control();
       control.resumed = false;
       // Another event came before the Ctrl-C.
@@ -609,15 +557,8 @@ std::optional<StopEvent> Engine::take_event() {
   return event;
 }
 
-bool Engine::running() const {
-  return std::any_of(by_tid_.begin(), by_tid_.end(), [](const auto& entry) {
-    return entry.second->control().resumed && !entry.second->control().pending &&
-           !entry.second->control().zombie;
-  });
-}
-
 bool Engine::is_running(ThreadId id) const {
-  const Thread* thread = find(id);
+  const Thread* thread = tasks_.find(id);
   return thread != nullptr && thread->control().resumed && !thread->control().pending;
 }
 

@@ -35,49 +35,15 @@ bool goes_on(const Thread& thread, std::chrono::milliseconds waited,
 
 }  // namespace
 
-/// Call before resuming a thread. If it stands at a breakpoint that it must be stepped over, queues
-/// it unless it is queued already, and returns true.
-bool Engine::wait_for_step_over(Thread& thread) {
-  ThreadControl& control = thread.control();
-  if (!control.step_over_at || control.stepping_over) return false;
-  // In a group stop the thread stays at the breakpoint until the process continues. A step leaves
-  // the stop.
-  const bool steps = control.action.kind != ResumeKind::kContinue;
-  if (thread.status().is_group_stop() && !steps) return false;
-  const auto pc = thread.pc();
-  if (!pc || *pc != *control.step_over_at || !thread.process().breakpoints().contains(*pc)) {
-    control.step_over_at.reset();
-    return false;
-  }
-  if (!std::exchange(control.queued, true)) step_overs_.push_back(thread.id());
-  ChildSignal::again();
-  return true;
-}
-
-/// Returns the queued threads of the process that may run.
-std::vector<ThreadId> Engine::take_queued(pid_t pid) {
-  std::vector<ThreadId> out;
-  std::erase_if(step_overs_, [&](const ThreadId& id) {
-    if (id.pid != pid) return false;
-    Thread* thread = find(id);
-    if (thread == nullptr) return true;
-    ThreadControl& control = thread->control();
-    control.queued = false;
-    if (thread->stopped() && control.resumed && !control.pending) out.push_back(id);
-    return true;
-  });
-  return out;
-}
-
 /// Makes one round. Returns false if no thread waits.
 bool Engine::do_step_overs() {
-  if (step_overs_.empty()) return false;
-  const pid_t pid = step_overs_.front().pid;
+  if (step_over_queue_.empty()) return false;
+  const pid_t pid = step_over_queue_.first_process();
   stop_threads([=](const Thread& t) { return t.id().pid == pid; });
   // In all-stop the client is told first; waiting threads are resumed with the others then.
-  if (!non_stop_ && (!ended_.empty() || oldest_pending() != nullptr)) return true;
-  for (const ThreadId& id : take_queued(pid)) {
-    if (Thread* thread = find(id)) step_over_one(*thread);
+  if (events_.come_first()) return true;
+  for (const ThreadId& id : step_over_queue_.take(pid, tasks_)) {
+    if (Thread* thread = tasks_.find(id)) step_over_one(*thread);
   }
   let_go_on(pid);
   return true;
@@ -92,15 +58,15 @@ void Engine::step_over_one(Thread& thread) {
   (void)thread.process().breakpoints().lift(address);
   control.stepping_over = true;
   set_going(thread);
-  const auto is_done = [&] { return find(id) != &thread || thread.stopped(); };
+  const auto is_done = [&] { return tasks_.find(id) != &thread || thread.stopped(); };
   for (auto waited = kLook; !wait_until(is_done, kLook) && goes_on(thread, waited, kStarvedLimit);
        waited += kLook) {
   }
-  Process* process = find(id.pid);
+  Process* process = tasks_.find(id.pid);
   if (process != nullptr && !process->lifted_for_vfork) {
     (void)process->breakpoints().reinsert(address);
   }
-  if (find(id) == &thread) thread.control().stepping_over = false;
+  if (tasks_.find(id) == &thread) thread.control().stepping_over = false;
 }
 
 }  // namespace backtrail::tracee

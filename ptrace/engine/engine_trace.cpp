@@ -59,26 +59,26 @@ void Engine::each_stopped(const std::vector<ThreadId>& ids,
                           const std::function<void(Thread&)>& action) {
   std::vector<ThreadId> ran;
   for (const ThreadId& id : ids) {
-    const Thread* thread = find(id);
+    const Thread* thread = tasks_.find(id);
     if (thread != nullptr && !thread->stopped()) ran.push_back(id);
   }
   const auto is_one = [&](const Thread& thread) {
     return std::find(ran.begin(), ran.end(), thread.id()) != ran.end();
   };
   std::set<pid_t> known;
-  for (const auto& [tid, thread] : by_tid_) known.insert(tid);
+  for (const auto& [tid, thread] : tasks_.threads()) known.insert(tid);
   if (!ran.empty()) stop_threads(is_one);
   for (const ThreadId& id : ids) {
-    if (Thread* thread = find(id)) action(*thread);
+    if (Thread* thread = tasks_.find(id)) action(*thread);
   }
   // Threads created by one of them meanwhile are stopped already or will be.
-  for (const auto& [tid, thread] : by_tid_) {
+  for (const auto& [tid, thread] : tasks_.threads()) {
     if (known.contains(tid)) continue;
     ran.push_back(thread->id());
     if (!thread->stopped()) thread->control().stop_wanted = false;
   }
   for (const ThreadId& id : ran) {
-    Thread* thread = find(id);
+    Thread* thread = tasks_.find(id);
     if (thread == nullptr) continue;
     if (!thread->stopped()) thread->control().stop_wanted = false;
     if (!thread->stopped()) continue;
@@ -95,8 +95,7 @@ void Engine::watch_buffer(Thread& thread) {
 /// Reads the buffers of running threads. Those of stopped threads are read at the stop.
 void Engine::read_buffers() {
   for (const pid_t tid : wake_ups_.take()) {
-    const auto found = by_tid_.find(tid);
-    Thread* thread = found == by_tid_.end() ? nullptr : found->second;
+    Thread* thread = tasks_.find_thread(tid);
     if (thread == nullptr || !thread->trace() || thread->trace()->wake_fd() < 0) {
       wake_ups_.forget(tid);
     } else if (!thread->stopped() && thread->trace()->keep_up()) {
@@ -109,7 +108,7 @@ void Engine::read_buffers() {
 
 Result<void> Engine::change_trace(ThreadId id,
                                   const std::function<Result<void>(ThreadTrace&)>& change) {
-  Thread* thread = find(id);
+  Thread* thread = tasks_.find(id);
   if (thread == nullptr) return fail(TraceErrc::kNotFound, "change trace", as_detail(id.tid));
   if (!thread->trace()) return fail(TraceErrc::kNotEnabled, "change trace", as_detail(id.tid));
   Result<void> done;
@@ -124,7 +123,7 @@ Result<void> Engine::change_trace(ThreadId id,
 }
 
 Result<void> Engine::stream_trace(ThreadId id) {
-  Thread* thread = find(id);
+  Thread* thread = tasks_.find(id);
   if (thread != nullptr && thread->trace() && thread->trace()->source().streams()) return {};
   const std::size_t threads = thread == nullptr ? 0 : thread->process().threads().size();
   return change_trace(id, [&](ThreadTrace& trace) { return trace.stream(threads); });
@@ -142,7 +141,7 @@ void Engine::record_unasked(Thread& thread, SourceKind source, const TraceConfig
   start_beside(thread, source, config);
   if (!thread.trace()) return;
   thread.trace()->set_wanted();
-  if (on_recorded_unasked) on_recorded_unasked(thread);
+  if (on_recorded_unasked_) on_recorded_unasked_(thread);
 }
 
 void Engine::record_from_birth(Thread& thread) {
@@ -152,9 +151,9 @@ void Engine::record_from_birth(Thread& thread) {
 }
 
 void Engine::record_from_start(Process& process) {
-  if (!from_start) return;
+  if (!from_start_) return;
   for (const auto& thread : process.threads()) {
-    if (thread->stopped() && !thread->trace()) record_unasked(*thread, source_, *from_start);
+    if (thread->stopped() && !thread->trace()) record_unasked(*thread, source_, *from_start_);
   }
 }
 
@@ -181,7 +180,7 @@ void Engine::end_trace_beside(Thread& thread) {
 }
 
 Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
-  Thread* thread = find(id);
+  Thread* thread = tasks_.find(id);
   if (thread == nullptr) return fail(TraceErrc::kNotFound, "enable trace", as_detail(id.tid));
   if (thread->trace()) {
     if (thread->trace()->asked_for()) {
@@ -202,7 +201,7 @@ Result<void> Engine::enable_trace(ThreadId id, const TraceConfig& config) {
     }
   });
   BT_CHECKED(done);
-  thread = find(id);
+  thread = tasks_.find(id);
   if (thread == nullptr) return fail(TraceErrc::kTraceeGone, "enable trace", as_detail(id.tid));
   record_beside(thread->process());
   return {};
@@ -224,7 +223,7 @@ Result<void> Engine::hand_over_trace(ThreadId id, const TraceConfig& config) {
 }
 
 Result<void> Engine::disable_trace(ThreadId id) {
-  Thread* thread = find(id);
+  Thread* thread = tasks_.find(id);
   if (thread == nullptr) return fail(TraceErrc::kNotFound, "disable trace", as_detail(id.tid));
   if (!thread->trace() || !thread->trace()->asked_for()) {
     return fail(TraceErrc::kNotEnabled, "disable trace", as_detail(id.tid));

@@ -56,7 +56,7 @@ class SteppedProgram {
     spec.through_shell = false;
     Engine& engine = driver_.engine;
     engine.set_non_stop(true);
-    engine.reported.threads = true;
+    engine.set_reported({.threads = true});
     const auto pid = engine.launch(spec);
     if (!pid) {
       ADD_FAILURE() << pid.error().message();
