@@ -28,8 +28,10 @@ struct EngineSettings {
   /// SIGINT.
   std::optional<std::set<int>> program_signals{};
   ReportedEvents reported{};
-  bool non_stop = false;         ///< An event stops its own thread only.
-  bool follows_signals = false;  ///< A fast stopping thread may get the tracing thread's CPU.
+  bool non_stop = false;  ///< An event stops its own thread only.
+  /// The tracing thread may share a CPU with a thread that stops for signals all the time
+  /// (StopCpu).
+  bool follows_signals = false;
 };
 
 /// Returns the numbers of all signals.

@@ -13,9 +13,8 @@ namespace backtrail::tracee {
 /// Keeps the threads that wait for their turn to be stepped over a breakpoint, in order of arrival.
 class StepOverQueue {
  public:
-  /// Call before resuming a thread. If it stands at a breakpoint that it must be stepped over,
-  /// queues it unless it is queued already, and returns true.
-  bool wait(Thread& thread);
+  /// Adds a stopped thread, unless it waits already.
+  void add(Thread& thread);
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   /// The process of the thread that has waited longest. Requires !empty().
   [[nodiscard]] pid_t first_process() const { return queue_.front().pid; }

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over breakpoints whose conditions are false.
-//
-// The instruction runs with the breakpoint lifted, while no other thread of the process runs.
-// Threads that reach such a breakpoint wait, and all of them are stepped over in one round, so that
-// other events are handled between two rounds.
+#include "ptrace/engine/step_overs.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include "arch/base/log.hpp"
-#include "ptrace/engine/engine.hpp"
 #include "ptrace/os/procfs.hpp"
 
 namespace backtrail::tracee {
@@ -17,6 +8,7 @@ namespace {
 
 /// Limit for an instruction that waits for something, such as memory that another thread provides.
 constexpr std::chrono::milliseconds kStepOverLimit{1'000};
+
 /// Time after which to look what the thread does.
 constexpr std::chrono::milliseconds kLook{5};
 
@@ -35,31 +27,31 @@ bool goes_on(const Thread& thread, std::chrono::milliseconds waited,
 
 }  // namespace
 
-/// Makes one round. Returns false if no thread waits.
-bool Engine::do_step_overs() {
-  if (step_over_queue_.empty()) return false;
-  const pid_t pid = step_over_queue_.first_process();
-  stop_threads([=](const Thread& t) { return t.id().pid == pid; });
+bool StepOvers::make_round() {
+  if (queue_.empty()) return false;
+  const pid_t pid = queue_.first_process();
+  stopper_.stop_process(pid);
   // In all-stop the client is told first; waiting threads are resumed with the others then.
   if (events_.come_first()) return true;
-  for (const ThreadId& id : step_over_queue_.take(pid, tasks_)) {
-    if (Thread* thread = tasks_.find(id)) step_over_one(*thread);
+  for (const ThreadId& id : queue_.take(pid, tasks_)) {
+    if (Thread* thread = tasks_.find(id)) step_over(*thread);
   }
-  let_go_on(pid);
+  runner_.let_go_on(pid);
   return true;
 }
 
 /// Requires that no other thread of the process runs.
-void Engine::step_over_one(Thread& thread) {
+void StepOvers::step_over(Thread& thread) {
   const ThreadId id = thread.id();
   ThreadControl& control = thread.control();
   if (!thread.stopped() || !control.step_over_at) return;
   const TraceeAddr address = *control.step_over_at;
   (void)thread.process().breakpoints().lift(address);
   control.stepping_over = true;
-  set_going(thread);
+  runner_.set_going(thread);
   const auto is_done = [&] { return tasks_.find(id) != &thread || thread.stopped(); };
-  for (auto waited = kLook; !wait_until(is_done, kLook) && goes_on(thread, waited, kStarvedLimit);
+  for (auto waited = kLook;
+       !waiter_.wait_until(is_done, kLook) && goes_on(thread, waited, Waiter::kStarvedLimit);
        waited += kLook) {
   }
   Process* process = tasks_.find(id.pid);
