@@ -7,26 +7,42 @@
 /// Entry type: Engine, which knows nothing of packets. All calls must come from one thread, the
 /// tracing thread, as ptrace(2) requires.
 
-#include <chrono>
-#include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "arch/base/result.hpp"
-#include "ptrace/engine/end_queue.hpp"
-#include "ptrace/engine/left_breakpoints.hpp"
-#include "ptrace/engine/spare_cpu.hpp"
+#include "ptrace/engine/attaching.hpp"
+#include "ptrace/engine/births.hpp"
+#include "ptrace/engine/breakpoint_conditions.hpp"
+#include "ptrace/engine/cpu_sharing.hpp"
+#include "ptrace/engine/ctrl_c.hpp"
+#include "ptrace/engine/detaching.hpp"
+#include "ptrace/engine/ends.hpp"
+#include "ptrace/engine/engine_settings.hpp"
+#include "ptrace/engine/event_pump.hpp"
+#include "ptrace/engine/execs.hpp"
+#include "ptrace/engine/killing.hpp"
+#include "ptrace/engine/orphans.hpp"
+#include "ptrace/engine/pending_events.hpp"
+#include "ptrace/engine/recording.hpp"
+#include "ptrace/engine/signal_stops.hpp"
+#include "ptrace/engine/source_demands.hpp"
+#include "ptrace/engine/step_over_queue.hpp"
+#include "ptrace/engine/step_overs.hpp"
 #include "ptrace/engine/stop_cpu.hpp"
-#include "ptrace/engine/unclaimed_tasks.hpp"
+#include "ptrace/engine/stop_handler.hpp"
+#include "ptrace/engine/stopper.hpp"
+#include "ptrace/engine/task_removal.hpp"
+#include "ptrace/engine/task_table.hpp"
+#include "ptrace/engine/thread_runner.hpp"
+#include "ptrace/engine/untold_children.hpp"
+#include "ptrace/engine/waiter.hpp"
 #include "ptrace/engine/wake_ups.hpp"
+#include "ptrace/engine/zombie_leaders.hpp"
 #include "ptrace/os/child_signal.hpp"
 #include "ptrace/os/wait_status.hpp"
 #include "ptrace/source/source_kind.hpp"
@@ -38,18 +54,9 @@
 
 namespace backtrail::tracee {
 
-/// Events that are reported only to clients that understand them.
-struct ReportedEvents {
-  bool fork = false;
-  bool vfork = false;
-  bool exec = false;
-  bool threads = false;
-  bool exits = false;  ///< kExiting; must be set before launch(), for the program and its children.
-  bool tracing = false;  ///< kTraceRequest; must be set before launch(), and needs the source
-                         ///< `cache`.
-};
-
-/// Runs, stops and records the threads of all traced processes, and reports their events.
+/// Runs, stops and records the threads of all traced processes, and reports their events. Owns the
+/// parts that do it, and is what the rest of the program knows of them: see docs/stops.md, "The
+/// parts".
 class Engine {
  public:
   explicit Engine(SourceKind source);
@@ -59,259 +66,173 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Processes. Errors: those of launch_process() and of ptrace(PTRACE_SEIZE).
-  Result<pid_t> launch(const LaunchSpec& spec);
+  Result<pid_t> launch(const LaunchSpec& spec) { return attaching_.launch(spec); }
   /// Error kBusy if the server traces the process already.
-  Result<pid_t> attach(pid_t pid);
+  Result<pid_t> attach(pid_t pid) { return attaching_.attach(pid); }
   /// A thread that waits for its vfork child cannot stop now: it is let go when the child has ended
   /// or executed another program, during a later pump().
-  Result<void> detach(pid_t pid);
+  Result<void> detach(pid_t pid) { return detaching_.detach(pid); }
   /// Detaches from a launched process, whose end is reported nevertheless. By the time `last` runs
   /// again no thread of the process is traced.
   /// @param before_last Called when all other threads have been let go and `last` has the state it
   /// will run on with.
-  Result<void> let_go(ThreadId last, const std::function<void()>& before_last = {});
-  Result<void> kill(pid_t pid);
+  Result<void> let_go(ThreadId last, const std::function<void()>& before_last = {}) {
+    return detaching_.let_go(last, before_last);
+  }
+  /// Kills the process and waits for its end, which is not reported. Errors: kNotFound, and
+  /// kill(2)'s.
+  Result<void> kill(pid_t pid) { return killing_.kill(pid); }
   /// Returns the processes that the client knows.
-  [[nodiscard]] std::vector<Process*> processes() const;
+  [[nodiscard]] std::vector<Process*> processes() const { return state_.tasks.known(); }
   /// Returns the processes whose ends take_event() will still return. detach() and kill() of one
   /// succeed; then its end is not returned any more.
-  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const { return ended_.untold(); }
-  [[nodiscard]] Process* find(pid_t pid) const;
-  [[nodiscard]] Thread* find(ThreadId id) const;
+  [[nodiscard]] std::vector<const UntoldEnd*> untold_ends() const {
+    return state_.events.untold_ends();
+  }
+  [[nodiscard]] Process* find(pid_t pid) const { return state_.tasks.find(pid); }
+  [[nodiscard]] Thread* find(ThreadId id) const { return state_.tasks.find(id); }
 
   // Running and stopping.
-  void set_non_stop(bool on) { non_stop_ = on; }
+  void set_non_stop(bool on) { state_.settings.non_stop = on; }
   /// Allows keeping the calling thread on one CPU with a thread that stops for signals all the time
   /// (StopCpu).
   /// The caller must create threads and processes only within calls that stop or launch something:
   /// others would inherit that one CPU. It must call pump() at least every few milliseconds while
   /// shares_cpu().
-  void set_follows_signals(bool on) { follows_signals_ = on; }
+  void set_follows_signals(bool on) { state_.settings.follows_signals = on; }
   /// Returns true while the calling thread shares its CPU with such a thread.
-  [[nodiscard]] bool shares_cpu() const { return stop_cpu_.narrows(); }
+  [[nodiscard]] bool shares_cpu() const { return state_.stop_cpu.narrows(); }
   /// Returns true if the next signal should come at once. pump() then yields the CPU before it
   /// returns without an event, so the caller may call it again without waiting.
-  [[nodiscard]] bool runs_in_turns() const { return stop_cpu_.in_turns(); }
+  [[nodiscard]] bool runs_in_turns() const { return state_.stop_cpu.in_turns(); }
   Result<void> resume(std::span<const std::pair<ThreadId, ResumeAction>> orders);
   /// Handles the client's Ctrl-C: one running thread stops and reports SIGINT, whatever its signal
   /// mask. If none can now, or another event comes first, the next thread that runs on does.
-  void interrupt();
+  void interrupt() { runner_.interrupt(); }
   /// Forgets a Ctrl-C that has not been reported yet, as when another client comes.
-  void forget_interrupt();
+  void forget_interrupt() { state_.ctrl_c.forget(); }
   /// Stops everything without an event.
-  void stop_all();
+  void stop_all() { stopper_.stop_all(); }
   /// Calls `action` while no thread of the process runs; threads that ran are resumed afterwards.
-  void while_stopped(pid_t pid, const std::function<void()>& action);
+  void while_stopped(pid_t pid, const std::function<void()>& action) {
+    stopper_.while_stopped(pid, action);
+  }
   /// Calls `action` while no thread of the process runs, then resumes the stopped thread with a
   /// signal that will end the process. The other threads stay stopped until the kernel ends them.
   /// If the process does not end, they are resumed a little later.
-  void end_after(ThreadId id, int signal, const std::function<void()>& action);
+  void end_after(ThreadId id, int signal, const std::function<void()>& action) {
+    killing_.end_after(id, signal, action);
+  }
   /// Handles what has happened, without waiting. While threads are executed in software it
   /// continues until there is an event or `input_fd` is readable.
-  void pump(int input_fd);
+  void pump(int input_fd) { pump_.pump(input_fd); }
   /// Returns the oldest event of a thread that the client resumed. In all-stop, everything is
   /// stopped then.
   std::optional<StopEvent> take_event();
-  [[nodiscard]] bool running() const;
+  [[nodiscard]] bool running() const { return state_.tasks.any_running(); }
   [[nodiscard]] bool is_running(ThreadId id) const;
   /// Descriptor that becomes readable when pump() has work to do.
   [[nodiscard]] int event_fd() const { return wake_ups_.fd(); }
 
   // Reported events and signals. Signals are Linux numbers.
-  std::set<int> pass_signals;
-  std::optional<std::set<int>> program_signals;
-  ReportedEvents reported;
-  /// Called first for stops of tasks that the engine does not know or has forgotten; returns true
-  /// if it handled the stop.
-  std::function<bool(pid_t, const WaitStatus&)> on_stranger;
-  /// Called for a thread that is recorded from now on although the client has not asked for it.
-  std::function<void(Thread&)> on_recorded_unasked;
-  /// If set, processes launched or attached to from now on are recorded at once, so that a client
-  /// that asks later also gets the past. Format kBts; the client chooses the final form.
-  std::optional<TraceConfig> from_start;
-  /// Sets `reported.threads`. Switching it off also drops thread events that were not handed out
-  /// yet: a client that stops listening lists the threads itself.
+  /// Signals that the program gets without an event.
+  void set_pass_signals(std::set<int> signals) {
+    state_.settings.pass_signals = std::move(signals);
+  }
+  [[nodiscard]] const std::set<int>& pass_signals() const { return state_.settings.pass_signals; }
+  /// Signals that the program may still get when the client detaches.
+  void set_program_signals(std::set<int> signals) {
+    state_.settings.program_signals = std::move(signals);
+  }
+  void set_reported(const ReportedEvents& events) { state_.settings.reported = events; }
+  [[nodiscard]] const ReportedEvents& reported() const { return state_.settings.reported; }
+  /// Sets ReportedEvents::threads. Switching it off also drops thread events that were not handed
+  /// out yet: a client that stops listening lists the threads itself.
   void report_threads(bool on);
+  /// `handler` is called first for stops of tasks that the engine does not know or has forgotten;
+  /// it returns true if it handled the stop.
+  void set_on_stranger(std::function<bool(pid_t, const WaitStatus&)> handler) {
+    handler_.set_on_stranger(std::move(handler));
+  }
+  /// `handler` is called for a thread that is recorded from now on although the client has not
+  /// asked for it.
+  void set_on_recorded_unasked(std::function<void(Thread&)> handler) {
+    recording_.set_on_unasked(std::move(handler));
+  }
+  /// Processes launched or attached to from now on are recorded at once, so that a client that asks
+  /// later also gets the past. Format kBts; the client chooses the final form.
+  void set_from_start(const TraceConfig& config) { recording_.set_from_start(config); }
 
   // Breakpoints. Errors as Target's (kBusy, kUnreadable, kNotFound, kUnsupported).
   Result<void> insert(pid_t pid, BreakpointSpec spec);
   Result<void> remove(pid_t pid, const BreakpointSpec& spec);
 
   // Branch tracing.
-  Result<void> enable_trace(ThreadId id, const TraceConfig& config);
-  Result<void> disable_trace(ThreadId id);
+  /// Errors kNotFound, kAlreadyEnabled, kTraceeGone if the thread has ended meanwhile, and the
+  /// source's.
+  Result<void> enable_trace(ThreadId id, const TraceConfig& config) {
+    return recording_.enable(id, config);
+  }
+  /// Errors kNotFound, kNotEnabled.
+  Result<void> disable_trace(ThreadId id) { return recording_.disable(id); }
   /// Keeps every record for the consumers of the thread's trace from now on (BranchSource::stream).
   /// Errors kNotEnabled, kNotFound, and the source's.
-  Result<void> stream_trace(ThreadId id);
+  Result<void> stream_trace(ThreadId id) { return recording_.stream(id); }
   /// Tells the consumers of the thread's trace when it gets and leaves a CPU. Errors kNotEnabled,
   /// kNotFound, and the kernel's.
-  Result<void> mark_switches(ThreadId id);
+  Result<void> mark_switches(ThreadId id) { return recording_.mark_switches(id); }
   /// Passes the kernel's branches to the store of the thread's trace from now on. Errors
   /// kNotEnabled, kNotFound, and the source's.
-  Result<void> see_kernel(ThreadId id);
-  [[nodiscard]] SourceKind source() const { return source_; }
+  Result<void> see_kernel(ThreadId id) { return recording_.see_kernel(id); }
+  [[nodiscard]] SourceKind source() const { return recording_.source(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  /// Limit for threads that stop, or end a step, when they get a CPU.
-  static constexpr std::chrono::milliseconds kStarvedLimit{60'000};
-  using ConditionKey = std::pair<pid_t, std::pair<BreakpointKind, TraceeAddr>>;
+  /// Data that the parts share. Nothing in it acts by itself.
+  struct State {
+    EngineSettings settings;
+    TaskTable tasks;
+    PendingEvents events{tasks, settings};
+    BreakpointConditions conditions;
+    StepOverQueue step_overs;
+    SourceDemands demands{tasks};
+    CtrlC ctrl_c{tasks};
+    StopCpu stop_cpu;
+  };
 
-  // engine_events.cpp: interprets wait statuses.
-  bool wait_one(pid_t tid = -1);
-  void handle(pid_t tid, const WaitStatus& status);
-  void handle_stop(Thread& thread, const WaitStatus& status);
-  void handle_event_stop(Thread& thread);
-  void let_fault_come(Thread& thread);
-  void handle_exiting(Thread& thread);
-  void handle_trace_request(Thread& thread);
-  void handle_syscall(Thread& thread);
-  void handle_signal(Thread& thread, int signal);
-  [[nodiscard]] bool is_passed(Thread& thread, int signal) const;
-  void pass_or_post(Thread& thread, int signal);
-  void handle_trap(Thread& thread);
-  void handle_breakpoint_insn(Thread& thread);
-  bool handle_debug_registers(Thread& thread);
-  void handle_step_done(Thread& thread);
-  void note_short_stop(Thread& thread);
-  void post(Thread& thread, StopEvent event);
-  [[nodiscard]] bool condition_holds(Thread& thread, BreakpointKind kind, TraceeAddr address) const;
-
-  // engine_births.cpp: threads, processes and programs that begin.
-  void handle_first_stop(Thread& thread);
-  void handle_new_task(Thread& parent);
-  void add_clone(Thread& parent, pid_t tid, pid_t group);
-  void handle_fork(Thread& parent, pid_t child_pid, bool shares);
-  void lift_for_vfork(Process& process);
-  void handle_vfork_done(Thread& thread);
-  void handle_exec(Thread& thread);
-  Result<Process*> await_child(Thread& parent, pid_t child_pid);
-  Result<Process*> adopt_child(Thread& parent, pid_t child_pid);
-  void let_child_go(pid_t child_pid, const Error& why);
-  void release_child(Process& child);
-  std::vector<UnclaimedTasks::Orphan> take_orphans(const Thread* ended);
-  void let_orphan_go(const UnclaimedTasks::Orphan& orphan, Thread* maker);
-  void let_orphans_go();
-  void settle_orphans_of(Thread& ended);
-
-  // engine_ends.cpp: threads and processes that end.
-  void handle_end(Thread& thread, const WaitStatus& status);
-  void note_end(const Process& process, const StopEvent& end);
-  void forget_birth_of(pid_t child);
-  void kill_unannounced_children(const Process& process);
-  Result<void> send_kill(const Process& process);
-  [[nodiscard]] Process* unannounced_child(const Thread& thread) const;
-  void settle_unannounced_child(Thread& thread);
-  [[nodiscard]] bool any_ends() const;
-  bool look_at_leaders();
-  bool bury_zombie_leaders();
-  void bury(Thread& leader);
-  void note_thread_end(Thread& thread, int exit_code);
-  void let_clone_go(Thread& thread);
-  void let_clones_go(Process& process);
-  Thread* running_clone(Process& process);
-
-  // engine_run.cpp: resumes and stops threads.
-  void go(Thread& thread);
-  void set_going(Thread& thread);
-  bool hide_affinity(Thread& thread, bool step);
-  void resume_order(Thread& thread, const ResumeAction& action);
-  void leave_call(Thread& thread);
-  Thread* interruptible();
-  static bool take_ctrl_c(Thread& thread);
-  void drop_stale_ctrl_c();
-  void drop_stale_event(Thread& thread, const ResumeAction& action);
-  void ask_to_stop(Thread& thread);
-  void stop_threads(const std::function<bool(const Thread&)>& which);
-  void let_go_on(pid_t pid, pid_t except = 0);
-  void let_all_go_on();
-  void report_exits_of_others(ThreadId id, bool on);
-  bool wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit);
-  void ask_again();
-  void stop_who_is_due();
-  [[nodiscard]] std::chrono::milliseconds wait_slice() const;
-  void note_due(Thread& thread);
-  [[nodiscard]] bool executes_in_software() const;
-  /// Polls for requests and stops of threads for as long as that is likely to pay. Returns true at
-  /// the first one.
-  bool serve_asking();
-  /// Waits for each running thread separately, once in as many handled stops as there are threads.
-  /// `handled` is the number of stops just handled.
-  void ask_each(int handled);
-  /// Yields to the thread that shares the calling thread's CPU. Returns true if a stop was handled
-  /// afterwards.
-  bool wait_in_turn();
-  Thread* oldest_pending();
-  void drop_pending(Thread& thread);
-  std::optional<StopEvent> take_thread_event();
-
-  // engine_step_over.cpp: steps over breakpoints whose conditions are false.
-  bool wait_for_step_over(Thread& thread);
-  bool do_step_overs();
-  std::vector<ThreadId> take_queued(pid_t pid);
-  void step_over_one(Thread& thread);
-
-  // engine_trace.cpp
-  Result<void> change_trace(ThreadId id, const std::function<Result<void>(ThreadTrace&)>& change);
-  void watch_buffer(Thread& thread);
-  void read_buffers();
-  void start_beside(Thread& thread, SourceKind source, const TraceConfig& config);
-  void record_unasked(Thread& thread, SourceKind source, const TraceConfig& config);
-  void record_from_birth(Thread& thread);
-  void record_from_start(Process& process);
-  void record_beside(Process& process);
-  /// Ends the traces of the other threads if the last thread that the client asked for has ended.
-  void end_trace_beside(Thread& thread);
-  Result<void> hand_over_trace(ThreadId id, const TraceConfig& config);
-  /// Calls `action` for each thread; those that run are stopped meanwhile.
-  void each_stopped(const std::vector<ThreadId>& ids, const std::function<void(Thread&)>& action);
-
-  // engine.cpp
-  Thread& add_thread(Process& process, pid_t tid);
-  void forget_thread(Thread& thread);
-  void forget_process(pid_t pid);
-  void take_terminal_back();
-  Result<void> seize_tasks(Process& process);
-  Result<void> detach_all(pid_t pid, pid_t last, const std::function<void()>& before_last = {});
-  void detach_one(Thread& thread);
-  void end_trace(Thread& thread);
-  void let_leave(Thread& thread);
-  [[nodiscard]] int detach_signal(Thread& thread) const;
-
-  SourceKind source_;
+  // Each part knows only those before it, except that Waiter calls StopHandler through its
+  // interface.
   ChildSignal child_signal_;
   WakeUps wake_ups_{child_signal_.fd()};
-  std::map<pid_t, std::unique_ptr<Process>> processes_;
-  std::unordered_map<pid_t, Thread*> by_tid_;
-  UnclaimedTasks unclaimed_;
-  LeftBreakpoints left_breakpoints_;
-  EndQueue ended_;
-  std::map<std::uint64_t, pid_t> posted_;  ///< Threads with pending events; may contain outdated
-                                           ///< entries.
-  std::set<pid_t> let_go_;
-  std::set<pid_t> loose_;  ///< Threads that are detached from at their next stop.
-  /// Processes that were detached from, except for threads that wait for their vfork children.
-  std::set<pid_t> leaving_;
-  SpareCpu spare_cpu_;
-  StopCpu stop_cpu_;
-  /// Threads whose requested stop waits until the signal that an instruction raised has come, with
-  /// the time since when.
-  std::map<pid_t, Clock::time_point> faults_awaited_;
-  /// Threads at breakpoints whose conditions are false, in order of arrival.
-  std::deque<ThreadId> step_overs_;
-  std::set<pid_t> due_;  ///< Threads that may have to be stopped at a time that their source knows.
-  std::set<pid_t> asking_;  ///< Threads that may post requests without stopping.
-  std::map<ConditionKey, std::function<bool(ThreadId)>> conditions_;
-  /// Process group that gets the terminal back when no process is left to debug.
-  std::optional<pid_t> terminal_owner_;
-  std::uint64_t next_order_ = 1;
-  Clock::time_point leaders_seen_{};     ///< When look_at_leaders() last looked.
-  std::size_t handled_since_asked_ = 0;  ///< Stops handled since ask_each() last asked every
-                                         ///< thread.
-  bool non_stop_ = false;
-  bool follows_signals_ = false;
-  bool resumed_one_ended_ = false;  ///< A thread that the client had resumed is gone.
-  bool interrupt_due_ = false;      ///< A Ctrl-C has not been reported yet, and no thread is asked.
+  State state_;
+  CpuSharing cpu_sharing_{state_.settings, state_.stop_cpu, wake_ups_};
+  ThreadRunner runner_{state_.tasks,      state_.events,  state_.ctrl_c,
+                       state_.step_overs, state_.demands, cpu_sharing_};
+  ZombieLeaders leaders_{state_.tasks, state_.events, runner_, wake_ups_};
+  Waiter waiter_{state_.tasks, state_.demands, leaders_, child_signal_};
+  Stopper stopper_{state_.tasks, waiter_, runner_, state_.stop_cpu};
+  Recording recording_;
+  TaskRemoval removal_{state_.tasks, state_.conditions, state_.ctrl_c, runner_};
+  UntoldChildren children_{state_.tasks, removal_};
+  Orphans orphans_{state_.tasks, children_};
+  Detaching detaching_{state_.tasks, state_.settings, state_.events, stopper_, removal_, children_};
+  Attaching attaching_{state_.tasks, state_.settings, state_.ctrl_c, state_.stop_cpu,
+                       stopper_,     recording_,      removal_,      detaching_};
+  Killing killing_{state_.tasks, state_.settings, state_.events, state_.ctrl_c, runner_,
+                   waiter_,      stopper_,        removal_,      children_};
+  Births births_{state_.tasks, state_.settings, runner_, waiter_, recording_, children_, orphans_};
+  Execs execs_{state_.tasks, state_.settings, state_.events, state_.conditions, runner_,
+               waiter_,      removal_,        children_,     detaching_};
+  Ends ends_{state_.tasks, state_.events, runner_,  state_.stop_cpu,
+             removal_,     children_,     orphans_, detaching_};
+  SignalStops signals_{state_.settings, state_.conditions, runner_, cpu_sharing_};
+  StopHandler handler_{state_.tasks,   state_.settings,
+                       state_.demands, state_.stop_cpu,
+                       cpu_sharing_,   runner_,
+                       waiter_,        orphans_,
+                       detaching_,     StopHandler::Kinds{births_, execs_, ends_, signals_}};
+  StepOvers step_overs_{state_.tasks, state_.events, state_.step_overs, runner_, waiter_, stopper_};
+  EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, leaders_,
+                  waiter_,      recording_,    orphans_,       step_overs_};
 };
 
 }  // namespace backtrail::tracee

@@ -81,13 +81,14 @@ Recorder::Recorder(const RecorderOptions& options)
       engine_{options.source} {
   engine_.set_non_stop(true);
   engine_.set_follows_signals(true);
-  engine_.reported = {.fork = true, .vfork = true, .exec = true, .threads = true, .tracing = true};
+  engine_.set_reported(
+      {.fork = true, .vfork = true, .exec = true, .threads = true, .tracing = true});
   // Signals that are passed on without a look.
-  engine_.pass_signals = {SIGCHLD, SIGCONT, SIGURG,  SIGWINCH, SIGSTOP,
-                          SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM,  SIGVTALRM};
-  engine_.on_stranger = [this](pid_t tid, const tracee::WaitStatus& status) {
+  engine_.set_pass_signals(
+      {SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM, SIGVTALRM});
+  engine_.set_on_stranger([this](pid_t tid, const tracee::WaitStatus& status) {
     return leak_watch_.on_stop(tid, status);
-  };
+  });
 }
 
 Recorder::~Recorder() = default;
@@ -383,12 +384,14 @@ void Recorder::handle(const StopEvent& event) {
 /// Only observers want to hear of signals.
 void Recorder::pass_signals_unseen() {
   if (!observers_.empty()) return;
-  for (int signal = 1; signal <= SIGRTMAX; ++signal) engine_.pass_signals.insert(signal);
+  engine_.set_pass_signals(tracee::all_signals());
 }
 
 Result<StopEvent> Recorder::run(const tracee::LaunchSpec& spec) {
   pass_signals_unseen();
-  engine_.reported.exits = !observers_.empty();
+  tracee::ReportedEvents reported = engine_.reported();
+  reported.exits = !observers_.empty();
+  engine_.set_reported(reported);
   BT_TRY(program_, engine_.launch(spec));
   const ThreadId main{program_, program_};
   if (!leaves_unreadable(main)) {

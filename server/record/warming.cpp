@@ -102,7 +102,7 @@ Result<Warmed> warm(const std::string& program,
   Warmed warmed{.libraries = can_be_listed(file)};
   if (warmed.libraries) spec.environment = listing_environment();
   tracee::Engine engine{tracee::SourceKind::kCache};
-  engine.reported.exits = true;
+  engine.set_reported({.exits = true});
   BT_TRY(const pid_t pid, engine.launch(spec));
   const ThreadId id{pid, pid};
   BT_CHECKED(engine.enable_trace(

@@ -43,10 +43,10 @@ class LiveTarget final : public Target,
                          public BranchTracing {
  public:
   LiveTarget(tracee::SourceKind source, bool from_start) : engine_{source} {
-    engine_.on_recorded_unasked = [this](Thread& thread) { follow_unasked(thread); };
+    engine_.set_on_recorded_unasked([this](Thread& thread) { follow_unasked(thread); });
     constexpr std::uint64_t kHistoryBytes = 64ULL << 20;
     if (from_start) {
-      engine_.from_start = {.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes};
+      engine_.set_from_start({.format = tracee::TraceFormat::kBts, .size_bytes = kHistoryBytes});
     }
   }
   LiveTarget(const LiveTarget&) = delete;
@@ -116,10 +116,10 @@ class LiveTarget final : public Target,
     engine_.stop_all();
   }
   void set_pass_signals(std::set<int> signals) override {
-    engine_.pass_signals = std::move(signals);
+    engine_.set_pass_signals(std::move(signals));
   }
   void set_program_signals(std::set<int> signals) override {
-    engine_.program_signals = std::move(signals);
+    engine_.set_program_signals(std::move(signals));
   }
   Result<void> set_catch_syscalls(pid_t pid,
                                   std::optional<std::set<std::int64_t>> numbers) override {
@@ -129,9 +129,11 @@ class LiveTarget final : public Target,
   }
   void set_thread_events(bool on) override { engine_.report_threads(on); }
   void set_reported_events(bool fork, bool vfork, bool exec) override {
-    engine_.reported.fork = fork;
-    engine_.reported.vfork = vfork;
-    engine_.reported.exec = exec;
+    tracee::ReportedEvents reported = engine_.reported();
+    reported.fork = fork;
+    reported.vfork = vfork;
+    reported.exec = exec;
+    engine_.set_reported(reported);
   }
 
   // BreakpointControl

@@ -30,7 +30,7 @@ Busy run_busy(std::uint64_t log_bytes, const std::vector<std::string>& arguments
   const ThreadId id{pid, pid};
   constexpr std::uint64_t kHistoryBytes = 1U << 16U;  // unused: no client asks for a history
   const TraceConfig config{.size_bytes = kHistoryBytes, .log_bytes = log_bytes};
-  driver.engine.reported.threads = true;
+  driver.engine.set_reported({.threads = true});
   EXPECT_TRUE(driver.engine.enable_trace(id, config));
   const TraceeAddr done = symbol_of("busy", "done");
   const BreakpointSpec mark{

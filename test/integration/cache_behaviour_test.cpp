@@ -105,7 +105,7 @@ TEST(CacheSource, LosesNoBranchWhereATimerInterruptsHandlers) {
   TraceJudge judge;
   JudgedTrace judged{thread.process(), judge};
   thread.trace()->hub().add(judged, thread.pc().value_or(TraceeAddr{}));
-  for (int signal = 1; signal <= SIGRTMAX; ++signal) driver.engine.pass_signals.insert(signal);
+  driver.engine.set_pass_signals(all_signals());
   ASSERT_TRUE(driver.engine.insert(
       pid, {.kind = BreakpointKind::kSoftware, .address = symbol_of("handlers", "exit")}));
   const auto event = driver.run();

@@ -75,7 +75,7 @@ inline void collect(EngineDriver& driver, ThreadId id, const RunOptions& options
 inline Outcome run_recorded(const RunOptions& options) {
   Outcome outcome;
   EngineDriver driver{options.source};
-  driver.engine.reported.threads = options.threads;
+  driver.engine.set_reported({.threads = options.threads});
   const pid_t pid = driver.launch(options.program, options.arguments);
   const ThreadId id{pid, pid};
   if (!options.from.empty()) {

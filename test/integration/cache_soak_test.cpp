@@ -70,7 +70,7 @@ class CacheSoak : public testing::Test {
   CacheSoak() {
     std::cout << "BACKTRAIL_SOAK_SEED=" << seed_ << std::endl;
     if (!debug_registers_trap()) std::cout << "without hardware ones: " << kNoDebugTraps << '\n';
-    driver_.engine.pass_signals = {SIGUSR1, SIGSEGV, SIGCHLD};
+    driver_.engine.set_pass_signals({SIGUSR1, SIGSEGV, SIGCHLD});
   }
   ~CacheSoak() override {
     if (driver_.engine.find(pid_) != nullptr) (void)driver_.engine.kill(pid_);
@@ -115,7 +115,7 @@ class CacheSoak : public testing::Test {
   void check_stop(const StopEvent& event) {
     const bool ours = event.kind == StopKind::kSignal && event.signal == SIGINT;
     const bool theirs =
-        event.kind == StopKind::kSignal && driver_.engine.pass_signals.contains(event.signal);
+        event.kind == StopKind::kSignal && driver_.engine.pass_signals().contains(event.signal);
     if (theirs) signals_[event.thread] = event.signal;
     ASSERT_TRUE(ours || theirs || event.kind == StopKind::kSoftwareBreakpoint ||
                 event.kind == StopKind::kHardwareBreakpoint ||

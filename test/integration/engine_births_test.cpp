@@ -36,7 +36,7 @@ bool come_true(const std::function<bool()>& done) {
 
 class EngineBirths : public ::testing::TestWithParam<SourceKind> {
  protected:
-  void SetUp() override { driver.engine.pass_signals = {SIGCHLD}; }
+  void SetUp() override { driver.engine.set_pass_signals({SIGCHLD}); }
 
   pid_t launch(const std::string& how) {
     const pid_t pid = driver.launch("births", {how});
@@ -77,7 +77,7 @@ class EngineBirths : public ::testing::TestWithParam<SourceKind> {
 };
 
 TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnIsAForkForClients) {
-  driver.engine.reported.fork = driver.engine.reported.vfork = true;
+  driver.engine.set_reported({.fork = true, .vfork = true});
   const pid_t pid = launch("copy-waits");
   stop_at(pid, "in_child");
   auto event = driver.run();

@@ -41,8 +41,8 @@ class EngineClones : public ::testing::TestWithParam<std::tuple<SourceKind, bool
 
   void SetUp() override {
     // Clones like forks send it at their end, and so do all after an exec.
-    driver.engine.pass_signals = {SIGCHLD};
-    driver.engine.reported.fork = true;
+    driver.engine.set_pass_signals({SIGCHLD});
+    driver.engine.set_reported({.fork = true});
   }
 
   EngineDriver driver{std::get<SourceKind>(GetParam())};

@@ -74,7 +74,7 @@ TEST(EngineEnds, AProgramThatHasEndedCanBeLetGoAndKilled) {
 
 TEST(EngineEnds, ALeaderThatEndsAloneEndsTheResumedThreads) {
   EngineDriver driver;
-  driver.engine.reported.threads = true;
+  driver.engine.set_reported({.threads = true});
   const pid_t pid = driver.launch("leader_exits", {"traps"});
   // The new thread and the leader's trap, in either order.
   std::set<StopKind> kinds;
@@ -99,7 +99,7 @@ TEST(EngineEnds, ALeaderThatEndsAloneEndsTheResumedThreads) {
 TEST(EngineEnds, ALeadersEndIsAnEventForWhoWantsThreadEvents) {
   EngineDriver driver;
   driver.engine.set_non_stop(true);
-  driver.engine.reported.threads = true;
+  driver.engine.set_reported({.threads = true});
   const pid_t pid = driver.launch("leader_exits", {"traps"});
   const ThreadId leader{pid, pid};
   auto event = driver.run();
@@ -117,7 +117,7 @@ TEST(EngineEnds, ALeadersEndIsAnEventForWhoWantsThreadEvents) {
 TEST(EngineEnds, AChildWhoseForkWasNotToldIsLetGoWithItsParent) {
   for (const bool kills : {false, true}) {
     EngineDriver driver;
-    driver.engine.reported.fork = true;
+    driver.engine.set_reported({.fork = true});
     const pid_t pid = driver.launch("forks_no_pie", {"fork"});
     driver.resume_all();
     const auto& pending = driver.engine.find({pid, pid})->control().pending;
@@ -132,7 +132,7 @@ TEST(EngineEnds, AChildWhoseForkWasNotToldIsLetGoWithItsParent) {
 
 TEST(EngineEnds, AChildWhoseForkWasNotToldOutlivesItsParent) {
   EngineDriver driver;
-  driver.engine.reported.fork = true;
+  driver.engine.set_reported({.fork = true});
   const pid_t pid = driver.launch("forks_no_pie", {"fork"});
   driver.resume_all();
   const auto& pending = driver.engine.find({pid, pid})->control().pending;
@@ -189,12 +189,12 @@ TEST(EngineRequests, AnEventDoesNotSwallowACtrlC) {
 
 TEST(EngineRequests, ACtrlCWaitsForAVforksEnd) {
   EngineDriver driver;
-  driver.engine.reported.vfork = true;
+  driver.engine.set_reported({.vfork = true});
   const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
   auto event = driver.run();
   ASSERT_TRUE(event);
   ASSERT_EQ(event->kind, StopKind::kVfork);
-  driver.engine.reported.vfork = false;
+  driver.engine.set_reported({});
   const ThreadId child = event->child;
   driver.resume({pid, pid}, {});
   driver.engine.interrupt();
@@ -258,7 +258,7 @@ TEST(EngineRequests, AFalseConditionHidesTheProgramsOwnTrap) {
 // if the program's are none of its business.
 TEST(EngineRequests, AFaultAtABreakpointIsNeverPassedUnseen) {
   EngineDriver driver;
-  driver.engine.pass_signals = {SIGSEGV};
+  driver.engine.set_pass_signals({SIGSEGV});
   const pid_t pid = driver.launch("plain_no_pie");
   Thread* thread = driver.engine.find({pid, pid});
   auto call = thread->registers();

@@ -22,7 +22,7 @@ namespace {
 
 TEST(Engine, LetsAForkedChildGoWithoutBreakpoints) {
   EngineDriver driver;
-  driver.engine.pass_signals = {SIGCHLD};
+  driver.engine.set_pass_signals({SIGCHLD});
   const pid_t pid = driver.launch("forks_no_pie", {"fork"});
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_child"))));
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_parent"))));
@@ -36,7 +36,7 @@ TEST(Engine, LetsAForkedChildGoWithoutBreakpoints) {
 
 TEST(Engine, LetsAVforkedChildGoWithoutBreakpoints) {
   EngineDriver driver;
-  driver.engine.pass_signals = {SIGCHLD};
+  driver.engine.set_pass_signals({SIGCHLD});
   const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_parent"))));
   const auto event = driver.run();
@@ -46,7 +46,7 @@ TEST(Engine, LetsAVforkedChildGoWithoutBreakpoints) {
 
 TEST(Engine, ReportsAForkAndHoldsTheChild) {
   EngineDriver driver;
-  driver.engine.reported.fork = true;
+  driver.engine.set_reported({.fork = true});
   const pid_t pid = driver.launch("forks_no_pie", {"fork"});
   ASSERT_TRUE(driver.engine.insert(pid, software(symbol_of("forks_no_pie", "in_child"))));
   const auto event = driver.run();
@@ -66,7 +66,7 @@ TEST(Engine, LetsAThreadGoThatWaitsForItsVforkChild) {
   for (const auto source : {SourceKind::kAuto, SourceKind::kStep, SourceKind::kCache}) {
     SCOPED_TRACE(static_cast<int>(source));
     EngineDriver driver{source};
-    driver.engine.reported.vfork = true;
+    driver.engine.set_reported({.vfork = true});
     const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
     if (source != SourceKind::kAuto) {
       ASSERT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
@@ -89,7 +89,7 @@ TEST(Engine, LetsAThreadGoThatWaitsForItsVforkChild) {
 TEST(Engine, LetsAChildGoThatItCannotFollow) {
   if (test::kSanitized) GTEST_SKIP() << "UBSan looks at types through a pipe, which must be opened";
   EngineDriver driver;
-  driver.engine.reported.fork = true;
+  driver.engine.set_reported({.fork = true});
   driver.launch("forks_no_pie", {"fork"});
   // No file can be opened when the child comes.
   rlimit before{};
@@ -101,7 +101,7 @@ TEST(Engine, LetsAChildGoThatItCannotFollow) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kSignal) << "the child's end";
-  driver.engine.pass_signals = {SIGCHLD};
+  driver.engine.set_pass_signals({SIGCHLD});
   const auto end = driver.run();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->kind, StopKind::kProcessExited);
@@ -110,7 +110,7 @@ TEST(Engine, LetsAChildGoThatItCannotFollow) {
 
 TEST(Engine, FollowsAnExec) {
   EngineDriver driver;
-  driver.engine.reported.exec = true;
+  driver.engine.set_reported({.exec = true});
   const std::string next = std::string{BT_INFERIOR_DIR} + "/plain_no_pie";
   driver.launch("forks_no_pie", {"exec", next, "1", "2", "3"});
   auto event = driver.run();

@@ -49,7 +49,7 @@ char state_of(pid_t pid) {
 class WithoutLeader : public ::testing::Test {
  protected:
   pid_t launch() {
-    driver.engine.pass_signals = {SIGUSR1};
+    driver.engine.set_pass_signals({SIGUSR1});
     const pid_t pid = driver.launch("leader_exits", {"waits"});
     driver.resume_all();
     EXPECT_TRUE(pump_until(driver.engine, [&] {
@@ -84,7 +84,7 @@ TEST_F(WithoutLeader, AnAttachedProgramEnds) {
     pid_t pid = 0;
     ASSERT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, nullptr), 0);
     ASSERT_TRUE(come_true([&] { return state_of(pid) == 'Z'; }));
-    driver.engine.pass_signals = {SIGUSR1};
+    driver.engine.set_pass_signals({SIGUSR1});
     ASSERT_TRUE(driver.engine.attach(pid));
     driver.resume_all();
     ::kill(pid, signal);
@@ -101,7 +101,7 @@ TEST_F(WithoutLeader, AnAttachedProgramEnds) {
 
 TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
   driver.engine.set_non_stop(true);
-  driver.engine.pass_signals = {SIGUSR1};
+  driver.engine.set_pass_signals({SIGUSR1});
   const pid_t pid = driver.launch("leader_exits", {"waits"});
   driver.resume_all();
   // Once the other thread runs, which its own beginning must not hold up, its leader's end is an
@@ -110,7 +110,7 @@ TEST_F(WithoutLeader, EndsOfThreadsAreNotToldAfterADetach) {
     const auto& threads = driver.engine.find(pid)->threads();
     return threads.size() == 2 && !threads.back()->control().starting;
   }));
-  driver.engine.reported.threads = true;
+  driver.engine.set_reported({.threads = true});
   ASSERT_TRUE(pump_until(driver.engine, [&] {
     return driver.engine.find({pid, pid})->control().zombie;
   }));
@@ -126,7 +126,7 @@ TEST(EngineInterrupts, AnExecOfAnotherThreadDoesNotSwallowACtrlC) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   for (const bool told : {false, true}) {
     EngineDriver driver;
-    driver.engine.reported.exec = told;
+    driver.engine.set_reported({.exec = told});
     const pid_t pid = driver.launch("thread_execs", {fifo});
     auto event = driver.run();
     ASSERT_TRUE(event);
@@ -207,8 +207,8 @@ TEST(EngineInterrupts, ACtrlCIsAnsweredByAnotherProcess) {
 TEST(EngineForks, AForkWhoseChildIsDeadIsNotTold) {
   for (const char* how : {"fork", "copy-waits"}) {
     EngineDriver driver;
-    driver.engine.pass_signals = {SIGCHLD};
-    driver.engine.reported.fork = driver.engine.reported.vfork = true;
+    driver.engine.set_pass_signals({SIGCHLD});
+    driver.engine.set_reported({.fork = true, .vfork = true});
     const pid_t pid = driver.launch("births", {how});
     driver.resume_all();
     const auto& pending = driver.engine.find({pid, pid})->control().pending;

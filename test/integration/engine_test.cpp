@@ -182,7 +182,7 @@ TEST(Engine, LeavesNoTrapFlagBehindAStepOverPopf) {
     ASSERT_TRUE(regs);
     EXPECT_EQ((*regs)[arch::x86::UserReg::kEflags] & 0x100, 0U) << i;
   }
-  driver.engine.pass_signals.insert(SIGTRAP);  // the program's own, later
+  driver.engine.set_pass_signals({SIGTRAP});  // the program's own, later
   const auto event = driver.run();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessExited);
@@ -216,7 +216,7 @@ TEST(Engine, ReportsAHardwareBreakpoint) {
 
 TEST(Engine, PassesSignalsSilentlyWhenAsked) {
   EngineDriver driver;
-  driver.engine.pass_signals = {SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN};
+  driver.engine.set_pass_signals({SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN});
   driver.launch("signals");
   const auto event = driver.run();
   ASSERT_TRUE(event);
@@ -230,7 +230,7 @@ TEST(Engine, SuppressesASignal) {
   auto event = driver.run();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->signal, SIGUSR1);
-  driver.engine.pass_signals = {SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN};
+  driver.engine.set_pass_signals({SIGUSR1, SIGUSR2, SIGALRM, SIGRTMIN});
   event = driver.run();  // the first one is dropped
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, StopKind::kProcessExited);
@@ -350,7 +350,7 @@ TEST(Engine, InterruptsAProgramThatSpins) {
 
 TEST(Engine, ReportsSystemCallsTwice) {
   EngineDriver driver;
-  driver.engine.pass_signals = {SIGCHLD};
+  driver.engine.set_pass_signals({SIGCHLD});
   const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
   driver.engine.find(pid)->catch_syscalls = std::set<std::int64_t>{231};  // exit_group
   const auto event = driver.run();

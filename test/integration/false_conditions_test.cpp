@@ -191,7 +191,7 @@ TEST_P(FalseConditions, DoNotKeepAStoppedProcessGoing) {
   constexpr std::size_t kThreads = 3;
   constexpr int kQuiet = 20;
   launch({std::to_string(kThreads), "0"});
-  driver.engine.pass_signals = {SIGUSR1, SIGSTOP, SIGCONT};
+  driver.engine.set_pass_signals({SIGUSR1, SIGSTOP, SIGCONT});
   insert("hot");
   driver.resume_all();
   for (int i = 0; i < 3; ++i) {
@@ -213,7 +213,7 @@ TEST_P(FalseConditions, DoNotKeepAStoppedProcessGoing) {
 /// A client may step a thread of a stopped process: it must be stepped over the breakpoint.
 TEST_P(FalseConditions, AreNotLookedAtAgainWhenAStoppedThreadIsStepped) {
   launch({"1", "0"});
-  driver.engine.pass_signals = {SIGUSR1, SIGSTOP, SIGCONT};
+  driver.engine.set_pass_signals({SIGUSR1, SIGSTOP, SIGCONT});
   insert("hot");
   stop_at_next_hit = true;
   driver.resume_all();

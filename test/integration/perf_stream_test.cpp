@@ -223,13 +223,13 @@ TEST(PerfStream, RecordsNewThreadsBeforeTheyRun) {
   test::SimulatedPerf kernel;
   EngineDriver driver{SourceKind::kLbr};
   std::size_t told = 0;
-  driver.engine.on_recorded_unasked = [&](Thread& thread) {
+  driver.engine.set_on_recorded_unasked([&](Thread& thread) {
     ++told;
     EXPECT_TRUE(thread.stopped());
     EXPECT_TRUE(kernel.last().enabled);
     EXPECT_TRUE(thread.trace()->wanted());
     EXPECT_FALSE(thread.trace()->asked_for());
-  };
+  });
   const pid_t pid = driver.launch("threads");
   ASSERT_TRUE(driver.engine.enable_trace(
       {pid, pid}, {.format = TraceFormat::kBts, .size_bytes = 65536, .perf = &kernel}));

@@ -59,7 +59,7 @@ class SteppedProgram {
     spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
     Engine& engine = driver_.engine;
     engine.set_non_stop(true);
-    engine.reported.threads = true;
+    engine.set_reported({.threads = true});
     const auto pid = engine.launch(spec);
     if (!pid) {
       ADD_FAILURE() << pid.error().message();

@@ -152,7 +152,7 @@ TEST_F(LongRemoteCall, EndsByAnotherThreadsExec) {
   const std::string starts_exec = make_fifo("exec");
   const std::string path = make_fifo("fifo");
   engine_.set_non_stop(true);
-  engine_.reported.exec = true;
+  engine_.set_reported({.exec = true});
   Thread* thread = launch("thread_execs", {starts_exec});
   ASSERT_NE(thread, nullptr);
   const pid_t pid = thread->tid();

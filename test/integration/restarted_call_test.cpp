@@ -51,7 +51,7 @@ TEST_P(RestartedCall, IsWhereRecordingBegins) {
   const BreakpointSpec spec{.kind = BreakpointKind::kSoftware,
                             .address = symbol_of("blocked", "read_done")};
   ASSERT_TRUE(driver_.engine.insert(pid_, spec));
-  driver_.engine.pass_signals = {SIGUSR1};
+  driver_.engine.set_pass_signals({SIGUSR1});
   ::syscall(SYS_tgkill, pid_, pid_, SIGUSR1);
   const auto event = driver_.run();
   ASSERT_TRUE(event);

@@ -28,7 +28,7 @@ struct SharedCpu : testing::TestWithParam<Recorded> {
   EngineDriver driver{GetParam() == Recorded::kStep ? SourceKind::kStep : SourceKind::kCache};
 
   pid_t launch(const char* rounds, const char* signals) {
-    driver.engine.pass_signals = {SIGUSR1, SIGCHLD};
+    driver.engine.set_pass_signals({SIGUSR1, SIGCHLD});
     const pid_t pid = driver.launch(kProgram, {rounds, signals, test::allowed_cpus()});
     if (GetParam() != Recorded::kNot) {
       EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));

@@ -23,7 +23,7 @@ class Ended : public testing::TestWithParam<TraceFormat> {
   void SetUp() override {
     if (!test::own_reads()) GTEST_SKIP() << "the kernel does not count reads (/proc/self/io)";
     pid_ = driver_.launch("busy", {"4"});
-    driver_.engine.reported.threads = true;
+    driver_.engine.set_reported({.threads = true});
     enable({pid_, pid_});
     ASSERT_TRUE(driver_.engine.insert(
         pid_, {.kind = BreakpointKind::kSoftware, .address = symbol_of("busy", "mark")}));
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, Ended, testing::Values(TraceFormat::kPt, Trace
 std::vector<decoder::Record> last_records(bool stops_before_end) {
   Collector collector;
   EngineDriver driver{SourceKind::kCache};
-  driver.engine.reported.exits = stops_before_end;
+  driver.engine.set_reported({.exits = stops_before_end});
   const pid_t pid = driver.launch("busy");
   const ThreadId id{pid, pid};
   const TraceeAddr done = symbol_of("busy", "done");

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptrace/engine/event_pump.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include <poll.h>
+#include <sched.h>
+
+#include "ptrace/engine/thread_traces.hpp"
+
+namespace backtrail::tracee {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long pump() may go on by itself.
+constexpr std::chrono::milliseconds kPumpFor{20};
+/// Number of stops handled before the client's input is checked again.
+constexpr int kPumpBatch = 256;
+/// How long to look for further requests after a thread was served. A stop and a wake-up take both
+/// sides about as long.
+constexpr std::chrono::microseconds kServeFor{50};
+
+bool input_waits(int fd) {
+  if (fd < 0) return false;
+  pollfd request{fd, POLLIN, 0};
+  return ::poll(&request, 1, 0) > 0;
+}
+
+/// Returns true if a thread may need the tracing thread at any moment.
+bool executes_in_software(const TaskTable& tasks) {
+  return std::ranges::any_of(tasks.threads(), [](const auto& entry) {
+    Thread& thread = *entry.second;
+    return !thread.stopped() &&
+           (thread.control().action.kind == ResumeKind::kRangeStep ||
+            (thread.trace() && (thread.trace()->source().kind() == SourceKind::kStep ||
+                                thread.trace()->source().kind() == SourceKind::kCache)));
+  });
+}
+
+}  // namespace
+
+void EventPump::pump(int input_fd) {
+  waiter_.drain();
+  const auto until = Clock::now() + kPumpFor;
+  for (;;) {
+    stop_cpu_.look();
+    recording_.read_buffers();
+    const int handled = handle_batch();
+    waiter_.ask_again();
+    orphans_.let_all_go();
+    if (events_.any()) return;
+    if (handled == 0 && leaders_.look()) return;
+    if (step_overs_.make_round()) {
+      if (input_waits(input_fd) || Clock::now() >= until) return ChildSignal::again();
+      continue;
+    }
+    const bool may_wait = executes_in_software(tasks_) || waiter_.awaits_faults();
+    if (!may_wait) {
+      if (handled != 0) (void)leaders_.look();
+      return;
+    }
+    if (waiter_.sleep(input_fd, waiter_.slice()) == ChildSignal::Woken::kInput) return;
+  }
+}
+
+/// Handles wait statuses and requests until there is none, or so many that the client's input must
+/// be looked at. Returns their number.
+int EventPump::handle_batch() {
+  int handled = 0;
+  while (handled < kPumpBatch && (waiter_.wait_one() || serve_asking() || wait_in_turn())) {
+    ++handled;
+  }
+  if (handled == kPumpBatch) {
+    ask_each(handled);
+    ChildSignal::again();  // there may be more
+  }
+  return handled;
+}
+
+/// Polls for requests and stops of threads for as long as that is likely to pay. Returns true at
+/// the first one.
+bool EventPump::serve_asking() {
+  if (!demands_.any_asking()) return false;
+  // Polling pays only on a CPU that nobody else needs, least of all the thread.
+  const auto until =
+      Clock::now() +
+      (!stop_cpu_.narrowed() && spare_cpu_.is_there() ? kServeFor : Clock::duration{});
+  do {
+    if (demands_.serve_one() || waiter_.wait_one()) return true;
+  } while (Clock::now() < until);
+  demands_.let_wait();
+  return false;
+}
+
+/// Waits for each running thread separately, once in as many handled stops as there are threads:
+/// the kernel reports threads in its own order, so a few threads that always have news hide the
+/// others from Waiter::wait_one().
+/// @param handled Stops just handled.
+void EventPump::ask_each(int handled) {
+  handled_since_asked_ += static_cast<std::size_t>(handled);
+  if (handled_since_asked_ < tasks_.threads().size()) return;
+  handled_since_asked_ = 0;
+  std::vector<pid_t> running;
+  for (const auto& [tid, thread] : tasks_.threads()) {
+    if (!thread->stopped()) running.push_back(tid);
+  }
+  for (const pid_t tid : running) waiter_.wait_one(tid);
+}
+
+/// Yields to the thread that shares the calling thread's CPU. Returns true if a stop was handled
+/// afterwards.
+bool EventPump::wait_in_turn() {
+  if (!stop_cpu_.in_turns() || events_.any()) return false;
+  ::sched_yield();
+  return waiter_.wait_one();
+}
+
+}  // namespace backtrail::tracee
