@@ -10,12 +10,7 @@
 namespace backtrail::tracee {
 
 Process::Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver& observer)
-    : pid_{pid},
-      observer_{observer},
-      attached_{attached},
-      memory_{std::move(memory)},
-      breakpoints_{memory_},
-      insns_{*this} {
+    : pid_{pid}, observer_{observer}, attached_{attached}, view_{std::move(memory)} {
   observer_.on_begin(*this);
 }
 
@@ -34,32 +29,15 @@ Result<std::unique_ptr<Process>> Process::open(pid_t pid, pid_t tid, bool attach
 Result<void> Process::identify(pid_t tid) {
   // The file decides, because a thread of a 64-bit program may briefly run 32-bit code.
   if (const auto isa = ProcFs{}.isa(tid)) {
-    isa_ = *isa;
+    view_.set_isa(*isa);
   } else {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::cpu::UserReg::kCs));
-    isa_ = isa_from_code_segment(cs).value_or(arch::Isa::kAmd64);
+    view_.set_isa(isa_from_code_segment(cs).value_or(arch::Isa::kAmd64));
   }
   // Computed once: under a hypervisor each CPUID instruction is slow.
   static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
-  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(isa_, layout);
+  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(isa(), layout);
   return {};
-}
-
-std::size_t Process::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
-  return breakpoints_.read(address, out);
-}
-
-std::span<const std::uint8_t> Process::insn_bytes(TraceeAddr pc) {
-  if (!glimpse_ || glimpse_->at != pc) {
-    Glimpse fresh{.at = pc, .bytes = {}, .available = 0};
-    fresh.available = read_code(pc, fresh.bytes);
-    glimpse_ = fresh;
-  }
-  return std::span{glimpse_->bytes}.first(glimpse_->available);
-}
-
-std::size_t Process::read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
-  return breakpoints_.read(address, out);
 }
 
 Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint8_t> data) {
@@ -68,13 +46,8 @@ Result<void> Process::write_memory(TraceeAddr address, std::span<const std::uint
       thread->source()->on_code_written(address, address + data.size());
     }
   }
-  insns_.invalidate(address, address + data.size());
+  view_.insns().invalidate(address, address + data.size());
   return write_data(address, data);
-}
-
-Result<void> Process::write_data(TraceeAddr address, std::span<const std::uint8_t> data) {
-  forget_insn_bytes();
-  return breakpoints_.write(address, data);
 }
 
 Result<void> Process::insert_debug(TraceeAddr address, std::uint64_t length,
@@ -121,7 +94,7 @@ Thread* Process::any_stopped() {
 Result<void> Process::renew_memory() {
   trap_action = {};
   own_affinity.forget_calls();
-  BT_CHECKED(memory_.reopen(pid_));
+  BT_CHECKED(view_.reopen(pid_));
   return identify(pid_);
 }
 
@@ -130,9 +103,8 @@ void Process::become_new_image(Thread& survivor) {
   survivor.rename(pid_);
   survivor.set_group(pid_);
   threads_ever_ = 1;
-  breakpoints_.forget_all();
+  view_.forget_program();
   debug_ = {};
-  insns_.invalidate_all();
   restartable = {};
   lifted_for_vfork = false;
   asked.not_to_be_dumped = false;
@@ -140,7 +112,7 @@ void Process::become_new_image(Thread& survivor) {
 }
 
 void Process::inherit_from(Process& parent) {
-  breakpoints_ = parent.breakpoints_.copy_for(memory_);
+  view_.inherit_from(parent.view_);
   restartable = parent.restartable;
   filters = parent.filters;
   address_limit = parent.address_limit;

@@ -3,7 +3,6 @@
 /// @file
 /// One traced process: its threads, its memory, and the debugger's breakpoints in it.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,13 +14,11 @@
 #include "arch/cpu/debug_registers.hpp"
 #include "arch/cpu/gdb_registers.hpp"
 #include "decoder/trace/code_reader.hpp"
-#include "decoder/trace/insn_cache.hpp"
 #include "ptrace/os/seccomp_filter.hpp"
 #include "ptrace/tracee/address_limit.hpp"
 #include "ptrace/tracee/breakpoint.hpp"
-#include "ptrace/tracee/breakpoint_table.hpp"
 #include "ptrace/tracee/own_affinity.hpp"
-#include "ptrace/tracee/process_memory.hpp"
+#include "ptrace/tracee/program_view.hpp"
 #include "ptrace/tracee/restartable_sections.hpp"
 #include "ptrace/tracee/thread.hpp"
 #include "ptrace/tracee/trap_action.hpp"
@@ -64,23 +61,29 @@ class Process final : public decoder::CodeReader {
   [[nodiscard]] bool attached() const { return attached_; }
 
   // CodeReader. Masks breakpoints.
-  [[nodiscard]] arch::Isa isa() const override { return isa_; }
-  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override;
+  [[nodiscard]] arch::Isa isa() const override { return view_.isa(); }
+  std::size_t read_code(TraceeAddr address, std::span<std::uint8_t> out) override {
+    return view_.read_code(address, out);
+  }
 
   /// Bytes of the instruction at which a thread is stopped; fewer where memory ends. A second call
   /// for the same stop reads no memory: the engine forgets them when the stop has been handled.
-  std::span<const std::uint8_t> insn_bytes(TraceeAddr pc);
-  void forget_insn_bytes() { glimpse_.reset(); }
+  std::span<const std::uint8_t> insn_bytes(TraceeAddr pc) { return view_.insn_bytes(pc); }
+  void forget_insn_bytes() { view_.forget_insn_bytes(); }
 
-  std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out);
+  std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
+    return view_.read(address, out);
+  }
   /// Writes memory and tells the branch sources about changed code.
   Result<void> write_memory(TraceeAddr address, std::span<const std::uint8_t> data);
   /// Writes memory without telling the sources, which would decode everything recorded so far. For
   /// bytes that are not code, or that are restored before they could run.
-  Result<void> write_data(TraceeAddr address, std::span<const std::uint8_t> data);
+  Result<void> write_data(TraceeAddr address, std::span<const std::uint8_t> data) {
+    return view_.write(address, data);
+  }
 
-  [[nodiscard]] BreakpointTable& breakpoints() { return breakpoints_; }
-  [[nodiscard]] decoder::InsnCache& insns() { return insns_; }
+  [[nodiscard]] BreakpointTable& breakpoints() { return view_.breakpoints(); }
+  [[nodiscard]] decoder::InsnCache& insns() { return view_.insns(); }
   [[nodiscard]] const arch::cpu::GdbRegisterSet& register_set() const { return *register_set_; }
 
   /// Errors as DebugRegisters::insert().
@@ -154,16 +157,7 @@ class Process final : public decoder::CodeReader {
   pid_t pid_;
   ProcessObserver& observer_;
   bool attached_;
-  arch::Isa isa_ = arch::Isa::kAmd64;
-  ProcessMemory memory_;
-  BreakpointTable breakpoints_;
-  struct Glimpse {
-    TraceeAddr at;
-    std::array<std::uint8_t, arch::kMaxInsnBytes> bytes{};
-    std::size_t available = 0;
-  };
-  std::optional<Glimpse> glimpse_;
-  decoder::InsnCache insns_;
+  ProgramView view_;
   struct Debug {
     arch::cpu::DebugRegisters registers;
     std::uint64_t generation = 0;
