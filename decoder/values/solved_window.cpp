@@ -39,13 +39,13 @@ Known SolvedWindow::reg(std::size_t position, Slot slot) const {
 
 Known SolvedWindow::memory(std::size_t position, TraceeAddr granule) const {
   if (!covers(position)) return {};
-  return solver_->memory(position, granule.value());
+  return solver_->memory().before(position, granule.value());
 }
 
 std::optional<LastWrite> SolvedWindow::last_write(std::size_t position, TraceeAddr address,
                                                   std::uint64_t bytes) const {
   if (!covers(position)) return std::nullopt;
-  return solver_->last_write(position, address.value(), bytes);
+  return solver_->memory().last_write(position, address.value(), bytes);
 }
 
 std::optional<TraceeAddr> SolvedWindow::access_address(std::size_t step,

@@ -33,7 +33,7 @@ class SolvedWindow {
   [[nodiscard]] Known reg(std::size_t position, Slot slot) const;
   /// Returns the 8 bytes at `granule`, a multiple of 8, before step `position`.
   [[nodiscard]] Known memory(std::size_t position, TraceeAddr granule) const;
-  /// See ValueSolver::last_write(). nullopt, too, if `position` is before begin().
+  /// See WindowMemory::last_write(). nullopt, too, if `position` is before begin().
   [[nodiscard]] std::optional<LastWrite> last_write(std::size_t position, TraceeAddr address,
                                                     std::uint64_t bytes) const;
   /// Returns the address of an access, by its number in a step from begin() on; nullopt if unknown.

@@ -2,120 +2,60 @@
 #include "decoder/values/value_solver.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "arch/cpu/program_abi.hpp"
 
 namespace backtrail::decoder::values {
 
 using cpu::AccessKind;
+using Place = WindowMemory::Place;
+using Kind = ValueQueue::Kind;
 
 ValueSolver::ValueSolver(ValueGraph& graph, EndState& end, std::vector<MappingChange> changes,
                          std::vector<StackLink> links)
     : graph_{graph},
       end_{end},
-      changes_{std::move(changes)},
-      barriers_{graph.accesses.size()},
-      hard_{graph.accesses.size()},
-      address_(graph.accesses.size()),
-      place_(graph.accesses.size(), Place::kOpen),
       effects_(graph.calls.size()),
-      links_{std::move(links)} {
-  first_access_item_ = static_cast<std::uint32_t>(graph.nodes.size());
-  first_call_item_ = first_access_item_ + static_cast<std::uint32_t>(graph.accesses.size());
-  first_frame_item_ = first_call_item_ + static_cast<std::uint32_t>(graph.calls.size());
-  first_link_item_ = first_frame_item_ + static_cast<std::uint32_t>(graph.frames.size());
-  queued_.resize(first_link_item_ + links_.size());
-  for (std::uint32_t i = 0; i < graph.accesses.size(); ++i) {
-    if (graph.accesses[i].kind != AccessKind::kLoad) barriers_.add(i);
-  }
+      links_{std::move(links)},
+      memory_{graph, end, std::move(changes)},
+      queue_{graph, links_},
+      spread_{graph, memory_, queue_} {
   for (std::uint32_t i = 0; i < links_.size(); ++i) {
     for (const std::uint32_t suspect : links_[i].suspects) {
       if (graph.accesses[suspect].kind != AccessKind::kStore) links_across_.emplace(suspect, i);
     }
   }
-  index_uses();
 }
 
-void ValueSolver::index_uses() {
-  const auto each_use = [this](auto&& use) {
-    std::uint32_t item = 0;
-    for (const Node& node : graph_.nodes) {
-      for (unsigned i = 0; i < node.count; ++i) use(node.vars[i], item);
-      ++item;
+void ValueSolver::solve() {
+  while (const auto item = queue_.next()) {
+    switch (item->kind) {
+      case Kind::kNode:
+        relate(graph_.nodes[item->index]);
+        break;
+      case Kind::kAccess:
+        handle_access(item->index);
+        break;
+      case Kind::kCall:
+        handle_call(item->index);
+        break;
+      case Kind::kFrame:
+        handle_frame(graph_.frames[item->index]);
+        break;
+      case Kind::kLink:
+        handle_link(links_[item->index]);
+        break;
     }
-    for (const Access& access : graph_.accesses) {
-      use(access.base, item);
-      use(access.value, item++);
-    }
-    for (const SystemCall& call : graph_.calls) {
-      for (const Var var : call.in) use(var, item);
-      use(call.result, item++);
-    }
-    for (const SignalFrame& frame : graph_.frames) {
-      use(frame.rsp_before, item);
-      use(frame.rsp_after, item++);
-    }
-    for (const StackLink& link : links_) {
-      use(graph_.accesses[link.earlier].value, item);
-      for (const std::uint32_t suspect : link.suspects) use(graph_.accesses[suspect].value, item);
-      use(graph_.accesses[link.later].value, item++);
-    }
-  };
-  // A fully known variable never changes, and constants have very many uses.
-  const auto counts = [this](Var var) { return !graph_.known[var].all(); };
-  first_use_.assign(graph_.known.size() + 1, 0);
-  each_use([&](Var var, std::uint32_t) {
-    if (counts(var)) ++first_use_[var + 1];
-  });
-  for (std::size_t i = 1; i < first_use_.size(); ++i) first_use_[i] += first_use_[i - 1];
-  uses_.resize(first_use_.back());
-  std::vector<std::uint32_t> next(first_use_.begin(), first_use_.end() - 1);
-  each_use([&](Var var, std::uint32_t item) {
-    if (counts(var)) uses_[next[var]++] = item;
-  });
-}
-
-void ValueSolver::enqueue(std::uint32_t item) {
-  if (queued_[item]) return;
-  queued_[item] = true;
-  queue_.push_back(item);
-}
-
-void ValueSolver::learn(Var var, std::uint64_t value, std::uint64_t mask) {
-  Known& known = graph_.known[var];
-  const std::uint64_t before = known.mask;
-  if (!known.learn(value, mask)) graph_.consistent = false;
-  if (known.mask == before) return;
-  for (std::uint32_t i = first_use_[var]; i < first_use_[var + 1]; ++i) enqueue(uses_[i]);
+  }
 }
 
 void ValueSolver::relate(const Node& node) {
   std::array<Known, cpu::kMaxRefs> values;
   for (unsigned i = 0; i < node.count; ++i) values[i] = graph_.known[node.vars[i]];
   if (!cpu::deduce(node.relation, std::span{values}.first(node.count))) graph_.consistent = false;
-  for (unsigned i = 0; i < node.count; ++i) learn(node.vars[i], values[i].value, values[i].mask);
-}
-
-void ValueSolver::solve() {
-  for (std::uint32_t item = static_cast<std::uint32_t>(queued_.size()); item > 0; --item) {
-    enqueue(item - 1);
-  }
-  while (!queue_.empty()) {
-    const std::uint32_t item = queue_.front();
-    queue_.pop_front();
-    queued_[item] = false;
-    if (item < first_access_item_) {
-      relate(graph_.nodes[item]);
-    } else if (item < first_call_item_) {
-      handle_access(item - first_access_item_);
-    } else if (item < first_frame_item_) {
-      handle_call(item - first_call_item_);
-    } else if (item < first_link_item_) {
-      handle_frame(graph_.frames[item - first_frame_item_]);
-    } else {
-      handle_link(links_[item - first_link_item_]);
-    }
-  }
+  for (unsigned i = 0; i < node.count; ++i)
+    queue_.learn(node.vars[i], values[i].value, values[i].mask);
 }
 
 void ValueSolver::handle_access(std::uint32_t access) {
@@ -125,64 +65,25 @@ void ValueSolver::handle_access(std::uint32_t access) {
     handle_range(access);
     return;
   }
-  if (place_[access] == Place::kListed) {
-    spread(access);
+  if (memory_.place(access) == Place::kListed) {
+    spread_.spread(access);
     return;
   }
-  if (place_[access] != Place::kOpen) return;
+  if (memory_.place(access) != Place::kOpen) return;
   if (const Known& base = graph_.known[a.base]; base.all()) {
     place(access, base.value + static_cast<std::uint64_t>(a.offset));
   } else if (a.kind == AccessKind::kStore) {
     narrow(access);
-    if (graph_.known[a.value].all(8U * a.size) && hard_.contains(access)) make_refutable(access);
   }
-}
-
-ValueSolver::Place ValueSolver::judge(std::int64_t step, std::uint64_t address, unsigned size) {
-  const std::uint64_t last = address + size - 1;
-  if (last < address) return Place::kUnstable;
-  for (const MappingChange& change : changes_) {
-    if (step < change.step && address < change.end && last >= change.begin) {
-      return Place::kUnstable;
-    }
-  }
-  const PageKind kind = end_.page(TraceeAddr{address});
-  if (kind == PageKind::kUnknown || end_.page(TraceeAddr{last}) != kind) return Place::kUnstable;
-  if (kind == PageKind::kConstant) return Place::kConstant;
-  return end_.stable(TraceeAddr{address & ~std::uint64_t{7}}) &&
-                 end_.stable(TraceeAddr{last & ~std::uint64_t{7}})
-             ? Place::kListed
-             : Place::kUnstable;
-}
-
-std::array<ValueSolver::Part, 2> ValueSolver::parts(std::uint32_t access) const {
-  const std::uint64_t address = address_[access];
-  const unsigned size = graph_.accesses[access].size;
-  const std::uint64_t first = address & ~std::uint64_t{7};
-  return {Part{first, covered_bits(first, address, size)},
-          Part{first + 8, covered_bits(first + 8, address, size)}};
 }
 
 void ValueSolver::place(std::uint32_t access, std::uint64_t address) {
-  const Access& a = graph_.accesses[access];
-  address_[access] = address;
-  place_[access] = judge(a.step, address, a.size);
-  if (place_[access] == Place::kConstant && a.kind == AccessKind::kLoad) {
-    for (const Part& part : parts(access)) {
-      if (part.bits != 0) take(access, part.granule, final_content(part.granule), part.bits);
-    }
-  }
-  if (place_[access] == Place::kListed) {
-    for (const Part& part : parts(access)) {
-      if (part.bits != 0) lists_.add(part.granule, access);
-    }
-  }
-  if (a.kind == AccessKind::kStore) {
-    barriers_.remove(access);
-    hard_.erase(access);
-    wake_around(access);
-  }
-  if (place_[access] == Place::kListed) spread(access);
+  const AccessKind kind = graph_.accesses[access].kind;
+  memory_.settle(access, address);
+  const Place place = memory_.place(access);
+  if (place == Place::kConstant && kind == AccessKind::kLoad) spread_.take_constant(access);
+  if (kind == AccessKind::kStore) wake_before(access);
+  if (place == Place::kListed) spread_.spread(access);
 }
 
 /// Bounds the addresses of a store by the known bits of its base.
@@ -194,35 +95,24 @@ void ValueSolver::narrow(std::uint32_t access) {
   const auto offset = static_cast<std::uint64_t>(a.offset);
   const std::uint64_t low = base.value + offset;
   const std::uint64_t high = (base.value | ~base.mask) + offset + a.size - 1;
-  if (low > high || barriers_.within(access, low, high)) return;
-  barriers_.bound(access, low, high);
-  hard_.erase(access);
-  wake_around(access);
+  if (low <= high && memory_.bound(access, low, high)) wake_before(access);
 }
 
 void ValueSolver::handle_range(std::uint32_t access) {
   const Access& a = graph_.accesses[access];
   const Known& base = graph_.known[a.base];
   const Known& length = graph_.known[a.value];
-  if (place_[access] != Place::kOpen || !base.all() || !length.all()) return;
+  if (memory_.place(access) != Place::kOpen || !base.all() || !length.all()) return;
   settle_range(access, base.value + static_cast<std::uint64_t>(a.offset), length.value);
 }
 
-/// Turns an unknown store into one to [begin, begin + bytes).
 void ValueSolver::settle_range(std::uint32_t access, std::uint64_t begin, std::uint64_t bytes) {
-  if (place_[access] != Place::kOpen) return;
+  if (memory_.place(access) != Place::kOpen) return;
   if (bytes != 0 && begin + bytes - 1 < begin) return;
-  place_[access] = Place::kUnstable;
-  address_[access] = begin;
-  hard_.erase(access);
-  if (bytes == 0) {
-    barriers_.remove(access);
-  } else {
-    barriers_.bound(access, begin, begin + bytes - 1);
-  }
-  wake_around(access);
+  memory_.settle_range(access, begin, bytes);
+  wake_before(access);
   const auto [first, last] = links_across_.equal_range(access);
-  for (auto link = first; link != last; ++link) enqueue(first_link_item_ + link->second);
+  for (auto link = first; link != last; ++link) queue_.enqueue(Kind::kLink, link->second);
 }
 
 void ValueSolver::handle_frame(const SignalFrame& frame) {
@@ -248,35 +138,85 @@ void ValueSolver::handle_call(std::size_t index) {
   }
 }
 
-/// Call when the value of a store to an unknown address becomes known: it cannot have written bytes
-/// that hold something else afterwards.
-void ValueSolver::make_refutable(std::uint32_t access) {
-  hard_.erase(access);
-  wake_around(access);
-}
-
-/// Call when a barrier is gone or blocks less: accesses on its two sides may now affect each other.
-void ValueSolver::wake_around(std::uint32_t access) {
+/// Call when a barrier is gone or blocks less: the accesses before it may now learn from those
+/// after it, and pass on what they know.
+void ValueSolver::wake_before(std::uint32_t access) {
   // Beyond this many accesses little is found for the effort.
   constexpr std::uint32_t kReach = 4000;
-  const std::uint32_t previous = hard_.previous(access);
-  const std::uint32_t next = hard_.next(access + 1);
-  std::uint32_t from = previous == Barriers::kNone ? 0 : previous;
-  std::uint32_t to = access;
-  if (next != Barriers::kNone && next - access < access - from) {
-    from = access + 1;
-    to = next + 1;
+  for (std::uint32_t i = access > kReach ? access - kReach : 0; i < access; ++i) {
+    if (memory_.place(i) == Place::kListed) queue_.enqueue(Kind::kAccess, i);
   }
-  if (to - from > kReach) {
-    if (from > access) {
-      to = from + kReach;
-    } else {
-      from = to - kReach;
+}
+
+/// Returns the bytes of a load, as a mask of bits, that a store before it may have written.
+/// A place is impossible if a byte that the store would have left there differs from the one that
+/// was loaded (of those in `alive`), or if the load's address cannot be that.
+std::uint64_t ValueSolver::may_have_written(std::uint32_t suspect, const Access& load,
+                                            std::uint64_t alive) const {
+  const Access& store = graph_.accesses[suspect];
+  const Known& value = graph_.known[store.value];
+  const Known& loaded = graph_.known[load.value];
+  const Known& base = graph_.known[load.base];
+  const std::uint64_t own = cpu::low_bits(8U * store.size);
+  std::uint64_t written = 0;
+  for (int first = 1 - store.size; first < load.size; ++first) {
+    const auto shifted = [first](std::uint64_t bits) {
+      return first < 0 ? bits >> (-8 * first) : bits << (8 * first);
+    };
+    if (memory_.place(suspect) != Place::kOpen) {
+      const std::uint64_t load_at = memory_.address(suspect) - static_cast<std::uint64_t>(first);
+      const std::uint64_t load_base = load_at - static_cast<std::uint64_t>(load.offset);
+      if (((load_base ^ base.value) & base.mask) != 0) continue;
     }
+    const std::uint64_t compared = shifted(value.mask & own) & alive;
+    if (((shifted(value.value) ^ loaded.value) & compared) == 0) written |= shifted(own);
   }
-  for (std::uint32_t i = from; i < to; ++i) {
-    if (place_[i] == Place::kListed) enqueue(first_access_item_ + i);
+  return written;
+}
+
+/// Returns true if a system call or a string instruction has turned out to write nothing, and to
+/// clear no memory either, as madvise(2) does, and brk(2) that gives the heap back and takes it
+/// again.
+bool ValueSolver::leaves_memory(std::uint32_t access) const {
+  if (memory_.place(access) == Place::kOpen || memory_.barriers().contains(access)) return false;
+  const auto after = std::ranges::upper_bound(graph_.calls, access, {}, &SystemCall::first_access);
+  if (after == graph_.calls.begin()) return true;
+  const auto call = std::prev(after);
+  if (access >= call->first_access + kCallAccesses) return true;
+  const auto& effects = effects_[static_cast<std::size_t>(call - graph_.calls.begin())];
+  return effects && !effects->mapping && !effects->heap;
+}
+
+/// The loaded bytes were stored there, unless a store in between can have written them.
+void ValueSolver::handle_link(const StackLink& link) {
+  const Access& earlier = graph_.accesses[link.earlier];
+  const Access& later = graph_.accesses[link.later];
+  // Accesses with known addresses are in the lists.
+  if (memory_.place(link.earlier) != Place::kOpen && memory_.place(link.later) != Place::kOpen)
+    return;
+  const std::uint64_t own = cpu::low_bits(8U * later.size);
+  const Known loaded = graph_.known[later.value];
+  std::uint64_t alive = 0;
+  for (unsigned bit = 0; bit < 8U * later.size; bit += 8) {
+    if ((loaded.mask >> bit & 0xff) == 0xff) alive |= std::uint64_t{0xff} << bit;
   }
+  bool is_equal = true;
+  for (auto at = link.suspects.rbegin(); at != link.suspects.rend(); ++at) {
+    const Access& suspect = graph_.accesses[*at];
+    if (suspect.kind != AccessKind::kStore) {
+      if (!leaves_memory(*at)) return;
+      continue;
+    }
+    is_equal = false;
+    alive &= ~may_have_written(*at, later, alive);
+    if (alive == 0) return;
+  }
+  if (is_equal) {
+    alive = own;
+    const Known stored = graph_.known[earlier.value];
+    queue_.learn(later.value, stored.value & stored.mask & own, stored.mask & own);
+  }
+  queue_.learn(earlier.value, loaded.value & loaded.mask & alive, loaded.mask & alive);
 }
 
 std::optional<ValueSolver::Flaw> ValueSolver::flaw(const Window& window) {
@@ -318,16 +258,16 @@ std::optional<ValueSolver::Flaw> ValueSolver::mapping_flaw(const Window& window,
   const auto same = [&](const MappingChange& known) {
     return known.step == change.step && known.begin == change.begin && known.end == change.end;
   };
-  if (std::any_of(changes_.begin(), changes_.end(), same)) return std::nullopt;
+  if (std::ranges::any_of(memory_.changes(), same)) return std::nullopt;
   for (std::uint32_t i = 0; i < graph_.accesses.size(); ++i) {
     const Access& access = graph_.accesses[i];
     if (access.step >= call.step) break;
-    if (place_[i] != Place::kListed && place_[i] != Place::kConstant) continue;
-    if (address_[i] < change.end && address_[i] + access.size > change.begin) {
+    if (memory_.place(i) != Place::kListed && memory_.place(i) != Place::kConstant) continue;
+    if (memory_.address(i) < change.end && memory_.address(i) + access.size > change.begin) {
       return Flaw{call.step, change};
     }
   }
-  changes_.push_back(change);
+  memory_.add_change(change);
   return std::nullopt;
 }
 
@@ -337,8 +277,8 @@ bool ValueSolver::removes_mappings() const {
 }
 
 std::optional<std::uint64_t> ValueSolver::address(std::uint32_t access) const {
-  if (place_[access] == Place::kOpen) return std::nullopt;
-  return address_[access];
+  if (memory_.place(access) == Place::kOpen) return std::nullopt;
+  return memory_.address(access);
 }
 
 }  // namespace backtrail::decoder::values
