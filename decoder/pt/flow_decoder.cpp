@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/pt/flow_decoder.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -14,8 +13,6 @@ namespace {
 using enum PtPlace::Kind;
 
 constexpr std::size_t kPsbBytes = 16;
-/// Most instructions between the last branch and the address of a packet.
-constexpr unsigned kMaxSteps = 1U << 16U;
 
 }  // namespace
 
@@ -30,23 +27,34 @@ void FlowDecoder::start(std::size_t offset, const PtPlace& place, std::optional<
   stop_ = stop;
   stopped_ = false;
   place_ = place;
-  edge_ = nullptr;
-  at_end_ = false;
+  walk_.reset();
   mode_known_ = false;
-  tnt_count_ = 0;
   fup_.reset();
   may_tma_ = false;
-  held_ = 0;
-  stack_.clear();
   checkpoint_ = {offset, place, batch_.position()};
   yields_ = true;
+}
+
+TntBytes FlowDecoder::tnt_bytes() const {
+  const std::uint8_t* const data = packets_.data();
+  return {.at = data + at_,
+          .end = data + packets_.size(),
+          .yields_after = yields_ ? data + from_ : nullptr};
+}
+
+bool FlowDecoder::follow() {
+  TntBytes bytes = tnt_bytes();
+  const bool fits = walk_.follow(bytes);
+  at_ = static_cast<std::size_t>(bytes.at - packets_.data());
+  ready_ = bytes.ready;
+  return fits;
 }
 
 FlowDecoder::Progress FlowDecoder::advance() {
   ready_ = false;
   from_ = at_;
   bool fits = true;
-  if (tnt_count_ != 0 && !at_end_) {
+  if (!walk_.bits_used() && !walk_.at_end()) {
     from_ = packets_.size();
     fits = follow();
   }
@@ -56,22 +64,11 @@ FlowDecoder::Progress FlowDecoder::advance() {
   return Progress::kFailed;
 }
 
-/// Returns true if the TNT packets that follow may be decoded in lanes.
-bool FlowDecoder::yields_at(const std::uint8_t* at) {
-  if (at == packets_.data() + from_ || !stack_.can_lend()) return false;
-  const auto rest = packets_.data() + packets_.size() - at;
-  ready_ = is_full_tnt8(*at) && rest > FlowLane::kLookAhead;
-  return ready_;
-}
-
 void FlowDecoder::lend(FlowLane& lane) {
-  lane = {.edge = edge_,
-          .out = batch_.end(),
-          .stack = stack_.lend(),
-          .full = batch_.full(),
-          .at = packets_.data() + at_,
-          .end = packets_.data() + packets_.size(),
-          .mark = {}};
+  lane = {};
+  walk_.lend(lane);
+  lane.at = packets_.data() + at_;
+  lane.end = packets_.data() + packets_.size();
   lane.set_mark();
 }
 
@@ -91,7 +88,7 @@ bool FlowDecoder::tip_in(FlowLane& lane) {
   put_branch(lane.out++, edge->last, TraceeAddr{*to});
   *lane.stack.top = edge->behind;
   lane.stack.top += edge->calls + (call ? 1 : 0);
-  lane.edge = target(*lane.edge, TraceeAddr{*to});
+  lane.edge = walk_.target(*lane.edge, TraceeAddr{*to});
   lane.at = behind;
   lane.set_mark();
   return true;
@@ -103,18 +100,19 @@ void FlowDecoder::take_back(FlowLane& lane) {
   unsigned rest = lane.count();
   for (; rest != 0 && rest >= tnt8_bits(lane.at[-1]); --lane.at) rest -= tnt8_bits(lane.at[-1]);
   at_ = static_cast<std::size_t>(lane.at - packets_.data());
-  tnt_count_ = rest;
-  tnt_bits_ = rest == 0 ? 0 : lane.bits >> (64 - rest);
-  edge_ = lane.edge;
-  held_ = 0;  // The next bit sets it.
-  stack_.take_back(lane.stack);
-  batch_.set_end(lane.out);
+  walk_.take_back(lane, rest);
 }
 
 /// Drops the held record if its target is unreadable: nothing was executed there.
 void FlowDecoder::give_up() {
-  if (held_ == 0 || !on()) return;
-  if (!graph_.insns().at(edge_->begin).known()) batch_.truncate(held_);
+  if (walk_.held() != 0 && on() && !walk_.can_run()) batch_.truncate(walk_.held());
+}
+
+/// Returns true if the TNT packets that follow may be decoded in lanes.
+bool FlowDecoder::yields() {
+  TntBytes bytes = tnt_bytes();
+  ready_ = walk_.yields_at(bytes, bytes.at);
+  return ready_;
 }
 
 bool FlowDecoder::follow_packets() {
@@ -122,7 +120,7 @@ bool FlowDecoder::follow_packets() {
     const std::uint8_t byte = packets_[at_];
     if (is_tnt8(byte)) {
       if (!on() || !settled()) return false;
-      if (yields_ && yields_at(&packets_[at_])) return true;
+      if (yields()) return true;
       if (!follow()) return false;
     } else if (byte == 0) {
       ++at_;
@@ -142,8 +140,8 @@ bool FlowDecoder::follow_packets() {
 
 void FlowDecoder::end() {
   if (!on()) return;
-  batch_.truncate(std::exchange(held_, 0));
-  place_ = {kAt, GapReason::kNone, edge_->begin, {}};
+  walk_.drop_held();
+  place_ = {kAt, GapReason::kNone, walk_.edge_begin(), {}};
 }
 
 /// Returns true for timing packets, which do not affect the position, at a place where they may
@@ -168,98 +166,16 @@ bool FlowDecoder::is_aside(const PtPacket& packet) {
   }
 }
 
-/// Follows the direct jumps of the edge. Returns true if a packet decides at its end.
-bool FlowDecoder::go_to_end_of_edge() {
-  for (unsigned jumps = 0; !at_end_; ++jumps) {
-    if (edge_->end == EdgeEnd::kUnwalked) graph_.walk(*edge_);
-    if (edge_->end == EdgeEnd::kNowhere || jumps > kMaxDirectJumps) return false;
-    if (edge_->jumps != 0) batch_.push(branch(edge_->jump_from, edge_->jump_to));
-    stack_.push(edge_->behind, edge_->calls);
-    if (edge_->end == EdgeEnd::kContinue) {
-      edge_ = edge_->next[0];
-    } else {
-      at_end_ = true;
-    }
-  }
-  held_ = 0;
-  return true;
-}
-
-/// Takes the branch at the end of the edge to `to`.
-void FlowDecoder::depart(TraceeAddr to) {
-  const bool came_back = edge_->end == EdgeEnd::kFar && to == edge_->after_last();
-  held_ = came_back ? 0 : 1;
-  if (!came_back) batch_.push(branch(edge_->last, to));
-  at_end_ = false;
-  if (edge_->end == EdgeEnd::kReturn) {
-    edge_ = graph_.at(to);
-    return;
-  }
-  edge_ = target(*edge_, to);
-}
-
-/// Returns the edge that a TIP leads to; `edge` remembers the newest two.
-Edge* FlowDecoder::target(Edge& edge, TraceeAddr to) {
-  auto& [newest, older] = edge.next;
-  if (newest->begin != to) {
-    std::swap(newest, older);
-    if (newest->begin != to) newest = graph_.at(to);
-  }
-  return newest;
-}
-
 bool FlowDecoder::tip(TraceeAddr to) {
   if (!on()) return false;
   if (fup_) {
-    if (!walk_to(*fup_)) return false;
-    held_ = 0;
+    if (!walk_.walk_to(*fup_)) return false;
     batch_.push(async_transfer(*fup_, to));
-    edge_ = graph_.at(to);
+    walk_.put(to, 0);
     fup_.reset();
     return true;
   }
-  if (!go_to_end_of_edge()) return false;
-  switch (edge_->end) {
-    case EdgeEnd::kIndirectCall:
-      stack_.push(edge_->behind);
-      break;
-    case EdgeEnd::kIndirect:
-    case EdgeEnd::kReturn:
-    case EdgeEnd::kFar:
-      break;
-    default:
-      return false;
-  }
-  depart(to);
-  return tnt_count_ == 0 || follow();
-}
-
-/// Follows execution to `stop` without a packet. Returns false if it cannot get there.
-bool FlowDecoder::walk_to(TraceeAddr stop) {
-  if (tnt_count_ != 0 || at_end_) return false;
-  TraceeAddr pc = edge_->begin;
-  for (unsigned steps = 0; pc != stop; ++steps) {
-    const arch::InsnFacts& insn = graph_.insns().at(pc);
-    const TraceeAddr behind = pc + insn.length;
-    if (!insn.known() || steps > kMaxSteps) return false;
-    switch (insn.kind) {
-      case arch::InsnKind::kOther:
-        pc = behind;
-        held_ = 0;
-        break;
-      case arch::InsnKind::kCall:
-        if (insn.target != behind) stack_.push(graph_.at(behind));
-        [[fallthrough]];
-      case arch::InsnKind::kJump:
-        batch_.push(branch(pc, insn.target));
-        pc = insn.target;
-        held_ = 1;
-        break;
-      default:
-        return false;
-    }
-  }
-  return true;
+  return walk_.take_tip(to) && (walk_.bits_used() || follow());
 }
 
 /// Tracing is on with execution at `at`.
@@ -267,9 +183,7 @@ void FlowDecoder::begin(TraceeAddr at) {
   PtPlace place = place_;
   const auto record = place.arrive(at, graph_.insns());
   if (record) batch_.push(*record);
-  held_ = record ? 1 : 0;
-  edge_ = graph_.at(at);
-  at_end_ = false;
+  walk_.put(at, record ? 1 : 0);
 }
 
 bool FlowDecoder::packet() {
@@ -283,8 +197,7 @@ bool FlowDecoder::packet() {
     }
     case PtKind::kTnt64:
       if (!on() || !settled() || packet.payload <= 1) return false;
-      tnt_bits_ = packet.payload;
-      tnt_count_ = static_cast<unsigned>(std::bit_width(packet.payload)) - 1;
+      walk_.add_bits(packet.payload, static_cast<unsigned>(std::bit_width(packet.payload)) - 1);
       at_ += packet.size;
       return follow();
     case PtKind::kPsb:
@@ -305,7 +218,7 @@ bool FlowDecoder::packet() {
       break;
     default:
       // libipt treats a CBR as an event, which cannot occur while TNT bits are left.
-      fits = is_aside(packet) && (packet.kind != PtKind::kCbr || tnt_count_ == 0);
+      fits = is_aside(packet) && (packet.kind != PtKind::kCbr || walk_.bits_used());
       break;
   }
   at_ += packet.size;
@@ -324,7 +237,7 @@ bool FlowDecoder::mode(const PtPacket& packet) {
 }
 
 bool FlowDecoder::fup(const PtPacket& packet) {
-  if (!on() || !settled() || at_end_) return false;
+  if (!on() || !settled() || walk_.at_end()) return false;
   const auto at = last_ip_.update(packet);
   if (!at) return false;
   fup_ = TraceeAddr{*at};
@@ -335,43 +248,41 @@ bool FlowDecoder::tip_pge(const PtPacket& packet) {
   const auto at = last_ip_.update(packet);
   if (on() || !mode_known_ || !at) return false;
   if (const auto record = place_.arrive(TraceeAddr{*at}, graph_.insns())) batch_.push(*record);
-  held_ = 0;
-  edge_ = graph_.at(TraceeAddr{*at});
+  walk_.put(TraceeAddr{*at}, 0);
   return true;
 }
 
 bool FlowDecoder::tip_pgd(const PtPacket& packet) {
   const auto to = last_ip_.update(packet);
-  if (!on() || tnt_count_ != 0) return false;
+  if (!on() || !walk_.bits_used()) return false;
   if (fup_) {
-    if (!walk_to(*fup_)) return false;
-    held_ = 0;
+    if (!walk_.walk_to(*fup_)) return false;
     place_ = {kStopped, GapReason::kNone, *fup_, {}};
     fup_.reset();
   } else {
     // With an address, it is not the next branch that left the traced code.
-    if (to || !go_to_end_of_edge()) return false;
-    if (edge_->end == EdgeEnd::kIndirectCall) stack_.push(edge_->behind);
-    place_ = {kLeft, GapReason::kNone, {}, edge_->last};
+    const auto last = to ? std::nullopt : walk_.go_to_branch();
+    if (!last) return false;
+    place_ = {kLeft, GapReason::kNone, {}, *last};
   }
-  edge_ = nullptr;
-  at_end_ = false;
+  walk_.confirm_held();
+  walk_.leave();
   return true;
 }
 
 bool FlowDecoder::ovf() {
-  if (errata_.overflow || !settled() || at_end_) return false;
+  if (errata_.overflow || !settled() || walk_.at_end()) return false;
   at_ += 2;
   if (on()) {
-    batch_.truncate(held_);
     // If nothing is known to have run since the last gap, that gap remains.
-    const bool unknown = held_ != 0 && batch_.end()->kind == RecordKind::kGap;
+    const bool unknown = walk_.held() != 0 && batch_.back().kind == RecordKind::kGap;
+    walk_.drop_held();
     if (!unknown) place_ = {kUnknown, GapReason::kOverflow, {}, {}};
   } else {
     place_.interrupted_by(GapReason::kOverflow);
   }
-  held_ = 0;
-  edge_ = nullptr;
+  walk_.confirm_held();
+  walk_.leave();
   last_ip_.reset();
   for (; at_ < packets_.size(); at_ += scan().size) {
     const PtPacket packet = scan();
@@ -454,7 +365,7 @@ std::optional<FlowDecoder::Header> FlowDecoder::header() {
 }
 
 bool FlowDecoder::psb() {
-  if (!settled() || at_end_) return false;
+  if (!settled() || walk_.at_end()) return false;
   const bool first = at_ == checkpoint_.offset;
   const std::size_t offset = at_;
   const auto said = header();
@@ -470,10 +381,10 @@ bool FlowDecoder::psb() {
   if (on()) {
     // Decoding cannot begin here without both.
     if (!said->at || !said->mode) return false;
-    if (!walk_to(*said->at)) return false;
-    edge_ = graph_.at(*said->at);
+    if (!walk_.walk_to(*said->at)) return false;
+    walk_.put(*said->at, walk_.held());
     place = {kAt, GapReason::kNone, *said->at, {}};
-    if (held_ != 0) {
+    if (walk_.held() != 0) {
       const Record& newest = batch_.back();
       place = newest.kind == RecordKind::kGap ? PtPlace{kUnknown, newest.reason, {}, {}}
                                               : PtPlace{kBehind, GapReason::kNone, {}, newest.from};
@@ -481,8 +392,8 @@ bool FlowDecoder::psb() {
   } else if (said->at) {
     return false;
   }
-  batch_.hand_on(held_);
-  checkpoint_ = {offset, place, batch_.position() - held_};
+  batch_.hand_on(walk_.held());
+  checkpoint_ = {offset, place, batch_.position() - walk_.held()};
   if (!stop_ || offset < *stop_) return true;
   place_ = place;
   stopped_ = true;

@@ -7,13 +7,10 @@
 #include <optional>
 #include <span>
 
-#include "decoder/pt/edge_stack.hpp"
-#include "decoder/pt/flow_graph.hpp"
-#include "decoder/pt/flow_lanes.hpp"
+#include "decoder/pt/flow_walk.hpp"
 #include "decoder/pt/pt_errata.hpp"
 #include "decoder/pt/pt_place.hpp"
 #include "decoder/pt/pt_scanner.hpp"
-#include "decoder/pt/record_batch.hpp"
 
 namespace backtrail::decoder {
 
@@ -32,7 +29,7 @@ class FlowDecoder {
   /// Borrows all arguments. The graph must have been refreshed.
   FlowDecoder(FlowGraph& graph, PtErrata errata, std::span<const std::uint8_t> packets,
               RecordBatch& batch)
-      : graph_{graph}, errata_{errata}, packets_{packets}, batch_{batch} {}
+      : graph_{graph}, errata_{errata}, packets_{packets}, batch_{batch}, walk_{graph, batch} {}
 
   /// The state at the end, or after the PSB at which decoding stopped.
   struct Stop {
@@ -59,7 +56,7 @@ class FlowDecoder {
   /// Disables lanes from now on.
   void stay() { yields_ = false; }
   /// Returns the number of TNT packets decoded bit by bit, without those decoded in lanes.
-  [[nodiscard]] std::size_t followed() const { return followed_; }
+  [[nodiscard]] std::size_t followed() const { return walk_.followed(); }
   void lend(FlowLane& lane);
   void take_back(FlowLane& lane);
   /// Decodes a lane's next packet if it is the TIP of the branch that execution is at. Otherwise
@@ -71,7 +68,7 @@ class FlowDecoder {
   void skip(const Checkpoint& checkpoint) { checkpoint_ = checkpoint; }
   /// Returns the offset of the packet at which decoding failed.
   [[nodiscard]] std::size_t at() const { return at_; }
-  [[nodiscard]] Stop stop() const { return {place_, held_}; }
+  [[nodiscard]] Stop stop() const { return {place_, walk_.held()}; }
 
  private:
   /// The contents of a PSB+ header, up to the PSBEND.
@@ -80,17 +77,12 @@ class FlowDecoder {
     std::optional<TraceeAddr> at;
   };
 
-  class MemoWriter;
-
   bool follow_packets();
-  bool yields_at(const std::uint8_t* at);
+  [[nodiscard]] TntBytes tnt_bytes() const;
+  bool yields();
   void give_up();
   bool is_aside(const PtPacket& packet);
   bool follow();
-  bool go_to_end_of_edge();
-  void depart(TraceeAddr to);
-  Edge* target(Edge& edge, TraceeAddr to);
-  bool walk_to(TraceeAddr stop);
   bool tip(TraceeAddr to);
   bool packet();
   bool psb();
@@ -105,9 +97,9 @@ class FlowDecoder {
   void begin(TraceeAddr at);
   void end();
   [[nodiscard]] PtPacket scan() const { return scan_packet(packets_.subspan(at_)); }
-  [[nodiscard]] bool on() const { return edge_ != nullptr; }
+  [[nodiscard]] bool on() const { return walk_.on(); }
   /// True if no TNT bit or FUP is pending.
-  [[nodiscard]] bool settled() const { return tnt_count_ == 0 && !fup_; }
+  [[nodiscard]] bool settled() const { return walk_.bits_used() && !fup_; }
 
   FlowGraph& graph_;
   PtErrata errata_;
@@ -116,24 +108,16 @@ class FlowDecoder {
   std::size_t at_ = 0;  ///< Offset of the next packet.
   std::optional<std::size_t> stop_;
   PtLastIp last_ip_;
-  bool mode_known_ = false;  ///< The packets' execution mode matches the program's width.
-  bool may_tma_ = false;     ///< A TSC arrived, and no TMA since then.
-  bool stopped_ = false;     ///< Decoding stopped at stop_.
-  Edge* edge_ = nullptr;     ///< Current edge; null while tracing is off or the place is unknown.
-  bool at_end_ = false;      ///< Execution is at the edge's end; otherwise at its begin.
-  PtPlace place_;            ///< Valid while edge_ is null.
-  std::uint64_t tnt_bits_ = 0;  ///< Unused TNT bits, the oldest in the highest position.
-  unsigned tnt_count_ = 0;
+  bool mode_known_ = false;        ///< The packets' execution mode matches the program's width.
+  bool may_tma_ = false;           ///< A TSC arrived, and no TMA since then.
+  bool stopped_ = false;           ///< Decoding stopped at stop_.
+  PtPlace place_;                  ///< Valid while on() is false.
   std::optional<TraceeAddr> fup_;  ///< Address of a FUP that the next TIP or TIP.PGD completes.
-  /// 1 if the newest record, which leads to the current edge, counts only once something there has
-  /// run; otherwise 0.
-  unsigned held_ = 0;
-  bool yields_ = false;   ///< TNT packets may be decoded in lanes.
-  bool ready_ = false;    ///< Full TNT packets follow.
-  std::size_t from_ = 0;  ///< Offset where this step began.
-  std::size_t followed_ = 0;
-  EdgeStack stack_;
+  bool yields_ = false;            ///< TNT packets may be decoded in lanes.
+  bool ready_ = false;             ///< Full TNT packets follow.
+  std::size_t from_ = 0;           ///< Offset where this step began.
   Checkpoint checkpoint_;
+  FlowWalk walk_;
 };
 
 }  // namespace backtrail::decoder

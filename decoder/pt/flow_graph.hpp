@@ -75,7 +75,7 @@ struct alignas(64) TntMemo {
   Edge* called_from = nullptr;  ///< Where the call returns to; null if there is none.
   std::uint8_t tries = 0;       ///< Visits by others until the slot changes its owner.
   std::uint8_t calls = 0;
-  std::uint8_t held = 0;   ///< FlowDecoder's `held_` at the end.
+  std::uint8_t held = 0;   ///< FlowWalk::held() at the end.
   std::uint8_t count = 0;  ///< Number of records.
   std::array<Record, kMaxRecords> records;
 

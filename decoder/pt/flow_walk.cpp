@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes TNT packets, whose bits state whether branches were taken: most of a trace.
+#include "decoder/pt/flow_walk.hpp"
+
 #include <algorithm>
 #include <bit>
-#include <utility>
 
-#include "decoder/pt/flow_decoder.hpp"
 #include "decoder/pt/flow_limits.hpp"
 
 namespace backtrail::decoder {
@@ -16,11 +15,9 @@ std::uint64_t next_bit(std::uint64_t bits, unsigned& count) {
   return bits >> (count % 64) & 1U;
 }
 
-}  // namespace
-
 /// Records the effects of a packet's bits, for the next time that the packet occurs at the same
 /// edge.
-class FlowDecoder::MemoWriter {
+class MemoWriter {
  public:
   /// Begins a packet. `memo` is its slot, which may have another owner.
   void begin(TntWay& way, TntMemo& memo, std::uint64_t packet_at, const Record* out) {
@@ -84,16 +81,39 @@ class FlowDecoder::MemoWriter {
   Edge* called_from_ = nullptr;
 };
 
-/// Uses the pending TNT bits and those of the TNT packets that directly follow.
-bool FlowDecoder::follow() {
+/// Most instructions between the last branch and the address of a packet.
+constexpr unsigned kMaxSteps = 1U << 16U;
+
+}  // namespace
+
+void FlowWalk::reset() {
+  leave();
+  tnt_count_ = 0;
+  held_ = 0;
+  stack_.clear();
+}
+
+void FlowWalk::put(TraceeAddr at, unsigned held) {
+  edge_ = graph_.at(at);
+  at_end_ = false;
+  held_ = held;
+}
+
+bool FlowWalk::yields_at(TntBytes& bytes, const std::uint8_t* at) const {
+  if (bytes.yields_after == nullptr || at == bytes.yields_after || !stack_.can_lend()) return false;
+  bytes.ready = is_full_tnt8(*at) && bytes.end - at > FlowLane::kLookAhead;
+  return bytes.ready;
+}
+
+bool FlowWalk::follow(TntBytes& bytes) {
   Edge* edge = edge_;
   Record* out = batch_.end();
   Record* known = out - held_;
   std::uint64_t bits = tnt_bits_;
   unsigned count = tnt_count_;
   unsigned jumps = 0;
-  const std::uint8_t* at = packets_.data() + at_;
-  const std::uint8_t* const end = packets_.data() + packets_.size();
+  const std::uint8_t* at = bytes.at;
+  const std::uint8_t* const end = bytes.end;
   std::size_t followed = 0;
   bool at_end = at_end_;
   bool fits = true;
@@ -108,7 +128,7 @@ bool FlowDecoder::follow() {
   for (;;) {
     if (count == 0) {
       writer.end(edge, known, out);
-      if (at == end || !is_tnt8(*at) || (yields_ && yields_at(at))) break;
+      if (at == end || !is_tnt8(*at) || yields_at(bytes, at)) break;
       const std::uint8_t byte = *at++;
       const std::size_t slot = FlowGraph::memo_slot(edge, byte);
       const std::uint64_t packet_at = FlowGraph::packet_at(edge, byte);
@@ -177,7 +197,7 @@ bool FlowDecoder::follow() {
     if (batch_.lacks_room(out)) make_room();
   }
   edge_ = edge;
-  at_ = static_cast<std::size_t>(at - packets_.data());
+  bytes.at = at;
   followed_ += followed;
   at_end_ = at_end;
   tnt_bits_ = bits;
@@ -185,6 +205,93 @@ bool FlowDecoder::follow() {
   held_ = static_cast<unsigned>(out - known);
   batch_.set_end(out);
   return fits;
+}
+
+/// Follows the direct jumps of the edge. Returns true if a packet decides at its end.
+bool FlowWalk::go_to_end_of_edge() {
+  for (unsigned jumps = 0; !at_end_; ++jumps) {
+    if (edge_->end == EdgeEnd::kUnwalked) graph_.walk(*edge_);
+    if (edge_->end == EdgeEnd::kNowhere || jumps > kMaxDirectJumps) return false;
+    if (edge_->jumps != 0) batch_.push(branch(edge_->jump_from, edge_->jump_to));
+    stack_.push(edge_->behind, edge_->calls);
+    if (edge_->end == EdgeEnd::kContinue) {
+      edge_ = edge_->next[0];
+    } else {
+      at_end_ = true;
+    }
+  }
+  held_ = 0;
+  return true;
+}
+
+bool FlowWalk::take_tip(TraceeAddr to) {
+  if (!go_to_end_of_edge()) return false;
+  switch (edge_->end) {
+    case EdgeEnd::kIndirectCall:
+      stack_.push(edge_->behind);
+      break;
+    case EdgeEnd::kIndirect:
+    case EdgeEnd::kReturn:
+    case EdgeEnd::kFar:
+      break;
+    default:
+      return false;
+  }
+  const bool came_back = edge_->end == EdgeEnd::kFar && to == edge_->after_last();
+  held_ = came_back ? 0 : 1;
+  if (!came_back) batch_.push(branch(edge_->last, to));
+  at_end_ = false;
+  edge_ = edge_->end == EdgeEnd::kReturn ? graph_.at(to) : target(*edge_, to);
+  return true;
+}
+
+std::optional<TraceeAddr> FlowWalk::go_to_branch() {
+  if (!go_to_end_of_edge()) return std::nullopt;
+  if (edge_->end == EdgeEnd::kIndirectCall) stack_.push(edge_->behind);
+  return edge_->last;
+}
+
+bool FlowWalk::walk_to(TraceeAddr stop) {
+  if (tnt_count_ != 0 || at_end_) return false;
+  TraceeAddr pc = edge_->begin;
+  for (unsigned steps = 0; pc != stop; ++steps) {
+    const arch::InsnFacts& insn = graph_.insns().at(pc);
+    const TraceeAddr behind = pc + insn.length;
+    if (!insn.known() || steps > kMaxSteps) return false;
+    switch (insn.kind) {
+      case arch::InsnKind::kOther:
+        pc = behind;
+        held_ = 0;
+        break;
+      case arch::InsnKind::kCall:
+        if (insn.target != behind) stack_.push(graph_.at(behind));
+        [[fallthrough]];
+      case arch::InsnKind::kJump:
+        batch_.push(branch(pc, insn.target));
+        pc = insn.target;
+        held_ = 1;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+void FlowWalk::lend(FlowLane& lane) {
+  lane.edge = edge_;
+  lane.out = batch_.end();
+  lane.stack = stack_.lend();
+  lane.full = batch_.full();
+}
+
+void FlowWalk::take_back(const FlowLane& lane, unsigned unused) {
+  tnt_count_ = unused;
+  tnt_bits_ = unused == 0 ? 0 : lane.bits >> (64 - unused);
+  edge_ = lane.edge;
+  held_ = 0;  // The next bit sets it.
+  stack_.take_back(lane.stack);
+  batch_.set_end(lane.out);
 }
 
 }  // namespace backtrail::decoder
