@@ -123,7 +123,8 @@ Result<CoreFile> CoreFile::parse(std::span<const std::uint8_t> file) {
   }
   std::stable_sort(core.segments_.begin(), core.segments_.end(),
                    [](const CoreSegment& a, const CoreSegment& b) { return a.start < b.start; });
-  if (core.threads_.empty()) return fail(malformed("look for a thread in the core", header.table));
+  if (core.notes_.threads.empty())
+    return fail(malformed("look for a thread in the core", header.table));
   return core;
 }
 
@@ -132,7 +133,7 @@ void CoreFile::take_segment(std::span<const std::uint8_t> file, const ProgramHea
   if (bytes.size() < header.file_bytes) truncated_ = true;
   switch (header.type) {
     case PT_NOTE:
-      take_notes(bytes);
+      NoteReader{isa_, notes_}.read(bytes);
       break;
     case PT_LOAD:
       // A segment that wraps around would claim addresses that it does not hold.
@@ -184,71 +185,16 @@ std::size_t CoreFile::read(TraceeAddr address, std::span<std::uint8_t> out) cons
 }
 
 const CoreMapping* CoreFile::mapping_at(TraceeAddr address) const {
-  const auto found =
-      std::find_if(mappings_.begin(), mappings_.end(), [address](const CoreMapping& mapping) {
-        return mapping.start <= address && address < mapping.end;
-      });
-  return found == mappings_.end() ? nullptr : &*found;
-}
-
-std::string about_text(const std::map<std::string, std::string>& facts) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text;
-  for (const auto& [name, value] : facts) {
-    text += name + "=";
-    for (const char c : value) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < 0x20 || byte == 0x7f || c == '%') {
-        text += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
-      } else {
-        text += c;
-      }
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-std::string unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-        hex_value(text[i + 2]) >= 0) {
-      out += static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-std::map<std::string, std::string> parse_about(std::string_view text) {
-  std::map<std::string, std::string> facts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) continue;
-    facts.emplace(line.substr(0, equals), unescape(line.substr(equals + 1)));
-  }
-  return facts;
+  const auto found = std::find_if(notes_.mappings.begin(), notes_.mappings.end(),
+                                  [address](const CoreMapping& mapping) {
+                                    return mapping.start <= address && address < mapping.end;
+                                  });
+  return found == notes_.mappings.end() ? nullptr : &*found;
 }
 
 std::uint64_t CoreFile::auxv_value(std::uint64_t wanted) const {
   const std::size_t width = isa() == arch::Isa::kAmd64 ? 8 : 4;
-  const std::span<const std::uint8_t> entries = auxv_;
+  const std::span<const std::uint8_t> entries = notes_.auxv;
   const auto word = [&](std::size_t at) {
     return width == 8 ? load_le<std::uint64_t>(entries, at) : load_le<std::uint32_t>(entries, at);
   };

@@ -12,8 +12,8 @@
 #include "arch/cpu/compat_siginfo.hpp"
 #include "arch/x86/xsave_area.hpp"
 #include "arch/x86/xsave_convert.hpp"
+#include "decoder/corefile/about_text.hpp"
 #include "decoder/corefile/bytes.hpp"
-#include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/core_format.hpp"
 #include "decoder/corefile/note_layout.hpp"
 

@@ -89,10 +89,5 @@ TEST(CoreFile, WhatIsNoCoreIsAnError) {
   EXPECT_FALSE(decoder::CoreFile::parse(file));
 }
 
-TEST(CoreFile, FactsSurviveOddBytes) {
-  const std::map<std::string, std::string> facts{{"a", "x=y\n%0a\x7f%"}, {"b", ""}};
-  EXPECT_EQ(decoder::parse_about(decoder::about_text(facts)), facts);
-}
-
 }  // namespace
 }  // namespace backtrail::tracee

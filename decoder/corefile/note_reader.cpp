@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notes of a core: threads, process, mappings, and Backtrail's index.
+#include "decoder/corefile/note_reader.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
 #include <elf.h>
 
+#include "decoder/corefile/about_text.hpp"
 #include "decoder/corefile/bytes.hpp"
-#include "decoder/corefile/core_file.hpp"
 #include "decoder/corefile/note_layout.hpp"
 
 namespace backtrail::decoder {
@@ -20,7 +20,7 @@ std::string until_nul(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
-void CoreFile::take_notes(std::span<const std::uint8_t> notes) {
+void NoteReader::read(std::span<const std::uint8_t> notes) {
   ByteReader in{notes};
   constexpr std::uint64_t kUnit = 4;
   const auto padded = [](std::uint64_t size) { return (size + kUnit - 1) / kUnit * kUnit; };
@@ -37,20 +37,20 @@ void CoreFile::take_notes(std::span<const std::uint8_t> notes) {
   }
 }
 
-void CoreFile::take_note(std::string_view owner, std::uint32_t type,
-                         std::span<const std::uint8_t> desc) {
+void NoteReader::take_note(std::string_view owner, std::uint32_t type,
+                           std::span<const std::uint8_t> desc) {
   if (owner == "CORE") {
     take_core_note(type, desc);
-  } else if (owner == "LINUX" && type == NT_X86_XSTATE && !threads_.empty()) {
-    threads_.back().xsave.assign(desc.begin(), desc.end());
+  } else if (owner == "LINUX" && type == NT_X86_XSTATE && !out_.threads.empty()) {
+    out_.threads.back().xsave.assign(desc.begin(), desc.end());
   } else if (owner == kNoteOwner && type == kIndexNote) {
     take_index(desc);
   } else if (owner == kNoteOwner && type == kAboutNote) {
-    about_ = parse_about(std::string{desc.begin(), desc.end()});
+    out_.about = parse_about(std::string{desc.begin(), desc.end()});
   }
 }
 
-void CoreFile::take_core_note(std::uint32_t type, std::span<const std::uint8_t> desc) {
+void NoteReader::take_core_note(std::uint32_t type, std::span<const std::uint8_t> desc) {
   switch (type) {
     case NT_PRSTATUS:
       take_prstatus(desc);
@@ -59,22 +59,22 @@ void CoreFile::take_core_note(std::uint32_t type, std::span<const std::uint8_t> 
       take_psinfo(desc);
       break;
     case NT_AUXV:
-      auxv_.assign(desc.begin(), desc.end());
+      out_.auxv.assign(desc.begin(), desc.end());
       break;
     case NT_FILE:
       take_files(desc);
       break;
     case NT_FPREGSET:
       // On i386 this is the old form; the XSAVE note has the FXSAVE image.
-      if (isa_ == arch::Isa::kAmd64 && !threads_.empty() && threads_.back().xsave.empty()) {
-        threads_.back().xsave.assign(desc.begin(), desc.end());
+      if (isa_ == arch::Isa::kAmd64 && !out_.threads.empty() && out_.threads.back().xsave.empty()) {
+        out_.threads.back().xsave.assign(desc.begin(), desc.end());
       }
       break;
     case NT_SIGINFO:
-      if (!threads_.empty() && desc.size() >= arch::cpu::kSiginfoBytes) {
+      if (!out_.threads.empty() && desc.size() >= arch::cpu::kSiginfoBytes) {
         arch::cpu::SiginfoBytes bytes{};
         std::copy_n(desc.begin(), bytes.size(), bytes.begin());
-        threads_.back().siginfo = bytes;
+        out_.threads.back().siginfo = bytes;
       }
       break;
     default:
@@ -82,13 +82,13 @@ void CoreFile::take_core_note(std::uint32_t type, std::span<const std::uint8_t> 
   }
 }
 
-void CoreFile::take_prstatus(std::span<const std::uint8_t> desc) {
+void NoteReader::take_prstatus(std::span<const std::uint8_t> desc) {
   const PrstatusLayout& layout = prstatus_layout(isa_);
   if (desc.size() < layout.bytes) return;
   CoreThread thread;
   thread.signal = ByteReader{desc.subspan(kCursigOffset)}.number<std::int16_t>();
   thread.tid = ByteReader{desc.subspan(layout.pid)}.number<std::uint32_t>();
-  if (std::any_of(threads_.begin(), threads_.end(),
+  if (std::any_of(out_.threads.begin(), out_.threads.end(),
                   [&](const CoreThread& other) { return other.tid == thread.tid; })) {
     return;
   }
@@ -97,18 +97,18 @@ void CoreFile::take_prstatus(std::span<const std::uint8_t> desc) {
     thread.user[reg] =
         layout.word_bytes == 8 ? words.number<std::uint64_t>() : words.number<std::uint32_t>();
   }
-  threads_.push_back(std::move(thread));
+  out_.threads.push_back(std::move(thread));
 }
 
-void CoreFile::take_psinfo(std::span<const std::uint8_t> desc) {
+void NoteReader::take_psinfo(std::span<const std::uint8_t> desc) {
   const PsinfoLayout& layout = psinfo_layout(isa_);
   if (desc.size() < layout.bytes) return;
-  process_.pid = ByteReader{desc.subspan(layout.pid)}.number<std::uint32_t>();
-  process_.name = until_nul(desc.subspan(layout.name, kPsinfoNameBytes));
-  process_.arguments = until_nul(desc.subspan(layout.arguments, kPsinfoArgumentBytes));
+  out_.process.pid = ByteReader{desc.subspan(layout.pid)}.number<std::uint32_t>();
+  out_.process.name = until_nul(desc.subspan(layout.name, kPsinfoNameBytes));
+  out_.process.arguments = until_nul(desc.subspan(layout.arguments, kPsinfoArgumentBytes));
 }
 
-void CoreFile::take_files(std::span<const std::uint8_t> desc) {
+void NoteReader::take_files(std::span<const std::uint8_t> desc) {
   const bool wide = isa_ == arch::Isa::kAmd64;
   ByteReader in{desc};
   const auto word = [&]() -> std::uint64_t {
@@ -127,13 +127,13 @@ void CoreFile::take_files(std::span<const std::uint8_t> desc) {
     mapping.path = until_nul(in.rest());
     in.skip(mapping.path.size() + 1);
   }
-  mappings_ = std::move(mappings);
+  out_.mappings = std::move(mappings);
 }
 
-void CoreFile::take_index(std::span<const std::uint8_t> desc) {
+void NoteReader::take_index(std::span<const std::uint8_t> desc) {
   ByteReader in{desc};
   if (in.number<std::uint32_t>() != kFormatVersion) {
-    newer_format_ = true;
+    out_.newer_format = true;
     return;
   }
   const auto count = in.number<std::uint32_t>();
@@ -148,7 +148,7 @@ void CoreFile::take_index(std::span<const std::uint8_t> desc) {
     const auto name = in.take(sizeof entry.name);
     if (!in.good()) return;
     std::copy(name.begin(), name.end(), std::begin(entry.name));
-    index_.push_back(entry);
+    out_.index.push_back(entry);
   }
 }
 
