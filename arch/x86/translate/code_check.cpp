@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked superblocks: made of code that may change at any time.
+#include "arch/x86/translate/code_check.hpp"
 
-#include <algorithm>
 #include <cstring>
-
-#include "arch/x86/translate/builder.hpp"
 
 namespace backtrail::arch::x86::translate {
 namespace {
@@ -32,16 +29,16 @@ bool ends_check(const SourceInsn& insn) {
 
 }  // namespace
 
-UntranslatableReason Builder::scan() {
+UntranslatableReason CodeCheck::scan(const FollowedPath& path) {
   std::size_t bytes = 0;
-  for (TraceeAddr pc = pc_; bytes < kMostCheckedBytes;) {
-    if (!scanned_.empty() && source_.stop_before(pc)) break;
-    const SourceInsn insn = examine(pc);
+  for (TraceeAddr pc = path.pc(); bytes < kMostCheckedBytes;) {
+    if (!insns_.empty() && path.must_stop_before(pc)) break;
+    const SourceInsn insn = path.examine(pc);
     if (insn.kind == InsnClass::kUntranslatable) {
-      if (scanned_.empty()) return insn.reason;
+      if (insns_.empty()) return insn.reason;
       break;
     }
-    scanned_.push_back(insn);
+    insns_.push_back(insn);
     bytes += insn.length;
     pc = insn.next();
     if (ends_check(insn)) break;
@@ -49,48 +46,47 @@ UntranslatableReason Builder::scan() {
   return UntranslatableReason::kNone;
 }
 
-void Builder::emit_check() {
+void CodeCheck::emit() {
+  Emitter& emit = writer_.emit();
   std::vector<std::uint8_t> code;
-  for (const SourceInsn& insn : scanned_) {
+  for (const SourceInsn& insn : insns_) {
     code.insert(code.end(), insn.view().begin(), insn.view().end());
   }
-  const TraceeAddr start = block_.start;
-  put_rcx_away(start);
+  const TraceeAddr start = writer_.block().start;
+  writer_.close_rcx(start);
   for (std::size_t at = 0; at < code.size();) {
     std::size_t width = sizeof(std::uint64_t);
     while (width > code.size() - at) width /= 2;
     std::uint64_t value = 0;
     std::memcpy(&value, &code[at], width);
-    emit_.move(Gpr::kRcx, (start + at).value());
+    emit.move(Gpr::kRcx, (start + at).value());
     switch (width) {  // loads (r)cx from [rcx], zero-extended
       case 8:
-        emit_.bytes({0x48, 0x8b, 0x09});
+        emit.bytes({0x48, 0x8b, 0x09});
         break;
       case 4:
-        emit_.bytes({0x8b, 0x09});
+        emit.bytes({0x8b, 0x09});
         break;
       case 2:
-        emit_.bytes({0x0f, 0xb7, 0x09});
+        emit.bytes({0x0f, 0xb7, 0x09});
         break;
       default:
-        emit_.bytes({0x0f, 0xb6, 0x09});
+        emit.bytes({0x0f, 0xb6, 0x09});
     }
-    emit_.move(Gpr::kR10, 0 - value);
-    emit_.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-    emit_.bytes({kJumpIfRcxZero, kJumpBytes, kJump});
-    stale_jumps_.push_back(emit_.open_rel32());
+    emit.move(Gpr::kR10, 0 - value);
+    emit.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
+    emit.bytes({kJumpIfRcxZero, kJumpBytes, kJump});
+    stale_jumps_.push_back(emit.open_rel32());
     at += width;
   }
 }
 
-void Builder::emit_stale_exit() {
+void CodeCheck::emit_stale_exit() {
   if (stale_jumps_.empty()) return;
-  for (const std::uint32_t jump : stale_jumps_) emit_.bind(jump);
-  r10_live_ = false;
-  r11_live_ = false;
-  log_in_slot_ = false;
-  rcx_in_slot_ = true;
-  emit_exit({.kind = ExitKind::kStale, .to = block_.start}, block_.start);
+  for (const std::uint32_t jump : stale_jumps_) writer_.emit().bind(jump);
+  writer_.places() = {.rcx_in_slot = true};
+  const TraceeAddr start = writer_.block().start;
+  writer_.exit({.kind = ExitKind::kStale, .to = start}, start);
 }
 
 }  // namespace backtrail::arch::x86::translate

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arch/x86/translate/block_writer.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+BlockWriter::BlockWriter(TraceeAddr start, const TranslateOptions& options)
+    : options_{options}, emit_{options.address} {
+  block_.start = start;
+  block_.address = options.address;
+  // Most superblocks take no more.
+  emit_.reserve(options.max_bytes / 2);
+  block_.pc_map.reserve(3UL * options.max_instructions);
+  block_.exits.reserve(options.max_exits);
+}
+
+Superblock BlockWriter::finish() {
+  emit_.finish();
+  block_.code = emit_.take();
+  return std::move(block_);
+}
+
+void BlockWriter::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  const PcMapEntry map_entry{.offset = emit_.offset(),
+                             .pc = pc,
+                             .stack_add = stack_add,
+                             .passed = static_cast<std::uint16_t>(block_.branches.size()),
+                             .flags = static_cast<std::uint8_t>(more_flags | places_.flags())};
+  if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
+    block_.pc_map.back() = map_entry;
+  } else {
+    block_.pc_map.push_back(map_entry);
+  }
+}
+
+void BlockWriter::open_r10(TraceeAddr pc) {
+  if (places_.r10_live) return;
+  mark(pc);
+  emit_.load(Gpr::kR10, Slot::kR10);
+  places_.r10_live = true;
+  places_.r10_dirty = false;
+}
+
+void BlockWriter::close_r10(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (!places_.r10_live) return;
+  mark(pc, more_flags, stack_add);
+  if (places_.r10_dirty) emit_.store(Slot::kR10, Gpr::kR10);
+  places_.r10_live = false;
+}
+
+void BlockWriter::open_r11(TraceeAddr pc) {
+  if (places_.r11_live) return;
+  save_log(pc);
+  mark(pc);
+  emit_.load(Gpr::kR11, Slot::kR11);
+  places_.r11_live = true;
+  places_.r11_dirty = false;
+}
+
+void BlockWriter::close_r11(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (places_.r11_live && places_.r11_dirty) {
+    mark(pc, more_flags, stack_add);
+    emit_.store(Slot::kR11, Gpr::kR11);
+  }
+  places_.r11_live = false;
+  if (!places_.log_in_slot) return;
+  mark(pc, more_flags, stack_add);
+  emit_.load(Gpr::kR11, Slot::kLog);
+  places_.log_in_slot = false;
+}
+
+void BlockWriter::open_rcx(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  if (!places_.rcx_in_slot) return;
+  mark(pc, more_flags, stack_add);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
+  places_.rcx_in_slot = false;
+}
+
+void BlockWriter::close_rcx(TraceeAddr pc, std::int32_t stack_add) {
+  if (places_.rcx_in_slot) return;
+  mark(pc, 0, stack_add);
+  emit_.store(Slot::kRcx, Gpr::kRcx);
+  places_.rcx_in_slot = true;
+  mark(pc, 0, stack_add);
+}
+
+void BlockWriter::open_for(const SourceInsn& insn) {
+  if (insn.uses_r10) open_r10(insn.pc);
+  if (insn.uses_r11) open_r11(insn.pc);
+}
+
+void BlockWriter::save_log(TraceeAddr pc) {
+  if (places_.log_in_slot) return;
+  mark(pc);
+  emit_.store(Slot::kLog, Gpr::kR11);
+  places_.log_in_slot = true;
+}
+
+void BlockWriter::put_r11_away(TraceeAddr pc) {
+  if (places_.r11_live && places_.r11_dirty) {
+    mark(pc);
+    emit_.store(Slot::kR11, Gpr::kR11);
+  }
+  places_.r11_live = false;
+}
+
+void BlockWriter::note_written(const SourceInsn& insn) {
+  places_.r10_dirty |= insn.writes_r10;
+  places_.r11_dirty |= insn.writes_r11;
+  if (insn.sets_rcx) places_.rcx_in_slot = false;
+}
+
+void BlockWriter::note_translated(const SourceInsn& insn) {
+  ++block_.instructions;
+  if (!block_.ranges.empty() && block_.ranges.back().second == insn.pc) {
+    block_.ranges.back().second = insn.next();
+  } else {
+    block_.ranges.emplace_back(insn.pc, insn.next());
+  }
+}
+
+void BlockWriter::push_return(const SourceInsn& call) {
+  mark(call.pc);
+  emit_.push(call.next().value());
+  block_.returns.push_back(call.next());
+}
+
+void BlockWriter::give_id(Exit& exit) const {
+  exit.id = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
+  if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
+  if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
+    const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
+    exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));
+  }
+}
+
+void BlockWriter::log(Exit& exit) {
+  give_id(exit);
+  emit_.log_store(exit.id);
+  emit_.log_advance();
+}
+
+void BlockWriter::exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
+  close_r10(pc, more_flags, stack_add);
+  close_r11(pc, more_flags, stack_add);
+  open_rcx(pc, more_flags, stack_add);
+  mark(pc, more_flags, stack_add);
+  log(exit);
+  mark(exit.to, kCommitted);
+  exit.link_offset = emit_.jump(options_.miss);
+  if (exit.kind == ExitKind::kUntranslatable) exit.link_offset = 0;
+  add_exit(exit);
+}
+
+void BlockWriter::index_table() {
+  if (options_.table_index == TableIndex::kMasked) {
+    emit_.table_index(options_.table + kEntryTableBytes +
+                      static_cast<std::uint32_t>(Policy::kIndexMask));
+  } else {
+    emit_.table_index();
+  }
+}
+
+void BlockWriter::exit_indirectly(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed) {
+  close_r11(from, 0, stack_add);
+  close_rcx(from, stack_add);
+  mark(from, 0, stack_add);
+  index_table();
+  Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
+  log(exit);
+  mark(from, kCommitted | kTargetInR10);
+  emit_.table_jump(options_.table);
+  add_exit(exit);
+}
+
+}  // namespace backtrail::arch::x86::translate

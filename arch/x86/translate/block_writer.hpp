@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Writes a superblock: its code, the pc map that goes with it, and its exits.
+
+#include <cstdint>
+
+#include "arch/x86/translate/emitter.hpp"
+#include "arch/x86/translate/translator.hpp"
+
+namespace backtrail::arch::x86::translate {
+
+/// Where the program's values of the registers are that translated code uses itself.
+struct RegisterPlaces {
+  bool r10_live = false;     ///< The program's r10 is in the register.
+  bool r10_dirty = false;    ///< The slot of r10 is older than the register.
+  bool r11_live = false;     ///< The program's r11 is in the register.
+  bool r11_dirty = false;    ///< The slot of r11 is older than the register.
+  bool log_in_slot = false;  ///< The log pointer is in its slot and not in r11.
+  bool rcx_in_slot = false;  ///< The program's rcx is in its slot and not in rcx.
+
+  /// Returns them as StateFlag bits.
+  [[nodiscard]] std::uint8_t flags() const {
+    const auto if_set = [](bool on, StateFlag flag) { return on ? unsigned{flag} : 0U; };
+    return static_cast<std::uint8_t>(if_set(r10_live, kR10Live) | if_set(r11_live, kR11Live) |
+                                     if_set(log_in_slot, kLogInSlot) |
+                                     if_set(rcx_in_slot, kRcxInSlot));
+  }
+};
+
+/// The code, the pc map and the exits of one superblock, as they grow. The parts of the Builder
+/// share it: it is what keeps the pc map true, so whoever emits code that changes where the
+/// program's state is calls mark() first.
+///
+/// `pc` is the program's pc while the emitted code runs, `more_flags` are StateFlag bits that
+/// places() does not have, and `stack_add` is as in PcMapEntry.
+class BlockWriter {
+ public:
+  /// Borrows `options`.
+  BlockWriter(TraceeAddr start, const TranslateOptions& options);
+
+  [[nodiscard]] Emitter& emit() { return emit_; }
+  [[nodiscard]] std::uint32_t offset() const { return emit_.offset(); }
+  [[nodiscard]] Superblock& block() { return block_; }
+  [[nodiscard]] const Superblock& block() const { return block_; }
+  [[nodiscard]] RegisterPlaces& places() { return places_; }
+  /// Ends the superblock. Returns it.
+  [[nodiscard]] Superblock finish();
+
+  /// Adds a pc map entry: from here on the program's pc is `pc`.
+  void mark(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  /// open_...() puts the program's value into the register, unless it is there; close_...() puts it
+  /// into its slot, so that the register is free (r10) or holds the log pointer (r11).
+  void open_r10(TraceeAddr pc);
+  void close_r10(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  void open_r11(TraceeAddr pc);
+  void close_r11(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  void close_rcx(TraceeAddr pc, std::int32_t stack_add = 0);
+  /// Opens r10 and r11 as far as the instruction uses them.
+  void open_for(const SourceInsn& insn);
+  /// Puts the log pointer into its slot, so that r11 is free for the program's value.
+  void save_log(TraceeAddr pc);
+  /// Puts the program's r11 into its slot, but leaves the log pointer where it is.
+  void put_r11_away(TraceeAddr pc);
+  /// Call after emitting an instruction: notes which of r10, r11 and rcx it has written.
+  void note_written(const SourceInsn& insn);
+  /// Call after an instruction of the program: it belongs to the superblock.
+  void note_translated(const SourceInsn& insn);
+  /// Pushes the return address of a call.
+  void push_return(const SourceInsn& call);
+
+  /// Emits an exit that can be linked, or one to the CPU (kUntranslatable).
+  void exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
+  /// Emits the exit of an indirect branch, whose target is in r10.
+  /// @param executed  As in Exit; 0: the branch is the newest instruction.
+  void exit_indirectly(TraceeAddr from, std::int32_t stack_add, std::uint16_t executed = 0);
+  /// Adds an exit to which the caller's code leads.
+  void add_exit(const Exit& exit) { block_.exits.push_back(exit); }
+  /// Sets the id of an exit that is to be added next, and what of it follows from the block.
+  void give_id(Exit& exit) const;
+  /// Puts the index of the target, which is in r10, into rcx.
+  void index_table();
+
+ private:
+  void log(Exit& exit);
+
+  const TranslateOptions& options_;
+  Superblock block_;
+  Emitter emit_;
+  RegisterPlaces places_;
+};
+
+}  // namespace backtrail::arch::x86::translate

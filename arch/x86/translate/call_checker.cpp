@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arch/x86/translate/call_checker.hpp"
+
+#include <cstddef>
+
+namespace backtrail::arch::x86::translate {
+namespace {
+
+// Constants of Linux (asm/signal.h, asm-generic/signal-defs.h, asm/prctl.h, asm/unistd_64.h,
+// asm-generic/resource.h, linux/ptrace.h).
+constexpr std::uint32_t kSigTrap = 5;
+constexpr std::uint32_t kSigSegv = 11;
+constexpr std::uint32_t kSetFs = 0x1002;
+constexpr std::uint32_t kBlock = 0;
+constexpr std::uint32_t kUnblock = 1;
+constexpr std::uint32_t kSetMask = 2;
+constexpr std::uint32_t kFutex = 202;
+constexpr std::uint32_t kOpenAtNumber = 257;
+constexpr std::uint32_t kTraceMe = 0;
+constexpr std::uint32_t kTraceAttach = 16;
+constexpr std::uint32_t kTraceSeize = 0x4206;
+constexpr std::uint32_t kAddressSpace = 9;  // RLIMIT_AS
+
+constexpr std::uint8_t kJumpIfRcxZero = 0xe3;
+
+}  // namespace
+
+void CallChecker::emit(const SourceInsn& insn, CallCheck check) {
+  RegisterPlaces& places = writer_.places();
+  // From here on the slot holds rcx, too.
+  writer_.mark(insn.pc);
+  if (places.r10_dirty) emit_.store(Slot::kR10, Gpr::kR10);
+  places.r10_dirty = false;
+  writer_.mark(insn.pc);
+  emit_.store(Slot::kRcx, Gpr::kRcx);
+  writer_.mark(insn.pc, kRcxInSlot);
+  test(insn.pc, check);
+  places.r10_live = false;
+  writer_.mark(insn.pc, kRcxInSlot);
+  tests_.bind(left_);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
+  const RegisterPlaces before_exit = places;
+  writer_.exit({.kind = ExitKind::kUntranslatable,
+                .reason = UntranslatableReason::kSystemCall,
+                .to = insn.pc},
+               insn.pc);
+  places = before_exit;
+  tests_.bind(made_);
+  writer_.mark(insn.pc, kRcxInSlot);
+  emit_.load(Gpr::kR10, Slot::kR10);
+  emit_.load(Gpr::kRcx, Slot::kRcx);
+  places.r10_live = true;
+}
+
+void CallChecker::test(TraceeAddr pc, CallCheck check) {
+  switch (check) {
+    case CallCheck::kMap:
+      unless_executable();
+      emit_.move_byte_to_rcx(Gpr::kR10);
+      made_by_table(Policy::kMapFlags);
+      return range(pc);
+    case CallCheck::kProtect:
+      unless_executable();
+      return range(pc);
+    case CallCheck::kRange:
+      return range(pc);
+    case CallCheck::kAction:
+      return action();
+    case CallCheck::kThreadBase:
+      emit_.subtract_from_rdi_to_rcx(kSetFs);
+      return tests_.if_zero_to(made_);
+    case CallCheck::kSignalMask:
+      return signal_mask();
+    case CallCheck::kLimit:
+      return limit();
+    case CallCheck::kLimits:
+      emit_.subtract_from_esi_to_rcx(kAddressSpace);
+      tests_.if_zero_to(left_);
+      return made_if_null(Gpr::kRdx);
+    case CallCheck::kNullFourth:
+      return made_if_null(Gpr::kR10);
+    case CallCheck::kNullFifth:
+      return made_if_null(Gpr::kR8);
+    case CallCheck::kNullSixth:
+      return made_if_null(Gpr::kR9);
+    case CallCheck::kSignals:
+      emit_.load(Gpr::kRcx, Slot::kHolds);
+      return tests_.if_zero_to(made_);
+    case CallCheck::kUsualFutex:
+      return futex();
+    case CallCheck::kOpen:
+      return open(Gpr::kRsi);
+    case CallCheck::kOpenAt:
+      return open(Gpr::kRdx);
+    case CallCheck::kWrite:
+      emit_.move_byte_to_rcx(Gpr::kRdi);
+      return made_by_table(Policy::kWatchedFiles);
+    case CallCheck::kTrace:
+      return trace();
+    case CallCheck::kAnyNumber:
+      return number();
+    case CallCheck::kNever:
+    case CallCheck::kAlways:
+    case CallCheck::kReturn:
+      return;
+  }
+}
+
+void CallChecker::by_table(Policy part, OpenJumps& jumps) {
+  tests_.look_up(part);
+  tests_.if_zero_to(jumps);
+}
+
+void CallChecker::made_if_null(Gpr argument) {
+  emit_.move_to_rcx(argument);
+  tests_.if_zero_to(made_);
+}
+
+void CallChecker::unless_executable() {
+  OpenJumps harmless;
+  emit_.move_byte_to_rcx(Gpr::kRdx);
+  by_table(Policy::kProtections, harmless);
+  tests_.jump_to(left_);
+  tests_.bind(harmless);
+}
+
+void CallChecker::action() {
+  for (const std::uint32_t signal : {kSigTrap, kSigSegv}) {
+    emit_.subtract_from_rdi_to_rcx(signal);
+    tests_.if_zero_to(left_);
+  }
+  tests_.jump_to(made_);
+}
+
+void CallChecker::limit() {
+  emit_.subtract_from_rdi_to_rcx(kAddressSpace);
+  tests_.if_zero_to(left_);
+  tests_.jump_to(made_);
+}
+
+void CallChecker::trace() {
+  for (const std::uint32_t request : {kTraceMe, kTraceAttach, kTraceSeize}) {
+    emit_.subtract_from_rdi_to_rcx(request);
+    tests_.if_zero_to(left_);
+  }
+  tests_.jump_to(made_);
+}
+
+void CallChecker::open(Gpr flags) {
+  emit_.move_byte_to_rcx(flags);
+  tests_.look_up(Policy::kOpenFlags);
+  tests_.unless_zero_to(left_);
+  emit_.move_second_byte_to_rcx(flags);
+  made_by_table(Policy::kOpenFlags2);
+}
+
+void CallChecker::signal_mask() {
+  constexpr std::uint8_t kSetBytes = 8;
+  emit_.load(Gpr::kRcx, Slot::kHolds);
+  tests_.unless_zero_to(left_);
+  emit_.subtract_from_r10_to_rcx(kSetBytes);
+  tests_.unless_zero_to(left_);
+  made_if_null(Gpr::kRsi);
+  // Faults if the call would fail.
+  emit_.load_rcx_at_rsi();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_second_byte(Slot::kArgument);
+  tests_.look_up(Policy::kSegvBit);
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  OpenJumps sets;
+  OpenJumps unblocks;
+  emit_.subtract_from_rdi_to_rcx(kSetMask);
+  tests_.if_zero_to(sets);
+  emit_.subtract_from_rdi_to_rcx(kUnblock);
+  tests_.if_zero_to(unblocks);
+  emit_.subtract_from_rdi_to_rcx(kBlock);
+  tests_.unless_zero_to(left_);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  tests_.if_zero_to(made_);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  tests_.jump_to(made_);
+  tests_.bind(unblocks);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  tests_.if_zero_to(made_);
+  emit_.move(Gpr::kRcx, 0);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  tests_.jump_to(made_);
+  tests_.bind(sets);
+  emit_.load(Gpr::kRcx, Slot::kArgument);
+  emit_.store(Slot::kSegvBlocked, Gpr::kRcx);
+  tests_.jump_to(made_);
+}
+
+void CallChecker::number() {
+  emit_.store(Slot::kNumber, Gpr::kRax);
+  // The kernel uses 32 bits of the number.
+  emit_.load_rcx_second_word(Slot::kNumber);
+  tests_.unless_zero_to(left_);
+  emit_.load_rcx_second_byte(Slot::kNumber);
+  tests_.look_up(Policy::kNumberHigh);
+  tests_.unless_zero_to(left_);
+  emit_.move_eax_to_rcx();
+  made_by_table(Policy::kNumbers);
+  const InlineSystemCalls& checks = *options_.inline_system_calls;
+  if (checks[kOpenAtNumber] == CallCheck::kOpenAt) {
+    OpenJumps other;
+    emit_.subtract_from_eax_to_rcx(kOpenAtNumber);
+    tests_.unless_zero_to(other);
+    open(Gpr::kRdx);
+    tests_.jump_to(left_);
+    tests_.bind(other);
+  }
+  if (checks[kFutex] != CallCheck::kUsualFutex) return;
+  emit_.subtract_from_eax_to_rcx(kFutex);
+  tests_.unless_zero_to(left_);
+  futex();
+}
+
+void CallChecker::futex() {
+  for (const std::uint32_t operation : kUsualFutexes) {
+    emit_.subtract_from_rsi_to_rcx(operation);
+    tests_.if_zero_to(made_);
+  }
+}
+
+void CallChecker::range(TraceeAddr pc) {
+  // The range must be shorter than 4 GiB and contain no executable memory.
+  emit_.store(Slot::kArgument, Gpr::kRsi);
+  emit_.load_rcx_high_half(Slot::kArgument);
+  tests_.unless_zero_to(left_);
+  writer_.places().r10_live = false;
+  writer_.mark(pc, kRcxInSlot);
+  emit_.move(Gpr::kR10, options_.table.value() + kEntryTableBytes +
+                            static_cast<std::uint32_t>(Policy::kRanges));
+  const std::uint32_t begin = emit_.offset();
+  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_begin));
+  tests_.if_zero_to(made_);
+  emit_.add_rdi_to_rcx();
+  emit_.add_rsi_less_one_to_rcx();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_high_byte(Slot::kArgument);
+  const std::uint32_t ends_behind_begin = emit_.jump_if_rcx_zero();
+  const std::uint32_t next = emit_.offset();
+  emit_.advance_r10(sizeof(PolicyRange));
+  emit_.jump_back(begin);
+  emit_.bind8(ends_behind_begin);
+  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_end));
+  emit_.add_rdi_to_rcx();
+  emit_.store(Slot::kArgument, Gpr::kRcx);
+  emit_.load_rcx_high_byte(Slot::kArgument);
+  emit_.bytes({kJumpIfRcxZero, static_cast<std::uint8_t>(next - (emit_.offset() + 2))});
+}
+
+}  // namespace backtrail::arch::x86::translate
