@@ -23,7 +23,7 @@ void BlockWriter::mark(TraceeAddr pc, std::uint8_t more_flags, std::int32_t stac
   const PcMapEntry map_entry{.offset = emit_.offset(),
                              .pc = pc,
                              .stack_add = stack_add,
-                             .passed = static_cast<std::uint16_t>(block_.branches.size()),
+                             .passed = passed_,
                              .flags = static_cast<std::uint8_t>(more_flags | places_.flags())};
   if (!block_.pc_map.empty() && block_.pc_map.back().offset == map_entry.offset) {
     block_.pc_map.back() = map_entry;
@@ -83,11 +83,6 @@ void BlockWriter::close_rcx(TraceeAddr pc, std::int32_t stack_add) {
   mark(pc, 0, stack_add);
 }
 
-void BlockWriter::open_for(const SourceInsn& insn) {
-  if (insn.uses_r10) open_r10(insn.pc);
-  if (insn.uses_r11) open_r11(insn.pc);
-}
-
 void BlockWriter::save_log(TraceeAddr pc) {
   if (places_.log_in_slot) return;
   mark(pc);
@@ -101,12 +96,6 @@ void BlockWriter::put_r11_away(TraceeAddr pc) {
     emit_.store(Slot::kR11, Gpr::kR11);
   }
   places_.r11_live = false;
-}
-
-void BlockWriter::note_written(const SourceInsn& insn) {
-  places_.r10_dirty |= insn.writes_r10;
-  places_.r11_dirty |= insn.writes_r11;
-  if (insn.sets_rcx) places_.rcx_in_slot = false;
 }
 
 void BlockWriter::note_translated(const SourceInsn& insn) {
@@ -126,7 +115,7 @@ void BlockWriter::push_return(const SourceInsn& call) {
 
 void BlockWriter::give_id(Exit& exit) const {
   exit.id = options_.first_exit + static_cast<std::uint32_t>(block_.exits.size());
-  if (exit.passed == 0) exit.passed = static_cast<std::uint16_t>(block_.branches.size());
+  if (exit.passed == 0) exit.passed = passed_;
   if (exit.executed == 0 && exit.kind != ExitKind::kStale) {
     const bool ends_with_it = exit.kind == ExitKind::kDirect || exit.kind == ExitKind::kIndirect;
     exit.executed = static_cast<std::uint16_t>(block_.instructions + (ends_with_it ? 1 : 0));
@@ -135,8 +124,8 @@ void BlockWriter::give_id(Exit& exit) const {
 
 void BlockWriter::log(Exit& exit) {
   give_id(exit);
-  emit_.log_store(exit.id);
-  emit_.log_advance();
+  emit_.store_value32(Memory::at(Gpr::kR11), exit.id);
+  emit_.lea(Gpr::kR11, Memory::at(Gpr::kR11, kLogEntryBytes));
 }
 
 void BlockWriter::exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags, std::int32_t stack_add) {
@@ -153,10 +142,10 @@ void BlockWriter::exit(Exit exit, TraceeAddr pc, std::uint8_t more_flags, std::i
 
 void BlockWriter::index_table() {
   if (options_.table_index == TableIndex::kMasked) {
-    emit_.table_index(options_.table + kEntryTableBytes +
-                      static_cast<std::uint32_t>(Policy::kIndexMask));
+    emit_.extract_r10_to_rcx(options_.table + kEntryTableBytes +
+                             static_cast<std::uint32_t>(Policy::kIndexMask));
   } else {
-    emit_.table_index();
+    emit_.move16(Gpr::kRcx, Gpr::kR10);
   }
 }
 
@@ -168,7 +157,7 @@ void BlockWriter::exit_indirectly(TraceeAddr from, std::int32_t stack_add, std::
   Exit exit{.kind = ExitKind::kIndirect, .executed = executed, .from = from};
   log(exit);
   mark(from, kCommitted | kTargetInR10);
-  emit_.table_jump(options_.table);
+  emit_.jump(Memory::entry(options_.table, Gpr::kRcx));
   add_exit(exit);
 }
 

@@ -58,15 +58,34 @@ class BlockWriter {
   void open_rcx(TraceeAddr pc, std::uint8_t more_flags = 0, std::int32_t stack_add = 0);
   void close_rcx(TraceeAddr pc, std::int32_t stack_add = 0);
   /// Opens r10 and r11 as far as the instruction uses them.
-  void open_for(const SourceInsn& insn);
+  void open_for(const SourceInsn& insn) {
+    if (insn.uses_r10) open_r10(insn.pc);
+    if (insn.uses_r11) open_r11(insn.pc);
+  }
   /// Puts the log pointer into its slot, so that r11 is free for the program's value.
   void save_log(TraceeAddr pc);
   /// Puts the program's r11 into its slot, but leaves the log pointer where it is.
   void put_r11_away(TraceeAddr pc);
   /// Call after emitting an instruction: notes which of r10, r11 and rcx it has written.
-  void note_written(const SourceInsn& insn);
+  void note_written(const SourceInsn& insn) {
+    places_.r10_dirty |= insn.writes_r10;
+    places_.r11_dirty |= insn.writes_r11;
+    if (insn.sets_rcx) places_.rcx_in_slot = false;
+  }
   /// Call after an instruction of the program: it belongs to the superblock.
   void note_translated(const SourceInsn& insn);
+  /// Call when a branch is taken inside the superblock.
+  void take_branch(TraceeAddr from, TraceeAddr to) {
+    block_.branches.emplace_back(from, to);
+    ++passed_;
+  }
+  /// Returns the number of branches taken before the code that comes next.
+  [[nodiscard]] std::uint16_t passed() const { return passed_; }
+  /// The code that comes next is reached from an earlier place, with the state that was there.
+  void go_back(const RegisterPlaces& places, std::uint16_t passed) {
+    places_ = places;
+    passed_ = passed;
+  }
   /// Pushes the return address of a call.
   void push_return(const SourceInsn& call);
 
@@ -89,6 +108,7 @@ class BlockWriter {
   Superblock block_;
   Emitter emit_;
   RegisterPlaces places_;
+  std::uint16_t passed_ = 0;
 };
 
 }  // namespace backtrail::arch::x86::translate

@@ -132,7 +132,7 @@ bool Builder::step(const SourceInsn& insn) {
 
 /// Continues the superblock at the target of a direct branch.
 void Builder::take(const SourceInsn& insn) {
-  writer_.block().branches.emplace_back(insn.pc, insn.target);
+  writer_.take_branch(insn.pc, insn.target);
   path_.go_to(insn.target);
 }
 
@@ -222,7 +222,7 @@ void Builder::jump_if_rcx_zero(const SourceInsn& insn) {
 
 void Builder::loop(const SourceInsn& insn) {
   writer_.mark(insn.pc);
-  emit_.bytes({0x48, 0x8d, 0x49, 0xff});  // lea rcx, [rcx-1]
+  emit_.lea(Gpr::kRcx, Memory::at(Gpr::kRcx, -1));
   if (insn.target == insn.next()) return;
   writer_.mark(insn.pc, kRcxPlusOne);
   const std::uint32_t zero = emit_.jump_if_rcx_zero();

@@ -19,6 +19,10 @@ namespace backtrail::arch::x86::translate {
 class Builder {
  public:
   Builder(const CodeSource& source, TraceeAddr start, const TranslateOptions& options);
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+  ~Builder() = default;
+
   [[nodiscard]] std::variant<Superblock, UntranslatableReason> build();
 
  private:

@@ -37,7 +37,7 @@ void CallBuilder::make(const SourceInsn& insn, std::optional<std::uint32_t> numb
   writer_.places().r11_live = true;
   writer_.places().r11_dirty = true;
   writer_.mark(insn.next(), kRcxIsPc);
-  emit_.add_errno_to_rax_to_rcx(kFault);
+  emit_.lea(Gpr::kRcx, Memory::at(Gpr::kRax, kFault));
   const std::uint32_t failed = emit_.jump_if_rcx_zero();
   emit_.bytes({kShortJump});
   const std::uint32_t done = emit_.open_rel8();
@@ -53,11 +53,11 @@ void CallBuilder::copy_frame() {
   emit_.move(Gpr::kR10, kFrameBytes - kWord);
   const std::uint32_t next = emit_.offset();
   // Faults where the call would fail.
-  emit_.load_r11_at_rsp_r10();
-  emit_.store_r11_at_r10(Slot::kFrame);
-  emit_.move_to_rcx(Gpr::kR10);
+  emit_.load(Gpr::kR11, Memory::sum(Gpr::kRsp, Gpr::kR10));
+  emit_.store(Memory::of(Slot::kFrame, Gpr::kR10), Gpr::kR11);
+  emit_.move(Gpr::kRcx, Gpr::kR10);
   const std::uint32_t done = emit_.jump_if_rcx_zero();
-  emit_.advance_r10(static_cast<std::uint8_t>(0 - kWord));
+  emit_.lea(Gpr::kR10, Memory::at(Gpr::kR10, -kWord));
   emit_.jump_back(next);
   emit_.bind8(done);
 }
@@ -78,18 +78,18 @@ void CallBuilder::return_from_handler(const SourceInsn& insn) {
   emit_.load(Gpr::kR11, Slot::kLog);
   writer_.places().log_in_slot = false;
   writer_.mark(insn.pc);
-  emit_.load_rcx_word(frame_slot(FrameField::kCs));
-  emit_.subtract_from_rcx(kCodeSegment64);
+  emit_.load16(Gpr::kRcx, Memory::of(frame_slot(FrameField::kCs)));
+  emit_.lea(Gpr::kRcx, Memory::at(Gpr::kRcx, -kCodeSegment64));
   tests.unless_zero_to(left);
-  emit_.load_rcx_second_byte(frame_slot(FrameField::kFlags));
+  emit_.load8(Gpr::kRcx, Memory::of(frame_slot(FrameField::kFlags), 1));
   tests.look_up(Policy::kTrapFlag);
   tests.unless_zero_to(left);
-  emit_.load_rcx_second_byte(frame_slot(FrameField::kMask));
+  emit_.load8(Gpr::kRcx, Memory::of(frame_slot(FrameField::kMask), 1));
   tests.look_up(Policy::kSegvBit);
   emit_.store(Slot::kReturnSegv, Gpr::kRcx);
   emit_.load(Gpr::kR10, frame_slot(FrameField::kRip));
   writer_.index_table();
-  emit_.load_rcx_from_table(options_.table);
+  emit_.load(Gpr::kRcx, Memory::entry(options_.table, Gpr::kRcx));
   emit_.store(Slot::kLanding, Gpr::kRcx);
   emit_.load(Gpr::kRcx, frame_slot(FrameField::kR10));
   emit_.store(Slot::kReturnR10, Gpr::kRcx);
@@ -101,11 +101,11 @@ void CallBuilder::return_from_handler(const SourceInsn& insn) {
   // The entry counts from the call on, which advances the log pointer.
   Exit exit{.kind = ExitKind::kIndirect, .from = insn.pc};
   writer_.give_id(exit);
-  emit_.log_store(exit.id);
+  emit_.store_value32(Memory::at(Gpr::kR11), exit.id);
   writer_.add_exit(exit);
-  emit_.next_entry_to_rcx();
+  emit_.lea(Gpr::kRcx, Memory::at(Gpr::kR11, kLogEntryBytes));
   emit_.store(frame_slot(FrameField::kR11), Gpr::kRcx);
-  emit_.move_rsp_to_r10();
+  emit_.move(Gpr::kR10, Gpr::kRsp);
   emit_.load(Gpr::kRsp, Slot::kFrameAt);
   writer_.mark(insn.pc, kTargetInR10);
   emit_.bytes(insn.view());

@@ -56,7 +56,7 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
   switch (check) {
     case CallCheck::kMap:
       unless_executable();
-      emit_.move_byte_to_rcx(Gpr::kR10);
+      emit_.move8(Gpr::kRcx, Gpr::kR10);
       made_by_table(Policy::kMapFlags);
       return range(pc);
     case CallCheck::kProtect:
@@ -67,14 +67,14 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
     case CallCheck::kAction:
       return action();
     case CallCheck::kThreadBase:
-      emit_.subtract_from_rdi_to_rcx(kSetFs);
+      tests_.compare32(Gpr::kRdi, kSetFs);
       return tests_.if_zero_to(made_);
     case CallCheck::kSignalMask:
       return signal_mask();
     case CallCheck::kLimit:
       return limit();
     case CallCheck::kLimits:
-      emit_.subtract_from_esi_to_rcx(kAddressSpace);
+      tests_.compare32(Gpr::kRsi, kAddressSpace);
       tests_.if_zero_to(left_);
       return made_if_null(Gpr::kRdx);
     case CallCheck::kNullFourth:
@@ -93,7 +93,7 @@ void CallChecker::test(TraceeAddr pc, CallCheck check) {
     case CallCheck::kOpenAt:
       return open(Gpr::kRdx);
     case CallCheck::kWrite:
-      emit_.move_byte_to_rcx(Gpr::kRdi);
+      emit_.move8(Gpr::kRcx, Gpr::kRdi);
       return made_by_table(Policy::kWatchedFiles);
     case CallCheck::kTrace:
       return trace();
@@ -112,13 +112,13 @@ void CallChecker::by_table(Policy part, OpenJumps& jumps) {
 }
 
 void CallChecker::made_if_null(Gpr argument) {
-  emit_.move_to_rcx(argument);
+  emit_.move(Gpr::kRcx, argument);
   tests_.if_zero_to(made_);
 }
 
 void CallChecker::unless_executable() {
   OpenJumps harmless;
-  emit_.move_byte_to_rcx(Gpr::kRdx);
+  emit_.move8(Gpr::kRcx, Gpr::kRdx);
   by_table(Policy::kProtections, harmless);
   tests_.jump_to(left_);
   tests_.bind(harmless);
@@ -126,28 +126,28 @@ void CallChecker::unless_executable() {
 
 void CallChecker::action() {
   for (const std::uint32_t signal : {kSigTrap, kSigSegv}) {
-    emit_.subtract_from_rdi_to_rcx(signal);
+    tests_.compare32(Gpr::kRdi, signal);
     tests_.if_zero_to(left_);
   }
   tests_.jump_to(made_);
 }
 
 void CallChecker::limit() {
-  emit_.subtract_from_rdi_to_rcx(kAddressSpace);
+  tests_.compare32(Gpr::kRdi, kAddressSpace);
   tests_.if_zero_to(left_);
   tests_.jump_to(made_);
 }
 
 void CallChecker::trace() {
   for (const std::uint32_t request : {kTraceMe, kTraceAttach, kTraceSeize}) {
-    emit_.subtract_from_rdi_to_rcx(request);
+    tests_.compare32(Gpr::kRdi, request);
     tests_.if_zero_to(left_);
   }
   tests_.jump_to(made_);
 }
 
 void CallChecker::open(Gpr flags) {
-  emit_.move_byte_to_rcx(flags);
+  emit_.move8(Gpr::kRcx, flags);
   tests_.look_up(Policy::kOpenFlags);
   tests_.unless_zero_to(left_);
   emit_.move_second_byte_to_rcx(flags);
@@ -162,18 +162,18 @@ void CallChecker::signal_mask() {
   tests_.unless_zero_to(left_);
   made_if_null(Gpr::kRsi);
   // Faults if the call would fail.
-  emit_.load_rcx_at_rsi();
+  emit_.load(Gpr::kRcx, Memory::at(Gpr::kRsi));
   emit_.store(Slot::kArgument, Gpr::kRcx);
-  emit_.load_rcx_second_byte(Slot::kArgument);
+  emit_.load8(Gpr::kRcx, Memory::of(Slot::kArgument, 1));
   tests_.look_up(Policy::kSegvBit);
   emit_.store(Slot::kArgument, Gpr::kRcx);
   OpenJumps sets;
   OpenJumps unblocks;
-  emit_.subtract_from_rdi_to_rcx(kSetMask);
+  tests_.compare32(Gpr::kRdi, kSetMask);
   tests_.if_zero_to(sets);
-  emit_.subtract_from_rdi_to_rcx(kUnblock);
+  tests_.compare32(Gpr::kRdi, kUnblock);
   tests_.if_zero_to(unblocks);
-  emit_.subtract_from_rdi_to_rcx(kBlock);
+  tests_.compare32(Gpr::kRdi, kBlock);
   tests_.unless_zero_to(left_);
   emit_.load(Gpr::kRcx, Slot::kArgument);
   tests_.if_zero_to(made_);
@@ -194,31 +194,31 @@ void CallChecker::signal_mask() {
 void CallChecker::number() {
   emit_.store(Slot::kNumber, Gpr::kRax);
   // The kernel uses 32 bits of the number.
-  emit_.load_rcx_second_word(Slot::kNumber);
+  emit_.load16(Gpr::kRcx, Memory::of(Slot::kNumber, 2));
   tests_.unless_zero_to(left_);
-  emit_.load_rcx_second_byte(Slot::kNumber);
+  emit_.load8(Gpr::kRcx, Memory::of(Slot::kNumber, 1));
   tests_.look_up(Policy::kNumberHigh);
   tests_.unless_zero_to(left_);
-  emit_.move_eax_to_rcx();
+  emit_.move32(Gpr::kRcx, Gpr::kRax);
   made_by_table(Policy::kNumbers);
   const InlineSystemCalls& checks = *options_.inline_system_calls;
   if (checks[kOpenAtNumber] == CallCheck::kOpenAt) {
     OpenJumps other;
-    emit_.subtract_from_eax_to_rcx(kOpenAtNumber);
+    tests_.compare32(Gpr::kRax, kOpenAtNumber);
     tests_.unless_zero_to(other);
     open(Gpr::kRdx);
     tests_.jump_to(left_);
     tests_.bind(other);
   }
   if (checks[kFutex] != CallCheck::kUsualFutex) return;
-  emit_.subtract_from_eax_to_rcx(kFutex);
+  tests_.compare32(Gpr::kRax, kFutex);
   tests_.unless_zero_to(left_);
   futex();
 }
 
 void CallChecker::futex() {
   for (const std::uint32_t operation : kUsualFutexes) {
-    emit_.subtract_from_rsi_to_rcx(operation);
+    tests_.compare(Gpr::kRsi, operation);
     tests_.if_zero_to(made_);
   }
 }
@@ -226,28 +226,28 @@ void CallChecker::futex() {
 void CallChecker::range(TraceeAddr pc) {
   // The range must be shorter than 4 GiB and contain no executable memory.
   emit_.store(Slot::kArgument, Gpr::kRsi);
-  emit_.load_rcx_high_half(Slot::kArgument);
+  emit_.load32(Gpr::kRcx, Memory::of(Slot::kArgument, 4));
   tests_.unless_zero_to(left_);
   writer_.places().r10_live = false;
   writer_.mark(pc, kRcxInSlot);
   emit_.move(Gpr::kR10, options_.table.value() + kEntryTableBytes +
                             static_cast<std::uint32_t>(Policy::kRanges));
   const std::uint32_t begin = emit_.offset();
-  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_begin));
+  emit_.load(Gpr::kRcx, Memory::at(Gpr::kR10, offsetof(PolicyRange, negated_begin)));
   tests_.if_zero_to(made_);
-  emit_.add_rdi_to_rcx();
-  emit_.add_rsi_less_one_to_rcx();
+  emit_.lea(Gpr::kRcx, Memory::sum(Gpr::kRcx, Gpr::kRdi));
+  emit_.lea(Gpr::kRcx, Memory::sum(Gpr::kRcx, Gpr::kRsi, -1));
   emit_.store(Slot::kArgument, Gpr::kRcx);
-  emit_.load_rcx_high_byte(Slot::kArgument);
+  emit_.load8(Gpr::kRcx, Memory::of(Slot::kArgument, 7));
   const std::uint32_t ends_behind_begin = emit_.jump_if_rcx_zero();
   const std::uint32_t next = emit_.offset();
-  emit_.advance_r10(sizeof(PolicyRange));
+  emit_.lea(Gpr::kR10, Memory::at(Gpr::kR10, sizeof(PolicyRange)));
   emit_.jump_back(begin);
   emit_.bind8(ends_behind_begin);
-  emit_.load_rcx_at_r10(offsetof(PolicyRange, negated_end));
-  emit_.add_rdi_to_rcx();
+  emit_.load(Gpr::kRcx, Memory::at(Gpr::kR10, offsetof(PolicyRange, negated_end)));
+  emit_.lea(Gpr::kRcx, Memory::sum(Gpr::kRcx, Gpr::kRdi));
   emit_.store(Slot::kArgument, Gpr::kRcx);
-  emit_.load_rcx_high_byte(Slot::kArgument);
+  emit_.load8(Gpr::kRcx, Memory::of(Slot::kArgument, 7));
   emit_.bytes({kJumpIfRcxZero, static_cast<std::uint8_t>(next - (emit_.offset() + 2))});
 }
 

@@ -46,6 +46,22 @@ UntranslatableReason CodeCheck::scan(const FollowedPath& path) {
   return UntranslatableReason::kNone;
 }
 
+/// Loads as many bytes from where rcx points into rcx.
+void CodeCheck::load(std::size_t bytes) {
+  Emitter& emit = writer_.emit();
+  constexpr Memory kThere = Memory::at(Gpr::kRcx);
+  switch (bytes) {
+    case 8:
+      return emit.load(Gpr::kRcx, kThere);
+    case 4:
+      return emit.load32(Gpr::kRcx, kThere);
+    case 2:
+      return emit.load16(Gpr::kRcx, kThere);
+    default:
+      return emit.load8(Gpr::kRcx, kThere);
+  }
+}
+
 void CodeCheck::emit() {
   Emitter& emit = writer_.emit();
   std::vector<std::uint8_t> code;
@@ -60,21 +76,9 @@ void CodeCheck::emit() {
     std::uint64_t value = 0;
     std::memcpy(&value, &code[at], width);
     emit.move(Gpr::kRcx, (start + at).value());
-    switch (width) {  // loads (r)cx from [rcx], zero-extended
-      case 8:
-        emit.bytes({0x48, 0x8b, 0x09});
-        break;
-      case 4:
-        emit.bytes({0x8b, 0x09});
-        break;
-      case 2:
-        emit.bytes({0x0f, 0xb7, 0x09});
-        break;
-      default:
-        emit.bytes({0x0f, 0xb6, 0x09});
-    }
+    load(width);
     emit.move(Gpr::kR10, 0 - value);
-    emit.bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
+    emit.lea(Gpr::kRcx, Memory::sum(Gpr::kRcx, Gpr::kR10));
     emit.bytes({kJumpIfRcxZero, kJumpBytes, kJump});
     stale_jumps_.push_back(emit.open_rel32());
     at += width;
@@ -84,7 +88,7 @@ void CodeCheck::emit() {
 void CodeCheck::emit_stale_exit() {
   if (stale_jumps_.empty()) return;
   for (const std::uint32_t jump : stale_jumps_) writer_.emit().bind(jump);
-  writer_.places() = {.rcx_in_slot = true};
+  writer_.go_back({.rcx_in_slot = true}, 0);
   const TraceeAddr start = writer_.block().start;
   writer_.exit({.kind = ExitKind::kStale, .to = start}, start);
 }

@@ -3,6 +3,7 @@
 /// @file
 /// Checked superblocks: made of code that may change at any time.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,8 @@ class CodeCheck {
   void emit_stale_exit();
 
  private:
+  void load(std::size_t bytes);
+
   BlockWriter& writer_;
   std::vector<SourceInsn> insns_;
   std::vector<std::uint32_t> stale_jumps_;

@@ -1,21 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/x86/translate/emitter.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace backtrail::arch::x86::translate {
 namespace {
 
-constexpr std::uint8_t kRexB = 0x41;
-constexpr std::uint8_t kRexW = 0x48;
-constexpr std::uint8_t kRexWb = 0x49;
 constexpr std::uint8_t kNop = 0x90;
+constexpr unsigned kRexW = 8;
 
-constexpr std::uint8_t low_bits(Gpr reg) {
-  return static_cast<std::uint8_t>(reg) & 7U;
+constexpr unsigned low_bits(Gpr reg) {
+  return static_cast<unsigned>(reg) & 7U;
 }
-constexpr bool extended(Gpr reg) {
-  return static_cast<std::uint8_t>(reg) >= 8;
+constexpr unsigned high_bit(Gpr reg) {
+  return static_cast<unsigned>(reg) >> 3U;
+}
+
+/// The bytes of one instruction.
+struct Code {
+  void add(unsigned byte) { bytes[count++] = static_cast<std::uint8_t>(byte); }
+  void add_opcode(std::uint32_t opcode) {
+    if (opcode > 0xff) add(opcode >> 8U);
+    add(opcode & 0xffU);
+  }
+  void add_word32(std::uint32_t value) {
+    std::memcpy(&bytes[count], &value, sizeof value);
+    count += sizeof value;
+  }
+  [[nodiscard]] std::span<const std::uint8_t> view() const { return std::span{bytes}.first(count); }
+
+  std::array<std::uint8_t, 16> bytes{};
+  std::size_t count = 0;
+};
+
+/// Returns an instruction with `memory`, up to its displacement. `reg` is the ModRM byte's register
+/// or a part of the opcode. Source: SDM vol. 2, "Instruction Format".
+Code with_memory(unsigned rex, std::uint32_t opcode, unsigned reg, const Memory& memory) {
+  constexpr unsigned kGs = 0x65;
+  constexpr unsigned kSib = 4;
+  constexpr unsigned kNoIndex = 4;
+  constexpr unsigned kNoBase = 5;
+  Code code;
+  if (memory.is_gs) code.add(kGs);
+  rex |= (reg >> 3U) << 2U;
+  if (memory.index) rex |= high_bit(*memory.index) << 1U;
+  if (memory.base) rex |= high_bit(*memory.base);
+  if (rex != 0) code.add(0x40U | rex);
+  code.add_opcode(opcode);
+  const unsigned base = memory.base ? low_bits(*memory.base) : kNoBase;
+  unsigned mode = 0;
+  if (memory.base && memory.displacement_bytes != 0) mode = memory.displacement_bytes == 1 ? 1 : 2;
+  const bool has_sib = !memory.base || memory.index || base == kSib;
+  code.add(mode << 6U | (reg & 7U) << 3U | (has_sib ? kSib : base));
+  if (has_sib) {
+    const unsigned index = memory.index ? low_bits(*memory.index) : kNoIndex;
+    code.add(static_cast<unsigned>(memory.scale_bits) << 6U | index << 3U | base);
+  }
+  const auto displacement = static_cast<std::uint32_t>(memory.displacement);
+  if (memory.displacement_bytes == 1) code.add(displacement & 0xffU);
+  if (memory.displacement_bytes == 4) code.add_word32(displacement);
+  return code;
+}
+
+/// Returns an instruction with two registers, of which `rm` is the ModRM byte's operand.
+Code with_registers(unsigned rex, std::uint32_t opcode, Gpr reg, Gpr rm) {
+  Code code;
+  rex |= high_bit(reg) << 2U | high_bit(rm);
+  if (rex != 0) code.add(0x40U | rex);
+  code.add_opcode(opcode);
+  code.add(0xc0U | low_bits(reg) << 3U | low_bits(rm));
+  return code;
 }
 
 }  // namespace
@@ -40,59 +95,81 @@ void Emitter::word64(std::uint64_t value) {
   bytes(raw);
 }
 
-void Emitter::gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide) {
-  constexpr std::uint8_t kGs = 0x65;
-  const auto rex = static_cast<std::uint8_t>((wide ? kRexW : 0x40U) | (extended(reg) ? 4U : 0U));
-  // ModRM selects a SIB byte, which has neither base nor index: a plain 32-bit displacement.
-  const auto modrm = static_cast<std::uint8_t>((static_cast<unsigned>(low_bits(reg)) << 3U) | 4U);
-  bytes({kGs, rex, opcode, modrm, 0x25});
-  word32(static_cast<std::uint32_t>(slot));
+void Emitter::wide(std::uint32_t opcode, Gpr reg, const Memory& memory) {
+  bytes(with_memory(kRexW, opcode, static_cast<unsigned>(reg), memory).view());
 }
 
-void Emitter::store(Slot slot, Gpr reg) {
-  gs_operand(0x89, reg, slot, true);
-}
-void Emitter::load(Gpr reg, Slot slot) {
-  gs_operand(0x8b, reg, slot, true);
-}
-void Emitter::load32(Gpr reg, Slot slot) {
-  gs_operand(0x8b, reg, slot, false);
+void Emitter::narrow(std::uint32_t opcode, Gpr reg, const Memory& memory) {
+  bytes(with_memory(0, opcode, static_cast<unsigned>(reg), memory).view());
 }
 
-void Emitter::store_value(Slot slot, std::uint32_t value) {
-  bytes({0x65, 0x48, 0xc7, 0x04, 0x25});
-  word32(static_cast<std::uint32_t>(slot));
-  word32(value);
+void Emitter::jump(const Memory& memory) {
+  constexpr unsigned kExtension = 4;
+  bytes(with_memory(0, 0xff, kExtension, memory).view());
 }
 
-void Emitter::exchange_rcx(Slot slot) {
-  gs_operand(0x87, Gpr::kRcx, slot, true);
+void Emitter::store_value(const Memory& memory, std::uint32_t value) {
+  Code code = with_memory(kRexW, 0xc7, 0, memory);
+  code.add_word32(value);
+  bytes(code.view());
 }
 
-void Emitter::jump_through(Slot slot) {
-  bytes({0x65, 0xff, 0x24, 0x25});
-  word32(static_cast<std::uint32_t>(slot));
+void Emitter::store_value32(const Memory& memory, std::uint32_t value) {
+  Code code = with_memory(0, 0xc7, 0, memory);
+  code.add_word32(value);
+  bytes(code.view());
 }
 
-void Emitter::subtract_from_rcx(std::uint8_t value) {
-  bytes({0x48, 0x8d, 0x49, static_cast<std::uint8_t>(0 - value)});
+void Emitter::move(Gpr to, Gpr from) {
+  bytes(with_registers(kRexW, 0x89, from, to).view());
 }
 
-void Emitter::add_errno_to_rax_to_rcx(std::uint8_t number) {
-  bytes({0x48, 0x8d, 0x48, number});
+void Emitter::move32(Gpr to, Gpr from) {
+  bytes(with_registers(0, 0x89, from, to).view());
 }
 
-void Emitter::count_rdx_down() {
-  bytes({0x48, 0x8d, 0x52, 0xff});
+void Emitter::move8(Gpr to, Gpr from) {
+  // Without a REX prefix, four of the registers would be ah, ch, dh and bh.
+  Code code;
+  code.add(0x40U | high_bit(to) << 2U | high_bit(from));
+  code.add_opcode(0x0fb6);
+  code.add(0xc0U | low_bits(to) << 3U | low_bits(from));
+  bytes(code.view());
 }
 
-void Emitter::move_to_rcx(Gpr reg) {
-  const auto modrm = static_cast<std::uint8_t>(0xc1U | static_cast<unsigned>(low_bits(reg)) << 3U);
-  bytes({static_cast<std::uint8_t>(0x48U | (extended(reg) ? 4U : 0U)), 0x89, modrm});
+void Emitter::move16(Gpr to, Gpr from) {
+  bytes(with_registers(0, 0x0fb7, to, from).view());
 }
 
-void Emitter::load_rcx_at_rcx(std::uint8_t skip) {
-  bytes({0x48, 0x8b, 0x49, skip});
+void Emitter::move_second_byte_to_rcx(Gpr reg) {
+  move32(Gpr::kRcx, reg);
+  bytes({0x0f, 0xb6, 0xcd});
+}
+
+void Emitter::move(Gpr reg, std::uint64_t value) {
+  Code code;
+  const bool is_wide = value > 0xffff'ffffU;
+  const unsigned rex = (is_wide ? kRexW : 0) | high_bit(reg);
+  if (rex != 0) code.add(0x40U | rex);
+  code.add(0xb8U | low_bits(reg));
+  code.add_word32(static_cast<std::uint32_t>(value));
+  if (is_wide) code.add_word32(static_cast<std::uint32_t>(value >> 32U));
+  bytes(code.view());
+}
+
+void Emitter::subtract_from_r10_to_rcx(std::uint64_t value) {
+  const std::uint64_t distance = 0 - value;
+  if (fits_int32(distance)) {
+    lea(Gpr::kRcx, Memory::far(Gpr::kR10, static_cast<std::int32_t>(distance)));
+    return;
+  }
+  move(Gpr::kRcx, distance);
+  lea(Gpr::kRcx, Memory::sum(Gpr::kRcx, Gpr::kR10));
+}
+
+void Emitter::extract_r10_to_rcx(TraceeAddr mask) {
+  bytes({0xc4, 0xe2, 0x2a, 0xf5, 0x0c, 0x25});
+  word32(static_cast<std::uint32_t>(mask.value()));
 }
 
 void Emitter::pause() {
@@ -104,136 +181,6 @@ std::uint32_t Emitter::jump_if_rcx_zero() {
   return open_rel8();
 }
 
-void Emitter::load_rcx_high_half(Slot slot) {
-  bytes({0x65, 0x8b, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + 4);
-}
-
-void Emitter::load_rcx_high_byte(Slot slot) {
-  bytes({0x65, 0x0f, 0xb6, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + 7);
-}
-
-void Emitter::load_rcx_at_r10(std::uint8_t skip) {
-  bytes({0x49, 0x8b, 0x4a, skip});
-}
-
-void Emitter::advance_r10(std::uint8_t by) {
-  bytes({0x4d, 0x8d, 0x52, by});
-}
-
-void Emitter::subtract_from_r10_to_rcx(std::uint64_t value) {
-  const std::uint64_t distance = 0 - value;
-  if (fits_int32(distance)) {
-    bytes({0x49, 0x8d, 0x8a});  // lea rcx, [r10+disp32]
-    word32(static_cast<std::uint32_t>(distance));
-    return;
-  }
-  move(Gpr::kRcx, distance);
-  bytes({0x4a, 0x8d, 0x0c, 0x11});  // lea rcx, [rcx+r10]
-}
-
-void Emitter::load_rcx_at_rsi() {
-  bytes({0x48, 0x8b, 0x0e});
-}
-
-void Emitter::load_rcx_second_byte(Slot slot) {
-  bytes({0x65, 0x0f, 0xb6, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + 1);
-}
-
-void Emitter::load_rcx_word(Slot slot) {
-  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot));
-}
-
-void Emitter::load_rcx_from_table(TraceeAddr table) {
-  bytes({0x48, 0x8b, 0x0c, 0xcd});
-  word32(static_cast<std::uint32_t>(table.value()));
-}
-
-void Emitter::load_r11_at_rsp_r10() {
-  bytes({0x4e, 0x8b, 0x1c, 0x14});
-}
-
-void Emitter::store_r11_at_r10(Slot slot) {
-  bytes({0x65, 0x4d, 0x89, 0x9a});
-  word32(static_cast<std::uint32_t>(slot));
-}
-
-void Emitter::move_rsp_to_r10() {
-  bytes({0x49, 0x89, 0xe2});
-}
-
-void Emitter::next_entry_to_rcx() {
-  bytes({0x49, 0x8d, 0x4b, kLogEntryBytes});
-}
-
-void Emitter::load_rcx_second_word(Slot slot) {
-  bytes({0x65, 0x0f, 0xb7, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(slot) + 2);
-}
-
-void Emitter::move_eax_to_rcx() {
-  bytes({0x89, 0xc1});
-}
-
-void Emitter::subtract_from_eax_to_rcx(std::uint32_t value) {
-  bytes({0x8d, 0x88});
-  word32(0 - value);
-}
-
-void Emitter::subtract_from_rsi_to_rcx(std::uint32_t value) {
-  bytes({0x48, 0x8d, 0x8e});
-  word32(0 - value);
-}
-
-void Emitter::subtract_from_esi_to_rcx(std::uint32_t value) {
-  bytes({0x8d, 0x8e});
-  word32(0 - value);
-}
-
-void Emitter::add_rdi_to_rcx() {
-  bytes({0x48, 0x8d, 0x0c, 0x39});
-}
-
-void Emitter::add_rsi_less_one_to_rcx() {
-  bytes({0x48, 0x8d, 0x4c, 0x31, 0xff});
-}
-
-void Emitter::move_byte_to_rcx(Gpr reg) {
-  // Always with a REX prefix, whatever the register.
-  const auto modrm = static_cast<std::uint8_t>(0xc8U | low_bits(reg));
-  bytes({static_cast<std::uint8_t>(0x40U | (extended(reg) ? 1U : 0U)), 0x0f, 0xb6, modrm});
-}
-
-void Emitter::move_second_byte_to_rcx(Gpr reg) {
-  const auto modrm = static_cast<std::uint8_t>(0xc1U | static_cast<unsigned>(low_bits(reg)) << 3U);
-  bytes({0x89, modrm, 0x0f, 0xb6, 0xcd});
-}
-
-void Emitter::look_up_rcx(std::uint64_t table) {
-  bytes({0x0f, 0xb6, 0x89});
-  word32(static_cast<std::uint32_t>(table));
-}
-
-void Emitter::subtract_from_rdi_to_rcx(std::uint32_t value) {
-  bytes({0x8d, 0x8f});
-  word32(0 - value);
-}
-
-void Emitter::move(Gpr reg, std::uint64_t value) {
-  const auto opcode = static_cast<std::uint8_t>(0xb8U | low_bits(reg));
-  if (value <= 0xffff'ffffU) {
-    if (extended(reg)) bytes({kRexB});
-    bytes({opcode});
-    word32(static_cast<std::uint32_t>(value));
-    return;
-  }
-  bytes({extended(reg) ? kRexWb : kRexW, opcode});
-  word64(value);
-}
-
 void Emitter::push(std::uint64_t value) {
   if (fits_int32(value)) {
     bytes({0x68});
@@ -243,29 +190,6 @@ void Emitter::push(std::uint64_t value) {
   bytes({0xff, 0x35});
   literals_.push_back({offset(), value});
   word32(0);
-}
-
-void Emitter::log_store(std::uint32_t exit_id) {
-  bytes({0x41, 0xc7, 0x03});
-  word32(exit_id);
-}
-
-void Emitter::log_advance() {
-  bytes({0x4d, 0x8d, 0x5b, kLogEntryBytes});
-}
-
-void Emitter::table_index() {
-  bytes({0x41, 0x0f, 0xb7, 0xca});
-}
-
-void Emitter::table_index(TraceeAddr mask) {
-  bytes({0xc4, 0xe2, 0x2a, 0xf5, 0x0c, 0x25});
-  word32(static_cast<std::uint32_t>(mask.value()));
-}
-
-void Emitter::table_jump(TraceeAddr table) {
-  bytes({0xff, 0x24, 0xcd});
-  word32(static_cast<std::uint32_t>(table.value()));
 }
 
 std::uint32_t Emitter::jump(TraceeAddr target) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Encodes the few instructions that the translator adds to the program's.
+/// A small assembler for the few instructions that the translator adds to the program's.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,28 +10,9 @@
 
 #include "arch/base/address.hpp"
 #include "arch/x86/translate/layout.hpp"
+#include "arch/x86/translate/memory_operand.hpp"
 
 namespace backtrail::arch::x86::translate {
-
-/// General registers, by their encoding.
-enum class Gpr : std::uint8_t {
-  kRax,
-  kRcx,
-  kRdx,
-  kRbx,
-  kRsp,
-  kRbp,
-  kRsi,
-  kRdi,
-  kR8,
-  kR9,
-  kR10,
-  kR11,
-  kR12,
-  kR13,
-  kR14,
-  kR15,
-};
 
 /// Emits code for a known address. None of these instructions changes a flag.
 class Emitter {
@@ -48,72 +29,43 @@ class Emitter {
   void word32(std::uint32_t value);
   void word64(std::uint64_t value);
 
-  /// mov gs:[slot], reg / mov reg, gs:[slot]
-  void store(Slot slot, Gpr reg);
-  void load(Gpr reg, Slot slot);
-  /// mov r32, gs:[slot]
-  void load32(Gpr reg, Slot slot);
-  /// mov qword gs:[slot], value / xchg gs:[slot], rcx / jmp gs:[slot]
-  void store_value(Slot slot, std::uint32_t value);
-  void exchange_rcx(Slot slot);
-  void jump_through(Slot slot);
-  /// lea rcx, [rcx-value] / lea rdx, [rdx-1] / mov rcx, rdx / pause
-  void subtract_from_rcx(std::uint8_t value);
-  /// lea rcx, [rax+number]: zero after a system call that failed with this errno.
-  void add_errno_to_rax_to_rcx(std::uint8_t number);
-  void count_rdx_down();
-  void move_to_rcx(Gpr reg);
-  void pause();
-  /// mov rcx, [rcx+skip]
-  void load_rcx_at_rcx(std::uint8_t skip);
-  /// jrcxz rel8, forward; returns the offset of the rel8.
-  std::uint32_t jump_if_rcx_zero();
-  /// mov ecx, gs:[slot+4] / movzx ecx, byte gs:[slot+7]: the slot's high half and its highest byte.
-  void load_rcx_high_half(Slot slot);
-  void load_rcx_high_byte(Slot slot);
-  /// mov rcx, [r10+skip] / lea r10, [r10+by]
-  void load_rcx_at_r10(std::uint8_t skip);
-  void advance_r10(std::uint8_t by);
-  /// rcx = r10 - value
-  void subtract_from_r10_to_rcx(std::uint64_t value);
-  /// mov rcx, [rsi] / movzx ecx, byte gs:[slot+1]
-  void load_rcx_at_rsi();
-  void load_rcx_second_byte(Slot slot);
-  /// movzx ecx, word gs:[slot] / mov rcx, [rcx*8+table]
-  void load_rcx_word(Slot slot);
-  void load_rcx_from_table(TraceeAddr table);
-  /// mov r11, [rsp+r10] / mov gs:[slot+r10], r11
-  void load_r11_at_rsp_r10();
-  void store_r11_at_r10(Slot slot);
-  /// mov r10, rsp / lea rcx, [r11+4]
-  void move_rsp_to_r10();
-  void next_entry_to_rcx();
-  /// movzx ecx, word gs:[slot+2] / mov ecx, eax / lea ecx, [rax-value] / lea rcx, [rsi-value]
-  void load_rcx_second_word(Slot slot);
-  void move_eax_to_rcx();
-  void subtract_from_eax_to_rcx(std::uint32_t value);
-  void subtract_from_rsi_to_rcx(std::uint32_t value);
-  void subtract_from_esi_to_rcx(std::uint32_t value);
-  /// lea rcx, [rcx+rdi] / lea rcx, [rcx+rsi-1]
-  void add_rdi_to_rcx();
-  void add_rsi_less_one_to_rcx();
-  /// movzx ecx, low byte of reg / movzx ecx, byte [rcx+table] / lea ecx, [rdi-value]
-  void move_byte_to_rcx(Gpr reg);
+  /// mov [memory], reg / mov reg, [memory]
+  void store(const Memory& memory, Gpr reg) { wide(0x89, reg, memory); }
+  void load(Gpr reg, const Memory& memory) { wide(0x8b, reg, memory); }
+  void store(Slot slot, Gpr reg) { store(Memory::of(slot), reg); }
+  void load(Gpr reg, Slot slot) { load(reg, Memory::of(slot)); }
+  /// mov reg32, [memory] / movzx reg32, word [memory] / movzx reg32, byte [memory]
+  void load32(Gpr reg, const Memory& memory) { narrow(0x8b, reg, memory); }
+  void load16(Gpr reg, const Memory& memory) { narrow(0x0fb7, reg, memory); }
+  void load8(Gpr reg, const Memory& memory) { narrow(0x0fb6, reg, memory); }
+  /// lea reg, [memory] / lea reg32, [memory]
+  void lea(Gpr reg, const Memory& memory) { wide(0x8d, reg, memory); }
+  void lea32(Gpr reg, const Memory& memory) { narrow(0x8d, reg, memory); }
+  /// xchg [memory], reg / jmp [memory]
+  void exchange(const Memory& memory, Gpr reg) { wide(0x87, reg, memory); }
+  void jump(const Memory& memory);
+  /// mov qword [memory], value / mov dword [memory], value
+  void store_value(const Memory& memory, std::uint32_t value);
+  void store_value32(const Memory& memory, std::uint32_t value);
+  /// mov to, from / mov to32, from32
+  void move(Gpr to, Gpr from);
+  void move32(Gpr to, Gpr from);
+  /// movzx to32, low byte of from / movzx to32, low word of from
+  void move8(Gpr to, Gpr from);
+  void move16(Gpr to, Gpr from);
   /// mov ecx, reg (one of the first eight) / movzx ecx, ch
   void move_second_byte_to_rcx(Gpr reg);
-  void look_up_rcx(std::uint64_t table);
-  void subtract_from_rdi_to_rcx(std::uint32_t value);
   /// mov reg, value, in the shortest encoding.
   void move(Gpr reg, std::uint64_t value);
+  /// rcx = r10 - value
+  void subtract_from_r10_to_rcx(std::uint64_t value);
+  /// pext ecx, r10d, [mask]
+  void extract_r10_to_rcx(TraceeAddr mask);
+  void pause();
+  /// jrcxz rel8, forward; returns the offset of the rel8.
+  std::uint32_t jump_if_rcx_zero();
   /// push value. A 64-bit value is pushed from a constant that finish() appends.
   void push(std::uint64_t value);
-  /// mov dword [r11], exit_id / lea r11, [r11+4]
-  void log_store(std::uint32_t exit_id);
-  void log_advance();
-  /// movzx ecx, r10w / pext ecx, r10d, [mask] / jmp [rcx*8+table]
-  void table_index();
-  void table_index(TraceeAddr mask);
-  void table_jump(TraceeAddr table);
   /// jmp rel32 whose displacement lies within one cache line, so that it can be changed while
   /// threads run. Returns the displacement's offset.
   std::uint32_t jump(TraceeAddr target);
@@ -136,7 +88,9 @@ class Emitter {
     std::uint32_t at = 0;  ///< Offset of the rel32 that refers to it.
     std::uint64_t value = 0;
   };
-  void gs_operand(std::uint8_t opcode, Gpr reg, Slot slot, bool wide);
+  /// Emit an instruction with a 64-bit or 32-bit operand size. An opcode above 255 has two bytes.
+  void wide(std::uint32_t opcode, Gpr reg, const Memory& memory);
+  void narrow(std::uint32_t opcode, Gpr reg, const Memory& memory);
 
   TraceeAddr base_;
   std::vector<std::uint8_t> code_;

@@ -42,11 +42,6 @@ SourceInsn FollowedPath::examine(TraceeAddr pc) const {
   return insn;
 }
 
-bool FollowedPath::limits_reached() const {
-  return writer_.block().instructions >= options_.max_instructions ||
-         side_exits_.size() + 1 >= options_.max_exits || writer_.offset() >= options_.max_bytes;
-}
-
 bool FollowedPath::joins() const {
   return source_.joined_at && !options_.checked && writer_.block().ranges.back().second == pc_ &&
          source_.joined_at(pc_);

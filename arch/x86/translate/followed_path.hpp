@@ -28,7 +28,10 @@ class FollowedPath {
   [[nodiscard]] SourceInsn examine(TraceeAddr pc) const;
   [[nodiscard]] bool must_stop_before(TraceeAddr pc) const { return source_.stop_before(pc); }
 
-  [[nodiscard]] bool limits_reached() const;
+  [[nodiscard]] bool limits_reached() const {
+    return writer_.block().instructions >= options_.max_instructions ||
+           side_exits_.size() + 1 >= options_.max_exits || writer_.offset() >= options_.max_bytes;
+  }
   /// Returns true if another superblock begins at pc().
   [[nodiscard]] bool joins() const;
   /// Returns true if the target of this jump or call gets a superblock of its own.

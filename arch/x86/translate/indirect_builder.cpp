@@ -81,8 +81,7 @@ bool IndirectBuilder::return_from(const SourceInsn& insn) {
   }
   if (insn.stack_bytes != 0) {
     writer_.mark(insn.pc, 0, stack_add);
-    emit_.bytes({0x48, 0x8d, 0xa4, 0x24});  // lea rsp, [rsp+disp32]
-    emit_.word32(insn.stack_bytes);
+    emit_.lea(Gpr::kRsp, Memory::far(Gpr::kRsp, insn.stack_bytes));
     stack_add -= insn.stack_bytes;
   }
   writer_.exit_indirectly(insn.pc, stack_add);
@@ -99,7 +98,7 @@ void IndirectBuilder::follow_if(const SourceInsn& insn, TraceeAddr to, std::int3
   exit.is_indirect = true;
   exit.stack_add = stack_add;
   emit_.bind8(matches);
-  writer_.block().branches.emplace_back(insn.pc, to);
+  writer_.take_branch(insn.pc, to);
   path_.go_to(to);
 }
 

@@ -9,8 +9,17 @@ constexpr std::uint8_t kJump = 0xe9;
 
 }  // namespace
 
+void RcxTests::compare(Gpr reg, std::uint32_t value) {
+  emit_.lea(Gpr::kRcx, Memory::far(reg, static_cast<std::int32_t>(0 - value)));
+}
+
+void RcxTests::compare32(Gpr reg, std::uint32_t value) {
+  emit_.lea32(Gpr::kRcx, Memory::far(reg, static_cast<std::int32_t>(0 - value)));
+}
+
 void RcxTests::look_up(Policy part) {
-  emit_.look_up_rcx(table_.value() + kEntryTableBytes + static_cast<std::uint32_t>(part));
+  const std::uint64_t at = table_.value() + kEntryTableBytes + static_cast<std::uint32_t>(part);
+  emit_.load8(Gpr::kRcx, Memory::far(Gpr::kRcx, static_cast<std::int32_t>(at)));
 }
 
 void RcxTests::jump_to(OpenJumps& jumps) {

@@ -18,6 +18,10 @@ class RcxTests {
   /// Borrows the emitter. `table` is the look-up table, which the policy follows.
   RcxTests(Emitter& emit, TraceeAddr table) : emit_{emit}, table_{table} {}
 
+  /// Sets rcx to zero if the register, or its low half, equals `value`; otherwise to something
+  /// else.
+  void compare(Gpr reg, std::uint32_t value);
+  void compare32(Gpr reg, std::uint32_t value);
   /// Replaces rcx, an index, by what a part of the policy has for it.
   void look_up(Policy part);
   void jump_to(OpenJumps& jumps);

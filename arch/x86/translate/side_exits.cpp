@@ -4,26 +4,20 @@
 namespace backtrail::arch::x86::translate {
 
 SideExit& SideExits::add(const SourceInsn& insn, std::uint8_t more_flags) {
-  const Superblock& block = writer_.block();
   return exits_.emplace_back(
       SideExit{.rel32 = writer_.emit().open_rel32(),
                .insn = insn,
-               .passed = static_cast<std::uint16_t>(block.branches.size()),
-               .executed = static_cast<std::uint16_t>(block.instructions + 1),
+               .passed = writer_.passed(),
+               .executed = static_cast<std::uint16_t>(writer_.block().instructions + 1),
                .places = writer_.places(),
                .more_flags = more_flags});
 }
 
 void SideExits::emit() {
-  std::vector<Branch>& branches = writer_.block().branches;
   for (const SideExit& side : exits_) {
     writer_.emit().bind(side.rel32);
-    writer_.places() = side.places;
-    // The pc map entries of this exit count only the branches taken before it.
-    const std::vector<Branch> later{branches.begin() + side.passed, branches.end()};
-    branches.resize(side.passed);
+    writer_.go_back(side.places, side.passed);
     emit_one(side);
-    branches.insert(branches.end(), later.begin(), later.end());
   }
 }
 

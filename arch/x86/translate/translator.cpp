@@ -30,13 +30,17 @@ struct Answers {
   std::vector<std::uint32_t> refused;
 };
 
+void subtract_from_rcx(Emitter& emit, int value) {
+  emit.lea(Gpr::kRcx, Memory::at(Gpr::kRcx, static_cast<std::int8_t>(-value)));
+}
+
 /// Emits one look at a request that the server has taken or may take.
 void look_at_request(Emitter& emit, Answers& answers) {
   emit.load(Gpr::kRcx, Slot::kRequest);
-  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAnswered));
+  subtract_from_rcx(emit, static_cast<int>(Request::kAnswered));
   answers.answered.push_back(emit.jump_if_rcx_zero());
-  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kRefused) -
-                         static_cast<std::uint8_t>(Request::kAnswered));
+  subtract_from_rcx(emit,
+                    static_cast<int>(Request::kRefused) - static_cast<int>(Request::kAnswered));
   answers.refused.push_back(emit.jump_if_rcx_zero());
 }
 
@@ -47,31 +51,31 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   // and the kernel would not see that it is inside.
   emit.load(Gpr::kRcx, Slot::kRseqArea);
   const std::uint32_t no_area = emit.jump_if_rcx_zero();
-  emit.load_rcx_at_rcx(kRseqSection);
+  emit.load(Gpr::kRcx, Memory::at(Gpr::kRcx, kRseqSection));
   const std::uint32_t outside = emit.jump_if_rcx_zero();
   emit.bytes({kJump});
   const std::uint32_t inside = emit.open_rel32();
   emit.bind_back(inside, stop);
   emit.bind8(no_area);
   emit.bind8(outside);
-  emit.store_value(Slot::kRequest, static_cast<std::uint32_t>(Request::kAsked));
+  emit.store_value(Memory::of(Slot::kRequest), static_cast<std::uint32_t>(Request::kAsked));
   emit.move(Gpr::kRdx, kPatience);
   const std::uint32_t wait = emit.offset();
   emit.pause();
   look_at_request(emit, answers);
-  emit.count_rdx_down();
-  emit.move_to_rcx(Gpr::kRdx);
+  emit.lea(Gpr::kRdx, Memory::at(Gpr::kRdx, -1));
+  emit.move(Gpr::kRcx, Gpr::kRdx);
   const std::uint32_t too_long = emit.jump_if_rcx_zero();
   emit.jump_back(wait);
   emit.bind8(too_long);
   // Take the request back, unless the server has taken it.
   emit.move(Gpr::kRcx, static_cast<std::uint64_t>(Request::kNone));
-  emit.exchange_rcx(Slot::kRequest);
-  emit.subtract_from_rcx(static_cast<std::uint8_t>(Request::kAsked));
+  emit.exchange(Memory::of(Slot::kRequest), Gpr::kRcx);
+  subtract_from_rcx(emit, static_cast<int>(Request::kAsked));
   answers.refused.push_back(emit.jump_if_rcx_zero());
-  emit.subtract_from_rcx(1);
+  subtract_from_rcx(emit, 1);
   answers.answered.push_back(emit.jump_if_rcx_zero());
-  emit.subtract_from_rcx(2);
+  subtract_from_rcx(emit, 2);
   answers.refused.push_back(emit.jump_if_rcx_zero());
   // The server may need this CPU, or wait for a thread that does.
   emit.move(Gpr::kRdx, kYields);
@@ -79,8 +83,8 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.move(Gpr::kRax, kSysSchedYield);
   emit.bytes({0x0f, 0x05});
   look_at_request(emit, answers);
-  emit.count_rdx_down();
-  emit.move_to_rcx(Gpr::kRdx);
+  emit.lea(Gpr::kRdx, Memory::at(Gpr::kRdx, -1));
+  emit.move(Gpr::kRcx, Gpr::kRdx);
   answers.refused.push_back(emit.jump_if_rcx_zero());
   emit.jump_back(taken);
   for (const std::uint32_t place : answers.refused) emit.bind8(place);
@@ -94,7 +98,7 @@ void emit_request(Emitter& emit, std::uint32_t stop) {
   emit.load(Gpr::kRdi, Slot::kRdi);
   emit.load(Gpr::kRcx, Slot::kRcx);
   emit.load(Gpr::kR11, Slot::kLog);
-  emit.jump_through(Slot::kAnswer);
+  emit.jump(Memory::of(Slot::kAnswer));
 }
 
 const PcMapEntry& find_entry(const std::vector<PcMapEntry>& pc_map, std::uint32_t offset) {
@@ -192,7 +196,7 @@ DispatchStub make_dispatch_stub(TraceeAddr address) {
   copy(Slot::kR10, Slot::kReturnR10);
   copy(Slot::kR11, Slot::kReturnR11);
   copy(Slot::kRcx, frame_slot(FrameField::kRcx));
-  emit.jump_through(Slot::kLanding);
+  emit.jump(Memory::of(Slot::kLanding));
   routine.code = emit.take();
   return routine;
 }
