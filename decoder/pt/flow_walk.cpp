@@ -99,7 +99,8 @@ void FlowWalk::put(TraceeAddr at, unsigned held) {
   held_ = held;
 }
 
-bool FlowWalk::yields_at(TntBytes& bytes, const std::uint8_t* at) const {
+/// Out of line: it is rarely called, and the loop that calls it is the hottest of the decoder.
+[[gnu::noinline]] bool FlowWalk::yields_at(TntBytes& bytes, const std::uint8_t* at) const {
   if (bytes.yields_after == nullptr || at == bytes.yields_after || !stack_.can_lend()) return false;
   bytes.ready = is_full_tnt8(*at) && bytes.end - at > FlowLane::kLookAhead;
   return bytes.ready;
@@ -114,6 +115,7 @@ bool FlowWalk::follow(TntBytes& bytes) {
   unsigned jumps = 0;
   const std::uint8_t* at = bytes.at;
   const std::uint8_t* const end = bytes.end;
+  const bool may_yield = bytes.yields_after != nullptr;
   std::size_t followed = 0;
   bool at_end = at_end_;
   bool fits = true;
@@ -128,7 +130,7 @@ bool FlowWalk::follow(TntBytes& bytes) {
   for (;;) {
     if (count == 0) {
       writer.end(edge, known, out);
-      if (at == end || !is_tnt8(*at) || yields_at(bytes, at)) break;
+      if (at == end || !is_tnt8(*at) || (may_yield && yields_at(bytes, at))) break;
       const std::uint8_t byte = *at++;
       const std::size_t slot = FlowGraph::memo_slot(edge, byte);
       const std::uint64_t packet_at = FlowGraph::packet_at(edge, byte);
