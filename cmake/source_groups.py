@@ -12,6 +12,10 @@ import re
 import sys
 
 
+# Names that may occur in several files: no declaration, or an overload for a type of the file's own.
+OVERLOADED = {"PrintTo", "operator", "static_assert"}
+
+
 def internal_names(path):
     """Returns a file's internal names: an alias maps to its text, any other name to the file's path.
 
@@ -35,8 +39,10 @@ def internal_names(path):
                     continue
                 name = (re.match(r"(?:class|struct|union|enum(?: class)?) (\w+)", line) or
                         re.search(r"(\w+)\s*(?:\(|=|\{|;|\[)", line))
-                if name:
+                if name and name.group(1) not in OVERLOADED:
                     names[name.group(1)] = path
+            elif line.startswith("int main("):
+                names["main"] = path
     return names
 
 

@@ -28,7 +28,7 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-int fail_with(const std::string& text) {
+int wrong_report(const std::string& text) {
   fmt::print(stderr, "backtrail: {}\n", text);
   return 1;
 }
@@ -128,7 +128,7 @@ decoder::ReportOptions report_options(const ReportCommand& command) {
 
 int run_report(const ReportCommand& command) {
   const auto crash = CrashSource::open(command.file, command.roots);
-  if (!crash) return fail_with(crash.error());
+  if (!crash) return wrong_report(crash.error());
   const decoder::CoreFile& core = crash->core();
   const decoder::TraceArchive archive{core};
   tracee::CoreMemory memory{core, crash->roots()};
@@ -137,9 +137,10 @@ int run_report(const ReportCommand& command) {
       {crash->roots(), archive.names()});
   Output output{command.output};
   const auto fail_to_write = [&](int error) {
-    return fail_with(command.output.empty()
-                         ? fmt::format("cannot write to standard output: {}", std::strerror(error))
-                         : cannot_write(command.output, std::strerror(error)));
+    return wrong_report(
+        command.output.empty()
+            ? fmt::format("cannot write to standard output: {}", std::strerror(error))
+            : cannot_write(command.output, std::strerror(error)));
   };
   if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;

@@ -81,7 +81,7 @@ Reply remove(SessionContext& context, std::string_view arguments) {
                       const PacketText&) { return Reply::from(control.remove(pid, spec)); });
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kBreakpointsPackets = {
     PacketEntry{"Z", PacketMatch::kPrefix, insert},
     PacketEntry{"z", PacketMatch::kPrefix, remove},
 };
@@ -89,7 +89,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> breakpoint_packets() {
-  return kPackets;
+  return kBreakpointsPackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -72,7 +72,7 @@ Reply configure(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kBtracePackets = {
     PacketEntry{"Qbtrace:", PacketMatch::kPrefix, switch_tracing},
     PacketEntry{"Qbtrace-conf:", PacketMatch::kPrefix, configure},
 };
@@ -80,7 +80,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> btrace_packets() {
-  return kPackets;
+  return kBtracePackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -95,7 +95,7 @@ Reply extended_mode(SessionContext& context, std::string_view /*arguments*/) {
 
 // Packets in no table get the empty reply, "not supported": vMustReplyEmpty, qTStatus, qOffsets,
 // qThreadExtraInfo, QAllow, QAgent and all others.
-constexpr std::array kPackets = {
+constexpr std::array kFeaturesPackets = {
     PacketEntry{"qSupported", PacketMatch::kPrefix, supported},
     PacketEntry{"QStartNoAckMode", PacketMatch::kWhole, start_no_ack_mode},
     PacketEntry{"!", PacketMatch::kWhole, extended_mode},
@@ -104,7 +104,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> feature_packets() {
-  return kPackets;
+  return kFeaturesPackets;
 }
 
 }  // namespace backtrail::server::handlers

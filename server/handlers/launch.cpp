@@ -179,7 +179,7 @@ Reply disable_randomization(SessionContext& context, std::string_view arguments)
   return set_switch(context.state.launch.disable_randomization, arguments);
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kLaunchPackets = {
     PacketEntry{"vRun;", PacketMatch::kPrefix, run},
     PacketEntry{"R", PacketMatch::kPrefix, restart},
     PacketEntry{"QEnvironmentReset", PacketMatch::kWhole, environment_reset},
@@ -193,7 +193,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> launch_packets() {
-  return kPackets;
+  return kLaunchPackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -157,7 +157,7 @@ Reply checksum(SessionContext& context, std::string_view arguments) {
   return Reply::text(fmt::format("C{:x}", crc));
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kMemoryPackets = {
     PacketEntry{"m", PacketMatch::kPrefix, read_hex},
     PacketEntry{"x", PacketMatch::kPrefix, read_binary},
     PacketEntry{"M", PacketMatch::kPrefix, write_hex},
@@ -169,7 +169,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> memory_packets() {
-  return kPackets;
+  return kMemoryPackets;
 }
 
 }  // namespace backtrail::server::handlers

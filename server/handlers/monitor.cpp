@@ -204,14 +204,14 @@ Reply monitor(SessionContext& context, std::string_view arguments) {
   return Reply::error();
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kMonitorPackets = {
     PacketEntry{"qRcmd,", PacketMatch::kPrefix, monitor},
 };
 
 }  // namespace
 
 std::span<const PacketEntry> monitor_packets() {
-  return kPackets;
+  return kMonitorPackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -79,7 +79,7 @@ Reply kill_everything(SessionContext& context, std::string_view /*arguments*/) {
   return Reply::none();
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kProcessesPackets = {
     PacketEntry{"vAttach;", PacketMatch::kPrefix, attach},
     PacketEntry{"vKill;", PacketMatch::kPrefix, kill_one},
     PacketEntry{"D", PacketMatch::kPrefix, detach},
@@ -112,7 +112,7 @@ void kill_all(SessionContext& context) {
 }
 
 std::span<const PacketEntry> process_packets() {
-  return kPackets;
+  return kProcessesPackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -112,14 +112,14 @@ Reply transfer(SessionContext& context, std::string_view arguments) {
   return Reply::unknown();
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kQxferPackets = {
     PacketEntry{"qXfer:", PacketMatch::kPrefix, transfer},
 };
 
 }  // namespace
 
 std::span<const PacketEntry> qxfer_packets() {
-  return kPackets;
+  return kQxferPackets;
 }
 
 }  // namespace backtrail::server::handlers

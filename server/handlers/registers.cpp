@@ -94,7 +94,7 @@ Reply write_one(SessionContext& context, std::string_view arguments) {
   return write(context, *registers);
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kRegistersPackets = {
     PacketEntry{"g", PacketMatch::kWhole, read_all},
     PacketEntry{"G", PacketMatch::kPrefix, write_all},
     PacketEntry{"p", PacketMatch::kPrefix, read_one},
@@ -104,7 +104,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> register_packets() {
-  return kPackets;
+  return kRegistersPackets;
 }
 
 }  // namespace backtrail::server::handlers

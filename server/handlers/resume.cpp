@@ -148,7 +148,7 @@ Reply notification_seen(SessionContext& context, std::string_view /*arguments*/)
   return next_notification(context);
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kResumePackets = {
     PacketEntry{"?", PacketMatch::kWhole, status},
     PacketEntry{"vCont?", PacketMatch::kWhole, vcont_actions},
     PacketEntry{"vCont;", PacketMatch::kPrefix, vcont},
@@ -165,7 +165,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> resume_packets() {
-  return kPackets;
+  return kResumePackets;
 }
 
 }  // namespace backtrail::server::handlers

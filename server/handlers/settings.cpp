@@ -95,7 +95,7 @@ Reply thread_events(SessionContext& context, std::string_view arguments) {
   return Reply::ok();
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kSettingsPackets = {
     PacketEntry{"QNonStop:", PacketMatch::kPrefix, non_stop},
     PacketEntry{"QPassSignals:", PacketMatch::kPrefix, pass_signals},
     PacketEntry{"QProgramSignals:", PacketMatch::kPrefix, program_signals},
@@ -106,7 +106,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> setting_packets() {
-  return kPackets;
+  return kSettingsPackets;
 }
 
 }  // namespace backtrail::server::handlers

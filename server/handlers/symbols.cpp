@@ -111,7 +111,7 @@ Reply dynamic_linker(SessionContext& context, std::string_view) {
   return Reply::text(fmt::format("{:x}", list->debug_pointer.value()));
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kSymbolsPackets = {
     PacketEntry{"qShlibInfoAddr", PacketMatch::kWhole, dynamic_linker},
     PacketEntry{"qSymbol:", PacketMatch::kPrefix, symbol},
     PacketEntry{"qGetTLSAddr:", PacketMatch::kPrefix, tls_address},
@@ -120,7 +120,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> symbol_packets() {
-  return kPackets;
+  return kSymbolsPackets;
 }
 
 }  // namespace backtrail::server::handlers

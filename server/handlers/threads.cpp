@@ -112,7 +112,7 @@ Reply attached(SessionContext& context, std::string_view arguments) {
   return Reply::text(context.target.was_attached(*pid) ? "1" : "0");
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kThreadsPackets = {
     PacketEntry{"Hg", PacketMatch::kPrefix, select_general},
     PacketEntry{"Hc", PacketMatch::kPrefix, select_continue},
     PacketEntry{"Hs", PacketMatch::kPrefix, select_step},
@@ -126,7 +126,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> thread_packets() {
-  return kPackets;
+  return kThreadsPackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -220,7 +220,7 @@ Reply with_text(SessionContext& context, std::string_view arguments) {
   return kHandle(context, PacketText{arguments});
 }
 
-constexpr std::array kPackets = {
+constexpr std::array kFilePackets = {
     PacketEntry{"vFile:setfs:", PacketMatch::kPrefix, with_text<set_file_system>},
     PacketEntry{"vFile:open:", PacketMatch::kPrefix, with_text<open_file>},
     PacketEntry{"vFile:pread:", PacketMatch::kPrefix, with_text<read_file>},
@@ -235,7 +235,7 @@ constexpr std::array kPackets = {
 }  // namespace
 
 std::span<const PacketEntry> vfile_packets() {
-  return kPackets;
+  return kFilePackets;
 }
 
 }  // namespace backtrail::server::handlers

@@ -38,8 +38,9 @@ std::vector<std::string> program_of(const Passage& passage) {
 }
 
 /// Returns a session that has recorded the passage.
-std::unique_ptr<GdbSession> record(const Passage& passage, const std::string& buffer_bytes,
-                                   std::string_view source = "auto") {
+std::unique_ptr<GdbSession> recorded_passage(const Passage& passage,
+                                             const std::string& buffer_bytes,
+                                             std::string_view source = "auto") {
   GdbOptions options = by(source, {});
   options.program = program_of(passage);
   auto gdb = std::make_unique<GdbSession>(std::move(options));
@@ -59,7 +60,7 @@ TEST_P(BtraceOracle, AgreesWithNativeSteps) {
   const Steps expected = native_steps(program_of(GetParam()), GetParam().begin, GetParam().end);
   for (const char* source : {"step", "cache"}) {
     SCOPED_TRACE(source);
-    auto gdb = record(GetParam(), "unlimited", source);
+    auto gdb = recorded_passage(GetParam(), "unlimited", source);
     const RecordedCounts counts = recorded_counts(*gdb);
     EXPECT_EQ(counts.instructions, expected.instructions.size());
     EXPECT_EQ(counts.gaps, 0U);
@@ -101,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Gdb, BtraceOracle, ::testing::ValuesIn(passages()),
 TEST(BtraceBuffer, KeepsTheNewestWhenItIsSmall) {
   const Passage passage{"", "calls", "touch_global", "*all_done", "bts"};
   const Steps expected = native_steps(program_of(passage), passage.begin, passage.end);
-  auto gdb = record(passage, "4096");
+  auto gdb = recorded_passage(passage, "4096");
   EXPECT_THAT(gdb->run("info record"), HasSubstr("Buffer size: 4kB."));
   const Steps actual = recorded_steps(*gdb);
   ASSERT_GT(actual.instructions.size(), 100U);

@@ -29,15 +29,15 @@ class Collector : public decoder::TraceConsumer {
   std::vector<decoder::Record> all;
 };
 
-struct Outcome {
+struct CountedRun {
   StopEvent end;
   std::vector<decoder::Record> records;
   std::uint64_t misses = 0;
 };
 
-Outcome run_with(const Store& store, const std::string& name,
-                 const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
-  Outcome outcome;
+CountedRun run_with(const Store& store, const std::string& name,
+                    const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
+  CountedRun outcome;
   Collector collector;
   const auto sums = std::make_shared<SourceStatistics>();
   EngineDriver driver{SourceKind::kCache};
@@ -82,7 +82,7 @@ class Folder {
   test::TemporaryFolder parent_;
 };
 
-void expect_same(const Outcome& one, const Outcome& other) {
+void expect_same(const CountedRun& one, const CountedRun& other) {
   EXPECT_EQ(one.end.kind, other.end.kind);
   EXPECT_EQ(one.end.exit_code, other.end.exit_code);
   ASSERT_EQ(one.records.size(), other.records.size());
@@ -108,9 +108,9 @@ class PersistentCodeOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(PersistentCodeOf, RunsTheSameWithFewerMisses) {
   const Folder folder;
-  const Outcome first =
+  const CountedRun first =
       run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam());
-  const Outcome second =
+  const CountedRun second =
       run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam());
   expect_same(first, second);
   EXPECT_LT(second.misses, first.misses);
@@ -127,12 +127,12 @@ TEST_P(PersistentCodeOfRandomAddresses, RunsTheSameWithFewerMisses) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), GetParam(), {}, true);
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   EXPECT_EQ(first.end.kind, StopKind::kProcessExited);
   // With 32 random bits, programs land in one of four places.
   const bool usual = vm_random_bits() == 28;
   for (int i = 0; i < 3; ++i) {
-    const Outcome again = run();
+    const CountedRun again = run();
     EXPECT_EQ(again.end.exit_code, first.end.exit_code);
     // Stack and heap are elsewhere, so the program may take another path in the C library.
     EXPECT_NEAR(static_cast<double>(again.records.size()),
@@ -152,8 +152,8 @@ TEST(RandomAddresses, AreFixedWithoutALie) {
     for (int i = 0; i < 2; ++i) {
       std::vector<std::string> arguments;
       if (*how != '\0') arguments.emplace_back(how);
-      const Outcome outcome = run_with(std::make_shared<cache::PersistentStore>(folder.inner()),
-                                       "places", arguments, true);
+      const CountedRun outcome = run_with(std::make_shared<cache::PersistentStore>(folder.inner()),
+                                          "places", arguments, true);
       EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited) << how;
       EXPECT_EQ(outcome.end.exit_code, 0) << how;
     }
@@ -165,7 +165,7 @@ TEST(PersistentCode, MayBeMadeBetterAndKeptAgain) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "habits");
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   ASSERT_GT(first.records.size(), 1'000'000U);
   for (int i = 0; i < (test::kSanitized ? 1 : 3); ++i) expect_same(first, run());
 }
@@ -175,10 +175,10 @@ TEST(PersistentCode, OfAProgramThatFiltersItsCallsIsForProgramsThatDoNotYet) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "filters", {"alone"});
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   EXPECT_EQ(first.end.exit_code, 0);
   for (int i = 0; i < 2; ++i) {
-    const Outcome again = run();
+    const CountedRun again = run();
     expect_same(first, again);
     EXPECT_LT(again.misses, first.misses);
   }
@@ -190,18 +190,18 @@ TEST(PersistentCode, OfAFileInPiecesLeadsFromOneToTheOther) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "pieces");
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   EXPECT_EQ(first.end.exit_code, 0);
   EXPECT_GT(first.misses, kBranches);
   for (int i = 0; i < 2; ++i) {
-    const Outcome again = run();
+    const CountedRun again = run();
     expect_same(first, again);
     EXPECT_LT(again.misses, kBranches / 2);
   }
 }
 
 /// Checks the calls of functions of `targets`, in the order in which its first thread makes them.
-void expect_every_target(const Outcome& outcome) {
+void expect_every_target(const CountedRun& outcome) {
   constexpr std::uint64_t kPlace = 0x6200'0000'0000;
   constexpr std::uint64_t kFunctions = 32768;
   constexpr std::uint64_t kStride = 12345;
@@ -235,8 +235,8 @@ class PersistentModulesOf : public testing::Test {
     fs::rename(made, target);
     return target.string();
   }
-  Outcome run(const std::vector<std::string>& arguments) {
-    Outcome outcome =
+  CountedRun run(const std::vector<std::string>& arguments) {
+    CountedRun outcome =
         run_with(std::make_shared<cache::PersistentStore>(folder_.inner()), "modules", arguments);
     EXPECT_EQ(outcome.end.kind, StopKind::kProcessExited);
     return outcome;
@@ -267,9 +267,9 @@ TEST_F(PersistentModulesOf, WhatAProgramChangesIsNotTakenForItsFile) {
 
 TEST_F(PersistentModulesOf, ModulesThatComeAndGoAreKept) {
   const std::string module = put("libmodule_one.so", "libmodule.so");
-  const Outcome once = run({"reload", "1", module});
-  const Outcome first = run({"reload", "20", module});
-  const Outcome second = run({"reload", "20", module});
+  const CountedRun once = run({"reload", "1", module});
+  const CountedRun first = run({"reload", "20", module});
+  const CountedRun second = run({"reload", "20", module});
   EXPECT_EQ(once.end.exit_code, kOne);
   expect_same(first, second);
   EXPECT_LT(second.misses, once.misses / 2);
@@ -278,9 +278,9 @@ TEST_F(PersistentModulesOf, ModulesThatComeAndGoAreKept) {
 TEST_F(PersistentModulesOf, ACopyOfAFileIsTheSameModule) {
   const std::string module = put("libmodule_one.so", "libmodule.so");
   (void)run({"reload", "1", module});
-  const Outcome with_file = run({"reload", "1", module});
+  const CountedRun with_file = run({"reload", "1", module});
   put("libmodule_one.so", "libmodule.so");
-  const Outcome with_copy = run({"reload", "1", module});
+  const CountedRun with_copy = run({"reload", "1", module});
   expect_same(with_file, with_copy);
   EXPECT_EQ(with_copy.misses, with_file.misses);
 }
@@ -298,7 +298,7 @@ TEST_F(PersistentModulesOf, AModuleInTheSamePlaceAsAnotherIsNotTakenForIt) {
 /// Two programs that load the same libraries and have their own code at the same addresses.
 class KeptForItsKind : public testing::Test {
  protected:
-  Outcome run(const std::string& name) {
+  CountedRun run(const std::string& name) {
     return run_with(std::make_shared<cache::PersistentStore>(folder_.inner()), name);
   }
   void forget_all() { fs::remove_all(folder_.inner()); }
@@ -309,47 +309,47 @@ class KeptForItsKind : public testing::Test {
 };
 
 TEST_F(KeptForItsKind, ANewProgramTakesWhatAnotherOneLeftOfItsLibraries) {
-  const Outcome calls = run("calls");
+  const CountedRun calls = run("calls");
   forget_all();
-  const Outcome alone = run("jumps");
+  const CountedRun alone = run("jumps");
   forget_all();
   expect_same(calls, run("calls"));
-  const Outcome second = run("jumps");
+  const CountedRun second = run("jumps");
   expect_same(alone, second);
   EXPECT_LT(second.misses, alone.misses * 3 / 4);
   // From now on each program has its own file.
   for (const char* name : {"jumps", "calls"}) {
-    const Outcome again = run(name);
+    const CountedRun again = run(name);
     expect_same(again, std::string{name} == "jumps" ? alone : calls);
     EXPECT_LT(again.misses, second.misses);
   }
 }
 
 TEST_F(KeptForItsKind, IsOfUseToWhoLoadsOthersThroughTheSameLinkerToo) {
-  const Outcome alone = run("throws");
+  const CountedRun alone = run("throws");
   forget_all();
   (void)run("calls");
-  const Outcome second = run("throws");
+  const CountedRun second = run("throws");
   expect_same(alone, second);
   EXPECT_LT(second.misses, alone.misses);
 }
 
 TEST_F(KeptForItsKind, DamagedNotesDoNoHarm) {
-  const Outcome alone = run("jumps");
+  const CountedRun alone = run("jumps");
   for (const std::string_view what : {"", "x", "\n\n\n", "* \n1\nnobody\n"}) {
     forget_all();
     (void)run("calls");
     for (const auto& file : files()) {
       if (file.extension() == ".like") std::ofstream{file, std::ios::trunc} << what;
     }
-    const Outcome second = run("jumps");
+    const CountedRun second = run("jumps");
     expect_same(alone, second);
     EXPECT_EQ(second.misses, alone.misses);
   }
 }
 
 TEST_F(KeptForItsKind, ServesAgainOnceWhoServedIsGone) {
-  const Outcome alone = run("jumps");
+  const CountedRun alone = run("jumps");
   forget_all();
   (void)run("calls");
   for (const auto& file : files()) {
@@ -365,9 +365,9 @@ TEST(PersistentCode, DamagedFilesAreOfNoUseAndDoNoHarm) {
   const auto run = [&] {
     return run_with(std::make_shared<cache::PersistentStore>(folder.inner()), "calls");
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   for (const auto& file : folder.files()) damage(file);
-  const Outcome damaged = run();
+  const CountedRun damaged = run();
   expect_same(first, damaged);
   EXPECT_EQ(damaged.misses, first.misses);
   for (const auto& file : folder.files()) fs::resize_file(file, fs::file_size(file) / 3);
@@ -386,17 +386,17 @@ TEST(PersistentCode, FilesThatWereFoundGoodAreCheckedAgainOnceTheyHaveChanged) {
     return std::any_of(files.begin(), files.end(),
                        [](const fs::path& file) { return file.extension() == ".checked"; });
   };
-  const Outcome first = run();
+  const CountedRun first = run();
   // The note is not written at once, because a change right after validation would not show.
   for (int tries = 0; tries < 1000 && !code_and_note(); ++tries) (void)run();
   ASSERT_TRUE(code_and_note());
-  const Outcome good = run();
+  const CountedRun good = run();
   expect_same(first, good);
   EXPECT_LT(good.misses, first.misses);
   for (const auto& file : folder.files()) {
     if (file.extension() == ".code") damage(file);
   }
-  const Outcome damaged = run();
+  const CountedRun damaged = run();
   expect_same(first, damaged);
   EXPECT_EQ(damaged.misses, first.misses);
 }
@@ -406,7 +406,7 @@ TEST(PersistentCode, AFolderOthersMayWriteToIsNotUsed) {
   fs::create_directory(folder.inner());
   fs::permissions(folder.inner(), fs::perms::all);
   const auto store = [&] { return std::make_shared<cache::PersistentStore>(folder.inner()); };
-  const Outcome first = run_with(store(), "plain_static");
+  const CountedRun first = run_with(store(), "plain_static");
   EXPECT_TRUE(folder.files().empty());
   EXPECT_EQ(run_with(store(), "plain_static").misses, first.misses);
 }

@@ -39,6 +39,8 @@ class SourceGroups(unittest.TestCase):
                              ["a", "b"], text)
         self.assertEqual(self.grouped([("t", "static int f() {\n}\n"), ("t", UNNAMED % "int f;")]),
                          ["a", "b"])
+        self.assertEqual(self.grouped([("t", "int main() {\n"), ("t", "int main(int a) {\n")]),
+                         ["a", "b"])
         self.assertEqual(self.grouped([("t", "#define F 1\n"), ("t", "#define F 2\n")]), ["a", "b"])
 
     def test_others_do_not(self):
@@ -49,6 +51,9 @@ class SourceGroups(unittest.TestCase):
         self.assertEqual(self.grouped([("t", UNNAMED % "TEST(A, B) {"), ("t", UNNAMED % "TEST(A, C) {")]),
                          ["ab"])
         self.assertEqual(self.grouped([("t", "using A = int;\n"), ("t", "using A = int;\n")]), ["ab"])
+        # An overload for a type of each file's own.
+        overload = UNNAMED % "void PrintTo(const A& a, std::ostream* out) {"
+        self.assertEqual(self.grouped([("t", overload), ("t", overload)]), ["ab"])
         self.assertEqual(self.grouped([("t", "using A = int;\n"), ("t", "using A = long;\n")]), ["a", "b"])
 
 

@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "cmake"))
 from source_groups import groups  # noqa: E402
 
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-14")
-FILES_AT_ONCE = 24
+FILES_AT_ONCE = 32
 # States after which the path-sensitive checks give a function up. With clang's own limit (225,000)
 # the few functions that reach it take three quarters of the time.
 MAX_STATES = 10000
@@ -40,6 +40,7 @@ class Unit:
         self.directory = entry["directory"]
         words = entry.get("arguments") or shlex.split(entry["command"])
         self.options = []
+        self.places = []  # Definitions and folders of headers.
         rest = iter(words)
         for word in rest:
             if word == "-o":
@@ -47,6 +48,10 @@ class Unit:
             elif word == "-Xclang":
                 # Of precompiled headers: ["-Xclang", "-include", "-Xclang", path].
                 next(rest), next(rest), next(rest)
+            elif word == "-isystem":
+                self.places.append("-isystem" + next(rest))
+            elif word.startswith(("-D", "-I")):
+                self.places.append(word)
             elif (word not in ("-c", "-Winvalid-pch") and
                   os.path.realpath(os.path.join(self.directory, word)) != self.path):
                 self.options.append(word)
@@ -56,7 +61,12 @@ class Unit:
         return os.path.relpath(self.path).startswith("test/")
 
     def kind(self):
-        return (self.is_test(), self.directory, tuple(self.options))
+        """What files of one text have in common. Tests may differ in definitions, which are paths,
+        and in optimisation."""
+        if not self.is_test():
+            return (False, self.directory, tuple(self.options), tuple(self.places))
+        options = [word for word in self.options if not re.match(r"-[Og]", word)]
+        return (True, self.directory, tuple(options), ())
 
 
 def run_tidy(members, folder):
@@ -72,9 +82,13 @@ def run_tidy(members, folder):
             begins.append((line, unit.path))
             out.writelines(lines)
             line += len(lines)
-    folders = sorted({"-I" + os.path.dirname(unit.path) for unit in members})
+    places = {}  # Definitions by name: tests define the same, each those that it needs.
+    for unit in members:
+        for word in unit.places + ["-I" + os.path.dirname(unit.path)]:
+            places.setdefault(word.split("=")[0], word)
+    options = members[0].options[:1] + list(places.values()) + members[0].options[1:]
     entry = {"directory": members[0].directory, "file": source,
-             "arguments": members[0].options + folders + ["-c", source]}
+             "arguments": options + ["-c", source]}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as database:
         json.dump([entry], database)
     command = [TIDY, "-quiet", "-p", folder]
