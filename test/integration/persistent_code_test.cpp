@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Store = std::shared_ptr<cache::PersistentStore>;
 
-class Collector : public decoder::TraceConsumer {
+class KeptRecords : public decoder::TraceConsumer {
  public:
   void consume(std::span<const decoder::Record> records) override {
     all.insert(all.end(), records.begin(), records.end());
@@ -38,7 +38,7 @@ struct CountedRun {
 CountedRun run_with(const Store& store, const std::string& name,
                     const std::vector<std::string>& arguments = {}, bool random_addresses = false) {
   CountedRun outcome;
-  Collector collector;
+  KeptRecords collector;
   const auto sums = std::make_shared<SourceStatistics>();
   EngineDriver driver{SourceKind::kCache};
   driver.random_addresses = random_addresses;
