@@ -35,12 +35,6 @@ void CpuSharing::note_signal(Thread& thread) {
   if (settings_.follows_signals) stop_cpu_.note_stop(thread.cpu_pin(), may_pin(thread));
 }
 
-void CpuSharing::note_source_stop(Thread& thread) {
-  if (thread.source()->kind() == SourceKind::kStep && may_pin(thread)) {
-    stop_cpu_.note_stop(thread.cpu_pin(), true);
-  }
-}
-
 void CpuSharing::note_short_stop(Thread& thread) {
   if (may_pin_for_client(thread)) stop_cpu_.note_stop(thread.cpu_pin(), true);
 }

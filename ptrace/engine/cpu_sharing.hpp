@@ -21,8 +21,6 @@ class CpuSharing {
 
   /// Counts a stop for a signal, if the client wants that (EngineSettings::follows_signals).
   void note_signal(Thread& thread);
-  /// Counts a stop that the thread's source has kept.
-  void note_source_stop(Thread& thread);
   /// Counts a stop for the client's sake after which the thread runs on soon.
   void note_short_stop(Thread& thread);
   /// Call before a thread runs on. Returns true if it must stop at its next system call, so that

@@ -225,11 +225,10 @@ class Engine {
   Ends ends_{state_.tasks, state_.events, runner_,  state_.stop_cpu,
              removal_,     children_,     orphans_, detaching_};
   SignalStops signals_{state_.settings, state_.conditions, runner_, cpu_sharing_};
-  StopHandler handler_{state_.tasks,   state_.settings,
-                       state_.demands, state_.stop_cpu,
-                       cpu_sharing_,   runner_,
-                       waiter_,        orphans_,
-                       detaching_,     StopHandler::Kinds{births_, execs_, ends_, signals_}};
+  StopHandler handler_{
+      state_.tasks,    state_.settings, state_.demands,
+      state_.stop_cpu, runner_,         waiter_,
+      orphans_,        detaching_,      StopHandler::Kinds{births_, execs_, ends_, signals_}};
   StepOvers step_overs_{state_.tasks, state_.events, state_.step_overs, runner_, waiter_, stopper_};
   EventPump pump_{state_.tasks, state_.events, state_.demands, state_.stop_cpu, leaders_,
                   waiter_,      recording_,    orphans_,       step_overs_};

@@ -82,7 +82,6 @@ void StopHandler::note_resumed(Thread& thread) {
   ThreadControl& control = thread.control();
   const bool stops_again = std::exchange(control.group_stop_due, false);
   if (stops_again || control.stop_wanted || control.client_stop) (void)thread.interrupt();
-  cpu_sharing_.note_source_stop(thread);
   BranchSource& source = thread.trace()->source();
   if (source.may_ask() && stop_cpu_.narrowed()) source.let_wait();
   if (source.may_ask()) demands_.note_asking(thread);

@@ -28,13 +28,12 @@ class StopHandler final : public StatusHandler {
 
   /// All arguments must outlive the object.
   StopHandler(const TaskTable& tasks, const EngineSettings& settings, SourceDemands& demands,
-              StopCpu& stop_cpu, CpuSharing& cpu_sharing, ThreadRunner& runner, Waiter& waiter,
-              Orphans& orphans, Detaching& detaching, const Kinds& kinds)
+              StopCpu& stop_cpu, ThreadRunner& runner, Waiter& waiter, Orphans& orphans,
+              Detaching& detaching, const Kinds& kinds)
       : tasks_{tasks},
         settings_{settings},
         demands_{demands},
         stop_cpu_{stop_cpu},
-        cpu_sharing_{cpu_sharing},
         runner_{runner},
         waiter_{waiter},
         orphans_{orphans},
@@ -63,7 +62,6 @@ class StopHandler final : public StatusHandler {
   const EngineSettings& settings_;
   SourceDemands& demands_;
   StopCpu& stop_cpu_;
-  CpuSharing& cpu_sharing_;
   ThreadRunner& runner_;
   Waiter& waiter_;
   Orphans& orphans_;

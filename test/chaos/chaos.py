@@ -228,7 +228,7 @@ class Session:
             "catch fork", "catch vfork", "catch exec", "catch syscall", "tcatch syscall write",
             "handle SIGUSR1 nostop noprint pass", "handle SIGUSR2 stop print nopass",
             "thread %d" % draw.randint(1, 5), "inferior %d" % draw.randint(1, 3),
-            "set var worked = 3", "generate-core-file %s/core" % self.folder,
+            "set var worked = 3",
             "set scheduler-locking " + draw.choice(["on", "off", "step", "replay"]),
             "detach inferiors 2", "kill inferiors 2"])
 
