@@ -30,7 +30,7 @@ bool goes_on(const Thread& thread, std::chrono::milliseconds waited,
 bool StepOvers::make_round() {
   if (queue_.empty()) return false;
   const pid_t pid = queue_.first_process();
-  stopper_.stop_process(pid);
+  stopper_.stop_runners(pid);
   // In all-stop the client is told first; waiting threads are resumed with the others then.
   if (events_.come_first()) return true;
   for (const ThreadId& id : queue_.take(pid, tasks_)) {

@@ -84,6 +84,14 @@ void Stopper::stop_process(pid_t pid) {
   stop([=](const Thread& thread) { return thread.id().pid == pid; });
 }
 
+void Stopper::stop_runners(pid_t pid) {
+  const bool any = std::ranges::any_of(tasks_.threads(), [=](const auto& entry) {
+    const Thread& thread = *entry.second;
+    return thread.id().pid == pid && (!thread.stopped() || thread.control().starting);
+  });
+  if (any) stop_process(pid);
+}
+
 void Stopper::stop_all() {
   stop([](const Thread&) { return true; });
 }

@@ -27,6 +27,8 @@ class Stopper {
   /// thread that does not stop in time is logged and runs on.
   void stop(const std::function<bool(const Thread&)>& which);
   void stop_process(pid_t pid);
+  /// As stop_process(), but affinities that are narrowed stay so if no thread of the process runs.
+  void stop_runners(pid_t pid);
   void stop_all();
   /// Calls `action` while no thread of the process runs; threads that ran are resumed afterwards.
   void while_stopped(pid_t pid, const std::function<void()>& action);
