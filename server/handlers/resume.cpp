@@ -45,7 +45,9 @@ Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {
       if (applies(context, *run, thread, *action)) orders.push_back({thread, *action});
     }
   }
-  if (!anybody) return Reply::error();
+  // In non-stop a thread may end just before it is named, and its end is on its way to the client,
+  // which takes an error for a lost target.
+  if (!anybody && !context.state.non_stop) return Reply::error();
   if (!orders.empty() && !run->resume(orders)) return Reply::error();
   if (context.state.non_stop) return Reply::ok();
   context.stop_reply_due = true;

@@ -201,5 +201,10 @@ TEST_F(NonStopTest, PacketsAreServedWhileThreadsRun) {
   EXPECT_EQ(ask("g"), "E01");
 }
 
+TEST_F(NonStopTest, AThreadThatHasJustEndedMayBeNamed) {
+  EXPECT_EQ(ask("vCont;t:p1.99"), "OK");
+  EXPECT_EQ(ask("vCont;c:p1.99"), "OK");
+}
+
 }  // namespace
 }  // namespace backtrail::server
