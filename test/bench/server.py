@@ -49,7 +49,7 @@ def lines():
         Line("500 stepi", ["loop", "100000"], ready, ["stepi 500"]),
         Line("next over a loop of 5,000", ["loop", "5000"],
              ready + ["tbreak " + mark("LOOP"), "continue"], ["next"]),
-        Line("until behind a loop of 5,000", ["loop", "5000"],
+        Line("until the end of a loop of 5,000", ["loop", "5000"],
              ready + ["tbreak " + mark("UNTIL"), "continue"], ["until", "until"]),
         Line("software watchpoint, 100 rounds", ["loop", "100"],
              ready + ["tbreak " + mark("LOOP"), "continue", "set can-use-hw-watchpoints 0",
