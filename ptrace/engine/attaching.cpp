@@ -8,19 +8,13 @@
 #include <sys/wait.h>
 
 #include "ptrace/codecache/space/space_sharing.hpp"
+#include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/trace_options.hpp"
 #include "ptrace/os/procfs.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/tracee/launch.hpp"
 
 namespace backtrail::tracee {
-namespace {
-
-std::uint64_t as_detail(pid_t id) {
-  return static_cast<std::uint64_t>(id);
-}
-
-}  // namespace
 
 Result<pid_t> Attaching::launch(const LaunchSpec& spec) {
   stop_cpu_.go_back();

@@ -6,16 +6,13 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/codecache/space/code_writers.hpp"
+#include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/thread_traces.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 #include "ptrace/os/signal_bits.hpp"
 
 namespace backtrail::tracee {
 namespace {
-
-std::uint64_t as_detail(pid_t id) {
-  return static_cast<std::uint64_t>(id);
-}
 
 /// Signals that a detaching debugger does not pass on unless told to, because they were its own.
 bool is_debugger_signal(int signal) {

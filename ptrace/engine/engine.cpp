@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "arch/base/log.hpp"
+#include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/thread_traces.hpp"
 #include "ptrace/os/debug_register_check.hpp"
 
@@ -12,10 +13,6 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr std::chrono::seconds kStopLimit{5};
-
-std::uint64_t as_detail(pid_t id) {
-  return static_cast<std::uint64_t>(id);
-}
 
 arch::cpu::DebugAccess debug_access(BreakpointKind kind) {
   switch (kind) {

@@ -10,6 +10,7 @@
 
 #include "arch/base/log.hpp"
 #include "ptrace/engine/send_kill.hpp"
+#include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/trace_options.hpp"
 #include "ptrace/os/ptrace_request.hpp"
 
@@ -19,10 +20,6 @@ namespace {
 constexpr std::chrono::seconds kStopLimit{5};
 /// Bounded, because the kernel may take longer to write a core of its own.
 constexpr std::chrono::seconds kEndLimit{1};
-
-std::uint64_t as_detail(pid_t id) {
-  return static_cast<std::uint64_t>(id);
-}
 
 }  // namespace
 

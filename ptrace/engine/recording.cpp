@@ -4,14 +4,11 @@
 #include <vector>
 
 #include "arch/base/log.hpp"
+#include "ptrace/engine/task_detail.hpp"
 #include "ptrace/engine/thread_traces.hpp"
 
 namespace backtrail::tracee {
 namespace {
-
-std::uint64_t as_detail(pid_t id) {
-  return static_cast<std::uint64_t>(id);
-}
 
 bool runs_from_cache(Thread& thread) {
   return thread.trace() && thread.trace()->source().kind() == SourceKind::kCache;

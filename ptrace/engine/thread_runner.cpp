@@ -106,8 +106,8 @@ void ThreadRunner::set_going(Thread& thread) {
   }
   const bool step = control.action.kind != ResumeKind::kContinue || control.stepping_over;
   const bool in_call = thread.in_syscall() || inside_syscall(thread.status());
-  const bool syscalls =
-      thread.process().catch_syscalls.has_value() || cpu_sharing_.hide(thread, step, in_call);
+  const bool hides = cpu_sharing_.hide(thread, step, in_call);
+  const bool syscalls = hides || thread.process().catch_syscalls.has_value();
   // The sender of the stop signal expects the process to stay stopped until SIGCONT, whatever the
   // server did meanwhile.
   const bool stays = thread.status().is_group_stop() && !step;

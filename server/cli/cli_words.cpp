@@ -29,6 +29,11 @@ PrintAndExit wrong_words(std::string_view command, const std::string& text) {
           fmt::format("backtrail: {}\n'backtrail {} --help' lists the options.\n", text, command)};
 }
 
+int fail_with(const std::string& text) {
+  fmt::print(stderr, "backtrail: {}\n", text);
+  return 1;
+}
+
 std::string wrong_log_levels(std::string_view levels) {
   return fmt::format(
       "'{}' is not a log setting: write LEVEL or MODULE:LEVEL,..., with the modules arch decoder "

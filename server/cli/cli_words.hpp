@@ -24,6 +24,9 @@ namespace backtrail::server {
 /// Returns the exit for an error that CLI11 cannot detect.
 [[nodiscard]] PrintAndExit wrong_words(std::string_view command, const std::string& text);
 
+/// Prints "backtrail: TEXT" on stderr. Returns the exit status of a command that failed.
+int fail_with(const std::string& text);
+
 /// Returns the error for words that log::configure does not take.
 [[nodiscard]] std::string wrong_log_levels(std::string_view levels);
 

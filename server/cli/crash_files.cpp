@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "server/cli/cli_words.hpp"
 #include "server/cli/serve.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/target/core_target.hpp"
@@ -40,10 +41,7 @@ constexpr const char* kWhereDebugFilesLie =
 
 int run_replay(const ReplayOptions& options) {
   auto source = CrashSource::open(options.file, options.roots, options.unpack);
-  if (!source) {
-    fmt::print(stderr, "backtrail: {}\n", source.error());
-    return 1;
-  }
+  if (!source) return fail_with(source.error());
   if (const UnpackedCrash* unpacked = source->unpacked(); unpacked != nullptr) {
     fmt::print(stderr, kWhereSourcesLie, unpacked->files());
     if (options.comm.kind != CommKind::kStdio) {

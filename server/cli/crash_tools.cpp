@@ -9,19 +9,12 @@
 #include <fmt/format.h>
 
 #include "ptrace/core/core_memory.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/crash/crash_info.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/pack.hpp"
 
 namespace backtrail::server {
-namespace {
-
-int fail_with(const std::string& text) {
-  fmt::print(stderr, "backtrail: {}\n", text);
-  return 1;
-}
-
-}  // namespace
 
 int run_info(const InfoOptions& options) {
   const auto source = CrashSource::open(options.file, {});

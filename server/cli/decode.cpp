@@ -13,6 +13,7 @@
 #include "decoder/file/perf_data.hpp"
 #include "decoder/perf/perf_abi.hpp"
 #include "decoder/pt/pt_scanner.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/cli/tail.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/target/tail_server.hpp"
@@ -138,10 +139,6 @@ Result<std::string> decode_text(Bytes bytes, const DecodeOptions& options) {
 }
 
 int run_decode(const DecodeOptions& options) {
-  const auto fail_with = [](const std::string& text) {
-    fmt::print(stderr, "backtrail: {}\n", text);
-    return 1;
-  };
   const auto bytes = file_bytes(options.file);
   if (!bytes) return fail_with(cannot_read(options.file, bytes.error()));
   if (bytes->empty()) return fail_with(cannot_read(options.file, "the file is empty"));

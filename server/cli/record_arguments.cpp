@@ -13,7 +13,7 @@
 namespace backtrail::server {
 namespace {
 
-PrintAndExit wrong_record(const std::string& text) {
+PrintAndExit wrong_record_words(const std::string& text) {
   return wrong_words("record", text);
 }
 
@@ -138,11 +138,11 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());
   } else if (!words.empty() && words.front().starts_with('-')) {
-    return wrong_record("unknown option " + words.front());
+    return wrong_record_words("unknown option " + words.front());
   }
-  if (words.empty()) return wrong_record("record needs a program");
+  if (words.empty()) return wrong_record_words("record needs a program");
   const auto ring = parse_size(values.ring);
-  if (!ring) return wrong_record(values.ring + " is not a size: write 4096, 512k, 64M or 1G");
+  if (!ring) return wrong_record_words(values.ring + " is not a size: write 4096, 512k, 64M or 1G");
 
   RecordOptions options;
   options.crash_file = values.output;
@@ -154,23 +154,24 @@ Command parse_record_arguments(std::span<const std::string> arguments) {
   if (const char* project = std::getenv("CI_PROJECT_DIR")) options.project = project;
   if (!values.max_disk.empty()) {
     const auto most = parse_size(values.max_disk);
-    if (!most) return wrong_record(values.max_disk + " is not a size: write 4096, 512k, 64M or 1G");
+    if (!most)
+      return wrong_record_words(values.max_disk + " is not a size: write 4096, 512k, 64M or 1G");
     options.core.max_bytes = *most;
   }
   auto keep = KeepPolicy::parse(values.on);
-  if (!keep) return wrong_record(keep.error());
+  if (!keep) return wrong_record_words(keep.error());
   options.keep = *keep;
   options.recorder.limit = keep->timeout;
   constexpr std::uint64_t kSpoolBytes = 2ULL << 30;
   if (values.output.empty() && app.count("-o") != 0) {
-    return wrong_record("-o needs the name of a file, or of a folder");
+    return wrong_record_words("-o needs the name of a file, or of a folder");
   }
   if (values.output.empty()) {
     // A time limit is useful without a file too.
-    if (app.count("--on") != 0 && !keep->timeout) return wrong_record("--on needs -o");
+    if (app.count("--on") != 0 && !keep->timeout) return wrong_record_words("--on needs -o");
     for (const char* option :
          {"--full", "--dump-undumpable", "--pack", "--attachment", "--all", "--max-disk"}) {
-      if (app.count(option) != 0) return wrong_record(fmt::format("{} needs -o", option));
+      if (app.count(option) != 0) return wrong_record_words(fmt::format("{} needs -o", option));
     }
   }
   options.all = values.all;

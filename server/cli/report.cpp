@@ -15,6 +15,7 @@
 #include "decoder/report/report_text.hpp"
 #include "decoder/symbols/core_modules.hpp"
 #include "ptrace/core/core_memory.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/crash_values.hpp"
 
@@ -27,11 +28,6 @@ constexpr std::size_t kSummaryCalls = 20;
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-
-int wrong_report(const std::string& text) {
-  fmt::print(stderr, "backtrail: {}\n", text);
-  return 1;
-}
 
 /// Writes to standard output or a file. Remembers the first error.
 class Output {
@@ -128,7 +124,7 @@ decoder::ReportOptions report_options(const ReportCommand& command) {
 
 int run_report(const ReportCommand& command) {
   const auto crash = CrashSource::open(command.file, command.roots);
-  if (!crash) return wrong_report(crash.error());
+  if (!crash) return fail_with(crash.error());
   const decoder::CoreFile& core = crash->core();
   const decoder::TraceArchive archive{core};
   tracee::CoreMemory memory{core, crash->roots()};
@@ -137,10 +133,9 @@ int run_report(const ReportCommand& command) {
       {crash->roots(), archive.names()});
   Output output{command.output};
   const auto fail_to_write = [&](int error) {
-    return wrong_report(
-        command.output.empty()
-            ? fmt::format("cannot write to standard output: {}", std::strerror(error))
-            : cannot_write(command.output, std::strerror(error)));
+    return fail_with(command.output.empty()
+                         ? fmt::format("cannot write to standard output: {}", std::strerror(error))
+                         : cannot_write(command.output, std::strerror(error)));
   };
   if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;

@@ -6,16 +6,13 @@
 #include "decoder/corefile/trace_archive.hpp"
 #include "decoder/symbols/core_modules.hpp"
 #include "ptrace/core/core_memory.hpp"
+#include "server/cli/cli_words.hpp"
 #include "server/crash/crash_source.hpp"
 #include "server/crash/value_origin.hpp"
 
 namespace backtrail::server {
 
 int run_why(const WhyOptions& options) {
-  const auto fail_with = [](const std::string& text) {
-    fmt::print(stderr, "backtrail: {}\n", text);
-    return 1;
-  };
   const auto crash = CrashSource::open(options.file, options.roots);
   if (!crash) return fail_with(crash.error());
   const decoder::CoreFile& core = crash->core();

@@ -63,6 +63,7 @@ class Session:
         self.child = None  # the program, if the server attaches to it
         self.server = None
         self.gdb = None
+        self.gdb_waits = False  # gdb waited too long although the server owed nothing
 
     def log(self, text):
         self.log_lines.append("%8.3f %s" % (time.monotonic() - self.begin, text))
@@ -86,6 +87,7 @@ class Session:
             if self.server_owes():
                 fault = str(stuck)
             else:
+                self.gdb_waits = True
                 self.log("gdb waits although the server has answered: %s" % stuck)
         except (Ended, BrokenPipeError) as ended:
             # gdb's own faults are not the server's, which has to end all the same.
@@ -339,20 +341,22 @@ def main():
     options.program = os.path.abspath(options.program)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30)
     print("chaos: first seed %d" % first, flush=True)
-    begin, failed, count = time.monotonic(), 0, 0
+    begin, failed, count, waits = time.monotonic(), 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="backtrail-chaos.") as folder:
         while (count < options.sessions if options.seconds is None
                else time.monotonic() - begin < options.seconds):
             session = Session(options, first + count, folder)
             count += 1
             fault = session.run()
+            waits += session.gdb_waits
             if fault is None:
                 continue
             failed += 1
             print("chaos: seed %d: %s" % (session.seed, fault))
             session.show(options.lines)
             sys.stdout.flush()
-    print("chaos: %d sessions, %d failed" % (count, failed))
+    print("chaos: %d sessions, %d failed; in %d gdb waited although the server owed nothing" %
+          (count, failed, waits))
     return 1 if failed else 0
 
 

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/syscall.h>
 
 #include <gtest/gtest.h>
 
@@ -20,9 +23,11 @@ namespace backtrail::tracee {
 namespace {
 
 constexpr const char* kProgram = "affinity_static";
+constexpr std::int64_t kNeverMade = SYS_reboot;
 
-/// How the program is recorded.
-enum class Recorded { kNot, kStep, kCache };
+/// How the program is recorded; kNotButCaught: not, and the client catches a system call that it
+/// does not make.
+enum class Recorded { kNot, kNotButCaught, kStep, kCache };
 
 struct SharedCpu : testing::TestWithParam<Recorded> {
   EngineDriver driver{GetParam() == Recorded::kStep ? SourceKind::kStep : SourceKind::kCache};
@@ -30,7 +35,10 @@ struct SharedCpu : testing::TestWithParam<Recorded> {
   pid_t launch(const char* rounds, const char* signals) {
     driver.engine.set_pass_signals({SIGUSR1, SIGCHLD});
     const pid_t pid = driver.launch(kProgram, {rounds, signals, test::allowed_cpus()});
-    if (GetParam() != Recorded::kNot) {
+    if (GetParam() == Recorded::kNotButCaught) {
+      driver.engine.find(pid)->catch_syscalls = std::set<std::int64_t>{kNeverMade};
+    }
+    if (GetParam() == Recorded::kStep || GetParam() == Recorded::kCache) {
       EXPECT_TRUE(driver.engine.enable_trace({pid, pid}, {.format = TraceFormat::kBts}));
     }
     return pid;
@@ -83,6 +91,8 @@ std::string name_of(const testing::TestParamInfo<Recorded>& parameter) {
   switch (parameter.param) {
     case Recorded::kNot:
       return "None";
+    case Recorded::kNotButCaught:
+      return "NoneWithACatch";
     case Recorded::kStep:
       return "Step";
     case Recorded::kCache:
@@ -92,7 +102,8 @@ std::string name_of(const testing::TestParamInfo<Recorded>& parameter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, SharedCpu,
-                         testing::Values(Recorded::kNot, Recorded::kStep, Recorded::kCache),
+                         testing::Values(Recorded::kNot, Recorded::kNotButCaught, Recorded::kStep,
+                                         Recorded::kCache),
                          name_of);
 
 }  // namespace

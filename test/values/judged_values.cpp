@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "judged_values.hpp"
 
 #include <chrono>
@@ -165,5 +166,3 @@ Judgement judge(TruthRun& run, HistoryLimits limits) {
 }
 
 }  // namespace backtrail::decoder::values
-
-// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// Compares every value that is claimed to be known with the truth, and counts the known ones.
@@ -42,5 +43,3 @@ void show_unknown(TruthRun& run, HistoryLimits limits, std::size_t steps);
 Judgement judge(TruthRun& run, HistoryLimits limits);
 
 }  // namespace backtrail::decoder::values
-
-// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "step_truth.hpp"
 
 #include <algorithm>
@@ -367,5 +368,3 @@ std::optional<std::pair<TraceeAddr, TraceeAddr>> TruthRun::heap() {
 }
 
 }  // namespace backtrail::decoder::values
-
-// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
 /// The truth about a run: a real program is single-stepped to its end, and all registers and much
@@ -120,5 +121,3 @@ class TruthRun final : public CodeReader, public EndState {
 }
 
 }  // namespace backtrail::decoder::values
-
-// SPDX-License-Identifier: Apache-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // values_oracle [-w STEPS] [-n STOP_AFTER] [-t 1] [-l LINKS] PROGRAM [ARGUMENT...]: single-steps a
 // program, recovers its past from the trace alone, and compares. Exit status 1: a value was wrong.
 
@@ -43,5 +44,3 @@ int main(int argc, char** argv) {
   const bool is_right = judgement.wrong_count == 0 && trails.wrong_count == 0;
   return is_right && judgement.consistent ? 0 : 1;
 }
-
-// SPDX-License-Identifier: Apache-2.0

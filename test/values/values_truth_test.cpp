@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests whole runs of real programs: every value that is claimed to be known must be true.
 
 #include <string>
@@ -82,5 +83,3 @@ TEST(ValuesTruthOfStops, RestoredRegistersAreKnown) {
 
 }  // namespace
 }  // namespace backtrail::decoder::values
-
-// SPDX-License-Identifier: Apache-2.0
