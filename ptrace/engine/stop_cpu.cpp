@@ -13,11 +13,13 @@ constexpr std::size_t kBatchToFollow = 64;
 /// Fast stops: 2000 a second.
 constexpr std::chrono::microseconds kMostForStop{500};
 /// Time without a stop after which the affinities are restored.
-constexpr std::chrono::milliseconds kQuiet{5};
+constexpr std::chrono::milliseconds kQuiet{20};
 /// Time without a stop after which waiting for one without sleeping does not pay.
 constexpr std::chrono::microseconds kTurn{100};
 /// Stops after which the scheduler may choose another CPU.
 constexpr std::size_t kChooseAfter = 256;
+/// Stops in which it may.
+constexpr std::size_t kToChoose = 2;
 
 /// Returns the first CPU in both sets, preferably `wanted`; -1 if there is none.
 int common_cpu(const cpu_set_t& one, const cpu_set_t& other, int wanted) {
@@ -38,15 +40,22 @@ void StopCpu::note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin, Clock:
     begin(pin, now);
   }
   last_ = now;
+  if (choosing_) {
+    if (++stops_ < kToChoose) return;
+    choosing_ = false;
+    follow(may_pin);
+    return begin(pin, now);
+  }
   if (++stops_ < (may_pin ? kBatch : kBatchToFollow)) return;
   const bool fast = now - since_ <= kMostForStop * stops_;
   since_choice_ += stops_;
   if (!fast) {
     go_back();
   } else if (narrowed_ && may_pin && since_choice_ >= kChooseAfter) {
-    // The next batch pins both wherever the tracing thread runs then.
+    // Soon both are pinned wherever the tracing thread runs then.
     own_.release();
     narrowed_ = false;
+    choosing_ = true;
   } else {
     follow(may_pin);
   }
@@ -70,7 +79,11 @@ bool StopCpu::in_turns() const {
 void StopCpu::follow(bool may_pin) {
   if (narrowed_ && may_pin && thread_->active()) return;
   narrowed_ = may_pin ? pin_both() : follow_natively();
-  if (!narrowed_) own_.release();
+  if (narrowed_) {
+    slice_.lengthen();
+  } else {
+    own_.release();
+  }
   since_choice_ = 0;
 }
 
@@ -94,7 +107,9 @@ void StopCpu::release_thread() {
 void StopCpu::go_back() {
   release_thread();
   own_.release();
+  slice_.restore();
   narrowed_ = false;
+  choosing_ = false;
 }
 
 }  // namespace backtrail::tracee

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "ptrace/os/cpu_pin.hpp"
+#include "ptrace/os/time_slice.hpp"
 
 namespace backtrail::tracee {
 
@@ -20,11 +21,13 @@ namespace backtrail::tracee {
 /// come fast, both are narrowed to one CPU. The scheduler would not keep them there: it moves a
 /// thread that is woken to an idle CPU.
 ///
-/// Now and then the tracing thread may run anywhere again for one turn, so that the scheduler can
+/// Now and then the tracing thread may run anywhere again for two turns, so that the scheduler can
 /// choose a better CPU for both.
 ///
-/// All calls must come from the tracing thread. Threads and processes inherit its affinity: call
-/// go_back() before creating one.
+/// While narrowed, the tracing thread has a longer time slice (TimeSlice).
+///
+/// All calls must come from the tracing thread. Threads and processes inherit its affinity and its
+/// slice: call go_back() before creating one.
 class StopCpu {
  public:
   using Clock = std::chrono::steady_clock;
@@ -42,7 +45,7 @@ class StopCpu {
   void note_stop(const std::shared_ptr<CpuPin>& pin, bool may_pin) {
     note_stop(pin, may_pin, Clock::now());
   }
-  /// Restores the affinities if no stop has come for some milliseconds.
+  /// Restores the affinities if no stop has come for 20 ms.
   void look();
   /// Restores the affinities and forgets the stops counted. Makes no system call if nothing is
   /// narrowed.
@@ -66,12 +69,14 @@ class StopCpu {
   void release_thread();
 
   CpuPin own_{0};
+  TimeSlice slice_;                 ///< The tracing thread's.
   std::shared_ptr<CpuPin> thread_;  ///< The thread whose stops are counted; may be null.
   std::size_t stops_ = 0;           ///< Stops of the thread since `since_`.
   std::size_t since_choice_ = 0;    ///< Stops since the CPU was chosen.
   Clock::time_point since_;
   Clock::time_point last_;  ///< Time of the newest stop.
   bool narrowed_ = false;
+  bool choosing_ = false;  ///< The scheduler chooses another CPU.
 };
 
 }  // namespace backtrail::tracee

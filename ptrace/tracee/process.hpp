@@ -70,6 +70,9 @@ class Process final : public decoder::CodeReader {
   /// for the same stop reads no memory: the engine forgets them when the stop has been handled.
   std::span<const std::uint8_t> insn_bytes(TraceeAddr pc) { return view_.insn_bytes(pc); }
   void forget_insn_bytes() { view_.forget_insn_bytes(); }
+  void note_insn_bytes(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
+    view_.note_insn_bytes(pc, bytes);
+  }
 
   std::size_t read_memory(TraceeAddr address, std::span<std::uint8_t> out) {
     return view_.read(address, out);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/tracee/program_view.hpp"
 
+#include <algorithm>
+
 namespace backtrail::tracee {
 
 std::size_t ProgramView::read_code(TraceeAddr address, std::span<std::uint8_t> out) {
@@ -14,6 +16,12 @@ std::span<const std::uint8_t> ProgramView::insn_bytes(TraceeAddr pc) {
     glimpse_ = fresh;
   }
   return std::span{glimpse_->bytes}.first(glimpse_->available);
+}
+
+void ProgramView::note_insn_bytes(TraceeAddr pc, std::span<const std::uint8_t> bytes) {
+  Glimpse known{.at = pc, .bytes = {}, .available = std::min(bytes.size(), arch::kMaxInsnBytes)};
+  std::copy_n(bytes.begin(), known.available, known.bytes.begin());
+  glimpse_ = known;
 }
 
 std::size_t ProgramView::read(TraceeAddr address, std::span<std::uint8_t> out) {

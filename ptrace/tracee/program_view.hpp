@@ -34,6 +34,8 @@ class ProgramView final : public decoder::CodeReader {
   /// reads no memory until forget_insn_bytes() or a write.
   std::span<const std::uint8_t> insn_bytes(TraceeAddr pc);
   void forget_insn_bytes() { glimpse_.reset(); }
+  /// Makes `bytes` what insn_bytes(pc) returns next. They must be what is there.
+  void note_insn_bytes(TraceeAddr pc, std::span<const std::uint8_t> bytes);
 
   std::size_t read(TraceeAddr address, std::span<std::uint8_t> out);
   /// Writes memory, but keeps what insns() knows.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptrace/tracee/trap_flag.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -23,21 +24,28 @@ constexpr std::size_t kSyscallBytes = 2;
 /// Offset of eflags in struct ucontext, to which rsp points at rt_sigreturn.
 constexpr std::uint64_t kFrameFlagsOffset = 176;
 
+/// Returns true for prefixes of one byte that neither POPF nor IRET cares for.
+bool is_ignored_prefix(std::uint8_t byte) {
+  constexpr std::array<std::uint8_t, 10> kIgnored{0x26, 0x2e, 0x36, 0x3e, 0x64,
+                                                  0x65, 0x67, 0xf0, 0xf2, 0xf3};
+  return std::find(kIgnored.begin(), kIgnored.end(), byte) != kIgnored.end();
+}
+
 /// Returns the offset from the stack pointer at which POPF or IRET finds the flags; nullopt for
-/// other instructions.
+/// other instructions. Skips the prefixes that the kernel skips (arch/x86/kernel/step.c,
+/// is_setting_trap_flag).
 std::optional<std::uint64_t> popped_flags_offset(std::span<const std::uint8_t> insn, bool amd64) {
   constexpr std::uint8_t kPopf = 0x9d;
   constexpr std::uint8_t kIret = 0xcf;
+  constexpr std::uint8_t kOperandSize = 0x66;
   std::uint64_t slot = 4;
-  while (!insn.empty()) {
-    const std::uint8_t byte = insn.front();
+  for (const std::uint8_t byte : insn) {
     if (byte == kPopf) return 0;
     if (byte == kIret) return 2 * slot;
     const bool rex = amd64 && (byte & 0xf0) == 0x40;
-    if (byte != 0x66 && !rex) return std::nullopt;
-    if (byte == 0x66) slot = 2;
+    if (byte == kOperandSize) slot = 2;
     if (rex && (byte & 0x08) != 0) slot = 8;
-    insn = insn.subspan(1);
+    if (byte != kOperandSize && !rex && !is_ignored_prefix(byte)) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -49,8 +57,11 @@ void TrapFlag::before_step(Thread& thread, TraceeAddr pc, std::span<const std::u
   stepping_ = pc;
   announced_ = true;
   popped_.reset();
+  frame_is_known_ = false;
   call_ = amd64 && insn.size() >= kSyscallBytes && insn[0] == 0x0f && insn[1] == 0x05;
   const auto popped = popped_flags_offset(insn, amd64);
+  flags_popped_ = flags_popped_ || popped.has_value();
+  frame_is_known_ = !flags_popped_ && !set_ && !insn.empty() && !thread.syscall_will_restart();
   if (!popped && !call_) return;
   const auto regs = thread.user_regs();
   if (!regs || (call_ && syscall_number(*regs) != SYS_rt_sigreturn)) return;
@@ -99,6 +110,11 @@ bool TrapFlag::after_stop(Thread& thread) {
 }
 
 void TrapFlag::enter_handler(Thread& thread) {
+  if (frame_is_known_) {
+    returns_to_ = stepping_;
+    own_trap_ = false;
+    return;
+  }
   // The flags that the instruction would have popped do not matter: it has not been executed.
   const auto saved = saved_pc(thread, thread.process(), *stepping_, *stepping_ + kSyscallBytes);
   if (saved) {

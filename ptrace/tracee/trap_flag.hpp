@@ -48,6 +48,10 @@ class TrapFlag {
   bool announced_ = false;              ///< The next resume executes that step.
   bool call_ = false;           ///< The stepped instruction is SYSCALL, which masks the flag.
   std::optional<bool> popped_;  ///< Value that the stepped instruction sets the flag to, if known.
+  /// The frame of a handler that the step enters will hold `stepping_` and no trap flag: no system
+  /// call is to be repeated, and only after POPF or IRET Linux saves a flag of its own.
+  bool frame_is_known_ = false;
+  bool flags_popped_ = false;  ///< The thread has been stepped over POPF or IRET.
   std::optional<TraceeAddr> returns_to_;
   bool settled_ = true;
   bool own_trap_ = false;

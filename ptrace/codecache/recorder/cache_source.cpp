@@ -478,7 +478,12 @@ Result<void> CacheSource::leave(Thread& thread) {
   // A call that will be repeated is not complete yet.
   const bool interrupted =
       (native.flags & translate::kRcxIsPc) != 0 && thread.syscall_will_restart();
-  stepper_.moved_to(interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc);
+  const TraceeAddr next = interrupted ? native.pc - arch::cpu::kSyscallInsnBytes : native.pc;
+  stepper_.moved_to(next);
+  // Most likely it is stepped now. Reading the thread's memory costs as much as a switch to it.
+  std::array<std::uint8_t, arch::kMaxInsnBytes> insn{};
+  const std::size_t known = part_.space().read_unchanged(next, insn);
+  if (known != 0) process_.note_insn_bytes(next, std::span{insn}.first(known));
   return thread.set_user_regs(native.regs);
 }
 

@@ -200,6 +200,13 @@ std::size_t CacheSpace::read_code(TraceeAddr at, std::span<std::uint8_t> out) {
   return count;
 }
 
+std::size_t CacheSpace::read_unchanged(TraceeAddr at, std::span<std::uint8_t> out) {
+  if (!mappings_current_ || all_may_change()) return 0;
+  const auto* range = executable_.find(at);
+  // The copies of protected pages may be older than their protection.
+  return range != nullptr && !range->may_change ? pages_.read(at, out) : 0;
+}
+
 void CacheSpace::stop_at_breakpoints_of(Process& guest) {
   for (const TraceeAddr address : guest.breakpoints().addresses()) code_.split_at(address);
   const arch::cpu::DebugRegisters& registers = guest.debug_registers();

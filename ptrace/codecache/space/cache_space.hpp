@@ -85,6 +85,9 @@ class CacheSpace {
   /// Returns as CodeCache::translate_ahead(). Errors: those of refresh().
   Result<std::size_t> translate_ahead(std::uint64_t most_bytes);
 
+  /// Reads code as it was translated; 0 where it may have changed since.
+  std::size_t read_unchanged(TraceeAddr at, std::span<std::uint8_t> out);
+
   /// Requests that every thread leave translated code, because the memory for translations is used
   /// up.
   void want_room() { room_wanted_ = true; }

@@ -32,6 +32,16 @@ static void step_from_iret(void) {
       : "cc", "memory", "rax", "rcx");
 }
 
+/// Sets the flag by a POPF with prefixes that the CPU ignores.
+static void step_from_prefixed_popf(void) {
+  __asm__ volatile(
+      "sub $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\t.byte 0x2e, 0x67, 0x9d\n\t"
+      "nop\n\tnop\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp"
+      :
+      :
+      : "cc", "memory");
+}
+
 static void expect(const char* what, int count) {
   if (steps != count) {
     printf("%s: %d of %d\n", what, steps, count);
@@ -66,6 +76,8 @@ int main(void) {
     expect("string", 15);
     step_from_iret();
     expect("return from interrupt", 6);
+    step_from_prefixed_popf();
+    expect("prefixed flags", 5);
   }
   unsigned long flags;
   __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\tpop %0\n\tadd $128, %%rsp" : "=r"(flags) : : "cc");

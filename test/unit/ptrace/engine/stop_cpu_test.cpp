@@ -3,13 +3,16 @@
 // CPU, and restored in every case.
 #include "ptrace/engine/stop_cpu.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -99,6 +102,20 @@ TEST_F(StopCpuTest, NarrowsBothToOneCpuAndGoesBack) {
   EXPECT_FALSE(pin_->active());
   EXPECT_TRUE(is_original());
   EXPECT_TRUE(is_original(thread_.tid()));
+}
+
+TEST_F(StopCpuTest, HasALongerTimeSliceWhileNarrowed) {
+  const auto slice = [] {
+    std::array<std::uint64_t, 6> attributes{};  // struct sched_attr; sched_runtime is at 24
+    if (::syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0) != 0) return 0UL;
+    return attributes[3];
+  };
+  const std::uint64_t before = slice();
+  if (before == 0) GTEST_SKIP() << "this kernel has no time slices of a thread's own";
+  note_fast(100, pin_);
+  EXPECT_GT(slice(), before);
+  cpu_.go_back();
+  EXPECT_EQ(slice(), before);
 }
 
 TEST_F(StopCpuTest, FollowsAThreadWhoseAffinityMustStay) {
