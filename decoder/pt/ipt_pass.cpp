@@ -83,7 +83,6 @@ std::optional<std::size_t> IptPass::run(std::size_t offset, PtPlace& place,
   position_ = 0;
   confirmed_ = out.size();
   blocks_ = 0;
-  begun_ = false;
   while (status >= 0) status = step(status, place, out);
   if (status == -pte_eos) {
     // After the last packet libipt follows direct jumps that may not have been reached.
@@ -114,13 +113,15 @@ int IptPass::step(int status, PtPlace& place, std::vector<Record>& out) {
     return -pte_bad_context;
   }
   pt_block block{};
+  const bool no_more_packets = (status & pts_eos) != 0;
   status = pt_blk_next(decoder_.get(), &block, sizeof(block));
-  begun_ = true;
   if (block.ninsn != 0) {
     arrive(TraceeAddr{block.ip}, place, out);
     place.kind = kBehind;
     place.last = TraceeAddr{block.end_ip};
   }
+  // A branch that needs a packet after the last one: from 2.1 on an error of its own.
+  if (no_more_packets && status == -pte_bad_query) return -pte_eos;
   return status;
 }
 
@@ -133,10 +134,11 @@ void IptPass::note_position(const std::vector<Record>& out) {
 }
 
 void IptPass::note(const pt_event& event, PtPlace& place, std::vector<Record>& out) {
+  // From 2.1 on libipt says at each synchronization point whether tracing is on. That is no change,
+  // and execution may reach the address only later.
+  if (event.status_update != 0) return;
   switch (event.type) {
     case ptev_enabled:
-      // From 2.1 on libipt tells at later synchronization points, too, that tracing is on.
-      if (event.status_update != 0 && begun_ && (place.kind == kBehind || place.kind == kAt)) break;
       arrive(TraceeAddr{event.variant.enabled.ip}, place, out);
       break;
     case ptev_disabled:

@@ -51,7 +51,6 @@ class IptPass {
   std::size_t confirmed_ = 0;   ///< Number of records that do not depend on a packet still to come.
   std::optional<std::size_t> failed_at_;
   std::size_t blocks_ = 0;  ///< Blocks since the last packet.
-  bool begun_ = false;      ///< A block was read since the pass began at its synchronization point.
 };
 
 }  // namespace backtrail::decoder

@@ -45,7 +45,6 @@ class Run {
   std::vector<IptItem> decode() {
     for (;;) {
       int status = pt_insn_sync_forward(decoder_.get());
-      running_ = false;
       if (status < 0) {
         if (status != -pte_eos) add(IptItem::Kind::kError, 0, -status);
         return std::move(items_);
@@ -85,17 +84,14 @@ class Run {
     status = pt_insn_next(decoder_.get(), &insn, sizeof(insn));
     last_address_ = insn.ip;
     if (status >= 0) add(IptItem::Kind::kInsn, insn.ip, 0);
-    if (status >= 0) running_ = true;
     // A complete trace ends with tracing off, where there is no instruction to read.
     if (status == -pte_eos && insn.size != 0) add(IptItem::Kind::kError, insn.ip, pte_eos);
     return status;
   }
 
   void note(const pt_event& event) {
-    if (event.type == ptev_disabled || event.type == ptev_async_disabled) running_ = false;
-    // From 2.1 on libipt tells at each synchronization point that tracing is on.
-    if (event.status_update != 0 && running_) return;
-    if (event.type == ptev_enabled) running_ = true;
+    // From 2.1 on libipt says at each synchronization point whether tracing is on.
+    if (event.status_update != 0) return;
     if (event.type == ptev_enabled && event.variant.enabled.resumed == 0 && !items_.empty()) {
       add(IptItem::Kind::kGap, event.variant.enabled.ip, 0);
     } else if (event.type == ptev_overflow) {
@@ -111,7 +107,6 @@ class Run {
   DecoderPtr decoder_{nullptr, &pt_insn_free_decoder};
   std::vector<IptItem> items_;
   std::uint64_t last_address_ = 0;
-  bool running_ = false;  ///< Tracing is on, as far as the packets until here tell.
 };
 
 /// Code of a single instruction at address 0x1000.
