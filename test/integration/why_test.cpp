@@ -81,7 +81,10 @@ TEST_F(Why, FollowsOnlyTheBitsOfAVariableInARegister) {
 
 TEST_F(Why, SaysWhereATrailEnds) {
   record("origin");
-  EXPECT_THAT(why("letter"), HasSubstr("a system call wrote it, or may have: read"));
+  // From glibc 2.41 on the instruction is in a local function, which a stripped library does not
+  // name.
+  EXPECT_THAT(why("letter"), ContainsRegex("a system call wrote it, or may have: "
+                                           "(read|.*syscall_cancel|libc\\.so\\.6\\+0x)"));
   EXPECT_THAT(why("sum"), AllOf(HasSubstr("by add_up"), HasSubstr("was made from"),
                                 HasSubstr("there are several values to follow")));
   EXPECT_THAT(why("untouched"),
@@ -105,8 +108,10 @@ TEST_F(Why, NamesACallThatMayHaveWrittenAnywhere) {
 
 TEST_F(Why, NamesTheReturnFromAHandler) {
   record("trail_ends", {"handler"});
-  EXPECT_THAT(why("$r12"), ContainsRegex("^.r12\n  The trail ends: the return from a signal "
-                                         "handler set it: .*restore_rt"));
+  // libc's function is local: only its debug information names it.
+  EXPECT_THAT(why("$r12"),
+              ContainsRegex("^.r12\n  The trail ends: the return from a signal handler "
+                            "set it: (.*restore_rt|libc\\.so\\.6\\+0x).*: `syscall`"));
 }
 
 TEST_F(Why, ExplainsWhatItCannotFollow) {

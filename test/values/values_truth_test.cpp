@@ -69,16 +69,27 @@ TEST(ValuesTruthOfStops, StopsInTheMiddleOfARun) {
 }
 
 /// Calls that returned hide the stack pointer and the callers' registers, but for what they saved.
+/// How much is known before one stop depends on the compiler's code there, so that only the mean of
+/// several stops says something: without links by the stack it is at most 37 %, with them at least
+/// 67 % (g++ 12 and 14).
 TEST(ValuesTruthOfStops, RestoredRegistersAreKnown) {
-  TruthOptions options;
-  options.from_trap = true;
-  options.stop_after = 41'000;
-  TruthRun run{{std::string{BT_INFERIOR_DIR} + "/values_objects_O0"}, options};
-  ASSERT_TRUE(run.ok()) << run.error();
-  const Judgement judgement = judge(run, {});
-  EXPECT_TRUE(judgement.consistent);
-  EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
-  EXPECT_GT(judgement.registers[0].percent(), 90);
+  constexpr std::size_t kFirst = 21'000;
+  constexpr std::size_t kApart = 3'000;
+  constexpr int kStops = 5;
+  double sum = 0;
+  for (int i = 0; i < kStops; ++i) {
+    TruthOptions options;
+    options.from_trap = true;
+    options.stop_after = kFirst + kApart * static_cast<std::size_t>(i);
+    TruthRun run{{std::string{BT_INFERIOR_DIR} + "/values_objects_O0"}, options};
+    ASSERT_TRUE(run.ok()) << run.error();
+    ASSERT_EQ(run.steps().size(), options.stop_after);
+    const Judgement judgement = judge(run, {});
+    EXPECT_TRUE(judgement.consistent);
+    EXPECT_EQ(judgement.wrong_count, 0U) << judgement.text();
+    sum += judgement.registers[0].percent();
+  }
+  EXPECT_GT(sum / kStops, 50);
 }
 
 }  // namespace

@@ -100,6 +100,12 @@ static void set_one(void) {
   ask("all CPUs again");
 }
 
+/// A function of its own, because a caller's variables may be in registers that vfork's second return
+/// does not restore.
+__attribute__((noinline)) static void in_child_that_shares_memory(void) {
+  in_child("a child that shares memory", vfork());
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int rounds = atoi(argv[1]);
@@ -117,7 +123,7 @@ int main(int argc, char** argv) {
     storm();
     in_child("a child", fork());
     storm();
-    in_child("a child that shares memory", vfork());
+    in_child_that_shares_memory();
     set_one();
   }
   pthread_t thread;
