@@ -207,7 +207,7 @@ class LiveTarget final : public Target,
     return engine_.find(thread) == nullptr && alive(thread);
   }
   [[nodiscard]] int core(ThreadId thread) const override {
-    const auto stat = ProcFs{}.stat(thread.tid);
+    const auto stat = ProcFs{}.task_stat(thread.tid, thread.tid);
     return stat ? stat->processor : -1;
   }
   [[nodiscard]] bool was_attached(pid_t pid) const override {
