@@ -78,6 +78,10 @@ std::optional<StopEvent> Engine::take_event() {
   return event;
 }
 
+void Engine::set_stop_known(ThreadId id, bool known) {
+  if (Thread* thread = find(id)) thread->control().stop_known = known;
+}
+
 bool Engine::is_running(ThreadId id) const {
   const Thread* thread = find(id);
   return thread != nullptr && thread->control().resumed && !thread->control().pending;

@@ -113,6 +113,8 @@ class Engine {
   void forget_interrupt() { state_.ctrl_c.forget(); }
   /// Stops everything without an event.
   void stop_all() { stopper_.stop_all(); }
+  /// Says whether the client knows that the stopped thread is stopped. If not, kStop reports it.
+  void set_stop_known(ThreadId id, bool known);
   /// Calls `action` while no thread of the process runs; threads that ran are resumed afterwards.
   void while_stopped(pid_t pid, const std::function<void()>& action) {
     stopper_.while_stopped(pid, action);

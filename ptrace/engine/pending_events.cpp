@@ -77,6 +77,16 @@ std::optional<StopEvent> PendingEvents::take() {
   return take_of(*thread);
 }
 
+/// The event of a fork also tells that the child is stopped: an order to stop it reports nothing,
+/// because a client that has not come to that event yet would take the child for an unrelated
+/// process.
+void PendingEvents::note_told(pid_t child_pid) {
+  Process* child = tasks_.find(child_pid);
+  if (child == nullptr) return;
+  child->hidden = false;
+  for (const auto& thread : child->threads()) thread->control().stop_known = true;
+}
+
 StopEvent PendingEvents::take_of(Thread& thread) {
   ThreadControl& control = thread.control();
   StopEvent event = *control.pending;
@@ -84,9 +94,7 @@ StopEvent PendingEvents::take_of(Thread& thread) {
   control.last_stop = event;
   control.resumed = false;
   control.stop_known = true;
-  if (event.child.pid != 0) {
-    if (Process* child = tasks_.find(event.child.pid)) child->hidden = false;
-  }
+  if (event.child.pid != 0) note_told(event.child.pid);
   return event;
 }
 

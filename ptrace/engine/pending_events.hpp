@@ -55,6 +55,7 @@ class PendingEvents {
 
  private:
   Thread* oldest();
+  void note_told(pid_t child_pid);
   StopEvent take_of(Thread& thread);
 
   const TaskTable& tasks_;

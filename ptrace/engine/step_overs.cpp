@@ -21,7 +21,7 @@ bool goes_on(const Thread& thread, std::chrono::milliseconds waited,
   const auto call = proc.blocking_call(thread.tid());
   if (call && *call) return false;
   if (waited < kStepOverLimit) return true;
-  const auto stat = proc.stat(thread.tid());
+  const auto stat = proc.task_stat(thread.tid(), thread.tid());
   return stat && stat->state == 'R' && waited < limit;
 }
 

@@ -93,7 +93,7 @@ bool StopCpu::pin_both() {
 }
 
 bool StopCpu::follow_natively() {
-  const auto stat = ProcFs{}.stat(thread_->tid());
+  const auto stat = ProcFs{}.task_stat(thread_->tid(), thread_->tid());
   // The tracing thread must not leave the CPUs that it is confined to.
   return stat && own_.pin(stat->processor) && own_.active();
 }

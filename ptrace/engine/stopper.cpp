@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::milliseconds kStopLimit{5'000};
 
 char state_of(pid_t tid) {
-  const auto stat = ProcFs{}.stat(tid);
+  const auto stat = ProcFs{}.task_stat(tid, tid);
   return stat ? stat->state : '?';
 }
 

@@ -30,9 +30,11 @@ bool returns_at_once(const WaitStatus& status) {
 }
 
 /// Returns true for a stop inside a system call; a single step completes the call without executing
-/// an instruction.
+/// an instruction. A client that has waited for the end of a vfork goes on with its own step of the
+/// call then.
 bool inside_syscall(const WaitStatus& status) {
-  return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP;
+  return status.kind == WaitKind::kEvent && status.event != PTRACE_EVENT_STOP &&
+         status.event != PTRACE_EVENT_VFORK_DONE;
 }
 
 /// Returns true if the thread stands at a breakpoint whose condition was false. Forgets the
@@ -210,18 +212,27 @@ void ThreadRunner::take_order(Thread& thread, const ResumeAction& action) {
 }
 
 void ThreadRunner::resume(std::span<const std::pair<ThreadId, ResumeAction>> orders) {
-  std::vector<Thread*> started;
+  struct Started {
+    Thread* thread;
+    bool stepped_before;
+  };
+  std::vector<Started> started;
   for (const auto& [id, action] : orders) {
     Thread* thread = tasks_.find(id);
     if (thread == nullptr) continue;  // it has ended, which is reported
     const bool before = thread->control().resumed;
+    const bool stepped = thread->control().action.kind != ResumeKind::kContinue;
     take_order(*thread, action);
-    if (!before && thread->control().resumed) started.push_back(thread);
+    if (!before && thread->control().resumed) started.push_back({thread, stepped});
   }
   // Before a thread can reach a breakpoint again.
   if (ctrl_c_.due() && !started.empty()) interrupt();
   if (events_.come_first()) return;
-  for (Thread* thread : started) start(*thread);
+  for (const auto& [thread, stepped_before] : started) {
+    start(*thread);
+    // A client that stepped when the event came goes on with that step, which the call's end ends.
+    if (stepped_before) thread->control().no_progress_at.reset();
+  }
 }
 
 void ThreadRunner::start(Thread& thread) {

@@ -132,7 +132,7 @@ class Patience {
 
  private:
   Result<void> look() {
-    const auto stat = ProcFs{}.stat(tid_);
+    const auto stat = ProcFs{}.task_stat(tid_, tid_);
     // The kernel shows the end of a leader only when all other threads have ended.
     if (!stat || stat->zombie()) return fail(TraceErrc::kTraceeGone, "remote call", detail());
     if (!std::exchange(told_, true)) {

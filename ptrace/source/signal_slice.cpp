@@ -92,7 +92,7 @@ SignalSlice::Clock::time_point SignalSlice::over_at() const {
   const auto now = Clock::now();
   if (now < over_at_ || has_run()) return over_at_;
   // A sleeping thread has no work to do.
-  const auto stat = ProcFs{}.stat(tid_);
+  const auto stat = ProcFs{}.task_stat(tid_, tid_);
   return stat && stat->state == 'R' ? now + kShortest : over_at_;
 }
 

@@ -53,7 +53,7 @@ std::string cores_of(pid_t pid, const ProcFs& proc) {
   std::vector<int> cores;
   if (const auto tasks = proc.tasks(pid))
     for (const pid_t tid : *tasks)
-      if (const auto stat = proc.stat(tid)) cores.push_back(stat->processor);
+      if (const auto stat = proc.task_stat(pid, tid)) cores.push_back(stat->processor);
   std::sort(cores.begin(), cores.end());
   cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
   return fmt::format("{}", fmt::join(cores, ","));
@@ -114,7 +114,7 @@ Rows threads(const ProcFs& proc) {
     const auto tasks = proc.tasks(pid);
     if (!tasks) return;
     for (const pid_t tid : *tasks)
-      if (const auto stat = proc.stat(tid))
+      if (const auto stat = proc.task_stat(pid, tid))
         out.push_back({{"pid", std::to_string(pid)},
                        {"command", leader.comm},
                        {"tid", std::to_string(tid)},

@@ -8,6 +8,18 @@
 #include "ptrace/source/branch_source.hpp"
 
 namespace backtrail::tracee {
+namespace {
+
+/// Built once, because a program may fork often: the description takes longer than a fork, and
+/// under a hypervisor each CPUID instruction is slow.
+const arch::cpu::GdbRegisterSet& register_set_of(arch::Isa isa) {
+  static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
+  static const arch::cpu::GdbRegisterSet amd64{arch::Isa::kAmd64, layout};
+  static const arch::cpu::GdbRegisterSet i386{arch::Isa::kI386, layout};
+  return isa == arch::Isa::kAmd64 ? amd64 : i386;
+}
+
+}  // namespace
 
 Process::Process(pid_t pid, bool attached, ProcessMemory memory, ProcessObserver& observer)
     : pid_{pid}, observer_{observer}, attached_{attached}, view_{std::move(memory)} {
@@ -34,9 +46,7 @@ Result<void> Process::identify(pid_t tid) {
     BT_TRY(const std::uint64_t cs, request::peek_user_reg(tid, arch::cpu::UserReg::kCs));
     view_.set_isa(isa_from_code_segment(cs).value_or(arch::Isa::kAmd64));
   }
-  // Computed once: under a hypervisor each CPUID instruction is slow.
-  static const arch::x86::XsaveLayout layout = arch::x86::host_xsave_layout();
-  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(isa(), layout);
+  register_set_ = std::make_unique<arch::cpu::GdbRegisterSet>(register_set_of(isa()));
   return {};
 }
 

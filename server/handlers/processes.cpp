@@ -22,8 +22,10 @@ Reply attach(SessionContext& context, std::string_view arguments) {
   if (!attached) return Reply::error(attached.error(), context.error_form());
   notices::attached(*attached);
   if (!context.state.non_stop) return report_new_process(context, *attached);
+  RunControl* run = context.target.run_control();
   for (const ThreadId thread : context.target.thread_ids(*attached)) {
     queue_notification(context, context.target.last_stop(thread));
+    if (run != nullptr) run->set_stop_known(thread, true);
   }
   return Reply::ok();
 }
@@ -48,8 +50,11 @@ Reply detach(SessionContext& context, std::string_view arguments) {
   notices::detaching(*pid);
   const bool started_here = !context.target.was_attached(*pid);
   if (!control->detach(*pid)) return Reply::error();
-  discard_notifications(context, *pid);
   forget_process(context, *pid);
+  for (const pid_t child : discard_notifications(context, *pid)) {
+    // It may have ended meanwhile.
+    static_cast<void>(control->detach(child));
+  }
   if (!context.state.extended && !context.has_process()) {
     if (started_here) context.state.detached_child = *pid;
     context.fate = SessionFate::kExit;
@@ -64,8 +69,10 @@ Reply kill_one(SessionContext& context, std::string_view arguments) {
   const auto pid = take_pid(text);
   if (!pid || !text.at_end() || !context.has_process(*pid)) return Reply::error();
   if (!control->kill(*pid)) return Reply::error();
-  discard_notifications(context, *pid);
   forget_process(context, *pid);
+  for (const pid_t child : discard_notifications(context, *pid)) {
+    static_cast<void>(control->kill(child));
+  }
   return Reply::ok();
 }
 
@@ -105,7 +112,7 @@ void kill_all(SessionContext& context) {
   ProcessControl* control = context.target.process_control();
   for (const pid_t pid : context.target.processes()) {
     if (control != nullptr) static_cast<void>(control->kill(pid));
-    discard_notifications(context, pid);
+    static_cast<void>(discard_notifications(context, pid));
     forget_process(context, pid);
   }
   context.stop_reply_due = false;

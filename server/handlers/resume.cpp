@@ -21,10 +21,9 @@ using tracee::ResumeKind;
 bool applies(const SessionContext& context, const RunControl& run, ThreadId thread,
              const ResumeAction& action) {
   if (!context.state.non_stop) return true;
-  const bool running = run.is_running(thread);
+  if (is_queued(context, thread) || is_unannounced_child(context, thread)) return false;
   // The target decides about threads whose stops are not queued yet.
-  if (action.kind == ResumeKind::kStop) return !is_queued(context, thread);
-  return !running && !is_queued(context, thread) && !is_unannounced_child(context, thread);
+  return action.kind == ResumeKind::kStop || !run.is_running(thread);
 }
 
 Reply resume(SessionContext& context, const std::vector<VContAction>& actions) {

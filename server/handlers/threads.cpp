@@ -69,7 +69,7 @@ Reply thread_alive(SessionContext& context, std::string_view arguments) {
   const auto pattern = parse_pattern(arguments);
   if (!pattern || pattern->tid <= 0) return Reply::error();
   const auto thread = find_thread(context, *pattern);
-  if (!thread) return Reply::error();
+  if (!thread || context.target.has_ended(*thread)) return Reply::error();
   context.in_use = *thread;
   return Reply::ok();
 }

@@ -34,7 +34,16 @@ void append_runs(std::string_view payload, std::string& out) {
   const char* const end = begin + payload.size();
   const char* copied = begin;
   for (const char* p = begin; p + kMinRepeats < end;) {
-    if (p[1] != p[0] || p[2] != p[0] || p[3] != p[0]) {
+    // The last difference among four bytes is where a run can begin.
+    if (p[3] != p[2]) {
+      p += 3;
+      continue;
+    }
+    if (p[2] != p[1]) {
+      p += 2;
+      continue;
+    }
+    if (p[1] != p[0]) {
       ++p;
       continue;
     }

@@ -32,11 +32,11 @@ std::optional<Container> decode(std::string_view digits) {
 }  // namespace
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {
-  std::string out;
-  out.reserve(bytes.size() * 2);
+  std::string out(bytes.size() * 2, '\0');
+  char* next = out.data();
   for (const std::uint8_t byte : bytes) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 0xf];
+    *next++ = kDigits[byte >> 4];
+    *next++ = kDigits[byte & 0xf];
   }
   return out;
 }

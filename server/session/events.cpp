@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "server/rsp/gdb_signals.hpp"
 #include "server/rsp/hex.hpp"
@@ -31,6 +32,10 @@ bool is_end_of_something(const StopEvent& event) {
          event.kind == StopKind::kThreadExited || event.kind == StopKind::kNoResumed;
 }
 
+bool is_fork(const StopEvent& event) {
+  return event.kind == StopKind::kFork || event.kind == StopKind::kVfork;
+}
+
 void deliver_non_stop(SessionContext& context, RunControl& run) {
   while (auto event = run.take_event()) {
     announce_end(context, *event);
@@ -39,9 +44,31 @@ void deliver_non_stop(SessionContext& context, RunControl& run) {
   }
 }
 
-/// Queues the threads of each process that have an event, or else its first stopped thread. gdb
+/// Queues the threads of the process that have an event, or else its first stopped thread. gdb
 /// assumes that the other threads run; it stops them (vCont;t) or leaves them running as its mode
 /// demands. Several plain stops at once can trip an assertion in gdb while it connects.
+void queue_stops(SessionContext& context, RunControl* run, pid_t pid) {
+  std::vector<StopEvent> plain;
+  const auto queue = [&](StopEvent& stop) {
+    if (run != nullptr) run->set_stop_known(stop.thread, true);
+    context.notifications.push_back(std::move(stop));
+  };
+  bool eventful = false;
+  for (const ThreadId thread : context.target.thread_ids(pid)) {
+    if (run != nullptr && run->is_running(thread)) continue;
+    StopEvent stop = context.target.last_stop(thread);
+    if (stop.kind == StopKind::kStopped) {
+      if (run != nullptr) run->set_stop_known(thread, false);
+      plain.push_back(std::move(stop));
+    } else {
+      eventful = true;
+      queue(stop);
+    }
+  }
+  if (!eventful && !plain.empty()) queue(plain.front());
+}
+
+/// Queues the stops of all processes and reports the first.
 Reply status_non_stop(SessionContext& context, RunControl* run) {
   context.notifications.clear();
   // Only ends that were never reported are taken from these events: last_stop() below reports all
@@ -54,21 +81,7 @@ Reply status_non_stop(SessionContext& context, RunControl* run) {
       context.notifications.push_back(std::move(*event));
     }
   }
-  for (const pid_t pid : context.target.processes()) {
-    std::optional<StopEvent> plain;
-    bool eventful = false;
-    for (const ThreadId thread : context.target.thread_ids(pid)) {
-      if (run != nullptr && run->is_running(thread)) continue;
-      StopEvent stop = context.target.last_stop(thread);
-      if (stop.kind == StopKind::kStopped) {
-        if (!plain) plain = std::move(stop);
-        continue;
-      }
-      eventful = true;
-      context.notifications.push_back(std::move(stop));
-    }
-    if (!eventful && plain) context.notifications.push_back(std::move(*plain));
-  }
+  for (const pid_t pid : context.target.processes()) queue_stops(context, run, pid);
   if (context.notifications.empty()) return Reply::ok();
   return Reply::text(stop_reply(context, context.notifications.front()));
 }
@@ -152,12 +165,18 @@ void queue_notification(SessionContext& context, StopEvent event) {
   }
 }
 
-void discard_notifications(SessionContext& context, pid_t pid) {
+std::vector<pid_t> discard_notifications(SessionContext& context, pid_t pid) {
+  std::vector<pid_t> children;
   auto& queue = context.notifications;
-  if (queue.empty()) return;
+  if (queue.empty()) return children;
+  const auto is_dropped = [&](const StopEvent& event) {
+    if (event.thread.pid != pid) return false;
+    if (is_fork(event)) children.push_back(event.child.pid);
+    return true;
+  };
   // The client already has the first stop: its vStopped must not acknowledge another one.
-  const auto of_process = [pid](const StopEvent& event) { return event.thread.pid == pid; };
-  queue.erase(std::remove_if(std::next(queue.begin()), queue.end(), of_process), queue.end());
+  queue.erase(std::remove_if(std::next(queue.begin()), queue.end(), is_dropped), queue.end());
+  return children;
 }
 
 bool is_queued(const SessionContext& context, ThreadId thread) {

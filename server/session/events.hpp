@@ -8,6 +8,7 @@
 /// rest with vStopped.
 
 #include <optional>
+#include <vector>
 
 #include "server/session/session_context.hpp"
 
@@ -27,7 +28,8 @@ void deliver_events(SessionContext& context);
 void queue_notification(SessionContext& context, tracee::StopEvent event);
 
 /// Drops queued stops of a process that is gone or detached.
-void discard_notifications(SessionContext& context, pid_t pid);
+/// @return The children of its forks that the client was not told of, and will not be.
+std::vector<pid_t> discard_notifications(SessionContext& context, pid_t pid);
 
 /// All-stop: selects the event's thread and returns the stop reply.
 [[nodiscard]] std::string report_stop(SessionContext& context, const tracee::StopEvent& event);

@@ -115,6 +115,9 @@ class LiveTarget final : public Target,
     engine_.forget_interrupt();  // it was another client's
     engine_.stop_all();
   }
+  void set_stop_known(ThreadId thread, bool known) override {
+    engine_.set_stop_known(thread, known);
+  }
   void set_pass_signals(std::set<int> signals) override {
     engine_.set_pass_signals(std::move(signals));
   }
@@ -200,8 +203,11 @@ class LiveTarget final : public Target,
     const tracee::UntoldEnd* end = untold_end(thread.pid);
     return end != nullptr && std::ranges::find(end->threads, thread) != end->threads.end();
   }
+  [[nodiscard]] bool has_ended(ThreadId thread) const override {
+    return engine_.find(thread) == nullptr && alive(thread);
+  }
   [[nodiscard]] int core(ThreadId thread) const override {
-    const auto stat = ProcFs{}.stat(thread.tid);
+    const auto stat = ProcFs{}.task_stat(thread.tid, thread.tid);
     return stat ? stat->processor : -1;
   }
   [[nodiscard]] bool was_attached(pid_t pid) const override {

@@ -97,6 +97,12 @@ class RunControl {
   [[nodiscard]] virtual bool is_running(ThreadId thread) const = 0;
   /// Stops every running thread without an event for it (for a client that connects in all-stop).
   virtual void stop_all() = 0;
+  /// Says whether the client knows that the stopped thread is stopped (`known`), or takes it for a
+  /// running one: then kStop reports it.
+  virtual void set_stop_known(ThreadId thread, bool known) {
+    (void)thread;
+    (void)known;
+  }
 
   // Events to report, and signals to pass to the program without a report. Signal numbers are
   // Linux's.
@@ -194,7 +200,14 @@ class Target {
   [[nodiscard]] virtual std::vector<ThreadInfo> threads(pid_t pid) const = 0;
   /// Returns only the ids of threads(); a target may do so without reading names.
   [[nodiscard]] virtual std::vector<ThreadId> thread_ids(pid_t pid) const;
+  /// Returns true if the client may name the thread.
   [[nodiscard]] virtual bool alive(ThreadId thread) const = 0;
+  /// Returns true if the thread's process has ended and take_event() has not returned its end: the
+  /// client may still name the thread, but learns that it is dead if it asks.
+  [[nodiscard]] virtual bool has_ended(ThreadId thread) const {
+    (void)thread;
+    return false;
+  }
   /// Returns the CPU the thread last ran on; -1 = unknown. Called at every stop.
   [[nodiscard]] virtual int core(ThreadId thread) const;
   /// Returns true if the process was attached to rather than launched.

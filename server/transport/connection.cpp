@@ -72,17 +72,22 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
         separate_output{io},
         timer{io} {
     if (channel.output) separate_output.assign(channel.output.release());
+    // write_now() must not wait.
+    error_code ignored;
+    output().non_blocking(true, ignored);
   }
 
   void read_more();
   void on_read(const error_code& error, std::size_t count);
   void process_input();
+  void handle_unread();
   void handle(const rsp::Frame& frame);
   void on_client_packet(const rsp::Frame& frame);
   bool is_opening_again(const std::string& payload);
   void packet_done();
   void add(std::string_view payload, bool notification);
   void flush();
+  void write_now();
   void on_written(const error_code& error);
   void finish();
   void linger();
@@ -114,7 +119,7 @@ struct Connection::Impl : std::enable_shared_from_this<Connection::Impl> {
   bool opened = false;
   bool reading = false;  ///< A read is in flight.
   bool processing =
-      false;  ///< process_input() is running; it sends the collected output at its end.
+      false;  ///< handle_unread() is running; the collected output is sent at its end.
   bool acknowledging = true;
   bool finishing = false;  ///< No more input is wanted.
   bool lingering = false;  ///< Everything is sent; the client is expected to close.
@@ -149,6 +154,18 @@ void Connection::Impl::on_read(const error_code& error, std::size_t count) {
 
 void Connection::Impl::process_input() {
   if (processing) return;
+  handle_unread();
+  flush();
+  // The answers that made it pause may be with the client already.
+  while (!closed && !finishing && !unread.empty() && !paused()) {
+    handle_unread();
+    flush();
+  }
+  if (!closed && (unread.empty() || finishing)) read_more();
+}
+
+/// Handles what is complete, and keeps the rest in the parser, unless too many answers wait.
+void Connection::Impl::handle_unread() {
   processing = true;
   const std::uint64_t ignored_before = parser.ignored_bytes();
   while (!closed && !finishing && !paused()) {
@@ -161,8 +178,6 @@ void Connection::Impl::process_input() {
     log::rsp().debug("op=read ignored {} bytes outside packets",
                      parser.ignored_bytes() - ignored_before);
   }
-  flush();
-  if (!closed && (unread.empty() || finishing)) read_more();
 }
 
 void Connection::Impl::handle(const rsp::Frame& frame) {
@@ -241,16 +256,32 @@ void Connection::Impl::add(std::string_view payload, bool notification) {
 }
 
 void Connection::Impl::flush() {
-  if (processing || closed || !writing.empty()) return;
-  if (!outbox.has_ready()) {
-    if (finishing) linger();
-    return;
+  if (processing) return;
+  while (!closed && writing.empty() && outbox.has_ready()) {
+    writing = outbox.take_ready();
+    write_now();
+    if (closed || writing.empty()) continue;
+    asio::async_write(output(), asio::buffer(writing),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        if (!self->closed) self->on_written(error);
+                      });
   }
-  writing = outbox.take_ready();
-  asio::async_write(output(), asio::buffer(writing),
-                    [self = shared_from_this()](const error_code& error, std::size_t) {
-                      if (!self->closed) self->on_written(error);
-                    });
+  if (!closed && writing.empty() && finishing) linger();
+}
+
+/// Writes as much as the kernel takes at once, which is everything but for a client that does not
+/// read: an answer needs no turn of the event loop.
+void Connection::Impl::write_now() {
+  std::size_t done = 0;
+  error_code error;
+  while (!error && done < writing.size()) {
+    done += output().write_some(asio::buffer(writing.data() + done, writing.size() - done), error);
+    if (error == asio::error::interrupted) error.clear();
+  }
+  writing.erase(0, done);
+  if (!error || error == asio::error::would_block || error == asio::error::try_again) return;
+  log::rsp().debug("op=write {}", error.message());
+  close();
 }
 
 void Connection::Impl::on_written(const error_code& error) {

@@ -44,13 +44,18 @@ class Watched {
     if (armed_ || !stream_.is_open()) return;
     armed_ = true;
     stream_.async_wait(asio::posix::descriptor_base::wait_read, [this](const error_code& error) {
-      if (error != asio::error::operation_aborted) armed_ = false;
+      if (error == asio::error::operation_aborted) return;
+      armed_ = false;
+      ready_ = true;
     });
   }
+  /// Returns true if the descriptor has become readable since the last call.
+  bool take_ready() { return std::exchange(ready_, false); }
 
  private:
   asio::posix::stream_descriptor stream_;
   bool armed_ = false;
+  bool ready_ = false;
 };
 
 }  // namespace
@@ -105,6 +110,7 @@ int ServerLoop::Impl::run() {
   while (!done) {
     service_target();
     wait_for_news();
+    if (!stop->take_ready()) continue;
     if (const auto signal = stop_signals->take()) {
       log::server().info("op=stop signal={}", *signal);
       exit_status = 128 + *signal;

@@ -99,6 +99,44 @@ TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnIsAForkForClients) {
   expect_exit(5);
 }
 
+// gdb goes on with the step of a fork's call once it has seen the fork: the call is all of it.
+TEST_P(EngineBirths, AStepOfACallThatForksEndsWithTheCall) {
+  driver.engine.set_reported({.fork = true, .vfork = true});
+  const pid_t pid = launch("fork");
+  const ThreadId parent{pid, pid};
+  stop_at(pid, "syscall");  // the C library's function
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_TRUE(driver.engine.remove(pid, software(symbol_of("births", "syscall"))));
+  while (event && event->kind != StopKind::kFork) {
+    driver.resume(parent, {.kind = ResumeKind::kStep});
+    event = driver.await();
+  }
+  ASSERT_TRUE(event);
+  const auto after_call = driver.engine.find(parent)->pc();
+  driver.resume(parent, {.kind = ResumeKind::kStep});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  EXPECT_EQ(driver.engine.find(parent)->pc().value(), after_call.value());
+}
+
+// A step that begins at a fork's event executes an instruction.
+TEST_P(EngineBirths, AStepAfterAForkLeavesTheCall) {
+  driver.engine.set_reported({.fork = true, .vfork = true});
+  const pid_t pid = launch("fork");
+  const ThreadId parent{pid, pid};
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_EQ(event->kind, StopKind::kFork);
+  const auto after_call = driver.engine.find(parent)->pc();
+  driver.resume(parent, {.kind = ResumeKind::kStep});
+  event = driver.await();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  EXPECT_NE(driver.engine.find(parent)->pc().value(), after_call.value());
+}
+
 TEST_P(EngineBirths, AVforkWithMemoryOfItsOwnKeepsBreakpoints) {
   const pid_t pid = launch("copy-waits");
   stop_at(pid, "in_child");

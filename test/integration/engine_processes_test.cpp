@@ -61,6 +61,35 @@ TEST(Engine, ReportsAForkAndHoldsTheChild) {
   EXPECT_EQ(in_child->thread, event->child);
 }
 
+// gdb steps a vfork's call, lets the parent run on until the child has ended, and steps again.
+TEST(Engine, AStepOfAVforkEndsWithItsCall) {
+  EngineDriver driver{SourceKind::kAuto};
+  driver.engine.set_reported({.fork = true, .vfork = true});
+  driver.engine.set_pass_signals({SIGCHLD});
+  const pid_t pid = driver.launch("forks_no_pie", {"vfork"});
+  const ThreadId parent{pid, pid};
+  const auto before = symbol_of("forks_no_pie", "before_and_in_vfork");
+  ASSERT_TRUE(driver.engine.insert(pid, software(before)));
+  auto event = driver.run();
+  ASSERT_TRUE(event);
+  ASSERT_TRUE(driver.engine.remove(pid, software(before)));
+  while (event && event->kind != StopKind::kVfork) {
+    driver.resume(parent, {.kind = ResumeKind::kStep});
+    event = driver.await();
+  }
+  ASSERT_TRUE(event);
+  const auto after_call = driver.engine.find(parent)->pc();
+  while (event && event->kind != StopKind::kVforkDone) event = driver.run();
+  // The child's end may come between.
+  do {
+    driver.resume(parent, {.kind = ResumeKind::kStep});
+    event = driver.await();
+  } while (event && event->thread != parent);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, StopKind::kStep);
+  EXPECT_EQ(driver.engine.find(parent)->pc().value(), after_call.value());
+}
+
 // A thread that waits for its vfork child cannot stop before the child has ended.
 TEST(Engine, LetsAThreadGoThatWaitsForItsVforkChild) {
   for (const auto source : {SourceKind::kAuto, SourceKind::kStep, SourceKind::kCache}) {

@@ -75,6 +75,22 @@ class RspClient {
     }
     return bytes;
   }
+  /// Reads a whole packet or notification: "$OK", "%Stop:..."; shorter if the server closes or
+  /// sends nothing for 20 seconds. Repeats are not expanded.
+  std::string read_frame() {
+    std::string frame;
+    for (std::string next = read(1); next != "#"; next = read(1)) {
+      if (next.empty()) return frame;
+      frame += next;
+    }
+    read(2);
+    return frame;
+  }
+  /// Sends a packet and returns the next frame, an answer or a notification.
+  std::string ask(std::string_view payload) {
+    send_packet(payload);
+    return read_frame();
+  }
   /// Reads until the server closes.
   std::string read_to_end() { return read(std::size_t{1} << 30); }
 

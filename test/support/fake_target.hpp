@@ -69,12 +69,14 @@ class FakeTarget : public server::Target,
   std::map<pid_t, FakeProcess> all;
   std::deque<tracee::StopEvent> events;
   bool non_stop = false;
-  bool recorded = false;  ///< A recording, of which nothing can be changed.
+  std::set<ThreadId> ended;  ///< Threads of processes whose ends are not told yet.
+  bool recorded = false;     ///< A recording, of which nothing can be changed.
 
   // Actions of the session.
   std::vector<std::vector<server::ThreadResume>> resumes;
   int interrupts = 0;
   int stop_alls = 0;
+  std::map<ThreadId, bool> known_stops;  ///< set_stop_known().
   std::set<int> passed_signals;
   std::set<int> programmed_signals;
   std::map<pid_t, std::optional<std::set<std::int64_t>>> caught_syscalls;
@@ -124,6 +126,7 @@ class FakeTarget : public server::Target,
   [[nodiscard]] std::vector<pid_t> processes() const override;
   [[nodiscard]] std::vector<server::ThreadInfo> threads(pid_t pid) const override;
   [[nodiscard]] bool alive(ThreadId thread) const override;
+  [[nodiscard]] bool has_ended(ThreadId thread) const override { return ended.contains(thread); }
   [[nodiscard]] bool was_attached(pid_t pid) const override;
   [[nodiscard]] tracee::StopEvent last_stop(ThreadId thread) const override;
   Result<const arch::x86::GdbRegisterSet*> register_set(pid_t pid) override;
@@ -159,6 +162,7 @@ class FakeTarget : public server::Target,
   [[nodiscard]] bool running() const override;
   [[nodiscard]] bool is_running(ThreadId thread) const override;
   void stop_all() override;
+  void set_stop_known(ThreadId thread, bool is_known) override { known_stops[thread] = is_known; }
   void set_pass_signals(std::set<int> signals) override { passed_signals = std::move(signals); }
   void set_program_signals(std::set<int> signals) override {
     programmed_signals = std::move(signals);

@@ -145,7 +145,7 @@ void CacheSpace::evict_running() {
   const auto evict = [](Process& process) {
     for (const auto& thread : process.threads()) {
       if (thread->stopped() || thread->source() == nullptr) continue;
-      const auto stat = ProcFs{}.stat(thread->tid());
+      const auto stat = ProcFs{}.task_stat(thread->tid(), thread->tid());
       if (stat && (stat->state == 'R' || stat->state == 'D')) (void)thread->interrupt();
     }
   };

@@ -49,6 +49,17 @@ TEST_F(PendingEventsTest, AreKnownToTheClientOnceTaken) {
   EXPECT_EQ(control.last_stop.signal, SIGUSR1);
 }
 
+TEST_F(PendingEventsTest, OfForksTellThatTheChildIsStopped) {
+  Process& child = tasks_.add_process(200_id);
+  Thread& thread = tasks_.add_stopped(child, 200_id);
+  child.hidden = true;
+  events_.put(one_, {.kind = StopKind::kFork, .child = thread.id()});
+  EXPECT_FALSE(thread.control().stop_known);
+  EXPECT_EQ(take(), 100_id);
+  EXPECT_FALSE(child.hidden);
+  EXPECT_TRUE(thread.control().stop_known);
+}
+
 TEST_F(PendingEventsTest, ReplaceOneAnother) {
   events_.put(one_, {.kind = StopKind::kStep});
   events_.put(other_, {.kind = StopKind::kStep});

@@ -110,6 +110,33 @@ TEST_F(NonStopTest, AForksChildIsUnknownUntilItIsTold) {
   EXPECT_THAT(ask("qXfer:threads:read::0,1000"), HasSubstr("p7.7"));
 }
 
+TEST_F(NonStopTest, AForksChildIsNotStoppedBeforeItIsTold) {
+  ask("vCont;c");
+  happen(first, StopKind::kSignal);
+  const ThreadId child = target.add_process(7);
+  happen(second, StopKind::kFork, child);
+  EXPECT_EQ(ask("vCont;t"), "OK");
+  EXPECT_THAT(target.resumes, SizeIs(1));
+}
+
+TEST_F(NonStopTest, ChildrenThatWillNotBeToldShareTheirParentsFate) {
+  ask("vCont;c");
+  const ThreadId other = target.add_process(5);
+  happen(other, StopKind::kSignal);
+  happen(second, StopKind::kFork, target.add_process(7));
+  happen(first, StopKind::kFork, target.add_process(8));
+  EXPECT_EQ(ask("vKill;1"), "OK");
+  EXPECT_THAT(target.killed, ::testing::ElementsAre(1, 7, 8));
+}
+
+TEST_F(NonStopTest, ChildrenThatWillNotBeToldAreLetGoWithTheirParent) {
+  ask("vCont;c");
+  happen(target.add_process(5), StopKind::kSignal);
+  happen(second, StopKind::kFork, target.add_process(7));
+  EXPECT_EQ(ask("D;1"), "OK");
+  EXPECT_THAT(target.detached, ::testing::ElementsAre(1, 7));
+}
+
 TEST_F(NonStopTest, OrdersStopsOfThreadsWhoseStopIsNotQueued) {
   ask("vCont;c:p1.2");
   happen(second, StopKind::kStopped);
@@ -127,6 +154,9 @@ TEST_F(NonStopTest, StatusNamesOneThreadThatJustStopped) {
   EXPECT_THAT(ask("?"), HasSubstr("thread:p1.1;"));
   EXPECT_EQ(ask("vStopped"), "OK");
   EXPECT_EQ(target.stop_alls, 0);
+  // An order to stop the other one is answered with its stop.
+  EXPECT_THAT(target.known_stops,
+              ::testing::ElementsAre(::testing::Pair(first, true), ::testing::Pair(second, false)));
 }
 
 TEST_F(NonStopTest, StatusTellsEachStopOnce) {

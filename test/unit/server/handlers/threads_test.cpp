@@ -54,6 +54,13 @@ TEST_F(ThreadsTest, KnowsWhoIsAlive) {
   EXPECT_EQ(ask("T"), "E01");
 }
 
+TEST_F(ThreadsTest, AThreadWhoseEndIsNotToldIsDeadButMayBeNamed) {
+  target.ended.insert({0x20, 0x20});
+  EXPECT_EQ(ask("Tp20.20"), "E01");
+  EXPECT_EQ(ask("Hgp20.20"), "OK");
+  EXPECT_EQ(ask("qfThreadInfo"), "mp10.10,p10.11,p20.20");
+}
+
 TEST_F(ThreadsTest, ListsAllProcesses) {
   EXPECT_EQ(ask("qfThreadInfo"), "mp10.10,p10.11,p20.20");
   EXPECT_EQ(ask("qsThreadInfo"), "l");
