@@ -52,7 +52,7 @@ Reply detach(SessionContext& context, std::string_view arguments) {
   if (!control->detach(*pid)) return Reply::error();
   forget_process(context, *pid);
   for (const pid_t child : discard_notifications(context, *pid)) {
-    // It may have ended meanwhile.
+    // The child may have ended meanwhile.
     static_cast<void>(control->detach(child));
   }
   if (!context.state.extended && !context.has_process()) {
