@@ -57,7 +57,6 @@ void TrapFlag::before_step(Thread& thread, TraceeAddr pc, std::span<const std::u
   stepping_ = pc;
   announced_ = true;
   popped_.reset();
-  frame_is_known_ = false;
   call_ = amd64 && insn.size() >= kSyscallBytes && insn[0] == 0x0f && insn[1] == 0x05;
   const auto popped = popped_flags_offset(insn, amd64);
   flags_popped_ = flags_popped_ || popped.has_value();

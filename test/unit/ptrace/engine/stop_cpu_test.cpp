@@ -3,7 +3,6 @@
 // CPU, and restored in every case.
 #include "ptrace/engine/stop_cpu.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,17 +11,18 @@
 #include <mutex>
 #include <thread>
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "ptrace/os/procfs.hpp"
+#include "test/support/own_slice.hpp"
 
 namespace backtrail::tracee {
 namespace {
 
 using Clock = StopCpu::Clock;
+using test::own_slice;
 using Pin = std::shared_ptr<CpuPin>;
 
 cpu_set_t affinity(pid_t tid = 0) {
@@ -105,17 +105,12 @@ TEST_F(StopCpuTest, NarrowsBothToOneCpuAndGoesBack) {
 }
 
 TEST_F(StopCpuTest, HasALongerTimeSliceWhileNarrowed) {
-  const auto slice = [] {
-    std::array<std::uint64_t, 6> attributes{};  // struct sched_attr; sched_runtime is at 24
-    if (::syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0) != 0) return 0UL;
-    return attributes[3];
-  };
-  const std::uint64_t before = slice();
+  const std::uint64_t before = own_slice();
   if (before == 0) GTEST_SKIP() << "this kernel has no time slices of a thread's own";
   note_fast(100, pin_);
-  EXPECT_GT(slice(), before);
+  EXPECT_GT(own_slice(), before);
   cpu_.go_back();
-  EXPECT_EQ(slice(), before);
+  EXPECT_EQ(own_slice(), before);
 }
 
 TEST_F(StopCpuTest, FollowsAThreadWhoseAffinityMustStay) {
