@@ -100,8 +100,8 @@ static void set_one(void) {
   ask("all CPUs again");
 }
 
-/// A function of its own, because a caller's variables may be in registers that vfork's second return
-/// does not restore.
+/// A function of its own, because a caller's variables may be in registers that vfork's second
+/// return does not restore.
 __attribute__((noinline)) static void in_child_that_shares_memory(void) {
   in_child("a child that shares memory", vfork());
 }
