@@ -11,6 +11,7 @@
 #include "decoder/export/gap_count.hpp"
 #include "decoder/export/page_data.hpp"
 #include "decoder/export/page_parts.hpp"
+#include "decoder/export/page_values.hpp"
 #include "decoder/export/thread_lanes.hpp"
 #include "decoder/report/clean_text.hpp"
 #include "decoder/report/off_marks.hpp"
@@ -71,6 +72,24 @@ bool is_system_library(std::string_view path) {
                      [&](std::string_view folder) { return path.starts_with(folder); });
 }
 
+json::object values_json(const PageValues& values) {
+  json::object out;
+  json::array variables;
+  for (const auto& [function, name, type] : values.variables()) {
+    variables.push_back({function, text(name), text(type)});
+  }
+  out["variables"] = std::move(variables);
+  json::array texts;
+  for (const std::string& value : values.texts()) texts.push_back(text(value));
+  out["texts"] = std::move(texts);
+  json::array places;
+  for (const std::vector<std::uint64_t>& place : values.places()) {
+    places.push_back(json::array(place.begin(), place.end()));
+  }
+  out["places"] = std::move(places);
+  return out;
+}
+
 /// Block ids in fixed width: the block before each record, and the one before the end.
 struct BlockColumn {
   std::vector<std::uint32_t> ids;
@@ -128,6 +147,7 @@ class PageWriter {
     sink_("</script>\n");
     sink_("<script type=\"application/json\" id=\"meta\">");
     json::object about = meta(std::move(threads), report);
+    if (!values_.empty()) about["values"] = std::move(values_);
     add_cause(lanes, about);
     sink_(island(std::move(about)));
     sink_("</script>\n<script>\n'use strict';\n(() => {\n");
@@ -189,6 +209,12 @@ class PageWriter {
     }
     out["gaps"] = std::move(gaps);
     out["wide"] = blocks.wide();
+    if (options_.values != nullptr && !report_.threads.empty() &&
+        lane.tid == report_.threads.front().tid) {
+      PageValues values{*options_.values, source_.symbols, code_, names_};
+      values.read(lane, blocks.ids);
+      values_ = values_json(values);
+    }
     if (const auto times = source_.archive.times(lane.tid)) add_times(*times, traced, out);
     return out;
   }
@@ -291,6 +317,7 @@ class PageWriter {
   InsnCache insns_;
   CallNames names_;
   PageCode code_;
+  json::object values_;  ///< The variables of the report's first thread, whose lane is `open`.
 };
 
 }  // namespace

@@ -11,13 +11,17 @@
 
 namespace backtrail::decoder {
 
+class ValueSource;
+
 struct PageOptions {
   std::vector<std::string> roots;  ///< Folders that are searched for sources first.
+  /// Where the values of variables come from, borrowed; null for a page without values.
+  ValueSource* values = nullptr;
 };
 
-/// Writes a page with the lanes of all threads, their calls, the lines that ran, and the source
-/// text found on this machine. The page includes `report` as text, also for readers without
-/// scripts.
+/// Writes a page with the lanes of all threads, their calls, the lines that ran, the variables at
+/// the newest lines of the report's first thread, and the source text found on this machine. The
+/// page includes `report` as text, also for readers without scripts.
 void write_page(const ExportSource& source, const Report& report, const PageOptions& options,
                 const TextSink& sink);
 

@@ -99,6 +99,20 @@ std::uint32_t PageCode::block(TraceeAddr begin, TraceeAddr last, bool with_last)
   return place->second;
 }
 
+std::vector<PageCode::LineBegin> PageCode::line_begins(std::uint32_t block) {
+  std::vector<LineBegin> out;
+  std::uint32_t before = 0;
+  const std::vector<std::uint32_t>& instructions = blocks_[block].instructions;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const TraceeAddr at = instructions_[instructions[i]].address;
+    const std::uint32_t id = line(at);
+    if (id == 0 || id == before) continue;
+    out.push_back({at, i});
+    before = id;
+  }
+  return out;
+}
+
 std::uint32_t PageCode::instruction(TraceeAddr address) {
   const auto [place, is_new] =
       instruction_ids_.try_emplace(address, static_cast<std::uint32_t>(instructions_.size()));

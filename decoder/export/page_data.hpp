@@ -40,6 +40,13 @@ class PageCode {
   std::uint32_t block(TraceeAddr begin, TraceeAddr last, bool with_last);
   /// Returns the line's number; 0 if unknown.
   std::uint32_t line(TraceeAddr address) { return line_number(symbols_.line_at(address), address); }
+  /// Where a line of a block begins.
+  struct LineBegin {
+    TraceeAddr address;
+    std::size_t instruction = 0;  ///< Its index in the block.
+  };
+  /// Returns where each line of a block begins, as write() lists them.
+  [[nodiscard]] std::vector<LineBegin> line_begins(std::uint32_t block);
   struct File {
     std::uint32_t text = 0;  ///< Text id of its path in Symbols.
     TraceeAddr address;      ///< An instruction that comes from the file.

@@ -74,6 +74,16 @@ bool optimises(std::string_view producer) {
   return false;
 }
 
+/// Returns true if a parameter's only location is in the part of the frame that the function itself
+/// makes, not in the caller's.
+bool is_in_frame(Dwarf_Attribute* location) {
+  Dwarf_Op* ops = nullptr;
+  std::size_t count = 0;
+  if (dwarf_getlocation(location, &ops, &count) != 0) return false;
+  const Dwarf_Op* op = only_op(ops, count);
+  return op != nullptr && op->atom == DW_OP_fbreg && static_cast<Dwarf_Sword>(op->number) < 0;
+}
+
 }  // namespace
 
 FunctionFrame::FunctionFrame(const FunctionPlace& place, FrameState& state, WorkLimit& work)
@@ -100,6 +110,7 @@ void FunctionFrame::judge_compiler() {
   moves_variables_ =
       is_gnu && (has_option(producer, "-fsanitize=") || has_option(producer, "-fno-var-tracking"));
   bool has_list = false;
+  bool stores_a_parameter = false;
   for_each_child(place_.scopes.front(), work_, [&](Dwarf_Die child) {
     const int tag = dwarf_tag(&child);
     if (tag != DW_TAG_formal_parameter && tag != DW_TAG_variable) return true;
@@ -107,6 +118,8 @@ void FunctionFrame::judge_compiler() {
       has_list = has_list || tag == DW_TAG_formal_parameter;
     } else if (!is_expression(&attribute)) {
       has_list = true;
+    } else if (tag == DW_TAG_formal_parameter) {
+      stores_a_parameter = stores_a_parameter || is_in_frame(&attribute);
     }
     return !has_list;
   });
@@ -119,10 +132,12 @@ void FunctionFrame::judge_compiler() {
         dwarf_getlocation(&attribute, &ops, &count) == 0 ? only_op(ops, count) : nullptr;
     has_frame_pointer = op != nullptr && op->atom == DW_OP_reg6;
   }
-  // Only optimised functions have a description of all their calls.
+  // Only optimised functions have a description of all their calls, and those that make none. One
+  // that stores its parameters to its frame for good is not optimised.
   Dwarf_Die function = place_.scopes.front();
   const bool describes_calls =
-      has_flag(&function, DW_AT_call_all_calls) || has_flag(&function, DW_AT_GNU_all_call_sites);
+      !stores_a_parameter &&
+      (has_flag(&function, DW_AT_call_all_calls) || has_flag(&function, DW_AT_GNU_all_call_sites));
   // gcc lists its options unless it was told not to; the target's are always among them.
   const bool is_plain_gnu = is_gnu && has_option(producer, " -m") && !optimises(producer);
   const bool is_plain_clang = has_option(producer, "clang") && has_frame_pointer;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -69,7 +70,7 @@ std::uint64_t usual_branches(ReportForm form) {
 }
 
 void write_report(const decoder::ExportSource& source, const decoder::Report& report,
-                  const ReportCommand& command, const std::vector<std::string>& roots,
+                  const ReportCommand& command, const decoder::PageOptions& page,
                   const decoder::TextSink& sink) {
   switch (command.form) {
     case ReportForm::kMarkdown:
@@ -79,7 +80,7 @@ void write_report(const decoder::ExportSource& source, const decoder::Report& re
       sink(decoder::report_json(report));
       return;
     case ReportForm::kHtml:
-      decoder::write_page(source, report, {roots}, sink);
+      decoder::write_page(source, report, page, sink);
       return;
     case ReportForm::kFolded:
       decoder::write_folded(source, sink);
@@ -139,16 +140,18 @@ int run_report(const ReportCommand& command) {
   };
   if (output.failed()) return fail_to_write(output.finish());
   decoder::Report report;
+  std::optional<CrashValues> values;
+  if (command.values) values.emplace(core, memory);
+  decoder::ValueSource* const source_of_values = values ? &*values : nullptr;
   if (needs_report(command.form)) {
     decoder::ReportOptions options = report_options(command);
-    CrashValues values{core, memory};
-    if (command.values) options.values = &values;
+    options.values = source_of_values;
     report = decoder::build_report(core, archive, memory, *symbols, options);
   }
   for (const std::string& problem : memory.problems()) report.notes.push_back(problem);
   decoder::ExportSource source{core, archive, memory, *symbols, command.branches};
   if (source.branches == 0) source.branches = usual_branches(command.form);
-  write_report(source, report, command, crash->roots(),
+  write_report(source, report, command, {crash->roots(), source_of_values},
                [&output](std::string_view text) { output.put(text); });
   if (const int error = output.finish(); error != 0) return fail_to_write(error);
   return 0;

@@ -26,7 +26,8 @@ Command parse_report_arguments(std::span<const std::string> arguments) {
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   app.add_flag("--values", command.values,
-               "Show arguments and variables of the thread that died, where they can be known");
+               "Show arguments and variables of the thread that died, where they can be known; the "
+               "page shows them at each step");
   app.add_flag("--all-threads", command.all_threads,
                "Show each thread in full (default: of more than 8 threads, those in the same calls "
                "are shown once)");

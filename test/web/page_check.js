@@ -38,8 +38,8 @@ const sandbox = {
   window: {devicePixelRatio: 1},
 };
 vm.createContext(sandbox);
-vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, linkTo, placeOf, NONE};', sandbox);
-const {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, shortName, linkTo, placeOf, NONE} = sandbox.model;
+vm.runInContext(inner + '\nglobalThis.model = {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, Values, shortName, linkTo, placeOf, NONE};', sandbox);
+const {Code, Thread, Page, Lanes, Strip, Colors, Search, ShortNames, Values, shortName, linkTo, placeOf, NONE} = sandbox.model;
 require('./frame_check.js').check({Thread, Lanes, Strip, Colors, ShortNames});
 require('./names_check.js').check(shortName);
 
@@ -99,6 +99,22 @@ function checkSearch(page, threads, text) {
   if (finder.found.length) console.log('found ' + back.length);
 }
 
+// Steps back from the end and tells the variables at each line; a star marks those that changed.
+function tellValues(walker, thread) {
+  walker.short = {get: (name) => meta.names[name]};
+  walker.culprit = () => thread;
+  const values = new Values(walker);
+  walker.toEnd(thread);
+  for (let k = 0; k < 40; ++k) {
+    const here = values.here();
+    if (here) {
+      console.log('values at ' + walker.code.place(walker.lineAt(walker.cursor)) + ':' + here.map(
+          (one) => ' ' + one.name + '=' + (one.value === null ? '?' : one.value) + (one.changed ? '*' : '')).join(''));
+    }
+    if (!walker.move(-1)) break;
+  }
+}
+
 (async () => {
   const walker = new Page();
   walker.code = await Code.load(meta);
@@ -123,6 +139,7 @@ function checkSearch(page, threads, text) {
       steps.push(walker.code.place(walker.lineAt(walker.cursor)));
     }
     console.log('steps ' + steps.join(' '));
+    if (meta.values && i === meta.open) tellValues(walker, thread);
     // Each block belongs to at most one call.
     let counted = 0;
     for (let call = 0; call < thread.n; ++call) thread.own(call, () => ++counted);

@@ -20,6 +20,7 @@ class Page extends Walker {
     page.lanes = new Lanes(page);
     page.map = new MiniMap(page);
     page.panel = new Panel(page);
+    page.values = new Values(page);
     page.list = new ThreadList(page);
     page.split = new Split(document.getElementById('split'), document.getElementById('panel'), () => page.lanes.draw());
     page.showCause();

@@ -231,6 +231,7 @@ class Panel {
   }
   // Shows the line or instruction at the cursor.
   follow() {
+    this.page.values.show();
     const line = this.page.lineAt(this.page.cursor);
     if (this.shown === INSTRUCTIONS || !line) {
       this.mark();
