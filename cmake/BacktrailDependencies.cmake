@@ -34,7 +34,7 @@ endif()
 
 add_library(bt_elfutils INTERFACE)
 bt_find_archives(elfutils LIBRARIES dw elf zstd z lzma bz2 CHECK elfutils.c
-                 INCLUDE ${libdw_INCLUDE_DIRS})
+                 INCLUDE ${libdw_INCLUDE_DIRS} ${zlib_INCLUDE_DIRS})
 if(BT_ARCHIVES_elfutils)
   target_link_libraries(bt_elfutils INTERFACE ${BT_ARCHIVES_elfutils})
 else()

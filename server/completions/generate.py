@@ -46,10 +46,15 @@ def program_output(program, words):
 
 
 def entries(text):
-    """(left, right) of each entry of a help: indented by 2 or 4; its text may be on later lines."""
+    """(left, right) of each entry of a help: indented by 2 or 4; its text may be on later lines.
+
+    CLI11 from 2.5 on gives short options a column of their own: "  -h,     --help", and long ones
+    without a short one 10 blanks.
+    """
     found = []
     for line in text.splitlines():
-        head = re.match(r"( {2}| {4})(\S.*)$", line)
+        line = re.sub(r"^ {2}(-\w,) +(?=--)", r"  \1", line)
+        head = re.match(r"( {2}| {4}| {10}(?=--))(\S.*)$", line)
         if head:
             left, _, right = head.group(2).partition("  ")
             found.append([left, right.strip()])
@@ -79,7 +84,11 @@ def choices(program, command, option):
     """The values that the program itself names when it is given a wrong one."""
     if option.value not in ("KIND", "LIST", "FORM"):
         return []
-    text = program_output(program, [command, option.names[-1], "@", "@", "@"])
+    words = [option.names[-1], "@", "@", "@"]
+    text = program_output(program, [command, *words])
+    required = re.search(r"(--[\w-]+) is required", text)  # CLI11 2.6 looks for these first
+    if required:
+        text = program_output(program, [command, required.group(1), "@", *words])
     listed = re.search(r"not one of (.*)", text) or re.search(r"not in \{(.*?)\}", text)
     if not listed:
         return []
@@ -89,7 +98,7 @@ def choices(program, command, option):
 def read_commands(program):
     """{command: (description, options)}; "" has the options without a command."""
     text = program_output(program, ["--help"])
-    named = [(left, right) for left, right in entries(text.split("\nSubcommands:", 1)[1])]
+    named = [(left, right) for left, right in entries(re.split(r"(?i)\nsubcommands:", text)[1])]
     commands = {"": ("", [read_option(*entry) for entry in entries(text) if entry[0][0] == "-"])}
     for name, what in named:
         if " " in name:

@@ -235,6 +235,19 @@ class Origin {
     return hiding && hiding->number == step ? std::optional{hiding->step.pc} : std::nullopt;
   }
 
+  /// Returns " (after read())", the function with a name that the thread was in last before a step
+  /// without one: glibc 2.41 has system calls in local functions. Empty if there is none nearby.
+  std::string named_before(std::size_t step) {
+    constexpr std::size_t kNearby = 100;
+    for (std::size_t back = 1; back <= std::min(kNearby, step); ++back) {
+      const auto pc = pc_of(step - back);
+      if (!pc) break;
+      const std::string name = places_.place(*pc).frames.front().function;
+      if (!name.empty()) return fmt::format(" (after {}{})", name, name.ends_with(')') ? "" : "()");
+    }
+    return {};
+  }
+
   /// Returns "f() file.c:3: `mov %rax, (%rdi)`, 7 instructions before the end".
   std::string place_text(std::size_t step) {
     const auto pc = pc_of(step);
@@ -242,7 +255,7 @@ class Origin {
     const decoder::ReportPlace place = places_.place(*pc);
     const decoder::ReportFrame& frame = place.frames.front();
     std::string text = frame.function.empty()
-                           ? places_.function_at(*pc)
+                           ? places_.function_at(*pc) + named_before(step)
                            : frame.function + (frame.function.ends_with(')') ? "" : "()");
     if (!frame.file.empty()) {
       const std::size_t slash = frame.file.rfind('/');

@@ -71,9 +71,10 @@ void append_registers(const SessionContext& context, ThreadId thread, std::strin
   }
 }
 
+/// Says the code in two digits: lldb reads 0 from one, which gdbserver sends.
 std::string process_end(const SessionContext& context, char letter, int code, pid_t pid) {
   const auto low = static_cast<unsigned>(code) & 0xffU;
-  if (context.client.multiprocess) return fmt::format("{}{:x};process:{:x}", letter, low, pid);
+  if (context.client.multiprocess) return fmt::format("{}{:02x};process:{:x}", letter, low, pid);
   return fmt::format("{}{:02x}", letter, low);
 }
 
@@ -86,7 +87,7 @@ std::string stop_reply(const SessionContext& context, const StopEvent& event) {
     case StopKind::kProcessSignalled:
       return process_end(context, 'X', to_gdb_signal(event.signal), event.thread.pid);
     case StopKind::kThreadExited:
-      return fmt::format("w{:x};{}", event.exit_code, context.format(event.thread));
+      return fmt::format("w{:02x};{}", event.exit_code, context.format(event.thread));
     case StopKind::kNoResumed:
       return context.client.no_resumed ? "N"
                                        : rsp::error_text_reply("No unwaited-for children left.");

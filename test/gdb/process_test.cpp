@@ -174,7 +174,10 @@ TEST(Exceptions, BreakpointsHoldInTheHandler) {
 TEST(LongJumps, BreakpointsHoldWhereTheyLand) {
   GdbSession gdb{on("jumps")};
   gdb.run_all({"break deeper if levels == 0", "break landed", "continue"});
-  EXPECT_THAT(gdb.run("next"), HasSubstr("Breakpoint 2, landed"));
+  std::string stop = gdb.run("next");
+  // With a newer gdb and libc `next` ends where setjmp returns again.
+  if (stop.find("in jump_far") != std::string::npos) stop = gdb.run("continue");
+  EXPECT_THAT(stop, HasSubstr("Breakpoint 2, landed"));
   EXPECT_THAT(gdb.run("finish"), HasSubstr("jump_far"));
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "core_fixture.hpp"
+#include "test/support/lldb.hpp"
 #include "test/support/subprocess.hpp"
 
 namespace backtrail::tracee {
@@ -95,14 +96,15 @@ TEST(CoreTools, GdbOpensTheNarrowForm) {
 }
 
 TEST(CoreTools, LldbShowsTheCrash) {
-  const std::string lldb = has_tool("lldb-14") ? "lldb-14" : "lldb";
-  if (!has_tool(lldb)) GTEST_SKIP() << "no lldb here";
+  const auto lldb = test::newest_lldb();
+  if (!lldb) GTEST_SKIP() << "no lldb here";
   const TemporaryFolder folder;
   Crash crash{"crashes", {"null"}};
   ASSERT_TRUE(crash.write(folder / "core"));
-  EXPECT_THAT(output_of({lldb, "--no-lldbinit", "-b", "-c", folder / "core", "-o", "bt",
-                         std::string{BT_INFERIOR_DIR} + "/crashes"}),
-              AllOf(HasSubstr("SIGSEGV"), HasSubstr("fault"), HasSubstr("main")));
+  EXPECT_THAT(
+      output_of({"env", "PYTHONPATH=" + lldb->python_path, lldb->command, "--no-lldbinit", "-b",
+                 "-c", folder / "core", "-o", "bt", std::string{BT_INFERIOR_DIR} + "/crashes"}),
+      AllOf(HasSubstr("SIGSEGV"), HasSubstr("fault"), HasSubstr("main")));
 }
 
 TEST(CoreTools, ElfutilsFindsTheModules) {

@@ -32,7 +32,8 @@ def options_in_help(command):
     text = output(PROGRAM, command, "--help") if command else output(PROGRAM, "--help")
     found = set()
     for line in text.splitlines():
-        if re.match(r" {2,4}-", line):
+        line = re.sub(r"(-\w,) +(?=--)", r"\1", line)  # CLI11 from 2.5 on has a column for short options
+        if re.match(r"( {2}| {4}| {10})-", line):
             found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.split(r" {2,}|Needs", line.strip())[0]))
     return found
 

@@ -49,6 +49,7 @@ def files_below(folder):
 def options_of_help(command):
     found = set()
     for line in run(BUILD + "/backtrail", command, "--help").splitlines():
+        line = re.sub(r"(-\w,) +(?=--)", r"\1", line)  # CLI11 from 2.5 on has a column for short options
         found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.split(" {2,}", line.strip())[0]))
     return found
 

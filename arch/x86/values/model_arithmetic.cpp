@@ -145,13 +145,20 @@ bool compare_exchange(ModelBuilder& b, const Operand& to, const Operand& from) {
   return true;
 }
 
+/// Unlike other logic it leaves the parity flag undefined: what it is then depends on the CPU.
 bool and_not(ModelBuilder& b, std::span<const Operand> operands) {
   if (operands.size() != 3 || !usable(operands[2])) return false;
+  const unsigned width = operands[0].size;
   const Ref x = b.read(operands[1]);
   const Ref y = b.read(operands[2]);
   const Ref result = b.result_for(operands[0]);
-  b.op(Op::kAndNot, operands[0].size, {result, x, y});
-  logic_flags(b, result, operands[0].size);
+  b.op(Op::kAndNot, width, {result, x, y});
+  const Ref flags = b.new_flags();
+  b.initially(flags, 0, std::uint64_t{1} << kCf | std::uint64_t{1} << kOf);
+  const Ref zero = b.temp();
+  b.op(Op::kIsZero, width, {zero, result});
+  b.equal(flags, zero, 1, kZf, 0);
+  b.equal(flags, result, 1, kSf, width - 1);
   b.write(operands[0], result);
   return true;
 }

@@ -77,6 +77,12 @@ static void deep(volatile int n) {
   deep(n - 1);
 }
 
+static int jumped_out(void) {
+  const int jumped = setjmp(out);
+  if (jumped == 0) deep(200);
+  return jumped;
+}
+
 int main(int argc, char** argv) {
   const char* which = argc > 1 ? argv[1] : "all";
   const int all = strcmp(which, "all") == 0;
@@ -111,11 +117,7 @@ int main(int argc, char** argv) {
   }
   if (all || strcmp(which, "float") == 0)
     for (int i = 1; i < 20; ++i) result += (long)(sin(i) * 100 + pow(i, 1.5) + exp(i / 9.0));
-  if (all || strcmp(which, "longjmp") == 0) {
-    const int jumped = setjmp(out);
-    if (jumped == 0) deep(200);
-    result += jumped;
-  }
+  if (all || strcmp(which, "longjmp") == 0) result += jumped_out();
   if (all || strcmp(which, "heap") == 0) {
     void* blocks[64];
     for (int i = 0; i < 64; ++i) blocks[i] = malloc((size_t)(i * 37 + 1));

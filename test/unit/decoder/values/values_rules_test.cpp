@@ -26,6 +26,20 @@ TEST(ValuesRules, RegistersFlowBackThroughReversibleInstructions) {
   EXPECT_EQ(solved.reg(1, cpu::kRbx), cpu::known(8));
 }
 
+TEST(ValuesRules, AndNotLeavesTheParityUnknown) {
+  Program p;
+  p.run({0xc4, 0xe2, 0xf8, 0xf2, 0xcb});  // andn %rbx, %rax, %rcx
+  p.regs[cpu::kRax] = cpu::known(1);
+  p.regs[cpu::kRbx] = cpu::known(0xf1);
+  const SolvedWindow solved = p.solve();
+  EXPECT_EQ(solved.reg(1, cpu::kRcx), cpu::known(0xf0));
+  const cpu::Known flags = solved.reg(1, cpu::kFlagsSlot);
+  for (const unsigned flag : {cpu::kCf, cpu::kZf, cpu::kSf, cpu::kOf}) {
+    EXPECT_TRUE(flags.bit_known(flag) && !flags.bit(flag)) << flag;
+  }
+  EXPECT_FALSE(flags.bit_known(cpu::kPf));
+}
+
 TEST(ValuesRules, TheInstructionAtTheEndHasNotRun) {
   Program p;
   p.run(add_rbx_1);

@@ -185,7 +185,7 @@ TEST_F(NonStopTest, InterruptsByPacket) {
 TEST_F(NonStopTest, ProcessEndsAreNotified) {
   ask("vCont;c");
   happen(first, StopKind::kProcessExited);
-  EXPECT_THAT(sink.notifications, ::testing::ElementsAre("Stop:W0;process:1"));
+  EXPECT_THAT(sink.notifications, ::testing::ElementsAre("Stop:W00;process:1"));
 }
 
 TEST_F(NonStopTest, NoResumedIsToldToThoseWhoAsked) {

@@ -97,7 +97,7 @@ TEST_F(ResumeTest, SaysWhyItStopped) {
   EXPECT_THAT(reply_to(stop(first, StopKind::kThreadCreated)), StartsWith("T05create:;06:"));
   event = stop(first, StopKind::kThreadExited);
   event.exit_code = 7;
-  EXPECT_EQ(reply_to(event), "w7;p1.1");
+  EXPECT_EQ(reply_to(event), "w07;p1.1");
   EXPECT_THAT(reply_to(stop(first, StopKind::kStopped)), StartsWith("T0006:"));
   EXPECT_EQ(reply_to(stop(first, StopKind::kNoResumed)), "N");
 }
@@ -106,7 +106,7 @@ TEST_F(ResumeTest, SaysHowAProcessEnded) {
   StopEvent event = stop(first, StopKind::kProcessExited);
   event.exit_code = 3;
   ask("vCont;c");
-  EXPECT_EQ(after(event), "W3;process:1");
+  EXPECT_EQ(after(event), "W03;process:1");
   ask("vCont;c");
   EXPECT_EQ(after(stop(other, StopKind::kProcessSignalled, SIGSEGV)), "Xb;process:3");
   EXPECT_EQ(ask("Hgp0.0"), "E01");
