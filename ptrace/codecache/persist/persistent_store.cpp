@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "arch/base/log.hpp"
-#include "ptrace/codecache/persist/key_hash.hpp"
+#include "ptrace/codecache/persist/kept_name.hpp"
 #include "ptrace/codecache/persist/validation.hpp"
 #include "ptrace/os/unique_fd.hpp"
 
@@ -102,7 +102,7 @@ bool PersistentStore::folder_is_private(bool make) const {
 }
 
 fs::path PersistentStore::file_of(const std::string& key) const {
-  return folder_ / fmt::format("{:016x}.code", key_hash(key));
+  return folder_ / kept_name(key, "code");
 }
 
 std::shared_ptr<const PersistentCode> PersistentStore::find(const std::string& key) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ptrace/codecache/persist/key_hash.hpp"
+#include "ptrace/codecache/persist/kept_name.hpp"
 #include "ptrace/codecache/persist/note_file.hpp"
 
 namespace backtrail::tracee::cache {
@@ -34,7 +34,7 @@ std::optional<Seed> parsed(std::string_view note, const std::string& kind) {
 }  // namespace
 
 std::filesystem::path Seeds::file_of(const std::string& kind) const {
-  return folder_ / fmt::format("{:016x}.like", key_hash(kind));
+  return folder_ / kept_name(kind, "like");
 }
 
 std::optional<Seed> Seeds::find(const std::string& kind, bool in_folder) {

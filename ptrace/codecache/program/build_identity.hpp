@@ -7,8 +7,8 @@
 
 namespace backtrail::tracee::cache {
 
-/// Returns the build id of the running program (without one: size and modification time of its
-/// file), and the kernel's release and version, to which the vdso belongs.
+/// Returns the build id of the running program; without one, size and modification time of its
+/// file.
 [[nodiscard]] const std::string& build_identity();
 
 }  // namespace backtrail::tracee::cache

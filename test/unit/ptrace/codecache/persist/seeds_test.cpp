@@ -4,11 +4,10 @@
 #include <fstream>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "ptrace/codecache/persist/key_hash.hpp"
+#include "ptrace/codecache/persist/kept_name.hpp"
 #include "ptrace/codecache/program/program_kind.hpp"
 #include "ptrace/os/unique_fd.hpp"
 #include "test/support/temporary_folder.hpp"
@@ -22,7 +21,7 @@ class SeedFiles : public testing::Test {
     return Seeds{folder_.path()}.find(kind, true);
   }
   void write(const std::string& kind, const std::string& text) const {
-    std::ofstream{folder_ / fmt::format("{:016x}.like", key_hash(kind))} << text;
+    std::ofstream{folder_ / kept_name(kind, "like")} << text;
   }
   test::TemporaryFolder folder_;
 };
