@@ -37,7 +37,12 @@ void ValueQueue::index_uses(const std::vector<StackLink>& links) {
     }
     for (const StackLink& link : links) {
       use(graph_.accesses[link.earlier].value, item);
-      for (const std::uint32_t suspect : link.suspects) use(graph_.accesses[suspect].value, item);
+      for (const std::uint32_t suspect : link.suspects) {
+        use(graph_.accesses[suspect].base, item);
+        use(graph_.accesses[suspect].value, item);
+      }
+      // Known bits of its address alone tell some suspects from it.
+      if (!link.suspects.empty()) use(graph_.accesses[link.later].base, item);
       use(graph_.accesses[link.later].value, item++);
     }
   };

@@ -42,6 +42,15 @@ bool PastPages::is_private_code(const CoreSegment& segment, TraceeAddr address) 
          memory_.read(address, byte) == byte.size();
 }
 
+/// Returns true for data of an ELF file that was written and then write-protected, as the dynamic
+/// linker does with what it has relocated (PT_GNU_RELRO). The solver sees changes of permissions.
+bool PastPages::is_protected_data(TraceeAddr address) const {
+  std::array<std::uint8_t, 1> byte{};
+  const CoreMapping* mapping = memory_.image().mapping_at(address);
+  return alone_ && mapping != nullptr && memory_.is_elf(mapping->path) &&
+         memory_.read_persistent(address, byte) == byte.size();
+}
+
 bool PastPages::stable(TraceeAddr granule) const {
   constexpr std::uint64_t kGranuleBytes = 8;
   return !facts_.rseq || granule + kGranuleBytes <= facts_.rseq->first ||
@@ -56,8 +65,9 @@ PageKind PastPages::kind(TraceeAddr address) const {
   const CoreSegment* segment = memory_.image().segment_at(address);
   if (segment == nullptr || change_anywhere()) return PageKind::kUnknown;
   if ((segment->flags & PF_W) == 0) {
-    return is_constant(address) || is_private_code(*segment, address) ? PageKind::kConstant
-                                                                      : PageKind::kUnknown;
+    const bool keeps =
+        is_constant(address) || is_private_code(*segment, address) || is_protected_data(address);
+    return keeps ? PageKind::kConstant : PageKind::kUnknown;
   }
   const bool is_thread_area = std::ranges::find(thread_areas_, segment) != thread_areas_.end();
   if (!alone_ || is_thread_area || is_shared_file(address)) return PageKind::kUnknown;

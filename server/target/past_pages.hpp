@@ -23,10 +23,10 @@ class PastPages {
   PastPages(tracee::ProgramMemory& memory, const MemoryFacts& facts, bool alone,
             const std::vector<TraceeAddr>& thread_areas);
 
-  /// Returns kConstant for code and unchanged parts of files, kPrivate for memory that only the
-  /// thread can have written: anonymous memory and the data of ELF files, if the thread was alone.
-  /// Without a fact that tells where the rseq area is, the mapping with thread-local variables is
-  /// kUnknown: it may be in there.
+  /// Returns kConstant for code, unchanged parts of files and write-protected data of ELF files,
+  /// kPrivate for memory that only the thread can have written: anonymous memory and the data of
+  /// ELF files, if the thread was alone. Without a fact that tells where the rseq area is, the
+  /// mapping with thread-local variables is kUnknown: it may be in there.
   [[nodiscard]] decoder::values::PageKind kind(TraceeAddr address) const;
   /// Returns false for the 8 bytes at `granule` if the kernel may have written them at its own
   /// times.
@@ -46,6 +46,7 @@ class PastPages {
   [[nodiscard]] bool is_constant(TraceeAddr address) const;
   [[nodiscard]] bool is_shared_file(TraceeAddr address) const;
   [[nodiscard]] bool is_private_code(const decoder::CoreSegment& segment, TraceeAddr address) const;
+  [[nodiscard]] bool is_protected_data(TraceeAddr address) const;
 
   tracee::ProgramMemory& memory_;
   MemoryFacts facts_;

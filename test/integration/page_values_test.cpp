@@ -96,6 +96,20 @@ TEST_F(PageValues, OfOptimisedCodeAreTrue) {
   EXPECT_GE(known, 2U);  // a lower bound that may only be raised
 }
 
+/// The dynamic linker's work between the two must not hide what was before.
+TEST_F(PageValues, AreKnownBeforeFunctionsWereBound) {
+  record("bound_late");
+  const std::vector<Line> lines = lines_of(page(), "sum_to");
+  const auto has = [&](const Line& wanted) {
+    return std::any_of(lines.begin(), lines.end(), [&](const Line& line) {
+      return std::includes(line.begin(), line.end(), wanted.begin(), wanted.end());
+    });
+  };
+  EXPECT_TRUE(has({{"n", "8"}, {"sum", "36"}}));
+  EXPECT_TRUE(has({{"n", "8"}, {"sum", "6"}, {"i", "4"}}));
+  EXPECT_TRUE(has({{"n", "4"}, {"sum", "6"}, {"i", "4"}}));
+}
+
 TEST_F(PageValues, AreThereIfAskedFor) {
   record("counted_O0");
   EXPECT_THAT(lines_of(page({"--html"}), "sum_of"), ElementsAre());

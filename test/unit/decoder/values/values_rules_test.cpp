@@ -416,6 +416,20 @@ TEST(ValuesRules, AStoreOfOtherBytesCannotHaveHitASavedRegister) {
   EXPECT_TRUE(saved_register(p, {store_to_rdx}).all());
 }
 
+TEST(ValuesRules, AStoreAtAnotherAlignmentCannotHaveHitASavedRegister) {
+  const Bytes align_stack{0x48, 0x83, 0xe4, 0xc0};  // and $-64, %rsp
+  const Bytes move_to_rdx{0x48, 0x89, 0xca};        // mov %rcx, %rdx
+  for (const unsigned place : {0x20U, 0x38U}) {
+    Program p;
+    p.run(align_stack);
+    p.run(move_to_rdx);
+    p.regs[cpu::kRdx] = cpu::known(kData + place);
+    p.memory[kData + place] = 0x7ffe0123456789ab;
+    // The register was saved 8 bytes below a multiple of 64.
+    EXPECT_EQ(saved_register(p, {store_to_rdx}).all(), place == 0x20) << place;
+  }
+}
+
 TEST(ValuesRules, AStoreToTheSlotOfASavedRegisterCounts) {
   Program p;
   p.regs[cpu::kRsi] = cpu::known(0x22);
