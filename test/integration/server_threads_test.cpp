@@ -126,7 +126,7 @@ TEST(ServerThreads, AThreadWhoseEndIsNotToldIsDead) {
   EXPECT_EQ(client.ask("Hg" + thread), "$OK");
   EXPECT_EQ(client.ask("g"), "$E01");
   EXPECT_THAT(client.ask("qfThreadInfo"), HasSubstr(thread));
-  EXPECT_THAT(client.ask("vCont;c"), StartsWith("$X9"));
+  EXPECT_THAT(client.ask("vCont;c"), StartsWith("$X09"));
 }
 
 }  // namespace
