@@ -235,6 +235,20 @@ class Origin {
     return hiding && hiding->number == step ? std::optional{hiding->step.pc} : std::nullopt;
   }
 
+  /// Returns whether a function has no name but its place in its file, "libc.so.6+0x91980".
+  static bool is_nameless(const decoder::ReportPlace& place) {
+    const std::string& name = place.frames.front().function;
+    const std::size_t plus = place.module_place.rfind('+');
+    return name.empty() ||
+           (plus != std::string::npos && name.starts_with(place.module_place.substr(0, plus + 1)));
+  }
+
+  /// Returns the function as "f()".
+  static std::string called(const decoder::ReportPlace& place) {
+    const std::string& name = place.frames.front().function;
+    return name + (name.ends_with(')') ? "" : "()");
+  }
+
   /// Returns " (after read())", the function with a name that the thread was in last before a step
   /// without one: glibc 2.41 has system calls in local functions. Empty if there is none nearby.
   std::string named_before(std::size_t step) {
@@ -242,8 +256,8 @@ class Origin {
     for (std::size_t back = 1; back <= std::min(kNearby, step); ++back) {
       const auto pc = pc_of(step - back);
       if (!pc) break;
-      const std::string name = places_.place(*pc).frames.front().function;
-      if (!name.empty()) return fmt::format(" (after {}{})", name, name.ends_with(')') ? "" : "()");
+      const decoder::ReportPlace place = places_.place(*pc);
+      if (!is_nameless(place)) return fmt::format(" (after {})", called(place));
     }
     return {};
   }
@@ -254,9 +268,8 @@ class Origin {
     if (!pc) return "an unknown place";
     const decoder::ReportPlace place = places_.place(*pc);
     const decoder::ReportFrame& frame = place.frames.front();
-    std::string text = frame.function.empty()
-                           ? places_.function_at(*pc) + named_before(step)
-                           : frame.function + (frame.function.ends_with(')') ? "" : "()");
+    std::string text =
+        is_nameless(place) ? places_.function_at(*pc) + named_before(step) : called(place);
     if (!frame.file.empty()) {
       const std::size_t slash = frame.file.rfind('/');
       text += fmt::format(" {}:{}", frame.file.substr(slash + 1), frame.line);

@@ -108,7 +108,7 @@ TEST_F(ResumeTest, SaysHowAProcessEnded) {
   ask("vCont;c");
   EXPECT_EQ(after(event), "W03;process:1");
   ask("vCont;c");
-  EXPECT_EQ(after(stop(other, StopKind::kProcessSignalled, SIGSEGV)), "Xb;process:3");
+  EXPECT_EQ(after(stop(other, StopKind::kProcessSignalled, SIGSEGV)), "X0b;process:3");
   EXPECT_EQ(ask("Hgp0.0"), "E01");
   EXPECT_EQ(session.fate(), SessionFate::kServe);
 }
